@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from glassgrad.cli import doctor, explain, info, lesson, live, predict, report, runs, sample
+from glassgrad.cli import doctor, explain, export, info, lesson, live, predict, report, runs, sample
 from glassgrad.cli.train import command_of
 from glassgrad.tasks import task_kinds
 
@@ -23,6 +23,7 @@ for _kind in task_kinds():
 app.command("sample")(sample.sample)
 app.command("predict")(predict.predict)
 app.command("eval")(predict.evaluate)
+app.command("export")(export.export)
 app.command("explain")(explain.explain)
 app.command("lesson")(lesson.lesson)
 app.command("exercise")(lesson.exercise)

@@ -69,6 +69,9 @@ EVAL_NO_DATA = Message(
 EVAL_FILE = Message(
     InputError, "{path} is a file; `glassgrad eval` needs the run directory, which says what the data are"
 )
+EXPORT_ENDING = Message(InputError, "{path}: the file of --to {to} ends in {ending}")
+EXPORT_ITSELF = Message(InputError, "{path} is the model itself; choose another file with --out")
+EXPORT_NOT_WRITTEN = Message(InputError, "cannot write {path}: {reason}")
 SAMPLE_CANNOT_BUILD = Message(
     InputError,
     "{path} is whole, but this version of glassgrad does not build its model ({reason}); draw from it with the version that "

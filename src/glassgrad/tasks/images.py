@@ -22,6 +22,7 @@ from glassgrad.tasks.rates import warm_up_and_cosine
 from glassgrad.tasks.task import (
     KEPT,
     CommandTask,
+    Example,
     ModelKind,
     Prediction,
     TaskKind,
@@ -199,6 +200,14 @@ def predict(learner: Learner, description: Mapping[str, Any], files: Sequence[st
         yield Prediction(file, likely[0][0], likely, seen=tuple(as_characters(image / brightest)))
 
 
+def example(description: Mapping[str, Any]) -> Example:
+    """Return black images, scaled."""
+    images = np.zeros((4, *description["size"]))
+    return Example(
+        _scaled(images, description["mean"], description["spread"], description["config"]["model"]), {0: "batch"}
+    )
+
+
 def _build_digits(config: ImagesConfig) -> ImagesTask:
     return ImagesTask("digits", config, shipped_digits())
 
@@ -220,6 +229,7 @@ DIGITS = TaskKind(
     restore=_restore(ImagesConfig),
     inputs="one or more pictures of a digit",
     predict=predict,
+    example=example,
 )
 MNIST = TaskKind(
     "mnist",
@@ -232,5 +242,6 @@ MNIST = TaskKind(
     restore=_restore(MnistConfig),
     inputs="one or more pictures of a digit",
     predict=predict,
+    example=example,
 )
 KINDS = (DIGITS, MNIST)

@@ -20,6 +20,7 @@ from glassgrad.tasks.rates import warm_up_and_cosine
 from glassgrad.tasks.task import (
     KEPT,
     CommandTask,
+    Example,
     ModelKind,
     Prediction,
     TaskKind,
@@ -282,6 +283,15 @@ def predict(learner: Learner, description: Mapping[str, Any], words: Sequence[st
         yield Prediction(word, f"{loss:.3f} nats per character", likeliest(probabilities[-1], labels), "next")
 
 
+def example(description: Mapping[str, Any]) -> Example:
+    """Return words of one letter, as the model reads them."""
+    config, whole = description["config"], MODELS[description["config"]["model"]].whole
+    tokenizer = CharTokenizer(description["alphabet"], boundary=True)
+    words = [description["alphabet"][0]] * 4
+    inputs = encoded(words, tokenizer, config.get("context", 1), description["longest"] + 1 if whole else 0).inputs
+    return Example(inputs, {0: "batch", 1: "length"} if whole else {0: "batch"})
+
+
 NAMES = TaskKind(
     TASK,
     f"Train a character model on names, then print names that it generates.\n\n{KEPT}",
@@ -292,5 +302,6 @@ NAMES = TaskKind(
     axis="cross entropy, nats per character",
     restore=restore,
     predict=predict,
+    example=example,
 )
 KINDS = (NAMES,)

@@ -14,7 +14,7 @@ from glassgrad.data.names import Examples
 from glassgrad.data.plane import plane_data, read_points
 from glassgrad.tasks import options as shared
 from glassgrad.tasks.classify import begun, final_lines, final_measures, loss_and_accuracy
-from glassgrad.tasks.task import CommandTask, Prediction, TaskKind, learners_of, likeliest, settled
+from glassgrad.tasks.task import CommandTask, Example, Prediction, TaskKind, learners_of, likeliest, settled
 from glassgrad.train.config import Layer, option, resolve
 from glassgrad.train.kept.samples import mistakes, softmax
 from glassgrad.train.learner import Learner
@@ -146,6 +146,7 @@ def _kind(shape: str, about: str, config: type[Any]) -> TaskKind:
         restore=restore,
         inputs="points such as 0.5,-1, or a file with one on a line",
         predict=predict,
+        example=lambda _: Example(np.zeros((4, 2), np.float32), {0: "batch"}),
     )
 
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from glassgrad import errors
 from glassgrad.train.config import Layer, resolve, rules
@@ -123,6 +123,13 @@ class ModelKind:
     defaults: Mapping[str, Any] = field(default_factory=dict)
 
 
+class Example(NamedTuple):
+    """Inputs of a model, of any numbers, and which of their axes may have other sizes."""
+
+    inputs: Any
+    axes: dict[int, str]
+
+
 @dataclass(frozen=True)
 class TaskKind:
     """One command of `glassgrad train`.
@@ -138,6 +145,7 @@ class TaskKind:
         restore: builds the learner of a trained model from its description.
         inputs: what `predict` takes, for the message where nothing is given.
         predict: yields what a trained model says about inputs of a user; None if there is nothing to say.
+        example: returns inputs of a trained model by its description.
     """
 
     name: str
@@ -150,6 +158,7 @@ class TaskKind:
     restore: Callable[[Mapping[str, Any]], Learner] | None = None
     inputs: str = "one or more words or texts"
     predict: Callable[[Learner, Mapping[str, Any], Sequence[str]], Iterator[Prediction]] | None = None
+    example: Callable[[Mapping[str, Any]], Example] | None = None
 
 
 def resolve_for_model(cls: type[Any], layers: list[Layer], models: Mapping[str, ModelKind]) -> Any:

@@ -18,7 +18,7 @@ from glassgrad.data.text import EXPECTED, TextData, all_windows, some_windows
 from glassgrad.tasks import options as shared
 from glassgrad.tasks.drawing import SampleOptions, check_alphabet, check_known, sample_texts
 from glassgrad.tasks.rates import warm_up_and_cosine
-from glassgrad.tasks.task import KEPT, CommandTask, Prediction, TaskKind, likeliest, settled
+from glassgrad.tasks.task import KEPT, CommandTask, Example, Prediction, TaskKind, likeliest, settled
 from glassgrad.train.config import Layer, check_divides, flag, option, resolve
 from glassgrad.train.kept.samples import softmax, texts
 from glassgrad.train.learner import Learner, measure
@@ -189,6 +189,11 @@ def predict(learner: Learner, description: Mapping[str, Any], given: Sequence[st
         yield Prediction(source, answer, likeliest(last, [repr(one)[1:-1] for one in tokenizer.alphabet]), "next")
 
 
+def example(description: Mapping[str, Any]) -> Example:
+    """Return windows of the first character."""
+    return Example(np.zeros((4, description["config"]["context"]), np.int64), {0: "batch", 1: "length"})
+
+
 TEXT = TaskKind(
     TASK,
     f"Train a character-level GPT on the text in --data, then print text that it generates.\n\n{KEPT}",
@@ -198,5 +203,6 @@ TEXT = TaskKind(
     axis="cross entropy, nats per character",
     restore=restore,
     predict=predict,
+    example=example,
 )
 KINDS = (TEXT,)

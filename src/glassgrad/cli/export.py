@@ -1,0 +1,39 @@
+"""`glassgrad export`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class Form(StrEnum):
+    """What a model can be exported to."""
+
+    onnx = "onnx"
+    numpy = "numpy"
+    torch = "torch"
+
+
+def export(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run directory, or a model.safetensors file.")],
+    to: Annotated[
+        Form,
+        typer.Option(
+            "--to",
+            help="onnx: one file for other runtimes. numpy: a program in NumPy and its weights. "
+            "torch: weights, and a program that loads them.",
+        ),
+    ],
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="By default a file in the run directory.")
+    ] = None,
+) -> int:
+    """Write a trained model for another program."""
+    from glassgrad.tasks.exported import export_model
+
+    for path in export_model(run, to.value, out):
+        print(path)
+    return 0

@@ -1,0 +1,153 @@
+"""`glassgrad export`: the model of a run for other programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from glassgrad import errors
+from glassgrad.compile.api import compile as compiled
+from glassgrad.data.atomic import write_atomically
+from glassgrad.engine.creation import from_numpy
+from glassgrad.engine.mode import no_grad
+from glassgrad.nn.containers import Sequential
+from glassgrad.onnx.exporting import export
+from glassgrad.serialization import save
+from glassgrad.tasks.task import Example
+from glassgrad.tasks.trained import Trained, content, open_trained
+
+FILES = {"onnx": "model.onnx", "numpy": "model_numpy.py", "torch": "model_torch.safetensors"}
+"""What a model can be exported to, and the name of its file."""
+
+
+def export_model(path: Path, to: str, out: Path | None = None) -> list[Path]:
+    """Write the model of a run, or of a model file, for another program; return the files.
+
+    Raises `errors.InputError` if there is no model, or if it cannot be written there.
+    """
+    trained = open_trained(path)
+    if trained.kind.example is None:
+        raise errors.MODEL_OF_NO_TASK(path=trained.file, what=content(trained.description), known="none")
+    own = Path(FILES[to])
+    place = out or (path if path.is_dir() else path.parent) / own
+    if place.suffix != own.suffix:
+        raise errors.EXPORT_ENDING(path=place, to=to, ending=own.suffix)
+    if place.resolve() == trained.file.resolve():
+        raise errors.EXPORT_ITSELF(path=place)
+    model = _on_the_engine(trained).eval()
+    try:
+        return _WRITERS[to](model, trained, trained.kind.example(trained.description), place)
+    except OSError as error:
+        raise errors.EXPORT_NOT_WRITTEN(path=place, reason=error.strerror or error) from None
+
+
+def _on_the_engine(trained: Trained) -> Any:
+    """Return the model as a module; one of layers by hand is built again, with the same weights."""
+    config = trained.description["config"]
+    if config.get("engine") != "manual" or trained.kind.restore is None:
+        return trained.learner.model
+    learner = trained.kind.restore({**trained.description, "config": {**config, "engine": "eager"}})
+    learner.load_weights(trained.learner.weights())
+    return learner.model
+
+
+def _onnx(model: Any, trained: Trained, example: Example, place: Path) -> list[Path]:
+    exported = export(
+        model, from_numpy(example.inputs), input_names=["input"], output_names=["logits"],
+        dynamic_axes={"input": example.axes},
+    )  # fmt: skip  # one call
+    exported.metadata_props.add(key="glassgrad", value=json.dumps(_plain(trained.description)))
+    write_atomically(place, exported.SerializeToString())
+    return [place]
+
+
+def _numpy(model: Any, trained: Trained, example: Example, place: Path) -> list[Path]:
+    """Write a program for one example, and beside it the weights with the example that it checks itself on."""
+    program = compiled(model, backend="numpy")
+    inputs = np.ascontiguousarray(example.inputs[:1])
+    with no_grad():
+        expected = program(from_numpy(inputs)).numpy()
+    source = program.source
+    first, *weights = source.arguments
+    state = {name.replace(".", "_"): tensor.numpy() for name, tensor in model.state_dict().items()}
+    arrays = {first: inputs, **{name: _weight(state, name) for name in weights}, "expected": expected}
+    beside = place.with_suffix(".npz")
+    place.write_text(_CHECKED.format(source=source.rstrip(), entry=source.entry), encoding="utf-8", newline="\n")
+    with beside.open("wb") as file:
+        np.savez(file, **arrays)
+    return [place, beside]
+
+
+def _weight(state: Mapping[str, Any], argument: str) -> Any:
+    """Return the weight that a program calls by this name, which may begin with that of the model."""
+    fitting = [name for name in state if argument == name or argument.endswith(f"_{name}")]
+    return state[max(fitting, key=len)]
+
+
+_CHECKED = '''{source}
+
+
+def load():
+    """The weights and an example, by the names of the arguments above, and the result that is expected."""
+    with np.load(Path(__file__).with_suffix(".npz")) as held:
+        return {{name: held[name] for name in held}}
+
+
+if __name__ == "__main__":
+    arguments = load()
+    expected = arguments.pop("expected")
+    found = {entry}(**arguments)
+    largest = abs(found - expected).max()
+    print("the largest difference to glassgrad is", largest)
+    assert largest <= 1e-4 * max(1, abs(expected).max())
+'''
+
+
+def _torch(model: Any, trained: Trained, example: Example, place: Path) -> list[Path]:
+    """Write the weights, and a program that loads them with PyTorch."""
+    save(model.state_dict(), place)
+    script = place.with_suffix(".py")
+    script.write_text(_script(model, trained, example, place), encoding="utf-8", newline="\n")
+    return [place, script]
+
+
+def _script(model: Any, trained: Trained, example: Example, place: Path) -> str:
+    about = "\n".join(f"    {line}".rstrip() for line in repr(model).splitlines())
+    lines = [
+        f'"""The model of glassgrad\'s task {trained.kind.name!r}, with its weights in {place.name}.',
+        "",
+        about,
+        "",
+        f"Inputs are {example.inputs.dtype} of shape {('batch', *example.inputs.shape[1:])}.",
+        '"""',
+        "",
+        "from pathlib import Path",
+        "",
+        *(["from torch import nn"] if isinstance(model, Sequential) else []),
+        "from safetensors.torch import load_file",
+        "",
+        f'state = load_file(Path(__file__).with_name("{place.name}"))',
+    ]
+    if isinstance(model, Sequential):
+        layers = [f"    nn.{layer!r}," for layer in model]
+        lines += ["model = nn.Sequential(", *layers, ")", "model.load_state_dict(state)", "model.eval()"]
+    else:
+        lines += ["# Write the model above in PyTorch; its layers have the names that the weights begin with."]
+    return "\n".join(lines) + "\n"
+
+
+def _plain(description: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a program needs to know: not where the data of the run were."""
+    config = {key: value for key, value in description["config"].items() if key != "data"}
+    return {**{key: value for key, value in description.items() if key != "parts"}, "config": config}
+
+
+_WRITERS: dict[str, Callable[[Any, Trained, Example, Path], list[Path]]] = {
+    "onnx": _onnx, "numpy": _numpy, "torch": _torch,
+}  # fmt: skip  # a table
+
+__all__ = ["FILES", "export_model"]

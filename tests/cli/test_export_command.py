@@ -1,0 +1,98 @@
+"""`glassgrad export`: the model of a run as ONNX, as a program in NumPy, and for PyTorch."""
+
+from __future__ import annotations
+
+import json
+import runpy
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import glassgrad as gg
+from glassgrad.tasks.trained import open_trained
+from tests.cli.conftest import Result
+from tests.onnx.running import needs_runtime, session
+
+Call = Callable[..., Result]
+TASKS = {
+    "moons": (["moons", "--steps", "20"], np.random.default_rng(0).normal(size=(5, 2)).astype("f")),
+    "gru": (["names", "--model", "gru", "--steps", "2", "--data", "words.txt"], np.arange(12).reshape(4, 3) % 5),
+}
+
+
+def trained(glassgrad: Call, task: str) -> Path:
+    options, _ = TASKS[task]
+    engine = "manual" if task == "moons" else "eager"
+    assert glassgrad("train", *options, "--engine", engine, "--out", task).code == 0
+    return Path(task)
+
+
+@needs_runtime
+@pytest.mark.parametrize("task", TASKS)
+def test_a_run_as_onnx_computes_what_it_did(glassgrad: Call, task: str) -> None:
+    run = trained(glassgrad, task)
+    found = glassgrad("export", run, "--to", "onnx")
+    assert found.out.split() == [str(run / "model.onnx")]
+    made = session(run / "model.onnx")
+    inputs = TASKS[task][1]
+    (logits,) = made.run(None, {"input": inputs})
+    np.testing.assert_allclose(logits, open_trained(run).learner.logits(inputs), rtol=1e-5, atol=1e-5)
+    described = json.loads(made.get_modelmeta().custom_metadata_map["glassgrad"])
+    assert described["task"] == ("moons" if task == "moons" else "names")
+    assert "data" not in described["config"]
+
+
+def test_a_run_as_a_program_in_numpy(glassgrad: Call) -> None:
+    run = trained(glassgrad, "moons")
+    assert glassgrad("export", run, "--to", "numpy", "--out", "moons.py").out.split() == ["moons.py", "moons.npz"]
+    text = Path("moons.py").read_text(encoding="utf-8")
+    assert "import numpy as np" in text
+    assert "import glassgrad" not in text
+    runpy.run_path("moons.py", run_name="__main__")  # it checks itself
+    program = runpy.run_path("moons.py")
+    arguments = program["load"]()
+    del arguments["expected"]
+    arguments["input"] = TASKS["moons"][1][:1]
+    expected = open_trained(run).learner.logits(arguments["input"])
+    np.testing.assert_allclose(program["Sequential"](**arguments), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_run_for_pytorch(glassgrad: Call) -> None:
+    run = trained(glassgrad, "moons")
+    glassgrad("export", run, "--to", "torch")
+    state = gg.load(run / "model_torch.safetensors")
+    assert set(state) == set(open_trained(run).learner.weights())
+    text = (run / "model_torch.py").read_text(encoding="utf-8")
+    assert "model = nn.Sequential(\n    nn.Linear(in_features=2" in text
+    run = trained(glassgrad, "gru")
+    glassgrad("export", run, "--to", "torch")
+    assert "Write the model above in PyTorch" in (run / "model_torch.py").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_pytorch_loads_it_and_computes_the_same(glassgrad: Call) -> None:
+    torch = pytest.importorskip("torch")
+    run = trained(glassgrad, "moons")
+    glassgrad("export", run, "--to", "torch")
+    theirs = runpy.run_path(str(run / "model_torch.py"))["model"]
+    inputs = TASKS["moons"][1]
+    found = theirs(torch.from_numpy(inputs)).detach().numpy()
+    np.testing.assert_allclose(found, open_trained(run).learner.logits(inputs), rtol=1e-5, atol=1e-5)
+
+
+def test_refusals(glassgrad: Call, folder: Path) -> None:
+    run = trained(glassgrad, "moons")
+    for arguments, words in (
+        (["nowhere", "--to", "onnx"], "no such file or directory"),
+        ([run, "--to", "pdf"], "pdf"),
+        ([run, "--to", "onnx", "--out", "x.txt"], "the file of --to onnx ends in .onnx"),
+        ([run, "--to", "torch", "--out", run / "model.safetensors"], "is the model itself"),
+        ([run, "--to", "torch", "--out", "no/where.safetensors"], "cannot write"),
+    ):
+        found = glassgrad("export", *arguments)
+        assert (found.code, found.out) == (2, "")
+        assert words in found.err
+    gg.save(gg.nn.Linear(2, 2).state_dict(), "own.safetensors")
+    assert glassgrad("export", "own.safetensors", "--to", "onnx").code == 2

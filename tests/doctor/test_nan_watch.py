@@ -11,7 +11,7 @@ import pytest
 
 import glassgrad as gg
 from glassgrad import doctor, errors, nn
-from glassgrad.doctor.nans.state import look
+from glassgrad.doctor.nans.largest import UNKNOWN, is_number, largest, reader
 from glassgrad.engine.mode import FINITE, MODE
 from glassgrad.nn import functional as F
 
@@ -302,13 +302,35 @@ def test_gradients_under_a_scaler_are_its_own_business() -> None:
     assert not any("NaN" in one.rule for one in seen.findings)
 
 
+@pytest.mark.parametrize("native", [True, False], ids=["native", "numpy"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.complex64])
-def test_one_look_tells_nan_infinity_and_large_numbers_apart(dtype: Any) -> None:
-    with np.errstate(all="raise", under="ignore"):
+def test_one_look_tells_nan_infinity_and_large_numbers_apart(
+    dtype: Any, native: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not native:
+        monkeypatch.setattr("glassgrad.doctor.nans.largest.reader", lambda: lambda *arrays: UNKNOWN)
+    with np.errstate(all="raise", under="ignore", over="ignore"):
         for bad, plain, strict in ((1.0, True, True), (6e4, True, True), (np.inf, True, False), (np.nan, False, False)):
             array = np.ones((3, 5), dtype)
             array[1, 2] = bad
             for view in (array, array.T, array[:, ::2]):
-                assert (not np.isnan(look([view])), not np.isnan(look([view], inf=True))) == (plain, strict)
-    assert not np.isnan(look([np.full(4, 1e30, np.float32)], inf=True))
-    assert look([np.arange(3), np.full(2, 2.0)]) == 8
+                size = largest(np.ones(3, np.float32), view)
+                assert (is_number(size, False), is_number(size, True)) == (plain, strict)
+    assert largest(np.full(4, 1e30, np.float32)) == pytest.approx(1e30)
+    assert largest(np.arange(3), np.full(1, 2.0)) == 2
+    assert largest() == largest(np.empty((0, 3), np.float32)) == 0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_native_code_finds_the_largest_at_every_place(dtype: Any) -> None:
+    pytest.importorskip("llvmlite")
+    read = reader()
+    for count in (1, 2, 7, 16, 63, 64, 65, 200):
+        array = np.random.default_rng(count).normal(size=count).astype(dtype)
+        assert read(array) == np.abs(array).max()
+        for at in range(count):
+            for bad in (-1e9, -np.inf, -np.nan):
+                spoilt = array.copy()
+                spoilt[at] = bad
+                np.testing.assert_equal(read(array, spoilt, array), np.abs(spoilt[at]).astype(dtype))
+    assert read(array[::2]) == read(array.astype(">f4")) == read([1.0]) == UNKNOWN

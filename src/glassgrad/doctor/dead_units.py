@@ -70,6 +70,7 @@ class DeadUnits:
         self._length = STRETCH
         self._handles: dict[str, Any] = {}
         self._looked = False
+        self._counted = 0
 
     def sampled(self, alive: Mapping[str, tuple[Array, int, int]]) -> None:
         """Record a sampled step: by place, the units that were not zero, their axis, and the number of examples."""
@@ -101,16 +102,16 @@ class DeadUnits:
             self._handles.clear()
             library.drop_empty_hooks(self._model)
 
-    def step(self, number: int) -> None:
-        """Record the end of a step, and begin a new window when the current one is long enough."""
+    def count(self, steps: int) -> None:
+        """Count the steps since the last call, all as the first, and begin a new window where this one is over."""
         if self._looked:
-            self._now.seen += 1
-            self._looked = False
-        if number + 1 - self._now.first >= self._length:
+            self._now.seen += steps - self._counted
+        self._counted, self._looked = steps, False
+        if steps - self._now.first >= self._length:
             self.detach()
             self._length *= 2
             silent = {name: np.ones_like(units) for name, units in self._now.silent.items()}
-            self._before, self._now = self._now, _Stretch(number + 1, silent)
+            self._before, self._now = self._now, _Stretch(steps, silent)
 
     def found(self, steps: int) -> dict[str, Dead]:
         """Return the findings after `steps` steps: of the last window, joined with the previous one if it is short."""

@@ -56,6 +56,8 @@ PRESETS = {
 _clock = time.perf_counter if sys.platform == "win32" else time.thread_time  # there it ticks 64 times a second
 _ALWAYS = 2
 """So many steps are sampled whatever they cost: with the first comes what is made once."""
+_BETWEEN = 4
+"""So many steps lie between two samples or pairs of them, and between two questions whether there is time for one."""
 
 
 class Schedule:
@@ -64,6 +66,9 @@ class Schedule:
     The first two steps are samples. Any other is one if the time that was spent, with what the sample before it cost,
     stays within the share. Time is that of the processor in this thread: a machine that is busy with something else
     changes nothing.
+
+    Attributes:
+        asks: the step before which `due` is to be asked again; those before it are as the one it was asked for.
     """
 
     def __init__(self, preset: Preset, every: int | None) -> None:
@@ -73,8 +78,9 @@ class Schedule:
         self._spent = 0.0
         self._entered = 0.0
         self._depth = 0
-        self._since = 0
+        self._latest = 0
         self._pair = False
+        self.asks = 0
         self._before: float | None = None
         self._cost = 0.0
 
@@ -101,15 +107,18 @@ class Schedule:
         return self._spent + samples * self._cost <= allowed
 
     def due(self, step: int) -> bool:
-        """Tell whether a step, counted from 0, is to be sampled; called once for each."""
+        """Tell whether a step, counted from 0, is to be sampled."""
         if self._every is not None:
-            return step % self._every == 0
-        if self._before is not None:  # the step before was one
-            self._cost, self._before = self._now() - self._before, None
-        if step < _ALWAYS or math.isinf(self._preset.share) or self._is_time(step):
-            self._before = self._now()
-            return True
-        return False
+            due, between = step % self._every == 0, self._every - step % self._every
+        else:
+            if self._before is not None:  # the step before was one
+                self._cost, self._before = self._now() - self._before, None
+            due = step < _ALWAYS or math.isinf(self._preset.share) or self._is_time(step)
+            between = 1 if step < self._preset.early else _BETWEEN
+            if due:
+                self._before, self._latest = self._now(), step
+        self.asks = step + (1 if due else between)
+        return due
 
     def _is_time(self, step: int) -> bool:
         """Tell whether it is a sample's turn, and there is time for it."""
@@ -118,10 +127,9 @@ class Schedule:
         if self._pair:  # the step after a sampled one, for what compares two
             self._pair = False
             return True
-        self._since += 1
-        if self._since < 4 or not self._affords(2 if self._preset.directions else 1):
+        if step - self._latest < _BETWEEN or not self._affords(2 if self._preset.directions else 1):
             return False
-        self._since, self._pair = 0, self._preset.directions
+        self._pair = self._preset.directions
         return True
 
     def _now(self) -> float:

@@ -41,6 +41,8 @@ class Watch(AbstractContextManager["Watch"]):
     Attributes:
         calls: the order of the calls.
         sampling: whether the step under way is sampled.
+        quiet: whether nothing but the loss is wanted of it.
+        hooked: whether there may be hooks on the model.
     """
 
     def __init__(
@@ -69,7 +71,8 @@ class Watch(AbstractContextManager["Watch"]):
         if strange := [type(one).__name__ for one in self.optimizers if not hasattr(one, told)]:
             raise errors.WATCH_OPTIMIZER(model=type(model).__name__, given=strange[0])
         self.calls = Calls()
-        self.sampling = False
+        self.sampling = self.quiet = self.hooked = False
+        self._naming = True  # the first calls are
         self._preset = PRESETS[preset]
         self._every = every
         self._path = None if path is None else Path(path)
@@ -96,7 +99,6 @@ class Watch(AbstractContextManager["Watch"]):
         self._held_out: list[tuple[int, float]] = []
         self._sample: Sample | None = None
         self._used = self._zeroed = False
-        self._hooked = False
         self._leftover: float | None = None
         self._batch = float("nan")
         self._inputs: tuple[Facts, ...] | None = None
@@ -208,8 +210,8 @@ class Watch(AbstractContextManager["Watch"]):
     def before_backward(self, loss: Any, traced: bool = False) -> None:
         """A backward pass begins."""
         with self._schedule:
-            self._call("B")
             self.calls.backwards += 1
+            self._call("B")
             value = None if traced else library.numbers(loss)
             if value is not None and value.size == 1:
                 self._pending_loss = float(value.reshape(()))
@@ -295,12 +297,12 @@ class Watch(AbstractContextManager["Watch"]):
             self._used = True
             self._leftover_of_a_trace()
             return
-        with self._schedule:
-            if self._sample is not None:
+        if self._sample is not None:
+            with self._schedule:
                 self._sampler.after(self._sample)
                 self._close_sample()
-            self._zeroed, self._leftover = False, None
-            self._end_step()
+        self._zeroed, self._leftover = False, None
+        self._end_step()
 
     def _leftover_of_a_trace(self) -> None:
         """A trace is every step that will follow: what is left over in it is left over in each."""
@@ -313,12 +315,12 @@ class Watch(AbstractContextManager["Watch"]):
         """A compiled program is about to be called."""
         if self._inputs is None:
             self._look_at_inputs(args[:1])
-        if self._hooked:
+        if self.hooked:
             self._unhook()
 
     def _unhook(self) -> None:
         """Take the hooks off the model."""
-        self._hooked = False
+        self.hooked = False
         self._wire.sampled(False)
         for one in (self._forward, self._dead):
             if one is not None:
@@ -328,7 +330,7 @@ class Watch(AbstractContextManager["Watch"]):
     def beside(self) -> Iterator[None]:
         """A compiled program that trains is run eagerly inside, aside from the training."""
         with self._schedule:
-            self._hooked = True
+            self.hooked = True
             self._wire.sampled(True)
             if self._forward is not None:
                 self._forward.take()
@@ -358,11 +360,6 @@ class Watch(AbstractContextManager["Watch"]):
 
     def compiled(self, before: bool, result: Any) -> None:
         """A compiled program that trains is about to run, or has."""
-        if self._sample is None and self._used and not before:
-            self._commit()
-            self._note_result(result)
-            self._end_step(compiled=True)
-            return
         with self._schedule:
             if before:
                 if self._sample is not None:
@@ -382,36 +379,53 @@ class Watch(AbstractContextManager["Watch"]):
                 self._close_sample()
             self._end_step(compiled=True)
 
-    def _end_step(self, compiled: bool = False) -> None:
-        if self._dead is not None:
-            self._dead.step(self.calls.steps)
-        self.calls.steps += 1
+    def quiet_step(self, loss: float, compiled: bool = False) -> None:
+        """A step that is not sampled has ended."""
+        calls = self.calls
+        self._losses.append((calls.steps, loss))
+        self._pending_loss = self._pending_graph = None
         self._used = True
-        self._look_ahead(compiled)
+        calls.steps += 1
+        if calls.steps >= self._schedule.asks:
+            self._look_ahead(compiled)
+
+    def _end_step(self, compiled: bool = False) -> None:
+        self._used = True
+        self.calls.steps += 1
+        if self.calls.steps >= self._schedule.asks:
+            self._look_ahead(compiled)
 
     def _note_result(self, result: Any) -> None:
-        array = getattr(result, "array", None)  # a loss of ours, as a rule
-        value = array if type(array) is np.ndarray else library.numbers(library.first_tensor(result))
+        value = library.numbers(library.first_tensor(result))
         if value is not None and value.size == 1:
             self._losses.append((self.calls.steps, float(value.item())))
 
     # --- inside ---
 
     def _call(self, letter: str) -> None:
-        if len(self.calls.sequence) < _FIRST_CALLS:
+        if self._naming:
             self.calls.sequence += letter
             name = {"F": "forward", "B": "backward", "S": "step"}[letter]
             self.calls.sites.setdefault(name, here())
+            if len(self.calls.sequence) == _FIRST_CALLS:
+                self._naming = False
+                self._schedule.asks = 0  # the next steps may be quiet
 
     def _look_ahead(self, compiled: bool = False) -> None:
         """Decide whether the coming step is sampled, and prepare for it."""
+        if self._dead is not None:
+            self._dead.count(self.calls.steps)
         due = self._schedule.due(self.calls.steps)
-        self.sampling = due
+        self.sampling, self.quiet = due, not (due or self._naming)
         self._sample = Sample(self.calls.steps) if due else None
         self._batch = float("nan")
-        if compiled:
-            return  # no module is called: hooks would only make the program be traced anew
-        self._hooked = True
+        if not compiled:  # there no module is called: hooks would only make the program be traced anew
+            with self._schedule:
+                self._attach(due)
+
+    def _attach(self, due: bool) -> None:
+        """Attach the hooks that the coming step needs, and take off the others."""
+        self.hooked = True
         self._wire.sampled(due)
         if self._forward is not None and self._dead is not None:
             if due:

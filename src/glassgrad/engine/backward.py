@@ -12,7 +12,6 @@ import numpy as np
 from glassgrad import errors, provenance
 from glassgrad.engine import creation, tape
 from glassgrad.engine.mode import MODE, is_grad_enabled
-from glassgrad.engine.node import Freed
 from glassgrad.engine.tensor import Tensor, make
 
 _ndarray = np.ndarray
@@ -28,24 +27,22 @@ def backward(
 ) -> None:
     """Accumulate the gradients of `tensors` into `.grad` of the leaves; see `Tensor.backward`."""
     witness = MODE.witness
-    if witness is not None:
-        witness.backward(tensors)
+    looks = witness is not None and witness.backward(tensors)
     if isinstance(tensors, Tensor):  # one, as a rule: without lists
         roots, seeds = (_place_of(tensors),), (_seed(tensors, _only(grad_tensors)),)
     else:
         roots, seeds = _seeds(list(tensors), grad_tensors)
     retain = create_graph if retain_graph is None else retain_graph
     if inputs is None:
-        look = witness.holds() if witness is not None and not retain else None
-        kept: Any = None if look is None else []
-        found = tape.backward(roots, seeds, retain_graph=retain, create_graph=create_graph, kept=kept, look=look)
+        kept = tape.Kept() if looks and not retain else None
+        found = tape.backward(roots, seeds, retain_graph=retain, create_graph=create_graph, kept=kept)
         for leaf, g in found.items():
             if leaf._extra is None and leaf._grad is None and type(g) is _ndarray:
                 leaf._grad = make(g, None, False)
             else:
                 _accumulate(leaf, g)
         if kept is not None:
-            _show(witness, roots, seeds, kept)
+            _show(witness, roots, seeds, found, kept)
     else:
         _accumulate_wanted(_listed(inputs), roots, seeds, retain, create_graph)
     if witness is not None:
@@ -94,13 +91,12 @@ def grad(
     return tuple(gradients)
 
 
-def _show(witness: Any, roots: Any, seeds: Any, kept: list[Any]) -> None:
+def _show(witness: Any, roots: Any, seeds: Any, found: dict[Any, Any], kept: tape.Kept) -> None:
     """Let a witness look at the gradients while the graph is there to be walked again, then free it."""
-    frame = provenance.user_frame(2)
     try:
-        witness.walked(lambda: tape.backward(roots, seeds, retain_graph=True, create_graph=False))
+        witness.walked(found, lambda: tape.backward(roots, seeds, retain_graph=True, create_graph=False))
     finally:
-        tape.free(kept, Freed(frame.f_code, frame.f_lasti))
+        kept.free()
 
 
 def _listed(value: Any) -> list[Any]:

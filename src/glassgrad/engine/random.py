@@ -28,6 +28,15 @@ from glassgrad.ops.vmap.batched import Stream
 GENERATORS: weakref.WeakSet[Generator] = weakref.WeakSet()
 
 
+class _Uses:
+    """Counts the uses of all generators: as long as the number is the same, so are their states."""
+
+    count = 0
+
+
+USES = _Uses()
+
+
 class Generator:
     """A stream of random numbers (NumPy's PCG64) with PyTorch's methods.
 
@@ -47,6 +56,7 @@ class Generator:
         self._rng: np.random.Generator | None = None
         self.unseeded: tuple[CodeType, int] | None = None  # where it was first drawn from without a seed of the user's
         self._chosen = False
+        USES.count += 1
         GENERATORS.add(self)
 
     def manual_seed(self, seed: int) -> Generator:
@@ -62,10 +72,12 @@ class Generator:
     def _start(self, seed: int) -> None:
         self._seed = seed
         self._rng = None
+        USES.count += 1
 
     @property
     def rng(self) -> np.random.Generator:
         """NumPy's generator, made when it is first asked for: importing `numpy.random` takes a while."""
+        USES.count += 1
         if self._rng is None and not self._chosen:
             frame = provenance.user_frame()
             self.unseeded = frame.f_code, frame.f_lasti

@@ -8,7 +8,7 @@ jvp rules. `mode.py` says whether ops are recorded, `writes.py` guards saved val
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
 from typing import Any
 
@@ -67,6 +67,18 @@ class Observer:
         """All rules of `node` were applied."""
 
 
+class Kept(list[Node]):
+    """The nodes that a walk would have freed, for somebody who may want to walk once more."""
+
+    freed: Freed | None = None
+
+    def free(self) -> None:
+        """Free them, as a walk that keeps nothing frees them on its way."""
+        for node in self:
+            node.saved = self.freed
+            node.parents = ()
+
+
 class Walk:
     """One backward pass: cotangents travel from the roots to the leaves, youngest node first.
 
@@ -78,7 +90,7 @@ class Walk:
     """
 
     __slots__ = (
-        "batched", "cotangents", "create_graph", "found", "freed", "given", "heap", "kept", "look", "observer", "owned",
+        "batched", "cotangents", "create_graph", "found", "freed", "given", "heap", "kept", "observer", "owned",
         "retain", "wanted",
     )  # fmt: skip  # a table
 
@@ -100,8 +112,7 @@ class Walk:
         self.owned: set[Any] = set()
         self.given: set[int] = set()
         self.freed: Freed | None = None
-        self.kept: list[Node] | None = None
-        self.look: Callable[[Any], None] | None = None
+        self.kept: Kept | None = None
         if not retain:
             frame = provenance.user_frame(2)
             self.freed = Freed(frame.f_code, frame.f_lasti)
@@ -222,8 +233,6 @@ class Walk:
         if self.batched:
             c = _without_batches(target, c)
         is_node = type(target) is Node
-        if self.look is not None and not is_node:
-            self.look(c)
         like = target if is_node else target.array  # the properties of a Tensor would cost a call each
         if c.shape != like.shape or (c.dtype is not like.dtype and c.dtype != like.dtype):
             c = match_cotangent(c, target)
@@ -332,15 +341,15 @@ def backward(
     retain_graph: bool,
     create_graph: bool,
     wanted: Sequence[Any] | None = None,
-    kept: list[Node] | None = None,
-    look: Callable[[Any], None] | None = None,
+    kept: Kept | None = None,
 ) -> dict[Any, Any]:
     """Walk back from `roots` (nodes or leaves); return {leaf or wanted node: cotangent}.
 
-    With a list in `kept`, the nodes that would be freed come there instead; `look` is shown what leaves are sent.
+    The nodes that would be freed are added to `kept` instead, if there is one; its `free` frees them.
     """
     walk = Walk(retain_graph, create_graph, wanted, MODE.observer)
-    walk.kept, walk.look = kept, look
+    if kept is not None:
+        walk.kept, kept.freed = kept, walk.freed
     before, walk.batched = MODE.flags, bool(MODE.levels)
     # Cotangents may be Symbols while a step is traced, Tensors under create_graph, batches inside vmap.
     plain = wanted is None and not (create_graph or walk.batched or before & TRACING or walk.observer)
@@ -357,13 +366,6 @@ def backward(
         return found
     finally:
         MODE.flags = before
-
-
-def free(nodes: Iterable[Node], freed: Freed) -> None:
-    """Free nodes that a walk has kept, as one that keeps nothing frees them on its way."""
-    for node in nodes:
-        node.saved = freed
-        node.parents = ()
 
 
 def turned(g: Array) -> Array:

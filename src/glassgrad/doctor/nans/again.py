@@ -121,9 +121,6 @@ class Again:
             tracked, self.names, self._looking.born, of=of, inf=self.inf, allow=self.allow
         )
 
-    def holds(self) -> None:
-        """Keep no graph beyond its walk: every cotangent is looked at while it walks."""
-
     def left(self) -> None:
         """A backward pass has ended, and none of its cotangents was bad."""
 

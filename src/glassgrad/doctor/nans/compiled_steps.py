@@ -80,7 +80,9 @@ class CompiledSteps:
             began = time.perf_counter()
             self._taken[id(program)] = StepAside(program, (*args, *kwargs.values()))
             self._spent += time.perf_counter() - began
-        options = [tuple(group.values()) for optimizer in self._guard.optimizers for group in optimizer.param_groups]
+        options = [
+            values for one in self._guard.optimizers for values in map(tuple, map(dict.values, one.param_groups))
+        ]
         result = run_checked(program, run, args, kwargs)
         told = MODE.finite
         if type(result) is Tensor and result.array.size == 1:  # a loss, as a rule

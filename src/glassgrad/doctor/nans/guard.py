@@ -1,7 +1,7 @@
 """Looking for NaN while a loop of ours runs: one cheap look a step, and what is done when it fails.
 
 In an eager step the tape is there when the loss, or a gradient, turns out NaN, and says which op made it; weights are
-untouched then. Gradients are looked at as the walk finds them, while they are in the processor's cache. Only a step of
+untouched then. All gradients of a backward pass are looked at by one call of native code. Only a step of
 an optimizer overwrites what it was made of. Those that can make a NaN of finite numbers (a divisor without eps, a rate
 or gradients beyond all bounds) are preceded by a copy, others as often as the time allows. Compiled steps are kept in a
 log and made again: see `compiled_steps`.
@@ -15,28 +15,32 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-import numpy as np
-
 from glassgrad import errors, provenance
 from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.nans import findings
 from glassgrad.doctor.nans.again import Again
 from glassgrad.doctor.nans.allowed import checked
 from glassgrad.doctor.nans.compiled_steps import CompiledSteps, run_checked
-from glassgrad.doctor.nans.state import Beginning, Copies, is_good, look
+from glassgrad.doctor.nans.largest import UNKNOWN, is_number, largest, reader
+from glassgrad.doctor.nans.state import Beginning, Copies
 from glassgrad.doctor.nans.tape_search import Tape
 from glassgrad.doctor.step_aside import written_as
 from glassgrad.engine.anomaly import Backward
 from glassgrad.engine.mode import ANOMALY, MODE, TRACING
 from glassgrad.engine.nonfinite import has_bad
+from glassgrad.engine.random import USES
 from glassgrad.engine.tensor import Tensor
 
 SHARE = 0.005
 """Part of the time that copies before harmless steps may take."""
 _IN_A_ROW = 10
 """After so many steps in a row that a gradient scaler has left out, it is no longer the scale."""
-_HUGE, _NEAR_OVERFLOW = 1e9, 1e28
-"""Options, and sums of squared gradients, beyond which a product may leave single precision."""
+_HUGE, _NEAR_OVERFLOW = 1e9, 1e14
+"""Options, and gradients, beyond which a product may leave single precision."""
+_ASLEEP = TRACING | ANOMALY
+_values = dict.values
+_BETWEEN = 8
+"""So many harmless steps lie between two questions whether there is time for a copy."""
 
 
 class Reports:
@@ -80,28 +84,26 @@ class Guard(Reports):
         self.names = {id(tensor): name for name, tensor in self.named.items()}
         self._beginning = Beginning([tensor for _, tensor in model.named_buffers()])
         self._copies: Copies | None = None
-        self._left_out, self._squares = 0, 0.0
+        self.root: Any = None
+        self._left_out, self._largest = 0, 0.0
         self._looks = False
+        self._harmless = 0
         self._options: Any = None
         self._divides = True
         self._last: Any = None
-        self._compiled = CompiledSteps(self)
-
-    @property
-    def _sleeps(self) -> bool:
-        return self.busy or bool(MODE.flags & (TRACING | ANOMALY))
+        self._read = reader()
+        self.compiled = CompiledSteps(self)
 
     # --- an eager step, as the engine tells it ---
 
-    def backward(self, loss: Any) -> None:
-        """A backward pass begins: the loss is looked at."""
-        if self._sleeps or not isinstance(loss, Tensor):
-            return
-        if loss.array.size == 1 and loss.array.dtype.kind == "f" and math.isfinite(loss.array.item()):
-            return
-        if not has_bad(loss, self.inf):
-            return
-        self._fail(lambda: self._of_loss(loss))
+    def backward(self, loss: Any) -> bool:
+        """A backward pass begins: the loss is looked at. Tell whether the gradients will be."""
+        if self.busy or MODE.flags & _ASLEEP:
+            return False
+        if isinstance(loss, Tensor) and not _is_finite_number(loss.array) and has_bad(loss, self.inf):
+            self._fail(lambda: self._of_loss(loss))
+        self.root = loss
+        return True
 
     def _of_loss(self, loss: Tensor) -> Finding:
         found = findings.of_forward(loss, self.names, None, inf=self.inf, allow=self.allow)
@@ -110,29 +112,18 @@ class Guard(Reports):
             return self._of_update(self._last, "")
         return found
 
-    def holds(self) -> Callable[[Any], None] | None:
-        """Return what the gradients of a backward pass are shown to, whose graph is kept meanwhile."""
-        if self._sleeps:
-            return None
-        self._squares = 0.0
-        return self._saw
-
-    def _saw(self, g: Any) -> None:
-        """Look at a gradient, or a part of one, that the walk has found."""
-        if type(g) is np.ndarray and g.dtype.char in "fd" and g.flags.c_contiguous:
-            flat = g if g.ndim == 1 else g.ravel()
-            self._squares += flat.dot(flat).item()
-        else:
-            self._squares += look((g,))
-
-    def walked(self, again: Callable[[], Any], loss: Any) -> None:
-        """A backward pass is over, and can be walked again if a gradient holds a NaN."""
-        if math.isfinite(self._squares):
+    def walked(self, found: dict[Any, Any], again: Callable[[], Any]) -> None:
+        """A backward pass has found gradients, and can be walked again if one of them holds a NaN."""
+        loss, self.root = self.root, None
+        size = self._largest = self._read(*found.values())
+        if size == UNKNOWN:
+            size = self._largest = largest(*found.values())
+        if size - size == 0:
             self._left_out = 0
             return
         held = [tensor._grad.array for tensor in self.named.values() if tensor._grad is not None]
-        self._squares = look(held, self.inf)
-        if not math.isnan(self._squares):
+        self._largest = largest(*held)  # with what was there before, of this model alone
+        if is_number(self._largest, self.inf):
             self._left_out = 0
         elif not self._is_scaled():
             self._fail(lambda: self._walk(again, loss))
@@ -167,28 +158,28 @@ class Guard(Reports):
 
     def stepping(self, optimizer: Any) -> None:
         """An optimizer begins its step: what it will overwrite is copied, if it may make a NaN of it."""
-        if self._sleeps:
+        if self.busy or MODE.flags & _ASLEEP:
             return
-        if not any(optimizer is one for one in self.optimizers):
+        if optimizer not in self.optimizers:
             self.optimizers.append(optimizer)
-        began = time.perf_counter()
-        self._looks = self._is_dangerous(optimizer) or self._spent <= SHARE * (began - self._began)
+        self._harmless += 1
+        options = [optimizer, *map(tuple, map(_values, optimizer.param_groups))]
+        if options != self._options:
+            self._options, self._divides = options, divides(optimizer)
+        dangerous = self._divides or not self._largest < _NEAR_OVERFLOW  # a NaN may come of finite numbers
+        self._looks = dangerous or (self._harmless % _BETWEEN == 1 and self._is_time())
         if self._looks:
+            began = time.perf_counter()
             self._copies = Copies(list(self.named.values()), self.optimizers, self.steps)
             self._spent += time.perf_counter() - began
 
-    def _is_dangerous(self, optimizer: Any) -> bool:
-        """Tell whether a step can make a NaN of finite numbers."""
-        if not self._squares < _NEAR_OVERFLOW:
-            return True
-        options = [value for group in optimizer.param_groups for value in group.values() if type(value) is not list]
-        if self._options != (optimizer, options):
-            self._options, self._divides = (optimizer, options), divides(optimizer)
-        return self._divides
+    def _is_time(self) -> bool:
+        """Tell whether there is time for a copy before a harmless step."""
+        return self._spent <= SHARE * (time.perf_counter() - self._began)
 
     def stepped(self, optimizer: Any) -> None:
         """An optimizer has made its step: the weights are looked at."""
-        if self._sleeps:
+        if self.busy or MODE.flags & _ASLEEP:
             return
         if self._looks:
             began = time.perf_counter()
@@ -198,7 +189,9 @@ class Guard(Reports):
                 self._fail(lambda: self._of_update(optimizer, str(provenance.here())))
         self._last = optimizer
         self.steps += 1
-        self._beginning.renew()
+        beginning = self._beginning
+        if beginning.uses != USES.count or beginning.buffers:
+            beginning.renew()
 
     def _of_update(self, optimizer: Any, place: str) -> Finding:
         now = {name: tensor.array for name, tensor in self.named.items()}
@@ -216,21 +209,21 @@ class Guard(Reports):
 
     def is_good(self) -> bool:
         """Tell whether the weights and their gradients hold no NaN."""
-        gradients = (tensor._grad.array for tensor in self.named.values() if tensor._grad is not None)
-        weights = (tensor.array for tensor in self.named.values())
-        return is_good(weights, self.inf) and is_good(gradients, self.inf)
+        gradients = [tensor._grad.array for tensor in self.named.values() if tensor._grad is not None]
+        weights = [tensor.array for tensor in self.named.values()]
+        return is_number(largest(*weights, *gradients), self.inf)
 
     # --- a compiled step ---
 
     def call(self, program: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a compiled function."""
-        if self._sleeps:
+        if self.busy or MODE.flags & _ASLEEP:
             return run(program, *args, **kwargs)
-        return self._compiled.call(program, run, args, kwargs)
+        return self.compiled.call(program, run, args, kwargs)
 
     def call_beside(self, program: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a compiled function that makes no step: the gradients that it may leave are looked at."""
-        if self._sleeps:
+        if self.busy or MODE.flags & _ASLEEP:
             return run(program, *args, **kwargs)
         result = run_checked(program, run, args, kwargs)
         if MODE.finite is not None and MODE.finite.item() != 0 and not self.is_good() and not self._is_scaled():
@@ -258,6 +251,10 @@ class Guard(Reports):
                 f"; they are those of step {self._copies.step}." if self._copies is not None else "."
             )
         self.report(found, self.steps, kept)
+
+
+def _is_finite_number(array: Any) -> bool:
+    return array.size == 1 and array.dtype.kind == "f" and math.isfinite(array.item())
 
 
 def divides(optimizer: Any, known: str = "glassgrad.optim") -> bool:

@@ -1,43 +1,20 @@
-"""What a step changes, kept and put back; and the one look a step that tells whether it is finite."""
+"""What a step changes, kept and put back."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from glassgrad._undo import same_bits
-from glassgrad.engine.random import GENERATORS, Generator, set_states
+from glassgrad.engine.random import USES, Generator, get_states, set_states
 from glassgrad.engine.snapshot import Snapshot
 from glassgrad.engine.tensor import Tensor
 from glassgrad.engine.writes import MUTATIONS
 
-_ndarray, _vdot = np.ndarray, np.vdot
 _SMALL = 1 << 14
 """Buffers of up to so many elements are kept at the beginning of each step: running statistics, not tables."""
-
-
-def look(arrays: Iterable[Any], inf: bool = False) -> float:
-    """Return the sum of squares of arrays; NaN where one holds a NaN, or with `inf` an infinity.
-
-    A sum of squares is NaN if and only if an element is; the BLAS computes it as fast as memory can be read.
-    """
-    total, held = 0.0, list(arrays)
-    for array in held:
-        if type(array) is _ndarray and array.dtype.char in "fd" and array.flags.c_contiguous:
-            total += float(_vdot(array, array))
-        elif type(array) is _ndarray and array.dtype.kind in "fc":
-            total += math.nan if bool(np.isnan(array).any()) else math.inf
-    if inf and math.isinf(total) and not all(bool(np.isfinite(a).all()) for a in held if a.dtype.kind in "fc"):
-        return math.nan
-    return total
-
-
-def is_good(arrays: Iterable[Any], inf: bool = False) -> bool:
-    """Tell whether arrays hold no NaN, and with `inf` no infinity."""
-    return not math.isnan(look(arrays, inf))
 
 
 class Beginning:
@@ -48,24 +25,24 @@ class Beginning:
     """
 
     def __init__(self, buffers: Sequence[Tensor]) -> None:
-        self._buffers = [one for one in buffers if type(one.array) is np.ndarray and one.array.size <= _SMALL]
+        self.buffers = [one for one in buffers if type(one.array) is np.ndarray and one.array.size <= _SMALL]
         self._arrays: list[Any] = []
-        self._generators: list[Generator] = []
-        self._states: list[Any] = []
+        self._states: dict[Generator, Any] = {}
+        self.uses = -1
         self.renew()
 
     def renew(self) -> None:
-        """A step begins."""
-        self._arrays = [one.array.copy() for one in self._buffers]
-        if len(self._generators) != len(GENERATORS):
-            self._generators = list(GENERATORS)
-        self._states = [one.rng.bit_generator.state for one in self._generators]
+        """A step begins; nothing has changed if there are no `buffers`, and the count of `USES` is `uses`."""
+        self._arrays = [one.array.copy() for one in self.buffers]
+        if USES.count != self.uses:
+            self._states = get_states()
+            self.uses = USES.count
 
     def restore(self) -> None:
         """Put them back."""
-        for tensor, before in zip(self._buffers, self._arrays, strict=True):
+        for tensor, before in zip(self.buffers, self._arrays, strict=True):
             put_back(tensor.array, before)
-        set_states(dict(zip(self._generators, self._states, strict=True)))
+        set_states(self._states)
 
 
 class Copies:
@@ -111,4 +88,4 @@ def _copied(part: Any) -> Any:
     return np.array(part.array if isinstance(part, Tensor) else part)
 
 
-__all__ = ["Beginning", "Copies", "is_good", "look", "put_back"]
+__all__ = ["Beginning", "Copies", "put_back"]

@@ -11,6 +11,15 @@ class Listener(Protocol):
 
     sampling: bool
     """Whether the current step is sampled: forward passes and graphs are inspected only then."""
+    quiet: bool
+    """Whether nothing but the loss is wanted of the current step: `quiet_step` may stand for all other events."""
+    hooked: bool
+    """Whether there may be hooks on the model."""
+    calls: Any
+    """Counts the calls."""
+
+    def quiet_step(self, loss: float, compiled: bool = False) -> None:
+        """Called after a step that is not sampled, in place of its other events."""
 
     def forward(self, output: Any, args: tuple[Any, ...]) -> None:
         """Called after a forward pass of the model."""

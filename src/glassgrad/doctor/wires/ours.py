@@ -7,16 +7,20 @@ somebody watches, to say when one of them has run.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from glassgrad.doctor.tape_graph import graph_of
 from glassgrad.doctor.wires.listener import Listener
-from glassgrad.engine.mode import MODE, TRACING
+from glassgrad.engine.mode import ANOMALY, MODE, TRACING
+from glassgrad.engine.tensor import Tensor
 
 if TYPE_CHECKING:
     from glassgrad.doctor.nans.guard import Guard
 
+_ndarray = np.ndarray
+_UNUSUAL = TRACING | ANOMALY
 _WATCHING: list[OurWire] = []
 """The wires that are connected, the last one innermost."""
 
@@ -27,65 +31,75 @@ class OurWire:
     def __init__(self, listener: Listener, model: Any, optimizers: tuple[Any, ...], guard: Guard | None = None) -> None:
         self._listener = listener
         self._guard = guard
-        self._root: Any = None
+        if guard is not None:
+            self.walked = guard.walked  # called by the engine with the gradients of a pass whose graph was kept
         self._model = model
         self._optimizers = optimizers
         self._handle: Any = None
         self._trains: dict[int, bool] = {}
         self._running: list[int] = []
         self._aside = False
+        self._loss: float | None = None  # of a quiet step
+        self._only = optimizers[0] if len(optimizers) == 1 else None
         self._parameters = {id(parameter) for parameter in model.parameters()}
 
     # --- what the engine calls ---
 
-    def backward(self, roots: Any) -> None:
-        """A backward pass begins."""
+    def backward(self, roots: Any) -> bool:
+        """A backward pass begins; tell whether to keep the graph until the gradients were shown."""
+        listener, guard = self._listener, self._guard
+        if listener.quiet and type(roots) is Tensor and not (MODE.flags & _UNUSUAL or self._aside):
+            array = roots.array
+            if type(array) is _ndarray and array.size == 1 and roots.node is not None:
+                loss = self._loss = array.item()
+                listener.calls.backwards += 1
+                if guard is None:
+                    return False
+                if loss - loss != 0 or guard.busy:
+                    return guard.backward(roots)
+                guard.root = roots
+                return True
         root = roots[0] if isinstance(roots, tuple | list) and roots else roots
         if self._aside:
             self._listener.beside_backward(root)
-            return
-        self._root = root
-        self._listener.before_backward(root, _tracing())
-        if self._guard is not None:
-            self._guard.backward(root)
-
-    def holds(self) -> Callable[[Any], None] | None:
-        """Return what is to be shown the gradients as they come, if the graph is to be kept until then."""
-        return None if self._guard is None or self._aside else self._guard.holds()
-
-    def walked(self, again: Callable[[], Any]) -> None:
-        """A backward pass has ended whose graph was kept."""
-        if self._guard is not None:
-            self._guard.walked(again, self._root)
+            return False
+        listener.before_backward(root, bool(MODE.flags & TRACING))
+        return guard is not None and guard.backward(root)
 
     def left(self) -> None:
         """A backward pass has ended."""
-        self._root = None
-        if not _tracing():
+        if self._listener.sampling and not _tracing():
             self._listener.after_backward()
 
     def stepping(self, optimizer: Any) -> None:
         """An optimizer begins its step."""
-        if self._is_mine(optimizer):
+        if optimizer is self._only or self._is_mine(optimizer):
             if self._aside:
                 self._listener.beside_step(optimizer)
-            else:
-                self._listener.before_step(optimizer, _tracing())
-            if self._guard is not None and not self._aside:
+                return
+            if self._loss is None or not self._listener.quiet:
+                self._listener.before_step(optimizer, bool(MODE.flags & TRACING))
+            if self._guard is not None:
                 self._guard.stepping(optimizer)
 
     def stepped(self, optimizer: Any) -> None:
         """An optimizer has made its step."""
-        if self._is_mine(optimizer) and not self._aside:
-            if _tracing() and self._running:
-                self._trains[self._running[-1]] = True
-            self._listener.after_step(optimizer, _tracing())
+        if (optimizer is self._only or self._is_mine(optimizer)) and not self._aside:
+            loss, self._loss = self._loss, None
+            if loss is not None and self._listener.quiet and not MODE.flags & _UNUSUAL:
+                self._listener.quiet_step(loss)
+            else:
+                tracing = bool(MODE.flags & TRACING)
+                if tracing and self._running:
+                    self._trains[self._running[-1]] = True
+                self._listener.after_step(optimizer, tracing)
             if self._guard is not None:
                 self._guard.stepped(optimizer)
 
     def _is_mine(self, optimizer: Any) -> bool:
-        if any(optimizer is one for one in self._optimizers):
-            return True
+        for one in self._optimizers:
+            if one is optimizer:
+                return True
         if self._optimizers:
             return False
         return any(
@@ -138,13 +152,6 @@ class OurWire:
     def call(self, program: Any, run: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a compiled program, and tell if it trains the model."""
         known = self._trains.get(id(program))
-        if known and not self._listener.sampling:  # as most steps are: nothing but the call and its result
-            self._listener.hands_off(args)
-            result = (
-                run(program, *args, **kwargs) if self._guard is None else self._guard.call(program, run, args, kwargs)
-            )
-            self._listener.compiled(False, result)
-            return result
         before = self._fingerprint() if known is None else None
         if known:
             if self._listener.wants_beside:
@@ -169,6 +176,26 @@ class OurWire:
         if self._trains.get(id(program)):
             self._listener.compiled(False, result)
         return result
+
+    def quiet_call(self, program: Any, run: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run a compiled program that trains the model in a step that is not sampled; tell nothing but its loss."""
+        listener, guard = self._listener, self._guard
+        if listener.hooked:
+            listener.hands_off(args)
+        if guard is None or guard.busy:
+            result = run(program, *args, **kwargs)
+        else:
+            result = guard.compiled.call(program, run, args, kwargs)
+        array = getattr(result, "array", None)
+        if type(array) is _ndarray and array.size == 1:
+            listener.quiet_step(array.item(), compiled=True)
+        else:
+            listener.compiled(False, result)
+        return result
+
+    def is_quiet(self, program: Any) -> bool:
+        """Tell whether a program is known to train the model, and the step is not sampled: as most are."""
+        return not self._listener.sampling and self._trains.get(id(program), False)
 
     def _run_beside(self, program: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Run the step as it was written, so that it can be looked into, and put back all that it changed."""
@@ -199,22 +226,13 @@ class _Both:
     def __init__(self, first: Any, second: Any) -> None:
         self._all = (first, second)
 
-    def backward(self, roots: Any) -> None:
+    def backward(self, roots: Any) -> bool:
+        keep = [one.backward(roots) for one in self._all]
+        return any(keep)
+
+    def walked(self, found: dict[Any, Any], again: Any) -> None:
         for one in self._all:
-            one.backward(roots)
-
-    def holds(self) -> Callable[[Any], None] | None:
-        looks = [look for one in self._all if (look := one.holds()) is not None]
-
-        def look_all(g: Any) -> None:
-            for look in looks:
-                look(g)
-
-        return look_all if looks else None
-
-    def walked(self, again: Any) -> None:
-        for one in self._all:
-            one.walked(again)
+            one.walked(found, again)
 
     def left(self) -> None:
         for one in self._all:
@@ -248,9 +266,11 @@ def _listen_to_programs() -> None:
 
     @functools.wraps(run)
     def told(program: Any, *args: Any, **kwargs: Any) -> Any:
-        if not _WATCHING or _tracing():
+        if MODE.flags & TRACING or not _WATCHING:
             return run(program, *args, **kwargs)
-        return _WATCHING[-1].call(program, run, args, kwargs)
+        wire = _WATCHING[-1]
+        call = wire.quiet_call if wire.is_quiet(program) else wire.call
+        return call(program, run, args, kwargs)
 
     api.Compiled.__call__ = told  # type: ignore[method-assign, assignment]  # for as long as somebody watches
 

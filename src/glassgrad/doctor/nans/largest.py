@@ -1,0 +1,63 @@
+"""One look at all gradients or weights: the largest magnitude, which is NaN where one of them is."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from glassgrad.ops.kernels.native import kernels
+
+UNKNOWN = -1.0
+
+
+def largest(*arrays: Any) -> float:
+    """Return the largest magnitude of arrays: NaN if one holds a NaN, else infinity if one holds an infinity.
+
+    Where native code does not read one of them, numbers that are finite may be told larger than they are.
+    """
+    found: float = reader()(*arrays)
+    if found != UNKNOWN:
+        return found
+    found = 0.0
+    for array in arrays:
+        if isinstance(array, np.ndarray) and array.dtype.kind in "fc":
+            one = _bound(array)
+            found = one if math.isnan(one) or one > found else found
+            if math.isnan(found):
+                break
+    return found
+
+
+def _bound(array: Any) -> float:
+    """Return the norm of an array, which no element is larger than; the BLAS computes it as fast as memory is read."""
+    flat = array.ravel("K")
+    norm = math.sqrt(abs(np.vdot(flat, flat)))
+    return norm if math.isfinite(norm) or not flat.size else float(np.abs(flat).max())
+
+
+def is_number(size: float, inf: bool) -> bool:
+    """Tell whether the largest magnitude is none of a NaN, nor, with `inf`, of an infinity."""
+    return math.isfinite(size) if inf else not math.isnan(size)
+
+
+@lru_cache(maxsize=1)
+def reader() -> Any:
+    """Return the native function that does the same, or returns `UNKNOWN`."""
+    if kernels.off:
+        return _nothing
+    try:
+        from glassgrad.compile.native.largest import reader as made
+
+        return made()
+    except (ImportError, OSError, RuntimeError):  # no llvmlite, or an interpreter that it cannot read
+        return _nothing
+
+
+def _nothing(*_arrays: Any) -> float:
+    return UNKNOWN
+
+
+__all__ = ["UNKNOWN", "is_number", "largest", "reader"]

@@ -3,7 +3,8 @@
 One process and one compiled step: plain, economy, plain, standard, and so on for some rounds. A watched turn begins a
 watch of its own, so that its first steps, which are sampled whatever they cost, are part of what is measured. Each turn
 is held against the plain one right before it, and the median of these ratios counts: of the time by the clock, and of
-the processor's time, which other programs disturb less. Python calls are counted of steps that are not sampled.
+the processor's time, which other programs disturb less. Beside them stands what the watch says that it took itself, as
+a part of the plain loop's time. Python calls are counted of steps that are not sampled.
 """
 
 from __future__ import annotations
@@ -63,13 +64,13 @@ class Loop:
             return contextlib.nullcontext()
         return watch(self.model, self.optimizer, preset=preset, report=False)
 
-    def turn(self, preset: str | None, steps: int) -> tuple[float, float, int]:
-        """Return the seconds by the clock and of the processor, and how many steps were sampled."""
+    def turn(self, preset: str | None, steps: int) -> tuple[float, float, int, float]:
+        """Return the seconds by the clock and of the processor, how many steps were sampled, and what they took."""
         clock, processor = time.perf_counter(), time.process_time()
         with self.watched(preset) as seen:
             self.run(steps)
         spent = time.perf_counter() - clock, time.process_time() - processor
-        return *spent, 0 if seen is None else len(seen.data)
+        return (*spent, 0, 0.0) if seen is None else (*spent, len(seen.data), seen.spent)
 
     def calls(self, preset: str | None) -> int:
         """Return how many Python functions a step calls that is not sampled."""
@@ -94,21 +95,21 @@ class Loop:
 def measure(threads: int | None, rounds: int, steps: int = STEPS) -> tuple[str, str, dict[str, Any]]:
     """Title, text and raw numbers; `threads` is what the compiled step chooses."""
     loop = Loop()
-    ratios: dict[str, list[tuple[float, float, int]]] = {preset: [] for preset in LIMITS}
+    ratios: dict[str, list[tuple[float, float, int, float]]] = {preset: [] for preset in LIMITS}
     for _ in range(rounds):
         for preset, found in ratios.items():
             plain, watched = loop.turn(None, steps), loop.turn(preset, steps)
-            found.append((watched[0] / plain[0], watched[1] / plain[1], watched[2]))
+            found.append((watched[0] / plain[0], watched[1] / plain[1], watched[2], watched[3] / plain[0]))
     bare = loop.calls(None)
     rows, verdicts, data = [], [], {}
     for preset, found in ratios.items():
-        clock, processor, samples = (statistics.median(column) for column in zip(*found, strict=True))
+        clock, processor, samples, share = (statistics.median(column) for column in zip(*found, strict=True))
         calls = loop.calls(preset) - bare
-        rows.append([preset, f"{clock:.3f}", f"{processor:.3f}", f"{samples:.0f} of {steps}", f"{calls}"])
+        rows.append([preset, f"{clock:.3f}", f"{processor:.3f}", f"{samples:.0f} of {steps}", f"{share:.3f}", f"{calls}"])
         met = "met" if clock <= LIMITS[preset] else "missed"
         verdicts.append(f"- {preset} at most {LIMITS[preset]:.2f} of the plain loop: {clock:.3f}, {met}")
         data[preset] = {"ratios": found, "calls": calls}
-    heads = ["preset", "time", "processor time", "sampled steps", "more Python calls in a step"]
+    heads = ["preset", "time", "processor time", "sampled steps", "their share", "more Python calls in a step"]
     table = results.markdown_table(heads, rows)
     text = f"{table}\n\nRatios to the plain loop, medians of {rounds} turns of {steps} steps.\n\n" + "\n".join(verdicts)
     return TITLE, text, data

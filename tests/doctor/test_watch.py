@@ -20,7 +20,8 @@ from glassgrad.doctor.rules import RUN_RULES, apply
 from glassgrad.doctor.run import Run
 from glassgrad.doctor.sampling import Schedule
 from tests.doctor.faults import FAULTS, cases, five, judge
-from tests.doctor.trainings import TUNING, digits_mlp, entropy
+from tests.doctor.small_models import digits_mlp
+from tests.doctor.trainings import TUNING, entropy
 
 torch = pytest.importorskip("torch", reason="PyTorch's loops are watched as well")
 

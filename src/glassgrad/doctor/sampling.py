@@ -47,7 +47,7 @@ PRESETS = {
     preset.name: preset
     for preset in (
         Preset("economy", 0.02, 2, 0.02, False, False, False, False),
-        Preset("standard", 0.07, 6, 0.1, True, True, True, False),
+        Preset("standard", 0.06, 6, 0.1, True, True, True, False),
         Preset("full", math.inf, 6, math.inf, True, True, True, True),
     )
 }
@@ -95,6 +95,11 @@ class Schedule:
         self._depth -= 1
         if not self._depth:
             self._spent += _clock() - self._entered
+
+    @property
+    def seconds(self) -> float:
+        """The processor time that was spent."""
+        return self._spent
 
     @property
     def spent(self) -> bool:

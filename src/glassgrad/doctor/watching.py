@@ -107,9 +107,10 @@ class Watch(AbstractContextManager["Watch"]):
     # --- the block ---
 
     def __enter__(self) -> Self:
-        self._setup = setup_of(self.model, self.optimizers, provenance.user_frame())
-        self._weights = self._sampler.sizes()
-        self._wire.connect()
+        with self._schedule:
+            self._setup = setup_of(self.model, self.optimizers, provenance.user_frame())
+            self._weights = self._sampler.sizes()
+            self._wire.connect()
         self._look_ahead()
         return self
 
@@ -160,6 +161,11 @@ class Watch(AbstractContextManager["Watch"]):
             held_out=np.array(self._held_out, np.float64).reshape(-1, 2),
             dead={} if self._dead is None else self._dead.found(self.calls.steps),
         )
+
+    @property
+    def spent(self) -> float:
+        """Seconds of processor time that the watch took for itself."""
+        return self._schedule.seconds
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -326,6 +332,10 @@ class Watch(AbstractContextManager["Watch"]):
             if one is not None:
                 one.detach()
 
+    def own_time(self) -> AbstractContextManager[None]:
+        """Return the context manager in which time counts as the watch's own."""
+        return self._schedule
+
     @contextmanager
     def beside(self) -> Iterator[None]:
         """A compiled program that trains is run eagerly inside, aside from the training."""
@@ -474,7 +484,7 @@ def watch(
         model: the module that is trained.
         optimizer: its optimizer, or several.
         preset: "economy" measures norms alone, "standard" statistics and activations too, "full" every step. The
-            first two sample a few steps at the beginning, and then as many as 2 and 7 % of the time allow.
+            first two sample a few steps at the beginning, and then as many as 2 and 6 % of the time allow.
         every: sample each so many steps instead.
         path: npz file for the statistics, as `GradientMonitor` keeps it.
         report: print the findings when the block ends, to `file` or the standard output.

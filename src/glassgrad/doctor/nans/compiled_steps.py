@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from itertools import starmap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from glassgrad.doctor.nans.guard import Guard
 
 _SHARE = 0.005
+_values = dict.values
 _BETWEEN = 8
 """So many calls lie between two questions whether it is time for a copy."""
 _SMALL = 16
@@ -52,7 +54,7 @@ class _Call(NamedTuple):
     run: Callable[..., Any]
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
-    options: list[tuple[Any, ...]]
+    options: list[list[tuple[Any, ...]]]
     result: Any
 
     def make(self) -> list[Any]:
@@ -68,7 +70,7 @@ class CompiledSteps:
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
-        self._log: list[_Call] = []
+        self._log: list[tuple[Any, ...]] = []  # each the fields of a `_Call`
         self._taken: dict[int, StepAside] = {}
         self._since = 0
         self._given: list[tuple[Any, Any]] = []
@@ -80,10 +82,13 @@ class CompiledSteps:
             began = time.perf_counter()
             self._taken[id(program)] = StepAside(program, (*args, *kwargs.values()))
             self._spent += time.perf_counter() - began
-        options = [
-            values for one in self._guard.optimizers for values in map(tuple, map(dict.values, one.param_groups))
-        ]
-        result = run_checked(program, run, args, kwargs)
+        options = [[*map(tuple, map(_values, one.param_groups))] for one in self._guard.optimizers]
+        flags, MODE.finite = MODE.flags, None
+        MODE.flags = flags | FINITE
+        try:  # as `run_checked`, without its call
+            result = run(program, *args, **kwargs)
+        finally:
+            MODE.flags = flags
         told = MODE.finite
         if type(result) is Tensor and result.array.size == 1:  # a loss, as a rule
             numbers = result.array.item()
@@ -91,7 +96,7 @@ class CompiledSteps:
         else:
             leaves = tree.every_leaf(result)
             numbers, bad = _numbers(leaves), self._is_bad(leaves)
-        self._log.append(_Call(program, run, args, kwargs, options, numbers))
+        self._log.append((program, run, args, kwargs, options, numbers))
         if bad or (told is not None and told.item() != 0 and not self._guard.is_good()):
             self._look()
         elif not len(self._log) % _BETWEEN and self._is_due(args):
@@ -100,9 +105,6 @@ class CompiledSteps:
 
     def _is_bad(self, leaves: list[Any]) -> bool:
         return any(has_bad(leaf, self._guard.inf) for leaf in leaves)
-
-    def _groups(self) -> list[dict[str, Any]]:
-        return [group for optimizer in self._guard.optimizers for group in optimizer.param_groups]
 
     def _is_due(self, args: tuple[Any, ...]) -> bool:
         """Tell whether the state is to be copied."""
@@ -121,7 +123,7 @@ class CompiledSteps:
 
     def _look(self) -> None:
         guard, witness = self._guard, MODE.witness
-        bad = self._log[-1]
+        bad = _Call(*self._log[-1])
         self._given = [(array, array.copy()) for array in arrays_in((*bad.args, *bad.kwargs.values()))]
         guard.busy, MODE.witness = True, None
         try:
@@ -137,13 +139,14 @@ class CompiledSteps:
             taken.restore()
 
     def _prepare(self, call: _Call) -> None:
-        for group, values in zip(self._groups(), call.options, strict=True):
-            group.update(zip(group, values, strict=True))
+        for optimizer, options in zip(self._guard.optimizers, call.options, strict=True):
+            for group, values in zip(optimizer.param_groups, options, strict=True):
+                group.update(zip(group, values, strict=True))
 
     def _repeats(self) -> bool:
         """Go to the state before the last call; tell whether the calls before it came to what they had come to."""
         self._restore()
-        for call in self._log[:-1]:
+        for call in starmap(_Call, self._log[:-1]):
             self._prepare(call)
             if not _same(call.make(), call.result):
                 return False
@@ -153,7 +156,7 @@ class CompiledSteps:
         """Run the last call as it was written, from the state before it; from the last copy where that is lost."""
         if not repeats:
             self._restore()
-        bad = self._log[-1]
+        bad = _Call(*self._log[-1])
         self._prepare(bad)
         for array, content in self._given:
             put_back(array, content)  # a copy of the state knows what was in it then

@@ -21,6 +21,8 @@ OVERFITTED, LOST = 1.3, 2.0
 """The loss of examples set aside against its best: worth knowing, and worth a warning."""
 GAP = 0.2
 """The loss of training against that of examples set aside, which has come to rest."""
+APART, CARRIED = 0.25, 0.15
+"""The distance of the two, of the first loss; and how much of training's progress examples set aside made too."""
 UNDERFITTED = 0.5
 """Of the loss of knowing nothing; `STILL`: it changes by less than this over two fifths of the run."""
 STILL = 0.1
@@ -149,6 +151,15 @@ def _overfits(run: Run) -> Iterator[Seen]:
             f"the loss of the examples set aside rests at {last:.4g} since step {int(held[len(held) // 2, 0])}, and "
             f"that of training is down to {train:.4g}",
             "", last / max(train, _LEAST), pairs(held[:, 0], held[:, 1]), severity="info", threshold=1 / GAP,
+        )  # fmt: skip  # in a row
+    began = int(np.searchsorted(curve[:, 0], held[0, 0]))
+    progress = float(curve[max(began - 5, 0) : began + 5, 1].mean()) - train
+    carried = float(np.median(held[:2, 1]) - np.median(held[-3:, 1]))
+    if last <= OVERFITTED * lowest and last - train > APART * abs(curve[0, 1]) and carried < CARRIED * progress:
+        yield Seen(
+            f"the loss of training has fallen by {progress:.4g} since step {int(held[0, 0])}, that of the examples set "
+            f"aside by {carried:.4g}, to {last:.4g}: it is the examples that are learnt, not what they have in common",
+            "", carried / progress, pairs(held[:, 0], held[:, 1]), severity="info", threshold=CARRIED,
         )  # fmt: skip  # in a row
     if last > OVERFITTED * lowest and train < 0.8 * last:
         yield Seen(

@@ -217,7 +217,8 @@ class OurWire:
 
     def _fingerprint(self) -> list[bytes]:
         """Tell weights before a call from those after it; asked for a program's first calls alone."""
-        return [parameter.array.tobytes() for parameter in self._model.parameters()]
+        with self._listener.own_time():
+            return [parameter.array.tobytes() for parameter in self._model.parameters()]
 
 
 class _Both:

@@ -76,6 +76,18 @@ def test_what_is_no_script_is_a_clear_error(glassgrad: Callable[..., Any], folde
     assert "no training was seen" in glassgrad("doctor", "plain.py").out
 
 
+def test_the_step_that_makes_a_nan_is_named(glassgrad: Callable[..., Any], folder: Path) -> None:
+    bad = "with np.errstate(all='ignore'): loss = loss + (model(lib.tensor(x)) * 0).log().sum() * 0"
+    script(folder, zero=bad)
+    result = glassgrad("doctor", "train.py", "--nan", "0.1")
+    assert result.code == 1
+    assert "step 0: NaN in the forward pass" in result.err
+    assert "ERROR    NaN in the forward pass" in result.out
+    assert "train.py:13" in result.out
+    result = glassgrad("doctor", ".", "--nan")
+    assert (result.code, "Next: give it the script" in result.err) == (2, True)
+
+
 @pytest.mark.slow
 def test_a_script_of_pytorch_is_run_by_the_command(folder: Path) -> None:
     pytest.importorskip("torch", reason="the script imports it")

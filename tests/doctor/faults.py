@@ -255,7 +255,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault("one number between inputs and classes", ("digits MLP",),
           {"model": _narrow, "optimizer": "Adam", "rate": 0.03, "held_out": True, **_LONG},
           ("underfitting", "loss does not fall"), least="info"),
-    Fault("evaluation mode", ("digits CNN",), {"prepare": _in_evaluation}, ("evaluation mode in training",)),
+    Fault("evaluation mode", ("digits CNN",), {"prepare": _in_evaluation, "validate": None},
+          ("evaluation mode in training",)),
     Fault("validation in training mode", ("digits CNN",), {"validate": _validated_in_training, "preset": "full"},
           ("training mode in evaluation",)),
 )  # fmt: skip  # a table

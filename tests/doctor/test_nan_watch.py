@@ -323,7 +323,7 @@ def test_one_look_tells_nan_infinity_and_large_numbers_apart(
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_native_code_finds_the_largest_at_every_place(dtype: Any) -> None:
-    pytest.importorskip("llvmlite")
+    pytest.importorskip("llvmlite", reason="native code is made with llvmlite")
     read = reader()
     for count in (1, 2, 7, 16, 63, 64, 65, 200):
         array = np.random.default_rng(count).normal(size=count).astype(dtype)

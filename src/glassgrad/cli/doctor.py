@@ -27,12 +27,17 @@ def doctor(
     preset: Annotated[Preset, typer.Option("--preset", help="How much of a script's training is looked at.")] = (
         Preset.standard
     ),
+    nan: Annotated[
+        bool, typer.Option("--nan", help="Stop a script at the step that makes a NaN, and say which op made it.")
+    ] = False,
 ) -> int:
     """Say what is wrong with a training run: of a directory, or of a script while it runs, ours or PyTorch's.
 
     Options of the script stand behind "--".
     """
     if target.suffix != ".py":
+        if nan:
+            raise errors.DOCTOR_NAN_RUN(path=target)
         from glassgrad.train.show.diagnosis import diagnosis
 
         print("\n".join(diagnosis(target)))
@@ -42,7 +47,7 @@ def doctor(
     from glassgrad.doctor.script import run_script
     from glassgrad.doctor.wording import lines
 
-    watched, ended = run_script(target, arguments or [], preset.value)
+    watched, ended = run_script(target, arguments or [], preset.value, nan=nan)
     if not watched:
         print("no training was seen: the script made no optimizer for a module of glassgrad or PyTorch")
     for one in watched:

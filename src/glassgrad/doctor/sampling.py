@@ -54,7 +54,7 @@ PRESETS = {
 
 
 _clock = time.perf_counter if sys.platform == "win32" else time.thread_time  # there it ticks 64 times a second
-_ALWAYS = 2
+_ALWAYS = 4
 """So many steps are sampled whatever they cost: with the first comes what is made once."""
 _BETWEEN = 4
 """So many steps lie between two samples or pairs of them, and between two questions whether there is time for one."""
@@ -63,7 +63,7 @@ _BETWEEN = 4
 class Schedule:
     """Which steps are sampled: as many as the time allows, most at the beginning; or each K-th if that was asked for.
 
-    The first two steps are samples. Any other is one if the time that was spent, with what the sample before it cost,
+    The first four steps are samples. Any other is one if the time that was spent, with what the sample before it cost,
     stays within the share. Time is that of the processor in this thread: a machine that is busy with something else
     changes nothing.
 

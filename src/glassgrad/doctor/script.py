@@ -30,10 +30,12 @@ class Watched:
     findings: tuple[Finding, ...]
 
 
-def run_script(path: str | Path, arguments: Sequence[str] = (), preset: str = "standard") -> tuple[list[Watched], bool]:
+def run_script(
+    path: str | Path, arguments: Sequence[str] = (), preset: str = "standard", *, nan: bool = False
+) -> tuple[list[Watched], bool]:
     """Run a script as `python path arguments` does; return its watched trainings, and whether it succeeded.
 
-    Exceptions are printed as Python does.
+    Exceptions are printed as Python does. With `nan` the step that makes a NaN raises one.
     """
     watches: list[Watch] = []
     before = sys.argv, list(sys.path)
@@ -41,7 +43,7 @@ def run_script(path: str | Path, arguments: Sequence[str] = (), preset: str = "s
     sys.path[0] = str(Path(path).resolve().parent)
     ended = True
     try:
-        with _told_of_optimizers(lambda optimizer: _begin(optimizer, watches, preset)):
+        with _told_of_optimizers(lambda optimizer: _begin(optimizer, watches, preset, nan)):
             runpy.run_path(str(path), run_name="__main__")
     except SystemExit as stop:
         ended = stop.code in {None, 0}
@@ -70,13 +72,13 @@ def _own(error: Exception) -> Any:
     return frames
 
 
-def _begin(optimizer: Any, watches: list[Watch], preset: str) -> None:
+def _begin(optimizer: Any, watches: list[Watch], preset: str, nan: bool) -> None:
     """Watch the model of an optimizer, unless it is watched already."""
     held = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
     model = _owner(held)
     if model is None or any(watch.model is model for watch in watches):
         return
-    watch = Watch(model, optimizer, preset=preset, report=False)
+    watch = Watch(model, optimizer, preset=preset, report=False, nan=nan)
     watch.__enter__()
     watches.append(watch)
 

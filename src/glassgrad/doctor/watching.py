@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -18,6 +17,7 @@ from glassgrad.doctor.dead_units import DeadUnits
 from glassgrad.doctor.facts import Facts, Finding
 from glassgrad.doctor.forward_watch import ForwardWatch
 from glassgrad.doctor.graph import Graph
+from glassgrad.doctor.leftovers import Leftovers
 from glassgrad.doctor.nans import guard_of
 from glassgrad.doctor.record import MonitorData, Sample
 from glassgrad.doctor.rules import RUN_RULES, apply
@@ -30,6 +30,8 @@ Array = Any
 Module = Any
 
 _FIRST_CALLS = 60
+_LEFTOVERS = 8
+"""In so many steps, sampled or not, gradients are looked for that the step before has used."""
 _GRAPHS = 2
 """The graph of so many sampled steps is read; it is the same in the others."""
 _MOST_SAMPLES = 2_000
@@ -82,6 +84,7 @@ class Watch(AbstractContextManager["Watch"]):
         if not self._named:
             raise errors.MONITOR_NO_PARAMETERS(owner="watch", model=type(model).__name__)
         self._sampler = Sampler(self._named, self._preset)
+        self._leftovers = Leftovers(self._sampler, self.calls)
         self._schedule = Schedule(self._preset, every)
         looks = self._preset.activations
         self._forward = ForwardWatch(inner, self._schedule) if looks else None
@@ -98,8 +101,6 @@ class Watch(AbstractContextManager["Watch"]):
         self._unseen: dict[str, None] = {}
         self._held_out: list[tuple[int, float]] = []
         self._sample: Sample | None = None
-        self._used = self._zeroed = False
-        self._leftover: float | None = None
         self._batch = float("nan")
         self._inputs: tuple[Facts, ...] | None = None
         self._setup = setup_of(model, self.optimizers)
@@ -107,10 +108,9 @@ class Watch(AbstractContextManager["Watch"]):
     # --- the block ---
 
     def __enter__(self) -> Self:
-        with self._schedule:
-            self._setup = setup_of(self.model, self.optimizers, provenance.user_frame())
-            self._weights = self._sampler.sizes()
-            self._wire.connect()
+        self._setup = setup_of(self.model, self.optimizers, provenance.user_frame())
+        self._weights = self._sampler.sizes()
+        self._wire.connect()
         self._look_ahead()
         return self
 
@@ -170,7 +170,12 @@ class Watch(AbstractContextManager["Watch"]):
     @property
     def findings(self) -> tuple[Finding, ...]:
         """What the rules make of it, errors first; before them where a NaN came from."""
-        return (*(self._guard.found if self._guard is not None else ()), *apply(RUN_RULES, self.run))
+        found = apply(RUN_RULES, self.run)
+        if self._guard is None or not self._guard.found:
+            return found
+        if self.calls.failure.startswith("AutogradError: step"):  # what stopped the loop is told already
+            found = tuple(one for one in found if one.rule != "stopped")
+        return *self._guard.found, *found
 
     def held_out(self, loss: Any) -> None:
         """Note the loss of examples set aside, a number or a tensor of one: so over- and underfitting can be told.
@@ -223,18 +228,10 @@ class Watch(AbstractContextManager["Watch"]):
                 self._pending_loss = float(value.reshape(()))
             if loss is not None and library.is_cut(loss):
                 self.calls.detached.append((self.calls.steps, here()))
-            if self._used and (self.sampling or traced):
-                self._look_for_leftovers(traced)
+            if self._leftovers.used and (self.sampling or traced or self.calls.steps < _LEFTOVERS):
+                self._leftovers.look(traced)
             if loss is not None and (self.sampling or traced):
                 self._look_at_graph(loss)
-
-    def _look_for_leftovers(self, traced: bool) -> None:
-        """See whether the gradients that the last step used are still there, to be added to."""
-        left = float(self._sampler.any_gradient_object()) if traced else self._sampler.total()
-        if left > 0 or (math.isnan(left) and self._sampler.any_gradient()):
-            self._leftover = left
-        else:
-            self._zeroed = True
 
     def _look_at_graph(self, loss: Any) -> None:
         graph = self._wire.graph(loss) if len(self._graphs) < _GRAPHS or self._labels else None
@@ -270,10 +267,7 @@ class Watch(AbstractContextManager["Watch"]):
         if traced or closure:
             return
         with self._schedule:
-            if self._used and (self._leftover is not None or self._zeroed):
-                self.calls.looked_for_leftovers += 1
-                if self._leftover is not None and not self._zeroed:
-                    self.calls.leftovers.append((self.calls.steps, self._leftover))
+            self._leftovers.count()
             if self._sample is not None:
                 self._before_sampled_step(optimizer)
 
@@ -300,22 +294,13 @@ class Watch(AbstractContextManager["Watch"]):
         """An optimizer has updated them."""
         self._commit()
         if traced:
-            self._used = True
-            self._leftover_of_a_trace()
+            self._leftovers.end_trace()
             return
         if self._sample is not None:
             with self._schedule:
                 self._sampler.after(self._sample)
                 self._close_sample()
-        self._zeroed, self._leftover = False, None
         self._end_step()
-
-    def _leftover_of_a_trace(self) -> None:
-        """A trace is every step that will follow: what is left over in it is left over in each."""
-        if self._leftover is not None and not self._zeroed:
-            self.calls.leftovers += [(self.calls.steps, self._leftover)] * 2
-            self.calls.looked_for_leftovers += 2
-        self._leftover, self._zeroed = None, False
 
     def hands_off(self, args: tuple[Any, ...]) -> None:
         """A compiled program is about to be called."""
@@ -331,10 +316,6 @@ class Watch(AbstractContextManager["Watch"]):
         for one in (self._forward, self._dead):
             if one is not None:
                 one.detach()
-
-    def own_time(self) -> AbstractContextManager[None]:
-        """Return the context manager in which time counts as the watch's own."""
-        return self._schedule
 
     @contextmanager
     def beside(self) -> Iterator[None]:
@@ -394,13 +375,12 @@ class Watch(AbstractContextManager["Watch"]):
         calls = self.calls
         self._losses.append((calls.steps, loss))
         self._pending_loss = self._pending_graph = None
-        self._used = True
         calls.steps += 1
         if calls.steps >= self._schedule.asks:
             self._look_ahead(compiled)
 
     def _end_step(self, compiled: bool = False) -> None:
-        self._used = True
+        self._leftovers.end_step()
         self.calls.steps += 1
         if self.calls.steps >= self._schedule.asks:
             self._look_ahead(compiled)

@@ -145,6 +145,9 @@ class Backward(Observer):
             )
         elif any(value is not None and value != value for value in operands):  # noqa: PLR0124 - true of NaN alone
             self.advice = "an operand is NaN itself: look where it comes from"
+        elif g is not None and g - g != 0:  # the slope of an op nearer to the loss is infinite
+            senders = self.to_the_loss(node)[1:]
+            self.advice = next((ADVICE[one.prim.name] for one in senders if one.prim.name in ADVICE), self.advice)
         place, born = node.place, self._first()
         known = named(place.operands, tuple(operands))
         return errors.NAN_IN_BACKWARD(

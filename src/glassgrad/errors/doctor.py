@@ -69,6 +69,9 @@ WATCH_HELD_OUT = Message(
     KindError, "held_out expects the loss of examples set aside as one number; given {given}. Next: take its mean()."
 )
 DOCTOR_NO_SCRIPT = Message(InputError, "there is no script {path}")
+DOCTOR_NAN_RUN = Message(
+    InputError, "{path} is a run that was recorded, and --nan looks at steps while they run. Next: give it the script."
+)
 MONITOR_LOGGER = Message(
     KindError,
     "log_stats expects a logger with add_scalar, log_metrics, log, write or info, or a function of (name, value, step); "

@@ -120,17 +120,11 @@ done:
 
 def _largest(data_at: int) -> str:
     """Return the function: of the record, which `self` is, an array of arguments and their number."""
-    # A float becomes a double before it is compared with those of other arrays; NaN stays NaN, the largest of all.
-    return f"""
+    return f"""{_ELEMENTS}{_bits_of(data_at)}
 define ptr @largest(ptr %self, ptr %arguments, i64 %count) {{
 entry:
   %record.p = getelementptr i8, ptr %self, i64 {data_at}
   %record = load ptr, ptr %record.p, align 8
-  %type = load i64, ptr %record, align 8
-  %single.p = getelementptr i64, ptr %record, i64 1
-  %single = load i64, ptr %single.p, align 8
-  %double.p = getelementptr i64, ptr %record, i64 2
-  %double = load i64, ptr %double.p, align 8
   %made.p = getelementptr i64, ptr %record, i64 3
   %made = load ptr, ptr %made.p, align 8
   br label %next
@@ -142,56 +136,10 @@ next:
 object:
   %item.p = getelementptr ptr, ptr %arguments, i64 %i
   %item = load ptr, ptr %item.p, align 8
-  %fields = getelementptr i8, ptr %item, i64 {data_at}
-  %its.type.p = getelementptr i8, ptr %fields, i64 -8
-  %its.type = load i64, ptr %its.type.p, align 8
-  %is.array = icmp eq i64 %its.type, %type
-  br i1 %is.array, label %array, label %unknown
-array:
-  %data = load ptr, ptr %fields, align 8
-  %nd.p = getelementptr i8, ptr %fields, i64 8
-  %nd = load i32, ptr %nd.p, align 4
-  %dims.p = getelementptr i8, ptr %fields, i64 16
-  %dims = load ptr, ptr %dims.p, align 8
-  %descr.p = getelementptr i8, ptr %fields, i64 40
-  %descr = load i64, ptr %descr.p, align 8
-  %flags.p = getelementptr i8, ptr %fields, i64 48
-  %flags = load i32, ptr %flags.p, align 4
-  %aligned = and i32 %flags, {0x100}
-  %order = and i32 %flags, {0x1 | 0x2}
-  %is.aligned = icmp ne i32 %aligned, 0
-  %is.ordered = icmp ne i32 %order, 0
-  %is.piece = and i1 %is.aligned, %is.ordered
-  br i1 %is.piece, label %size, label %unknown
-size:
-  %d = phi i32 [ 0, %array ], [ %d.next, %axis ]
-  %n = phi i64 [ 1, %array ], [ %n.next, %axis ]
-  %axes = icmp ult i32 %d, %nd
-  br i1 %axes, label %axis, label %kind
-axis:
-  %d.wide = zext i32 %d to i64
-  %extent.p = getelementptr i64, ptr %dims, i64 %d.wide
-  %extent = load i64, ptr %extent.p, align 8
-  %n.next = mul i64 %n, %extent
-  %d.next = add i32 %d, 1
-  br label %size
-kind:
-  %is.single = icmp eq i64 %descr, %single
-  br i1 %is.single, label %singles, label %other
-other:
-  %is.double = icmp eq i64 %descr, %double
-  br i1 %is.double, label %doubles, label %unknown
-singles:
-  %bits32 = call i32 @widest32(ptr %data, i64 %n)
-  %value32 = bitcast i32 %bits32 to float
-  %wide = fpext float %value32 to double
-  %from32 = bitcast double %wide to i64
-  br label %measured
-doubles:
-  %from64 = call i64 @widest64(ptr %data, i64 %n)
-  br label %measured
+  %bits = call i64 @bits_of(ptr %item, ptr %record)
+  %known = icmp sge i64 %bits, 0
+  br i1 %known, label %measured, label %unknown
 measured:
-  %bits = phi i64 [ %from32, %singles ], [ %from64, %doubles ]
   %largest = call i64 @llvm.umax.i64(i64 %so.far, i64 %bits)
   %i.next = add i64 %i, 1
   br label %next
@@ -207,5 +155,80 @@ told:
 }}
 """
 
+
+def _bits_of(data_at: int) -> str:
+    """Return the function for one object: the bits of its largest magnitude as a double, negative if it is no array."""
+    # A float becomes a double before it is compared with those of other arrays; NaN stays NaN, the largest of all.
+    return f"""
+define internal i64 @bits_of(ptr %item, ptr %record) {{
+entry:
+  %type = load i64, ptr %record, align 8
+  %single.p = getelementptr i64, ptr %record, i64 1
+  %single = load i64, ptr %single.p, align 8
+  %double.p = getelementptr i64, ptr %record, i64 2
+  %double = load i64, ptr %double.p, align 8
+  %fields = getelementptr i8, ptr %item, i64 {data_at}
+  %its.type.p = getelementptr i8, ptr %fields, i64 -8
+  %its.type = load i64, ptr %its.type.p, align 8
+  %is.array = icmp eq i64 %its.type, %type
+  br i1 %is.array, label %array, label %unknown
+array:
+  %data = load ptr, ptr %fields, align 8
+  %descr.p = getelementptr i8, ptr %fields, i64 40
+  %descr = load i64, ptr %descr.p, align 8
+  %flags.p = getelementptr i8, ptr %fields, i64 48
+  %flags = load i32, ptr %flags.p, align 4
+  %aligned = and i32 %flags, {0x100}
+  %order = and i32 %flags, {0x1 | 0x2}
+  %is.aligned = icmp ne i32 %aligned, 0
+  %is.ordered = icmp ne i32 %order, 0
+  %is.piece = and i1 %is.aligned, %is.ordered
+  br i1 %is.piece, label %kind, label %unknown
+kind:
+  %n = call i64 @elements(ptr %fields)
+  %is.single = icmp eq i64 %descr, %single
+  br i1 %is.single, label %singles, label %other
+other:
+  %is.double = icmp eq i64 %descr, %double
+  br i1 %is.double, label %doubles, label %unknown
+singles:
+  %bits32 = call i32 @widest32(ptr %data, i64 %n)
+  %value32 = bitcast i32 %bits32 to float
+  %wide = fpext float %value32 to double
+  %from32 = bitcast double %wide to i64
+  ret i64 %from32
+doubles:
+  %from64 = call i64 @widest64(ptr %data, i64 %n)
+  ret i64 %from64
+unknown:
+  ret i64 -1
+}}
+"""
+
+
+_ELEMENTS = """
+define internal i64 @elements(ptr %fields) {
+entry:
+  %nd.p = getelementptr i8, ptr %fields, i64 8
+  %nd = load i32, ptr %nd.p, align 4
+  %dims.p = getelementptr i8, ptr %fields, i64 16
+  %dims = load ptr, ptr %dims.p, align 8
+  br label %next
+next:
+  %d = phi i32 [ 0, %entry ], [ %d.next, %axis ]
+  %n = phi i64 [ 1, %entry ], [ %n.next, %axis ]
+  %more = icmp ult i32 %d, %nd
+  br i1 %more, label %axis, label %done
+axis:
+  %d.wide = zext i32 %d to i64
+  %extent.p = getelementptr i64, ptr %dims, i64 %d.wide
+  %extent = load i64, ptr %extent.p, align 8
+  %n.next = mul i64 %n, %extent
+  %d.next = add i32 %d, 1
+  br label %next
+done:
+  ret i64 %n
+}
+"""
 
 __all__ = ["UNKNOWN", "reader"]

@@ -43,9 +43,6 @@ class Listener(Protocol):
     def wants_beside(self) -> bool:
         """Whether to run a compiled step eagerly first, with its effects undone."""
 
-    def own_time(self) -> AbstractContextManager[None]:
-        """Return the context manager in which time counts as the watch's own."""
-
     def beside(self) -> AbstractContextManager[None]:
         """Return the context manager in which that eager step runs."""
 

@@ -105,7 +105,8 @@ def measure(threads: int | None, rounds: int, steps: int = STEPS) -> tuple[str, 
     for preset, found in ratios.items():
         clock, processor, samples, share = (statistics.median(column) for column in zip(*found, strict=True))
         calls = loop.calls(preset) - bare
-        rows.append([preset, f"{clock:.3f}", f"{processor:.3f}", f"{samples:.0f} of {steps}", f"{share:.3f}", f"{calls}"])
+        sampled = f"{samples:.0f} of {steps}"
+        rows.append([preset, f"{clock:.3f}", f"{processor:.3f}", sampled, f"{share:.3f}", f"{calls}"])
         met = "met" if clock <= LIMITS[preset] else "missed"
         verdicts.append(f"- {preset} at most {LIMITS[preset]:.2f} of the plain loop: {clock:.3f}, {met}")
         data[preset] = {"ratios": found, "calls": calls}

@@ -45,6 +45,3 @@ class Leftovers:
             self._calls.leftovers += [(self._calls.steps, self._left)] * 2
             self._calls.looked_for_leftovers += 2
         self.end_step()
-
-
-__all__ = ["Leftovers"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import resource
 import shutil
@@ -203,6 +204,18 @@ def test_diverging_is_told_and_keeps_the_run(folder: Path, glassgrad: Call) -> N
     assert result.code == 1
     assert re.fullmatch(r"error: the loss became (NaN|infinite) at step [^\n]+\n", result.err)
     assert "try a smaller learning rate than" in result.err
+
+
+def test_a_loss_that_grows_and_stays_there_ends_the_run(folder: Path, glassgrad: Call) -> None:
+    options = ("--data", "words.txt", "--rate", "60", "--steps", "400", "--log-every", "20", "--engine", "manual")
+    result = glassgrad("train", "names", *options, "--run-dir", "run")
+    assert result.code == 1
+    assert re.fullmatch(r"error: the loss is [\d.e+]+ at step \d+ and was 3\.\d+ at the first: [^\n]+\n", result.err)
+    assert "the checkpoint of step 0 in run is untouched" in result.err
+    last = json.loads((folder / "run" / "metrics.jsonl").read_text().splitlines()[-1])
+    assert 60 <= last["step"] < 400
+    [listed] = json.loads(glassgrad("runs", "run", "--json").out)
+    assert (listed["state"], listed["step"]) == ("failed", last["step"])
 
 
 def test_weights_that_turn_out_useless_at_the_end(folder: Path, glassgrad: Call) -> None:

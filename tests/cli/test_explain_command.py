@@ -15,6 +15,12 @@ def norm(w):
 
 def vector(x):
     return x * 2
+
+def mistaken(x):
+    return look(x * 2)
+
+def look(x):
+    raise KeyError("a mistake of my own")
 """
 
 
@@ -67,3 +73,34 @@ def test_what_cannot_be_explained(glassgrad, source, arguments, message):
     assert result.code in {1, 2}
     assert message in result.err
     assert result.out == ""
+
+
+@pytest.fixture
+def own_frames_left_out(monkeypatch):
+    monkeypatch.setenv("GLASSGRAD_FULL_TRACEBACK", "0")
+
+
+@pytest.mark.usefixtures("own_frames_left_out")
+def test_an_error_of_the_function_is_the_users_alone(glassgrad, source, folder):
+    result = glassgrad("explain", f"{source}:mistaken", "x=2.0")
+    assert (result.code, result.out) == (1, "")
+    lines = result.err.splitlines()
+    assert [line.strip() for line in lines if "File" in line] == [
+        f'File "{folder / source}", line 14, in mistaken',
+        f'File "{folder / source}", line 17, in look',
+    ]
+    assert lines[-1] == "KeyError: 'a mistake of my own'"
+
+
+@pytest.mark.parametrize(
+    ("text", "last"),
+    [("def f(x:\n  return 1\n", "SyntaxError: "), ("import nothing_of_that_name\n", "ModuleNotFoundError: ")],
+)
+@pytest.mark.usefixtures("own_frames_left_out")
+def test_a_file_that_cannot_be_imported_says_why(glassgrad, folder, text, last):
+    (folder / "broken.py").write_text(text, encoding="utf-8")
+    result = glassgrad("explain", "broken.py:f", "x=2.0")
+    assert (result.code, result.out) == (1, "")
+    assert result.err.splitlines()[-1].startswith(last)
+    assert "glassgrad/cli" not in result.err
+    assert "importlib" not in result.err

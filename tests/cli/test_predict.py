@@ -159,7 +159,7 @@ def test_a_report_draws_the_graph_of_the_next_step(runs: Path, capsys: pytest.Ca
     assert run(["report", str(runs / "names")]) == 0
     found = capsys.readouterr()
     assert found.out.split() == [str(runs / "names" / "report.html")]
-    assert found.err.startswith("no graph: ")
+    assert found.err.startswith("no graph of a step: ")
     assert "by hand" in found.err
     assert (runs / "names" / "metrics.jsonl").read_bytes() == metrics
     assert run(["report", str(runs / "names"), "--graph"]) == 2

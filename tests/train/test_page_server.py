@@ -171,6 +171,12 @@ def test_runs_are_listed_sorted_and_found_by_tag(tmp_path: Path, capsys: pytest.
     assert command(["runs", str(tmp_path), "--tag", "baseline"]) == 0
     [line] = [line for line in capsys.readouterr().out.splitlines() if "finished" in line]
     assert line.rstrip().endswith("baseline")
+    assert command(["runs", str(tmp_path), "--sort", "loss", "--json"]) == 0
+    plain = json.loads(capsys.readouterr().out)
+    assert [Path(one["run"]).name for one in plain] == ["b", "c[bold]", "a"]
+    assert (plain[0]["state"], plain[0]["findings"], plain[0]["tags"]) == ("finished", {"info": 1}, ["baseline"])
+    assert command(["runs", str(tmp_path / "nothing"), "--json"]) == 0
+    assert capsys.readouterr().out == "[]\n"
     assert command(["runs", str(tmp_path / "nothing")]) == 0
     assert "no runs in" in capsys.readouterr().out
     assert command(["runs", str(tmp_path / "none")]) == 2

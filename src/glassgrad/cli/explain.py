@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 import inspect
+import os
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
@@ -34,18 +35,50 @@ def explain(
     style: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.text,
 ) -> int:
     """Show the forward and the backward pass of a function step by step."""
+    from glassgrad.errors import GlassgradError
+
+    try:
+        print(_written(target, values or [], style), end="" if style is Format.svg else "\n")
+    except GlassgradError:
+        raise
+    except Exception as error:
+        if not _show_as_users(error, target.rpartition(":")[0]):
+            raise
+        return 1
+    return 0
+
+
+def _written(target: str, values: list[str], style: Format) -> str:
     from glassgrad.explanation import draw
     from glassgrad.explanation import explain as explained
 
     function = _function(target)
-    arguments = _arguments(function, target, values or [])
+    arguments = _arguments(function, target, values)
     if style is Format.svg:
-        print(draw(function, **arguments).svg, end="")
-        return 0
+        return draw(function, **arguments).svg
     explanation = explained(function, **arguments)
-    written = {Format.text: explanation.__str__, Format.html: explanation.page}
-    print(written[style]() if style in written else getattr(explanation, style.value)())
-    return 0
+    written: dict[Format, Callable[[], str]] = {Format.text: explanation.__str__, Format.html: explanation.page}
+    return str(written[style]() if style in written else getattr(explanation, style.value)())
+
+
+def _show_as_users(error: Exception, file: str) -> bool:
+    """Print an error that a user's file has raised, from its first line on; return whether it was one of those."""
+    import traceback
+
+    from glassgrad.errors.tracebacks import trimmed, wanted
+
+    trace = error.__traceback__
+    while trace is not None and not _is_same(trace.tb_frame.f_code.co_filename, file):
+        trace = trace.tb_next
+    unreadable = isinstance(error, SyntaxError) and error.filename is not None and _is_same(error.filename, file)
+    if not wanted() or (trace is None and not unreadable):
+        return False
+    traceback.print_exception(error.with_traceback(trimmed(trace)))
+    return True
+
+
+def _is_same(one: str, other: str) -> bool:
+    return os.path.realpath(one) == os.path.realpath(other)
 
 
 def _function(target: str) -> Callable[..., Any]:

@@ -67,11 +67,13 @@ def _drawn(run: Path, *, told: bool) -> Path | None:
     """Draw the graph of a step; return where it is, or say why there is none where that was asked for."""
     from glassgrad.errors import InputError
     from glassgrad.tasks.run_graph import rebuild_graph
+    from glassgrad.train.kept.rundir import METRICS
 
     try:
         return rebuild_graph(run)
     except InputError as error:
         if told:
             raise
-        print(f"no graph: {error}", file=sys.stderr)
+        if (run / METRICS).is_file():  # else the page says so
+            print(error, file=sys.stderr)
     return None

@@ -80,6 +80,11 @@ RUN_NOT_SAVED = Message(RunError, "cannot save {path}: {reason}{kept}")
 RUN_DIVERGED = Message(
     RunError, "the loss became {value} at step {step:,}; try a smaller learning rate than {rate:g}{kept}"
 )
+RUN_GREW = Message(
+    RunError,
+    "the loss is {value:.4g} at step {step:,} and was {first:.4g} at the first: it stayed that high over {count} records, so "
+    "the run is ended; try a smaller learning rate than {rate:g}{kept}",
+)
 RUN_ENDED_DIVERGED = Message(
     RunError,
     "after the last step the {name} is {value}: the weights are unusable; try a smaller --rate than {rate:g}"

@@ -23,6 +23,7 @@ class CommandTask(Task, ABC):
     """Data and learner of one configuration, and the work and output of a run around its training steps."""
 
     learner: Learner
+    hopeless = 10.0  # of a cross entropy, whose first value is that of guessing
 
     def __init__(self, config: Any, learner: Learner) -> None:
         self.config, self.learner = config, learner

@@ -34,6 +34,7 @@ Array = Any
 
 _FORMAT = 2
 _TICK_SECONDS = 0.1
+_PATIENCE = 3  # records with a hopeless loss, one after another, that end a run
 PHASES = ("data", "step", "validation", "checkpoint")
 """The phases of a run's time; metrics.jsonl has the seconds of each since the previous line."""
 
@@ -58,6 +59,8 @@ class Loop:
         self.tags: list[str] = []
         """Words that `glassgrad runs` finds the run by; one that is resumed keeps those that it has."""
         self._loss: float | None = None
+        self._first: float | None = None
+        self._windows_above = 0
         self._window_sum = 0.0
         self._window_steps = 0
         self._phases = dict.fromkeys(PHASES, 0.0)
@@ -93,6 +96,7 @@ class Loop:
             "seconds": self.seconds,
             "window": [self._window_sum, self._window_steps],
             "loss": self._loss,
+            "first": self._first,
             "measures": self.measures,
             "ended": self.ended,
             "facts": self.facts,
@@ -127,6 +131,7 @@ class Loop:
             step, seconds = operator.index(rest["step"]), float(rest["seconds"])
             window_sum, window_steps = rest["window"]
             loss, measures, ended = rest["loss"], dict(rest["measures"]), rest["ended"]
+            first = rest.get("first")
             callbacks = unpack(rest["callbacks"], arrays)
         with all_or_nothing(self.task.parts):
             for name, part in self.task.parts.items():
@@ -136,7 +141,7 @@ class Loop:
                 self.callbacks.load_state_dict(callbacks)
         self.step = self.saved_step = step
         self.seconds, self._window_sum, self._window_steps = seconds, window_sum, window_steps
-        self._loss, self.measures, self.ended = loss, measures, ended
+        self._loss, self.measures, self.ended, self._first = loss, measures, ended, first
 
     # --- the loop ---
 
@@ -303,6 +308,8 @@ class _Running:
             if loss - loss == 0.0:
                 total += loss
                 counted += 1
+                if step == 1:
+                    loop._first = loss
             elif not self.task.skips:
                 raise self.diverged(loss, step, rate)
             if last >= limit or stop.requested:
@@ -357,8 +364,21 @@ class _Running:
                 **self.task.extras(),
                 **{f"{phase}_seconds": round(seconds, 6) for phase, seconds in loop._phases.items()},
             )
+            self.look_for_growth(loop._loss)
         loop._window_sum, loop._window_steps = 0.0, 0
         loop._phases = dict.fromkeys(PHASES, 0.0)
+
+    def look_for_growth(self, loss: float) -> None:
+        """End a run whose loss stays far above that of its first step. Raises `errors.RunError`."""
+        loop, first = self.loop, self.loop._first
+        if first is None or loss <= self.task.hopeless * first:
+            loop._windows_above = 0
+            return
+        loop._windows_above += 1
+        if loop._windows_above == _PATIENCE:
+            raise errors.RUN_GREW(
+                value=loss, first=first, step=loop.step, rate=self.rate, kept=self.kept(), count=_PATIENCE
+            )
 
     def measure(self) -> None:
         loop = self.loop
@@ -388,14 +408,16 @@ class _Running:
 
     def diverged(self, loss: float, step: int, rate: float) -> Exception:
         """Return the error to raise for a non-finite loss; weights that became NaN are never saved."""
-        saved = self.loop.saved_step
-        kept = saved is not None and self.run is not None
         return errors.RUN_DIVERGED(
-            value="NaN" if math.isnan(loss) else "infinite",
-            step=step,
-            rate=rate,
-            kept=f"; the checkpoint of step {saved:,} in {self.run.path} is untouched" if kept and self.run else "",
+            value="NaN" if math.isnan(loss) else "infinite", step=step, rate=rate, kept=self.kept()
         )
+
+    def kept(self) -> str:
+        """Say which checkpoint is left, after a semicolon; empty where there is none."""
+        saved = self.loop.saved_step
+        if saved is None or self.run is None:
+            return ""
+        return f"; the checkpoint of step {saved:,} in {self.run.path} is untouched"
 
 
 def _next_multiple(step: int, every: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -28,6 +29,7 @@ class Task:
         epoch_steps: steps per epoch; 0 if there are no epochs.
         held_out: the name of the validation examples.
         skips: whether `step` skips non-finite losses itself, so that a NaN loss does not stop the run.
+        hopeless: how many times the loss of the first step ends the run, once recorded losses stay above that.
         save_share: approximate upper limit of the share of time spent on saving, for any model and disk.
         resume_by: how a user resumes the run at `{path}`.
     """
@@ -46,6 +48,7 @@ class Task:
     epoch_steps: int = 0
     held_out: str = "validation"
     skips: bool = False
+    hopeless: float = math.inf
     save_share: float = 0.05
     resume_by: str = "--resume {path}"
 

@@ -46,6 +46,19 @@ class Listed:
         parts = [f"{self.findings[kind]} {kind}" for kind in SEVERITIES if self.findings.get(kind)]
         return ", ".join(parts) or "none"
 
+    def plain(self) -> dict[str, Any]:
+        """Return it as data that JSON can say."""
+        return {
+            "run": str(self.path),
+            "state": self.state,
+            "step": self.step,
+            "steps": self.steps if isinstance(self.steps, int) else None,
+            "loss": self.loss if math.isfinite(self.loss) else None,
+            "findings": dict(self.findings),
+            "tags": list(self.tags),
+            "changed": self.changed,
+        }
+
 
 def list_runs(folder: str | Path, tag: str = "", sort: str = "changed") -> list[Listed]:
     """Return the runs below a folder.

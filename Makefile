@@ -5,7 +5,7 @@
 #   make bench       all benchmarks, side by side with their peers
 #   make mutants PIECE=cache   small changes of the core that its tests should notice; ARGS="--every 10 --minutes 5"
 #   make lint        ruff, its formatter and mypy only    make format      format the code, write its stubs
-#   make docs        the documentation, in build/docs
+#   make docs        the documentation, in build/docs/html
 #   make clean       remove .venv and everything generated
 #
 # PYTHON=/path/to/python chooses the interpreter .venv is made with; ARGS="..." is handed on to the command.
@@ -24,6 +24,7 @@ DEV := .venv/.stamp-dev
 TORCH := .venv/.stamp-torch
 PEERS := .venv/.stamp-bench
 MUTANTS := .venv/.stamp-mutants
+DOCS := .venv/.stamp-docs
 
 help:
 	@sed -n '3,11s/^# *//p' Makefile
@@ -41,7 +42,7 @@ endif
 		echo "and python3 is one. Install it, or say where it is: make PYTHON=/path/to/python3.11"; exit 1; fi
 	@$(PYTHON) tools/bootstrap.py $*
 
-$(DEV) $(TORCH) $(PEERS) $(MUTANTS): | $(RUNTIME)
+$(DEV) $(TORCH) $(PEERS) $(MUTANTS) $(DOCS): | $(RUNTIME)
 
 demo: $(RUNTIME)
 	.venv/bin/glassgrad train names $(ARGS)
@@ -67,11 +68,8 @@ bench: $(DEV) $(TORCH) $(PEERS)
 mutants: $(DEV) $(TORCH) $(MUTANTS)
 	$(RUN) -m tools.mutants $(PIECE) $(ARGS)
 
-# The documentation is built by one program, once it is part of the tree.
-ifneq ($(wildcard docs/build.py),)
-docs: $(DEV)
+docs: $(DOCS)
 	$(RUN) docs/build.py $(ARGS)
-endif
 
 clean:
 	rm -rf .venv .venv.lock dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,4 +1,4 @@
-"""Set up `.venv` for one purpose and write its stamp: `python3 tools/bootstrap.py run|dev|torch|bench|mutants`.
+"""Set up `.venv` for one purpose and write its stamp: `python3 tools/bootstrap.py run|dev|docs|torch|bench|mutants`.
 
 The Makefile calls this when a stamp is older than pyproject.toml or constraints.txt. Only the standard library is used,
 because it runs before anything is installed. Three things a plain recipe would get wrong are taken care of: two `make`s
@@ -83,7 +83,7 @@ def pip(*arguments: str, check: bool = True) -> bool:
 
 
 # The extras of glassgrad that each purpose has; the figures are part of the demo and of the tests.
-EXTRAS = {"run": ("pictures",), "dev": ("pictures", "dev"), "mutants": ("mutants",)}
+EXTRAS = {"run": ("pictures",), "dev": ("pictures", "dev"), "docs": ("docs",), "mutants": ("mutants",)}
 
 
 def install_project(extras: tuple[str, ...]) -> None:

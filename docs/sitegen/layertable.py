@@ -13,16 +13,17 @@ from typing import Any
 from glassgrad import nn, optim
 from glassgrad.nn import init
 from glassgrad.optim import lr_scheduler
+from sitegen.optable import WIDE, raw
 
 SAMPLES = Path(__file__).resolve().parents[1] / "layers.json"
-HEAD = """<h1>All layers, losses and optimizers</h1>
-<p>Every class is compared with PyTorch's of the same name: outputs, gradients of inputs and parameters, state and
-print (<code>tests/nn/test_layers_against_torch.py</code>); ten steps of every optimizer from equal state, and a hundred
-of every schedule (<code>tests/optim</code>); layers again in native code, under <code>checkpoint</code> and
-under <code>vmap</code> (<code>tests/nn/test_layers_everywhere.py</code>). The last column is of the samples that
-PyTorch tests its own classes with: how many agree; how many draw random numbers in training, which differ; how many
-ask for something that is not offered.</p>
-<p><input id='filter' placeholder='Filter: a name, a word …' aria-label='Filter'></p>"""
+HEAD = """# All layers, losses and optimizers
+
+Every class is compared with PyTorch's of the same name: outputs, gradients of inputs and parameters, state and print
+(`tests/nn/test_layers_against_torch.py`); ten steps of every optimizer from equal state, and a hundred of every
+schedule (`tests/optim`); layers again in native code, under `checkpoint` and under `vmap`
+(`tests/nn/test_layers_everywhere.py`). The last column is of the samples that PyTorch tests its own classes with: how
+many agree; how many draw random numbers in training, which differ; how many ask for something that is not offered."""
+FILTER = "<p><input id='filter' type='search' placeholder='Filter: a name, a word …' aria-label='Filter'></p>"
 
 
 def families() -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -49,9 +50,9 @@ def verdict(entry: dict[str, int] | None) -> str:
 
 
 def page() -> str:
-    """Return the body of the page, in HTML."""
+    """Return the page: Markdown, its tables in HTML."""
     samples = json.loads(SAMPLES.read_text(encoding="utf-8"))
-    parts = [HEAD]
+    parts = [WIDE + HEAD, raw(FILTER)]
     for heading, kind, members in families():
         rows = "".join(
             f"<tr><td><a id='{name}'></a><b>{name}</b></td><td>{first_line(value)}</td>"
@@ -59,9 +60,9 @@ def page() -> str:
             for name, value in sorted(members.items())
         )
         top = "<thead><tr><th>name</th><th>what it is</th><th>PyTorch's samples</th></tr></thead>"
-        table = f"<table class='layers'>{top}<tbody>{rows}</tbody></table>"
-        parts.append(f"<section><h2>{heading}</h2>{table}</section>")
-    return "\n".join(parts)
+        table = f"<table class='made layers'>{top}<tbody>{rows}</tbody></table>"
+        parts.append(f"## {heading}\n\n{raw(table)}")
+    return "\n\n".join(parts) + "\n"
 
 
 def first_line(value: Any) -> str:

@@ -11,6 +11,7 @@ from importlib import import_module
 
 from glassgrad import errors
 from glassgrad.errors.kinds import Message
+from sitegen.optable import WIDE, raw
 
 
 def areas() -> Iterator[tuple[str, list[tuple[str, Message]]]]:
@@ -23,23 +24,23 @@ def areas() -> Iterator[tuple[str, list[tuple[str, Message]]]]:
 
 
 def page() -> str:
-    """Return the body of the page, in HTML."""
+    """Return the page: Markdown, its tables in HTML."""
     listed = list(areas())
     total = sum(len(own) for _, own in listed)
     head = (
-        f"<p>All {total} messages that glassgrad can give, from the one place where they are written. Each says what "
-        "was given, what was expected, where in your code, and what to do next. <span class='slot'>Words like "
-        "this</span> stand for what is known only when it happens.</p>"
+        f"All {total} messages that glassgrad can give, from the one place where they are written. Each says what "
+        "was given, what was expected, where in your code, and what to do next. *Words like this* stand "
+        "for what is known only when it happens."
     )
-    parts = ["<h1>Messages</h1>", head]
+    parts = [f"{WIDE}# Messages", head]
     for heading, own in listed:
         rows = "".join(
             f"<tr><td><code>{name}</code><div class='aliases'>{message.kind.__name__}</div></td>"
             f"<td class='message'>{text_of(message)}</td></tr>"
             for name, message in own
         )
-        parts.append(f"<h2>{escape(heading)}</h2><table class='messages'>{rows}</table>")
-    return "\n".join(parts)
+        parts.append(f"## {heading}\n\n" + raw(f"<table class='made messages'>{rows}</table>"))
+    return "\n\n".join(parts) + "\n"
 
 
 def text_of(message: Message) -> str:

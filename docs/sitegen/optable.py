@@ -7,12 +7,14 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from html import escape
 from pathlib import Path
 from types import CodeType
 from typing import Any
 
 import glassgrad as gg
+from glassgrad import errors
 from glassgrad.compile.llvm.code_form import native_code
 from glassgrad.ops import names
 from glassgrad.ops.core import REGISTRY, Primitive
@@ -43,6 +45,10 @@ FAMILIES = {
     "fft": "Fourier transforms (fft)",
     "complexes": "Complex numbers",
 }
+
+
+# Says that a page has long tables: no column of contents takes width from them.
+WIDE = "---\nhide-toc: true\n---\n\n"
 
 
 @dataclass
@@ -79,6 +85,16 @@ def public_ops() -> list[Op]:
         row.torch = torch_evidence(row, entries)
         rows.append(row)
     return rows
+
+
+@cache
+def _families() -> dict[str, str]:
+    return {name: row.family for row in public_ops() for name in (row.name, *row.aliases) if name in names.PUBLIC}
+
+
+def family_of(name: str) -> str | None:
+    """Return the family of a function of `glassgrad`; None of what is no op."""
+    return _families().get(names.ALIASES.get(name, name))
 
 
 def _extra() -> Iterator[tuple[str, Callable[..., Any]]]:
@@ -165,7 +181,8 @@ def _named(code: CodeType, scope: dict[str, Any]) -> Iterator[Any]:
         if name in scope:
             yield scope[name]
         for module in modules:
-            if module.__name__.startswith("glassgrad.") and hasattr(module, name):
+            # A name that `errors` lacks would load all areas of messages.
+            if module.__name__.startswith("glassgrad.") and module is not errors and hasattr(module, name):
                 yield getattr(module, name)
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -183,18 +200,23 @@ def torch_evidence(row: Op, entries: list[dict[str, Any]]) -> list[dict[str, Any
 
 
 def page() -> str:
-    """Return the body of the page, in HTML."""
+    """Return the page: Markdown, its tables in HTML."""
     rows = public_ops()
     shown = {part.name for row in rows if row.kind != "composed" for part in row.parts}
     hidden = [prim for prim in REGISTRY.values() if prim.name not in shown and prim.name != "pick"]
     inner = [_internal(prim, sorted(row.name for row in rows if prim in row.parts)) for prim in hidden]
-    parts = [_head(rows, inner), _legend(), _filter()]
+    parts = [_head(rows, inner), raw(_legend() + _filter())]
     for family, heading in FAMILIES.items():
         own = sorted((row for row in rows if row.family == family), key=lambda row: row.name)
         if own:
-            parts.append(_section(heading, own, family))
-    parts.append(_section("Primitives behind the scenes", sorted(inner, key=lambda row: row.name), "inner"))
-    return "\n".join(parts)
+            parts.append(_section(heading, own))
+    parts.append(_section("Primitives behind the scenes", sorted(inner, key=lambda row: row.name)))
+    return "\n\n".join(parts) + "\n"
+
+
+def raw(html: str) -> str:
+    """Return HTML as a block of a Markdown page."""
+    return f"````{{raw}} html\n{html}\n````"
 
 
 def _internal(prim: Primitive, users: list[str]) -> Op:
@@ -212,11 +234,11 @@ def _head(rows: list[Op], inner: list[Op]) -> str:
     samples = sum(entry["agrees"] for row in compared for entry in row.torch)
     wrong = [row for row in compared if any(entry["verdict"] == "disagrees" for entry in row.torch)]
     return (
-        "<h1>All ops</h1>"
-        f"<p>This page is made from the table of primitives. {len(rows)} public functions stand on {len(REGISTRY)} "
+        f"{WIDE}# All ops\n\n"
+        f"This page is made from the table of primitives. {len(rows)} public functions stand on {len(REGISTRY)} "
         "primitives. Every derivative of a primitive was checked by the tests named in its row, which iterate over the "
         f"table and know nothing else of it. {len(compared)} functions were also run on PyTorch's own samples: "
-        f"{samples:,} calls agree in values and gradients, {len(wrong)} functions differ for the reason given.</p>"
+        f"{samples:,} calls agree in values and gradients, {len(wrong)} functions differ for the reason given.\n"
     )
 
 
@@ -241,7 +263,7 @@ def _legend() -> str:
         "given.</p>"
     )
     return (
-        f"<details><summary>What the signs under “verified by” mean</summary><table class='legend'>{items}</table>"
+        f"<details><summary>What the signs under “verified by” mean</summary><table class='made legend'>{items}</table>"
         "<p>Beside these, hypothesis draws random programs of up to 30 ops and compares values, gradients and second "
         "derivatives with PyTorch's (<code>tests/ops/test_random_graphs.py</code>), and programs of views and writes "
         "in place (<code>tests/ops/test_random_inplace.py</code>).</p></details>" + kinds
@@ -250,18 +272,19 @@ def _legend() -> str:
 
 def _filter() -> str:
     return (
-        "<p><input id='filter' type='search' placeholder='Filter: a name, a formula, a kind …' autocomplete='off'></p>"
+        "<p><input id='filter' type='search' placeholder='Filter: a name, a formula, a kind …' aria-label='Filter' "
+        "autocomplete='off'></p>"
     )
 
 
 COLUMNS = ("op", "formula", "derivative", "kind", "native code", "complex", "verified by", "PyTorch's samples")
 
 
-def _section(heading: str, rows: list[Op], anchor: str) -> str:
+def _section(heading: str, rows: list[Op]) -> str:
     head = "".join(f"<th>{escape(column)}</th>" for column in COLUMNS)
     body = "\n".join(_html_row(row) for row in rows)
-    table = f"<table class='ops'><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    return f"<section><h2 id='{anchor}'>{escape(heading)}</h2>{table}</section>"
+    table = f"<table class='made ops'><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f"## {heading}\n\n{raw(table)}"
 
 
 def _html_row(row: Op) -> str:
@@ -325,4 +348,4 @@ def _agreement(row: Op) -> str:
     return "<br>".join(words)
 
 
-__all__ = ["FAMILIES", "Op", "page", "public_ops"]
+__all__ = ["FAMILIES", "WIDE", "Op", "family_of", "page", "public_ops", "raw"]

@@ -33,9 +33,12 @@ MADE = {
 MORE = "More guides"
 NAVIGATION: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("First steps", ("install", "quickstart", "from_pytorch", "which_function", "gallery")),
-    ("Training", ("data", "training", "models", "report")),
+    ("Training", ("data", "training", "models", "onnx", "report")),
     ("When it does not train", ("doctor", "watching_gradients", "drawing")),
-    ("Derivatives", ("autograd", "transforms", "verification", "checking_a_derivation", "bugs_in_tutorials")),
+    (
+        "Derivatives",
+        ("scalar", "by_hand", "autograd", "transforms", "verification", "checking_a_derivation", "bugs_in_tutorials"),
+    ),
     ("Lessons", ("lessons/index",)),
     (MORE, ("types",)),
     ("Reference", ("api/index", "ops", "layers", "messages", "environment", "glossary")),

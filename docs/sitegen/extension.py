@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,18 @@ def settle_types(app: Sphinx, doctree: nodes.document) -> None:
 TYPES = {"Module": "glassgrad.nn.Module", "Generator": "glassgrad.Generator", "Tensor": "glassgrad.Tensor"}
 
 
+def mend_roles(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
+    """Give headings of the navigation their level, and write arguments as lines: a list without terms is none."""
+    tree = context.get("furo_navigation_tree", "")
+    context["furo_navigation_tree"] = tree.replace('role="heading"', 'role="heading" aria-level="2"')
+    context["body"] = re.sub(r"<dl>\n(.*?)</dl>", _as_lines, context.get("body", ""), flags=re.DOTALL)
+
+
+def _as_lines(match: re.Match[str]) -> str:
+    lines = match[1].replace("<dd>", '<span class="argument">').replace("</dd>", "</span>")
+    return f'<span class="arguments">\n{lines}</span>'
+
+
 def write_source(app: Sphinx, error: Exception | None) -> None:
     """Write the pages that show a file, with an anchor at every line.
 
@@ -122,5 +135,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
         app.add_directive_to_domain("py", kind, directive, override=True)
     app.connect("doctree-read", add_source_links)
     app.connect("doctree-read", settle_types)
+    app.connect("html-page-context", mend_roles, priority=900)  # after the theme
     app.connect("build-finished", write_source)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -2,11 +2,6 @@
 addEventListener("DOMContentLoaded", () => {
   document.querySelector("aside.sidebar-drawer")?.setAttribute("aria-label", "Pages");
   document.querySelector("aside.toc-drawer")?.setAttribute("aria-label", "On this page");
-  for (const heading of document.querySelectorAll("[role=heading]:not([aria-level])")) {
-    heading.setAttribute("aria-level", "2");
-  }
-  // Arguments written one on a line are a list without terms.
-  for (const part of document.querySelectorAll(".sig dl, .sig dl > dd")) part.setAttribute("role", "none");
   for (const box of document.querySelectorAll("pre, .table-wrapper")) {
     if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
   }

@@ -28,6 +28,7 @@ $ glassgrad lesson                     # the list
 $ glassgrad lesson 5                   # reads one in the terminal; --run runs it, --notebook FILE makes it a notebook
 $ glassgrad exercise 5                 # writes exercise_05.py, a program with gaps; --notebook FILE, a notebook
 $ glassgrad exercise 5 --check         # judges every step that is filled in, with a hint for what is wrong
+$ glassgrad lesson --quiz              # ten questions on all of them; glassgrad lesson 5 --quiz, those on one
 ```
 
 A check never shows an answer. `glassgrad exercise 5 --answer STEP` does: the part of the lesson that works it out."""

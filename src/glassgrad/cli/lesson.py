@@ -39,14 +39,19 @@ def lesson(
         Path | None, typer.Option("--notebook", metavar="FILE", help="Write the lesson as a notebook.")
     ] = None,
     pager: Annotated[bool, typer.Option("--pager/--no-pager", help="Page through it on a terminal.")] = True,
+    quiz: Annotated[bool, typer.Option("--quiz", help="Ask questions on it, or on all lessons.")] = False,
+    count: Annotated[int, typer.Option("--count", min=0, help="With --quiz: how many questions; 0 for all.")] = 10,
 ) -> int:
-    """List the lessons on backpropagation, or show one of them."""
+    """List the lessons on backpropagation, show one of them, or ask questions on them."""
     from glassgrad.lessons import programs
     from glassgrad.lessons.showing import listed, markdown, plain
 
+    if quiz:
+        return _quiz(None if which is None else _found(which, programs(), errors.LESSON_UNKNOWN).number, count)
     if which is None:
         print(listed(programs()), end="")
-        print("\nglassgrad lesson NUMBER shows one; glassgrad exercise lists what there is to do yourself.")
+        print("\nglassgrad lesson NUMBER shows one; glassgrad exercise lists what there is to do yourself;")
+        print("glassgrad lesson --quiz asks what you remember.")
         return 0
     program = _found(which, programs(), errors.LESSON_UNKNOWN)
     if notebook is not None:
@@ -101,6 +106,26 @@ def exercise(
     named = "" if path == file_of(chosen) else f" {path}"
     print(f"wrote {path}, with {_steps(len(chosen.steps))}: fill in every `...`, then")
     print(f"glassgrad exercise {chosen.number} --check{named}")
+    return 0
+
+
+def _quiz(number: int | None, count: int) -> int:
+    import random
+    import shutil
+
+    from glassgrad.lessons.quiz import ask, chosen
+
+    def read(prompt: str) -> str | None:
+        print(prompt, end="", flush=True)
+        line = sys.stdin.readline()
+        if not line or not sys.stdin.isatty():  # a pipe shows no line that was typed
+            print(line.rstrip("\n"))
+        return line or None
+
+    rng = random.Random()
+    questions = chosen(number, count, rng)
+    width = min(max(shutil.get_terminal_size().columns, 40), 100)
+    print(f"\n{ask(questions, read, lambda text: print(text, end=''), rng, width)}")
     return 0
 
 

@@ -17,3 +17,4 @@ LESSON_FILE_EXISTS = Message(
     InputError, "{path} exists already, and what you wrote is kept; name another file, or move this one away"
 )
 LESSON_NOT_WRITTEN = Message(InputError, "cannot write {path}: {reason}")
+QUIZ_EMPTY = Message(InputError, "the quiz has no questions on lesson {given}; it has some on {known}")

@@ -18,6 +18,7 @@ MISTAKES = [
     ("np.sqrt(sum((g * g).sum() for g in gradients))", "sum(np.sqrt((g * g).sum()) for g in gradients)", "clip",
      "root of the sum of all squares"),
     ("[g * (limit / norm) for g in gradients]", "[np.clip(g, -limit, limit) for g in gradients]", "clip", "turns"),
+    ("if norm <= limit:", "if norm > limit:", "clip", "Which way round"),
     ("if norm <= limit:", "if False:", "clip", "made longer"),
     (ZERO, "", "train step", "step before are still in it"),
     (BACK + CLIP, CLIP + BACK, "train step", "Clip after backward"),

@@ -118,7 +118,7 @@ def _step(step: Callable[..., Any]) -> Verdict:
             "The weights were rounded to float16 for the step. Compute it in float32.",
         ),
         (kept, "The weights have not changed."),
-        what="the new weights",
+        what="the array of new weights",
         tolerance=1e-9,
     )
     if hint:

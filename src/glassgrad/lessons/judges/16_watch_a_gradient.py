@@ -56,7 +56,7 @@ def _listen(listen: Callable[..., Any]) -> Verdict:
             "That is what each module sends on. What arrives is the other one.",
         ),
         ([norm**2 for _, norm in expected], "That is the square of the norm."),
-        what="the norms",
+        what="the list of norms",
     )
     if hint:
         return hint
@@ -157,9 +157,10 @@ def _clip(clip: Callable[..., Any]) -> Verdict:
             "The norms of the arrays were added. The norm of all is the root of the sum of all squares.",
         ),
         (whole * 2 / 25, "The norm is the root of the sum of the squares."),
+        (whole, "It is longer than the limit, and was left as it is. Which way round is the comparison?"),
         (whole / 5, "Their norm is 1 now. It may be as large as the limit."),
         (whole * 5 / 2, "The quotient is upside down: it became longer."),
-        what="the clipped gradients",
+        what="the clipped gradient",
     )
     if hint:
         return hint
@@ -268,7 +269,7 @@ def _momentum_step(momentum: Callable[..., Any]) -> Verdict:
         (_momentum(lambda v, g: 0.9 * v + g, 1.0), "It goes up the slope."),
         (_momentum(lambda v, g: 0.9 * (v + g)), "The new gradient is weakened as well. Only the old ones are."),
         (_momentum(lambda v, g: 0.9 * v - g), "It goes up the slope: there is a minus too many."),
-        what="the weights after three steps",
+        what="the array of weights after three steps",
         tolerance=1e-9,
     )
 
@@ -299,6 +300,6 @@ def _adam_step(adam: Callable[..., Any]) -> Verdict:
         (_adam(square=False), "s is the mean of g², not of g."),
         (_adam(sign=1.0), "It goes up the slope."),
         (_adam(t0=1), "The first step is t = 1."),
-        what="the weights after three steps",
+        what="the array of weights after three steps",
         tolerance=1e-7,
     )

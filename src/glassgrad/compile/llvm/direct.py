@@ -223,9 +223,10 @@ class DirectWriter(ShareWriter):
             loop.next = self._places(x, self.at("%second", self.sum(*terms)), count, sums)
         below = self.at(target, self.sum((output, shape.channels * taps)))
         for at, total in enumerate(loop.next):
-            row, tap = divmod(at, taps)
+            if at and at % taps == 0:
+                below = self.at(below, shape.channels * taps)
             value = across_lanes(self.b, "add", total)
-            self.b.raw(f"store {value.typed}, ptr {self.at(below, row * shape.channels * taps + tap)}")
+            self.b.raw(f"store {value.typed}, ptr {self.at(below, at % taps)}")
 
     def _places(self, x: str, gradient: str, count: int, sums: list[Value]) -> list[Value]:
         shape, lanes = self.shape, self.shape.lanes

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from glassgrad.compile.ir.graph import Var
+from glassgrad.compile.llvm.alike import merged
 from glassgrad.compile.llvm.cuts import nest_cuts, nest_time, recut_tiles
 from glassgrad.compile.llvm.ir import Builder, Function, Module
 from glassgrad.compile.llvm.loops import NestPlan, plan_nest
@@ -20,6 +21,8 @@ from glassgrad.compile.plan.schedule import Schedule, Task
 from glassgrad.compile.plan.view_chains import Strided
 
 BLAS_KINDS = ("f32", "f64")
+# Characters of a module from which on looking for functions that are alike pays; a smaller one stays as it is written.
+_LARGE = 1_000_000
 
 
 @dataclass(eq=False)
@@ -126,12 +129,15 @@ class StepModule:
         entries = ", ".join(f"ptr @{name}" for name in names)
         self.module.definitions["phases"] = f"@phases = constant [{len(names)} x ptr] [{entries}]\n"
         self.module.definitions["phases_of"] = "define ptr @phases_of() {\n  ret ptr @phases\n}\n"
+        if sum(map(len, self.module.definitions.values())) > _LARGE:
+            self.module.definitions = merged(self.module.definitions, self._functions.values())
+            self.makers = {name: kernel for name, kernel in self.makers.items() if name in self.module.definitions}
         return "\n".join([host().header(), self.module.text(), host().attributes()])
 
     @property
     def functions(self) -> int:
         """Number of distinct kernel functions."""
-        return len(self._functions)
+        return sum(name in self.module.definitions for name in self._functions.values())
 
     @property
     def scratch_slot(self) -> int:

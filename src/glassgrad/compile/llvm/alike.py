@@ -1,0 +1,117 @@
+"""Functions that differ in numbers alone become one, which takes the numbers as arguments.
+
+The layers of a deep network differ in how many channels they have, and their kernels in loop ends and distances. Most
+of what compiling takes is turning kernels into machine code, so that a network of many layers compiles in the time of
+its different ones. Numbers inside of vectors and those that are divided by stay where they are: as constants they cost
+much less.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+# More arguments than that would be fetched from memory again and again.
+_MOST_ARGUMENTS = 12
+_ROUNDS = 4  # who calls functions that became one may have become alike by that
+
+_NUMBER = r"-?\d+"
+# Operands that an argument can stand for: of additions, products, comparisons, addresses and calls.
+_PLACES = re.compile(
+    rf"(?P<binary>= (?:mul|add|sub)(?: nuw| nsw)* i64 [%\w]+, )(?P<b>{_NUMBER})$"
+    rf"|(?P<address>= getelementptr \w+, ptr [%\w]+, i64 )(?P<g>{_NUMBER})$"
+    rf"|(?P<compare>= icmp \w+ i64 [%\w]+, )(?P<c>{_NUMBER})$"
+    rf"|(?<=[(,] i64 )(?P<first>{_NUMBER})(?=[,)])|(?<=\(i64 )(?P<only>{_NUMBER})(?=[,)])",
+    re.MULTILINE,
+)
+_LEFT_ALONE = re.compile(r"^.*(?: x i64>|insertelement|extractelement|udiv|urem).*$", re.MULTILINE)
+_CALL = re.compile(r"call void @(kernel\d+)\(([^\n]*)\)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """A function's text cut at its numbers, which are `pieces` of the text between them."""
+
+    pieces: tuple[str, ...]
+    numbers: tuple[str, ...]
+
+
+def merged(definitions: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
+    """Return the definitions with one function for those of `names` that are alike, and calls that give its numbers."""
+    found, mine = dict(definitions), list(names)
+    for _ in range(_ROUNDS):
+        calls: dict[str, tuple[str, tuple[str, ...]]] = {}
+        for members in _families(found, mine):
+            calls |= _made_one(found, members)
+        if not calls:
+            break
+        mine = [name for name in mine if name in found]
+        found = {name: _calling(text, calls) for name, text in found.items()}
+    return found
+
+
+def _families(definitions: Mapping[str, str], names: list[str]) -> list[dict[str, _Shape]]:
+    """Group functions by their text without numbers; those by themselves are left out."""
+    families: dict[tuple[str, ...], dict[str, _Shape]] = {}
+    for name in names:
+        shape = _cut(definitions[name].replace(f"@{name}(", "@NAME(", 1))
+        families.setdefault(shape.pieces, {})[name] = shape
+    return [family for family in families.values() if len(family) > 1]
+
+
+def _cut(text: str) -> _Shape:
+    pieces, numbers, last = [], [], 0
+    spared = [(match.start(), match.end()) for match in _LEFT_ALONE.finditer(text)]
+    at = 0
+    for match in _PLACES.finditer(text):
+        group = next(one for one in ("b", "g", "c", "first", "only") if match[one] is not None)
+        start, end = match.span(group)
+        while at < len(spared) and spared[at][1] <= start:
+            at += 1
+        if at < len(spared) and spared[at][0] <= start:
+            continue
+        pieces.append(text[last:start])
+        numbers.append(text[start:end])
+        last = end
+    return _Shape((*pieces, text[last:]), tuple(numbers))
+
+
+def _made_one(definitions: dict[str, str], members: Mapping[str, _Shape]) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Write one function for a family, unless it would take too many numbers; return who is called instead, with what.
+
+    Places that hold the same numbers in every member share an argument.
+    """
+    shapes = list(members.values())
+    columns = list(zip(*(shape.numbers for shape in shapes), strict=True))
+    arguments: dict[tuple[str, ...], str] = {}
+    for column in columns:
+        if len(set(column)) > 1 and column not in arguments:
+            arguments[column] = f"%given{len(arguments)}"
+    if len(arguments) > _MOST_ARGUMENTS:
+        return {}
+    first = next(iter(members))
+    filled = [arguments.get(column, column[0]) for column in columns]
+    parts = [part for pair in zip(shapes[0].pieces, filled, strict=False) for part in pair]
+    text = "".join([*parts, shapes[0].pieces[-1]])
+    head, rest = text.split("\n", 1)
+    declared = "".join(f", i64 {name}" for name in arguments.values())
+    closing = head.rindex(")")
+    head = f"{head[:closing]}{declared}{head[closing:]}"
+    definitions[first] = f"{head}\n{rest}".replace("@NAME(", f"@{first}(", 1)
+    for name in list(members)[1:]:
+        del definitions[name]
+    values = list(zip(*arguments, strict=True)) or [()] * len(members)
+    return {name: (first, given) for name, given in zip(members, values, strict=True)}
+
+
+def _calling(text: str, calls: Mapping[str, tuple[str, tuple[str, ...]]]) -> str:
+    """Return a text that calls the functions that stand for others, with their numbers."""
+
+    def call(match: re.Match[str]) -> str:
+        if match[1] not in calls:
+            return match[0]
+        name, given = calls[match[1]]
+        return f"call void @{name}({match[2]}{''.join(f', i64 {number}' for number in given)})"
+
+    return _CALL.sub(call, text)

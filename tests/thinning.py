@@ -31,6 +31,7 @@ ONE_OF: dict[str, int] = {
     "func/test_registry_transforms.py": 3,
     "func/test_registry_transforms.py::test_derivatives_inside_vmap_agree_with_a_loop": 6,
     "func/test_writes_inside.py::test_the_numbers_are_those_of_the_twin": 4,
+    "lessons/test_exercises.py::test_a_mistake_gets_its_hint": 3,
     "nn/test_layers_against_torch.py::test_compiled_agrees_with_eager": 6,
     "nn/test_layers_everywhere.py::test_native_code_agrees_with_eager": 6,
     "nn/test_pytorchs_own_samples.py::test_modules": 4,

@@ -12,13 +12,12 @@ import re
 import sys
 from pathlib import Path
 
-import numpy as np
-
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "docs" / "lessons"
 sys.path.insert(0, str(ROOT / "src"))
 
 from glassgrad.lessons import Program, exercises, programs  # noqa: E402 - found through the path above
+from glassgrad.lessons.running import running  # noqa: E402 - as above
 
 _INTRODUCTION = """\
 Each page is a program that ends with a check. They come with glassgrad:
@@ -38,16 +37,13 @@ def run(lesson: Program, figures: Path = PAGES / "figures") -> list[str]:
     """Run the code of a lesson and return what each cell printed; its figures go to a folder."""
     before = os.environ.get("LESSON_FIGURES")
     os.environ["LESSON_FIGURES"] = str(figures)
-    names = {"__name__": "__main__", "__file__": str(lesson.path)}
     outputs = []
     try:
-        for cell in lesson.cells:
-            printed = io.StringIO()
-            if cell.kind == "code":
-                # Empty lines in front keep the numbers of lines right, for tools that read the source.
-                code = compile("\n" * (cell.line - 1) + cell.text, str(lesson.path), "exec")
-                with contextlib.redirect_stdout(printed), np.errstate():
-                    exec(code, names)  # noqa: S102 - running the lesson is what it is for
+        cells = running(lesson)
+        next(cells)
+        for _ in lesson.cells:
+            with contextlib.redirect_stdout(io.StringIO()) as printed:
+                next(cells, None)  # the next one comes when this one has run
             outputs.append(printed.getvalue())
     finally:
         if before is None:

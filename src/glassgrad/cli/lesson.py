@@ -62,7 +62,11 @@ def lesson(
     if run or figures is not None:
         return _run(program, figures)
     if notebook is None:
-        _show(markdown(program), plain(program), pager)
+        command = f"glassgrad lesson {program.number}"
+        more = f"{command} --run              runs it\n{command} --notebook FILE    makes it a notebook\n"
+        if any(one.number == program.number for one in programs("starters")):
+            more += f"glassgrad exercise {program.number}{' ' * 18}writes the exercise to it\n"
+        _show(f"{markdown(program)}\n---\n```text\n{more}```\n", f"{plain(program)}\n{more}", pager)
     return 0
 
 
@@ -104,7 +108,8 @@ def exercise(
         return _check(chosen, path)
     write(path, exercise_text(chosen, path))
     named = "" if path == file_of(chosen) else f" {path}"
-    print(f"wrote {path}, with {_steps(len(chosen.steps))}: fill in every `...`, then")
+    ask = "fill in every `...`" if chosen.starter.has_gaps else "mend what is wrong"
+    print(f"wrote {path}, with {_steps(len(chosen.steps))}: {ask}, then")
     print(f"glassgrad exercise {chosen.number} --check{named}")
     return 0
 
@@ -156,8 +161,10 @@ def _show(rich_text: str, plain_text: str, pager: bool = True) -> None:
 
     from rich.console import Console
     from rich.markdown import Markdown
+    from rich.theme import Theme
 
-    console = Console(width=min(Console().width, 110))
+    theme = Theme({"markdown.code": "bold cyan"})  # without a background, which suits dark terminals only
+    console = Console(width=min(Console().width, 110), theme=theme)
     body = Markdown(rich_text, code_theme="ansi_dark")
     if not pager:
         console.print(body)
@@ -169,41 +176,43 @@ def _show(rich_text: str, plain_text: str, pager: bool = True) -> None:
 
 def _run(program: Program, figures: Path | None) -> int:
     import os
-    import runpy
+
+    from glassgrad.lessons.program import PROSE
+    from glassgrad.lessons.running import running
 
     if figures is not None:
         os.environ["LESSON_FIGURES"] = str(figures)
-    runpy.run_path(str(program.path), run_name="__main__")
+    for cell in running(program):
+        headings = [line for line in cell.text.splitlines() if cell.kind == PROSE and line.startswith("## ")]
+        print("".join(f"\n{line}\n" for line in headings), end="", flush=True)
     if figures is None and "figure(" in program.text:
-        print(f"(It draws figures too: glassgrad lesson {program.number} --run --figures FOLDER keeps them.)")
+        print(f"\n(It draws figures too: glassgrad lesson {program.number} --run --figures FOLDER keeps them.)")
     return 0
 
 
 def _check(chosen: Exercise, path: Path) -> int:
-    import faulthandler
-
     from glassgrad.lessons.checking import LIMIT, RIGHT, LoadError, load
+    from glassgrad.lessons.limits import Watchdog
     from glassgrad.lessons.showing import judged
     from glassgrad.lessons.writing import file_of
 
     if not path.is_file():
         named = "" if path == file_of(chosen) else f" {path}"
         raise errors.EXERCISE_NO_FILE(path=path, number=chosen.number, named=named)
+    watchdog = Watchdog(str(path), 2 * LIMIT)
 
     def write(text: str) -> None:
         print(text, end="", flush=True)
-        # A call that never comes back to Python cannot be stopped from within: it ends the process.
-        if sys.__stderr__ is not None:
-            faulthandler.dump_traceback_later(3 * LIMIT, exit=True, file=sys.__stderr__)
+        watchdog.reset()
 
+    watchdog.reset()
     try:
-        write("")
         outcomes = judged(chosen, load(path), write)
     except LoadError as error:
         print(f"{path} cannot be run:\n{error}")
         return 1
     finally:
-        faulthandler.cancel_dump_traceback_later()
+        watchdog.stop()
     return 0 if all(outcome.state == RIGHT for outcome in outcomes) else 1
 
 

@@ -21,7 +21,7 @@ from glassgrad.lessons.limits import TooLongError, limited
 __all__ = ["ERROR", "LIMIT", "NOT_YET", "RIGHT", "WRONG", "LoadError", "Outcome", "is_loading", "judge", "load"]
 
 RIGHT, WRONG, ERROR, NOT_YET = "right", "wrong", "error", "open"
-LIMIT = 10.0  # seconds for one step; all of them are done in a fraction of one
+LIMIT = 5.0  # seconds for one step; all of them are done in a fraction of one
 
 _LOADING: list[Path] = []  # files being run: a call of `check` in one of them does nothing
 
@@ -42,6 +42,10 @@ def is_loading() -> bool:
 
 class LoadError(Exception):
     """The learner's program cannot be run; the message names their line."""
+
+
+class EndlessError(LoadError):
+    """The learner's program does not come to an end."""
 
 
 def load(path: Path, limit: float = LIMIT) -> Names:
@@ -96,9 +100,12 @@ def _reported(files: set[str]) -> Iterator[None]:
     except (KeyboardInterrupt, LoadError):
         raise
     except TooLongError as error:
-        raise LoadError(f"{_line_of(error, files)}does not come to an end: stopped after the time limit.") from None
+        raise EndlessError(f"{_line_of(error, files)}This does not come to an end, and was stopped.") from None
+    except errors.GlassgradError as error:
+        raise LoadError(f"{_line_of(error, files)}{error}") from None
     except BaseException as error:  # noqa: BLE001 - a learner's program may raise anything, SystemExit too
-        raise LoadError(f"{_line_of(error, files)}{_said(error)}") from None
+        place = _line_of(error, files) or "What it returns cannot be judged.\n"
+        raise LoadError(f"{place}{_said(error)}") from None
 
 
 def _of_syntax(error: SyntaxError | ValueError, file: str) -> str:
@@ -134,8 +141,17 @@ def judge(exercise: Exercise, names: Names, limit: float = LIMIT, only: Step | N
         >>> {outcome.state for outcome in judge(first, first.given)}  # nothing is filled in
         {'open'}
     """
+    endless: set[str] = set()  # names that did not come to an end: nobody waits for them again
     for step in exercise.steps if only is None else (only,):
-        yield _outcome(step, exercise, names, limit)
+        again = endless.intersection(step.takes)
+        if again:
+            yield Outcome(step.name, ERROR, f"Not tried: {', '.join(sorted(again))} did not come to an end above.")
+            continue
+        try:
+            yield _outcome(step, exercise, names, limit)
+        except EndlessError as error:
+            endless.update(name for name in step.takes if name != "given")
+            yield Outcome(step.name, ERROR, str(error))
 
 
 def _outcome(step: Step, exercise: Exercise, names: Names, limit: float) -> Outcome:
@@ -143,14 +159,17 @@ def _outcome(step: Step, exercise: Exercise, names: Names, limit: float) -> Outc
     gone = [name for name in needed if name not in names]
     if gone:
         return Outcome(step.name, ERROR, f"{gone[0]} is not there any more; the exercise needs something of that name.")
-    if any(is_open(name, names, exercise.given) for name in step.gaps):
-        return Outcome(step.name, NOT_YET)
+    left = [text for name in step.gaps if (text := is_open(name, names, exercise.given)) is not None]
+    if left:
+        return Outcome(step.name, NOT_YET, max(left))
     arguments = {name: exercise.given if name == "given" else names[name] for name in step.takes}
     files = {str(names.get("__file__", "")), *(code.co_filename for code in _codes(names))}
     try:
         with _reported(files), limited(limit), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a wrong attempt may divide by zero; what it gives is judged
             hint = step.judge(**arguments)
+    except EndlessError:
+        raise
     except LoadError as error:
         return Outcome(step.name, ERROR, str(error))
     if hint == OPEN:

@@ -19,7 +19,7 @@ __all__ = ["OPEN", "Exercise", "Names", "Step", "Steps", "Verdict", "exercises"]
 
 Names = dict[str, Any]
 Verdict = str | None  # a hint, or None for what is right
-OPEN = "not filled in yet"  # the hint of a step whose judge sees itself that there is nothing to judge
+OPEN = "not done yet"  # the hint of a step whose judge sees itself that there is nothing to judge
 
 
 @dataclass(frozen=True)

@@ -34,16 +34,23 @@ def find(name: str, names: dict[str, Any]) -> Any:
     return getattr(thing, "__func__", thing)
 
 
-def is_open(name: str, names: dict[str, Any], given: dict[str, Any]) -> bool:
-    """Tell whether a name of an exercise still is what the starter made of it, or has gaps left."""
+def is_open(name: str, names: dict[str, Any], given: dict[str, Any]) -> str | None:
+    """Tell whether a name of an exercise is still open: as the starter made it, or with gaps left.
+
+    Returns:
+        What remains to be said of it: nothing if it is untouched, the line of a gap that was left in what was changed;
+        None if it is not open.
+    """
     thing = find(name, names)
     if thing is ...:
-        return True
+        return ""
     mine = _parsed(thing)
     if mine is None:
-        return False
+        return None
     starter = _parsed(find(name, given))
-    return has_gap(mine) or (starter is not None and ast.dump(mine) == ast.dump(starter))
+    if starter is not None and ast.dump(mine) == ast.dump(starter):
+        return ""
+    return "There still is a `...` in it." if has_gap(mine) else None
 
 
 def _parsed(thing: Any) -> ast.AST | None:

@@ -38,7 +38,7 @@ KINDS: dict[str, str] = {
     edits.EXTRA_FACTOR: "There is a factor too many. The gradient that comes in holds what came after; multiply by the "
     "slope of this one step alone.",
     edits.MASK: "The mask picks the wrong entries. Which entries of the forward pass did let the value through?",
-    edits.SHAPE: "Its shape is not that of its value. A gradient has one number for each number of the value.",
+    edits.SHAPE: "A gradient has one number for each number of the value.",
     edits.MINUS: "It subtracts where it should add: the shares of all uses are summed, each with its own sign.",
     edits.TIES: "Several entries are tied for the largest, and each gets the whole gradient.",
     edits.ALIAS: "Two names stand for one array, so that changing one changes the other. Write a copy, with .copy().",

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ctypes
+import faulthandler
+import linecache
+import os
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["TooLongError", "limited"]
+__all__ = ["TooLongError", "Watchdog", "limited"]
 
 
 class TooLongError(BaseException):
@@ -42,3 +46,43 @@ def limited(seconds: float) -> Iterator[None]:
         timer.cancel()
         with lock:
             running.clear()
+
+
+class Watchdog:
+    """Ends the process when nothing has been said of it for too long: for calls that never return to Python.
+
+    Args:
+        file: the learner's program, whose line is named.
+        seconds: after how long without a `reset`.
+    """
+
+    def __init__(self, file: str, seconds: float) -> None:
+        self._file, self._seconds = file, seconds
+        self._thread = threading.get_ident()
+        self._timer: threading.Timer | None = None
+
+    def reset(self) -> None:
+        """Begin to count anew."""
+        self.stop()
+        self._timer = threading.Timer(self._seconds, self._end)
+        self._timer.daemon = True
+        self._timer.start()
+        if sys.__stderr__ is not None:
+            # A call that does not let other threads run either is ended by Python's own watchdog, a little later.
+            faulthandler.dump_traceback_later(1.5 * self._seconds, exit=True, file=sys.__stderr__)
+
+    def stop(self) -> None:
+        """Stop to watch."""
+        faulthandler.cancel_dump_traceback_later()
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _end(self) -> None:
+        frame = sys._current_frames().get(self._thread)
+        while frame is not None and frame.f_code.co_filename != self._file:
+            frame = frame.f_back
+        if frame is not None:
+            line = linecache.getline(self._file, frame.f_lineno).strip()
+            print(f"  ERROR  line {frame.f_lineno}: {line}")  # noqa: T201 - the last words of the process
+        print("This call does not come to an end, and cannot be stopped alone: the check ends here.", flush=True)  # noqa: T201 - as above
+        os._exit(1)

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from glassgrad.lessons.gaps import has_gap
+
 __all__ = ["Cell", "Program", "programs"]
 
 PROSE, CODE = "prose", "code"
@@ -59,6 +61,11 @@ class Program:
     @property
     def _docstring(self) -> str:
         return ast.get_docstring(ast.parse(self.text)) or self.path.stem
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether `...` stands for something that is to be filled in."""
+        return has_gap(ast.parse(self.text))
 
     @cached_property
     def cells(self) -> tuple[Cell, ...]:

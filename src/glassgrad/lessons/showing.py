@@ -32,7 +32,7 @@ def listed(programs: Iterable[Program], note: Callable[[Program], str] = lambda 
 
 def markdown(program: Program, cells: Iterable[Cell] | None = None) -> str:
     """Return a lesson, or some cells of it, as Markdown."""
-    parts = [f"# {program.title}", program.summary] if cells is None else []
+    parts = [f"# {program.number}. {program.title}", program.summary] if cells is None else []
     shown = program.cells if cells is None else cells
     parts += [cell.text if cell.kind == PROSE else f"```python\n{cell.code}\n```" for cell in shown]
     return "\n\n".join(parts) + "\n"
@@ -56,7 +56,7 @@ def judged(exercise: Exercise, names: Names, write: Callable[[str], object], lim
     waiting: list[str] = []  # steps that nothing is to be said of share a line
     for outcome in judge(exercise, names, limit):
         outcomes.append(outcome)
-        if outcome.state == NOT_YET:
+        if outcome.state == NOT_YET and not outcome.text:
             waiting.append(outcome.step)
             continue
         write(_open(waiting) + _line(outcome))
@@ -91,12 +91,10 @@ def summary(exercise: Exercise, outcomes: list[Outcome]) -> str:
     wrong = count[WRONG] + count["error"]
     parts = [f"{count[RIGHT]} of {len(outcomes)} steps right"]
     parts += [f"{wrong} wrong"] if wrong else []
-    parts += [f"{count[NOT_YET]} not filled in yet"] if count[NOT_YET] else []
+    parts += [f"{count[NOT_YET]} not done yet"] if count[NOT_YET] else []
     stuck = next((one for one in outcomes if one.state not in {RIGHT, NOT_YET}), None)
-    step = next((step for step in exercise.steps if stuck is not None and step.name == stuck.step), None)
-    read = (
-        "" if step is None else f'\nStuck? The lesson has it below "{step.section}": glassgrad lesson {exercise.number}'
-    )
+    ask = "" if stuck is None else f'glassgrad exercise {exercise.number} --answer "{stuck.step}"'
+    read = f"\nStuck? This shows the part of the lesson that works it out:\n{ask}" if ask else ""
     return ", ".join(parts) + "." + read
 
 

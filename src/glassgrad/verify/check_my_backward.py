@@ -57,7 +57,8 @@ class BackwardReport:
     """The result of `check_my_backward`. True if every line is right.
 
     `wrong_line`, `wrong_source`, `wrong_name` and `diagnosis` describe the first wrong line, and are None
-    if there is none. `missing` are inputs whose gradient was not derived.
+    if there is none; `error` is what it raised, if it could not be run. `missing` are inputs whose gradient was
+    not derived.
     """
 
     lines: list[CheckedLine] = field(default_factory=list)
@@ -65,6 +66,7 @@ class BackwardReport:
     wrong_source: str | None = None
     wrong_name: str | None = None
     diagnosis: Diagnosis | None = None
+    error: Exception | None = None
     missing: list[str] = field(default_factory=list)
 
     def __bool__(self) -> bool:
@@ -175,7 +177,7 @@ class _Run:
         """Run one step and judge the gradients that it assigned; False ends the run."""
         past = _Past(step, {key: copied(value) for key, value in self.names.items()}, judged=bool(step.targets))
         error = _execute(step, self.names, self.derivation.file)
-        self.failed = error is not None
+        self.failed, self.report.error = error is not None, error
         if error is not None and not step.targets:
             self.blame(step, None, Diagnosis(FAILS, f"{type(error).__name__}: {error}"))
             return False

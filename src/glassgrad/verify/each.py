@@ -30,13 +30,23 @@ class Each:
         self, source_or_function: str | Callable[..., Any], forward: Callable[..., Any], inputs: Mapping[str, Any]
     ) -> None:
         self._forward, self._inputs = speaking(forward), inputs
+        self._found: Truth | None = None
         self.derivation = parse(source_or_function, self._truth().gradients)
 
     def _truth(self) -> Truth:
+        if self._found is not None:
+            return self._found
         spy = Spy()
         truth = find_truth(self._forward, self._inputs, spy)
         truth.applied = spy.applied
+        self._found = truth
         return truth
+
+    def _checked(self, part: Derivation, names: Mapping[str, Any]) -> BackwardReport:
+        report = checked(part, self._truth(), names)
+        if any(line.kink for line in report.lines):
+            self._found = None  # a slope at a kink was taken over into it, and is for this derivation alone
+        return report
 
     def steps_of(self, variable: str) -> list[Step]:
         """Return the statements that assign or change the gradient of a variable."""
@@ -54,7 +64,7 @@ class Each:
             >>> bool(each.check("y")), bool(each.check("x"))
             (False, True)
         """
-        truth = self._truth()  # a fresh one, since a slope at a kink is taken over into it
+        truth = self._truth()
         own = self.steps_of(variable)
         kept = [step for step in self.derivation.steps if step in own or not step.targets]
         steps = [dataclasses.replace(step, number=number) for number, step in enumerate(kept)]
@@ -65,8 +75,8 @@ class Each:
             for spelling, name in step.targets
             if name != variable
         }
-        return checked(part, truth, {**names_for(part, self._forward), **true})
+        return self._checked(part, {**names_for(part, self._forward), **true})
 
     def check_all(self) -> BackwardReport:
         """Check the derivation as a whole, as `check_my_backward` does."""
-        return checked(self.derivation, self._truth(), names_for(self.derivation, self._forward))
+        return self._checked(self.derivation, names_for(self.derivation, self._forward))

@@ -5,7 +5,7 @@ MISTAKES = [
     ("= -1.0 / n", "= 1.0 / n", "dlogprobs", "minus in front of the mean"),
     ("dlogprobs / probs", "dlogprobs * probs", "dprobs", "slope of log(p) is 1/p"),
     ("(dprobs * counts).sum(1, keepdims=True)", "dprobs * counts", "dshare", "a sum over that axis"),
-    ("dtotal = -dshare", "dtotal = dshare", "dtotal", "negative"),
+    ("dtotal = -dshare", "dtotal = dshare", "dtotal", "Look at the signs"),
     ("    dcounts += dtotal\n", "", "dcounts", "counts is used twice"),
     ("dlogits @ W2.T", "dlogits @ W2", "dh", "which index is summed over"),
     ("dlogits.sum(0)", "dlogits", "db2", "Slopes add over paths"),

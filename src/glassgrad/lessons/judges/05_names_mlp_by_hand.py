@@ -30,7 +30,8 @@ add_derivation(
         ("probs", edits.FACTOR): "The slope of log(p) is 1/p.",
         ("share", edits.SUM): f"share {_BROADCAST}",
         ("total", edits.FACTOR): "The slope of total**-1 is -total**-2, which is -share**2.",
-        ("total", edits.SIGN): "The slope of 1/total is negative: the larger the total, the smaller the share.",
+        ("total", edits.SIGN): "Look at the signs, of the slope of 1/total and of the exponent: the larger "
+        "the total, the smaller the share.",
         ("counts", edits.ACCUMULATION): "counts is used twice, in total and in probs. Both send a gradient.",
         "shifted": "The slope of exp is exp itself, and that was computed already: counts.",
         ("top", edits.SUM): f"top {_BROADCAST}",

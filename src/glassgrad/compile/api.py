@@ -25,6 +25,7 @@ from glassgrad.compile.front.refusal import MANY, RefusedError, failure, is_own,
 from glassgrad.compile.ir.graph import Graph
 from glassgrad.compile.ir.totals import Stats
 from glassgrad.compile.locks import TRACING_LOCK, free_in_children
+from glassgrad.compile.patience import told_if_long
 from glassgrad.compile.portable import Portable
 from glassgrad.compile.showing import Showing, remembered
 from glassgrad.compile.source.naming import with_names
@@ -323,7 +324,7 @@ class Compiled(Portable, Showing, Generic[Given, Result]):
         return made
 
     def _built(self, captured: Capture, key: Any) -> TraceCall:
-        with opened():
+        with opened(), told_if_long(captured.graph.name, len(captured.graph.instrs)):
             program = backends.build(captured.graph, self.backend, self.threads)
             if captured.boundary is not None:
                 captured.boundary.program = backends.build(captured.boundary.graph, self.backend, self.threads)

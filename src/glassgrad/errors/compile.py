@@ -137,6 +137,10 @@ COMPILED_DIFFERS = Message(
     "the compiled function differs from eager mode in {result}: {difference}.\n{culprit}"
     "The state is that of the eager call. Next: use backend='numpy' meanwhile, and report this with the graph.",
 )
+STILL_COMPILING = Message(
+    CompileWarning,
+    "glassgrad: compiling {name}, {instructions} instructions ...",
+)
 NO_LLVM = Message(
     CompileWarning,
     "the native emitter cannot be used ({reason}); the generated NumPy program runs instead, more slowly.",

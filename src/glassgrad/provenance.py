@@ -154,6 +154,13 @@ def _position(code: CodeType, lasti: int) -> tuple[int, int | None, int | None, 
     return code.co_firstlineno, None, None, None
 
 
+def tree_of(file: str) -> ast.Module | None:
+    """Return the parsed source of a file, kept from call to call; None where there is none."""
+    import linecache
+
+    return _tree(file, len(linecache.getlines(file)))
+
+
 @lru_cache(maxsize=64)
 def _tree(file: str, _stamp: int) -> ast.Module | None:
     import ast
@@ -171,11 +178,10 @@ def _names(file: str, span: tuple[int, int, int, int]) -> tuple[str | None, tupl
     import ast
     import linecache
 
-    lines = linecache.getlines(file)
-    tree = _tree(file, len(lines))
+    tree = tree_of(file)
     if tree is None:
         return None, ()
-    text = "".join(lines)
+    text = "".join(linecache.getlines(file))
     variable: str | None = None
     operands: tuple[str, ...] = ()
     for node in ast.walk(tree):

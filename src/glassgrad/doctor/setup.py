@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import linecache
 import sys
 from collections.abc import Iterator, Sequence
 from types import FrameType
@@ -50,10 +49,8 @@ def assigned(frame: FrameType | None, value: Any) -> str:
         return ""
     names = {name for name, held in (*frame.f_locals.items(), *frame.f_globals.items()) if held is value}
     file = frame.f_code.co_filename
-    lines = linecache.getlines(file)
-    try:
-        tree = ast.parse("".join(lines))
-    except SyntaxError:
+    tree = provenance.tree_of(file)
+    if tree is None:
         return ""
     found = [
         node.lineno

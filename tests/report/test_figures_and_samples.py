@@ -20,6 +20,7 @@ from glassgrad.report.page.layers import histograms_of
 from glassgrad.train import Trainer, TrainingConfig, write_figures
 from glassgrad.train.kept.rundir import RunDirectory
 from glassgrad.train.kept.samples import mistakes
+from glassgrad.train.show.figures import smoothed
 from glassgrad.train.show.monitoring import RECORD
 from glassgrad.train.show.page_server import PageServer
 from glassgrad.train.show.run_data import run_data
@@ -54,6 +55,16 @@ def test_figures_that_cannot_be_made_say_why(watched: Path, tmp_path: Path) -> N
         write_figures(watched, tmp_path / "file")
     bare = made_run(tmp_path / "bare", watched=False)
     assert [path.name for path in write_figures(bare, tmp_path / "figures")] == ["loss.png"]
+
+
+def test_a_smoothed_loss_is_a_mean_of_what_came_before() -> None:
+    values = np.array([4.0, np.nan, 2.0, 2.0, np.inf, 2.0])
+    found = smoothed(values, 4.0)
+    assert found[0] == found[1] == 4.0
+    assert found[2] == pytest.approx((0.75 * 4 + 2) / 1.75)
+    assert 2 < found[-1] < found[2]
+    noisy = 1 + np.random.default_rng(0).standard_normal(2_000)
+    assert smoothed(noisy, 40.0)[200:].std() < noisy.std() / 5
 
 
 def test_mistakes_of_pictures_and_of_numbers() -> None:

@@ -185,6 +185,18 @@ IDX_SIZES = Message(InputError, "the images in {path} differ in size: {train} to
 IDX_TOO_FEW = Message(
     InputError, "{path} holds {count} images; at least {least} are needed to set some aside for testing"
 )
+DIGITS_NOT_FOUND = Message(
+    InputError,
+    "no digits in {path}: {reason}; expected a directory with pictures in subfolders 0 to 9, or a .npz file with images and "
+    "labels, or with x_train, y_train, x_test and y_test",
+)
+DIGITS_SHAPES = Message(
+    InputError,
+    "{path} holds images {images} and labels {labels}; expected grey images (n, height, width) and n whole numbers",
+)
+DIGITS_RANGE = Message(
+    InputError, "the images in {path} hold negative numbers, NaN or inf; expected 0 for the background"
+)
 IMAGES_BATCH = Message(InputError, "{name} must be at most the {count:,} training images, given {given:,}")
 IMAGES_SMALL = Message(InputError, "images of {size} are too small for the model 'cnn', which needs at least 4 x 4")
 RUN_OTHER_IMAGES = Message(

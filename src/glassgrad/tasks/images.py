@@ -15,6 +15,7 @@ from glassgrad.data.batches import EpochBatches, shifted
 from glassgrad.data.download import fetch_mnist
 from glassgrad.data.images import CLASSES, ImageData, read_mnist, shipped_digits
 from glassgrad.data.names import Examples
+from glassgrad.data.own_digits import brightest_of, read_digits
 from glassgrad.data.pictures import as_characters, read_digit
 from glassgrad.tasks import options as shared
 from glassgrad.tasks.classify import begun, final_lines, final_measures, loss_and_accuracy
@@ -62,6 +63,9 @@ class ImagesConfig:
     shift: int = option(1, "largest random shift of a training image, in pixels", low=0, high=100)
     seed: int = shared.seed()
     device: str = shared.device()
+    data: str = option(
+        "", "own digits: folder with subfolders 0 to 9 of pictures, or .npz file; empty for glassgrad's", resumable=True
+    )
     log_every: int = shared.log_every(10)
     eval_every: int = option(0, "steps between tests; 0 for once an epoch", low=0, high=1e12, resumable=True)
     save_every: float = shared.save_every()
@@ -192,7 +196,7 @@ def _restore(config: type[ImagesConfig]) -> Callable[[Mapping[str, Any]], Learne
 def predict(learner: Learner, description: Mapping[str, Any], files: Sequence[str]) -> Iterator[Prediction]:
     """Yield the digit that the model sees in each picture. Raises `errors.InputError` before it looks at any."""
     size, model = tuple(description["size"]), description["config"]["model"]
-    brightest = 255 if size[0] > 8 else 16
+    brightest = brightest_of(size)
     images = [read_digit(Path(file), size, brightest) for file in files]
     for file, image in zip(files, images, strict=True):
         logits = learner.logits(_scaled(image[None], description["mean"], description["spread"], model))[0]
@@ -209,7 +213,11 @@ def example(description: Mapping[str, Any]) -> Example:
 
 
 def _build_digits(config: ImagesConfig) -> ImagesTask:
-    return ImagesTask("digits", config, shipped_digits())
+    if not config.data:
+        return ImagesTask("digits", config, shipped_digits())
+    return ImagesTask(
+        "digits", dataclasses.replace(config, data=str(Path(config.data).resolve())), read_digits(config.data)
+    )
 
 
 def _build_mnist(config: MnistConfig) -> ImagesTask:
@@ -221,7 +229,8 @@ def _build_mnist(config: MnistConfig) -> ImagesTask:
 
 DIGITS = TaskKind(
     "digits",
-    f"Train a classifier on the 1,797 handwritten digits of 8 x 8 pixels that come with glassgrad.\n\n{KEPT}",
+    "Train a classifier on the 1,797 handwritten digits of 8 x 8 pixels that come with glassgrad, or on digits of your "
+    f"own (--data).\n\n{KEPT}",
     ImagesConfig,
     lambda layers: resolve_for_model(ImagesConfig, layers, _MODELS),
     _build_digits,

@@ -15,6 +15,7 @@ from glassgrad.report.histograms import plot_gradient_histograms
 from glassgrad.report.statistics import plot_statistics
 from glassgrad.train.show.diagnosis import run_of
 
+_ROUGH = 100  # records of the loss beyond which it is smoothed
 FORMATS = ("png", "svg", "pdf")
 
 
@@ -74,19 +75,54 @@ def _figures(run: Run) -> Iterator[tuple[str, Callable[[], Any]]]:
         yield "histograms", lambda: plot_gradient_histograms(data, signed=True)
 
 
-def plot_losses(run: Run) -> Any:
-    """Draw the training losses of a run and those of its validations over the steps."""
+def plot_losses(run: Run, smoothing: float | None = None) -> Any:
+    """Draw the training losses of a run and those of its validations over the steps.
+
+    Args:
+        run: a run.
+        smoothing: how many records the means go back that are drawn over the recorded losses; 0 for none. By default a
+            fiftieth of all, for runs of more than 100 records.
+    """
+    losses = run.losses
+    window = smoothing if smoothing is not None else len(losses) / 50 if len(losses) > _ROUGH else 0.0
     with style.drawing():
         figure = style.new_figure(6, 3.6)
         axes = figure.add_subplot()
-        axes.plot(*run.losses.T, color=style.INK, linewidth=1.2, label="training")
+        if window > 1:
+            axes.plot(*losses.T, color=style.INK, linewidth=0.6, alpha=0.3)
+            axes.plot(
+                losses[:, 0], smoothed(losses[:, 1], window), color=style.INK, linewidth=1.4, label="training, smoothed"
+            )
+        else:
+            axes.plot(*losses.T, color=style.INK, linewidth=1.2, label="training")
         if len(run.held_out):
             axes.plot(*run.held_out.T, color=style.ACCENT, linewidth=1.2, marker="o", markersize=3, label="held out")
+        if len(run.held_out) or window > 1:
             axes.legend(frameon=False, fontsize=8)
         style.dress(axes)
         style.headline(axes, "loss")
         style.steps_axis(axes)
     return figure
+
+
+def smoothed(values: Any, window: float) -> Any:
+    """Return exponential means that go back about `window` values; what is not finite is passed over.
+
+    The first ones are means of what there is, so that the curve does not begin at zero.
+
+    Example:
+        >>> smoothed(np.array([1.0, 3.0]), 2.0)
+        array([1.        , 2.33333333])
+    """
+    found = np.full(len(values), np.nan)
+    total = weight = 0.0
+    keep = 1 - 1 / window
+    for at, value in enumerate(values):
+        if np.isfinite(value):
+            total, weight = keep * total + value, keep * weight + 1
+        if weight:
+            found[at] = total / weight
+    return found
 
 
 def plot_layer_map(data: MonitorData, quantity: str = "gradient_norm") -> Any:

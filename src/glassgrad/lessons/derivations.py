@@ -10,7 +10,7 @@ from typing import Any
 
 from glassgrad.lessons.exercise import OPEN, Names, Step, Steps, Verdict
 from glassgrad.lessons.gaps import has_gap
-from glassgrad.lessons.hints import KINDS
+from glassgrad.lessons.hints import ELSE, KINDS
 from glassgrad.verify import edits
 from glassgrad.verify.check_my_backward import BackwardReport
 from glassgrad.verify.diagnose import FAILS
@@ -109,10 +109,12 @@ def hint_for(report: BackwardReport, variable: str | None, hints: Hints) -> Verd
     shapes = report.lines[-1].comparison.shapes if report.lines else ((), ())
     if report.error is None and shapes[0] != shapes[1]:
         line += f"\nIts shape is {shapes[0]}, that of the value is {shapes[1]}."
-        if not shapes[0]:
+        if not shapes[0] or diagnosis.kind == edits.SHAPE:
             return f"{line} {KINDS[edits.SHAPE]}"
     about = variable or (report.wrong_name or "").removeprefix("d")
     for key in ((about, diagnosis.kind), about, diagnosis.kind):
         if key in hints:
             return f"{line}\n{hints[key]}"
-    return f"{line}\n{diagnosis.kind[0].upper()}{diagnosis.kind[1:]}. {KINDS.get(diagnosis.kind, diagnosis.words)}"
+    if diagnosis.kind not in KINDS:
+        return f"{line}\n{ELSE}"
+    return f"{line}\n{diagnosis.kind[0].upper()}{diagnosis.kind[1:]}. {KINDS[diagnosis.kind]}"

@@ -9,42 +9,43 @@ import numpy as np
 from glassgrad.lessons.exercise import Verdict
 from glassgrad.verify import edits
 from glassgrad.verify.compare import as_array
-from glassgrad.verify.diagnose import UNKNOWN
 
-__all__ = ["KINDS", "close", "judged"]
+__all__ = ["ELSE", "KINDS", "close", "judged"]
 
-# By kind of `check_my_backward`: what to ask oneself. None of them says what to write.
+# By kind of `check_my_backward`, which is said first: what to ask oneself. None of them says what to write.
 KINDS: dict[str, str] = {
-    edits.SIGN: "The size is right, the sign is not. Nudge the value upwards: does the loss rise or fall?",
+    edits.SIGN: "The size is right. Nudge the value upwards: does the loss rise or fall?",
     edits.SUM: "In the forward pass the value was broadcast: one entry was used in several places. "
     "Slopes add over paths, so its gradient sums over them.",
-    edits.WRONG_SUM: "A sum runs over another axis than it should, or there is one too many. Along which axis was the "
-    "value broadcast in the forward pass? Sum over that one, and keep the shape of the value.",
+    edits.WRONG_SUM: "Along which axis was the value broadcast in the forward pass? Sum over that one, and keep the "
+    "shape of the value.",
     edits.TRANSPOSE: "The factors of a matrix product are right, but one of them is turned round, or they stand in the "
     "wrong order. Write the product with indices: which index is summed over?",
     edits.ACCUMULATION: "The value is used more than once in the forward pass: each use adds its share (+=) to what "
     "the others gave.",
     edits.ASSIGNMENT: "The value is used more than once, or an index repeats: each use adds its share to what is there "
     "instead of overwriting it.",
-    edits.SCALE: "A factor 1/n is missing. Where does the forward pass take a mean, or divide by a number of entries?",
-    edits.EXTRA_SCALE: "It is divided by a number of entries once too often. How many means does the forward pass "
-    "take?",
-    edits.N_MINUS_1: "n and n - 1 are mixed up. By which of them does the forward pass divide?",
-    edits.UPDATE: "It adds to something (+=) that is no share of this gradient; the first share is assigned (=).",
-    edits.CONSTANT: "A number in it is not right. Differentiate that line again: which exponent, which factor?",
-    edits.VARIABLE: "It uses another variable than it should. Which value of the forward pass does the slope of this "
-    "step depend on, and whose gradient comes in?",
-    edits.FACTOR: "A factor is missing or on the wrong side of the fraction. What is the local slope of this step?",
-    edits.EXTRA_FACTOR: "There is a factor too many. The gradient that comes in holds what came after; multiply by the "
-    "slope of this one step alone.",
-    edits.MASK: "The mask picks the wrong entries. Which entries of the forward pass did let the value through?",
+    edits.SCALE: "Where does the forward pass take a mean, or divide by a number of entries?",
+    edits.EXTRA_SCALE: "How many means does the forward pass take, and over how many entries?",
+    edits.N_MINUS_1: "By which of them does the forward pass divide?",
+    edits.UPDATE: "What was there is no share of this gradient; the first share is assigned (=).",
+    edits.CONSTANT: "Differentiate that line again: which exponent, which factor?",
+    edits.VARIABLE: "Which value of the forward pass does the slope of this step depend on, and whose gradient "
+    "comes in?",
+    edits.FACTOR: "Missing, or on the wrong side of a fraction. What is the local slope of this step?",
+    edits.EXTRA_FACTOR: "The gradient that comes in holds what came after; multiply by the slope of this one "
+    "step alone.",
+    edits.MASK: "Which entries of the forward pass did let the value through?",
     edits.SHAPE: "A gradient has one number for each number of the value.",
-    edits.MINUS: "It subtracts where it should add: the shares of all uses are summed, each with its own sign.",
+    edits.MINUS: "The shares of all uses are summed, each with its own sign.",
     edits.TIES: "Several entries are tied for the largest, and each gets the whole gradient.",
-    edits.ALIAS: "Two names stand for one array, so that changing one changes the other. Write a copy, with .copy().",
-    UNKNOWN: "It is not the gradient, and it is no small slip. Take the line of the forward pass that uses the value, "
-    "write down the slope of that line alone, and multiply by the gradient of what the line made.",
+    edits.ALIAS: "Changing one changes the other. Write a copy, with .copy().",
 }
+# Where no small change would mend it.
+ELSE = (
+    "It is not the gradient, and it is no small slip. Take the line of the forward pass that uses the value, write "
+    "down the slope of that line alone, and multiply by the gradient of what the line made."
+)
 
 
 def close(found: Any, expected: Any, tolerance: float = 1e-6) -> bool:

@@ -23,6 +23,7 @@ add_derivation(
         ("b", edits.WRONG_SUM): f"b {_COLUMNS}",
         ("w", edits.SUM): f"w {_COLUMNS}",
         ("w", edits.WRONG_SUM): f"w {_COLUMNS}",
+        ("w", edits.VARIABLE): "In w * hat a nudge of w is magnified by hat.",
         ("w", edits.FACTOR): "In w * hat a nudge of w is magnified by hat.",
         ("s", edits.SUM): f"s {_ROWS}",
         ("s", edits.WRONG_SUM): f"s {_ROWS}",
@@ -33,6 +34,7 @@ add_derivation(
         ("mean", edits.SUM): f"mean {_ROWS}",
         ("mean", edits.WRONG_SUM): f"mean {_ROWS}",
         ("x", edits.ACCUMULATION): "x is used twice, in centred and in the mean. Both send a gradient.",
+        ("x", edits.TRANSPOSE): "The mean divides by n, the number of columns; len(x) counts the rows.",
         ("x", edits.SCALE): "The mean divides by n.",
     },
 )

@@ -27,6 +27,7 @@ def _nudging(by_nudging: Any) -> Verdict:
         (up - down) / (2 * h),
         ((up - here) / h, "That nudges to one side only. Go as far to the other side, and the errors cancel."),
         ((up - down) / h, "From one side to the other it is two nudges."),
+        ((up - down) / 2 * h, "Mind the brackets: a / 2 * h is (a / 2) * h."),
         (up - down, "That is how far the gradient turns. How far per unit of the way?"),
         ((gradient(w + h) - gradient(w - h)) / (2 * h), "The nudge goes along all axes; it has to go along v."),
         ((gradient(w + _V) - gradient(w - _V)) / (2 * h), "The nudge is as long as v; it has to be h times that."),
@@ -81,7 +82,7 @@ def _largest(largest_curvature: Any) -> Verdict:
         largest = values[np.argmax(np.abs(values))]
         start = np.array([1.0, 0.2, 0.1])
         found = largest_curvature(lambda v, matrix=matrix: matrix @ v, start.copy(), 200)
-        if found is not None and np.ndim(found) == 0 and not np.isfinite(found):
+        if found is not None and np.ndim(found) == 0 and not abs(found) < 1e6:
             return "The direction grows beyond all numbers: bring its length back to 1 after every product."
         hint = judged(
             found,

@@ -44,7 +44,7 @@ TOWER: tuple[str, ...] = (
     "nn",
     "optim amp sparse distributions",
     "data doctor report models utils serialization",
-    "onnx",
+    "onnx sklearn",
     "train",
     "tasks",
     "compat lessons",
@@ -200,7 +200,7 @@ def circles(arrows: Mapping[str, set[str]]) -> list[list[str]]:
 ROWS: tuple[str, ...] = (
     "cli",
     "tasks",
-    "compat lessons train report onnx",
+    "compat lessons train report onnx sklearn",
     "utils models distributions",
     "names optim data doctor",
     "explanation nn",

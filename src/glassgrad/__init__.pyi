@@ -56,6 +56,7 @@ from glassgrad import random as random
 from glassgrad import report as report
 from glassgrad import scalar as scalar
 from glassgrad import serialization as serialization
+from glassgrad import sklearn as sklearn
 from glassgrad import sparse as sparse
 from glassgrad import special as special
 from glassgrad import train as train

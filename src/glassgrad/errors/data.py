@@ -81,3 +81,14 @@ NO_SUCH_DTYPE = Message(
     KindError,
     "{given} at {where}: NumPy has no such dtype.\nNext: use float32, or float16 for storage.",
 )
+
+ESTIMATOR_MODULE = Message(
+    ShapeError,
+    "the module of the estimator gives {given}; expected are {expected}.\n"
+    "Next: end it with a layer of that size, or give a function (features, outputs) that makes it.",
+)
+ESTIMATOR_CLASSES = Message(
+    ArgumentError,
+    "partial_fit was given the labels {given}, which are not among the classes {known}.\n"
+    "Next: name all of them in the first call, partial_fit(X, y, classes=[...]).",
+)

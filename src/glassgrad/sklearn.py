@@ -1,0 +1,334 @@
+"""Estimators for scikit-learn: a classifier and a regressor around a module, or around hidden layers of given sizes.
+
+They are cloned, pickled, searched over and put into pipelines like scikit-learn's own. Importing this file imports
+scikit-learn (``pip install 'glassgrad[sklearn]'``).
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+
+from glassgrad import errors, nn
+from glassgrad.compile.api import compile as compiled
+from glassgrad.engine.creation import from_numpy
+from glassgrad.engine.mode import no_grad
+from glassgrad.engine.random import fork_rng, manual_seed
+from glassgrad.errors.packages import needed
+from glassgrad.nn import functional as F
+from glassgrad.ops.core import bad_option
+from glassgrad.optim.by_name import get_optimizer
+
+with needed("sklearn", "glassgrad.sklearn", extra="sklearn"):
+    from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+    from sklearn.model_selection import train_test_split
+    from sklearn.utils import check_random_state
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import check_is_fitted, validate_data
+
+Array = Any
+_ACTIVATIONS = {"relu": nn.ReLU, "tanh": nn.Tanh, "sigmoid": nn.Sigmoid, "gelu": nn.GELU, "silu": nn.SiLU}
+
+
+class _Network(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """What both estimators share: the module, and its training."""
+
+    def __init__(
+        self,
+        hidden: Any = (64, 64),
+        module: Any = None,
+        *,
+        activation: str = "relu",
+        optimizer: str = "adam",
+        rate: float = 1e-3,
+        weight_decay: float = 0.0,
+        batch_size: int = 32,
+        epochs: int = 200,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        patience: int = 10,
+        tol: float = 1e-4,
+        compile: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        # scikit-learn wants the arguments as they are; `fit` looks at them.
+        self.hidden = hidden
+        self.module = module
+        self.activation = activation
+        self.optimizer = optimizer
+        self.rate = rate
+        self.weight_decay = weight_decay
+        self.batch_size = batch_size
+        self.epochs = epochs
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.tol = tol
+        self.compile = compile
+        self.random_state = random_state
+
+    # --- the module ---------------------------------------------------------------------------------
+
+    def _start(self, inputs: Array, outputs: int) -> None:
+        """Make the module and the optimizer."""
+        self._check_options()
+        self.module_ = self._built(inputs.shape[1], outputs).to(inputs.dtype).train()
+        with no_grad():
+            found = self.module_.eval()(from_numpy(inputs[:1]))
+        if tuple(found.shape) != (1, outputs):
+            expected = f"outputs of shape (examples, {outputs})"
+            raise errors.ESTIMATOR_MODULE(given=f"(1 example) {tuple(found.shape)}", expected=expected)
+        self._optimizer = get_optimizer(
+            self.optimizer, self.module_.parameters(), self.rate,
+            **({"weight_decay": self.weight_decay} if self.weight_decay else {}),
+        )  # fmt: skip  # one call
+        self.loss_curve_: list[float] = []
+        self.validation_scores_: list[float] = []
+
+    def _built(self, features: int, outputs: int) -> Any:
+        if isinstance(self.module, nn.Module):
+            return copy.deepcopy(self.module)
+        if self.module is not None:
+            return self.module(features, outputs)
+        sizes = [features, *(self.hidden if isinstance(self.hidden, tuple | list) else [self.hidden])]
+        layers: list[Any] = []
+        for before, after in itertools.pairwise(sizes):
+            layers += [nn.Linear(before, after), _ACTIVATIONS[self.activation]()]
+        return nn.Sequential(*layers, nn.Linear(sizes[-1], outputs))
+
+    def _check_options(self) -> None:
+        sizes = self.hidden if isinstance(self.hidden, tuple | list) else [self.hidden]
+        layers = all(isinstance(size, int | np.integer) and size > 0 for size in sizes)
+        share = self.validation_fraction
+        for name, given, fits, expected in (
+            ("hidden", self.hidden, layers, "sizes of layers"),
+            ("activation", self.activation, self.activation in _ACTIVATIONS, f"one of {', '.join(_ACTIVATIONS)}"),
+            ("epochs", self.epochs, self.epochs >= 1, "a number of epochs"),
+            ("batch_size", self.batch_size, self.batch_size >= 1, "a number of examples"),
+            ("validation_fraction", share, 0 < share < 1, "a share between 0 and 1"),
+        ):
+            if not fits:
+                raise bad_option(type(self).__name__, name, given, expected)
+
+    # --- training -----------------------------------------------------------------------------------
+
+    def _train(self, inputs: Array, targets: Array, outputs: int, epochs: int, *, further: bool = False) -> None:
+        """Train for some epochs, from the start unless it is `further` training."""
+        draw = check_random_state(self.random_state)
+        with fork_rng():
+            if not further:
+                manual_seed(int(draw.randint(2**31 - 1)))
+                self._start(inputs, outputs)
+                self._shuffle = np.random.RandomState(draw.randint(2**31 - 1))
+            held_out = None
+            if self.early_stopping and not further:
+                inputs, targets, held_out = self._split(inputs, targets)
+            self._run(inputs, targets, epochs, held_out)
+        self.n_iter_ = len(self.loss_curve_)
+
+    def _split(self, inputs: Array, targets: Array) -> tuple[Array, Array, tuple[Array, Array]]:
+        """Set examples aside, of each class as many as there are, where that is possible."""
+        labels = targets if isinstance(self, ClassifierMixin) else None
+        if labels is not None and (np.bincount(labels)[np.unique(labels)] < 2).any():
+            labels = None
+        x, held_x, y, held_y = train_test_split(
+            inputs, targets, test_size=self.validation_fraction, random_state=self._shuffle, stratify=labels
+        )
+        return x, y, (held_x, held_y)
+
+    def _run(self, inputs: Array, targets: Array, epochs: int, held_out: tuple[Array, Array] | None) -> None:
+        step = compiled(self._step) if self.compile else self._step
+        best, weights, waited = -np.inf, None, 0
+        for _ in range(epochs):
+            self.module_.train()
+            total = 0.0
+            for rows in self._batches(len(inputs)):
+                total += float(step(from_numpy(inputs[rows]), from_numpy(targets[rows]))) * len(rows)
+            self.loss_curve_.append(total / len(inputs))
+            score = -self.loss_curve_[-1]
+            if held_out is not None:
+                score = self._score(*held_out)
+                self.validation_scores_.append(score)
+            if score > best + self.tol:
+                best, waited = score, 0
+                if held_out is not None:
+                    weights = {name: tensor.numpy().copy() for name, tensor in self.module_.state_dict().items()}
+            else:
+                waited += 1
+            if waited >= self.patience:
+                break
+        if weights is not None:
+            self.module_.load_state_dict(weights)
+        self.module_.eval()
+
+    def _batches(self, count: int) -> Iterator[Array]:
+        order = self._shuffle.permutation(count)
+        for begin in range(0, count, self.batch_size):
+            yield order[begin : begin + self.batch_size]
+
+    def _step(self, inputs: Any, targets: Any) -> Any:
+        self._optimizer.zero_grad()
+        loss = self._loss(self.module_(inputs), targets)
+        loss.backward()
+        self._optimizer.step()
+        return loss
+
+    def _loss(self, found: Any, targets: Any) -> Any:
+        raise NotImplementedError
+
+    def _score(self, inputs: Array, targets: Array) -> float:
+        raise NotImplementedError
+
+    # --- use ----------------------------------------------------------------------------------------
+
+    def _outputs(self, X: Any) -> Array:
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        return self._forward(X)
+
+    def _forward(self, inputs: Array) -> Array:
+        kind = next(self.module_.parameters()).dtype
+        with no_grad():
+            return self.module_.eval()(from_numpy(np.ascontiguousarray(inputs, kind))).numpy()
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "module_")
+
+
+class Classifier(ClassifierMixin, _Network):  # type: ignore[misc]  # scikit-learn has no types
+    """A neural network that classifies, as an estimator of scikit-learn.
+
+    Args:
+        hidden: sizes of the hidden layers.
+        module: a module to train in place of one of such layers (a copy of it is trained), or what makes one,
+            ``module(features, classes)``. It gives a logit for each class.
+        activation: between the layers: "relu", "tanh", "sigmoid", "gelu" or "silu".
+        optimizer: its name, see `optim.get_optimizer`.
+        rate, weight_decay: of the optimizer.
+        batch_size: examples of a step.
+        epochs: at most so many passes over the examples.
+        early_stopping: set `validation_fraction` of the examples aside, and keep the weights that are best on them.
+        validation_fraction: the share set aside.
+        patience: stop after so many epochs in which the score (without early stopping the loss) did not improve by
+            more than `tol`.
+        tol: see `patience`.
+        compile: run steps as compiled ones; pays for larger networks and long trainings.
+        random_state: seed of the weights, the order of the examples and what is set aside.
+
+    Attributes:
+        module_: the trained module.
+        classes_: the labels.
+        loss_curve_, validation_scores_: one number for each epoch.
+        n_iter_: epochs done.
+
+    Example:
+        >>> import numpy as np
+        >>> from glassgrad.sklearn import Classifier
+        >>> X = np.array([[0.0], [0.2], [0.8], [1.0]])
+        >>> model = Classifier(hidden=(8,), rate=0.05, random_state=0).fit(X, list("aabb"))
+        >>> model.predict([[0.1], [0.9]]).tolist()
+        ['a', 'b']
+    """
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Train a new network on examples X (examples, features) and their labels y."""
+        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
+        check_classification_targets(y)
+        self.classes_, numbers = np.unique(y, return_inverse=True)
+        self._train(X, numbers.astype(np.int64), len(self.classes_), self.epochs)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """Make one pass over some examples; the first call names all classes."""
+        begun = hasattr(self, "module_")
+        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], reset=not begun)
+        check_classification_targets(y)
+        if not begun:
+            self.classes_ = np.unique(y if classes is None else classes)
+        unknown = np.setdiff1d(y, self.classes_)
+        if len(unknown):
+            raise errors.ESTIMATOR_CLASSES(given=unknown.tolist(), known=np.asarray(self.classes_).tolist())
+        numbers = np.searchsorted(self.classes_, y).astype(np.int64)
+        if begun:
+            X = X.astype(next(self.module_.parameters()).dtype)
+        self._train(X, numbers, len(self.classes_), 1, further=begun)
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """Return the label that the network gives to each example."""
+        found = self._outputs(X)
+        return self.classes_[found.argmax(axis=1)]
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return the probability of each class, in the order of `classes_`."""
+        return np.exp(self.predict_log_proba(X))
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Return the logarithms of the probabilities."""
+        return F.log_softmax(from_numpy(self._outputs(X)), 1).numpy()
+
+    def _loss(self, found: Any, targets: Any) -> Any:
+        return F.cross_entropy(found, targets)
+
+    def _score(self, inputs: Array, targets: Array) -> float:
+        return float((self._forward(inputs).argmax(axis=1) == targets).mean())
+
+
+class Regressor(RegressorMixin, _Network):  # type: ignore[misc]  # scikit-learn has no types
+    """A neural network that predicts numbers, as an estimator of scikit-learn.
+
+    The arguments are those of `Classifier`; a module gives one output for each target. Targets are (examples,) or
+    (examples, targets), best of about unit size (`sklearn.compose.TransformedTargetRegressor` scales them).
+
+    Example:
+        >>> import numpy as np
+        >>> from glassgrad.sklearn import Regressor
+        >>> X = np.linspace(-1, 1, 64)[:, None]
+        >>> model = Regressor(rate=0.01, random_state=0).fit(X, X[:, 0] ** 2)
+        >>> model.score(X, X[:, 0] ** 2) > 0.95
+        True
+    """
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Train a new network on examples X (examples, features) and targets y."""
+        X, y = self._checked(X, y, reset=True)
+        self._train(X, y, y.shape[1], self.epochs)
+        return self
+
+    def partial_fit(self, X: Any, y: Any) -> Self:
+        """Make one pass over some examples."""
+        begun = hasattr(self, "module_")
+        X, y = self._checked(X, y, reset=not begun)
+        self._train(X, y, y.shape[1], 1, further=begun)
+        return self
+
+    def _checked(self, X: Any, y: Any, *, reset: bool) -> tuple[Array, Array]:
+        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], multi_output=True, y_numeric=True, reset=reset)
+        if not reset:
+            X = X.astype(next(self.module_.parameters()).dtype)
+        if reset:
+            self._flat = y.ndim == 1
+        return X, np.ascontiguousarray(y.reshape(len(y), -1), X.dtype)
+
+    def predict(self, X: Any) -> Array:
+        """Return what the network predicts, in the shape of the targets."""
+        found = self._outputs(X)
+        return found[:, 0] if self._flat else found
+
+    def _loss(self, found: Any, targets: Any) -> Any:
+        return F.mse_loss(found, targets)
+
+    def _score(self, inputs: Array, targets: Array) -> float:
+        return -float(((self._forward(inputs) - targets) ** 2).mean())
+
+
+__all__ = ["Classifier", "Regressor"]

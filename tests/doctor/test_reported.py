@@ -1,0 +1,26 @@
+"""The table of the documentation is that of the results that are kept."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.doctor.faults import FAULTS, table
+
+
+def test_the_page_shows_the_results_that_are_kept() -> None:
+    here = Path(__file__)
+    kept = [json.loads(line) for line in (here.parent / "reported.jsonl").read_text(encoding="utf-8").splitlines()]
+    page = (here.parents[2] / "docs" / "doctor.md").read_text(encoding="utf-8")
+    assert "\n".join(table(kept)) in page
+    right = {kind: [one["right"] for one in kept if one["kind"] == kind] for kind in ("fault", "healthy")}
+    faults, healthy = right["fault"], right["healthy"]
+    assert f"That is {sum(faults)} of {len(faults)} faults ({sum(faults) / len(faults):.0%}".replace("%", " %") in page
+    assert f"and all of {len(healthy)} healthy runs without an alarm" in page
+    assert all(healthy)
+    assert sum(faults) >= 0.95 * len(faults)
+    assert f"python -m tests.doctor.faults {kept[0]['half']} {kept[0]['seed']} --table" in page
+    planted = {
+        (f"{fault.name}: {task}", library) for fault in FAULTS for task in fault.tasks for library in ("ours", "torch")
+    }
+    assert {(one["name"], one["library"]) for one in kept if one["kind"] == "fault"} == planted

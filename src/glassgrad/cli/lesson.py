@@ -48,7 +48,9 @@ def lesson(
 
     if quiz:
         return _quiz(None if which is None else _found(which, programs(), errors.LESSON_UNKNOWN).number, count)
+    _as_notebook(notebook)
     if which is None:
+        _without_a_number("lesson", {"--run": run, "--figures": figures, "--notebook": notebook})
         print(listed(programs()), end="")
         print("\nglassgrad lesson NUMBER shows one; glassgrad exercise lists what there is to do yourself;")
         print("glassgrad lesson --quiz asks what you remember.")
@@ -90,9 +92,11 @@ def exercise(
     from glassgrad.lessons.exercise import exercises
 
     every = exercises()
+    _as_notebook(notebook)
     if which is None:
         from glassgrad.lessons.showing import listed
 
+        _without_a_number("exercise", {"--check": check, "--notebook": notebook, "--answer": answer})
         steps = {one.number: len(one.steps) for one in every}
         print(listed([one.starter for one in every], lambda one: f"  ({_steps(steps[one.number])})"), end="")
         print("\nglassgrad exercise NUMBER writes one; glassgrad exercise NUMBER --check judges it.")
@@ -103,6 +107,8 @@ def exercise(
 
     if answer is not None:
         return _answer(chosen, answer)
+    if notebook is not None and file is not None:
+        raise errors.OPTIONS_EXCLUDE(first=str(file), second="--notebook", reason="both say where your work is")
     path = notebook or file or file_of(chosen)
     if check:
         return _check(chosen, path)
@@ -112,6 +118,18 @@ def exercise(
     print(f"wrote {path}, with {_steps(len(chosen.steps))}: {ask}, then")
     print(f"glassgrad exercise {chosen.number} --check{named}")
     return 0
+
+
+def _as_notebook(path: Path | None) -> None:
+    if path is not None and path.suffix != ".ipynb":
+        raise errors.NOTEBOOK_NAME(path=path)
+
+
+def _without_a_number(what: str, options: dict[str, object]) -> None:
+    """Refuse options that ask something of one lesson or exercise where none is named."""
+    for option, value in options.items():
+        if value:
+            raise errors.LESSON_WHICH(option=option, what=what)
 
 
 def _quiz(number: int | None, count: int) -> int:

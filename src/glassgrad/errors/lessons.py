@@ -6,6 +6,7 @@ from glassgrad.errors.kinds import Message
 from glassgrad.errors.runs import InputError
 
 LESSON_UNKNOWN = Message(InputError, "there is no lesson {given!r}; there are:\n{known}")
+LESSON_WHICH = Message(InputError, "{option} is for one {what}; name it, as in `glassgrad {what} 5 {option}`")
 LESSON_SEVERAL = Message(InputError, "{given!r} could be more than one lesson:\n{known}")
 EXERCISE_UNKNOWN = Message(InputError, "there is no exercise {given!r}; there are:\n{known}")
 EXERCISE_STEP = Message(InputError, "exercise {number} has no step {given!r}; its steps are:\n{known}")
@@ -16,5 +17,6 @@ EXERCISE_UNREADABLE = Message(InputError, "cannot read {path}: {reason}")
 LESSON_FILE_EXISTS = Message(
     InputError, "{path} exists already, and what you wrote is kept; name another file, or move this one away"
 )
+NOTEBOOK_NAME = Message(InputError, "the name of a notebook ends in .ipynb, given {path}")
 LESSON_NOT_WRITTEN = Message(InputError, "cannot write {path}: {reason}")
 QUIZ_EMPTY = Message(InputError, "the quiz has no questions on lesson {given}; it has some on {known}")

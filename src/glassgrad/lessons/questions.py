@@ -273,7 +273,7 @@ QUESTIONS: tuple[Question, ...] = (
             "the weights become larger",
         ),
         0,
-        "The backward pass only multiplies. A power of two changes the exponents, so nothing is rounded by it.",
+        "Twice the loss is twice every gradient, and a power of two changes the exponents alone: it rounds nothing.",
     ),
     Question(
         14,

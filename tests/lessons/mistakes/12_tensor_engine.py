@@ -30,4 +30,10 @@ MISTAKES = [
         "backward",
         "before",
     ),
+    (
+        "for t in sorted(found, key=lambda t: t.tick, reverse=True):\n",
+        "queue = [root]\n    for t in queue:\n        queue += [a for a, _ in t.made_from if a not in queue]\n",
+        "backward",
+        "before the second gradient had arrived",
+    ),
 ]

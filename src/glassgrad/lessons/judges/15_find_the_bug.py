@@ -45,6 +45,7 @@ HINTS = {
 }
 
 BELOW = {3: 0.95}  # the loss that a mended loop stays below, where it is another one than for all
+NEARLY = {7: "Better, and the doctor sees nothing wrong. But is their mean 0 now, and their spread 1?"}
 
 
 def judged(number: int, **names: Any) -> Verdict:
@@ -71,6 +72,8 @@ def judged(number: int, **names: Any) -> Verdict:
     if not isinstance(reached, float):
         return f"The loop returns {type(reached).__name__}, and should return the loss as a number."
     limit = BELOW.get(number, 0.8)
+    if number in NEARLY and not reached < limit:
+        return NEARLY[number]
     if not 0.02 < reached < limit:
         return f"The doctor sees nothing wrong, but the loss ends at {reached:.3g}; mended, it ends below {limit:g}."
     return None

@@ -139,7 +139,8 @@ def _clip(clip: Callable[..., Any]) -> Verdict:
     found = clip(gradients, 2.0)
     if found is None or found is ...:
         return judged(found, 0.0, what="clip(gradients, 2.0)")
-    if len(list(found)) != 2:
+    found = list(found)
+    if len(found) != 2:
         return "Return a list with one array for each that was given."
     if not all(np.array_equal(a, b) for a, b in zip(gradients, kept, strict=True)):
         return "The arrays that were given have changed: g *= ... works in place. Write g * ..."

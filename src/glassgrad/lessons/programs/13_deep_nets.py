@@ -79,8 +79,8 @@ def look(name, model):
 #
 # The slope of a sigmoid is y (1 - y): a quarter in the middle, next to nothing at both ends. Each block multiplies the
 # gradient by that, and by its weights, which at spread 1 change nothing on average. So the factor is a quarter at
-# best. And on the way up the sigmoid squeezes everything into a quarter of its range as well: after a few blocks all
-# examples look the same.
+# best. And on the way up it shrinks the differences between examples to a quarter as well: after a few blocks all of
+# them look the same.
 
 up, down = look("sigmoid", deep(nn.Sigmoid, 1.0))
 assert up < 0.3
@@ -136,8 +136,8 @@ for spread in (0.1, 10.0):
     assert 0.95 < up < 1.05
     assert 1.1 < down < 1.3
 
-# It is not free. Each batch norm in front of a rectifier makes the gradient larger by about 1.2: that is nothing for
-# twenty blocks, and too much for a hundred.
+# It is not free. Each batch norm in front of a rectifier makes the gradient larger by about 1.2: twenty blocks
+# bear that, a hundred do not.
 #
 # ## Residuals
 #

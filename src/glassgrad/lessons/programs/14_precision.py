@@ -39,7 +39,7 @@ assert np.isinf(float16(70000.0))
 assert bfloat16(1e-8) > 0
 assert bfloat16(1.001) == 1.0
 
-# Read it by columns. float16 knows a third to four digits, and loses both ends: 70000 is too large for it, a hundred
+# Read it by columns. float16 knows a third to three digits, and loses both ends: 70000 is too large for it, a hundred
 # millionth is nothing. bfloat16 loses neither, and thinks that 1.001 is 1.
 #
 # ## Where gradients live
@@ -88,7 +88,7 @@ assert lost > 0.2
 #
 # ## Scaling the loss
 #
-# Everything between the loss and a gradient is multiplication, so twice the loss is twice every gradient. Multiply
+# The backward pass only multiplies and adds, so twice the loss is twice every gradient. Multiply
 # the loss by 2^15, go backward, divide by 2^15 at the end: powers of two change the exponent alone, so nothing is
 # rounded by it. The gradients travel through the range that float16 has, and are made small after the journey.
 
@@ -162,8 +162,8 @@ for name, points_of in curves.items():
     print(f"{name}: the best nudge is {h:.0e}, its error {least:.0e}")
 figure("14_nudges", chart(curves, x="nudge", y="error of the slope", log_x=True, log_y=True))
 
-# At its best a check in float32 sees five digits, and that for a function of one number; in a sum of many terms most of
-# them go, and what is right looks wrong. In float64 there are ten, and every mistake is far above the noise.
+# At its best a check in float32 sees five digits, and that for a function of one number; in a sum of many terms most
+# of them go, and what is right looks wrong. In float64 there are ten, and every mistake is far above the noise.
 #
 # ## The check
 

@@ -363,8 +363,8 @@ answer(6)
 # ## Answer 7
 #
 # The first layer multiplies by its inputs on the way up, and by the same inputs on the way down: a hundred times too
-# large, twice. All inputs being positive, its gradients also have the same sign in each row. Take off the mean and
-# divide by the spread, with the numbers of the training set.
+# large, twice. All inputs being positive, its gradients also have one sign for each example and unit. Take off the
+# mean and divide by the spread, with the numbers of the training set.
 
 answer(7)
 
@@ -379,7 +379,7 @@ answer(8)
 #
 # `eval()` was called to measure, and nobody called `train()` afterwards. Batch norm then uses the statistics it began
 # with, mean 0 and spread 1, which it never gets to know better. It learns all the same, which is what makes this one
-# hard to see: in a deep net it would not.
+# hard to see: in a deep net it may not.
 
 answer(9)
 

@@ -85,8 +85,8 @@ assert float(model[2].weight.grad.norm()) > 0
 
 # ## A whole run
 #
-# Nobody reads forty backward passes. `GradientMonitor` keeps their sizes: of gradients, of weights, and of how far each
-# step moves the weights. In this run somebody typed one target wrong, 2500 for 0.25, in the batch of step 20.
+# Nobody reads forty backward passes. `GradientMonitor` keeps their sizes: of gradients, of weights, and of how far
+# each step moves the weights. In this run somebody typed one target wrong, 2500 for 0.25, in the batch of step 20.
 
 typed = targets.copy()
 typed[20 * 8] = 2500.0
@@ -134,8 +134,8 @@ assert reached > 10
 
 # ## From a gradient to a step
 #
-# What is left of it goes to the optimizer, and each makes another step of it. SGD goes down the steepest way, as far as
-# the slope is steep. Momentum adds what it did before. RMSprop divides every coordinate by its own usual size, and
+# What is left of it goes to the optimizer, and each makes another step of it. SGD goes down the steepest way, as far
+# as the slope is steep. Momentum adds what it did before. RMSprop divides every coordinate by its own usual size, and
 # Adam does both. Two surfaces show the difference: a ravine, forty times as steep across as along,
 
 
@@ -183,8 +183,8 @@ for title, (height, start, box, levels) in surfaces.items():
 # In the ravine SGD swings from wall to wall, for its rate is limited by the steep direction, and then creeps along the
 # flat one. Momentum swings wider and gets further. The two that divide by the usual size take both directions for
 # equally steep; Adam, which has momentum too, arrives first and runs past. At the saddle the slope that leads down is
-# a hundredth of the other at first: SGD and momentum follow the large one to the ridge, and then turn; RMSprop and Adam
-# have gone down before they would have had to.
+# a sixtieth of the other at first: SGD and momentum follow the large one along the ridge and turn at its end; RMSprop
+# and Adam go down from the first step on.
 #
 # ## The check
 #

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import glassgrad as gg
 from glassgrad import manual, nn, optim
 from glassgrad.errors import ArgumentError, InputError
 from glassgrad.nn import functional as F
-from glassgrad.train import Trainer, TrainingConfig
+from glassgrad.train import Trainer, TrainingConfig, option
 
 from .fitting import data, net, weights
 
@@ -97,3 +98,18 @@ def test_options_without_effect_are_refused(option: dict[str, Any], found: str) 
     assert Trainer(*parts, config=agreeing).config == agreeing
     schedule = optim.lr_scheduler.LinearLR(parts[1])  # it has moved the rate already
     assert Trainer(*parts, scheduler=schedule, config=agreeing).config == agreeing
+
+
+def test_help_is_a_line_about_the_script_and_the_options(capsys: pytest.CaptureFixture[str]) -> None:
+    @dataclass(frozen=True)
+    class Own(TrainingConfig):
+        hidden: int = option(64, "units of the hidden layer", low=1)
+
+    for kind in (Own, TrainingConfig):
+        with pytest.raises(SystemExit):
+            kind.from_command_line(["--help"])
+        out = capsys.readouterr().out
+        assert "--optimizer NAME" in out
+        assert ">>>" not in out
+        assert "epochs: int" not in out
+    assert "The options of a `Trainer`" in out

@@ -213,7 +213,10 @@ class TrainingConfig:
 
         Raises `errors.InputError` for an unknown option or a value that cannot be used; `--help` ends the program.
         """
-        parser = argparse.ArgumentParser(description=description or cls.__doc__, allow_abbrev=False)
+        own = (cls.__doc__ or "").partition("\n")[0]  # a dataclass without a docstring has its signature there
+        parser = argparse.ArgumentParser(
+            description=description or ("" if own.startswith(f"{cls.__name__}(") else own), allow_abbrev=False
+        )
         cls.add_arguments(parser)
         given, unknown = parser.parse_known_args(sys.argv[1:] if arguments is None else list(arguments))
         if unknown:

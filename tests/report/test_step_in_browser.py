@@ -53,7 +53,7 @@ def evil(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_step_is_opened_played_searched_and_followed(browser: Any, step: Path) -> None:
-    with Opened(browser, step, BOX) as page:
+    with Opened(browser, step, BOX, has_touch=True) as page:
         page.get_by_role("button", name="Shut all").click()
         page.locator(f"{BOX}.module", has_text="model · Sequential").click()
         page.locator(f"{BOX}.module:not(.open)", has_text="0 · Linear").click()
@@ -87,35 +87,36 @@ def test_a_step_is_opened_played_searched_and_followed(browser: Any, step: Path)
         page.mouse.wheel(0, 300)
         page.keyboard.press("ArrowDown")
         page.keyboard.press("0")
+        _touch(page)
 
 
 def scale_of(page: Any) -> float:
     return float(page.get_attribute("svg.graph > g", "transform").rpartition("scale(")[2].rstrip(")"))
 
 
-def test_two_fingers_zoom_and_one_moves(browser: Any, step: Path) -> None:
-    with Opened(browser, step, BOX, viewport=PHONE, has_touch=True) as page:
-        frame = page.locator(".frame").bounding_box()
-        x, y = frame["x"] + frame["width"] / 2, frame["y"] + frame["height"] / 2
-        session = page.context.new_cdp_session(page)
+def _touch(page: Any) -> None:
+    """Zoom with two fingers, and move with one."""
+    frame = page.locator(".frame").bounding_box()
+    x, y = frame["x"] + frame["width"] / 2, frame["y"] + frame["height"] / 2
+    session = page.context.new_cdp_session(page)
 
-        def touch(kind: str, *places: tuple[float, float]) -> None:
-            points = [{"x": x + dx, "y": y + dy, "id": at} for at, (dx, dy) in enumerate(places)]
-            session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+    def touch(kind: str, *places: tuple[float, float]) -> None:
+        points = [{"x": x + dx, "y": y + dy, "id": at} for at, (dx, dy) in enumerate(places)]
+        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
 
-        before = scale_of(page)
-        touch("touchStart", (-20, 0), (20, 0))
-        for reach in (30, 40, 60):
-            touch("touchMove", (-reach, 0), (reach, 0))
-        touch("touchEnd")
-        assert scale_of(page) == pytest.approx(3 * before, rel=0.01)
-        moved = page.get_attribute("svg.graph > g", "transform")
-        touch("touchStart", (0, 0))
-        touch("touchMove", (0, -50))
-        touch("touchEnd")
-        assert page.get_attribute("svg.graph > g", "transform") != moved
-        assert scale_of(page) == pytest.approx(3 * before, rel=0.01)
-        assert page.evaluate("window.visualViewport.scale") == 1  # the page itself was not zoomed
+    before = scale_of(page)
+    touch("touchStart", (-20, 0), (20, 0))
+    for reach in (30, 40, 60):
+        touch("touchMove", (-reach, 0), (reach, 0))
+    touch("touchEnd")
+    assert scale_of(page) == pytest.approx(3 * before, rel=0.01)
+    moved = page.get_attribute("svg.graph > g", "transform")
+    touch("touchStart", (0, 0))
+    touch("touchMove", (0, -50))
+    touch("touchEnd")
+    assert page.get_attribute("svg.graph > g", "transform") != moved
+    assert scale_of(page) == pytest.approx(3 * before, rel=0.01)
+    assert page.evaluate("window.visualViewport.scale") == 1  # the page itself was not zoomed
 
 
 def test_names_of_a_step_stay_text(browser: Any, evil: Path) -> None:

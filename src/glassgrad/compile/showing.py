@@ -108,7 +108,8 @@ def shown(html: str, name: str, path: str | os.PathLike[str] | None) -> Path:
     if display is not None:
         from glassgrad.drawing.page import framed
 
-        display.display(display.HTML(framed(html, 760)))
+        # Not HTML(...), which warns of every frame.
+        display.display({"text/html": framed(html, 760), "text/plain": f"The page is at {file}."}, raw=True)
     elif not (_has_display() and webbrowser.open(file.as_uri())):
         print(f"The page is at {file}; open it in a browser.")  # noqa: T201 - what the caller asked to see
     return file

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -100,7 +102,7 @@ def training() -> tuple[Any, Any, Any, Any]:
     model = nn.Sequential(Block(), Block(), nn.Linear(4, 3))
     optimizer = optim.Adam(model.parameters())
 
-    @gg.compile
+    @gg.compile(backend="numpy")  # kernels are looked at in a smaller function
     def step(x: Any, y: Any) -> Any:
         optimizer.zero_grad()
         loss = F.cross_entropy(model(x), y)
@@ -111,9 +113,9 @@ def training() -> tuple[Any, Any, Any, Any]:
     return step, model, gg.randn(8, 4), gg.randint(0, 3, (8,))
 
 
-def test_a_step_has_modules_updates_and_kernels_across_both_passes(training: Any) -> None:
+def test_a_step_has_modules_updates_and_lines_of_both_passes(training: Any) -> None:
     step, _, x, y = training
-    graph = step_graph(step.function, (x, y), {})
+    graph = step_graph(step.function, (x, y), {}, backend="numpy")
     assert graph.modules["model", "0"] == "Block"
     assert graph.modules["model", "1", "inner"] == "Linear"
     assert any(path[-1] == "cross_entropy" for path in graph.modules)
@@ -182,6 +184,19 @@ def test_without_a_display_the_path_is_printed(
     explanation.show()
     assert opened == [next(tmp_path.iterdir()).as_uri()]
     assert not capsys.readouterr().out
+
+
+def test_a_notebook_shows_the_page_in_a_frame(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[tuple[dict[str, str], bool]] = []
+    shell = SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=None))
+    monkeypatch.setitem(sys.modules, "IPython", shell)
+    display = SimpleNamespace(display=lambda data, *, raw: shown.append((data, raw)))
+    monkeypatch.setitem(sys.modules, "IPython.display", display)
+    file = explain(lambda x: x * x, 3.0).show()
+    [(data, raw)] = shown
+    assert raw
+    assert data["text/html"].startswith('<iframe sandbox="allow-scripts" ')
+    assert str(file) in data["text/plain"]
 
 
 def test_arguments_are_remembered_weakly() -> None:

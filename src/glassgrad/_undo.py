@@ -33,16 +33,17 @@ def same_bits(one: Any, other: Any) -> bool:
     return bool(one.tobytes() == other.tobytes())
 
 
+def put_back(array: Any, before: Any, written: Callable[[Any], object]) -> None:
+    """Write an earlier content into an array, and call `written` with it, only if something changed."""
+    if array.flags.writeable and not same_bits(array, before):
+        array[...] = before
+        written(array)
+
+
 def content(array: Any, written: Callable[[Any], object] = lambda array: None) -> Undo:
-    """Keep what is in an array; it is written to, and `written` called with it, only where something changed."""
+    """Keep what is in an array; see `put_back`."""
     before = array.copy()
-
-    def undo() -> None:
-        if array.flags.writeable and not same_bits(array, before):
-            array[...] = before
-            written(array)
-
-    return undo
+    return lambda: put_back(array, before, written)
 
 
 def entries(held: dict[Any, Any]) -> Undo:

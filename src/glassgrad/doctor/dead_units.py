@@ -103,7 +103,7 @@ class DeadUnits:
             library.drop_empty_hooks(self._model)
 
     def count(self, steps: int) -> None:
-        """Count the steps since the last call, all as the first, and begin a new window where this one is over."""
+        """Count the steps since the last call, all seen like the first; begin a new window if this one is over."""
         if self._looked:
             self._now.seen += steps - self._counted
         self._counted, self._looked = steps, False

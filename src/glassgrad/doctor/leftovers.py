@@ -1,4 +1,4 @@
-"""Gradients that a step has used, and that are still there when the next backward pass begins: nobody zeroed them."""
+"""Detects gradients that a step has used and that nobody zeroed before the next backward pass."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Leftovers:
         self._left: float | None = None
 
     def look(self, traced: bool) -> None:
-        """A backward pass begins: see whether the gradients that the last step used are still there, to be added to."""
+        """Check, as a backward pass begins, whether the gradients that the last step used are still there."""
         left = float(self._sampler.any_gradient_object()) if traced else self._sampler.total()
         if left > 0 or (math.isnan(left) and self._sampler.any_gradient()):
             self._left = left
@@ -29,18 +29,18 @@ class Leftovers:
             self._zeroed = True
 
     def count(self) -> None:
-        """A step begins, of which it is known whether there were any."""
+        """Count the step that begins, if its gradients were checked."""
         if self.used and (self._left is not None or self._zeroed):
             self._calls.looked_for_leftovers += 1
             if self._left is not None and not self._zeroed:
                 self._calls.leftovers.append((self._calls.steps, self._left))
 
     def end_step(self) -> None:
-        """A step has ended."""
+        """Start over for the next step."""
         self.used, self._zeroed, self._left = True, False, None
 
     def end_trace(self) -> None:
-        """A traced step has ended, which is every step that will follow: what is left over in it is so in each."""
+        """Count a traced step twice: what is left over in it is left over in every later step."""
         if self._left is not None and not self._zeroed:
             self._calls.leftovers += [(self._calls.steps, self._left)] * 2
             self._calls.looked_for_leftovers += 2

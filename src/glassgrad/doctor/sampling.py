@@ -1,4 +1,4 @@
-"""What a watch measures in a step that it samples: which quantities, and how little work they make."""
+"""The sampling of a watch: which steps are sampled, which quantities are measured, and at what cost."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ PRESETS = {
 
 _clock = time.perf_counter if sys.platform == "win32" else time.thread_time  # there it ticks 64 times a second
 _ALWAYS = 4
-"""So many steps are sampled whatever they cost: with the first comes what is made once."""
+"""The number of steps sampled whatever they cost; the first one includes one-time work."""
 _BETWEEN = 4
-"""So many steps lie between two samples or pairs of them, and between two questions whether there is time for one."""
+"""Steps between two samples, or pairs of samples, and between two decisions whether there is time for one."""
 
 
 class Schedule:
@@ -68,7 +68,7 @@ class Schedule:
     changes nothing.
 
     Attributes:
-        asks: the step before which `due` is to be asked again; those before it are as the one it was asked for.
+        asks: the step for which to call `due` next; until then the answer stays the same.
     """
 
     def __init__(self, preset: Preset, every: int | None) -> None:
@@ -85,13 +85,13 @@ class Schedule:
         self._cost = 0.0
 
     def __enter__(self) -> None:
-        """Begin to count time as the watch's own."""
+        """Start counting time as the watch's own."""
         if not self._depth:
             self._entered = _clock()
         self._depth += 1
 
     def __exit__(self, *raised: object) -> None:
-        """Cease to."""
+        """Stop counting it."""
         self._depth -= 1
         if not self._depth:
             self._spent += _clock() - self._entered
@@ -103,11 +103,11 @@ class Schedule:
 
     @property
     def spent(self) -> bool:
-        """Whether the time that may be taken is."""
+        """Whether the budget of time is used up."""
         return not self._affords(0)
 
     def _affords(self, samples: int) -> bool:
-        """Tell whether there is time for so many samples like the last one."""
+        """Return whether the budget has room for `samples` more like the last one."""
         allowed = self._preset.free + self._preset.share * (_clock() - self._began)
         return self._spent + samples * self._cost <= allowed
 
@@ -126,7 +126,7 @@ class Schedule:
         return due
 
     def _is_time(self, step: int) -> bool:
-        """Tell whether it is a sample's turn, and there is time for it."""
+        """Return whether a sample is due, and there is time for it."""
         if step < self._preset.early:
             return self._affords(1)
         if self._pair:  # the step after a sampled one, for what compares two

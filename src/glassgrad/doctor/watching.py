@@ -38,7 +38,7 @@ _MOST_SAMPLES = 2_000
 
 
 class Watch(AbstractContextManager["Watch"]):
-    """What `watch` returns: it listens to a loop for as long as its block lasts, and knows what it has heard.
+    """The watch of one loop: it listens while its block runs, and keeps what it has heard.
 
     Attributes:
         calls: the order of the calls.
@@ -123,7 +123,7 @@ class Watch(AbstractContextManager["Watch"]):
             self.unseen("the optimizer's steps: weights have changed and none was heard (torch.compile, or by hand)")
         if self._forward is not None and not self._forward.kinds and self._samples and library.is_torch(self.model):
             self.unseen("activations: no hook of a module was called, as inside of torch.compile")
-        if not self.calls.steps:  # nothing of what was seen came to a step
+        if not self.calls.steps:  # no step was made: keep the losses that were seen
             self._commit()
         self._unhook()
         if error is not None and isinstance(error, Exception):
@@ -136,7 +136,7 @@ class Watch(AbstractContextManager["Watch"]):
             told = lines(self.findings, self.calls.steps, len(self._samples), self._unseen)
             print("\n".join(told), file=self._file or sys.stdout)
 
-    # --- what was seen ---
+    # --- results ---
 
     @property
     def data(self) -> MonitorData:
@@ -169,11 +169,11 @@ class Watch(AbstractContextManager["Watch"]):
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What the rules make of it, errors first; before them where a NaN came from."""
+        """The findings of the rules, errors first; before them the origin of a NaN."""
         found = apply(RUN_RULES, self.run)
         if self._guard is None or not self._guard.found:
             return found
-        if self.calls.failure.startswith("AutogradError: step"):  # what stopped the loop is told already
+        if self.calls.failure.startswith("AutogradError: step"):  # the finding of the guard says it already
             found = tuple(one for one in found if one.rule != "stopped")
         return *self._guard.found, *found
 
@@ -193,10 +193,10 @@ class Watch(AbstractContextManager["Watch"]):
             raise errors.WATCH_HELD_OUT(given=type(loss).__name__ if value is None else f"shape {list(value.shape)}")
         self._held_out.append((self.calls.steps, float(value.reshape(()))))
 
-    # --- what the wire tells ---
+    # --- events reported by the wire ---
 
     def forward(self, output: Any, args: tuple[Any, ...]) -> None:
-        """The model has put something out."""
+        """Record a forward pass."""
         if not library.is_recording(self.model):
             if bool(getattr(self.model, "training", False)) and self._setup.stochastic:
                 self.calls.training.append((self.calls.steps, here()))
@@ -219,7 +219,7 @@ class Watch(AbstractContextManager["Watch"]):
             self._inputs = tuple(Facts.of(name, array) for name, array in named)
 
     def before_backward(self, loss: Any, traced: bool = False) -> None:
-        """A backward pass begins."""
+        """Record the beginning of a backward pass."""
         with self._schedule:
             self.calls.backwards += 1
             self._call("B")
@@ -239,7 +239,7 @@ class Watch(AbstractContextManager["Watch"]):
             self._pending_graph = graph
 
     def _commit(self) -> None:
-        """Take the last loss before a step for that of the step; those before it may be of other models."""
+        """Record the last loss before a step as that of the step; earlier ones may belong to other models."""
         loss, graph = self._pending_loss, self._pending_graph
         if loss is None and graph is None:
             return
@@ -256,13 +256,13 @@ class Watch(AbstractContextManager["Watch"]):
         self._labels += [(self.calls.steps, op.labels) for op in graph.losses() if op.labels is not None][:1]
 
     def after_backward(self) -> None:
-        """The gradients are there."""
+        """Measure the gradients of a sampled step."""
         if self._sample is not None:
             with self._schedule:
                 self._sampler.gradients(self._sample)
 
     def before_step(self, optimizer: Any, traced: bool = False, closure: bool = False) -> None:
-        """An optimizer is about to update the parameters."""
+        """Record the beginning of an optimizer's step."""
         self._call("S")
         if traced or closure:
             return
@@ -277,7 +277,7 @@ class Watch(AbstractContextManager["Watch"]):
         if not self._sampler.any_gradient():
             self.calls.empty.append(self.calls.steps)
         if "total_norm" not in sample.values and self._sampler.any_gradient():
-            self._sampler.gradients(sample)  # a backward pass that nobody told of
+            self._sampler.gradients(sample)  # a backward pass that was not reported
         elif "total_norm" in sample.values:
             sample.values["total_norm_clipped"] = np.float64(self._sampler.total())
         sample.values["rate"] = np.float64(options_of(optimizer).get("lr", np.nan))
@@ -291,7 +291,7 @@ class Watch(AbstractContextManager["Watch"]):
             self.calls.evaluating.append((self.calls.steps, resting))
 
     def after_step(self, optimizer: Any, traced: bool = False) -> None:
-        """An optimizer has updated them."""
+        """Record the end of an optimizer's step."""
         self._commit()
         if traced:
             self._leftovers.end_trace()
@@ -303,14 +303,14 @@ class Watch(AbstractContextManager["Watch"]):
         self._end_step()
 
     def hands_off(self, args: tuple[Any, ...]) -> None:
-        """A compiled program is about to be called."""
+        """Remove the hooks before a compiled program is called."""
         if self._inputs is None:
             self._look_at_inputs(args[:1])
         if self.hooked:
             self._unhook()
 
     def _unhook(self) -> None:
-        """Take the hooks off the model."""
+        """Remove the hooks from the model."""
         self.hooked = False
         self._wire.sampled(False)
         for one in (self._forward, self._dead):
@@ -319,7 +319,7 @@ class Watch(AbstractContextManager["Watch"]):
 
     @contextmanager
     def beside(self) -> Iterator[None]:
-        """A compiled program that trains is run eagerly inside, aside from the training."""
+        """Inspect a compiled step that runs eagerly in the block, aside from the training."""
         with self._schedule:
             self.hooked = True
             self._wire.sampled(True)
@@ -333,24 +333,24 @@ class Watch(AbstractContextManager["Watch"]):
 
     @property
     def wants_beside(self) -> bool:
-        """Whether the step under way is to be run so: it is sampled, and what is inside of it is measured."""
+        """Whether the current step is to be run so: it is sampled, and its inside is measured."""
         return self._sample is not None and self._forward is not None
 
     def beside_backward(self, loss: Any) -> None:
-        """In there a backward pass begins."""
+        """Record a backward pass of that eager run."""
         self._look_at_graph(loss)
 
     def beside_step(self, optimizer: Any) -> None:
-        """In there an optimizer is about to update the parameters."""
+        """Record an optimizer's step of that eager run."""
         if self._sample is not None:
             self._before_sampled_step(optimizer)
 
     def unseen(self, reason: str) -> None:
-        """Something cannot be looked at."""
+        """Record that something cannot be inspected."""
         self._unseen.setdefault(reason, None)
 
     def compiled(self, before: bool, result: Any) -> None:
-        """A compiled program that trains is about to run, or has."""
+        """Record a compiled training step, before or after it."""
         with self._schedule:
             if before:
                 if self._sample is not None:
@@ -371,7 +371,7 @@ class Watch(AbstractContextManager["Watch"]):
             self._end_step(compiled=True)
 
     def quiet_step(self, loss: float, compiled: bool = False) -> None:
-        """A step that is not sampled has ended."""
+        """Record the end of a step that is not sampled."""
         calls = self.calls
         self._losses.append((calls.steps, loss))
         self._pending_loss = self._pending_graph = None
@@ -414,7 +414,7 @@ class Watch(AbstractContextManager["Watch"]):
                 self._attach(due)
 
     def _attach(self, due: bool) -> None:
-        """Attach the hooks that the coming step needs, and take off the others."""
+        """Attach the hooks that the coming step needs, and remove the others."""
         self.hooked = True
         self._wire.sampled(due)
         if self._forward is not None and self._dead is not None:

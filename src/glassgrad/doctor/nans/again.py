@@ -19,11 +19,11 @@ from glassgrad.engine.tensor import Tensor
 
 
 class _Found(BaseException):
-    """Leaves the step, whatever the user's code catches."""
+    """Unwinds the step past any handler in the user's code."""
 
 
 class Again:
-    """Runs a step under anomaly mode, as the engine's witness, and keeps what it finds first.
+    """Replays a step under anomaly mode, as the engine's witness, and keeps the first finding.
 
     Args:
         model: whose parameters and modules have names.
@@ -45,7 +45,7 @@ class Again:
         self._before: dict[str, dict[str, Any]] = {}
 
     def run(self, step: Callable[[], Any]) -> Finding | None:
-        """Take the step and return what was found."""
+        """Run the step and return the finding."""
         witness = MODE.witness
         looking = self._looking = detect_anomaly(check_inf=self.inf, allow=self.allow)
         looking.module = lambda: self._path[-1] if self._path else ""
@@ -103,10 +103,10 @@ class Again:
     def _keep_output(self, _module: Any, _args: Any, output: Any) -> None:
         self._output = output
 
-    # --- what the engine tells ---
+    # --- events reported by the engine ---
 
     def backward(self, roots: Any) -> None:
-        """A backward pass begins."""
+        """Check the loss before a backward pass."""
         root = roots[0] if isinstance(roots, tuple | list) and roots else roots
         if has_bad(root, self.inf) or (self.inf and self._looking.born is not None):
             self._look_at_loss(root)
@@ -122,10 +122,10 @@ class Again:
         )
 
     def left(self) -> None:
-        """A backward pass has ended, and none of its cotangents was bad."""
+        """Do nothing: no cotangent of the pass was bad."""
 
     def stepping(self, optimizer: Any) -> None:
-        """An optimizer begins its step: what its rule is given is kept."""
+        """Before an optimizer's step: copy the inputs of its rule."""
         self._before = {}
         for group in optimizer.param_groups:
             for at, tensor in enumerate(group["params"]):
@@ -136,7 +136,7 @@ class Again:
                 self.tensors.setdefault(name, tensor)
 
     def stepped(self, optimizer: Any) -> None:
-        """An optimizer has made its step."""
+        """After an optimizer's step: check the weights."""
         now = {name: self.tensors[name].array for name in self._before}
         name = findings.first_update(now, self.inf)
         if name is not None:

@@ -1,4 +1,4 @@
-"""Looking for NaN in compiled steps: a log of the calls since a state that was good, to be made again.
+"""Check compiled steps for NaN: a log of the calls since a known good state, to be replayed.
 
 While a loop is guarded its steps are compiled with one number more, which is NaN where a new weight is not finite (see
 `compile.front.finite`); it and the loss that a call returns are looked at each time. When one is bad, a copy of the
@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from glassgrad._undo import put_back
 from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.nans.again import Again
-from glassgrad.doctor.nans.state import put_back
 from glassgrad.doctor.step_aside import StepAside, arrays_in, written_as
 from glassgrad.engine import tree
 from glassgrad.engine.mode import FINITE, MODE
 from glassgrad.engine.nonfinite import has_bad
 from glassgrad.engine.tensor import Tensor
+from glassgrad.engine.writes import MUTATIONS
 
 if TYPE_CHECKING:
     from glassgrad.doctor.nans.guard import Guard
@@ -62,22 +63,22 @@ class _Call(NamedTuple):
 
 
 class CompiledSteps:
-    """The log, and what is done with it.
+    """The log of calls, and its replay.
 
     Args:
-        guard: whose model, options and report these are.
+        guard: owns the model, the options and the findings.
     """
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
-        self._log: list[tuple[Any, ...]] = []  # each the fields of a `_Call`
+        self._log: list[tuple[Any, ...]] = []  # each entry holds the fields of a `_Call`
         self._taken: dict[int, StepAside] = {}
         self._since = 0
         self._given: list[tuple[Any, Any]] = []
         self._began, self._spent = time.perf_counter(), 0.0
 
     def call(self, program: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Run a compiled function and look at what it returns."""
+        """Run a compiled function and check what it returns."""
         if id(program) not in self._taken:
             began = time.perf_counter()
             self._taken[id(program)] = StepAside(program, (*args, *kwargs.values()))
@@ -85,7 +86,7 @@ class CompiledSteps:
         options = [[*map(tuple, map(_values, one.param_groups))] for one in self._guard.optimizers]
         flags, MODE.finite = MODE.flags, None
         MODE.flags = flags | FINITE
-        try:  # as `run_checked`, without its call
+        try:  # `run_checked`, inlined
             result = run(program, *args, **kwargs)
         finally:
             MODE.flags = flags
@@ -107,7 +108,7 @@ class CompiledSteps:
         return any(has_bad(leaf, self._guard.inf) for leaf in leaves)
 
     def _is_due(self, args: tuple[Any, ...]) -> bool:
-        """Tell whether the state is to be copied."""
+        """Return whether it is time to copy the state."""
         count = len(self._log)
         held = count * sum(arg.nbytes for arg in args if isinstance(arg, Tensor | np.ndarray))
         if count >= _MOST_CALLS or held > _MOST_BYTES:
@@ -115,11 +116,11 @@ class CompiledSteps:
         return self._spent <= _SHARE * (time.perf_counter() - self._began)
 
     def _forget(self) -> None:
-        """Begin anew with the next call: the state is good now."""
+        """Start a new log with the next call: the present state is good."""
         self._since += len(self._log)
         self._log, self._taken, self._given = [], {}, []
 
-    # --- when something was bad ---
+    # --- after a failed check ---
 
     def _look(self) -> None:
         guard, witness = self._guard, MODE.witness
@@ -144,7 +145,7 @@ class CompiledSteps:
                 group.update(zip(group, values, strict=True))
 
     def _repeats(self) -> bool:
-        """Go to the state before the last call; tell whether the calls before it came to what they had come to."""
+        """Replay up to the state before the last call; return whether the calls gave the same results as before."""
         self._restore()
         for call in starmap(_Call, self._log[:-1]):
             self._prepare(call)
@@ -153,13 +154,13 @@ class CompiledSteps:
         return True
 
     def _found(self, repeats: bool) -> tuple[Finding, str]:
-        """Run the last call as it was written, from the state before it; from the last copy where that is lost."""
+        """Run the last call eagerly from the state before it, or from the last copy if that state is lost."""
         if not repeats:
             self._restore()
         bad = _Call(*self._log[-1])
         self._prepare(bad)
         for array, content in self._given:
-            put_back(array, content)  # a copy of the state knows what was in it then
+            put_back(array, content, MUTATIONS.record)  # the copy of the state has earlier contents
         before = StepAside(bad.program, (*bad.args, *bad.kwargs.values()))
         function = written_as(bad.program)
         again = Again(self._guard.model, inf=self._guard.inf, allow=self._guard.allow)
@@ -186,7 +187,7 @@ def _numbers(leaves: list[Any]) -> str:
 
 
 def _same(leaves: list[Any], result: Any) -> bool:
-    """Tell whether a call came to what it came to before."""
+    """Return whether a call gave the same result as before."""
     return _numbers(leaves) == result if isinstance(result, str) else repr(leaves[0].array.item()) == repr(result)
 
 

@@ -1,4 +1,4 @@
-"""Looking for NaN while a loop of ours runs: one cheap look a step, and what is done when it fails.
+"""Check each step of a loop of ours for NaN: one cheap check a step, and an analysis where it fails.
 
 In an eager step the tape is there when the loss, or a gradient, turns out NaN, and says which op made it; weights are
 untouched then. All gradients of a backward pass are looked at by one call of native code. Only a step of
@@ -44,17 +44,17 @@ _BETWEEN = 8
 
 
 class Reports:
-    """What is guarded, in either library; keeps what was found and raises it.
+    """Base of the guards of both libraries: collects findings and raises them.
 
     Args:
-        model, optimizers: of the loop.
-        inf: infinities count as well.
-        allow: names of ops and modules whose NaN and infinities are meant.
+        model, optimizers: those of the loop.
+        inf: report infinities as well.
+        allow: names of ops and modules whose NaN and infinities are intended.
 
     Attributes:
-        found: what was found, one entry for each kind and place.
-        busy: whether a step is being taken again.
-        steps: how many steps were looked at.
+        found: the findings, one for each kind and location.
+        busy: whether a step is being replayed.
+        steps: number of steps checked.
         named: the parameters by their names.
     """
 
@@ -70,14 +70,14 @@ class Reports:
     def report(self, found: Finding, step: int, kept: str) -> None:
         """Keep a finding and raise it."""
         if not any((one.rule, one.where) == (found.rule, found.where) for one in self.found):
-            self.found.append(found)  # a loop that goes on meets it again
+            self.found.append(found)  # a loop that continues raises it again
         advice = found.advice if found.remedy in found.advice else f"{found.advice} {found.remedy}"
         what = found.what.rstrip(".") + (f", at {found.where}" if found.where not in found.what else "")
         raise errors.NAN_IN_STEP(step=step, rule=found.rule, what=what, kept=kept, advice=advice)
 
 
 class Guard(Reports):
-    """Looks at each step of a training loop, and raises where one makes a NaN. Arguments: those of `Reports`."""
+    """Checks each step of a training loop, and raises at the first that makes a NaN. Arguments: those of `Reports`."""
 
     def __init__(self, model: Any, optimizers: Sequence[Any], *, inf: bool, allow: Collection[str]) -> None:
         super().__init__(model, optimizers, inf=inf, allow=allow)
@@ -94,10 +94,10 @@ class Guard(Reports):
         self._read = reader()
         self.compiled = CompiledSteps(self)
 
-    # --- an eager step, as the engine tells it ---
+    # --- events of an eager step, reported by the engine ---
 
     def backward(self, loss: Any) -> bool:
-        """A backward pass begins: the loss is looked at. Tell whether the gradients will be."""
+        """Check the loss before a backward pass; return whether the gradients are to be checked after it."""
         if self.busy or MODE.flags & _ASLEEP:
             return False
         if isinstance(loss, Tensor) and not _is_finite_number(loss.array) and has_bad(loss, self.inf):
@@ -108,12 +108,12 @@ class Guard(Reports):
     def _of_loss(self, loss: Tensor) -> Finding:
         found = findings.of_forward(loss, self.names, None, inf=self.inf, allow=self.allow)
         if found.rule.endswith("in a parameter") and self.steps and self._last is not None:
-            # The gradients were good: what made it is a step of the optimizer whose weights nobody looked at.
+            # The gradients were finite, so an optimizer's step made it whose weights were not checked.
             return self._of_update(self._last, "")
         return found
 
     def walked(self, found: dict[Any, Any], again: Callable[[], Any]) -> None:
-        """A backward pass has found gradients, and can be walked again if one of them holds a NaN."""
+        """Check the gradients of a backward pass, which `again` repeats if one of them holds a NaN."""
         loss, self.root = self.root, None
         size = self._largest = self._read(*found.values())
         if size == UNKNOWN:
@@ -122,7 +122,7 @@ class Guard(Reports):
             self._left_out = 0
             return
         held = [tensor._grad.array for tensor in self.named.values() if tensor._grad is not None]
-        self._largest = largest(*held)  # with what was there before, of this model alone
+        self._largest = largest(*held)  # the accumulated gradients, of this model alone
         if is_number(self._largest, self.inf):
             self._left_out = 0
         elif not self._is_scaled():
@@ -140,7 +140,7 @@ class Guard(Reports):
         tape = Tape(loss) if isinstance(loss, Tensor) and loss.node is not None else None
         if tape is not None:
             for node in tape.nodes:
-                tape.value(node)  # what nobody kept, for the operands below
+                tape.value(node)  # recomputes values that were not saved, for the operands below
         seen = Backward(lambda: None, lambda node: () if tape is None else tape.operands(node), self.inf, self.allow)
         before, MODE.observer = MODE.observer, seen
         try:
@@ -157,7 +157,7 @@ class Guard(Reports):
         return findings.held("NaN in a gradient", what, named[name], "Zero the gradients before the pass.", self.inf)
 
     def stepping(self, optimizer: Any) -> None:
-        """An optimizer begins its step: what it will overwrite is copied, if it may make a NaN of it."""
+        """Before an optimizer's step, copy what it overwrites if it may turn it into a NaN."""
         if self.busy or MODE.flags & _ASLEEP:
             return
         if optimizer not in self.optimizers:
@@ -166,7 +166,7 @@ class Guard(Reports):
         options = [optimizer, *map(tuple, map(_values, optimizer.param_groups))]
         if options != self._options:
             self._options, self._divides = options, divides(optimizer)
-        dangerous = self._divides or not self._largest < _NEAR_OVERFLOW  # a NaN may come of finite numbers
+        dangerous = self._divides or not self._largest < _NEAR_OVERFLOW  # may make a NaN of finite numbers
         self._looks = dangerous or (self._harmless % _BETWEEN == 1 and self._is_time())
         if self._looks:
             began = time.perf_counter()
@@ -178,7 +178,7 @@ class Guard(Reports):
         return self._spent <= SHARE * (time.perf_counter() - self._began)
 
     def stepped(self, optimizer: Any) -> None:
-        """An optimizer has made its step: the weights are looked at."""
+        """After an optimizer's step, check the weights if they were copied before it."""
         if self.busy or MODE.flags & _ASLEEP:
             return
         if self._looks:
@@ -222,7 +222,7 @@ class Guard(Reports):
         return self.compiled.call(program, run, args, kwargs)
 
     def call_beside(self, program: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Run a compiled function that makes no step: the gradients that it may leave are looked at."""
+        """Run a compiled function that makes no step, and check the gradients it may leave behind."""
         if self.busy or MODE.flags & _ASLEEP:
             return run(program, *args, **kwargs)
         result = run_checked(program, run, args, kwargs)
@@ -234,7 +234,7 @@ class Guard(Reports):
             self._fail(lambda: again.run(lambda: function(*args, **kwargs)) or nothing)
         return result
 
-    # --- when something was found ---
+    # --- after a failed check ---
 
     def _fail(self, look: Callable[[], Finding]) -> None:
         self.busy = True

@@ -1,4 +1,4 @@
-"""One look at all gradients or weights: the largest magnitude, which is NaN where one of them is."""
+"""One check of all gradients or weights: their largest magnitude, which is NaN if any element is."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ UNKNOWN = -1.0
 def largest(*arrays: Any) -> float:
     """Return the largest magnitude of arrays: NaN if one holds a NaN, else infinity if one holds an infinity.
 
-    Where native code does not read one of them, numbers that are finite may be told larger than they are.
+    If native code cannot read one of them, the result is an upper bound for finite numbers.
     """
     found: float = reader()(*arrays)
     if found != UNKNOWN:
@@ -32,20 +32,20 @@ def largest(*arrays: Any) -> float:
 
 
 def _bound(array: Any) -> float:
-    """Return the norm of an array, which no element is larger than; the BLAS computes it as fast as memory is read."""
+    """Return the norm of an array, an upper bound of its elements; the BLAS computes it at the speed of memory."""
     flat = array.ravel("K")
     norm = math.sqrt(abs(np.vdot(flat, flat)))
     return norm if math.isfinite(norm) or not flat.size else float(np.abs(flat).max())
 
 
 def is_number(size: float, inf: bool) -> bool:
-    """Tell whether the largest magnitude is none of a NaN, nor, with `inf`, of an infinity."""
+    """Return whether a largest magnitude is not NaN, and with `inf` not infinite either."""
     return math.isfinite(size) if inf else not math.isnan(size)
 
 
 @lru_cache(maxsize=1)
 def reader() -> Any:
-    """Return the native function that does the same, or returns `UNKNOWN`."""
+    """Return the native function, or without it one that always returns `UNKNOWN`."""
     if kernels.off:
         return _nothing
     try:

@@ -1,4 +1,4 @@
-"""What a step changes, kept and put back."""
+"""Save and restore what a step changes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad._undo import same_bits
+from glassgrad._undo import put_back
 from glassgrad.engine.random import USES, Generator, get_states, set_states
 from glassgrad.engine.snapshot import Snapshot
 from glassgrad.engine.tensor import Tensor
@@ -18,7 +18,7 @@ _SMALL = 1 << 14
 
 
 class Beginning:
-    """Running statistics and random numbers as a step begins: what a forward pass changes.
+    """Running statistics and random states at the beginning of a step: what a forward pass changes.
 
     Args:
         buffers: of the model.
@@ -32,7 +32,7 @@ class Beginning:
         self.renew()
 
     def renew(self) -> None:
-        """A step begins; nothing has changed if there are no `buffers`, and the count of `USES` is `uses`."""
+        """Save the present state; not needed while there are no `buffers` and the count of `USES` equals `uses`."""
         self._arrays = [one.array.copy() for one in self.buffers]
         if USES.count != self.uses:
             self._states = get_states()
@@ -41,12 +41,12 @@ class Beginning:
     def restore(self) -> None:
         """Put them back."""
         for tensor, before in zip(self.buffers, self._arrays, strict=True):
-            put_back(tensor.array, before)
+            put_back(tensor.array, before, MUTATIONS.record)
         set_states(self._states)
 
 
 class Copies:
-    """Parameters and optimizers' state, copied before a step of which a NaN may come."""
+    """Copies of parameters and optimizers' state, taken before a step that may make a NaN."""
 
     def __init__(self, parameters: Sequence[Tensor], optimizers: Sequence[Any], step: int) -> None:
         self.step = step
@@ -73,19 +73,12 @@ class Copies:
             for tensor in [one for one in state if one not in known]:
                 del state[tensor]
         for parameter in self._parameters:
-            put_back(parameter.array, self.values[id(parameter)])
+            put_back(parameter.array, self.values[id(parameter)], MUTATIONS.record)
         self._rest.restore()
-
-
-def put_back(array: Any, before: Any) -> None:
-    """Write an earlier content into an array; nothing where it is the same."""
-    if not same_bits(array, before):
-        array[...] = before
-        MUTATIONS.record(array)
 
 
 def _copied(part: Any) -> Any:
     return np.array(part.array if isinstance(part, Tensor) else part)
 
 
-__all__ = ["Beginning", "Copies", "put_back"]
+__all__ = ["Beginning", "Copies"]

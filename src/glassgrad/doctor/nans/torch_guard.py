@@ -1,4 +1,4 @@
-"""Looking for NaN while a loop of PyTorch's runs: the loss before its backward pass, the gradients before the step.
+"""Check each step of a PyTorch loop for NaN: the loss before its backward pass, the gradients before the step.
 
 Nothing but hooks is on the model. A mode of `torch.overrides` is entered when the model has put something out, and
 notes the few calls from there to the loss; when the loss or a gradient is bad, the model and these calls are made
@@ -51,10 +51,10 @@ class TorchGuard(Reports):
         self._random: Any = None
         self._copies: tuple[dict[str, Any], dict[str, Any]] | None = None
 
-    # --- what the wire tells ---
+    # --- events reported by the wire ---
 
     def entered(self) -> None:
-        """The model is about to be called."""
+        """Before a forward pass: keep running statistics and random numbers."""
         if self.busy or not pytorch().is_grad_enabled():
             return
         self._leave()
@@ -81,7 +81,7 @@ class TorchGuard(Reports):
         return result
 
     def forward(self, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
-        """The model has put something out: what is made of it is noted."""
+        """After a forward pass: record the calls from its output to the loss."""
         if self.busy or not pytorch().is_grad_enabled():
             return
         self._calls.append(_Call(self.model, args, kwargs, output))
@@ -91,7 +91,7 @@ class TorchGuard(Reports):
             self._mode.__enter__()
 
     def stepping(self, optimizer: Any) -> None:
-        """An optimizer is about to step: the gradients are looked at, and at times the weights are copied."""
+        """Before an optimizer's step: check the gradients, and copy the weights from time to time."""
         self._leave()
         if self.busy:
             return
@@ -107,7 +107,7 @@ class TorchGuard(Reports):
             self._spent += time.perf_counter() - began
 
     def stepped(self, optimizer: Any) -> None:
-        """An optimizer has made its step: where there are copies, the weights are looked at."""
+        """After an optimizer's step: check the weights if they were copied."""
         if self.busy:
             return
         self._calls, self._loss = [], None
@@ -133,7 +133,7 @@ class TorchGuard(Reports):
         self.steps += 1
 
     def disconnect(self) -> None:
-        """Cease to look."""
+        """Stop checking."""
         self._leave()
         self._calls = []
 
@@ -151,7 +151,7 @@ class TorchGuard(Reports):
         return bool((~value.isfinite()).any() if self.inf else value.isnan().any())
 
     def _fail(self, loss: Any) -> None:
-        """Make the step again, op by op, and raise what is found."""
+        """Replay the step op by op, and raise the finding."""
         self.busy = True
         try:
             self._undo()
@@ -175,7 +175,7 @@ class TorchGuard(Reports):
             one.grad = None
 
     def _made_again(self, again: TorchAgain, loss: Any) -> Any:
-        """Make the calls again; return what became of the loss."""
+        """Repeat the recorded calls; return the loss that results."""
         made: dict[int, Any] = {}
         for call in self._calls:
             with nullcontext() if call.frame is None else again.at(provenance.resolve(*call.frame)):
@@ -185,7 +185,7 @@ class TorchGuard(Reports):
         return made.get(id(loss), result)
 
     def _of_data(self) -> Finding:
-        """Say what was bad before any op."""
+        """Return the finding for an input or parameter that held a NaN before any op ran."""
         for call in self._calls:
             for at, tensor in enumerate(_tensors((call.args, call.kwargs))):
                 if tensor.is_leaf and tensor.is_floating_point() and self._bad(tensor):
@@ -217,7 +217,7 @@ def _tensors(value: Any) -> list[Any]:
 
 
 def _mapped(value: Any, made: dict[int, Any]) -> Any:
-    """Return arguments with the tensors that were made again in place of those of the first time."""
+    """Return arguments with the original tensors replaced by those of the replay."""
     if library.is_torch(value):
         return made.get(id(value), value)
     if isinstance(value, dict):

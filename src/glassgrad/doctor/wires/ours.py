@@ -1,7 +1,7 @@
-"""Our engine tells by itself: `MODE.witness` hears of backward passes and of optimizers' steps, also while tracing.
+"""The wire to our engine, which reports backward passes and optimizers' steps to `MODE.witness`, also while tracing.
 
-A compiled step runs as one program, of which the engine hears nothing. The class of such programs is told, while
-somebody watches, to say when one of them has run.
+A compiled step runs as one program, of which the engine reports nothing. While a watch is active, the class of compiled
+programs reports each call.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ class OurWire:
         self._only = optimizers[0] if len(optimizers) == 1 else None
         self._parameters = {id(parameter) for parameter in model.parameters()}
 
-    # --- what the engine calls ---
+    # --- called by the engine ---
 
     def backward(self, roots: Any) -> bool:
-        """A backward pass begins; tell whether to keep the graph until the gradients were shown."""
+        """Report a backward pass; return whether to keep the graph until `walked` has seen the gradients."""
         listener, guard = self._listener, self._guard
         if listener.quiet and type(roots) is Tensor and not (MODE.flags & _UNUSUAL or self._aside):
             array = roots.array
@@ -67,12 +67,12 @@ class OurWire:
         return guard is not None and guard.backward(root)
 
     def left(self) -> None:
-        """A backward pass has ended."""
+        """Report the end of a backward pass."""
         if self._listener.sampling and not _tracing():
             self._listener.after_backward()
 
     def stepping(self, optimizer: Any) -> None:
-        """An optimizer begins its step."""
+        """Report the beginning of an optimizer's step."""
         if optimizer is self._only or self._is_mine(optimizer):
             if self._aside:
                 self._listener.beside_step(optimizer)
@@ -83,7 +83,7 @@ class OurWire:
                 self._guard.stepping(optimizer)
 
     def stepped(self, optimizer: Any) -> None:
-        """An optimizer has made its step."""
+        """Report the end of an optimizer's step."""
         if (optimizer is self._only or self._is_mine(optimizer)) and not self._aside:
             loss, self._loss = self._loss, None
             if loss is not None and self._listener.quiet and not MODE.flags & _UNUSUAL:
@@ -106,10 +106,10 @@ class OurWire:
             id(parameter) in self._parameters for group in optimizer.param_groups for parameter in group["params"]
         )
 
-    # --- what the watch calls ---
+    # --- called by the watch ---
 
     def connect(self) -> None:
-        """Become the engine's witness; one that was there before goes on hearing."""
+        """Become the engine's witness; a previous one continues to be called."""
         self._before = MODE.witness
         MODE.witness = self if self._before is None else _Both(self._before, self)
         _WATCHING.append(self)
@@ -138,7 +138,7 @@ class OurWire:
         return graph_of(loss)
 
     def disconnect(self) -> None:
-        """Cease to hear."""
+        """Stop listening."""
         if self._handle is not None:
             self._unhook()
         MODE.witness = self._before
@@ -150,7 +150,7 @@ class OurWire:
     # --- compiled programs ---
 
     def call(self, program: Any, run: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Run a compiled program, and tell if it trains the model."""
+        """Run a compiled program, and report it if it trains the model."""
         known = self._trains.get(id(program))
         before = self._fingerprint() if known is None else None
         if known:
@@ -178,7 +178,7 @@ class OurWire:
         return result
 
     def quiet_call(self, program: Any, run: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Run a compiled program that trains the model in a step that is not sampled; tell nothing but its loss."""
+        """Run a compiled program that trains the model, in a step that is not sampled; report only its loss."""
         listener, guard = self._listener, self._guard
         if listener.hooked:
             listener.hands_off(args)
@@ -194,11 +194,11 @@ class OurWire:
         return result
 
     def is_quiet(self, program: Any) -> bool:
-        """Tell whether a program is known to train the model, and the step is not sampled: as most are."""
+        """Return whether a program is known to train the model and the step is not sampled, as most are not."""
         return not self._listener.sampling and self._trains.get(id(program), False)
 
     def _run_beside(self, program: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Run the step as it was written, so that it can be looked into, and put back all that it changed."""
+        """Run the step eagerly, so that its inside can be inspected, and undo its effects."""
         from glassgrad.doctor.step_aside import StepAside, eagerly, written_as
 
         self._aside = True
@@ -216,12 +216,12 @@ class OurWire:
             self._aside = False
 
     def _fingerprint(self) -> list[bytes]:
-        """Tell weights before a call from those after it; asked for a program's first calls alone."""
+        """Return the weights as bytes, to compare before and after; used for a program's first calls only."""
         return [parameter.array.tobytes() for parameter in self._model.parameters()]
 
 
 class _Both:
-    """Two witnesses."""
+    """Forwards events to two witnesses."""
 
     def __init__(self, first: Any, second: Any) -> None:
         self._all = (first, second)
@@ -255,7 +255,7 @@ _UNTOLD: Any = None
 
 
 def _listen_to_programs() -> None:
-    """Let every compiled program say that it was called."""
+    """Make every compiled program report its calls."""
     global _UNTOLD
     from glassgrad.compile import api
 

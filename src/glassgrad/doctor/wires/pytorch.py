@@ -1,6 +1,6 @@
-"""PyTorch tells through its own hooks: of the model, of its output and of the optimizers.
+"""The wire to PyTorch, through its own hooks: of the model, of its output and of the optimizers.
 
-The loss and the ops behind it are seen in sampled steps alone, by a mode of `torch.overrides`.
+The loss and the ops behind it are recorded in sampled steps only, by a mode of `torch.overrides`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class TorchWire:
             self._handles.append(optimizer.register_step_post_hook(untraced(self._stepped)))
 
     def sampled(self, wanted: bool) -> None:
-        """Note the functions that are called in a sampled step."""
+        """Record the functions that are called in a sampled step."""
         if wanted:
             self._recorder.start()
         else:
@@ -73,7 +73,7 @@ class TorchWire:
             return
         if self._inner is not self._model and self._listener.sampling:
             with aside(self._inner):
-                self._inner(*args, **kwargs)  # for the hooks inside, which the compiled one does not call
+                self._inner(*args, **kwargs)  # for the hooks inside, which a compiled module does not call
             self._recorder.start()
         self._listener.forward(output, args)
         if self._guard is not None:
@@ -83,7 +83,7 @@ class TorchWire:
             result.register_hook(self._arrived)
 
     def _arrived(self, _gradient: Any) -> None:
-        """A gradient comes back to the model, from a loss that the mode has not seen."""
+        """Report a backward pass from a loss that the mode has not recorded."""
         if not self._told:
             self._listener.before_backward(None)
 
@@ -97,7 +97,7 @@ class TorchWire:
             self._listener.before_backward(loss)
 
     def _stepping(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        # A closure makes its forward and backward pass between this and the update, which no hook is called before.
+        # A closure runs its forward and backward pass between this hook and the update, before which no hook is called.
         self._listener.before_step(optimizer, closure=bool(len(args) > 1 or kwargs.get("closure")))
         if self._guard is not None:
             self._guard.stepping(optimizer)

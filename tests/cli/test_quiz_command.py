@@ -20,3 +20,13 @@ def test_it_stops_at_the_end_of_the_input_and_names_what_is_unknown(glassgrad, m
     assert (result.code, result.out.count("Your answer")) == (0, 1)
     assert result.out.endswith("Nothing was answered.\n")
     assert glassgrad("lesson", "99", "--quiz").code == 2
+
+
+def test_options_that_do_not_go_with_it_are_refused(glassgrad):
+    for arguments, words in (
+        (("3", "--quiz", "--run"), "--quiz and --run cannot be given together"),
+        (("3", "--count", "5"), "give --quiz as well"),
+    ):
+        result = glassgrad("lesson", *arguments)
+        assert result.code == 2
+        assert words in result.err + result.out

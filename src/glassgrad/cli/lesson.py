@@ -40,14 +40,22 @@ def lesson(
     ] = None,
     pager: Annotated[bool, typer.Option("--pager/--no-pager", help="Page through it on a terminal.")] = True,
     quiz: Annotated[bool, typer.Option("--quiz", help="Ask questions on it, or on all lessons.")] = False,
-    count: Annotated[int, typer.Option("--count", min=0, help="With --quiz: how many questions; 0 for all.")] = 10,
+    count: Annotated[
+        int | None, typer.Option("--count", min=0, help="With --quiz: how many questions (default: 10); 0 for all.")
+    ] = None,
 ) -> int:
     """List the lessons on backpropagation, show one of them, or ask questions on them."""
     from glassgrad.lessons import programs
     from glassgrad.lessons.showing import listed, markdown, plain
 
     if quiz:
-        return _quiz(None if which is None else _found(which, programs(), errors.LESSON_UNKNOWN).number, count)
+        for name, given in {"--run": run, "--figures": figures, "--notebook": notebook}.items():
+            if given:
+                raise errors.OPTIONS_EXCLUDE(first="--quiz", second=name, reason="a quiz shows no lesson")
+        number = None if which is None else _found(which, programs(), errors.LESSON_UNKNOWN).number
+        return _quiz(number, 10 if count is None else count)
+    if count is not None:
+        raise errors.QUIZ_COUNT(given=count)
     _as_notebook(notebook)
     if which is None:
         _without_a_number("lesson", {"--run": run, "--figures": figures, "--notebook": notebook})

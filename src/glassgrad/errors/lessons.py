@@ -20,3 +20,4 @@ LESSON_FILE_EXISTS = Message(
 NOTEBOOK_NAME = Message(InputError, "the name of a notebook ends in .ipynb, given {path}")
 LESSON_NOT_WRITTEN = Message(InputError, "cannot write {path}: {reason}")
 QUIZ_EMPTY = Message(InputError, "the quiz has no questions on lesson {given}; it has some on {known}")
+QUIZ_COUNT = Message(InputError, "--count {given} is a number of questions; give --quiz as well")

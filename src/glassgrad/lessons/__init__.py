@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from glassgrad.errors.missing import lister, missing
 from glassgrad.lessons.figures import chart, figure
 from glassgrad.lessons.program import Program, programs
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Exercise", "Program", "chart", "check", "exercises", "figure", "programs"]
 
+__dir__ = lister(__name__)
+
 
 def __getattr__(name: str) -> Any:
     """Load what judges when it is asked for: a lesson needs none of it."""
@@ -25,5 +28,5 @@ def __getattr__(name: str) -> Any:
 
     homes = {"check": "showing", "Exercise": "exercise", "exercises": "exercise"}
     if name not in homes:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise missing(__name__, name, __all__)
     return getattr(importlib.import_module(f"{__name__}.{homes[name]}"), name)

@@ -8,24 +8,21 @@ much less.
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 # More arguments than that would be fetched from memory again and again.
 _MOST_ARGUMENTS = 12
 _ROUNDS = 4  # who calls functions that became one may have become alike by that
 
-_NUMBER = r"-?\d+"
-# Operands that an argument can stand for: of additions, products, comparisons, addresses and calls.
-_PLACES = re.compile(
-    rf"(?P<binary>= (?:mul|add|sub)(?: nuw| nsw)* i64 [%\w]+, )(?P<b>{_NUMBER})$"
-    rf"|(?P<address>= getelementptr \w+, ptr [%\w]+, i64 )(?P<g>{_NUMBER})$"
-    rf"|(?P<compare>= icmp \w+ i64 [%\w]+, )(?P<c>{_NUMBER})$"
-    rf"|(?<=[(,] i64 )(?P<first>{_NUMBER})(?=[,)])|(?<=\(i64 )(?P<only>{_NUMBER})(?=[,)])",
-    re.MULTILINE,
+# Operands that an argument can stand for: of sums, products, comparisons and addresses, at the end of a line; of calls.
+_AT_END = re.compile(
+    r"  %\w+ = (?:(?:mul|add|sub)(?: nuw| nsw)* i64|getelementptr \w+, ptr %\w+, i64|icmp \w+ i64)"
+    r"(?: [%\w]+,)? (-?\d+)$"
 )
-_LEFT_ALONE = re.compile(r"^.*(?: x i64>|insertelement|extractelement|udiv|urem).*$", re.MULTILINE)
+_IN_CALL = re.compile(r"(?<=i64 )-?\d+(?=[,)])")
 _CALL = re.compile(r"call void @(kernel\d+)\(([^\n]*)\)$", re.MULTILINE)
 
 
@@ -40,9 +37,10 @@ class _Shape:
 def merged(definitions: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
     """Return the definitions with one function for those of `names` that are alike, and calls that give its numbers."""
     found, mine = dict(definitions), list(names)
+    cut = functools.cache(_cut)  # most texts are the same in every round
     for _ in range(_ROUNDS):
         calls: dict[str, tuple[str, tuple[str, ...]]] = {}
-        for members in _families(found, mine):
+        for members in _families(found, mine, cut):
             calls |= _made_one(found, members)
         if not calls:
             break
@@ -51,30 +49,34 @@ def merged(definitions: Mapping[str, str], names: Iterable[str]) -> dict[str, st
     return found
 
 
-def _families(definitions: Mapping[str, str], names: list[str]) -> list[dict[str, _Shape]]:
+def _families(
+    definitions: Mapping[str, str], names: list[str], cut: Callable[[str], _Shape]
+) -> list[dict[str, _Shape]]:
     """Group functions by their text without numbers; those by themselves are left out."""
     families: dict[tuple[str, ...], dict[str, _Shape]] = {}
     for name in names:
-        shape = _cut(definitions[name].replace(f"@{name}(", "@NAME(", 1))
+        shape = cut(definitions[name].replace(f"@{name}(", "@NAME(", 1))
         families.setdefault(shape.pieces, {})[name] = shape
     return [family for family in families.values() if len(family) > 1]
 
 
 def _cut(text: str) -> _Shape:
-    pieces, numbers, last = [], [], 0
-    spared = [(match.start(), match.end()) for match in _LEFT_ALONE.finditer(text)]
-    at = 0
-    for match in _PLACES.finditer(text):
-        group = next(one for one in ("b", "g", "c", "first", "only") if match[one] is not None)
-        start, end = match.span(group)
-        while at < len(spared) and spared[at][1] <= start:
-            at += 1
-        if at < len(spared) and spared[at][0] <= start:
-            continue
-        pieces.append(text[last:start])
-        numbers.append(text[start:end])
-        last = end
+    pieces, numbers, last, start = [], [], 0, 0
+    for line in text.splitlines(keepends=True):
+        for low, high in _places(line):
+            pieces.append(text[last : start + low])
+            numbers.append(line[low:high])
+            last = start + high
+        start += len(line)
     return _Shape((*pieces, text[last:]), tuple(numbers))
+
+
+def _places(line: str) -> list[tuple[int, int]]:
+    """Return where a line has numbers that an argument can stand for."""
+    if " call " in line or line.startswith("  call "):
+        return [] if " x i64>" in line else [match.span() for match in _IN_CALL.finditer(line)]
+    found = _AT_END.match(line)
+    return [] if found is None else [found.span(1)]
 
 
 def _made_one(definitions: dict[str, str], members: Mapping[str, _Shape]) -> dict[str, tuple[str, tuple[str, ...]]]:

@@ -6,6 +6,7 @@ import importlib
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -233,8 +234,34 @@ def test_spawn_calls_a_function_in_processes_of_their_own(tmp_path: Path) -> Non
 def test_tensorboard_says_what_it_needs() -> None:
     if importlib.util.find_spec("tensorboardX") is not None:
         pytest.skip("tensorboardX is installed")
-    with compat.as_torch(), pytest.raises(ImportError, match="pip install tensorboardX"):
+    with compat.as_torch(), pytest.raises(ImportError, match=r"pip install 'glassgrad\[tensorboard\]'"):
         exec("from torch.utils.tensorboard import SummaryWriter")  # noqa: S102 - the statement is the subject
+
+
+def test_a_writer_of_tensorboard_takes_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    class Writer:
+        def add_scalars(self, tag: str, numbers: Any, step: int) -> None:
+            seen.append((tag, numbers, step))
+
+        def add_histogram(self, tag: str, values: Any, step: int = 0) -> None:
+            seen.append((tag, values, step))
+
+    monkeypatch.setitem(sys.modules, "tensorboardX", SimpleNamespace(SummaryWriter=Writer))
+    from glassgrad.utils import tensorboard
+
+    tensorboard._writer.cache_clear()
+    with compat.as_torch():
+        from torch.utils.tensorboard import SummaryWriter
+
+        writer = SummaryWriter()
+        writer.add_scalars("loss", {"a": gg.tensor(1.5), "b": 2.0}, 3)
+        writer.add_histogram("weight", values=gg.nn.Linear(2, 2).weight)
+    tensorboard._writer.cache_clear()
+    assert [type(seen[0][1]["a"]), seen[0][1]["b"], seen[0][2]] == [np.ndarray, 2.0, 3]
+    assert (type(seen[1][1]), seen[1][1].shape) == (np.ndarray, (2, 2))
+    assert issubclass(SummaryWriter, Writer)
 
 
 def test_devices_are_named_and_compared() -> None:

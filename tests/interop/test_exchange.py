@@ -6,6 +6,8 @@ import copy
 import pickle
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -176,3 +178,23 @@ def test_the_namespace_of_the_standard() -> None:
     with pytest.raises(errors.ArgumentError, match="api_version"):
         x.__array_namespace__(api_version="1999.1")
     assert "matmul" in dir(xp)
+
+
+def test_safetensors_own_functions_take_a_state_dict(tmp_path: Path) -> None:
+    from safetensors.numpy import load_file, save_file
+
+    layer = gg.nn.Linear(2, 3)
+    save_file(layer.state_dict(), tmp_path / "layer.safetensors")
+    for name, array in load_file(tmp_path / "layer.safetensors").items():
+        np.testing.assert_array_equal(array, layer.state_dict()[name].numpy())
+
+
+def test_what_has_a_dtype_keeps_it() -> None:
+    class Series:  # as those of pandas
+        def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+            return np.array([1.0, 2.0], dtype or np.float64)
+
+    for make in (gg.tensor, gg.as_tensor):
+        assert make(Series()).dtype == np.float64
+        assert make([1.0, 2.0]).dtype == np.float32
+    assert gg.tensor(Series(), dtype=gg.float32).dtype == np.float32

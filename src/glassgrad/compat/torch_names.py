@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import importlib
 import itertools
 import math
 import multiprocessing
@@ -309,20 +308,6 @@ def poisson(input: Any, generator: Any = None) -> Tensor:
 # --- TensorBoard ----------------------------------------------------------------------------------
 
 
-def _summary_writer() -> Any:
-    try:
-        return importlib.import_module("tensorboardX").SummaryWriter
-    except ImportError:
-        raise errors.NO_TENSORBOARD(where=provenance.here(2)) from None
-
-
-class _TensorBoard(Namespace):
-    def __getattr__(self, name: str) -> Any:
-        if name == "SummaryWriter":
-            return _summary_writer()
-        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-
-
 def _assert_close(
     actual: Any, expected: Any, *, rtol: float | None = None, atol: float | None = None, msg: Any = None, **_hints: Any
 ) -> None:
@@ -380,7 +365,6 @@ HOMES.update({
     "utils.data._utils.": "utils.data", "utils.data._utils": "utils.data",
     "utils.data.distributed": named_only.samplers,
     "utils._pytree": Namespace("utils._pytree", _TREES),
-    "utils.tensorboard": _TensorBoard("utils.tensorboard", {}),
     "autograd.function": "autograd", "autograd.variable": "autograd", "autograd.gradcheck": "autograd",
     "autograd.grad_mode": "autograd", "cuda.amp.": "amp", "amp.": "amp", "distributions.": "distributions",
     "optim.": "optim", "functional": "public", "tensor": "public",

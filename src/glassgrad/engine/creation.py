@@ -47,7 +47,8 @@ def _to_array(data: Any, dtype: Any) -> Any:
         raise errors.RAGGED_ROWS(where=provenance.here()) from None
     if dtype is not None:
         return array.astype(dtype, copy=False)
-    from_python = not isinstance(data, np.ndarray | np.generic) and not hasattr(data, "__array_interface__")
+    # What has a dtype of its own keeps it: arrays, and tables and series of pandas.
+    from_python = not hasattr(data, "__array__") and not hasattr(data, "__array_interface__")
     if from_python and array.dtype in (np.float64, np.complex128) and not _holds_arrays(data):
         return array.astype(_complex_default() if array.dtype.kind == "c" else DEFAULT)
     return numeric(array, type(data).__name__)

@@ -274,6 +274,11 @@ class Tensor(TensorMethods):
         """Bytes of all elements."""
         return self.numel() * self.element_size()
 
+    @property
+    def ctypes(self) -> Any:
+        """The memory, as arrays of NumPy have it: what `safetensors.numpy` reads."""
+        return self.numpy().ctypes if type(self.array) is not np.ndarray else self.array.ctypes
+
     def lifted(self) -> Array:
         """Return the array inside, or the Symbol that stands for it while a step is being traced."""
         if MODE.flags & TRACING:

@@ -194,12 +194,6 @@ UNKNOWN_DEVICE = Message(
 
 PROCESS_FAILED = Message(AutogradError, "spawn: the processes {ranks} ended with an error ({where}); see their output.")
 
-NO_TENSORBOARD = Message(
-    MissingError,
-    "SummaryWriter needs the package tensorboardX ({where}), which is not installed.\n"
-    "Next: pip install tensorboardX, or glassgrad.train's loggers, which write files of their own.",
-)
-
 NOTHING_TO_PARAMETRIZE = Message(
     ArgumentError,
     "{owner} has nothing under the name {name!r} that this could be done to ({where}).\n"

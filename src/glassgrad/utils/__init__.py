@@ -1,4 +1,4 @@
-"""PyTorch's `torch.utils`: data sets and loaders, and checkpoints that recompute."""
+"""PyTorch's `torch.utils`: data sets and loaders, checkpoints that recompute, a writer for TensorBoard."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from typing import Any
 
 from glassgrad.errors.missing import lister
 
-_MODULES = {"data": "glassgrad.utils.data", "checkpoint": "glassgrad.utils.checkpoint"}
+_MODULES = {
+    "data": "glassgrad.utils.data",
+    "checkpoint": "glassgrad.utils.checkpoint",
+    "tensorboard": "glassgrad.utils.tensorboard",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -18,5 +22,5 @@ def __getattr__(name: str) -> Any:
     raise missing("glassgrad.utils", name, _MODULES)
 
 
-__all__ = ["checkpoint", "data"]
+__all__ = ["checkpoint", "data", "tensorboard"]
 __dir__ = lister(__name__)

@@ -33,6 +33,7 @@ PIECES = {
         ("engine/tape.py", "engine/plain_walk.py"),
         (
             "tests/engine/test_walk_options.py",
+            "tests/engine/test_float_warnings.py",
             "tests/engine/test_kept_graphs.py",
             "tests/engine/test_walking_again.py",
             "tests/engine/test_walks.py",

@@ -91,7 +91,7 @@ class Walk:
 
     __slots__ = (
         "batched", "cotangents", "create_graph", "found", "freed", "given", "heap", "kept", "observer", "owned",
-        "retain", "wanted",
+        "wanted",
     )  # fmt: skip  # a table
 
     def __init__(
@@ -101,7 +101,6 @@ class Walk:
         wanted: Iterable[Any] | None = None,
         observer: Observer | None = None,
     ) -> None:
-        self.retain = retain
         self.observer = observer
         self.create_graph = create_graph
         self.batched = False  # whether cotangents may carry batches of vmap

@@ -15,6 +15,7 @@ from glassgrad.engine.node import Freed, unpack
 from glassgrad.engine.node import Node as TapeNode
 from glassgrad.engine.scope import ModuleCalls, Scope
 from glassgrad.engine.tensor import Tensor
+from glassgrad.explanation.gathered import gathered, maker
 from glassgrad.explanation.record import Names, Record, Traced, arguments, record_of, slope, trace
 from glassgrad.ops import formulas
 from glassgrad.verify.spy import Applied, Spy
@@ -91,15 +92,8 @@ def _behind(applied: Sequence[Applied], roots: Sequence[TapeNode]) -> list[Appli
     for entry in sorted(applied, key=lambda entry: entry.node.seq, reverse=True):
         if entry.node in needed:
             found.append(entry)
-            needed.update(_maker(parent) for parent in entry.node.parents if parent is not None)
+            needed.update(maker(parent) for parent in entry.node.parents if parent is not None)
     return found[::-1]
-
-
-def _maker(parent: Any) -> Any:
-    """Return what made a value: of one of several results of an op, the op."""
-    while type(parent) is TapeNode and parent.prim.name == "pick":
-        parent = parent.parents[0]
-    return parent
 
 
 def _of_these(tensors: Mapping[Any, str], applied: Sequence[Applied]) -> dict[str, Any]:
@@ -136,20 +130,21 @@ def of_tensor(tensor: Tensor, scope: Scope) -> Ops:
     """Read the tape behind a tensor."""
     if tensor.node is None:
         raise errors.DRAW_NO_HISTORY(shape=list(tensor.shape))
-    nodes, waiting = {_maker(tensor.node)}, [_maker(tensor.node)]
+    nodes, waiting = {maker(tensor.node)}, [maker(tensor.node)]
     while waiting:
         for parent in waiting.pop().parents:
-            maker = _maker(parent)
-            if type(maker) is TapeNode and maker not in nodes:
-                nodes.add(maker)
-                waiting.append(maker)
+            made = maker(parent)
+            if type(made) is TapeNode and made not in nodes:
+                nodes.add(made)
+                waiting.append(made)
     applied = [_recalled(node) for node in sorted(nodes, key=lambda node: node.seq)]
     root = applied[-1]
     root.value = tensor.detach().numpy()
     _fill(applied)
     scope.tensors.setdefault(root.node, root.node.place.variable or "result")
     names = Names(None, _of_these(scope.tensors, applied), applied, root.node)
-    ops = Ops(names.of[root.node], applied, [root.node], names, scope)
+    modules, kinds = gathered(scope.modules, [entry.node for entry in applied])
+    ops = Ops(names.of[root.node], applied, [root.node], names, scope, modules, kinds)
     _walk(ops, tensor)
     return ops
 
@@ -249,7 +244,7 @@ class _Maker:
         """Append an op, and before it the leaves among its arguments."""
         node = entry.node
         pairs = _pairs(entry.args, node.parents)
-        tails = [self._argument(_maker(parent), array) for array, parent in pairs]
+        tails = [self._argument(maker(parent), array) for array, parent in pairs]
         texts = [self._text(self.nodes[tail]) for tail in tails]
         self.index[node] = head = len(self.nodes)
         self.nodes.append(self._node(entry, texts))

@@ -222,7 +222,7 @@ export class Layouts {
       return { id, path, node, title, lines: [], x: 0, y: 0, width, height: inside.height + HEAD, inside, count };
     }
     const [title, lines] = path
-      ? [moduleTitle(this.step, path), [`${count} ops`]]
+      ? [moduleTitle(this.step, path), [count === 1 ? "1 op" : `${count} ops`]]
       : node
         ? labels(node)
         : ["", []];

@@ -24,12 +24,14 @@ OPTIONS = {
     "value": "TensorLike | None", "fill_value": "Number", "min": "TensorLike | None", "max": "TensorLike | None",
     "start": "Number", "end": "Number | None", "step": "Number", "src": "TensorLike | None", "dim0": "Ints | None",
     "repeats": "Ints | TensorLike", "weights": "TensorLike | None", "condition": "TensorLike", "values": "TensorLike",
-    "matrices": "Tensor", "operands": "TensorLike", "q": "TensorLike | Sequence[builtins.float]",
+    "s": "Ints | None", "ord": "builtins.float | builtins.str | None", "atol": "TensorLike | None",
+    "rtol": "TensorLike | None", "matrices": "Tensor", "operands": "TensorLike",
+    "q": "TensorLike | Sequence[builtins.float]",
 }  # fmt: skip  # a table
 # Of single functions: what an argument takes.
 ARGUMENTS = {
     ("full", "size"): "Ints", ("new_full", "size"): "Ints", ("as_strided", "size"): "Ints",
-    ("as_strided", "stride"): "Ints",
+    ("as_strided", "stride"): "Ints", ("cond", "p"): "builtins.float | builtins.str | None",
 }  # fmt: skip  # a table
 
 # Results that depend on the arguments; `self` stands for the first argument.
@@ -212,9 +214,9 @@ def _typed(owner: str, parameter: inspect.Parameter) -> str:
 
 
 def _result(name: str, annotation: Any, method: bool) -> str:
-    if name in RESULTS:
-        return RESULTS[name]
     said = _text(annotation)
+    if name in RESULTS and not said.endswith("Result"):  # `linalg.svd` says more than `svd`
+        return RESULTS[name]
     if method and name.endswith("_") and (said in {"Tensor", "Any", "Array"}) and not name.endswith("__"):
         return "Self"
     if method and name.startswith("__i") and name != "__invert__":

@@ -29,6 +29,7 @@ from tools import signatures  # noqa: E402 - found by the line above, where this
 
 SERVED = ("distributions", "doctor", "nn", "onnx", "optim", "optim.lr_scheduler", "report", "train")
 GATHERED = ("data", "func")
+FUNCTIONS = ("nn.functional", "linalg", "fft", "special")
 FAMILIES = """\
 # Written by tools/stubs.py from the lists of public names.
 """
@@ -103,8 +104,18 @@ def methods() -> str:
             results.append(value)
         elif not isinstance(value, Absent):
             raise TypeError(f"Tensor.{name} is a {type(value).__name__}: say in tools/stubs.py what it is")
-    text = "\n".join([*_named_tuples(results), "", "class TensorMethods:", *(f"    {line}" for line in body)])
+    text = "\n".join(
+        [*_named_tuples([*results, *_free()]), "", "class TensorMethods:", *(f"    {line}" for line in body)]
+    )
     return LIVE + ALIASES + text + "\n"
+
+
+def _free() -> list[Callable[..., Any]]:
+    """Return the functions of `glassgrad` itself."""
+    from glassgrad.compat import NAMES
+    from glassgrad.ops.names import PUBLIC
+
+    return [*PUBLIC.values(), *filter(inspect.isfunction, NAMES.values())]
 
 
 _PROPERTIES = {
@@ -138,13 +149,10 @@ def _written_out(file: str, owner: str) -> set[str]:
     return found
 
 
-def _named_tuples(functions: Iterable[Callable[..., Any]]) -> list[str]:
-    """Declare the tuples with names that functions return: their fields are tensors."""
-    from glassgrad.compat import NAMES
-    from glassgrad.ops.names import PUBLIC
-
+def _named_tuples(functions: Iterable[Callable[..., Any]], declared: str = "") -> list[str]:
+    """Declare the tuples with names that functions return, unless they are declared already: fields are tensors."""
     found: dict[str, type] = {}
-    for function in (*functions, *PUBLIC.values(), *filter(inspect.isfunction, NAMES.values())):
+    for function in functions:
         inner = inspect.unwrap(function)
         for word in re.findall(r"[A-Z]\w+", str(inspect.signature(inner).return_annotation)) + _OVERLOADED:
             value = inner.__globals__.get(word)
@@ -152,6 +160,8 @@ def _named_tuples(functions: Iterable[Callable[..., Any]]) -> list[str]:
                 found[word] = value
     lines = []
     for name, kind in sorted(found.items()):
+        if f"class {name}(" in declared:
+            continue
         lines += ["", f"class {name}(NamedTuple):", f'    """{kind.__doc__}"""']
         lines += [f"    {field}: Tensor" for field in kind._fields]  # type: ignore[attr-defined]  # a named tuple
     return lines
@@ -160,11 +170,12 @@ def _named_tuples(functions: Iterable[Callable[..., Any]]) -> list[str]:
 _OVERLOADED = ["Extreme", "SlogdetResult"]
 
 
-def functional() -> str:
-    """Return the stub of `glassgrad.nn.functional`."""
-    from glassgrad.nn import functional as module
-
-    return LIVE + _shared() + "\n".join(_declared({name: getattr(module, name) for name in module.__all__})) + "\n"
+def of_module(name: str) -> str:
+    """Return the stub of a module of functions, such as `glassgrad.nn.functional`."""
+    module = importlib.import_module(f"glassgrad.{name}")
+    functions = {one: getattr(module, one) for one in module.__all__}
+    own = _named_tuples(functions.values(), declared=methods())
+    return LIVE + _shared() + "\n".join([*own, *_declared(functions)]) + "\n"
 
 
 def front() -> str:
@@ -266,7 +277,7 @@ def _shared() -> str:
 WRITERS: dict[str, Callable[[], str]] = {
     "__init__.pyi": front,
     "engine/typed.pyi": methods,
-    "nn/functional.pyi": functional,
+    **{f"{name.replace('.', '/')}.pyi": partial(of_module, name) for name in FUNCTIONS},
     **{f"{name.replace('.', '/')}/__init__.pyi": partial(families, name) for name in SERVED},
     **{f"{name}/__init__.pyi": partial(gathered, name) for name in GATHERED},
 }

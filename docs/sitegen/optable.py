@@ -47,6 +47,11 @@ FAMILIES = {
 }
 
 
+# Modules whose functions stand with those of another family.
+NEAR = {
+    "factorise": "decompose", "lu": "decompose", "eigen": "decompose", "pooling": "spatial", "resize": "spatial",
+    "sampling": "spatial", "statistics": "reduce", "spectra": "fft", "special_functions": "special", "names": "special",
+}  # fmt: skip  # a table
 # Says that a page has long tables: no column of contents takes width from them.
 WIDE = "---\nhide-toc: true\n---\n\n"
 
@@ -145,6 +150,7 @@ def _family(module: str) -> str:
     last = module.rpartition(".")[2]
     if module.startswith("glassgrad.nn") or last.startswith("fused") or last == "ctc":
         return "functional"
+    last = NEAR.get(last, last)
     return last if last in FAMILIES else "compound"
 
 

@@ -118,9 +118,16 @@ def known() -> dict[str, str]:
         for entry in page.entries:
             for name in (entry.name, *entry.aliases):
                 full = f"{entry.module}.{name}"
-                for word in (full, full.removeprefix("glassgrad."), full.replace("glassgrad", "gg", 1)):
-                    found.setdefault(word, full)
+                _spell(found, full)
+            if inspect.isclass(entry.value):
+                for name, _, _ in members(entry.value):
+                    _spell(found, f"{entry.full}.{name}")
     return found
+
+
+def _spell(found: dict[str, str], full: str) -> None:
+    for word in (full, full.removeprefix("glassgrad."), full.replace("glassgrad", "gg", 1)):
+        found.setdefault(word, full)
 
 
 def link_from(module: str, own: str = "") -> docstrings.Link:

@@ -69,7 +69,7 @@ def _parameter(owner: str, given: inspect.Parameter) -> str:
     text = signatures.parameter(owner, given)
     if text.endswith(" = ...") and (shown := repr(given.default)).isascii() and "<" not in shown and len(shown) < 40:
         text = text.removesuffix("...") + shown
-    return re.sub(r": Any(?=$| = )", "", text).replace(" = ", "=") if ": Any" in text else text
+    return re.sub(r": (Any|inspect\._empty)(?=$| = )", "", text)
 
 
 def _plain(text: str) -> str:

@@ -5,6 +5,7 @@ addEventListener("DOMContentLoaded", () => {
   for (const box of document.querySelectorAll("pre, .table-wrapper")) {
     if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
   }
-  // A page opened from a file may not read the others: the search lists what it finds without the text around it.
-  if (location.protocol === "file:") DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
 });
+
+// A page opened from a file may not read the others: the search lists what it finds without the text around it.
+if (location.protocol === "file:") DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;

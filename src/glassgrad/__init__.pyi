@@ -3161,7 +3161,7 @@ def vecdot(a: TensorLike, b: TensorLike, *, axis: builtins.int = -1) -> Tensor: 
 @overload
 def vector_norm(
     x: TensorOrArray,
-    ord: Any = 2,
+    ord: builtins.float | builtins.str | None = 2,
     dim: Ints | None = None,
     keepdim: builtins.bool = False,
     *,
@@ -3172,7 +3172,7 @@ def vector_norm(
 @overload
 def vector_norm(
     x: TensorOrArray,
-    ord: Any = 2,
+    ord: builtins.float | builtins.str | None = 2,
     *,
     axis: Ints | None = None,
     keepdims: builtins.bool = False,

@@ -1,5 +1,7 @@
 """`torch.fft`: discrete Fourier transforms. See `glassgrad.ops.complexes` about complex tensors."""
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING, Any
 
 import numpy as np

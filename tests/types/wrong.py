@@ -30,6 +30,9 @@ DataLoader(TensorDataset(x), batchsize=3)  # error: call-arg
 gg.relu("text")  # error: type-var
 nn.functional.gelu(x, approx="tanh")  # error: call-arg
 gg.exp_p(x)  # error: attr-defined
+gg.linalg.inv(x, upper=True)  # error: call-arg
+gg.fft.rfft(x, "ortho")  # error: arg-type
+gg.special.erff(x)  # error: attr-defined
 
 
 @gg.compile
@@ -78,3 +81,8 @@ reveal_type(nn.functional.cross_entropy(x, x))  # is: Tensor
 reveal_type(nn.MSELoss()(x, x))  # is: Tensor
 reveal_type(gg.func.value_and_grad(other)(x))  # is: tuple[Tensor, Any]
 reveal_type(gg.func.vmap(other)(x))  # is: Tensor
+reveal_type(gg.linalg.solve(x, x))  # is: Tensor
+reveal_type(gg.linalg.svd(x).S)  # is: Tensor
+reveal_type(gg.linalg.eigh(x)[0])  # is: Tensor
+reveal_type(gg.fft.rfft(x, n=8))  # is: Tensor
+reveal_type(gg.special.logsumexp(x, 0))  # is: Tensor

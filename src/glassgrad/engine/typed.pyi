@@ -1865,12 +1865,22 @@ class TensorMethods:
     def vecdot(self, b: TensorLike, *, axis: builtins.int = -1) -> Tensor: ...
     @overload
     def vector_norm(
-        self, ord: Any = 2, dim: Ints | None = None, keepdim: builtins.bool = False, *, dtype: DTypeLike | None = None
+        self,
+        ord: builtins.float | builtins.str | None = 2,
+        dim: Ints | None = None,
+        keepdim: builtins.bool = False,
+        *,
+        dtype: DTypeLike | None = None,
     ) -> Tensor:
         """(sum of |x|**ord)**(1/ord) over `dim`; inf and -inf give the largest and smallest |x|, 0 counts nonzeros."""
     @overload
     def vector_norm(
-        self, ord: Any = 2, *, axis: Ints | None = None, keepdims: builtins.bool = False, dtype: DTypeLike | None = None
+        self,
+        ord: builtins.float | builtins.str | None = 2,
+        *,
+        axis: Ints | None = None,
+        keepdims: builtins.bool = False,
+        dtype: DTypeLike | None = None,
     ) -> Tensor: ...
     def view(self, *shape: Ints) -> Tensor:
         """`reshape` under PyTorch's name (it copies where there is no view); with a dtype the same bits read as that dtype."""

@@ -80,7 +80,7 @@ def entries(module: str) -> tuple[Entry, ...]:
         if inspect.ismodule(value) and value.__name__.startswith("glassgrad.") and not callable(value):
             continue  # it has pages of its own
         if inspect.ismodule(value) and callable(value):
-            value = getattr(value, name)  # `gg.compile(step)` is `gg.compile.compile(step)`
+            value = getattr(value, name, value)  # `gg.compile(step)` is `gg.compile.compile(step)`
         known = found.setdefault(_identity(name, value), Entry(module, name, value))
         if known.name != name:
             known.aliases.append(name)

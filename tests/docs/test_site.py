@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def sitegen() -> Iterator[SimpleNamespace]:
     sys.path.insert(0, str(ROOT / "docs"))
     try:
-        names = ("assemble", "docstrings", "public_names", "reference", "spelling")
+        names = ("assemble", "docstrings", "examples", "public_names", "reference", "spelling")
         yield SimpleNamespace(**{name: importlib.import_module(f"sitegen.{name}") for name in names})
     finally:
         sys.path.remove(str(ROOT / "docs"))
@@ -76,6 +76,15 @@ def test_docstrings_become_markdown_without_accidental_markup(sitegen: SimpleNam
     )
     linked = sitegen.docstrings.to_markdown("See `SGD`.", sitegen.reference.link_from("glassgrad.optim"))
     assert linked == "See {py:obj}`SGD <glassgrad.optim.SGD>`."
+
+
+def test_functions_without_an_example_get_one(sitegen: SimpleNamespace) -> None:
+    entries = [entry for module in sitegen.examples.MODULES for entry in sitegen.public_names.entries(module)]
+    found = {one.full: sitegen.examples.example(one.module, one.name, one.value) for one in entries}
+    shown = {name: text for name, text in found.items() if text}
+    assert len(shown) > 400
+    assert set(sitegen.examples.CALLS) <= {name.rpartition(".")[2] for name in shown}, "its docstring has one now"
+    assert "\n>>> gg.exp(gg.tensor([-1.0, 0.5, 2.0]))\ntensor([0.3679, 1.6487, 7.3891])\n" in shown["glassgrad.exp"]
 
 
 def test_every_page_is_in_the_navigation_and_every_link_leads_somewhere(

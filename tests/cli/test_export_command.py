@@ -73,7 +73,7 @@ def test_a_run_for_pytorch(glassgrad: Call) -> None:
 
 @pytest.mark.slow
 def test_pytorch_loads_it_and_computes_the_same(glassgrad: Call) -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="PyTorch reads what is exported")
     run = trained(glassgrad, "moons")
     glassgrad("export", run, "--to", "torch")
     theirs = runpy.run_path(str(run / "model_torch.py"))["model"]

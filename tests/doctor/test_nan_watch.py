@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -334,3 +336,27 @@ def test_native_code_finds_the_largest_at_every_place(dtype: Any) -> None:
                 spoilt[at] = bad
                 np.testing.assert_equal(read(array, spoilt, array), np.abs(spoilt[at]).astype(dtype))
     assert read(array[::2]) == read(array.astype(">f4")) == read([1.0]) == UNKNOWN
+
+
+def test_a_step_that_is_not_sampled_makes_few_calls_more_whatever_the_number_of_weights() -> None:
+    def calls(layers: int, watched: bool) -> int:
+        model = nn.Sequential(*[nn.Linear(4, 4) for _ in range(layers)])
+        x, optimizer = gg.randn(3, 4), gg.optim.SGD(model.parameters(), lr=0.01)
+
+        def step() -> None:
+            loss = model(x).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+        counted: list[str] = []
+        with doctor.watch(model, optimizer, every=10**6, nan=True, report=False) if watched else nullcontext():
+            for _ in range(71):  # the first calls are named; copies are made every eighth step
+                step()
+            sys.setprofile(lambda frame, event, _: counted.append(frame.f_code.co_name) if event == "call" else None)
+            step()
+            sys.setprofile(None)
+        return len(counted)
+
+    few, many = (calls(layers, True) - calls(layers, False) for layers in (2, 6))
+    assert few == many < 20

@@ -40,6 +40,8 @@ def test_pages_show_what_is_printed(
             pytest.skip("the page shows code for x86-64 with AVX2")
     if "import torch\n" in text:
         pytest.importorskip("torch", reason="the page compares with PyTorch")
+    if "from sklearn" in text:
+        pytest.importorskip("sklearn", reason="the page uses scikit-learn")
     if "import onnxruntime\n" in text:
         pytest.importorskip("onnxruntime", reason="the page runs what it exports")
         monkeypatch.chdir(tmp_path)  # where the page leaves its files

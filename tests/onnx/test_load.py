@@ -295,7 +295,7 @@ def test_an_option_that_is_not_known_names_its_node(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["mlp", "cnn", "lstm", "attention"])
 def test_what_pytorch_writes(kind, tmp_path):
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="PyTorch writes what is loaded")
     torch.manual_seed(0)
     t = torch.nn
 

@@ -45,11 +45,12 @@ def test_a_network_of_layers_and_other_batches():
         same(made, model, (gg.randn(rows, 4),))
 
 
-def test_a_convolutional_network_in_evaluation_mode(tmp_path):
+@pytest.mark.parametrize("wrap", [lambda model: model, gg.compile])
+def test_a_convolutional_network_in_evaluation_mode(tmp_path, wrap):
     model = CNN()
     model(gg.randn(8, 1, 8, 8))  # running statistics that are not those of the start
     path = tmp_path / "cnn.onnx"
-    gg.onnx.export(model, gg.randn(5, 1, 8, 8), path)
+    gg.onnx.export(wrap(model), gg.randn(5, 1, 8, 8), path)
     assert model.training
     assert model.drop.training
     made = session(path)
@@ -173,11 +174,16 @@ def test_wrong_options():
         ({"opset": 9}, "from 18 to 23"),
         ({"input_names": ["a", "b"]}, "the model has 1 inputs"),
         ({"dynamic_axes": {"input": {5: "batch"}}}, "no axis 5"),
+        ({"dynamic_axes": {"x": {0: "batch"}}}, "no input 'x'; the inputs are 'input'"),
     ):
         with pytest.raises(errors.ArgumentError, match=words):
             gg.onnx.export(model, x, **options)
     with pytest.raises(errors.OnnxError, match=r"say which axes vary"):
         gg.onnx.export(model, gg.zeros(2))
+    with pytest.raises(errors.ShapeError, match=r"linear at .*test_export_models.py"):
+        gg.onnx.export(model, gg.zeros(4, 3))
+    with pytest.raises(FileNotFoundError, match=r"no/where.onnx'"):
+        gg.onnx.export(model, x, "no/where.onnx")
 
 
 def test_state_that_is_written_is_refused():

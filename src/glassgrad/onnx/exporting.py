@@ -12,6 +12,7 @@ import numpy as np
 
 from glassgrad import errors
 from glassgrad._version import __version__
+from glassgrad.compile.api import Compiled
 from glassgrad.compile.front.parameters import parameter_names
 from glassgrad.data.atomic import write_atomically
 from glassgrad.engine import tree
@@ -76,6 +77,8 @@ def export(
     if opset not in range(LOWEST, HIGHEST + 1):
         raise errors.ONNX_OPSET(given=opset, low=LOWEST, high=HIGHEST)
     args = args if isinstance(args, tuple) else (args,)
+    if isinstance(model, Compiled):
+        model = model.function
     names = _input_names(model, args, input_names)
     arrays = [leaf for leaf in tree.every_leaf(args) if isinstance(leaf, Tensor | np.ndarray)]
     axes = _axes(names, arrays, dynamic_axes)
@@ -142,6 +145,10 @@ def _axes(names: list[str], arrays: Sequence[Any], given: Axes | None) -> list[d
     if given is None:
         return [{0: "batch"} if array.ndim else {} for array in arrays]
     example = names[0] if names else "x"
+    unknown = [name for name in given if name not in names]
+    if unknown:
+        problem = f"there is no input {unknown[0]!r}; the inputs are {', '.join(map(repr, names))}"
+        raise errors.ONNX_AXES(problem=problem, example=example)
     found: list[dict[int, str]] = []
     for name, array in zip(names, arrays, strict=True):
         wanted = given.get(name, {})
@@ -269,7 +276,10 @@ def _used(w: Writer, outputs: Sequence[Any]) -> list[Any]:
 def _write(onnx: Any, model: Any, path: Path) -> None:
     """Write the file whole, or not at all."""
     if model.ByteSize() < _LARGEST:
-        write_atomically(path, model.SerializeToString())
+        try:
+            write_atomically(path, model.SerializeToString())
+        except OSError as error:  # it names the temporary file
+            raise type(error)(error.errno, error.strerror, str(path)) from None
         return
     onnx.save_model(model, str(path), save_as_external_data=True, location=f"{path.name}.data")
 

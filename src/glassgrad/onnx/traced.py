@@ -159,8 +159,11 @@ def trace(model: Callable[..., Any], args: tuple[Any, ...], samples: Samples, si
         try:
             traces.append(_traced(model, sized(args, sizes) if samples.names else args))
         except (errors.GlassgradError, ValueError, IndexError, TypeError) as error:
+            with no_grad():
+                model(*args)  # a call that is wrong itself says best what is wrong
             if not samples.names:
                 raise
+            _traced(model, args)  # as does a model that cannot be traced
             shown = ", ".join(f"{name}={size}" for name, size in sizes.items())
             example = (parameter_names(model) or ["x"])[0]
             raise errors.ONNX_SIZES(sizes=shown, problem=str(error).split("\n")[0], example=example) from error

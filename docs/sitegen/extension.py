@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import re
 from functools import cache
 from pathlib import Path
@@ -88,7 +89,7 @@ def settle_types(app: Sphinx, doctree: nodes.document) -> None:
         for word in list(signature.findall(addnodes.pending_xref)):
             target = str(word["reftarget"])
             full = reference.known().get(f"{module}.{target}") or TYPES.get(target)
-            if full:
+            if full and not hasattr(builtins, target):  # `int` is Python's, not the dtype of that name
                 word["reftarget"], word["refspecific"] = full, False
             else:
                 word.replace_self(word.children)  # the engine would search all names for one that ends like this

@@ -63,7 +63,16 @@ def listed(module: ModuleType) -> list[str]:
     offered = getattr(module, "__all__", None)
     if offered is None:
         offered = [name for name in dir(module) if _ours(getattr(module, name), module.__name__)]
-    return [name for name in offered if not name.startswith("_")]
+    return [name for name in offered if not name.startswith("_") and _is_there(module, name)]
+
+
+def _is_there(module: ModuleType, name: str) -> bool:
+    """Tell whether a name can be had; some need a package of an extra that may not be installed."""
+    try:
+        getattr(module, name)
+    except ImportError:
+        return False
+    return True
 
 
 def _ours(value: Any, module: str) -> bool:

@@ -207,11 +207,13 @@ def test_pages_in_a_browser(site: Path, size: str) -> None:
                 page.goto((site / f"{name}.html").as_uri())
                 outside = [text for text in said if not text.startswith("file:")]
                 wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
-                barriers = [] if name in LONG else browsing.violations(page)
+                barriers = browsing.violations(page) if name not in LONG and browsing.AXE.is_file() else []
                 found[name, scheme] = [*outside, *barriers, *([f"{wide} px"] if wide > 0 else [])]
                 page.close()
-        assert {place: what for place, what in found.items() if what} == {}
         browser.close()
+    assert {place: what for place, what in found.items() if what} == {}
+    if not browsing.AXE.is_file():
+        pytest.skip("pages fit and ask for nothing, but axe-core is not there: npm ci in web/")
 
 
 @pytest.mark.slow

@@ -191,6 +191,8 @@ def front() -> str:
     ]
     table: dict[str, Any] = {}
     for name, value in {**public.NAMES, **glassgrad._compat_names()}.items():
+        if name in glassgrad._modules() and name not in {"compile", *glassgrad._HOMES.values()}:
+            continue  # the module, under PyTorch's name too
         home = getattr(value, "__module__", None)
         if isinstance(value, type) and home != "glassgrad" and getattr(sys.modules.get(home), name, None) is value:
             lines.append(f"from {home} import {name} as {name}")

@@ -2150,8 +2150,6 @@ def ones_like(
 ) -> Tensor:
     """Ones with the shape and dtype of `input`."""
 
-onnx: Any
-
 def outer(a: TensorLike, b: TensorLike) -> Tensor:
     """Outer product of two vectors: shape (n, m)."""
 

@@ -221,7 +221,7 @@ def test_random_split() -> None:
         (lambda: data.default_collate([(1, 2), (1,)]), "different numbers of parts"),
         (lambda: Dataset()[0], "does not define __getitem__"),
         (lambda: data.WeightedRandomSampler([0.0, 0.0], 3), "not all 0"),
-        (lambda: gg.utils.tensorboard, "has no 'tensorboard'"),
+        (lambda: gg.utils.tensorflow, "has no 'tensorflow'"),
     ],
 )
 def test_bad_input_is_named(make: Callable[[], Any], message: str) -> None:

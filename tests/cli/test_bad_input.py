@@ -208,8 +208,9 @@ def test_diverging_is_told_and_keeps_the_run(folder: Path, glassgrad: Call) -> N
 
 def test_a_loss_that_grows_and_stays_there_ends_the_run(folder: Path, glassgrad: Call) -> None:
     options = ("--data", "words.txt", "--rate", "60", "--steps", "400", "--log-every", "20", "--engine", "manual")
-    result = glassgrad("train", "names", *options, "--run-dir", "run")
+    result = glassgrad("train", "names", *options, "--drop-at", "0.12", "--run-dir", "run")
     assert result.code == 1
+    assert "try a smaller learning rate than 60;" in result.err  # not the one that it has dropped to
     assert re.fullmatch(r"error: the loss is [\d.e+]+ at step \d+ and was 3\.\d+ at the first: [^\n]+\n", result.err)
     assert "the checkpoint of step 0 in run is untouched" in result.err
     last = json.loads((folder / "run" / "metrics.jsonl").read_text().splitlines()[-1])

@@ -61,6 +61,7 @@ class Loop:
         self._loss: float | None = None
         self._first: float | None = None
         self._windows_above = 0
+        self._rate_above = 0.0
         self._window_sum = 0.0
         self._window_steps = 0
         self._phases = dict.fromkeys(PHASES, 0.0)
@@ -375,9 +376,11 @@ class _Running:
             loop._windows_above = 0
             return
         loop._windows_above += 1
+        if loop._windows_above == 1:
+            loop._rate_above = self.rate  # a schedule may have lowered it by the time the run is ended
         if loop._windows_above == _PATIENCE:
             raise errors.RUN_GREW(
-                value=loss, first=first, step=loop.step, rate=self.rate, kept=self.kept(), count=_PATIENCE
+                value=loss, first=first, step=loop.step, rate=loop._rate_above, kept=self.kept(), count=_PATIENCE
             )
 
     def measure(self) -> None:

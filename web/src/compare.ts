@@ -3,7 +3,7 @@
 import { add, clear, h, labelled } from "./dom";
 import { toNumber, type Num } from "./data";
 import { counted } from "./findings";
-import { duration, short, whole, words } from "./format";
+import { duration, short, stated, whole, words } from "./format";
 import type { Shown, State } from "./state";
 import { onTheme, series } from "./theme";
 
@@ -105,7 +105,7 @@ function columns(runs: Shown[]): Column[] {
     .filter((key) => key !== "run_dir");
   return [
     { title: "run", value: (run) => run.data.name, text: (run) => run.data.name },
-    { title: "state", value: (run) => run.data.state, text: (run) => run.data.state },
+    { title: "state", value: (run) => run.data.state, text: (run) => stated(run.data.state).word },
     { title: "findings", value: (run) => gravity(run), text: (run) => counted(run.data.findings) },
     { title: "step", value: (run) => run.data.step, text: (run) => whole(run.data.step) },
     ...preferred(results).map((key) => ({

@@ -8,7 +8,7 @@ import { Curves } from "./curves";
 import { toNumber, type PageData, type Run } from "./data";
 import { add, clear, h, labelled, select } from "./dom";
 import { counted, Findings } from "./findings";
-import { duration, short, whole } from "./format";
+import { duration, short, stated, whole } from "./format";
 import { LayersView } from "./layers";
 import { GraphLink } from "./graph";
 import { Live } from "./live";
@@ -72,14 +72,15 @@ function tiles(run: Run | undefined): HTMLElement {
   const tile = (name: string, text: string, kind = ""): void =>
     add(list, h("div", { class: `tile ${kind}` }, h("dt", {}, name), h("dd", {}, text)));
   const failed = run.state.startsWith("failed") || run.state.startsWith("ended without");
-  tile("state", run.state, failed ? "bad" : "");
+  const { word, reason } = stated(run.state);
+  tile("state", word, failed ? "bad" : "");
   tile("steps", run.steps ? `${whole(run.step)} of ${whole(run.steps)}` : whole(run.step));
   tile("findings", counted(run.findings), run.findings.some((finding) => finding.severity === "error") ? "bad" : "");
   for (const [key, value] of Object.entries(run.results)) {
     if (key === "seconds") tile("time", duration(toNumber(value)));
     else if (key.includes("loss") || key.includes("accuracy")) tile(key, short(toNumber(value)));
   }
-  return list;
+  return reason ? h("div", {}, list, h("p", { class: "reason" }, reason)) : list;
 }
 
 function chooser(state: State): HTMLElement {

@@ -87,11 +87,29 @@ def test_a_step_is_opened_played_searched_and_followed(browser: Any, step: Path)
         page.mouse.wheel(0, 300)
         page.keyboard.press("ArrowDown")
         page.keyboard.press("0")
+        settle(page)
         _touch(page)
 
 
 def scale_of(page: Any) -> float:
     return float(page.get_attribute("svg.graph > g", "transform").rpartition("scale(")[2].rstrip(")"))
+
+
+def settle(page: Any) -> None:
+    """Wait until neither the page nor the graph moves any more: wheels scroll smoothly, and fitting takes a frame."""
+    where = "() => [scrollY, document.querySelector('svg.graph > g').getAttribute('transform')].join()"
+    seen: list[str] = []
+    while len(seen) < 4 or len(set(seen[-4:])) > 1:
+        page.wait_for_timeout(100)
+        seen.append(page.evaluate(where))
+        assert len(seen) < 100, "it never comes to rest"
+
+
+def wait_for(page: Any, condition: str) -> None:
+    """Wait until a condition on the `place` of the graph holds: its transformation as text, and its scale."""
+    text = 'document.querySelector("svg.graph > g").getAttribute("transform")'
+    place = f"{{text: {text}, scale: parseFloat({text}.split('scale(')[1])}}"
+    page.wait_for_function(f"() => {{ const place = {place}; return {condition}; }}", timeout=10_000)
 
 
 def _touch(page: Any) -> None:
@@ -109,12 +127,12 @@ def _touch(page: Any) -> None:
     for reach in (30, 40, 60):
         touch("touchMove", (-reach, 0), (reach, 0))
     touch("touchEnd")
-    assert scale_of(page) == pytest.approx(3 * before, rel=0.01)
+    wait_for(page, f"Math.abs(place.scale / {3 * before} - 1) < 0.01")  # a browser handles touches with its next frame
     moved = page.get_attribute("svg.graph > g", "transform")
     touch("touchStart", (0, 0))
     touch("touchMove", (0, -50))
     touch("touchEnd")
-    assert page.get_attribute("svg.graph > g", "transform") != moved
+    wait_for(page, f"place.text !== {moved!r}")
     assert scale_of(page) == pytest.approx(3 * before, rel=0.01)
     assert page.evaluate("window.visualViewport.scale") == 1  # the page itself was not zoomed
 

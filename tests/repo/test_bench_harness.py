@@ -87,6 +87,7 @@ def test_bars_are_judged_by_medians_against_the_fastest_peer() -> None:
     assert results.judge(Bar("ours", ("a", "b"), 0.5), measured).endswith("0.5, met")
     assert results.judge(Bar("ours", ("a", "b"), 0.4), measured).endswith("0.5, missed")
     assert results.judge(Bar("ours", ("c",), 0.4), measured).endswith("not measured")
+    assert results.judge(Bar("ours", ("a", "b", "c"), 0.6), measured).endswith("0.5, met by what ran; c not measured")
     assert results.judge(Bar("absent", ("a",), 0.4), measured).endswith("not measured")
 
 

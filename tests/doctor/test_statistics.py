@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from glassgrad.doctor import BIN_EDGES, magnitudes, summarise
+from glassgrad.doctor import BIN_EDGES, magnitudes, statistics, summarise
 
 RNG = np.random.default_rng(3)
 CASES = {
@@ -20,6 +20,8 @@ CASES = {
     "zeros": np.zeros(9),
     "integers": np.arange(-4, 5),
     "half": RNG.normal(size=20).astype(np.float16),
+    "large": np.where(RNG.random(70_003) < 0.2, 0, RNG.normal(3, 1, 70_003)).astype(np.float32),
+    "large doubles": RNG.normal(size=(263, 257)),
 }
 
 
@@ -34,6 +36,17 @@ def test_a_summary_is_what_numpy_says(name: str) -> None:
     }  # fmt: skip  # a table
     for key, value in expected.items():
         assert getattr(found, key) == pytest.approx(value, rel=1e-12, abs=1e-300), key
+
+
+def test_large_arrays_are_read_by_native_code() -> None:
+    pytest.importorskip("llvmlite", reason="NumPy reads them without llvmlite")
+    array = np.ones(70_003, np.float32)
+    sums = statistics._Sums()
+    assert sums.add_natively(array) > 70_003 - 16
+    assert sums.nonzero == sums.sum == sums.count
+    array[5] = np.nan  # for NumPy, which counts these
+    assert statistics._Sums().add_natively(array) == 0
+    assert (summarise(array).nonfinite, summarise(array).mean) == (1, 1.0)
 
 
 def test_what_is_not_finite_is_counted_and_left_out_of_all_but_the_norm() -> None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
+
+from glassgrad.ops.kernels.native import kernels
 
 Array = Any
 
@@ -25,6 +28,9 @@ BINS = len(BIN_EDGES) + 1
 
 _PART = 1 << 13
 """Elements processed together: they stay in the cache, and BLAS starts no threads for so few."""
+
+_LARGE = 1 << 16
+"""From so many elements on native code is asked: one pass over them in place of seven."""
 
 _EXPONENT_BIAS, _MANTISSA_BITS = 127, 23  # of IEEE 754 single precision
 
@@ -67,7 +73,7 @@ def summarise(array: Array) -> Summary:
     """
     with np.errstate(all="ignore"):  # NaN and infinities are counted, without a warning
         sums = _Sums()
-        for part in _parts(array):
+        for part in _parts(array, sums.add_natively(array)):
             sums.add(part)
         return sums.summary(array)
 
@@ -81,15 +87,30 @@ def norm(array: Array) -> float:
         5.0
     """
     with np.errstate(all="ignore"):  # an infinite norm is the answer
-        return _root(sum(float(part @ part) for part in _parts(array)), array)
+        sums = _Sums()
+        begin = sums.add_natively(array)
+        return _root(sums.squares + sum(float(part @ part) for part in _parts(array, begin)), array)
 
 
-def _parts(array: Array) -> Iterator[Array]:
-    """Yield the elements in double precision, in parts that stay in the cache between passes."""
+@lru_cache(maxsize=1)
+def _native() -> Any:
+    """Return the native pass over an array; None without llvmlite."""
+    if kernels.off:
+        return None
+    try:
+        from glassgrad.compile.native.moments import reader
+
+        return reader()
+    except (ImportError, OSError, RuntimeError):
+        return None
+
+
+def _parts(array: Array, first: int = 0) -> Iterator[Array]:
+    """Yield the elements from one on in double precision, in parts that stay in the cache between passes."""
     if array.dtype.kind == "c":
         array = np.stack([array.real, array.imag])
     flat = array.reshape(-1)
-    for begin in range(0, flat.size, _PART):
+    for begin in range(first, flat.size, _PART):
         yield flat[begin : begin + _PART].astype(np.float64)
 
 
@@ -107,6 +128,22 @@ class _Sums:
         self.count = self.finite = self.nonzero = 0
         self.sum = self.abs_sum = self.squares = self.finite_squares = 0.0
         self.minimum, self.maximum = math.inf, -math.inf
+
+    def add_natively(self, array: Array) -> int:
+        """Add the first elements of a large array by native code; return how many, 0 where some are not finite."""
+        large = array.size >= _LARGE and array.dtype.char in "fd" and array.flags.c_contiguous and array.flags.aligned
+        native = _native() if large else None
+        if native is None:
+            return 0
+        count, rows = native(array.reshape(-1))
+        total, abs_sum, squares, zeros = rows[:4].sum(1).tolist()
+        if not math.isfinite(squares):
+            return 0
+        self.count = self.finite = int(count)
+        self.sum, self.abs_sum, self.squares, self.finite_squares = total, abs_sum, squares, squares
+        self.nonzero = int(count - zeros)
+        self.minimum, self.maximum = float(rows[4].min()), float(rows[5].max())
+        return int(count)
 
     def add(self, part: Array) -> None:
         self.count += part.size

@@ -27,7 +27,7 @@ if __name__ == "__main__":
 
 from tools import signatures  # noqa: E402 - found by the line above, where this file is run as a script
 
-SERVED = ("distributions", "doctor", "nn", "onnx", "optim", "optim.lr_scheduler", "report", "train")
+SERVED = ("distributed", "distributions", "doctor", "nn", "onnx", "optim", "optim.lr_scheduler", "report", "train")
 GATHERED = ("data", "func")
 FUNCTIONS = ("nn.functional", "linalg", "fft", "special")
 FAMILIES = """\

@@ -37,6 +37,7 @@ from glassgrad import autograd as autograd
 from glassgrad import checkpoint as checkpoint
 from glassgrad import compat as compat
 from glassgrad import data as data
+from glassgrad import distributed as distributed
 from glassgrad import distributions as distributions
 from glassgrad import doctor as doctor
 from glassgrad import drawing as drawing
@@ -962,8 +963,6 @@ def digamma_(x: TensorOrArray) -> TensorOrArray:
 
 def dist(x: TensorLike, other: TensorLike, p: Any = 2) -> Tensor:
     """The norm of x - other."""
-
-distributed: Any
 
 def div(x: TensorLike, other: TensorLike, *, rounding_mode: builtins.str | None = None) -> Tensor:
     """x / other; `rounding_mode` "floor" or "trunc" rounds the quotient, whose gradient is then 0."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,39 +33,9 @@ def _refused(module: str, names: str, why: str) -> dict[str, Any]:
 # --- torch.distributed ----------------------------------------------------------------------------
 
 
-class ReduceOp(enum.Enum):
-    """Names of the reductions between processes."""
-
-    SUM = 0
-    AVG = 1
-    PRODUCT = 2
-    MIN = 3
-    MAX = 4
-
-
-def get_rank(group: Any = None) -> int:
-    """Return 0: this process is the first."""
-    return 0
-
-
-def get_world_size(group: Any = None) -> int:
-    """Return 1: this process is the only one."""
-    return 1
-
-
-_GROUPS = "init_process_group destroy_process_group new_group get_backend"
-_COLLECTIVE = (
-    "all_reduce all_gather all_gather_object all_gather_into_tensor all_to_all all_to_all_single barrier broadcast "
-    "broadcast_object_list gather gather_object reduce reduce_scatter reduce_scatter_tensor scatter "
-    "scatter_object_list isend irecv send recv monitored_barrier"
-)
-distributed = Namespace("distributed", {
-    "is_available": no, "is_initialized": no, "is_nccl_available": no, "is_gloo_available": no, "is_mpi_available": no,
-    "is_torchelastic_launched": no, "get_rank": get_rank, "get_world_size": get_world_size, "ReduceOp": ReduceOp,
-    "group": SimpleNamespace(WORLD=None),
-    **_refused("distributed", f"{_GROUPS} {_COLLECTIVE}", PROCESSES),
-    "nn": Namespace("distributed.nn", _refused("distributed.nn", _COLLECTIVE, PROCESSES)),
-})  # fmt: skip  # a table
+_COLLECTIVE = "all_reduce all_gather all_to_all all_to_all_single broadcast gather reduce reduce_scatter scatter"
+_IN_PLACE = "glassgrad.distributed has the collectives that write tensors in place."
+distributed_nn = Namespace("distributed.nn", _refused("distributed.nn", _COLLECTIVE, _IN_PLACE))
 
 # --- files, other runtimes, measuring --------------------------------------------------------------
 
@@ -114,4 +83,4 @@ samplers = Namespace(
     "glassgrad.utils.data",
 )
 
-__all__ = ["distributed", "dynamo", "hub", "model_zoo", "onnx", "profiler", "record_function", "refused", "samplers"]
+__all__ = ["distributed_nn", "dynamo", "hub", "model_zoo", "onnx", "profiler", "record_function", "refused", "samplers"]

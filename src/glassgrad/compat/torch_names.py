@@ -339,7 +339,7 @@ NAMES: dict[str, Any] = {
     "_assert": _assert, "tril_indices": tril_indices, "triu_indices": triu_indices, "cartesian_prod": cartesian_prod,
     "combinations": combinations, "broadcast_shapes": broadcast_shapes, "poisson": poisson,
     "detach": detach, "fill": fill, "asarray": asarray, "unravel_index": unravel_index, "binomial": binomial,
-    "triangular_solve": triangular_solve, "is_autocast_enabled": no, "cpu": cpu, "distributed": named_only.distributed,
+    "triangular_solve": triangular_solve, "is_autocast_enabled": no, "cpu": cpu,
     "onnx": named_only.onnx, "hub": named_only.hub, "profiler": named_only.profiler,
 }  # fmt: skip  # a table
 _UTILS = {
@@ -368,8 +368,8 @@ HOMES.update({
     "autograd.function": "autograd", "autograd.variable": "autograd", "autograd.gradcheck": "autograd",
     "autograd.grad_mode": "autograd", "cuda.amp.": "amp", "amp.": "amp", "distributions.": "distributions",
     "optim.": "optim", "functional": "public", "tensor": "public",
-    "distributed": named_only.distributed, "onnx": named_only.onnx, "hub": named_only.hub,
-    "distributed.nn": named_only.distributed.nn, "profiler": named_only.profiler, "_dynamo": named_only.dynamo,
+    "onnx": named_only.onnx, "hub": named_only.hub,
+    "distributed.nn": named_only.distributed_nn, "profiler": named_only.profiler, "_dynamo": named_only.dynamo,
     "utils.model_zoo": named_only.model_zoo, "autograd.profiler": named_only.profiler,
 })  # fmt: skip  # a table
 

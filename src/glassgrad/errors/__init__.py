@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from glassgrad.errors.autograd import *  # noqa: F403 - every entry is public
     from glassgrad.errors.compile import *  # noqa: F403 - every entry is public
     from glassgrad.errors.data import *  # noqa: F403 - every entry is public
+    from glassgrad.errors.distributed import *  # noqa: F403 - every entry is public
     from glassgrad.errors.distributions import *  # noqa: F403 - every entry is public
     from glassgrad.errors.doctor import *  # noqa: F403 - every entry is public
     from glassgrad.errors.files import *  # noqa: F403 - every entry is public

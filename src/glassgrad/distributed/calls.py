@@ -1,0 +1,166 @@
+"""What all collectives share: one call on one rank, the memory it takes, and whether the ranks mean the same."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from glassgrad import errors, provenance
+from glassgrad.distributed import world
+from glassgrad.distributed.reductions import ReduceOp, Reduction, reduction
+from glassgrad.distributed.waiting import Stage, Work, wait_until
+from glassgrad.engine.tensor import Tensor
+from glassgrad.engine.writes import MUTATIONS
+
+_TEXT = 128  # bytes of the description of a call that the ranks compare
+
+
+class Call:
+    """One collective on this rank.
+
+    Attributes:
+        name: the name of the function that the user has called.
+        group: the processes that take part.
+        outside: whether this process is none of them; then the call does nothing.
+        alone: whether there is no other; then nothing travels.
+    """
+
+    def __init__(self, name: str, group: Any, async_op: bool) -> None:
+        self.name = name
+        self.group = world.resolve(group, name)
+        self.outside = self.group.me < 0
+        self.alone = self.group.size() == 1
+        self.later = async_op
+        self.stages: list[Stage] = []
+        self.written: list[Tensor] = []
+
+    @property
+    def comm(self) -> Any:
+        """The communicator."""
+        return self.group.comm
+
+    @property
+    def mpi(self) -> Any:
+        """mpi4py's module."""
+        return importlib.import_module("mpi4py.MPI")
+
+    # --- what is given ------------------------------------------------------------------------------
+
+    def array(self, tensor: Any, option: str, *, writes: bool) -> np.ndarray[Any, Any]:
+        """Return the array inside a tensor; refuse what has no memory, or memory that may not be written."""
+        if not isinstance(tensor, Tensor):
+            kind = type(tensor).__name__
+            raise errors.NOT_A_TENSOR(call=self.name, option=option, kind=kind, where=provenance.here())
+        array = tensor.lifted()
+        if type(array) is not np.ndarray:
+            raise errors.COLLECTIVE_TRACED(call=self.name, where=provenance.here())
+        if writes:
+            if not array.flags.writeable:
+                raise errors.INPLACE_READ_ONLY(op=self.name, reason="it is read-only", where=provenance.here())
+            MUTATIONS.record(array)
+            self.written.append(tensor)
+        return array
+
+    def arrays(self, tensors: Any, option: str, like: Any, *, writes: bool) -> list[np.ndarray[Any, Any]]:
+        """Return the arrays of a list with one tensor for each rank, all of one shape and dtype."""
+        given = list(tensors or ())
+        if len(given) != self.group.size():
+            raise errors.COLLECTIVE_LENGTH(
+                call=self.name, rank=self.global_rank, option=option, given=len(given), expected=self.group.size(),
+                where=provenance.here(),
+            )  # fmt: skip  # one call
+        found = [self.array(one, f"{option}[{at}]", writes=writes) for at, one in enumerate(given)]
+        for at, one in enumerate(found):
+            if one.shape != like.shape or one.dtype != like.dtype:
+                self.refuse(f"{option}[{at}]", shown(one), shown(like))
+        return found
+
+    def refuse(self, option: str, given: str, expected: str) -> None:
+        """Raise: a tensor has the wrong shape or dtype."""
+        raise errors.COLLECTIVE_SHAPE(
+            call=self.name, rank=self.global_rank, option=option, given=given, expected=expected,
+            where=provenance.here(),
+        )  # fmt: skip  # one call
+
+    def reduction(self, op: ReduceOp, array: Any) -> Reduction:
+        """Return how the values of an array are reduced."""
+        return reduction(self.name, op, array.dtype)
+
+    def root(self, rank: int, option: str) -> int:
+        """Return the rank within the group of a rank in the world."""
+        return self.group.place_of(rank, self.name, option)
+
+    @property
+    def global_rank(self) -> int:
+        """The rank of this process in the world."""
+        return self.group.ranks[self.group.me]
+
+    # --- what is done -------------------------------------------------------------------------------
+
+    def agree(self, details: str) -> None:
+        """Compare this call with those of the other ranks: before anything travels, or later with `async_op`.
+
+        Raises:
+            DistributedError: on every rank, with the calls of all of them, when they differ.
+        """
+        if self.alone:
+            return
+        own = f"{self.name}({details})".encode()[:_TEXT].ljust(_TEXT)
+        mine = np.frombuffer(own, np.uint8)
+        all_of_them = np.empty((self.group.size(), _TEXT), np.uint8)
+        request = self.group.checks.Iallgather(mine, all_of_them)
+
+        def compare() -> None:
+            if (all_of_them != mine).any():
+                texts = [bytes(row).decode(errors="replace").rstrip() for row in all_of_them]
+                calls = [f"rank {rank}: {text}" for rank, text in zip(self.group.ranks, texts, strict=True)]
+                raise errors.CALLS_DIFFER(
+                    call=self.name, rank=self.global_rank, calls="\n".join(calls), where=provenance.here()
+                )
+
+        if self.later:
+            self.stages.append((request.Test, compare))
+        else:
+            wait_until(request.Test, self.group, self.name)
+            compare()
+
+    def run(self, request: Any = None, follow: Callable[[], Any] | None = None) -> Work | None:
+        """Wait for a request of MPI and do what follows; with `async_op` return the work instead."""
+        if request is not None:
+            self.stages.append((request.Test, follow))
+        elif follow is not None:
+            follow()
+        work = Work(self.group, self.name, self.stages, self.written)
+        if self.later:
+            return work
+        work.wait()
+        return None
+
+
+def shown(array: Any) -> str:
+    """Return a dtype and a shape as messages show them."""
+    return f"{array.dtype} of shape {tuple(array.shape)}"
+
+
+def flat(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return the elements in C order: the same memory if it is contiguous, a copy otherwise."""
+    return array.reshape(-1) if array.flags.c_contiguous else np.ascontiguousarray(array).reshape(-1)
+
+
+def as_bytes(elements: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return contiguous elements of any dtype as bytes, which MPI moves whatever they mean."""
+    return elements.view(np.uint8)
+
+
+def put_back(array: np.ndarray[Any, Any], elements: np.ndarray[Any, Any]) -> None:
+    """Store elements in C order in an array, unless they are its own memory."""
+    if not np.may_share_memory(array, elements):
+        array[...] = elements.reshape(array.shape)
+
+
+def rows(arrays: Sequence[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+    """Return the elements of arrays of one shape as the rows of one array."""
+    return np.stack([flat(one) for one in arrays])

@@ -1,0 +1,108 @@
+"""Waiting for other processes, so that Ctrl-C and time limits work and shared cores stay free.
+
+An MPI library polls inside of a blocking call: it takes a whole core, and no signal gets through. Every call here
+is a non-blocking one of MPI, and this file asks whether it is done.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from glassgrad import errors, provenance
+from glassgrad.distributed.world import ProcessGroup
+
+_EAGER = 64  # questions before the first pause: a small message on one machine takes about 10 us
+_SPIN = 0.02  # seconds of giving way to others before the pauses become sleeps
+_yield: Callable[[], None] = getattr(os, "sched_yield", lambda: time.sleep(0))
+
+
+def wait_until(done: Callable[[], Any], group: ProcessGroup, call: str, seconds: float | None = None) -> None:
+    """Return when `done()` is true.
+
+    Raises:
+        DistributedError: the time of the group is over.
+    """
+    for _ in range(_EAGER):
+        if done():
+            return
+    start = time.monotonic()
+    limit = group.seconds if seconds is None else seconds
+    while not done():
+        waited = time.monotonic() - start
+        if waited > limit:
+            others = ", ".join(str(rank) for rank in group.ranks if rank != group.ranks[group.me])
+            raise errors.NO_ANSWER(
+                call=call, rank=group.ranks[group.me], others=others, seconds=limit, where=provenance.here()
+            )
+        if waited > _SPIN or group.crowded:
+            time.sleep(min(1e-3, max(2e-5, waited / 50)))
+        else:
+            _yield()
+
+
+Stage = tuple[Callable[[], Any], Callable[[], Any] | None]  # a question whether it is done, and what follows then
+
+
+class Work:
+    """A call that is under way: what collectives return with ``async_op=True``.
+
+    Its tensors may be neither read nor written before `wait` has returned.
+
+    Example:
+        >>> import glassgrad as gg, glassgrad.distributed as dist
+        >>> dist.init_process_group()
+        >>> x = gg.ones(2)
+        >>> work = dist.all_reduce(x, async_op=True)
+        >>> work.wait()
+        True
+        >>> dist.destroy_process_group()
+    """
+
+    def __init__(self, group: ProcessGroup, call: str, stages: list[Stage], tensors: list[Any] | None = None) -> None:
+        self._group = group
+        self._call = call
+        self._stages = stages
+        self._tensors = tensors or []
+        if stages:
+            group.pending.add(self)  # so that the memory stays where it is, whatever becomes of this object
+
+    def _ask(self) -> bool:
+        while self._stages:
+            done, follow = self._stages[0]
+            if not done():
+                return False
+            self._stages.pop(0)
+            if follow is not None:
+                follow()
+        self._group.pending.discard(self)
+        return True
+
+    def is_completed(self) -> bool:
+        """Tell whether the call is done, without waiting."""
+        return self._ask()
+
+    def is_success(self) -> bool:
+        """Tell whether the call is done; one that has failed raises when it is waited for."""
+        return self._ask()
+
+    def wait(self, timeout: timedelta | float | None = None) -> bool:
+        """Return True when the call is done.
+
+        Raises:
+            DistributedError: the others did not answer in time, or called something else.
+        """
+        seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
+        wait_until(self._ask, self._group, self._call, seconds)
+        return True
+
+    def result(self) -> list[Any]:
+        """Return the tensors that the call has written."""
+        self.wait()
+        return self._tensors
+
+
+__all__ = ["Work"]

@@ -1,0 +1,329 @@
+"""Process groups: which processes compute together, and the MPI communicators behind them."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from glassgrad import errors, provenance
+from glassgrad.errors.packages import present
+
+_DEFAULT_TIMEOUT = timedelta(minutes=30)  # PyTorch's, for gloo and MPI
+# How launchers tell a process how many there are: MPICH and Intel, Open MPI, MVAPICH, Slurm's PMI.
+_COUNTS = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PMIX_SIZE")
+
+
+class ProcessGroup:
+    """Processes that communicate with one another: `group.WORLD`, or what `new_group` returns.
+
+    Attributes:
+        comm: the mpi4py communicator; None for a process that has no MPI and is alone.
+        ranks: the ranks of its members in the world, in the order of the group.
+        seconds: how long a call waits for the others.
+        crowded: whether the processes on this machine are more than its cores, so that waiting must leave them free.
+    """
+
+    def __init__(self, comm: Any, ranks: Sequence[int], me: int, seconds: float, crowded: bool) -> None:
+        self.comm: Any = comm
+        self.checks: Any = None if comm is None or len(ranks) == 1 else comm.Dup()
+        self.ranks = tuple(ranks)
+        self.me = me
+        self.seconds = seconds
+        self.crowded = crowded
+        self.pending: set[Any] = set()  # calls under way: MPI writes to their memory
+
+    def rank(self) -> int:
+        """Return the rank of this process in the group; -1 when it is no member."""
+        return self.me
+
+    def size(self) -> int:
+        """Return the number of processes."""
+        return len(self.ranks)
+
+    def name(self) -> str:
+        """Return the backend's name."""
+        return "mpi"
+
+    def place_of(self, rank: int, call: str, option: str) -> int:
+        """Return the rank within the group of a rank in the world."""
+        if rank not in self.ranks:
+            raise errors.NO_SUCH_RANK(
+                call=call, option=option, given=rank, ranks=_listed(self.ranks), where=provenance.here()
+            )
+        return self.ranks.index(rank)
+
+    def free(self) -> None:
+        """Give the communicators back."""
+        if self.comm is not None and self.checks is not None:
+            self.checks.Free()
+            self.comm.Free()
+        self.comm = self.checks = None
+
+    def __repr__(self) -> str:
+        return f"<ProcessGroup of ranks {_listed(self.ranks)}, here {self.me}>"
+
+
+class GroupMember:
+    """Holds what stands for a group that this process is no member of."""
+
+    NON_GROUP_MEMBER = ProcessGroup(None, (), -1, 0.0, crowded=False)
+
+
+class _Default(type):
+    @property
+    def WORLD(cls) -> ProcessGroup | None:  # noqa: N802 - PyTorch's name
+        """The group of all processes; None before `init_process_group`."""
+        return _STATE.world
+
+
+class group(metaclass=_Default):  # noqa: N801 - PyTorch's name
+    """Holds the group of all processes, as `group.WORLD`."""
+
+
+class _State:
+    world: ProcessGroup | None = None
+    groups: list[ProcessGroup]
+
+
+_STATE = _State()
+_STATE.groups = []
+
+
+def launched() -> int:
+    """Return how many processes the launcher says it has started; 1 where there is none."""
+    counts = [int(os.environ[name]) for name in _COUNTS if os.environ.get(name, "").isdigit()]
+    return max(counts, default=1)
+
+
+def mpi() -> Any:
+    """Return mpi4py's module `MPI`, initialised; None where it is not installed and there is one process.
+
+    Raises:
+        DistributedError: several processes were started, and mpi4py cannot be imported.
+    """
+    if present("mpi4py"):
+        return importlib.import_module("mpi4py.MPI")
+    if launched() > 1:
+        raise errors.NO_MPI(count=launched(), where=provenance.here())
+    return None
+
+
+def is_available() -> bool:
+    """Tell whether processes can compute together: always, be it one alone."""
+    return True
+
+
+def is_mpi_available() -> bool:
+    """Tell whether mpi4py is installed."""
+    return present("mpi4py")
+
+
+def is_gloo_available() -> bool:
+    """Return False: processes talk over MPI."""
+    return False
+
+
+def is_nccl_available() -> bool:
+    """Return False: processes talk over MPI."""
+    return False
+
+
+def is_torchelastic_launched() -> bool:
+    """Return False: an MPI launcher starts the processes."""
+    return False
+
+
+def is_initialized() -> bool:
+    """Tell whether `init_process_group` was called."""
+    return _STATE.world is not None
+
+
+def init_process_group(
+    backend: str | None = None,
+    init_method: str | None = None,
+    timeout: timedelta | float | None = None,
+    world_size: int = -1,
+    rank: int = -1,
+    store: Any = None,
+    group_name: str = "",
+    pg_options: Any = None,
+    device_id: Any = None,
+) -> None:
+    """Let the processes that the MPI launcher has started find one another; every process calls it once.
+
+    A process that was started alone is rank 0 of 1, with or without MPI.
+
+    Args:
+        backend: "mpi", or None for the same.
+        init_method: accepted; the launcher tells the processes of one another.
+        timeout: how long a call waits for the others, in seconds or as a timedelta; half an hour by default.
+        world_size: checked against the number of processes that there are.
+        rank: checked against the rank of this process.
+        store: accepted, as `init_method`.
+        group_name: accepted.
+        pg_options: accepted.
+        device_id: accepted; tensors are on the CPU.
+
+    Raises:
+        ArgumentError: another backend, or a size or rank that is not the launcher's.
+        DistributedError: a second call, or several processes without mpi4py.
+
+    Example:
+        >>> import glassgrad.distributed as dist
+        >>> dist.init_process_group()
+        >>> dist.get_rank(), dist.get_world_size()
+        (0, 1)
+        >>> dist.destroy_process_group()
+    """
+    if backend not in (None, "mpi"):
+        raise errors.BACKEND(given=backend, where=provenance.here())
+    if _STATE.world is not None:
+        raise errors.GROUP_TWICE(where=provenance.here())
+    module = mpi()
+    comm = None if module is None else module.COMM_WORLD
+    count, me = (1, 0) if comm is None else (comm.Get_size(), comm.Get_rank())
+    for option, given, actual in (("world_size", world_size, count), ("rank", rank, me)):
+        if given not in (-1, actual):
+            shown = f"rank {me} of {count}"
+            wanted = max(world_size, rank + 1)
+            raise errors.WORLD_DIFFERS(option=option, given=given, actual=shown, count=wanted, where=provenance.here())
+    if comm is not None and count > 1:
+        comm = comm.Dup()
+    crowded = comm is not None and count > 1 and _crowded(module, comm)
+    _STATE.world = ProcessGroup(comm, range(count), me, _seconds(timeout), crowded)
+
+
+def _crowded(module: Any, comm: Any) -> bool:
+    """Tell whether this machine has more of the processes than cores."""
+    near = comm.Split_type(module.COMM_TYPE_SHARED)
+    count = near.Get_size()
+    near.Free()
+    affinity = getattr(os, "sched_getaffinity", None)
+    cores = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+    # A process that is bound to its own core shares it with nobody.
+    bound = affinity is not None and cores < (os.cpu_count() or 1) and cores * count <= (os.cpu_count() or 1)
+    return bool(count > cores and not bound)
+
+
+def _seconds(timeout: timedelta | float | None) -> float:
+    timeout = _DEFAULT_TIMEOUT if timeout is None else timeout
+    return timeout.total_seconds() if isinstance(timeout, timedelta) else float(timeout)
+
+
+def destroy_process_group(group: ProcessGroup | None = None) -> None:
+    """Give up a group, or without an argument all of them; `init_process_group` may be called again."""
+    if group is not None and group is not _STATE.world:
+        if group in _STATE.groups:
+            _STATE.groups.remove(group)
+        group.free()
+        return
+    resolve(None, "destroy_process_group")
+    for one in [*_STATE.groups, _STATE.world]:
+        assert one is not None
+        one.free()
+    _STATE.groups.clear()
+    _STATE.world = None
+
+
+def resolve(group: Any, call: str) -> ProcessGroup:
+    """Return the group that a call means: the one given, or that of all processes."""
+    if isinstance(group, ProcessGroup):
+        return group
+    if _STATE.world is None:
+        raise errors.NO_GROUP(call=call, where=provenance.here())
+    return _STATE.world
+
+
+def get_rank(group: ProcessGroup | None = None) -> int:
+    """Return the rank of this process: 0 in the first, and before there is a group; -1 when it is no member."""
+    if group is None and _STATE.world is None:
+        return 0
+    return resolve(group, "get_rank").me
+
+
+def get_world_size(group: ProcessGroup | None = None) -> int:
+    """Return the number of processes: 1 before there is a group; -1 when this process is no member."""
+    if group is None and _STATE.world is None:
+        return 1
+    found = resolve(group, "get_world_size")
+    return found.size() if found.me >= 0 else -1
+
+
+def get_backend(group: ProcessGroup | None = None) -> str:
+    """Return "mpi"."""
+    return resolve(group, "get_backend").name()
+
+
+def new_group(
+    ranks: Sequence[int] | None = None, timeout: timedelta | float | None = None, backend: str | None = None
+) -> ProcessGroup:
+    """Make a group of some of the processes; all processes of the world call it, in the same order.
+
+    Args:
+        ranks: the members by their ranks in the world; None for all.
+        timeout: as in `init_process_group`; by default that of the world.
+        backend: "mpi", or None for the same.
+
+    Raises:
+        ArgumentError: a rank that there is not, or one twice.
+
+    Example:
+        >>> import glassgrad.distributed as dist
+        >>> dist.init_process_group()
+        >>> dist.new_group([0])
+        <ProcessGroup of ranks 0, here 0>
+        >>> dist.destroy_process_group()
+    """
+    world = resolve(None, "new_group")
+    if backend not in (None, "mpi"):
+        raise errors.BACKEND(given=backend, where=provenance.here())
+    chosen = list(world.ranks) if ranks is None else sorted(ranks)
+    if not chosen or len(set(chosen)) != len(chosen) or not set(chosen) <= set(world.ranks):
+        raise errors.GROUP_RANKS(given=ranks, last=world.size() - 1, where=provenance.here())
+    seconds = world.seconds if timeout is None else _seconds(timeout)
+    comm = world.comm
+    if world.size() > 1:
+        inside = comm.Get_group()
+        comm = comm.Create(inside.Incl(chosen))
+        if world.me not in chosen:
+            return GroupMember.NON_GROUP_MEMBER
+    made = ProcessGroup(comm, chosen, chosen.index(world.me), seconds, world.crowded)
+    _STATE.groups.append(made)
+    return made
+
+
+def get_process_group_ranks(group: ProcessGroup | None) -> list[int]:
+    """Return the ranks of the members in the world."""
+    return list(resolve(group, "get_process_group_ranks").ranks)
+
+
+def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
+    """Return the rank in the world of a rank in a group."""
+    if not 0 <= group_rank < group.size():
+        raise errors.NO_SUCH_RANK(
+            call="get_global_rank", option="group_rank", given=group_rank, ranks=_listed(range(group.size())),
+            where=provenance.here(),
+        )  # fmt: skip  # one call
+    return group.ranks[group_rank]
+
+
+def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
+    """Return the rank in a group of a rank in the world."""
+    return group.place_of(global_rank, "get_group_rank", "global_rank")
+
+
+def _listed(ranks: Sequence[int]) -> str:
+    if len(ranks) > 8 and tuple(ranks) == tuple(range(ranks[0], ranks[0] + len(ranks))):
+        return f"{ranks[0]} to {ranks[-1]}"
+    return ", ".join(map(str, ranks)) or "none"
+
+
+__all__ = [
+    "GroupMember", "ProcessGroup", "destroy_process_group", "get_backend", "get_global_rank", "get_group_rank",
+    "get_process_group_ranks", "get_rank", "get_world_size", "group", "init_process_group", "is_available",
+    "is_gloo_available", "is_initialized", "is_mpi_available", "is_nccl_available", "is_torchelastic_launched",
+    "new_group",
+]  # fmt: skip  # a table

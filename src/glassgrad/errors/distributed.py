@@ -1,0 +1,93 @@
+"""Messages about several processes: groups, collectives, and what wraps a model for them."""
+
+from __future__ import annotations
+
+from glassgrad.errors.kinds import ArgumentError, GlassgradError, KindError, Message, NoValueError, ShapeError
+
+
+class DistributedError(GlassgradError, RuntimeError):
+    """Processes do not agree, or one of them does not answer. A `RuntimeError`, as in PyTorch."""
+
+
+NO_MPI = Message(
+    DistributedError,
+    "init_process_group at {where}: {count} processes were started, and mpi4py, which lets them talk, cannot be "
+    "imported.\nNext: pip install 'glassgrad[mpi]', on every machine.",
+)
+
+NO_GROUP = Message(
+    DistributedError,
+    "{call} at {where}: there is no process group yet.\n"
+    "Next: call glassgrad.distributed.init_process_group() first, in every process.",
+)
+
+GROUP_TWICE = Message(
+    DistributedError,
+    "init_process_group at {where}: there is a process group already.\n"
+    "Next: call it once, or destroy_process_group() in between.",
+)
+
+BACKEND = Message(
+    ArgumentError,
+    "init_process_group(backend={given!r}) at {where}: processes talk over MPI.\nNext: backend='mpi', or leave it out.",
+)
+
+WORLD_DIFFERS = Message(
+    ArgumentError,
+    "init_process_group at {where}: {option}={given}, and MPI started this process as {actual}.\n"
+    "Next: leave {option} out, or start the program with as many processes: mpirun -n {count} python script.py.",
+)
+
+GROUP_RANKS = Message(
+    ArgumentError,
+    "new_group at {where}: {given} are not different ranks between 0 and {last}.",
+)
+
+NO_SUCH_RANK = Message(
+    ArgumentError,
+    "{call} at {where}: {option}={given}, expected a rank of the group: {ranks}.",
+)
+
+CALLS_DIFFER = Message(
+    DistributedError,
+    "{call} at {where} on rank {rank}: the ranks call different collectives.\n{calls}\n"
+    "Expected: the same call with the same shape and dtype on every rank, in the same order.",
+)
+
+COLLECTIVE_LENGTH = Message(
+    ShapeError,
+    "{call} at {where} on rank {rank}: {option} has {given} entries, expected one for each of the {expected} ranks.",
+)
+
+COLLECTIVE_SHAPE = Message(
+    ShapeError,
+    "{call} at {where} on rank {rank}: {option} is {given}, expected {expected}.",
+)
+
+MESSAGE_SIZE = Message(
+    ShapeError,
+    "recv at {where} on rank {rank}: rank {source} sent {given} bytes, and the tensor, {dtype} of shape {shape}, takes "
+    "{expected}.\nNext: send and receive tensors of one shape and dtype.",
+)
+
+REDUCTION_DTYPE = Message(
+    KindError,
+    "{call} at {where}: {op} is not defined for {dtype}.\nNext: {hint}.",
+)
+
+NOT_A_TENSOR = Message(
+    KindError,
+    "{call} at {where}: {option} is of type {kind}, expected a Tensor, whose memory the call reads or writes.",
+)
+
+NO_ANSWER = Message(
+    DistributedError,
+    "{call} at {where} on rank {rank}: the other ranks ({others}) did not answer within {seconds:g} s.\n"
+    "Next: see whether one of them has ended, or waits in another call; init_process_group(timeout=...) sets the time.",
+)
+
+COLLECTIVE_TRACED = Message(
+    NoValueError,
+    "{call} at {where}: only all_reduce has a place in a compiled step.\n"
+    "Next: call it outside of the function that is compiled.",
+)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from glassgrad.cli import doctor, explain, export, info, lesson, live, predict, report, runs, sample
+from glassgrad.cli import doctor, explain, export, info, launch, lesson, live, predict, report, runs, sample
 from glassgrad.cli.train import command_of
 from glassgrad.tasks import task_kinds
 
@@ -20,6 +20,8 @@ train = typer.Typer(help="Train a model.", no_args_is_help=True)
 app.add_typer(train, name="train")
 for _kind in task_kinds():
     train.command(_kind.name)(command_of(_kind))
+# What follows the script belongs to it.
+app.command("launch", context_settings={"allow_interspersed_args": False})(launch.launch)
 app.command("sample")(sample.sample)
 app.command("predict")(predict.predict)
 app.command("eval")(predict.evaluate)

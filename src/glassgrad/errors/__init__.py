@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from glassgrad.errors.files import *  # noqa: F403 - every entry is public
     from glassgrad.errors.func import *  # noqa: F403 - every entry is public
     from glassgrad.errors.inplace import *  # noqa: F403 - every entry is public
+    from glassgrad.errors.launch import *  # noqa: F403 - every entry is public
     from glassgrad.errors.lessons import *  # noqa: F403 - every entry is public
     from glassgrad.errors.manual import *  # noqa: F403 - every entry is public
     from glassgrad.errors.native import *  # noqa: F403 - every entry is public

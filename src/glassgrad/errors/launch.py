@@ -1,0 +1,30 @@
+"""Messages about starting a program on several ranks, and about ranks that fail."""
+
+from __future__ import annotations
+
+from glassgrad.errors.kinds import Message
+from glassgrad.errors.runs import InputError, RunError
+
+# One line each where the command line prints them as `error: ...`.
+
+LAUNCH_NO_MPI = Message(
+    InputError,
+    "glassgrad launch needs {missing}, which is not installed; pip install 'glassgrad[mpi]' brings mpi4py and MPICH's "
+    "mpiexec",
+)
+LAUNCH_NO_STARTER = Message(InputError, "there is no {given!r} to start the ranks with: {reason}")
+LAUNCH_COUNT = Message(InputError, "-n must be a whole number of at least 1, given {given}")
+LAUNCH_NO_COUNT = Message(
+    InputError, "how many ranks? Give -n, as in `glassgrad launch -n 4 {script}`; only inside a Slurm job it is known"
+)
+LAUNCH_NO_SCRIPT = Message(InputError, "no script {given}: {reason}; expected a Python file, or -m and a module")
+LAUNCH_NO_HOSTFILE = Message(
+    InputError, "cannot use the hostfile {given}: {reason}; expected one host a line, as `node1` or `node1:8`"
+)
+
+RANK_KILLED = Message(
+    RunError, "rank {rank} (process {pid} on {host}) was killed by signal {signal} ({name}{hint}); all ranks were ended"
+)
+RANK_KILLED_UNNAMED = Message(
+    RunError, "process {pid} on {host} was killed by signal {signal} ({name}{hint}); all ranks were ended"
+)

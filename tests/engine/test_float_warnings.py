@@ -160,3 +160,66 @@ def test_a_hidden_branch_is_told_in_walks_that_are_not_plain(way: str) -> None:
     (found,) = [one for one in told if one.category is gg.errors.HiddenBranchWarning]
     assert str(found.message).startswith("the gradient of sqrt")
     assert found.filename == __file__
+
+
+# --- compiled steps -----------------------------------------------------------------------------------------------
+
+
+def compiled(f: Callable[[Any], Any], backend: str) -> tuple[Any, Any]:
+    """Return a compiled training step of f, and its weight."""
+    w = gg.tensor([0.0, 4.0, 9.0], requires_grad=True)
+    optimizer = gg.optim.SGD([w], lr=0.1)
+
+    def step() -> Any:
+        optimizer.zero_grad()
+        loss = f(w).sum()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return gg.compile(step, backend=backend), w
+
+
+@pytest.mark.parametrize("backend", ["llvm", "numpy"])
+@pytest.mark.parametrize("name", TRAPS)
+def test_a_compiled_step_tells_of_a_hidden_branch_once(
+    name: str, backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if backend == "llvm":
+        pytest.importorskip("llvmlite", reason="native code needs llvmlite")
+    monkeypatch.setattr(float_warnings, "_TOLD", set())
+    step, w = compiled(TRAPS[name], backend)
+    found = [one for one in told(lambda: [step() for _ in range(3)]) if one.category is errors.HiddenBranchWarning]
+    assert [(one.filename, one.lineno) for one in found] == [(__file__, TRAPS[name].__code__.co_firstlineno)]
+    assert "is NaN in " in str(found[0].message)
+    assert "safe_where(mask, f, x)" in str(found[0].message)
+    assert np.isnan(w.grad.numpy()).tolist() == [True, False, False]
+    assert "isnan" not in str(step.source)
+
+
+def test_a_filter_makes_an_error_of_it_there_and_errstate_silences_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(float_warnings, "_TOLD", set())
+    step, _ = compiled(TRAPS["sqrt"], "auto")
+    with np.errstate(all="ignore"):
+        assert told(step) == []
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", errors.HiddenBranchWarning)
+        with pytest.raises(errors.HiddenBranchWarning, match="of sqrt"):
+            compiled(TRAPS["sqrt"], "auto")[0]()
+
+
+QUIET: dict[str, tuple[Callable[[Any], Any], bool]] = {  # whether something is counted at all
+    "safe_where": (lambda x: gg.safe_where(x > 0, gg.log, x), True),
+    "another NaN": (lambda x: gg.where(x > 5, x, 0.0).sqrt(), False),
+    "constants": (lambda x: gg.where(x > 0, x / 2 + x**2, 0.0), False),
+    "eps": (lambda x: gg.where(x > 0, (x * x + 1e-5).rsqrt(), 0.0), False),
+    "cross_entropy": (lambda x: F.cross_entropy(F.layer_norm(x * x, (3,))[None], gg.tensor([1])), False),
+}
+
+
+@pytest.mark.parametrize("name", QUIET)
+def test_other_compiled_steps_count_nothing_or_find_nothing(name: str) -> None:
+    f, counts = QUIET[name]
+    step, _ = compiled(f, "auto")
+    assert [one for one in told(step) if one.category is errors.HiddenBranchWarning] == []
+    assert bool(step.capture.branches) == counts

@@ -19,6 +19,7 @@ from glassgrad.compile.front.cached_trace import TraceCall, changed_floats, desc
 from glassgrad.compile.front.capture import capture
 from glassgrad.compile.front.captured import Capture
 from glassgrad.compile.front.fast_call import MISS
+from glassgrad.compile.front.hidden_branch import StepTracer
 from glassgrad.compile.front.interrupts import opened, shielded
 from glassgrad.compile.front.parameters import parameter_names, placed, plain_parameters
 from glassgrad.compile.front.refusal import MANY, RefusedError, failure, is_own, reason, refusal, strict_error
@@ -309,7 +310,13 @@ class Compiled(Portable, Showing, Generic[Given, Result]):
     def _trace(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TraceCall:
         began = time.perf_counter()
         captured = capture(
-            self.function, args, kwargs, names=self._names, moving=self._moving, keep_grads=self.keep_grads
+            self.function,
+            args,
+            kwargs,
+            names=self._names,
+            moving=self._moving,
+            keep_grads=self.keep_grads,
+            make_tracer=StepTracer,
         )
         traced = time.perf_counter()
         try:

@@ -25,7 +25,9 @@ from glassgrad.ops.core import Array, Primitive
 
 _ANY = "finite inputs to this op; print them, or clamp them"
 # Ops that send a cotangent of 0 to what they did not take.
-_CHOOSERS = frozenset({"where", "masked_fill", "maximum", "minimum", "clip", "index"})
+CHOOSERS = frozenset(
+    {"where", "maximum", "minimum", "fmax", "fmin", "clip", "getitem", "take_along_axis", "max", "min"}
+)
 
 
 class Forward(Watcher):
@@ -136,7 +138,7 @@ class Backward(Observer):
         operands = [element(array, index, c.shape) for array in self._given(node)]
         g = element(unwrap(self._g), index, c.shape)
         sender = self._sender.get(node)
-        trap = g == 0 and sender is not None and sender.prim.name in _CHOOSERS
+        trap = g == 0 and sender is not None and sender.prim.name in CHOOSERS
         self.advice = ADVICE.get(node.prim.name, _ANY)
         if trap and sender is not None:
             self.advice = (

@@ -3,7 +3,8 @@
 NumPy warns at the line that calls it, which is one of ours. Nothing is done until a warning is about to be shown: then
 one that came from a file of ours is sent on to the user's line, through the user's own filters. In a backward pass it
 warns of an invalid value when 0 meets an infinite slope: the rule is evaluated again, and where its cotangent is 0, as
-that of a branch which `where` did not take is, the warning says so. Compiled functions do not warn.
+that of a branch which `where` did not take is, the warning says so. Of compiled functions only this one is told: they
+count such cotangents (see `compile.front.hidden_branch`).
 """
 
 from __future__ import annotations
@@ -88,9 +89,22 @@ def _trap(node: Node, g: Any) -> str | None:
         bad = np.isnan(c) & (g == 0)
         if bad.any():
             index, count = first_bad(np.where(bad, c, 0))
-            place = node.place
-            return errors.HIDDEN_BRANCH.text(op=node.name, source=place.source, count=count, index=place_in(index))
+            first = f", the first at {place_in(index)}"
+            return errors.HIDDEN_BRANCH.text(op=node.name, source=node.place.source, count=count, first=first)
     return None
+
+
+def hidden_branch(op: str, place: provenance.Place, count: int) -> None:
+    """Warn of a hidden branch that a compiled step has counted: once for a line, as eager mode does."""
+    if (place.file, place.line) in _TOLD or np.geterr()["invalid"] == "ignore":
+        return
+    text = errors.HIDDEN_BRANCH.text(op=op, source=place.source, count=count, first="")
+    user = provenance.user_frame().f_globals
+    registry = user.setdefault("__warningregistry__", {})
+    warnings.warn_explicit(
+        text, errors.HiddenBranchWarning, place.file, place.line, module=user.get("__name__"), registry=registry
+    )
+    _TOLD.add((place.file, place.line))
 
 
 def _cotangents(node: Node, g: Any) -> Iterator[Any]:

@@ -17,6 +17,7 @@ from glassgrad.compile.front.refusal import RefusedError
 from glassgrad.compile.front.result_gradients import connect
 from glassgrad.compile.ir.graph import Graph
 from glassgrad.engine import tree
+from glassgrad.engine.float_warnings import hidden_branch
 from glassgrad.engine.mode import FINITE, MODE, RECORDING
 from glassgrad.engine.tensor import Tensor, base_class, make
 from glassgrad.engine.writes import Writer
@@ -273,6 +274,9 @@ class TraceCall:
             self.writer.wrote([self._arrays[at] for at in capture.written])
         if capture.finite is not None:
             MODE.finite = results[capture.finite]
+        for at, branch in capture.branches:
+            if results[at]:
+                hidden_branch(branch.op, branch.place, int(results[at]))
         for leaf, grad in capture.grads:
             leaf._grad = grad
         for at, number in capture.argument_grads.items():

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from glassgrad.compile.front.result_gradients import Boundary
 from glassgrad.compile.ir.graph import Graph, Instr, Var
 from glassgrad.engine import tree
 from glassgrad.engine.tensor import Tensor, make
+
+if TYPE_CHECKING:
+    from glassgrad.compile.front.hidden_branch import Branch
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,8 @@ class Capture:
         moved: places whose tensors are read, and replaced by others.
         undo: takes back what the trace made, until the first call has succeeded; tells whether that is state.
         finite: number of the output that is NaN where a new weight is not finite, if that was asked for.
+        branches: numbers of outputs, and the op in whose backward pass each counts cotangents of 0 that became NaN.
+        watching: number of the first output that is there to watch the program, not for its result.
     """
 
     graph: Graph
@@ -119,6 +124,13 @@ class Capture:
     moved: list[Moved] = field(default_factory=list)
     undo: Callable[[], bool] | None = None
     finite: int | None = None
+    branches: list[tuple[int, Branch]] = field(default_factory=list)
+    watching: int | None = None
+
+    @property
+    def unwatched(self) -> Graph:
+        """The graph without the outputs that watch it; what they alone need is still in it."""
+        return replace(self.graph, outputs=self.graph.outputs[: self.watching])
 
 
 def assembled(result: Any, outputs: Sequence[Any], leaves: Sequence[Any], tracked: Mapping[int, Tensor]) -> Any:

@@ -15,6 +15,7 @@ import numpy as np
 from glassgrad import provenance
 from glassgrad.compile.front.captured import Capture, Given, Output, assembled
 from glassgrad.compile.front.guards import Guards, hooks_of
+from glassgrad.engine.float_warnings import hidden_branch
 from glassgrad.engine.mode import FINITE, MODE, RECORDING
 from glassgrad.engine.node import next_sequence
 from glassgrad.engine.tensor import Tensor, make
@@ -76,6 +77,9 @@ def quick_call(  # noqa: C901 - the lines of a call, one kind after the other
         lines.append("writer.seq = MUTATIONS.latest = next_sequence()")
     if capture.finite is not None:
         lines.append(f"MODE.finite = results[{capture.finite}]")
+    for number, (at, branch) in enumerate(capture.branches):
+        space.update({f"op{number}": branch.op, f"place{number}": branch.place, "hidden_branch": hidden_branch})
+        lines += [f"if results[{at}]:", f"    hidden_branch(op{number}, place{number}, int(results[{at}]))"]
     for number, (leaf, grad) in enumerate(capture.grads):
         space[f"leaf{number}"], space[f"grad{number}"] = leaf, grad
         lines.append(f"leaf{number}._grad = grad{number}")

@@ -16,6 +16,7 @@ from glassgrad.compile.front.effects import Kept, Moved, Sorted, must_hold
 from glassgrad.compile.front.feeds import Feed
 from glassgrad.compile.front.finite import zero_if_finite
 from glassgrad.compile.front.grad_watch import GRAD
+from glassgrad.compile.front.hidden_branch import Branch, StepTracer, counts
 from glassgrad.compile.front.places import Places
 from glassgrad.compile.front.reach import Reach, reach
 from glassgrad.compile.front.result_gradients import Boundary, Continuation
@@ -67,7 +68,9 @@ class Finish:
                 self._update(entry.var, target.array, entry.path or "a tensor")
         for var, holder in arguments.holders.items():
             self._update(var, holder.array if isinstance(holder, Tensor) else holder, var.name or "an argument")
+        self.watching = len(self.outputs)
         self.finite = self._finite() if MODE.flags & FINITE else None
+        self.branches = self._branches()
         self.continuation = Continuation(tracer, list(self.tracked.values())) if self.tracked and follow else None
 
     # --- results --------------------------------------------------------------------------------------
@@ -226,6 +229,13 @@ class Finish:
         self.outputs.append(total)
         return len(self.outputs) - 1
 
+    def _branches(self) -> list[tuple[int, Branch]]:
+        """Return the outputs that count what became NaN in branches not taken, and of which op."""
+        found = counts(self.tracer.builder, self.tracer.branches) if isinstance(self.tracer, StepTracer) else []
+        first = len(self.outputs)
+        self.outputs += [number for _, number in found]
+        return [(first + at, branch) for at, (branch, _) in enumerate(found)]
+
     # --- after everything is put back -----------------------------------------------------------------
 
     def capture(self, function: Callable[..., Any], statics: Mapping[str, Any], before: Reach) -> Capture:
@@ -284,6 +294,8 @@ class Finish:
             effects=self.sorted.effects,
             moved=moved,
             finite=self.finite,
+            branches=self.branches,
+            watching=self.watching,
         )
 
     def _moved(self, lifted: list[tuple[Lifted, State | None]], state: list[State]) -> list[Moved]:

@@ -20,17 +20,20 @@ def zero_if_finite(builder: GraphBuilder, values: Iterable[Var]) -> Var | None:
         if value.dtype.kind not in "fc" or not value.size:
             continue
         term = builder.apply("multiply", (value, 0.0), value.shape, value.dtype)
-        # Rows first, for they can be shared by threads, and then these.
-        if len(value.shape) > 1:
-            term = _sum(builder, term, range(1, len(value.shape)))
-        if term.shape:
-            term = _sum(builder, term, (0,))
+        term = summed(builder, term)
         if term.dtype.kind == "c":
             term = builder.apply("abs", (term,), (), np.empty(0, term.dtype).real.dtype)
         if term.dtype != np.float32:
             term = builder.apply("astype", (term,), (), np.float32, {"dtype": np.dtype(np.float32)})
         total = term if total is None else builder.apply("add", (total, term), (), np.float32)
     return total
+
+
+def summed(builder: GraphBuilder, value: Var) -> Var:
+    """Append the sum of a value: of its rows first, which threads can share, and then of these."""
+    if len(value.shape) > 1:
+        value = _sum(builder, value, range(1, len(value.shape)))
+    return _sum(builder, value, (0,)) if value.shape else value
 
 
 def _sum(builder: GraphBuilder, value: Var, axes: Iterable[int]) -> Var:

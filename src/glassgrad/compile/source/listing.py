@@ -50,7 +50,7 @@ def step_source(captured: Capture) -> Source:
 
 def listing_of(captured: Capture, gradients: Sequence[tuple[Var, Var]] | None = None) -> Listing:
     """Return a traced function as a readable program; `gradients` tell the gradients among its results."""
-    graph = eliminate_dead(captured.graph)
+    graph = eliminate_dead(captured.unwatched)
     pairs = list(captured.gradients if gradients is None else gradients)
     derived = tidy(Derived(graph, pairs, captured.cotangents, captured.nodes), named_values(graph))
     names = input_names_of(graph, graph.inputs)

@@ -75,11 +75,7 @@ def quick_call(  # noqa: C901 - the lines of a call, one kind after the other
         space.update(writer=writer, MUTATIONS=MUTATIONS, next_sequence=next_sequence, getframe=sys._getframe)
         lines += ["frame = getframe(2)", "writer.code, writer.lasti = frame.f_code, frame.f_lasti"]
         lines.append("writer.seq = MUTATIONS.latest = next_sequence()")
-    if capture.finite is not None:
-        lines.append(f"MODE.finite = results[{capture.finite}]")
-    for number, (at, branch) in enumerate(capture.branches):
-        space.update({f"op{number}": branch.op, f"place{number}": branch.place, "hidden_branch": hidden_branch})
-        lines += [f"if results[{at}]:", f"    hidden_branch(op{number}, place{number}, int(results[{at}]))"]
+    lines += _watching(space, capture)
     for number, (leaf, grad) in enumerate(capture.grads):
         space[f"leaf{number}"], space[f"grad{number}"] = leaf, grad
         lines.append(f"leaf{number}._grad = grad{number}")
@@ -163,6 +159,15 @@ def _arguments(space: dict[str, Any], key: Any, leaves: Sequence[Any], *, unchec
         space[f"d{at}"] = np.dtype(dtype)
         lines.append(f"if type(x{at}) is not ndarray or x{at}.shape != {shape!r} or x{at}.dtype is not d{at}:")
         lines.append("    return MISS")
+    return lines
+
+
+def _watching(space: dict[str, Any], capture: Capture) -> list[str]:
+    """Return the lines for the outputs that watch the program."""
+    lines = [] if capture.finite is None else [f"MODE.finite = results[{capture.finite}]"]
+    for number, (at, branch) in enumerate(capture.branches):
+        space.update({f"op{number}": branch.op, f"place{number}": branch.place, "hidden_branch": hidden_branch})
+        lines += [f"if results[{at}]:", f"    hidden_branch(op{number}, place{number}, int(results[{at}]))"]
     return lines
 
 

@@ -25,7 +25,7 @@ MISS = object()
 Quick = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 
 
-def quick_call(  # noqa: C901 - the lines of a call, one kind after the other
+def quick_call(
     capture: Capture,
     guards: Guards,
     program: Any,

@@ -55,7 +55,7 @@ class _Call(NamedTuple):
     run: Callable[..., Any]
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
-    options: list[list[tuple[Any, ...]]]
+    options: list[tuple[Any, ...]]
     result: Any
 
     def make(self) -> list[Any]:
@@ -73,6 +73,7 @@ class CompiledSteps:
         self._guard = guard
         self._log: list[tuple[Any, ...]] = []  # each entry holds the fields of a `_Call`
         self._taken: dict[int, StepAside] = {}
+        self._groups: list[dict[str, Any]] = []  # of the optimizers, as they were when the log began
         self._since = 0
         self._given: list[tuple[Any, Any]] = []
         self._began, self._spent = time.perf_counter(), 0.0
@@ -81,9 +82,11 @@ class CompiledSteps:
         """Run a compiled function and check what it returns."""
         if id(program) not in self._taken:
             began = time.perf_counter()
+            if not self._taken:
+                self._groups = [group for one in self._guard.optimizers for group in one.param_groups]
             self._taken[id(program)] = StepAside(program, (*args, *kwargs.values()))
             self._spent += time.perf_counter() - began
-        options = [[*map(tuple, map(_values, one.param_groups))] for one in self._guard.optimizers]
+        options = [*map(tuple, map(_values, self._groups))]
         flags, MODE.finite = MODE.flags, None
         MODE.flags = flags | FINITE
         try:  # `run_checked`, inlined
@@ -97,10 +100,11 @@ class CompiledSteps:
         else:
             leaves = tree.every_leaf(result)
             numbers, bad = _numbers(leaves), self._is_bad(leaves)
-        self._log.append((program, run, args, kwargs, options, numbers))
+        log = self._log
+        log.append((program, run, args, kwargs, options, numbers))
         if bad or (told is not None and told.item() != 0 and not self._guard.is_good()):
             self._look()
-        elif not len(self._log) % _BETWEEN and self._is_due(args):
+        elif not len(log) % _BETWEEN and self._is_due(args):
             self._forget()
         return result
 
@@ -140,9 +144,8 @@ class CompiledSteps:
             taken.restore()
 
     def _prepare(self, call: _Call) -> None:
-        for optimizer, options in zip(self._guard.optimizers, call.options, strict=True):
-            for group, values in zip(optimizer.param_groups, options, strict=True):
-                group.update(zip(group, values, strict=True))
+        for group, values in zip(self._groups, call.options, strict=True):
+            group.update(zip(group, values, strict=True))
 
     def _repeats(self) -> bool:
         """Replay up to the state before the last call; return whether the calls gave the same results as before."""

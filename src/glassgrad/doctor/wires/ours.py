@@ -269,8 +269,9 @@ def _listen_to_programs() -> None:
         if MODE.flags & TRACING or not _WATCHING:
             return run(program, *args, **kwargs)
         wire = _WATCHING[-1]
-        call = wire.quiet_call if wire.is_quiet(program) else wire.call
-        return call(program, run, args, kwargs)
+        if not wire.is_quiet(program):
+            return wire.call(program, run, args, kwargs)
+        return wire.quiet_call(program, run, args, kwargs)
 
     api.Compiled.__call__ = told  # type: ignore[method-assign, assignment]  # for as long as somebody watches
 

@@ -15,7 +15,7 @@ from glassgrad.ops.axes import as_real
 from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.core import Array, bad_option, canonical_axis, elementwise, select
 from glassgrad.ops.elementwise import EDGES
-from glassgrad.ops.kernels import approximations
+from glassgrad.ops.kernels import approximations, blocks
 from glassgrad.ops.kernels.blocks import in_blocks, in_native_blocks
 from glassgrad.ops.kernels.choose import choose
 from glassgrad.ops.samples import reals
@@ -153,7 +153,8 @@ gelu_tanh_p = elementwise(
 # --- with a kink ----------------------------------------------------------------------------------
 
 relu = elementwise(
-    "relu", lambda xp, x: xp.maximum(x, 0), (select(lambda y, x: y <= 0, keep=False),), saves="y",
+    "relu", lambda xp, x: xp.maximum(x, 0),
+    (select(lambda y, x: y <= 0, keep=False, natively=lambda c, y, x: blocks.inside(c, y, 0.0, math.nan)),), saves="y",
     formula="max(x, 0)", derivative="x > 0", samples=(reals(-3, 3, 0),), edge=EDGES,
 )  # fmt: skip  # an entry of the table
 
@@ -194,7 +195,8 @@ elu_p = elementwise(
 )  # fmt: skip  # an entry of the table
 hardtanh_p = elementwise(
     "hardtanh", lambda xp, x, *, low, high: xp.clip(x, low, high),
-    (select(lambda y, x, *, low, high: ew.logical_or(x <= low, x >= high), keep=False),), saves="x",
+    (select(lambda y, x, *, low, high: ew.logical_or(x <= low, x >= high), keep=False,
+            natively=lambda c, y, x, *, low, high: blocks.inside(c, x, low, high)),), saves="x",
     formula="min(max(x, low), high)", derivative="low < x < high", samples=(reals(-3, 3, -1, 1),), edge=EDGES,
     sample_params={"low": -1.0, "high": 1.0},
 )  # fmt: skip  # an entry of the table

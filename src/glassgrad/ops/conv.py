@@ -74,10 +74,7 @@ def _compiled(op: str, arrays: tuple[Array, Array], sizes: tuple[int, int, int],
     windows = n * math.prod(plan.out) * math.prod(plan.kernel) * c
     copied = windows + n * (c * math.prod(plan.size) + o * math.prod(plan.out))
     work = _NS_A_PRODUCT * windows * o / plan.groups + _NS_A_COPY * copied
-    # For a 1x1 kernel NumPy has nothing to gather either.
-    if n == 1 or math.prod(plan.kernel) == 1 or _is_depthwise((o, c // plan.groups), plan.groups):
-        return None
-    if not native.pays(work):
+    if n == 1 or not native.pays(work):
         return None
     shape, own = {
         "conv2d": ((n, o, *plan.out), {}),
@@ -95,12 +92,12 @@ def _conv(xp: Any, x: Array, w: Array, *, stride: Pair, padding: Pads, dilation:
     plan = plan_of(x.shape[2:], w.shape[2:], stride, padding, dilation, groups)
     _check_channels(x.shape[1], w.shape[0], w.shape, groups)
     dtype = xp.result_type(x.dtype, w.dtype)
-    if _is_depthwise(w.shape, groups):
-        return _depthwise(xp, x, w, plan, dtype)
     n, o = x.shape[0], w.shape[0]
     ready = _compiled("conv2d", (x, w), (n, x.shape[1], o), plan)
     if ready is not None:
         return ready
+    if _is_depthwise(w.shape, groups):
+        return _depthwise(xp, x, w, plan, dtype)
     out = xp.empty((n, *plan.out, o), dtype)
     matrix = _weight_matrix(xp, w, groups)
     windows = math.prod(plan.out) * math.prod(plan.kernel) * x.shape[1]
@@ -301,11 +298,11 @@ def _conv_weight(
     n, c, o = x.shape[0], x.shape[1], g.shape[1]
     shape = (o, c // groups, *kernel)
     dtype = xp.result_type(x.dtype, g.dtype)
-    if _is_depthwise(shape, groups):
-        return _depthwise_weight(xp, x, g, plan, dtype).reshape(shape)
     ready = _compiled("conv2d_weight", (x, g), (n, c, o), plan)
     if ready is not None:
         return ready
+    if _is_depthwise(shape, groups):
+        return _depthwise_weight(xp, x, g, plan, dtype).reshape(shape)
     if groups == 1 and stride[0] == 1 and math.prod(plan.out) >= _MANY and kernel[1] * c >= 16:
         return _conv_weight_by_rows(xp, x, g, plan, dtype)
     lead = () if groups == 1 else (groups,)

@@ -208,9 +208,7 @@ class Primitive:
 
     def within(self, namespace: Any, *args: Any, **params: Any) -> Any:
         """Compute inside another op's forward, by the namespace's function of this name if it has one."""
-        if namespace is np:
-            return self.evaluate(*args, **params)
-        own = getattr(namespace, self.name, None)
+        own = self.evaluate if namespace is np else getattr(namespace, self.name, None)
         return self.compute_in(namespace, args, params) if own is None else own(*args, **params)
 
     def compute_in(self, namespace: Any, args: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
@@ -252,12 +250,12 @@ def _hollow(arg: Any) -> Any:
 class select:  # noqa: N801 - reads as a function where entries use it
     """A partial that is 1 where the mask holds and 0 elsewhere; the cotangent is selected, not scaled.
 
-    Selecting keeps 0 * inf out of the gradient, as PyTorch does. With ``keep=False`` the mask says
-    where the partial is 0 instead, which decides the case of a NaN, since it compares false.
+    Selecting keeps 0 * inf out of the gradient, as PyTorch does. With ``keep=False`` the mask says where the partial is
+    0 instead, which decides the case of a NaN, since it compares false. `natively` does it for large arrays.
     """
 
-    def __init__(self, mask: Rule, keep: bool = True) -> None:
-        self.mask, self.keep = mask, keep
+    def __init__(self, mask: Rule, keep: bool = True, natively: Rule | None = None) -> None:
+        self.mask, self.keep, self.natively = mask, keep, natively
 
 
 Partial = Rule | select | float | None
@@ -317,7 +315,7 @@ def _chain(partial: Partial, arity: int, options: bool) -> Rule | None:  # noqa:
     if partial is None:
         return None
     if isinstance(partial, select):
-        return _selecting(partial.mask, partial.keep)
+        return _selecting(partial.mask, partial.keep, partial.natively)
     if callable(partial):
         blocked = product_in_blocks(partial, arity)
         if blocked is not None:
@@ -341,8 +339,10 @@ def _chain(partial: Partial, arity: int, options: bool) -> Rule | None:  # noqa:
     return lambda c, y, *x: c * partial
 
 
-def _selecting(mask: Rule, keep: bool) -> Rule:
+def _selecting(mask: Rule, keep: bool, natively: Rule | None) -> Rule:
     def rule(c: Array, y: Array, *x: Array, **params: Any) -> Array:
+        if natively and type(c) is _ndarray and c.size > 99_999 and (dx := natively(c, y, *x, **params)) is not None:
+            return dx
         chosen = mask(y, *x, **params)
         plain = type(c) is _ndarray and type(chosen) is _ndarray
         where, zero = (choose, c.dtype.type(0)) if plain else (REGISTRY["where"], 0)

@@ -29,7 +29,8 @@ def ranks_of(program: str, count: int, *arguments: str, seconds: float = 60.0) -
     """Run a program on so many ranks; return what all of them printed. Fails when it fails, or takes too long."""
     command = [mpiexec(), "-n", str(count), sys.executable, str(HERE / program), *arguments]
     mark = f"GLASSGRAD_TEST_RUN={uuid.uuid4().hex}"
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", **dict([mark.split("=")])}
+    paths = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(HERE.parents[1]))))
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": paths, **dict([mark.split("=")])}
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment, start_new_session=True
     ) as process:

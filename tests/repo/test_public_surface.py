@@ -114,7 +114,7 @@ LOOSE = {
         "WandbLogger",
         "Checkpoint",
     },
-    "takes what PyTorch's takes, and ignores it": {"Identity", "DistributedDataParallel", "cuda", "to"},
+    "takes what PyTorch's takes, and ignores it": {"Identity", "cuda", "to"},
     "subclasses say what it takes": {"Function"},
     "a protocol": {"manual.Layer", "manual.Loss", "manual.Optimizer"},
     "hands them to its neurons": {"MLP", "scalar.Layer"},

@@ -64,6 +64,19 @@ class Call:
             self.written.append(tensor)
         return array
 
+    def traced(self, tensor: Any, function: Callable[[Any], Any]) -> None:
+        """In a step that is being traced, let a tensor hold the result of a primitive from here on."""
+        if not isinstance(tensor, Tensor):
+            kind = type(tensor).__name__
+            raise errors.NOT_A_TENSOR(call=self.name, option="tensor", kind=kind, where=provenance.here())
+        array = tensor.lifted()
+        result = function(array)
+        if isinstance(array, np.ndarray):  # a constant of the step
+            tensor.array = result
+        else:
+            array.write(result)  # a Symbol is memory too
+        self.written.append(tensor)
+
     def arrays(self, tensors: Any, option: str, like: Any, *, writes: bool) -> list[np.ndarray[Any, Any]]:
         """Return the arrays of a list with one tensor for each rank, all of one shape and dtype."""
         given = list(tensors or ())

@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad.distributed import primitives
 from glassgrad.distributed.calls import Call, as_bytes, flat, put_back, rows, shown
 from glassgrad.distributed.reductions import ReduceOp
 from glassgrad.distributed.waiting import Work
 from glassgrad.distributed.world import ProcessGroup
+from glassgrad.engine.mode import MODE, TRACING
 from glassgrad.engine.tensor import Tensor
 
 
@@ -49,6 +51,9 @@ def all_reduce(
     call = Call("all_reduce", group, async_op)
     if call.outside:
         return None
+    if MODE.flags & TRACING:
+        call.traced(tensor, lambda x: primitives.all_reduce_p(x, group=primitives.register(call.group), op=op.name))
+        return call.run()
     array = call.array(tensor, "tensor", writes=True)
     how = call.reduction(op, array)
     call.agree(f"{shown(array)}, {op.name}")

@@ -6,6 +6,7 @@ is a non-blocking one of MPI, and this file asks whether it is done.
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 from collections.abc import Callable
@@ -17,6 +18,9 @@ from glassgrad.distributed.world import ProcessGroup
 
 _EAGER = 64  # questions before the first pause: a small message on one machine takes about 10 us
 _SPIN = 0.02  # seconds of giving way to others before the pauses become sleeps
+# What this rank waits for, for those who watch it: how many waits there were, and the name of the call; None outside.
+CURRENT: tuple[int, str] | None = None
+_NUMBERS = itertools.count(1)
 _yield: Callable[[], None] = getattr(os, "sched_yield", lambda: time.sleep(0))
 
 
@@ -29,8 +33,16 @@ def wait_until(done: Callable[[], Any], group: ProcessGroup, call: str, seconds:
     for _ in range(_EAGER):
         if done():
             return
+    global CURRENT
+    before, CURRENT = CURRENT, (next(_NUMBERS), call)
+    try:
+        _wait(done, group, call, group.seconds if seconds is None else seconds)
+    finally:
+        CURRENT = before
+
+
+def _wait(done: Callable[[], Any], group: ProcessGroup, call: str, limit: float) -> None:
     start = time.monotonic()
-    limit = group.seconds if seconds is None else seconds
     while not done():
         waited = time.monotonic() - start
         if waited > limit:

@@ -106,7 +106,7 @@ class Walk:
         self.batched = False  # whether cotangents may carry batches of vmap
         self.wanted = None if wanted is None else set(wanted)
         self.found: dict[Any, Any] = {}
-        self.heap: list[tuple[int, Node]] = []
+        self.heap: list[tuple[float, Node]] = []
         self.cotangents: dict[Node, Any] = {}
         self.owned: set[Any] = set()
         self.given: set[int] = set()
@@ -130,6 +130,11 @@ class Walk:
             heappush(self.heap, (-target.seq, target))
         else:
             self.accumulate(target, g)
+
+    def place(self, node: Node, at: float) -> None:
+        """Let the walk visit a node without a cotangent, between those with sequence numbers above and below `at`."""
+        self.cotangents[node] = None
+        heappush(self.heap, (-at, node))
 
     def run(self) -> dict[Any, Any]:
         """Walk; return the cotangent of every leaf reached, or of what was wanted."""
@@ -333,6 +338,11 @@ def _sequence(node: Node) -> int:
     return node.seq
 
 
+# Weak references to functions that see every walk to all leaves before it begins (`distributed/reducer.py`), and may
+# return another one, which gets the gradients of the leaves after it.
+BEFORE_WALK: list[Any] = []
+
+
 def backward(
     roots: Sequence[Any],
     gradients: Sequence[Array],
@@ -358,10 +368,14 @@ def backward(
             if g.dtype.kind == "c":
                 g = turned(g)
             walk.seed(root, wrap(g) if create_graph else g)
+        ends = [begin()(walk) for begin in BEFORE_WALK] if BEFORE_WALK and wanted is None else ()
         found = run_plain(walk) if plain else walk.run()
         for place, g in found.items():
             if g.dtype.kind == "c":
                 found[place] = turned(g)
+        for end in ends:
+            if end is not None:
+                end(found)
         return found
     finally:
         MODE.flags = before

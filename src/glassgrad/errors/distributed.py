@@ -91,3 +91,21 @@ COLLECTIVE_TRACED = Message(
     "{call} at {where}: only all_reduce has a place in a compiled step.\n"
     "Next: call it outside of the function that is compiled.",
 )
+
+UNUSED_PARAMETERS = Message(
+    DistributedError,
+    "backward at {where} on rank {rank}: the loss does not depend on these parameters, so that the other ranks would wait "
+    "for their gradients: {names}.\n"
+    "Next: DistributedDataParallel(model, find_unused_parameters=True), or leave out what is not used.",
+)
+
+PARAMETERS_DIFFER = Message(
+    DistributedError,
+    "DistributedDataParallel at {where} on rank {rank}: the ranks' models differ: {what}.\n"
+    "Next: build the same model on every rank.",
+)
+
+NO_TRAINED_PARAMETER = Message(
+    ArgumentError,
+    "DistributedDataParallel at {where}: the model has no parameter that requires a gradient.\nNext: use it as it is.",
+)

@@ -1,0 +1,13 @@
+"""Training under DistributedDataParallel on several ranks, many cases in one start."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.distributed.ranks import ranks_of
+
+
+@pytest.mark.parametrize("count", [2, pytest.param(4, marks=pytest.mark.slow)])
+def test_ranks_train_as_one_with_the_whole_batch(count: int) -> None:
+    output = ranks_of("training.py", count, seconds=120)
+    assert sorted(output.splitlines()) == [f"rank {rank} of {count} is right" for rank in range(count)]

@@ -1,0 +1,195 @@
+"""A program for several ranks: training under DistributedDataParallel is that of one rank with the whole batch."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import glassgrad as gg
+import glassgrad.distributed as dist
+from glassgrad import nn, optim
+from glassgrad.nn.parallel import DistributedDataParallel
+from tests.optim.optimizer_cases import MUON, OPTIMIZERS, OURS, SPARSE, Case
+
+ROWS, STEPS = 4, 4
+TOLERANCE = {"float64": 1e-12, "float32": 1e-5}
+FIRST = {case.name: case for case in reversed([*OPTIMIZERS, *OURS, *MUON, *SPARSE])}
+COMPILED = ("SGD", "AdamW")
+
+
+def model(seed: int, dtype: str, *, bias: bool = True) -> nn.Module:
+    gg.manual_seed(seed)
+    net = nn.Sequential(nn.Linear(6, 50, bias=bias), nn.Tanh(), nn.Linear(50, 30, bias=bias), nn.Tanh(),
+                        nn.Linear(30, 3, bias=bias))  # fmt: skip  # one model
+    return net.to(np.dtype(dtype))
+
+
+def batches(ranks: int, dtype: str) -> list[tuple[Any, Any]]:
+    drawn = np.random.default_rng(1)
+    size = ROWS * ranks
+    return [(drawn.standard_normal((size, 6)).astype(dtype), drawn.integers(0, 3, size)) for _ in range(2 * STEPS)]
+
+
+def optimizer(case: Case, net: nn.Module) -> Any:
+    return getattr(optim, case.name)(net.parameters(), **case.options)
+
+
+def train(net: nn.Module, opt: Any, data: list[tuple[Any, Any]], *, compiled: str = "", share: Any = None) -> None:
+    """Steps of two batches each, whose gradients are accumulated, with clipping; `share` cuts out a rank's rows."""
+    quiet = getattr(net, "no_sync", None)
+
+    def step(a: Any, b: Any, c: Any, d: Any) -> Any:
+        opt.zero_grad()
+        if quiet is None:
+            (nn.functional.cross_entropy(net(a), b) / 2).backward()
+        else:
+            with quiet():
+                (nn.functional.cross_entropy(net(a), b) / 2).backward()
+        loss = nn.functional.cross_entropy(net(c), d) / 2
+        loss.backward()
+        nn.utils.clip_grad_norm_(net.parameters(), 0.3)
+        opt.step()
+        return loss
+
+    run = gg.compile(step, backend=compiled) if compiled else step
+    rows = slice(None) if share is None else slice(share * ROWS, (share + 1) * ROWS)
+    for (a, b), (c, d) in zip(data[::2], data[1::2], strict=True):
+        run(*(gg.tensor(part[rows]) for part in (a, b, c, d)))
+
+
+def close(one: nn.Module, other: nn.Module, dtype: str, what: str) -> None:
+    limit = TOLERANCE[dtype]
+    for (name, p), q in zip(one.named_parameters(), other.parameters(), strict=True):
+        np.testing.assert_allclose(p.array, q.array, rtol=limit, atol=limit, err_msg=f"{what}: {name}")
+
+
+def optimizers(me: int, ranks: int) -> None:
+    data = batches(ranks, "float64")
+    for name, case in FIRST.items():
+        alone = model(0, "float64", bias=name != "Muon")
+        train(alone, optimizer(case, alone), data)
+        for compiled in ("", "numpy") if name in COMPILED else ("",):
+            net = DistributedDataParallel(model(me, "float64", bias=name != "Muon"), bucket_cap_mb=0.01)
+            assert len(net.reducer.buckets) > 1
+            train(net, optimizer(case, net), data, share=me, compiled=compiled)
+            close(net, alone, "float64", f"{name} {compiled}")
+
+
+def native(me: int, ranks: int) -> None:
+    """In native code and float32; a second run is equal bit for bit, and so are the ranks."""
+    case, data = FIRST["SGD"], batches(ranks, "float32")
+    alone = model(0, "float32")
+    train(alone, optimizer(case, alone), data)
+    runs = []
+    for compiled in ("", "", "auto", "auto"):
+        net = DistributedDataParallel(model(me, "float32"), bucket_cap_mb=0.01)
+        train(net, optimizer(case, net), data, share=me, compiled=compiled)
+        close(net, alone, "float32", compiled)
+        weights = np.concatenate([p.array.reshape(-1) for p in net.parameters()])
+        everyone = [gg.zeros(weights.size) for _ in range(ranks)]
+        dist.all_gather(everyone, gg.tensor(weights))
+        assert all((one.array == weights).all() for one in everyone)
+        runs.append(weights.tobytes())
+    assert runs[0] == runs[1]
+    assert runs[2] == runs[3]
+
+
+def schedule(me: int, ranks: int) -> None:
+    """In the compiled program a bucket departs before the gradients of the next are computed."""
+    net = DistributedDataParallel(model(me, "float32"), bucket_cap_mb=0.001)
+
+    def step(x: Any, y: Any) -> Any:
+        loss = nn.functional.cross_entropy(net(x), y)
+        net.zero_grad()
+        loss.backward()
+        return loss
+
+    run = gg.compile(step)
+    x, y = batches(ranks, "float32")[0]
+    run(gg.tensor(x), gg.tensor(y))
+    ops = [instr.op for instr in run.graph.instrs]
+    starts = [at for at, op in enumerate(ops) if op == "bucket_start"]
+    waits = [at for at, op in enumerate(ops) if op == "bucket_wait"]
+    assert len(starts) == len(waits) == len(net.reducer.buckets) == 2
+    assert "matmul" in ops[starts[0] : starts[-1]]
+    assert max(starts) < min(waits)
+
+
+class Branches(nn.Module):
+    """Two layers, of which the input decides which one is used."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left, self.right, self.idle = nn.Linear(2, 1), nn.Linear(2, 1), nn.Linear(2, 1)
+
+    def forward(self, x: Any, side: str) -> Any:
+        return getattr(self, side)(x)
+
+
+def unused(me: int, ranks: int) -> None:
+    net = DistributedDataParallel(Branches(), find_unused_parameters=True)
+    x = gg.ones(3, 2) * (me + 1)
+    net(x, "left" if me == 0 else "right").sum().backward()
+    mean = net.module.left.weight.grad
+    assert mean is not None
+    np.testing.assert_allclose(mean.array, np.full((1, 2), 3.0 / ranks), rtol=1e-6)
+    right = sum(3.0 * (rank + 1) for rank in range(1, ranks)) / ranks
+    np.testing.assert_allclose(net.module.right.weight.grad.array, np.full((1, 2), right), rtol=1e-6)
+    assert net.module.idle.weight.grad is None
+    strict = DistributedDataParallel(Branches())
+    with pytest.raises(RuntimeError, match=re.escape("for their gradients: right.weight, right.bias, idle.weight")):
+        strict(x, "left").sum().backward()
+
+
+def state(me: int, ranks: int) -> None:
+    """Values of rank 0 at the beginning, its buffers before each forward, hooks before the average."""
+    plain = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
+    gg.manual_seed(me)
+    net = DistributedDataParallel(nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4)))
+    assert list(net.state_dict()) == [f"module.{name}" for name in plain.state_dict()]
+    first = [gg.zeros(4, 3) for _ in range(ranks)]
+    dist.all_gather(first, net.module[0].weight)
+    assert all((one.array == first[0].array).all() for one in first)
+    x = gg.tensor(np.random.default_rng(me).standard_normal((5, 3)).astype(np.float32))
+    net(x)
+    mean = net.module[1].running_mean
+    mine = mean.array.copy()
+    net.eval()
+    net(x)
+    wanted = gg.tensor(mine)
+    dist.broadcast(wanted, 0)
+    np.testing.assert_array_equal(mean.array, wanted.array)
+    line = DistributedDataParallel(nn.Linear(1, 1, bias=False))
+    line.module.weight.register_hook(lambda g: g * (me + 1))
+    line(gg.ones(1, 1)).sum().backward()
+    np.testing.assert_allclose(line.module.weight.grad.array, [[sum(range(1, ranks + 1)) / ranks]], rtol=1e-6)
+    again = line.module.weight.grad
+    line(gg.ones(1, 1)).sum().backward()
+    assert line.module.weight.grad is again
+    line(gg.ones(1, 1))  # armed, and no backward pass follows
+    with line.no_sync():
+        line(gg.ones(1, 1)).sum().backward()
+    (gg.autograd.grad(line(gg.ones(1, 1)).sum(), line.module.weight))
+
+
+def refusals(me: int, ranks: int) -> None:
+    other = nn.Linear(2, 3 if me == ranks - 1 else 4)
+    words = f"rank {ranks - 1}: 'weight' is float32 of shape (3, 2), requires_grad=True; on rank 0: 'weight' is float32"
+    with pytest.raises(RuntimeError, match=re.escape(words)):
+        DistributedDataParallel(other)
+    with pytest.raises(ValueError, match="no parameter that requires a gradient"):
+        DistributedDataParallel(nn.ReLU())
+
+
+PARTS = (optimizers, native, schedule, unused, state, refusals)
+
+if __name__ == "__main__":
+    dist.init_process_group(timeout=30)
+    for part in PARTS:
+        part(dist.get_rank(), dist.get_world_size())
+    dist.barrier()
+    sys.stdout.write(f"rank {dist.get_rank()} of {dist.get_world_size()} is right\n")

@@ -14,19 +14,42 @@ from glassgrad.engine.terms import Evaluator, Term
 from glassgrad.ops.core import Primitive
 
 
+class Kernel:
+    """Native code of one primitive or formula, for arrays in row order.
+
+    Calling it returns a new array, the first result.
+    """
+
+    __slots__ = ("_step",)
+
+    def __init__(self, step: Any) -> None:
+        self._step = step
+
+    def __call__(self, *arrays: Any) -> Any:
+        return self._step(*arrays)[0]
+
+    def into(self, arrays: tuple[Any, ...], results: tuple[Any, ...]) -> bool:
+        """Compute into arrays for all results; return False, with nothing written, if some array does not fit."""
+        step = self._step
+        if len(arrays) != len(step.inputs) or len(results) != len(step.outputs):
+            return False  # native code would read beyond the end of the tuple
+        with step.lock:
+            return not step.run(arrays + results)
+
+
 def kernel_for(
     op: str | Callable[..., Any],
     types: Sequence[Any],
     shape: Shape,
     params: Mapping[str, Any],
     threads: int | None,
-) -> Callable[..., Any] | None:
-    """Return a function of arrays in row order that computes a primitive; None where it has no native code.
+) -> Kernel | None:
+    """Return the kernel of a primitive or formula; None where it has no native code.
 
     Args:
         op: the name of the primitive, or a formula of ops, such as a local derivative.
         types: the operands' shapes and dtypes; what is no pair a formula gets as it is.
-        shape: the result's; its dtype is that of the operands.
+        shape: the result's; its dtype is that of the operands. A formula decides for itself.
         params: of the primitive or formula.
         threads: how many to run on, at most as many as there are cores; by default as many as pay.
 
@@ -35,15 +58,8 @@ def kernel_for(
     """
     graph = _primitive(op, types, shape, params) if isinstance(op, str) else _formula(op, types, params)
     most = None if threads is None else min(threads, available_cores())
-    program = backends.build(graph, "llvm", most)
-    step = program.step
-    if not step.is_plain:
-        return None
-
-    def compute(*arrays: Any) -> Any:
-        return step(*arrays)[0]
-
-    return compute
+    step = backends.build(graph, "llvm", most).step
+    return Kernel(step) if step.is_plain else None
 
 
 def _primitive(op: str, types: Sequence[tuple[Shape, Any]], shape: Shape, params: Mapping[str, Any]) -> Graph:
@@ -56,7 +72,8 @@ def _primitive(op: str, types: Sequence[tuple[Shape, Any]], shape: Shape, params
 def _formula(formula: Callable[..., Any], types: Sequence[Any], params: Mapping[str, Any]) -> Graph:
     by = _Builds(formula.__name__.strip("_<>"))
     given = [Term(by, by.builder.input(*one)) if isinstance(one, tuple) else one for one in types]
-    return by.builder.build([formula(*given, **params).what])
+    found = formula(*given, **params)
+    return by.builder.build([one.what for one in (found if isinstance(found, tuple) else (found,))])
 
 
 class _Builds(Evaluator):

@@ -13,8 +13,9 @@ from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import swap_last
 from glassgrad.ops.core import Array, fused
 from glassgrad.ops.fused import _ones
+from glassgrad.ops.kernels.parts import in_parts, pays
 from glassgrad.ops.linalg import matmul
-from glassgrad.ops.reduce import max_p, softmax_p
+from glassgrad.ops.reduce import max_p, softmax_p, sum_p
 from glassgrad.ops.samples import S, flags, positive
 
 # Scores within this bound need no shift by the row's maximum: exp neither overflows nor underflows in float32.
@@ -69,10 +70,44 @@ def _softmax_in_place(scores: Array, mask: Array | None, causal: bool) -> Array:
     return scores
 
 
+def _weights_in_parts(q: Array, k: Array, scale: float, causal: bool) -> Array | None:
+    """Return the attention weights, with native code for the softmax; None if NumPy should compute them."""
+    if q.dtype != k.dtype or not pays(q, math.prod(q.shape[:-1]) * k.shape[-2]):
+        return None
+    scores = np.matmul(q, k.swapaxes(-1, -2))
+    heads = scores.reshape(-1, *scores.shape[-2:])
+    weights = np.empty_like(heads)
+    mask = (_causal_mask(*scores.shape[-2:]),) if causal else ()
+    return weights.reshape(scores.shape) if in_parts(_weights, (heads,), mask, (weights,), scale=scale) else None
+
+
+def _scores_vjp_in_parts(d: Array, weights: Array, scale: float) -> Array | None:
+    """Return the cotangent of the scores from that of the weights; None if NumPy should compute it."""
+    if not pays(d) or d.shape != weights.shape:
+        return None
+    heads = [one.reshape(-1, *one.shape[-2:]) for one in (d, weights)]
+    found = np.empty_like(heads[0])
+    return found.reshape(d.shape) if in_parts(_scores_vjp, heads, (), (found,), scale=scale) else None
+
+
+def _weights(scores: Array, *mask: Array, scale: float) -> tuple[Array]:
+    """Return softmax(scores * scale), over what the mask lets through, as native code takes it."""
+    scaled = scores * scale
+    return (softmax_p(ew.where(mask[0], scaled, -math.inf) if mask else scaled, axis=2),)
+
+
+def _scores_vjp(d: Array, weights: Array, *, scale: float) -> tuple[Array]:
+    """Return the cotangent of scores from that of the weights, as native code takes it."""
+    inner = sum_p(d * weights, axis=(2,), keepdims=True)
+    return ((d - inner) * weights * scale,)
+
+
 def _attention(
     xp: Any, q: Array, k: Array, v: Array, *extra: Array, scale: float, causal: bool, masked: bool, dropped: bool
 ) -> tuple[Array, Array]:
     mask, factor = _extra(extra, masked, dropped)
+    if mask is None and (weights := _weights_in_parts(q, k, scale, causal)) is not None:
+        return np.matmul(weights if factor is None else weights * factor, v), weights
     scores = np.matmul(q * q.dtype.type(scale), k.swapaxes(-1, -2))
     if mask is not None and mask.ndim > scores.ndim:
         scores = np.broadcast_to(scores, np.broadcast_shapes(scores.shape, mask.shape)).copy()
@@ -101,15 +136,19 @@ def _attention_vjp(
     dfactor = ds * weights if dropped and needs[-1] else None
     if factor is not None:
         ds *= factor
-    ds -= np.vecdot(ds, weights)[..., None]
-    ds *= weights
-    dmask = ds if masked and needs[3] and mask is not None and not _is_boolean(mask) else None
     scaled = q.dtype.type(scale)
+    found = None if masked else _scores_vjp_in_parts(ds, weights, scale)
+    if found is not None:
+        ds, scaled = found, None
+    else:
+        ds -= np.vecdot(ds, weights)[..., None]
+        ds *= weights
+    dmask = ds if masked and needs[3] and mask is not None and not _is_boolean(mask) else None
     dq = np.matmul(ds, k) if needs[0] else None
-    if dq is not None:
+    if dq is not None and scaled is not None:
         dq *= scaled
     dk = np.matmul(ds.swapaxes(-1, -2), q) if needs[1] else None
-    if dk is not None:
+    if dk is not None and scaled is not None:
         dk *= scaled
     return dq, dk, dv, *((dmask,) if masked else ()), *((dfactor,) if dropped else ())
 

@@ -15,6 +15,7 @@ import numpy as np
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.core import Array
 from glassgrad.ops.fused import _fused_in_single, _ones, _sum_rows
+from glassgrad.ops.kernels.parts import in_parts, pays
 from glassgrad.ops.reduce import sum_p
 from glassgrad.ops.samples import S, positive
 
@@ -64,7 +65,12 @@ def _norm_vjp(centred: bool) -> Callable[..., Any]:
         # With h = g w: dx = (h - mean(h) - n mean(h n)) / std; what is not centred lacks mean(h).
         normal, inverse = residuals
         rows = g.reshape(normal.shape)
-        dx = None
+        if all(needs) and pays(rows):
+            whole, sums = np.empty(rows.shape, rows.dtype), [np.empty(normal.shape[1], rows.dtype) for _ in parts]
+            weight = [part.reshape(-1) for part in parts[:1]]
+            if in_parts(_VJPS[centred, len(parts)], (rows, normal, inverse), weight, (whole,), sums):
+                return whole.reshape(x.shape), *(one.reshape(part.shape) for one, part in zip(sums, parts, strict=True))
+        dx: Array | None = None
         if needs[0]:
             inner = rows * parts[0].reshape(-1) if parts else rows
             dx = normal * -_row_mean_of_product(inner, normal)
@@ -78,11 +84,40 @@ def _norm_vjp(centred: bool) -> Callable[..., Any]:
     return vjp
 
 
+def _in_rows(centred: bool, count: int) -> Callable[..., Any]:
+    """Return the formula of that vjp for matrices, with `count` parts of weight and bias, as native code takes it."""
+
+    def vjp(g: Array, normal: Array, inverse: Array, *weight: Array) -> tuple[Array, ...]:
+        share = 1 / g.shape[1]
+        h = g * weight[0] if count else g
+        dx = h - normal * (sum_p(h * normal, axis=(1,), keepdims=True) * share)
+        if centred:
+            dx = dx - sum_p(h, axis=(1,), keepdims=True) * share
+        sums = (g * normal, g)[:count]
+        return dx * inverse, *(sum_p(one, axis=(0,), keepdims=False) for one in sums)
+
+    return vjp
+
+
+_VJPS = {(centred, count): _in_rows(centred, count) for centred in (True, False) for count in range(3)}
+
+
+def _forward_in_parts(formula: Callable[..., Any], x: Array, rows: Array, parts: Sequence[Array], eps: float) -> Any:
+    """Return what a forward returns, from native code; None if NumPy should compute it."""
+    y, normal, inverse = np.empty_like(rows), np.empty_like(rows), np.empty((len(rows), 1), rows.dtype)
+    vectors = [part.reshape(-1) for part in parts]
+    if not in_parts(formula, (rows,), vectors, (y, normal, inverse), dims=1, eps=eps):
+        return None
+    return y.reshape(x.shape), (normal, inverse)
+
+
 # --- layer norm -----------------------------------------------------------------------------------
 
 
 def _layer_norm(xp: Any, x: Array, *parts: Array, dims: int, eps: float) -> tuple[Array, tuple[Array, Array]]:
     rows = _rows(x, dims)
+    if pays(rows) and (found := _forward_in_parts(_layer_norm_in_ops, x, rows, parts, eps)) is not None:
+        return found  # type: ignore[no-any-return]  # the pair that the line below returns
     normal = rows - _row_mean(rows)
     inverse = 1 / np.sqrt(_row_mean_of_product(normal, normal) + rows.dtype.type(eps))
     normal *= inverse
@@ -95,6 +130,11 @@ def _weight_in_mean(x: Any, axes: tuple[int, ...]) -> float:
 
 
 def _layer_norm_decomposed(x: Array, *parts: Array, dims: int, eps: float) -> Array:
+    return _layer_norm_in_ops(x, *parts, dims=dims, eps=eps)[0]
+
+
+def _layer_norm_in_ops(x: Array, *parts: Array, dims: int, eps: float) -> tuple[Array, Array, Array]:
+    """Return the result, x in units of the deviation, and 1 / deviation."""
     ndim = len(x.shape)
     axes = tuple(range(ndim - dims, ndim))
     share = _weight_in_mean(x, axes)
@@ -104,7 +144,7 @@ def _layer_norm_decomposed(x: Array, *parts: Array, dims: int, eps: float) -> Ar
     normal = y = centred * inverse_std
     if parts:
         y = normal * parts[0]
-    return y + parts[1] if len(parts) > 1 else y
+    return y + parts[1] if len(parts) > 1 else y, normal, inverse_std
 
 
 layer_norm_p = _fused_in_single(
@@ -121,17 +161,24 @@ layer_norm_p = _fused_in_single(
 
 def _rms_norm(xp: Any, x: Array, *parts: Array, dims: int, eps: float) -> tuple[Array, tuple[Array, Array]]:
     rows = _rows(x, dims)
+    if pays(rows) and (found := _forward_in_parts(_rms_norm_in_ops, x, rows, parts, eps)) is not None:
+        return found  # type: ignore[no-any-return]  # the pair that the line below returns
     inverse = 1 / np.sqrt(_row_mean_of_product(rows, rows) + rows.dtype.type(eps))
     normal = rows * inverse
     return _affine(normal, parts).reshape(x.shape), (normal, inverse)
 
 
 def _rms_norm_decomposed(x: Array, *parts: Array, dims: int, eps: float) -> Array:
+    return _rms_norm_in_ops(x, *parts, dims=dims, eps=eps)[0]
+
+
+def _rms_norm_in_ops(x: Array, *parts: Array, dims: int, eps: float) -> tuple[Array, Array, Array]:
+    """Return the result, x in units of its root mean square, and 1 / root mean square."""
     ndim = len(x.shape)
     axes = tuple(range(ndim - dims, ndim))
     inverse_rms = ew.rsqrt(sum_p(ew.square(x), axis=axes, keepdims=True) * _weight_in_mean(x, axes) + eps)
     normal = x * inverse_rms
-    return normal * parts[0] if parts else normal
+    return normal * parts[0] if parts else normal, normal, inverse_rms
 
 
 rms_norm_p = _fused_in_single(

@@ -17,6 +17,7 @@ from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.complexes import _squared_size, is_complex, real
 from glassgrad.ops.core import Array, canonical_axes, canonical_axis, custom, fused, linear
 from glassgrad.ops.kernels.choose import add_over, all_over, max_over, min_over
+from glassgrad.ops.kernels.parts import along_last, pays
 from glassgrad.ops.samples import S, distinct
 from glassgrad.ops.shape import astype, reshape_p
 
@@ -132,6 +133,8 @@ def _softmax(xp: Any, x: Array, *, axis: int) -> Array:
     if not x.shape[axis]:
         return xp.zeros_like(x)
     if xp is np:
+        if pays(x) and (found := along_last(_softmax_of_rows, axis, x)) is not None:
+            return found
         y = x - max_over(x, axis, None, None, True)
         y = np.exp(y, out=y if y.dtype.kind == "f" else None)
         y /= add_over(y, axis, None, None, True)
@@ -143,11 +146,21 @@ def _softmax(xp: Any, x: Array, *, axis: int) -> Array:
 
 def _softmax_rule(c: Array, y: Array, x: Any, *, axis: int) -> Array:
     # The Jacobian diag(y) - y yT is symmetric, so vjp and jvp are the same function.
+    if pays(c) and (found := along_last(_softmax_of_rows_rule, axis, c, y)) is not None:
+        return found
     scaled = c * y
     if type(scaled) is np.ndarray:
         scaled -= y * add_over(scaled, axis, None, None, True)
         return scaled
     return scaled - y * sum_p(scaled, axis=(axis,), keepdims=True)
+
+
+def _softmax_of_rows(x: Array) -> tuple[Array]:
+    return (softmax_p(x, axis=1),)
+
+
+def _softmax_of_rows_rule(c: Array, y: Array) -> tuple[Array]:
+    return (_softmax_rule(c, y, None, axis=1),)
 
 
 _ALONG = (S((2, 4), axis=1), S((3, 2, 2), axis=0))
@@ -162,6 +175,8 @@ def _log_softmax(xp: Any, x: Array, *, axis: int) -> Array:
     if not x.shape[axis]:
         return xp.zeros_like(x)
     if xp is np:
+        if pays(x) and (found := along_last(_log_softmax_of_rows, axis, x)) is not None:
+            return found
         y = x - max_over(x, axis, None, None, True)
         lse = np.log(add_over(np.exp(y), axis, None, None, True))
         return np.subtract(y, lse, out=y if y.dtype.kind == "f" else None)
@@ -170,11 +185,21 @@ def _log_softmax(xp: Any, x: Array, *, axis: int) -> Array:
 
 
 def _log_softmax_vjp(g: Array, y: Array, x: Any, *, axis: int) -> Array:
+    if pays(g) and (found := along_last(_log_softmax_of_rows_vjp, axis, g, y)) is not None:
+        return found
     if type(g) is np.ndarray and type(y) is np.ndarray:
         dx = np.exp(y)
         dx *= add_over(g, axis, None, None, True)
         return np.subtract(g, dx, out=dx)
     return g - ew.exp(y) * sum_p(g, axis=(axis,), keepdims=True)
+
+
+def _log_softmax_of_rows(x: Array) -> tuple[Array]:
+    return (log_softmax_p(x, axis=1),)
+
+
+def _log_softmax_of_rows_vjp(g: Array, y: Array) -> tuple[Array]:
+    return (_log_softmax_vjp(g, y, None, axis=1),)
 
 
 log_softmax_p = custom(

@@ -24,7 +24,8 @@ from glassgrad.ops.kernels.blocks import BLOCK
 
 Array = Any
 Shape = tuple[int, ...]
-Kernel = Callable[..., Array]
+Kernel = Any  # a `compile.eager_kernel.Kernel`: called, it returns a new array; `into` writes to those given
+Formula = Callable[..., Array]
 Types = tuple[Any, ...]  # (shape, dtype) of an array; anything else is handed to a formula as it is
 
 # By name: ops lie below the compiler, and eager mode loads it only here.
@@ -57,11 +58,11 @@ class Kernels:
         self.least_work, self.made_freely, self.uses_for_another = least_work, made_freely, uses_for_another
         self.maker = maker
         self.off = os.environ.get("GLASSGRAD_NATIVE", "") == "0"
-        self._known: dict[Any, Kernel | None] = {}
+        self._known: dict[Any, Kernel] = {}
         self._uses = 0
         self._lock = threading.RLock()
 
-    def find(self, op: str | Kernel, types: Types, shape: Shape, params: dict[str, Any]) -> Kernel | None:
+    def find(self, op: str | Formula, types: Types, shape: Shape, params: dict[str, Any]) -> Kernel:
         """Return the kernel for arrays of such types, of an op or of a formula; the first request makes it."""
         threads = parallel.shares.threads()
         key = (op, types, tuple(params.values()), threads)
@@ -75,11 +76,11 @@ class Kernels:
         return self._known[key]
 
     def _made(
-        self, op: str | Kernel, types: Types, shape: Shape, params: dict[str, Any], threads: int | None
-    ) -> Kernel | None:
+        self, op: str | Formula, types: Types, shape: Shape, params: dict[str, Any], threads: int | None
+    ) -> Kernel:
         try:
             maker = getattr(importlib.import_module(self.maker[0]), self.maker[1])
-            made: Kernel | None = maker(op, types, shape, params, threads)
+            made = maker(op, types, shape, params, threads)
         except ImportError:  # no llvmlite: NumPy computes everything, as documented
             self.off = True
             return None
@@ -121,7 +122,7 @@ def _is_plain(array: Array, first: Array) -> bool:
 _NS = 3  # about what an element takes NumPy in a formula marked `native`
 
 
-def _in_blocks(formula: Kernel, params: dict[str, Any], parts: list[Any], out: Array, product: bool) -> bool:
+def _in_blocks(formula: Formula, params: dict[str, Any], parts: list[Any], out: Array, product: bool) -> bool:
     """Compute a formula of flat arrays into `out`, with `product` times the first of them; False if NumPy should."""
     if not pays(_NS * out.size) or out.dtype.char not in "fd":
         return False
@@ -137,18 +138,23 @@ def _in_blocks(formula: Kernel, params: dict[str, Any], parts: list[Any], out: A
     kernel = kernels.find(what, types, (BLOCK,), params)
     if kernel is None:
         return False
-    given = [part if part.ndim else np.full(BLOCK, part) for part in given]
-    for start in range(0, out.size, BLOCK):
-        count = min(BLOCK, out.size - start)
-        cuts = [part if part.size == BLOCK else part[start : start + count] for part in given]
-        if count < BLOCK:
-            cuts = [np.concatenate([cut[:count], np.zeros(BLOCK - count, cut.dtype)]) for cut in cuts]
-        out[start : start + count] = kernel(*cuts)[:count]
+    full = [None if part.ndim else np.full(BLOCK, part) for part in given]
+    pairs = list(zip(given, full, strict=True))
+    whole = out.size - out.size % BLOCK
+    for start in range(0, whole, BLOCK):
+        stop = start + BLOCK
+        cuts = [part[start:stop] if same is None else same for part, same in pairs]
+        if not kernel.into(tuple(cuts), (out[start:stop],)):
+            return False
+    if whole < out.size:
+        none = np.zeros(BLOCK - (out.size - whole), out.dtype)
+        cuts = [np.concatenate([part[whole:], none]) if same is None else same for part, same in pairs]
+        out[whole:] = kernel(*cuts)[: out.size - whole]
     return True
 
 
 @functools.cache
-def _product(formula: Kernel) -> Kernel:
+def _product(formula: Formula) -> Formula:
     def product(c: Array, *args: Any, **params: Any) -> Array:
         return c * formula(*args, **params)
 

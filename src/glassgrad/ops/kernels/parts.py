@@ -1,0 +1,105 @@
+"""Formulas whose rows are independent of one another, computed in native code some rows at a time.
+
+NumPy makes a pass over memory for each operation of a softmax or a layer norm. Native code makes one or two, over as
+many rows as stay in the cache. A kernel made for so many rows of a width serves arrays of every length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from glassgrad.ops.kernels import native
+
+Array = Any
+Formula = Callable[..., tuple[Any, ...]]
+
+ELEMENTS = (
+    32_768  # at most so many of an array at a time, where a row is not longer: it stays in the second-level cache
+)
+FROM = 65_536  # elements from which it pays, where a pass of NumPy takes about 10 us
+
+
+def pays(x: Array, size: int | None = None) -> bool:
+    """Tell whether to ask for native code of a formula of `x`, an array of rows, or of so many elements like it."""
+    if type(x) is not np.ndarray or (x.size if size is None else size) < FROM:
+        return False
+    return x.dtype.char in "fd" and not native.kernels.off
+
+
+def in_parts(
+    formula: Formula,
+    cut: Sequence[Array],
+    whole: Sequence[Array],
+    results: Sequence[Array],
+    sums: Sequence[Array] = (),
+    **params: Any,
+) -> bool:
+    """Compute ``formula(*cut, *whole, **params)`` into arrays, some rows at a time; return False if NumPy has to do it.
+
+    Args:
+        formula: a function of terms, written in ops; returns a tuple with a term for each of `results` and `sums`.
+            It is a function of a module, since kernels are kept under it. Rows of zeros must add nothing to the sums.
+        cut: arrays of equal length along axis 0, in whose parts the formula is computed. `pays` holds for the first.
+        whole: arrays that every part needs.
+        results: arrays in row order that take the results, as long as `cut`.
+        sums: arrays that take the sums of what the parts give.
+        params: hashable, since they are part of what a kernel is for.
+    """
+    length = len(cut[0])
+    # A power of two divides most batches.
+    count = 1 << max(0, (ELEMENTS * length // cut[0].size).bit_length() - 1)
+    kernel = _kernel(formula, count, cut, whole, params)
+    if kernel is None:
+        return False
+    cut = [np.require(one, requirements=["C", "A"]) for one in cut]
+    whole = [np.require(one, requirements=["C", "A"]) for one in whole]
+    added = [np.empty_like(one) for one in sums]
+    for one in sums:
+        one[...] = 0
+    for start in range(0, length, count):
+        stop = start + count
+        if stop <= length:
+            given, taken = [one[start:stop] for one in cut], [one[start:stop] for one in results]
+        else:
+            given = [_padded(one[start:], count) for one in cut]
+            taken = [np.empty((count, *one.shape[1:]), one.dtype) for one in results]
+        if not kernel.into((*given, *whole), (*taken, *added)):
+            return False
+        for total, part in zip(sums, added, strict=True):
+            total += part
+    if length % count:
+        for one, part in zip(results, taken, strict=True):
+            one[start:] = part[: length - start]
+    return True
+
+
+def along_last(formula: Formula, axis: int, *arrays: Array) -> Array | None:
+    """Return a formula of matrices for arrays whose last axis is `axis`; None if NumPy should compute it.
+
+    `pays` holds for the first of the arrays.
+    """
+    x = arrays[0]
+    if axis != x.ndim - 1 or any(type(one) is not np.ndarray or one.shape != x.shape for one in arrays):
+        return None
+    rows = [one.reshape(-1, x.shape[-1]) for one in arrays]
+    y = np.empty(rows[0].shape, x.dtype)
+    return y.reshape(x.shape) if in_parts(formula, rows, (), (y,)) else None
+
+
+def _kernel(formula: Formula, count: int, cut: Sequence[Array], whole: Sequence[Array], params: dict[str, Any]) -> Any:
+    """Return the kernel for so many rows; None for arrays of several dtypes, masks apart, and without native code."""
+    dtype = cut[0].dtype
+    for one in (*cut, *whole):
+        if type(one) is not np.ndarray or (one.dtype is not dtype and one.dtype.kind != "b"):
+            return None
+    types = [((count, *one.shape[1:]), one.dtype) for one in cut] + [(one.shape, one.dtype) for one in whole]
+    return native.kernels.find(formula, tuple(types), (), params)
+
+
+def _padded(rows: Array, count: int) -> Array:
+    padded = np.zeros((count, *rows.shape[1:]), rows.dtype)
+    padded[: len(rows)] = rows
+    return padded

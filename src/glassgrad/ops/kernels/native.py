@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors
-from glassgrad.ops.kernels import blocks, parallel
+from glassgrad.ops.kernels import blocks, parallel, parts
 from glassgrad.ops.kernels.blocks import BLOCK
 
 Array = Any
@@ -161,4 +161,9 @@ def _product(formula: Formula) -> Formula:
     return product
 
 
+def _in_use() -> Kernels | None:
+    return None if kernels.off else kernels
+
+
 blocks.compute_natively = _in_blocks
+parts.source = _in_use

@@ -40,7 +40,7 @@ def modules() -> list[str]:
     found = ["glassgrad"]
     tables = {home.rpartition(".")[2] for home in gg._HOMES}  # PyTorch's modules: names of `glassgrad` itself
     for name in sorted(gg._modules()):
-        if name not in tables:
+        if name not in tables and _is_there(gg, name):
             found += _below(f"glassgrad.{name}")
     return found
 

@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any
 
 import glassgrad as gg
-from sitegen import docstrings, examples, public_names, spelling
+from sitegen import docstrings, public_names, spelling
 from sitegen.optable import FAMILIES, family_of
 from sitegen.public_names import Entry
 
@@ -227,8 +227,7 @@ def entry_text(entry: Entry) -> str:
         return _directive("py:class", heads, f"{body}\n\n{members}", "::::::")
     if callable(entry.value):
         heads = [f"{name}{text}" for name in names for text in spelling.of_function(entry.name, entry.value)]
-        shown = examples.example(entry.module, entry.name, entry.value)
-        return _directive("py:function", heads, f"{body}\n\n{shown}", "::::::")
+        return _directive("py:function", heads, body, "::::::")
     return _directive("py:data", names, body or f"`{_shown(entry.value)}`", "::::::")
 
 

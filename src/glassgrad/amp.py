@@ -18,7 +18,14 @@ from glassgrad.errors.missing import getter, lister
 
 
 class autocast:  # noqa: N801 - PyTorch's name
-    """A context manager and decorator that changes nothing: everything stays in its own dtype."""
+    """A context manager and decorator that changes nothing: everything stays in its own dtype.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> with gg.autocast("cpu"):
+        ...     (gg.ones(2) * 2).dtype
+        dtype('float32')
+    """
 
     def __init__(
         self, device_type: Any = "cpu", dtype: Any = None, enabled: bool = True, cache_enabled: bool | None = None

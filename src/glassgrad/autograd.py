@@ -35,14 +35,28 @@ class CheckOptions(TypedDict, total=False):
 def gradcheck(
     func: Callable[..., Any], inputs: Any, *, raise_exception: bool = True, **options: Unpack[CheckOptions]
 ) -> bool:
-    """Check derivatives against finite differences, as in PyTorch; raise if they differ. See `verify.gradcheck`."""
+    """Check derivatives against finite differences, as in PyTorch; raise if they differ. See `verify.gradcheck`.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> x = gg.tensor([0.5, 1.0], dtype=gg.float64, requires_grad=True)
+        >>> gg.autograd.gradcheck(lambda x: x.exp().sum(), (x,))
+        True
+    """
     return _checked(verify.gradcheck, func, inputs, raise_exception, options)
 
 
 def gradgradcheck(
     func: Callable[..., Any], inputs: Any, *, raise_exception: bool = True, **options: Unpack[CheckOptions]
 ) -> bool:
-    """Check second derivatives likewise. See `verify.gradgradcheck`."""
+    """Check second derivatives likewise. See `verify.gradgradcheck`.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> x = gg.tensor([0.5, 1.0], dtype=gg.float64, requires_grad=True)
+        >>> gg.autograd.gradgradcheck(lambda x: x.exp().sum(), (x,))
+        True
+    """
     return _checked(verify.gradgradcheck, func, inputs, raise_exception, options)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from glassgrad.engine import creation
 from glassgrad.engine.tensor import Tensor
 from glassgrad.errors.missing import getter, lister
+from glassgrad.ops import examples
 from glassgrad.ops.fft import (
     fft,
     fft2,
@@ -48,6 +49,8 @@ def rfftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None, r
     """The frequencies of `rfft` for `n` samples `d` apart."""
     return creation.tensor(np.fft.rfftfreq(n, d), dtype or creation.DEFAULT, requires_grad, device)
 
+
+examples.show(__name__, globals())
 
 if not TYPE_CHECKING:
     __getattr__ = getter(__name__)

@@ -26,6 +26,9 @@ from glassgrad.engine.random import (
     set_states,
 )
 from glassgrad.errors.missing import getter, lister
+from glassgrad.ops import examples
+
+examples.show(__name__, globals())
 
 if not TYPE_CHECKING:
     __getattr__ = getter(__name__)

@@ -16,6 +16,7 @@ import numpy as np
 from glassgrad.engine import creation, devices
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.errors.missing import getter, lister
+from glassgrad.ops import examples
 from glassgrad.ops.core import HIGHEST, INTERPRETERS, Interpreter, Primitive, bad_option, canonical_axis
 from glassgrad.ops.linalg import matmul
 from glassgrad.ops.names import PUBLIC
@@ -294,6 +295,14 @@ def sparse_coo_tensor(
 
 FloatTensor = functools.partial(sparse_coo_tensor, dtype=np.float32)
 DoubleTensor = functools.partial(sparse_coo_tensor, dtype=np.float64)
+for _maker in (FloatTensor, DoubleTensor):
+    _maker.__doc__ = f"""`sparse_coo_tensor` of {np.dtype(_maker.keywords["dtype"])}: PyTorch's older name.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.sparse.{"FloatTensor" if _maker is FloatTensor else "DoubleTensor"}([[0], [1]], [2.0], (2, 2)).dtype
+        {np.dtype(_maker.keywords["dtype"])!r}
+    """
 
 
 def from_dense(x: Tensor) -> SparseTensor:
@@ -364,6 +373,8 @@ def _apply(prim: Primitive, args: tuple[Any, ...], params: Mapping[str, Any]) ->
 
 
 INTERPRETERS[SparseTensor] = Interpreter(HIGHEST + 1, _apply)
+
+examples.show(__name__, globals())
 
 __getattr__: Callable[[str], Any] = getter(__name__)
 

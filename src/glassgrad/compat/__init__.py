@@ -19,6 +19,7 @@ from glassgrad.engine import creation, devices, random
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.tensor import Size, Tensor
 from glassgrad.errors.missing import lister
+from glassgrad.ops import examples
 
 # --- glassgrad under the name torch ---------------------------------------------------------------
 
@@ -208,7 +209,15 @@ def as_torch() -> Stand:
 
 
 class inference_mode(no_grad):  # noqa: N801 - PyTorch's name
-    """Ops inside are not recorded, as in `no_grad`."""
+    """Ops inside are not recorded, as in `no_grad`.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> x = gg.ones(2, requires_grad=True)
+        >>> with gg.inference_mode():
+        ...     (x * 2).requires_grad
+        False
+    """
 
     def __new__(cls, mode: Any = True) -> Any:
         return super().__new__(cls, mode) if callable(mode) else super().__new__(cls)
@@ -315,7 +324,13 @@ class TypedTensor(type):
 
 
 def _typed(name: str, dtype: Any) -> Any:
-    text = f"A tensor of {np.dtype(dtype)} from data, or zeros of a shape."
+    text = f"""A tensor of {np.dtype(dtype)} from data, or zeros of a shape.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.{name}([1, 0]).dtype
+        {np.dtype(dtype)!r}
+    """
     return TypedTensor(name, (), {"dtype": np.dtype(dtype), "__doc__": text, "__module__": "glassgrad"})
 
 
@@ -361,6 +376,7 @@ NAMES: dict[str, Any] = {
     "contiguous_format": "contiguous", "channels_last": "contiguous", "preserve_format": "contiguous",
     "strided": "strided",
 }  # fmt: skip  # a table
+examples.show("glassgrad", NAMES)
 
 # PyTorch's names that this library lacks, and what to use in their place.
 INSTEAD = {

@@ -70,6 +70,12 @@ class Compiled(Portable, Showing, Generic[Given, Result]):
         refusals: why calls run eagerly, one text for each kind of call that cannot be compiled.
         backend: "llvm" or "numpy".
         strict: whether a call that cannot be compiled is an error.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> step = gg.compile(lambda x: (x * 2).sum())
+        >>> step(gg.ones(3)), step.retraces
+        (tensor(6.), [])
     """
 
     def __init__(

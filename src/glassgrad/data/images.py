@@ -23,7 +23,15 @@ _SET_ASIDE = 10
 
 @dataclass(frozen=True)
 class ImageData:
-    """Images (n, h, w) of uint8 between 0 and `brightest`, and labels (n,) of int64, for training and testing."""
+    """Images (n, h, w) of uint8 between 0 and `brightest`, and labels (n,) of int64, for training and testing.
+
+    Example:
+        >>> import numpy as np
+        >>> from glassgrad.data import ImageData
+        >>> images, labels = np.zeros((4, 8, 8), np.uint8), np.arange(4)
+        >>> ImageData(images, labels, images, labels, "my scans").train_images.shape
+        (4, 8, 8)
+    """
 
     train_images: Array
     train_labels: Array
@@ -66,6 +74,10 @@ def read_mnist(folder: str | Path) -> ImageData:
     """Read a folder with MNIST's four idx files under their usual names, gzipped or not.
 
     With the two files of one part only, the last tenth of it is for testing. Raises `errors.InputError`.
+
+    Example:
+        >>> from glassgrad.data import read_mnist
+        >>> images = read_mnist("MNIST/raw")  # doctest: +SKIP
     """
     folder = Path(folder)
     if not folder.is_dir():

@@ -33,6 +33,12 @@ class Examples:
     """Inputs of shape (examples, context) and targets of shape (examples,), both int64.
 
     For whole sequences, targets are (examples, context) as well, with `IGNORED` where there is nothing to predict.
+
+    Example:
+        >>> import numpy as np
+        >>> from glassgrad.data import Examples
+        >>> Examples(np.zeros((5, 3), np.int64), np.zeros(5, np.int64)).inputs.shape
+        (5, 3)
     """
 
     inputs: Array

@@ -24,7 +24,13 @@ LONGEST_LINE = 1_000
 
 @dataclass(frozen=True)
 class WordList:
-    """Words in the order of their file; repeated words stay repeated, as they tell how common a word is."""
+    """Words in the order of their file; repeated words stay repeated, as they tell how common a word is.
+
+    Example:
+        >>> from glassgrad.data import WordList
+        >>> len(WordList(("ada", "grace", "ada"), "names.txt").words)
+        3
+    """
 
     words: tuple[str, ...]
     source: str
@@ -56,7 +62,13 @@ class WordList:
 
 
 def shipped_words() -> Path:
-    """Return the path of the word list that comes with the package (`wordlists/ORIGIN.md` says where it is from)."""
+    """Return the path of the word list that comes with the package (`wordlists/ORIGIN.md` says where it is from).
+
+    Example:
+        >>> from glassgrad.data import shipped_words
+        >>> shipped_words().suffix
+        '.txt'
+    """
     return Path(__file__).parent / "wordlists" / "us_census_1990.txt"
 
 

@@ -99,7 +99,13 @@ positive_definite = Constraint("PositiveDefinite()", _positive_definite, event_d
 
 
 def interval(lower_bound: Any, upper_bound: Any) -> Constraint:
-    """Real numbers between two bounds, both included."""
+    """Real numbers between two bounds, both included.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.distributions.constraints.half_open_interval(0, 1).check(gg.tensor([0.0, 1.0]))
+        tensor([ True,  True])
+    """
     return Constraint(
         f"{_shown(lower_bound)} <= x <= {_shown(upper_bound)}",
         lambda x: (x >= lower_bound) & (x <= upper_bound),
@@ -108,25 +114,49 @@ def interval(lower_bound: Any, upper_bound: Any) -> Constraint:
 
 
 def integer_interval(lower_bound: Any, upper_bound: Any) -> Constraint:
-    """Whole numbers between two bounds, both included."""
+    """Whole numbers between two bounds, both included.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.distributions.constraints.integer_interval(0, 3).check(gg.tensor([2.0, 2.5]))
+        tensor([ True, False])
+    """
     inside = interval(lower_bound, upper_bound)
     return Constraint(f"whole, {inside}", lambda x: _whole(x) & inside.check(x), is_discrete=True)
 
 
 def greater_than(lower_bound: Any) -> Constraint:
-    """Real numbers above a bound."""
+    """Real numbers above a bound.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.distributions.constraints.greater_than(0).check(gg.tensor([-1.0, 2.0]))
+        tensor([False,  True])
+    """
     name = f"x > {_shown(lower_bound)}"
     return Constraint(name, lambda x: x > lower_bound, kind="greater_than", given=(lower_bound,))
 
 
 def greater_than_eq(lower_bound: Any) -> Constraint:
-    """Real numbers from a bound on."""
+    """Real numbers from a bound on.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.distributions.constraints.greater_than_eq(0).check(gg.tensor([-1.0, 0.0]))
+        tensor([False,  True])
+    """
     name = f"x >= {_shown(lower_bound)}"
     return Constraint(name, lambda x: x >= lower_bound, kind="greater_than_eq", given=(lower_bound,))
 
 
 def multinomial(total: int) -> Constraint:
-    """Counts, none negative, that add up to `total`."""
+    """Counts, none negative, that add up to `total`.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.distributions.constraints.multinomial(3).check(gg.tensor([[1.0, 2.0], [1.0, 1.0]]))
+        tensor([ True, False])
+    """
     return Constraint(
         f"counts with a sum of {total}",
         lambda x: (_whole(x) & (x >= 0)).all(-1) & (x.sum(-1) == total),
@@ -136,7 +166,14 @@ def multinomial(total: int) -> Constraint:
 
 
 def independent(base_constraint: Constraint, reinterpreted_batch_ndims: int) -> Constraint:
-    """Another constraint whose last dimensions count as one value."""
+    """Another constraint whose last dimensions count as one value.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> constraints = gg.distributions.constraints
+        >>> constraints.independent(constraints.positive, 1).check(gg.tensor([[1.0, -1.0], [1.0, 2.0]]))
+        tensor([False,  True])
+    """
 
     def test(x: Any) -> Any:
         inside = base_constraint.check(x)

@@ -51,6 +51,14 @@ def check_up(model: Module, batch: Any, loss_fn: Callable[..., Any] | None = Non
         KindError: a model without `named_parameters()`.
 
     What the model or the loss raises is part of the result (`failure`).
+
+    Example:
+        >>> import glassgrad as gg
+        >>> model = gg.nn.Sequential(gg.nn.Linear(4, 8), gg.nn.ReLU(), gg.nn.Linear(8, 3))
+        >>> batch = gg.randn(16, 4), gg.randint(0, 3, (16,))
+        >>> found = gg.doctor.check_up(model, batch, gg.nn.functional.cross_entropy)
+        >>> round(found.expected, 2), len(found.gradients)
+        (1.1, 4)
     """
     if not hasattr(model, "named_parameters"):
         raise errors.MONITOR_MODEL(owner="debug_training", given=type(model).__name__)

@@ -16,7 +16,15 @@ _MOST_LAYERS = 40
 
 
 def check_up_lines(found: CheckUp) -> Iterator[str]:
-    """Yield the lines of a check-up."""
+    """Yield the lines of a check-up.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> from glassgrad.report import check_up_lines
+        >>> model = gg.nn.Linear(4, 3)
+        >>> batch = gg.randn(16, 4), gg.randint(0, 3, (16,))
+        >>> lines = list(check_up_lines(gg.doctor.check_up(model, batch, gg.nn.functional.cross_entropy)))
+    """
     yield from _facts(found)
     yield from lines(found.findings)
 

@@ -56,7 +56,14 @@ class Numbers:
 
 
 def numbers_of(array: Any, bins: int = 0) -> Numbers | None:
-    """Describe an array, with a histogram if it is to have bins; None where there is none, or none of numbers."""
+    """Describe an array, with a histogram if it is to have bins; None where there is none, or none of numbers.
+
+    Example:
+        >>> import numpy as np
+        >>> from glassgrad.drawing import numbers_of
+        >>> numbers_of(np.array([1.0, 2.0])).text
+        '[1, 2]'
+    """
     if not isinstance(array, np.ndarray | np.generic | float | int):
         return None
     array = np.asarray(array)

@@ -25,7 +25,15 @@ def backward(
     create_graph: bool = False,
     inputs: Sequence[Tensor] | Tensor | None = None,
 ) -> None:
-    """Accumulate the gradients of `tensors` into `.grad` of the leaves; see `Tensor.backward`."""
+    """Accumulate the gradients of `tensors` into `.grad` of the leaves; see `Tensor.backward`.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> x = gg.tensor([1.0, 2.0], requires_grad=True)
+        >>> gg.autograd.backward((x * x).sum())
+        >>> x.grad
+        tensor([2., 4.])
+    """
     witness = MODE.witness
     looks = witness is not None and witness.backward(tensors)
     if isinstance(tensors, Tensor):  # one, as a rule: without lists
@@ -189,7 +197,13 @@ def _accumulate(leaf: Tensor, g: Any) -> None:
 
 
 def Variable(data: Any, requires_grad: bool = False, volatile: bool = False) -> Tensor:  # noqa: N802 - PyTorch's name
-    """PyTorch's older spelling of a tensor that requires a gradient: the same memory as `data`."""
+    """PyTorch's older spelling of a tensor that requires a gradient: the same memory as `data`.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.autograd.Variable(gg.ones(2), requires_grad=True).requires_grad
+        True
+    """
     x = data.detach() if isinstance(data, Tensor) else creation.tensor(data)
     x.requires_grad = requires_grad
     return x

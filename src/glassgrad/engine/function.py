@@ -460,6 +460,21 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
     """Mark a `backward` as not differentiable: taking a derivative of what it returns raises an error.
 
     Stands under ``@staticmethod``.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> class Double(gg.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(ctx, x):
+        ...         return 2 * x
+        ...     @staticmethod
+        ...     @gg.autograd.once_differentiable
+        ...     def backward(ctx, g):
+        ...         return 2 * g
+        >>> x = gg.ones(1, requires_grad=True)
+        >>> Double.apply(x).backward()
+        >>> x.grad
+        tensor([2.])
     """
 
     @functools.wraps(backward)

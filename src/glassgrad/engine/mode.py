@@ -99,13 +99,29 @@ class no_grad(_Switch):  # noqa: N801 - PyTorch's name
 
 
 class enable_grad(_Switch):  # noqa: N801 - PyTorch's name
-    """Ops inside are recorded again, also within `no_grad`."""
+    """Ops inside are recorded again, also within `no_grad`.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> x = gg.ones(2, requires_grad=True)
+        >>> with gg.no_grad(), gg.enable_grad():
+        ...     (x * 2).requires_grad
+        True
+    """
 
     recording = True
 
 
 class set_grad_enabled(_Switch):  # noqa: N801 - PyTorch's name
-    """Set recording on or off, at once and, as a context manager, until the block ends."""
+    """Set recording on or off, at once and, as a context manager, until the block ends.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> x = gg.ones(2, requires_grad=True)
+        >>> with gg.set_grad_enabled(False):
+        ...     (x * 2).requires_grad
+        False
+    """
 
     def __init__(self, mode: bool) -> None:
         super().__init__(mode)

@@ -68,7 +68,13 @@ def value_and_grad(
 def grad_and_value(
     func: Callable[Given, Result], argnums: Argnums = 0, has_aux: bool = False
 ) -> Callable[Given, tuple[Any, Result]]:
-    """`value_and_grad` with the gradient first, as PyTorch returns it."""
+    """`value_and_grad` with the gradient first, as PyTorch returns it.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.func.grad_and_value(lambda x: (x * x).sum())(gg.tensor([1.0, 2.0]))
+        (tensor([2., 4.]), tensor(5.))
+    """
     swapped = value_and_grad(func, argnums, has_aux)
 
     @functools.wraps(func)

@@ -102,5 +102,11 @@ class Exercise:
 
 
 def exercises() -> list[Exercise]:
-    """Return the exercises, in the order of their lessons."""
+    """Return the exercises, in the order of their lessons.
+
+    Example:
+        >>> from glassgrad.lessons import exercises
+        >>> exercises()[0].number
+        1
+    """
     return [Exercise(starter) for starter in programs("starters")]

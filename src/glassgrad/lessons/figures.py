@@ -22,6 +22,10 @@ def figure(name: str, svg: str) -> None:
     """Show a figure: in a notebook below the cell, elsewhere as a file in the folder that LESSON_FIGURES names.
 
     Where there is no such folder, the figure is forgotten.
+
+    Example:
+        >>> from glassgrad.lessons import chart, figure
+        >>> figure("loss", chart({"loss": [(0, 2.0), (1, 1.0)]}, x="step", y="loss"))
     """
     folder = os.environ.get("LESSON_FIGURES")
     if folder:
@@ -38,7 +42,13 @@ def figure(name: str, svg: str) -> None:
 def chart(
     series: Mapping[str, Sequence[tuple[float, float]]], *, x: str, y: str, log_x: bool = False, log_y: bool = False
 ) -> str:
-    """Draw lines through points, one colour each, with its name at its end, as SVG."""
+    """Draw lines through points, one colour each, with its name at its end, as SVG.
+
+    Example:
+        >>> from glassgrad.lessons import chart
+        >>> chart({"loss": [(0, 2.0), (1, 1.0)]}, x="step", y="loss").startswith("<svg")
+        True
+    """
     shown = {name: [p for p in points if all(map(math.isfinite, p))] for name, points in series.items()}
     right = WIDTH - MARGIN - max(map(len, shown), default=0) * LETTER
     across = _Axis([p[0] for points in shown.values() for p in points], LEFT, right, log_x)

@@ -34,7 +34,13 @@ class Cell:
 
 @dataclass(frozen=True)
 class Program:
-    """A lesson, or what an exercise starts from: a file whose name begins with its number."""
+    """A lesson, or what an exercise starts from: a file whose name begins with its number.
+
+    Example:
+        >>> from glassgrad.lessons import programs
+        >>> programs()[1].title
+        'A linear layer by hand'
+    """
 
     path: Path
 

@@ -17,6 +17,15 @@ class ReLU(Module):
     ∂y/∂x is 1 where x > 0 and 0 elsewhere (at 0 itself any number between is a subgradient; 0 is the convention):
 
         dx = dy · [x > 0]
+
+    Example:
+        >>> import numpy as np
+        >>> from glassgrad import manual
+        >>> layer = manual.ReLU()
+        >>> layer.forward(np.array([[-1.0, 0.5, 2.0]])).round(4)
+        array([[0. , 0.5, 2. ]])
+        >>> layer.backward(np.array([[1.0, 0.0, 0.0]])).round(4)
+        array([[0., 0., 0.]])
     """
 
     def forward(self, x: Array) -> Array:
@@ -32,6 +41,15 @@ class LeakyReLU(Module):
     """y = x where x > 0, slope · x elsewhere.
 
     dx = dy where x > 0, slope · dy elsewhere.
+
+    Example:
+        >>> import numpy as np
+        >>> from glassgrad import manual
+        >>> layer = manual.LeakyReLU()
+        >>> layer.forward(np.array([[-1.0, 0.5, 2.0]])).round(4)
+        array([[-0.01,  0.5 ,  2.  ]])
+        >>> layer.backward(np.array([[1.0, 0.0, 0.0]])).round(4)
+        array([[0.01, 0.  , 0.  ]])
     """
 
     def __init__(self, negative_slope: float = 0.01) -> None:
@@ -113,6 +131,15 @@ class Tanh(Module):
 
         ∂y/∂x = (c·c - s·s) / c² = 1 - y²
         dx    = dy · (1 - y²)
+
+    Example:
+        >>> import numpy as np
+        >>> from glassgrad import manual
+        >>> layer = manual.Tanh()
+        >>> layer.forward(np.array([[-1.0, 0.5, 2.0]])).round(4)
+        array([[-0.7616,  0.4621,  0.964 ]])
+        >>> layer.backward(np.array([[1.0, 0.0, 0.0]])).round(4)
+        array([[0.42, 0.  , 0.  ]])
     """
 
     def forward(self, x: Array) -> Array:
@@ -135,6 +162,15 @@ class Sigmoid(Module):
 
     ∂y/∂x = e^-x / (1 + e^-x)² = y · e^-x / (1 + e^-x) = y (1 - y)
     dx    = dy · y (1 - y)
+
+    Example:
+        >>> import numpy as np
+        >>> from glassgrad import manual
+        >>> layer = manual.Sigmoid()
+        >>> layer.forward(np.array([[-1.0, 0.5, 2.0]])).round(4)
+        array([[0.2689, 0.6225, 0.8808]])
+        >>> layer.backward(np.array([[1.0, 0.0, 0.0]])).round(4)
+        array([[0.1966, 0.    , 0.    ]])
     """
 
     def forward(self, x: Array) -> Array:
@@ -161,6 +197,15 @@ class Softmax(Module):
         dx[i]       = sum_j dy[j] y[j] ([i = j] - y[i])
                     = y[i] dy[i] - y[i] sum_j dy[j] y[j]
         dx          = y · (dy - sum(dy · y))                        the sum along the axis, kept for broadcasting
+
+    Example:
+        >>> import numpy as np
+        >>> from glassgrad import manual
+        >>> layer = manual.Softmax()
+        >>> layer.forward(np.array([[-1.0, 0.5, 2.0]])).round(4)
+        array([[0.0391, 0.1753, 0.7856]])
+        >>> layer.backward(np.array([[1.0, 0.0, 0.0]])).round(4)
+        array([[ 0.0376, -0.0069, -0.0307]])
     """
 
     def __init__(self, dim: int = -1) -> None:
@@ -187,6 +232,15 @@ class LogSoftmax(Module):
     ∂y[j]/∂x[i] = [i = j] - e^x[i] / sum_k e^x[k] = [i = j] - e^y[i]
     dx[i]       = sum_j dy[j] ([i = j] - e^y[i]) = dy[i] - e^y[i] sum_j dy[j]
     dx          = dy - e^y · sum(dy)                             the sum along the axis
+
+    Example:
+        >>> import numpy as np
+        >>> from glassgrad import manual
+        >>> layer = manual.LogSoftmax()
+        >>> layer.forward(np.array([[-1.0, 0.5, 2.0]])).round(4)
+        array([[-3.2413, -1.7413, -0.2413]])
+        >>> layer.backward(np.array([[1.0, 0.0, 0.0]])).round(4)
+        array([[ 0.9609, -0.1753, -0.7856]])
     """
 
     def __init__(self, dim: int = -1) -> None:
@@ -212,6 +266,15 @@ class GELU(Module):
 
         ∂u/∂x = √(2/π) (1 + 3 · 0.044715 x²)
         dx    = dy · ((1 + t) / 2 + x (1 - t²) / 2 · ∂u/∂x)
+
+    Example:
+        >>> import numpy as np
+        >>> from glassgrad import manual
+        >>> layer = manual.GELU()
+        >>> layer.forward(np.array([[-1.0, 0.5, 2.0]])).round(4)
+        array([[-0.1587,  0.3457,  1.9545]])
+        >>> layer.backward(np.array([[1.0, 0.0, 0.0]])).round(4)
+        array([[-0.0833,  0.    ,  0.    ]])
     """
 
     ROOT, CUBE = float(np.sqrt(2 / np.pi)), 0.044715

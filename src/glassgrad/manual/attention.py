@@ -27,6 +27,14 @@ class ScaledDotProductAttention(Module):
     allowed (or is added to z if it holds floats); `is_causal` allows the places up to the query's own.
 
     Source: Vaswani et al., "Attention Is All You Need" (2017), equation 1.
+
+    Example:
+        >>> import numpy as np
+        >>> from glassgrad import manual
+        >>> attention = manual.ScaledDotProductAttention()
+        >>> q, k, v = np.ones((2, 4)), np.ones((3, 4)), np.ones((3, 5))
+        >>> attention.forward(q, k, v).shape
+        (2, 5)
     """
 
     def __init__(self, is_causal: bool = False) -> None:

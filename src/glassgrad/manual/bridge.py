@@ -157,7 +157,13 @@ def _has_twin(name: str) -> bool:
 
 
 def show_twin(module: Any) -> str:
-    """Return the derivation and the source of the hand-written counterpart of an `nn` module (or its class)."""
+    """Return the derivation and the source of the hand-written counterpart of an `nn` module (or its class).
+
+    Example:
+        >>> from glassgrad import manual, nn
+        >>> "dx" in manual.show_twin(nn.ReLU())
+        True
+    """
     name = module.__name__ if isinstance(module, type) else type(module).__name__
     if name == "Sequential":
         parts = dict.fromkeys(type(part).__name__ for part in module)

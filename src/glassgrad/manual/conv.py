@@ -50,6 +50,15 @@ class Conv2d(Module):
 
     A pixel is part of several windows, and its gradient is the sum over them ("col2im"): for each of the k·k
     positions in the kernel, column (c, p, q) of dX is added to the pixels x[n, c, i·s + p, j·s + q].
+
+    Example:
+        >>> import numpy as np
+        >>> from glassgrad import manual
+        >>> layer = manual.Conv2d(1, 2, 3)
+        >>> y = layer.forward(np.ones((1, 1, 5, 5), np.float32))
+        >>> dx = layer.backward(np.ones_like(y))
+        >>> y.shape, dx.shape
+        ((1, 2, 3, 3), (1, 1, 5, 5))
     """
 
     def __init__(
@@ -109,6 +118,15 @@ class MaxPool2d(Module):
     sums the cotangents of the windows in which it is the maximum:
 
         dx[n, c, i·s + p, j·s + q] += dy[n, c, i, j]   where (p, q) is the maximum of window (i, j)
+
+    Example:
+        >>> import numpy as np
+        >>> from glassgrad import manual
+        >>> layer = manual.MaxPool2d(2)
+        >>> y = layer.forward(np.ones((1, 1, 4, 4)))
+        >>> dx = layer.backward(np.ones_like(y))
+        >>> y.shape, dx.shape
+        ((1, 1, 2, 2), (1, 1, 4, 4))
     """
 
     def __init__(self, kernel_size: int | Pair, stride: int | Pair | None = None, padding: int | Pair = 0) -> None:

@@ -69,6 +69,13 @@ class Embedding(Module):
                                                                            of every place that looked it up
 
     Integers have no gradient, so `backward` returns None.
+
+    Example:
+        >>> import numpy as np
+        >>> from glassgrad import manual
+        >>> layer = manual.Embedding(5, 3)
+        >>> layer.forward(np.array([0, 2])).shape
+        (2, 3)
     """
 
     def __init__(
@@ -105,6 +112,15 @@ class Flatten(Module):
 
     Shapes: x (n, a, b, ...), y (n, a·b·...). Elements only change place, and so does the cotangent:
     dx = dy in the shape of x.
+
+    Example:
+        >>> import numpy as np
+        >>> from glassgrad import manual
+        >>> layer = manual.Flatten()
+        >>> y = layer.forward(np.ones((2, 3, 4)))
+        >>> dx = layer.backward(np.ones_like(y))
+        >>> y.shape, dx.shape
+        ((2, 12), (2, 3, 4))
     """
 
     def forward(self, x: Array) -> Array:

@@ -75,6 +75,15 @@ class NLLLoss(_Loss):
     Shapes: y (n, c) of log-probabilities, t (n,) of class numbers. One entry of each row affects L:
 
         dy[i, j] = -1/n where j = t[i], else 0
+
+    Example:
+        >>> import numpy as np
+        >>> from glassgrad import manual
+        >>> loss = manual.NLLLoss()
+        >>> round(float(loss.forward(np.array([[-0.1, -2.4]]), np.array([0]))), 4)
+        0.1
+        >>> loss.backward().round(4)
+        array([[-1.,  0.]])
     """
 
     def forward(self, prediction: Array, target: Array) -> float:
@@ -100,6 +109,15 @@ class CrossEntropyLoss(_Loss):
         dx       = (softmax(x) - onehot(t)) / n
 
     the prediction minus the target.
+
+    Example:
+        >>> import numpy as np
+        >>> from glassgrad import manual
+        >>> loss = manual.CrossEntropyLoss()
+        >>> round(float(loss.forward(np.array([[2.0, 0.0]]), np.array([0]))), 4)
+        0.1269
+        >>> loss.backward().round(4)
+        array([[-0.1192,  0.1192]])
     """
 
     def forward(self, prediction: Array, target: Array) -> float:
@@ -122,6 +140,15 @@ class BCELoss(_Loss):
         dp = -1/n (t / p - (1 - t) / (1 - p)) = 1/n (p - t) / (p (1 - p))
 
     Logarithms are limited to at least -100 and the denominator to at least 1e-12, as in PyTorch.
+
+    Example:
+        >>> import numpy as np
+        >>> from glassgrad import manual
+        >>> loss = manual.BCELoss()
+        >>> round(float(loss.forward(np.array([0.9, 0.2]), np.array([1.0, 0.0]))), 4)
+        0.1643
+        >>> loss.backward().round(4)
+        array([-0.5556,  0.625 ])
     """
 
     def forward(self, prediction: Array, target: Array) -> float:
@@ -143,6 +170,15 @@ class BCEWithLogitsLoss(_Loss):
     -log (1 - p) = log(1 + e^-x) + x
     L  = 1/n sum (log(1 + e^-x) + (1 - t) x) = 1/n sum (max(x, 0) - t x + log(1 + e^-|x|))
     dx = 1/n (p - t) / (p (1 - p)) · p (1 - p) = (sigmoid(x) - t) / n
+
+    Example:
+        >>> import numpy as np
+        >>> from glassgrad import manual
+        >>> loss = manual.BCEWithLogitsLoss()
+        >>> round(float(loss.forward(np.array([2.0, -1.0]), np.array([1.0, 0.0]))), 4)
+        0.2201
+        >>> loss.backward().round(4)
+        array([-0.0596,  0.1345])
     """
 
     def forward(self, prediction: Array, target: Array) -> float:
@@ -160,6 +196,15 @@ class MSELoss(_Loss):
     """L = 1/n sum (y - t)²; y, t of the same shape.
 
     dy = 2 (y - t) / n
+
+    Example:
+        >>> import numpy as np
+        >>> from glassgrad import manual
+        >>> loss = manual.MSELoss()
+        >>> round(float(loss.forward(np.array([1.0, 3.0]), np.array([2.0, 1.0]))), 4)
+        2.5
+        >>> loss.backward().round(4)
+        array([-1.,  2.])
     """
 
     def forward(self, prediction: Array, target: Array) -> float:
@@ -175,6 +220,15 @@ class L1Loss(_Loss):
     """L = 1/n sum |y - t|; y, t of the same shape.
 
     dy = sign(y - t) / n, which is 0 where they are equal.
+
+    Example:
+        >>> import numpy as np
+        >>> from glassgrad import manual
+        >>> loss = manual.L1Loss()
+        >>> round(float(loss.forward(np.array([1.0, 3.0]), np.array([2.0, 1.0]))), 4)
+        1.5
+        >>> loss.backward().round(4)
+        array([-0.5,  0.5])
     """
 
     def forward(self, prediction: Array, target: Array) -> float:

@@ -35,6 +35,15 @@ class BatchNorm1d(Module):
     formula divides by m. In evaluation mean and var are constants, and dx = dy w s.
 
     Source: Ioffe, Szegedy, "Batch Normalization" (2015).
+
+    Example:
+        >>> import numpy as np
+        >>> from glassgrad import manual
+        >>> layer = manual.BatchNorm1d(3)
+        >>> y = layer.forward(np.ones((4, 3), np.float32))
+        >>> dx = layer.backward(np.ones_like(y))
+        >>> y.shape, dx.shape
+        ((4, 3), (4, 3))
     """
 
     buffers = ("running_mean", "running_var", "num_batches_tracked")
@@ -95,6 +104,15 @@ class LayerNorm(Module):
         dx = s (dx̂ - x̂ · mean(dx̂ x̂) - mean(dx̂))             means over the axes of d
 
     Source: Ba, Kiros, Hinton, "Layer Normalization" (2016).
+
+    Example:
+        >>> import numpy as np
+        >>> from glassgrad import manual
+        >>> layer = manual.LayerNorm(3)
+        >>> y = layer.forward(np.ones((4, 3), np.float32))
+        >>> dx = layer.backward(np.ones_like(y))
+        >>> y.shape, dx.shape
+        ((4, 3), (4, 3))
     """
 
     def __init__(self, normalized_shape: int | tuple[int, ...], eps: float = 1e-5, *, dtype: Any = np.float32) -> None:
@@ -131,6 +149,15 @@ class Dropout(Module):
 
     The mask is a constant of the pass, so dx = dy · mask / (1 - p). The division keeps the mean of y at that
     of x, so that evaluation needs no scaling (Srivastava et al. 2014).
+
+    Example:
+        >>> import numpy as np
+        >>> from glassgrad import manual
+        >>> layer = manual.Dropout(0.5)
+        >>> y = layer.forward(np.ones((2, 3)))
+        >>> dx = layer.backward(np.ones_like(y))
+        >>> y.shape, dx.shape
+        ((2, 3), (2, 3))
     """
 
     def __init__(self, p: float = 0.5, *, rng: np.random.Generator | None = None) -> None:

@@ -99,7 +99,17 @@ def _array(value: Any) -> Array | None:
 
 
 class SGD(_Optimizer):
-    """p ← p - lr g."""
+    """p ← p - lr g.
+
+    Example:
+        >>> import numpy as np
+        >>> from glassgrad import manual
+        >>> p = manual.Parameter(np.array([1.0, -1.0]))
+        >>> p.grad = np.array([2.0, 0.0])
+        >>> manual.SGD([p], lr=0.1).step()
+        >>> p.data.round(4)
+        array([ 0.8, -1. ])
+    """
 
     def __init__(self, parameters: Iterable[Any], lr: float = 1e-3) -> None:
         super().__init__(parameters, lr)
@@ -109,7 +119,17 @@ class SGD(_Optimizer):
 
 
 class SGDMomentum(_Optimizer):
-    """v ← momentum v + g;  p ← p - lr v. The first step has v = g, as in PyTorch."""
+    """v ← momentum v + g;  p ← p - lr v. The first step has v = g, as in PyTorch.
+
+    Example:
+        >>> import numpy as np
+        >>> from glassgrad import manual
+        >>> p = manual.Parameter(np.array([1.0, -1.0]))
+        >>> p.grad = np.array([2.0, 0.0])
+        >>> manual.SGDMomentum([p], lr=0.1).step()
+        >>> p.data.round(4)
+        array([ 0.8, -1. ])
+    """
 
     slots: ClassVar[dict[str, str]] = {"velocity": "momentum_buffer"}
 
@@ -129,6 +149,15 @@ class RMSprop(_Optimizer):
     """s ← alpha s + (1 - alpha) g²;  step = g / (sqrt(s) + eps);  with momentum v ← momentum v + step.
 
     p ← p - lr v, or p - lr step without momentum. Source: Hinton's lecture 6e (2012), the variant of PyTorch.
+
+    Example:
+        >>> import numpy as np
+        >>> from glassgrad import manual
+        >>> p = manual.Parameter(np.array([1.0, -1.0]))
+        >>> p.grad = np.array([2.0, 0.0])
+        >>> manual.RMSprop([p], lr=0.1).step()
+        >>> p.data.round(4)
+        array([ 0., -1.])
     """
 
     slots: ClassVar[dict[str, str]] = {"square": "square_avg", "velocity": "momentum_buffer"}
@@ -165,6 +194,15 @@ class Adam(_Optimizer):
 
     m̂ = m / (1 - b1^t) and ŝ = s / (1 - b2^t) undo that both started at 0, at the t-th update. Weight decay adds
     weight_decay · p to g first. Source: Kingma, Ba, "Adam" (2015), algorithm 1.
+
+    Example:
+        >>> import numpy as np
+        >>> from glassgrad import manual
+        >>> p = manual.Parameter(np.array([1.0, -1.0]))
+        >>> p.grad = np.array([2.0, 0.0])
+        >>> manual.Adam([p], lr=0.1).step()
+        >>> p.data.round(4)
+        array([ 0.9, -1. ])
     """
 
     slots: ClassVar[dict[str, str]] = {"mean": "exp_avg", "square": "exp_avg_sq", "updates": "step"}

@@ -22,6 +22,13 @@ class Parameter:
     """A trained array: `data`, and in `grad` the sum of its gradients from backward passes.
 
     `grad` is None until the first gradient, which then costs no addition.
+
+    Example:
+        >>> import numpy as np
+        >>> from glassgrad import manual
+        >>> p = manual.Parameter(np.array([1.0, -1.0]))
+        >>> p.grad is None
+        True
     """
 
     __slots__ = ("data", "grad")

@@ -30,6 +30,13 @@ def generate(
     (batch, tokens), with the context initially filled with `end`. It is in evaluation mode during sampling, and in its
     previous mode afterwards. Sequences begin with `end` and the tokens of `prompt`. Sequence k depends on the seed
     and k, not on `count`.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> from glassgrad.models import GPT, generate
+        >>> model = GPT(tokens=10, context=8, width=16, heads=2, layers=1)
+        >>> [len(text) <= 4 for text in generate(model, 8, count=2, seed=0, longest=4)]
+        [True, True]
     """
 
     def logits(tokens: Array) -> Array:

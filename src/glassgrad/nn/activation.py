@@ -34,35 +34,60 @@ class _Activation(Module):
 
 
 class Tanh(_Activation):
-    """tanh(x), elementwise."""
+    """tanh(x), elementwise.
+
+    Example:
+        >>> gg.nn.Tanh()(gg.tensor([-1.0, 0.2, 2.0]))
+        tensor([-0.7616,  0.1974,  0.964 ])
+    """
 
     def forward(self, input: TensorLike) -> Tensor:
         return _tanh(input)
 
 
 class Sigmoid(_Activation):
-    """1 / (1 + exp(-x)), elementwise."""
+    """1 / (1 + exp(-x)), elementwise.
+
+    Example:
+        >>> gg.nn.Sigmoid()(gg.tensor([-1.0, 0.2, 2.0]))
+        tensor([0.2689, 0.5498, 0.8808])
+    """
 
     def forward(self, input: TensorLike) -> Tensor:
         return _sigmoid(input)
 
 
 class LogSigmoid(_Activation):
-    """log(1 / (1 + exp(-x))), elementwise."""
+    """log(1 / (1 + exp(-x))), elementwise.
+
+    Example:
+        >>> gg.nn.LogSigmoid()(gg.tensor([-1.0, 0.2, 2.0]))
+        tensor([-1.3133, -0.5981, -0.1269])
+    """
 
     def forward(self, input: TensorLike) -> Tensor:
         return F.logsigmoid(input)
 
 
 class Softsign(_Activation):
-    """x / (1 + |x|), elementwise."""
+    """x / (1 + |x|), elementwise.
+
+    Example:
+        >>> gg.nn.Softsign()(gg.tensor([-1.0, 0.2, 2.0]))
+        tensor([-0.5   ,  0.1667,  0.6667])
+    """
 
     def forward(self, input: TensorLike) -> Tensor:
         return F.softsign(input)
 
 
 class Tanhshrink(_Activation):
-    """x - tanh(x), elementwise."""
+    """x - tanh(x), elementwise.
+
+    Example:
+        >>> gg.nn.Tanhshrink()(gg.tensor([-1.0, 0.2, 2.0]))
+        tensor([-0.2384,  0.0026,  1.036 ])
+    """
 
     def forward(self, input: TensorLike) -> Tensor:
         return F.tanhshrink(input)
@@ -91,42 +116,72 @@ class ReLU(_Inplace):
 
 
 class ReLU6(_Inplace):
-    """x limited to [0, 6]."""
+    """x limited to [0, 6].
+
+    Example:
+        >>> gg.nn.ReLU6()(gg.tensor([-1.0, 0.2, 8.0]))
+        tensor([0. , 0.2, 6. ])
+    """
 
     def forward(self, input: TensorLike) -> Tensor:
         return F.relu6(input)
 
 
 class SiLU(_Inplace):
-    """x * sigmoid(x), elementwise (Hendrycks and Gimpel 2016; Ramachandran et al. 2017)."""
+    """x * sigmoid(x), elementwise (Hendrycks and Gimpel 2016; Ramachandran et al. 2017).
+
+    Example:
+        >>> gg.nn.SiLU()(gg.tensor([-1.0, 0.2, 2.0]))
+        tensor([-0.2689,  0.11  ,  1.7616])
+    """
 
     def forward(self, input: TensorLike) -> Tensor:
         return F.silu(input)
 
 
 class Mish(_Inplace):
-    """x * tanh(softplus(x)), elementwise (Misra 2019)."""
+    """x * tanh(softplus(x)), elementwise (Misra 2019).
+
+    Example:
+        >>> gg.nn.Mish()(gg.tensor([-1.0, 0.2, 2.0]))
+        tensor([-0.3034,  0.1326,  1.944 ])
+    """
 
     def forward(self, input: TensorLike) -> Tensor:
         return F.mish(input)
 
 
 class SELU(_Inplace):
-    """Scaled ELU, whose fixed point has mean 0 and variance 1 (Klambauer et al. 2017)."""
+    """Scaled ELU, whose fixed point has mean 0 and variance 1 (Klambauer et al. 2017).
+
+    Example:
+        >>> gg.nn.SELU()(gg.tensor([-1.0, 0.2, 2.0]))
+        tensor([-1.1113,  0.2101,  2.1014])
+    """
 
     def forward(self, input: TensorLike) -> Tensor:
         return F.selu(input)
 
 
 class Hardswish(_Inplace):
-    """x * relu6(x + 3) / 6, elementwise (Howard et al. 2019)."""
+    """x * relu6(x + 3) / 6, elementwise (Howard et al. 2019).
+
+    Example:
+        >>> gg.nn.Hardswish()(gg.tensor([-1.0, 0.2, 2.0]))
+        tensor([-0.3333,  0.1067,  1.6667])
+    """
 
     def forward(self, input: TensorLike) -> Tensor:
         return F.hardswish(input)
 
 
 class Hardsigmoid(_Inplace):
-    """relu6(x + 3) / 6, elementwise."""
+    """relu6(x + 3) / 6, elementwise.
+
+    Example:
+        >>> gg.nn.Hardsigmoid()(gg.tensor([-1.0, 0.2, 2.0]))
+        tensor([0.3333, 0.5333, 0.8333])
+    """
 
     def forward(self, input: TensorLike) -> Tensor:
         return F.hardsigmoid(input)
@@ -139,6 +194,10 @@ class GELU(_Activation):
     """x * Phi(x), Phi the normal distribution function (Hendrycks and Gimpel 2016).
 
     `approximate="tanh"` is the formula of GPT-2.
+
+    Example:
+        >>> gg.nn.GELU()(gg.tensor([-1.0, 0.2, 2.0]))
+        tensor([-0.1587,  0.1159,  1.9545])
     """
 
     shown = ("approximate",)
@@ -152,7 +211,12 @@ class GELU(_Activation):
 
 
 class LeakyReLU(_Activation):
-    """x where it is positive, else `negative_slope` * x (Maas et al. 2013)."""
+    """x where it is positive, else `negative_slope` * x (Maas et al. 2013).
+
+    Example:
+        >>> gg.nn.LeakyReLU()(gg.tensor([-1.0, 0.2, 2.0]))
+        tensor([-0.01,  0.2 ,  2.  ])
+    """
 
     shown = ("negative_slope",)
 
@@ -175,14 +239,24 @@ class _Alpha(_Activation):
 
 
 class ELU(_Alpha):
-    """x where it is positive, else alpha * (exp(x) - 1) (Clevert et al. 2016)."""
+    """x where it is positive, else alpha * (exp(x) - 1) (Clevert et al. 2016).
+
+    Example:
+        >>> gg.nn.ELU()(gg.tensor([-1.0, 0.2, 2.0]))
+        tensor([-0.6321,  0.2   ,  2.    ])
+    """
 
     def forward(self, input: TensorLike) -> Tensor:
         return F.elu(input, self.alpha)
 
 
 class CELU(_Alpha):
-    """x where it is positive, else alpha * (exp(x / alpha) - 1) (Barron 2017)."""
+    """x where it is positive, else alpha * (exp(x / alpha) - 1) (Barron 2017).
+
+    Example:
+        >>> gg.nn.CELU()(gg.tensor([-1.0, 0.2, 2.0]))
+        tensor([-0.6321,  0.2   ,  2.    ])
+    """
 
     def forward(self, input: TensorLike) -> Tensor:
         return F.celu(input, self.alpha)
@@ -193,6 +267,10 @@ class Softplus(_Activation):
 
     PyTorch returns x itself where beta * x is above `threshold`; here the formula is exact for every x, so that happens
     only for a threshold other than the usual 20.
+
+    Example:
+        >>> gg.nn.Softplus()(gg.tensor([-1.0, 0.2, 2.0]))
+        tensor([0.3133, 0.7981, 2.1269])
     """
 
     shown = ("beta", "threshold")
@@ -207,7 +285,12 @@ class Softplus(_Activation):
 
 
 class Hardtanh(_Activation):
-    """x limited to [min_val, max_val]."""
+    """x limited to [min_val, max_val].
+
+    Example:
+        >>> gg.nn.Hardtanh()(gg.tensor([-1.0, 0.2, 2.0]))
+        tensor([-1. ,  0.2,  1. ])
+    """
 
     shown = ("min_val", "max_val")
 
@@ -222,7 +305,12 @@ class Hardtanh(_Activation):
 
 
 class Threshold(_Activation):
-    """x where it is above `threshold`, else `value`."""
+    """x where it is above `threshold`, else `value`.
+
+    Example:
+        >>> gg.nn.Threshold(0.1, 20.0)(gg.tensor([-1.0, 0.2, 2.0]))
+        tensor([20. ,  0.2,  2. ])
+    """
 
     shown = ("threshold", "value")
 
@@ -246,21 +334,36 @@ class _Shrink(_Activation):
 
 
 class Softshrink(_Shrink):
-    """x moved towards 0 by `lambd`, and 0 within."""
+    """x moved towards 0 by `lambd`, and 0 within.
+
+    Example:
+        >>> gg.nn.Softshrink()(gg.tensor([-1.0, 0.2, 2.0]))
+        tensor([-0.5,  0. ,  1.5])
+    """
 
     def forward(self, input: TensorLike) -> Tensor:
         return F.softshrink(input, self.lambd)
 
 
 class Hardshrink(_Shrink):
-    """x, and 0 where |x| <= `lambd`."""
+    """x, and 0 where |x| <= `lambd`.
+
+    Example:
+        >>> gg.nn.Hardshrink()(gg.tensor([-1.0, 0.2, 2.0]))
+        tensor([-1.,  0.,  2.])
+    """
 
     def forward(self, input: TensorLike) -> Tensor:
         return F.hardshrink(input, self.lambd)
 
 
 class RReLU(_Activation):
-    """Leaky relu with slopes drawn from [lower, upper] in training, and their mean otherwise (Xu et al. 2015)."""
+    """Leaky relu with slopes drawn from [lower, upper] in training, and their mean otherwise (Xu et al. 2015).
+
+    Example:
+        >>> gg.nn.RReLU()(gg.tensor([-1.0, 0.2, 2.0])).shape
+        (3,)
+    """
 
     shown = ("lower", "upper")
 
@@ -286,35 +389,62 @@ class _Along(_Activation):
 
 
 class Softmax(_Along):
-    """exp(x) / sum(exp(x)) along `dim`."""
+    """exp(x) / sum(exp(x)) along `dim`.
+
+    Example:
+        >>> gg.nn.Softmax(dim=0)(gg.tensor([-1.0, 0.2, 2.0]))
+        tensor([0.041, 0.136, 0.823])
+    """
 
     def forward(self, input: TensorLike) -> Tensor:
         return F.softmax(input, self.dim)
 
 
 class LogSoftmax(_Along):
-    """x - logsumexp(x) along `dim`."""
+    """x - logsumexp(x) along `dim`.
+
+    Example:
+        >>> gg.nn.LogSoftmax(dim=0)(gg.tensor([-1.0, 0.2, 2.0]))
+        tensor([-3.1948, -1.9948, -0.1948])
+    """
 
     def forward(self, input: TensorLike) -> Tensor:
         return F.log_softmax(input, self.dim)
 
 
 class Softmin(_Along):
-    """softmax(-x) along `dim`."""
+    """softmax(-x) along `dim`.
+
+    Example:
+        >>> gg.nn.Softmin(dim=0)(gg.tensor([-1.0, 0.2, 2.0]))
+        tensor([0.7402, 0.2229, 0.0369])
+    """
 
     def forward(self, input: TensorLike) -> Tensor:
         return F.softmin(input, self.dim)
 
 
 class Softmax2d(_Activation):
-    """Softmax over the channels of (N, C, H, W) or (C, H, W)."""
+    """Softmax over the channels of (N, C, H, W) or (C, H, W).
+
+    Example:
+        >>> gg.nn.Softmax2d()(gg.zeros(1, 2, 1, 1))
+        tensor([[[[0.5]],
+        <BLANKLINE>
+                 [[0.5]]]])
+    """
 
     def forward(self, input: TensorLike) -> Tensor:
         return F.softmax(input, -3)
 
 
 class GLU(_Activation):
-    """a * sigmoid(b), a and b the halves of x along `dim` (Dauphin et al. 2016)."""
+    """a * sigmoid(b), a and b the halves of x along `dim` (Dauphin et al. 2016).
+
+    Example:
+        >>> gg.nn.GLU()(gg.ones(4))
+        tensor([0.7311, 0.7311])
+    """
 
     shown = ("dim",)
 
@@ -330,7 +460,12 @@ class GLU(_Activation):
 
 
 class PReLU(Module):
-    """Leaky relu with a learned slope: one, or one for each channel (He et al. 2015)."""
+    """Leaky relu with a learned slope: one, or one for each channel (He et al. 2015).
+
+    Example:
+        >>> gg.nn.PReLU()(gg.tensor([-1.0, 0.2, 2.0])).detach()
+        tensor([-0.25,  0.2 ,  2.  ])
+    """
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
         devices.check(device)

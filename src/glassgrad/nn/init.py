@@ -45,7 +45,13 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
 
 def fans(tensor: Tensor) -> tuple[int, int]:
-    """Return (inputs, outputs) of one unit of a weight of shape (out, in, ...)."""
+    """Return (inputs, outputs) of one unit of a weight of shape (out, in, ...).
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.init.fans(gg.ones(8, 4, 3, 3))
+        (36, 72)
+    """
     if tensor.ndim < 2:
         raise bad_option("fan in and fan out", "shape", tensor.shape, "at least 2 dimensions")
     receptive = math.prod(tensor.shape[2:])

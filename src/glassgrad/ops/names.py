@@ -25,6 +25,7 @@ from glassgrad.ops import (
     eigen,
     einsum,
     elementwise,
+    examples,
     factorise,
     fft,  # noqa: F401 - its functions are in glassgrad.fft, its primitives belong to the registry
     fused,
@@ -352,6 +353,7 @@ def at_home(module: str, table: Mapping[str, Any]) -> None:
 
     Wrappers bear the name of what they wrap or of where they were made; by that they could not be pickled.
     """
+    examples.show(module, table)
     for name, function in table.items():
         if not isinstance(function, FunctionType) or function.__module__ == _FRONT:
             continue

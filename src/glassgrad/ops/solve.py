@@ -214,9 +214,9 @@ def _slogdet_jvp(tangents: Sequence[Array], y: Any, x: Array) -> tuple[Array, Ar
 
 
 slogdet_p: Custom = custom(
-    "slogdet", lambda xp, x: tuple(xp.linalg.slogdet(x)), saves=("x", "y"), multiple=True, joint_vjp=_slogdet_vjp,
-    joint_jvp=_slogdet_jvp, batch=native, formula="sign of det(x), log |det(x)|", derivative="0, g x**-T",
-    samples=(S(_square(size=3)), S((2, 2, 2))),
+    "slogdet", lambda xp, x: tuple(map(xp.asarray, xp.linalg.slogdet(x))), saves=("x", "y"), multiple=True,
+    joint_vjp=_slogdet_vjp, joint_jvp=_slogdet_jvp, batch=native, formula="sign of det(x), log |det(x)|",
+    derivative="0, g x**-T", samples=(S(_square(size=3)), S((2, 2, 2))),
     takes_complex=True,
 )  # fmt: skip  # an entry of the table
 

@@ -27,7 +27,14 @@ MultiAverage = Callable[[list[Any], list[Any], Any], None]
 
 
 def get_swa_avg_fn() -> Average:
-    """Return the function of the plain average: a + (p - a) / (n + 1)."""
+    """Return the function of the plain average: a + (p - a) / (n + 1).
+
+    Example:
+        >>> import glassgrad as gg
+        >>> average = gg.optim.swa_utils.get_swa_avg_fn()
+        >>> average(gg.tensor(1.0), gg.tensor(2.0), 1)
+        tensor(1.5)
+    """
 
     def average(averaged: Any, current: Any, num_averaged: Any) -> Any:
         return averaged + (current - averaged) / (num_averaged + 1)
@@ -36,7 +43,14 @@ def get_swa_avg_fn() -> Average:
 
 
 def get_ema_avg_fn(decay: float = 0.999) -> Average:
-    """Return the function of the exponential average: decay * a + (1 - decay) * p."""
+    """Return the function of the exponential average: decay * a + (1 - decay) * p.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> average = gg.optim.swa_utils.get_ema_avg_fn(0.9)
+        >>> average(gg.tensor(1.0), gg.tensor(2.0), 1)
+        tensor(1.1)
+    """
 
     def average(averaged: Any, current: Any, num_averaged: Any) -> Any:
         return averaged * decay + current * (1 - decay)
@@ -45,7 +59,13 @@ def get_ema_avg_fn(decay: float = 0.999) -> Average:
 
 
 def get_swa_multi_avg_fn() -> MultiAverage:
-    """Return the function of the plain average for lists of tensors, in place."""
+    """Return the function of the plain average for lists of tensors, in place.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> from glassgrad.optim.swa_utils import AveragedModel, get_swa_multi_avg_fn
+        >>> averaged = AveragedModel(gg.nn.Linear(2, 1), multi_avg_fn=get_swa_multi_avg_fn())
+    """
 
     def average(averaged: list[Any], current: list[Any], num_averaged: Any) -> None:
         for mean, value in zip(averaged, current, strict=True):
@@ -56,7 +76,13 @@ def get_swa_multi_avg_fn() -> MultiAverage:
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> MultiAverage:
-    """Return the function of the exponential average for lists of tensors, in place."""
+    """Return the function of the exponential average for lists of tensors, in place.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> from glassgrad.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+        >>> averaged = AveragedModel(gg.nn.Linear(2, 1), multi_avg_fn=get_ema_multi_avg_fn(0.99))
+    """
 
     def average(averaged: list[Any], current: list[Any], num_averaged: Any) -> None:
         for mean, value in zip(averaged, current, strict=True):

@@ -94,6 +94,15 @@ def option(default: Any, help: str, **rule: Unpack[Bounds]) -> Any:
 
     Arguments: low, above, high (bounds), choices, more (further choices, found when they are needed), resumable (may
     change when a run is resumed), grows (may be raised then, for a longer run), unit.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> from glassgrad.train import TrainingConfig, option
+        >>> @dataclass(frozen=True)
+        ... class Config(TrainingConfig):
+        ...     width: int = option(64, "units of the hidden layer", low=1)
+        >>> Config(width=128).width
+        128
     """
     return field(default=default, metadata={"rule": Rule(help, **rule)})  # type: ignore[arg-type]  # a list of choices is kept as it is
 

@@ -19,6 +19,12 @@ class StopSignals:
     The loop checks `requested` after every step. A second signal raises `KeyboardInterrupt` at once, as a step may be
     long, unless a file is being saved (`protected`): then it is raised when the file is complete.
     Outside the main thread, where Python delivers no signals, no handlers are installed; use `request` to stop.
+
+    Example:
+        >>> from glassgrad.train import StopSignals
+        >>> with StopSignals() as signals:
+        ...     signals.requested
+        0
     """
 
     def __init__(self) -> None:

@@ -91,6 +91,10 @@ class BestWeights(Callback):
 
     Attributes:
         kept: (value, step) of the kept weights, the best first.
+
+    Example:
+        >>> from glassgrad.train import BestWeights
+        >>> keep = BestWeights(count=3, monitor="accuracy", higher=True)
     """
 
     def __init__(self, count: int = 1, monitor: str = "loss", higher: bool = False) -> None:

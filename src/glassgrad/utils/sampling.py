@@ -20,7 +20,20 @@ def new_seed(generator: Generator | None = None) -> int:
 
 
 class Sampler:
-    """Base of samplers: iteration yields indices, `len` is their number."""
+    """Base of samplers: iteration yields indices, `len` is their number.
+
+    Example:
+        >>> from glassgrad.utils.data import DataLoader, Sampler
+        >>> class Backwards(Sampler):
+        ...     def __init__(self, count):
+        ...         self.count = count
+        ...     def __iter__(self):
+        ...         return iter(range(self.count - 1, -1, -1))
+        ...     def __len__(self):
+        ...         return self.count
+        >>> [int(x) for x in DataLoader([1.0, 2.0, 3.0], sampler=Backwards(3))]
+        [3, 2, 1]
+    """
 
     def __iter__(self) -> Iterator[Any]:
         raise errors.DATASET_INCOMPLETE(owner=type(self).__name__, method="__iter__(self)")

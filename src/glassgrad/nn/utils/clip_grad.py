@@ -132,7 +132,17 @@ def clip_grad_norm(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """Old name of `clip_grad_norm_`, with PyTorch's warning."""
+    """Old name of `clip_grad_norm_`, with PyTorch's warning.
+
+    Example:
+        >>> import warnings
+        >>> w = gg.tensor([3.0, 4.0], requires_grad=True)
+        >>> (w * w).sum().backward()
+        >>> with warnings.catch_warnings():
+        ...     warnings.simplefilter("ignore")
+        ...     gg.nn.utils.clip_grad_norm([w], 1.0)
+        tensor(10.)
+    """
     warnings.warn("clip_grad_norm is the old name of clip_grad_norm_", FutureWarning, stacklevel=2)
     return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
 
@@ -140,7 +150,17 @@ def clip_grad_norm(
 def clip_grads_with_norm_(
     parameters: Iterable[Tensor] | Tensor, max_norm: float, total_norm: Tensor, foreach: bool | None = None
 ) -> None:
-    """Scale all gradients as `clip_grad_norm_` does, for a norm that is known already."""
+    """Scale all gradients as `clip_grad_norm_` does, for a norm that is known already.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> w = gg.tensor([3.0, 4.0], requires_grad=True)
+        >>> (w * w).sum().backward()
+        >>> total = gg.nn.utils.get_total_norm([w.grad])
+        >>> gg.nn.utils.clip_grads_with_norm_([w], 1.0, total)
+        >>> w.grad
+        tensor([0.6, 0.8])
+    """
     _scale(_gradients(parameters), total_norm.array, float(max_norm))
 
 

@@ -83,7 +83,15 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
 
 
 def remove_weight_norm(module: Module, name: str = "weight") -> Module:
-    """Turn a weight under `weight_norm` into an ordinary parameter of its present value."""
+    """Turn a weight under `weight_norm` into an ordinary parameter of its present value.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> layer = gg.nn.utils.weight_norm(gg.nn.Linear(3, 2))
+        >>> layer = gg.nn.utils.remove_weight_norm(layer)
+        >>> [name for name, _ in layer.named_parameters()]
+        ['bias', 'weight']
+    """
     return _removed(module, name, _WeightNorm, ("_g", "_v"))
 
 
@@ -118,7 +126,15 @@ def spectral_norm(
 
 
 def remove_spectral_norm(module: Module, name: str = "weight") -> Module:
-    """Turn a weight under `spectral_norm` into an ordinary parameter of its present value."""
+    """Turn a weight under `spectral_norm` into an ordinary parameter of its present value.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> layer = gg.nn.utils.spectral_norm(gg.nn.Linear(3, 2))
+        >>> layer = gg.nn.utils.remove_spectral_norm(layer)
+        >>> [name for name, _ in layer.named_parameters()]
+        ['bias', 'weight']
+    """
     return _removed(module, name, _SpectralNorm, ("_orig", "_u", "_v"))
 
 

@@ -44,7 +44,14 @@ def cached() -> Iterator[None]:
 
 
 class ParametrizationList(ModuleList):
-    """The parametrizations of one tensor, the first of them applied first, and the tensors they are computed from."""
+    """The parametrizations of one tensor, the first of them applied first, and the tensors they are computed from.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> layer = gg.nn.utils.parametrizations.weight_norm(gg.nn.Linear(3, 2))
+        >>> len(layer.parametrizations["weight"])
+        1
+    """
 
     original: Any
 
@@ -169,7 +176,13 @@ def _check(module: Module, name: str, expected: Any, found: Any) -> None:
 
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
-    """Tell whether a module has a parametrised tensor, or whether that of a name is one."""
+    """Tell whether a module has a parametrised tensor, or whether that of a name is one.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.utils.parametrize.is_parametrized(gg.nn.Linear(3, 2))
+        False
+    """
     names = module.__dict__.get("parametrizations", ())
     return isinstance(names, ModuleDict) and (tensor_name in names if tensor_name is not None else len(names) > 0)
 
@@ -179,6 +192,13 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
 
     Raises:
         ArgumentError: it is not parametrised, or there is no single original to go back to.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> layer = gg.nn.utils.parametrizations.weight_norm(gg.nn.Linear(3, 2))
+        >>> layer = gg.nn.utils.parametrize.remove_parametrizations(layer, "weight")
+        >>> gg.nn.utils.parametrize.is_parametrized(layer)
+        False
     """
     if not is_parametrized(module, tensor_name):
         owner = type(module).__name__
@@ -209,14 +229,29 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
 
 
 def type_before_parametrizations(module: Module) -> type:
-    """Return the class that a module had before it was parametrised."""
+    """Return the class that a module had before it was parametrised.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> layer = gg.nn.utils.parametrizations.weight_norm(gg.nn.Linear(3, 2))
+        >>> gg.nn.utils.parametrize.type_before_parametrizations(layer).__name__
+        'Linear'
+    """
     return computed.base_of(module)
 
 
 def transfer_parametrizations_and_params(
     from_module: Module, to_module: Module, tensor_name: str | None = None
 ) -> Module:
-    """Give another module of the same kind the parametrizations, and the originals' values, of the first."""
+    """Give another module of the same kind the parametrizations, and the originals' values, of the first.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> first = gg.nn.utils.parametrizations.weight_norm(gg.nn.Linear(3, 2))
+        >>> second = gg.nn.utils.parametrize.transfer_parametrizations_and_params(first, gg.nn.Linear(3, 2))
+        >>> gg.nn.utils.parametrize.is_parametrized(second, "weight")
+        True
+    """
     for name in [tensor_name] if tensor_name is not None else list(from_module.parametrizations):
         chain = from_module.parametrizations[name]
         for parametrization in chain:

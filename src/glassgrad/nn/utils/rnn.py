@@ -22,6 +22,13 @@ class PackedSequence(NamedTuple):
         data: all elements, (sum of lengths, ...).
         batch_sizes: how many sequences reach each step.
         sorted_indices, unsorted_indices: the order by length, and the way back; None where it was given in order.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> packed = gg.nn.utils.rnn.pack_sequence([gg.ones(3, 4), gg.ones(2, 4)])
+        >>> output, _ = gg.nn.LSTM(4, 5)(packed)
+        >>> output.data.shape
+        (5, 5)
     """
 
     data: Any
@@ -61,6 +68,12 @@ def pack_padded_sequence(
 
     Raises:
         ArgumentError: lengths that are 0, or not sorted although they should be.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> padded = gg.tensor([[1.0, 2.0], [3.0, 0.0]])
+        >>> gg.nn.utils.rnn.pack_padded_sequence(padded, gg.tensor([2, 1]), batch_first=True).data
+        tensor([1., 3., 2.])
     """
     sizes = np.asarray(concrete(lengths, "pack_padded_sequence") if isinstance(lengths, Tensor) else lengths)
     order = back = None
@@ -87,7 +100,15 @@ def pack_padded_sequence(
 def pad_packed_sequence(
     sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0, total_length: int | None = None
 ) -> tuple[Any, Any]:
-    """Return padded sequences, (steps, batch, ...), and their lengths: the inverse of `pack_padded_sequence`."""
+    """Return padded sequences, (steps, batch, ...), and their lengths: the inverse of `pack_padded_sequence`.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> packed = gg.nn.utils.rnn.pack_sequence([gg.tensor([1.0, 2.0]), gg.tensor([3.0])])
+        >>> gg.nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)
+        (tensor([[1., 2.],
+                [3., 0.]]), tensor([2, 1]))
+    """
     sizes = concrete(sequence.batch_sizes, "pad_packed_sequence")
     places, alive = _places(sizes)
     if total_length is not None:
@@ -111,7 +132,14 @@ def pad_packed_sequence(
 def pad_sequence(
     sequences: Sequence[Any], batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
 ) -> Any:
-    """Stack (length, ...) tensors of different lengths, filled up with `padding_value`."""
+    """Stack (length, ...) tensors of different lengths, filled up with `padding_value`.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.utils.rnn.pad_sequence([gg.tensor([1.0, 2.0]), gg.tensor([3.0])], batch_first=True)
+        tensor([[1., 2.],
+                [3., 0.]])
+    """
     from glassgrad.ops.arrange import pad
 
     longest = max(len(one) for one in sequences)
@@ -125,20 +153,40 @@ def pad_sequence(
 
 
 def pack_sequence(sequences: Sequence[Any], enforce_sorted: bool = True) -> PackedSequence:
-    """Pack (length, ...) tensors of different lengths."""
+    """Pack (length, ...) tensors of different lengths.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> packed = gg.nn.utils.rnn.pack_sequence([gg.tensor([1.0, 2.0]), gg.tensor([3.0])])
+        >>> packed.data, packed.batch_sizes
+        (tensor([1., 3., 2.]), tensor([2, 1]))
+    """
     lengths = [len(one) for one in sequences]
     return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
 
 
 def unpad_sequence(padded_sequences: Any, lengths: Any, batch_first: bool = False) -> list[Any]:
-    """Return a list of (length, ...) tensors from padded ones."""
+    """Return a list of (length, ...) tensors from padded ones.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.utils.rnn.unpad_sequence(gg.tensor([[1.0, 2.0], [3.0, 0.0]]), gg.tensor([2, 1]), batch_first=True)
+        [tensor([1., 2.]), tensor([3.])]
+    """
     sizes = concrete(lengths, "unpad_sequence") if isinstance(lengths, Tensor) else lengths
     ordered = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
     return [ordered[at, : int(size)] for at, size in enumerate(sizes)]
 
 
 def unpack_sequence(packed_sequences: PackedSequence) -> list[Any]:
-    """Return a list of (length, ...) tensors from packed ones."""
+    """Return a list of (length, ...) tensors from packed ones.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> packed = gg.nn.utils.rnn.pack_sequence([gg.tensor([1.0, 2.0]), gg.tensor([3.0])])
+        >>> gg.nn.utils.rnn.unpack_sequence(packed)
+        [tensor([1., 2.]), tensor([3.])]
+    """
     return unpad_sequence(*pad_packed_sequence(packed_sequences))
 
 

@@ -78,7 +78,13 @@ class CSVLogger:
 
 
 class TensorBoardLogger:
-    """Scalars for TensorBoard, `train/loss` and so on, by the package tensorboardX."""
+    """Scalars for TensorBoard, `train/loss` and so on, by the package tensorboardX.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from glassgrad.train import TensorBoardLogger
+        >>> logger = TensorBoardLogger(Path("runs/first"))  # doctest: +SKIP
+    """
 
     def __init__(self, directory: Path) -> None:
         self._package = _package("tensorboard", "tensorboardX")
@@ -111,7 +117,12 @@ class TensorBoardLogger:
 
 
 class WandbLogger:
-    """Records for Weights & Biases, by the package wandb; a resumed run continues its own."""
+    """Records for Weights & Biases, by the package wandb; a resumed run continues its own.
+
+    Example:
+        >>> from glassgrad.train import WandbLogger
+        >>> logger = WandbLogger({"lr": 0.1}, "first", project="spirals")  # doctest: +SKIP
+    """
 
     def __init__(self, config: Mapping[str, Any], identity: str, **options: Any) -> None:
         self._run: Any = _package("wandb", "wandb").init(config=dict(config), id=identity, resume="allow", **options)

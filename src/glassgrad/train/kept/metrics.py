@@ -63,7 +63,14 @@ class MetricsLog(AbstractContextManager["MetricsLog"]):
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """Return the records of a metrics file; a missing file has none, and a truncated line is skipped."""
+    """Return the records of a metrics file; a missing file has none, and a truncated line is skipped.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from glassgrad.train import read_metrics
+        >>> read_metrics(Path("no-such-run") / "metrics.jsonl")
+        []
+    """
     try:
         content = path.read_bytes()
     except FileNotFoundError:

@@ -11,7 +11,18 @@ from glassgrad.engine.random import default_generator
 
 
 class RandomState:
-    """The random state of a program: of glassgrad, NumPy and Python, and of additional generators."""
+    """The random state of a program: of glassgrad, NumPy and Python, and of additional generators.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> from glassgrad.train import RandomState
+        >>> state = RandomState()
+        >>> kept = state.state_dict()
+        >>> first = gg.rand(3)
+        >>> state.load_state_dict(kept)
+        >>> bool((gg.rand(3) == first).all())
+        True
+    """
 
     def __init__(self, *generators: Any) -> None:
         self._generators = [default_generator, *generators]

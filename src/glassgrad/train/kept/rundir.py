@@ -78,6 +78,12 @@ class RunDirectory:
     """Paths of the files of a run.
 
     A new run is made with `create`, an existing one is opened with `RunDirectory.existing`.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from glassgrad.train import RunDirectory
+        >>> RunDirectory(Path("runs/first")).metrics.name
+        'metrics.jsonl'
     """
 
     def __init__(self, path: Path) -> None:

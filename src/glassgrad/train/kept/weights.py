@@ -25,6 +25,12 @@ def load_weights(model: Any, path: str | Path) -> dict[str, Any]:
 
     Raises `errors.InputError` for a file that is missing, truncated, corrupt or not written by glassgrad, and for
     weights of another model, with the names that are missing, unexpected or of another shape; nothing is changed then.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> from glassgrad.train import load_weights
+        >>> model = gg.nn.Linear(2, 1)
+        >>> description = load_weights(model, "runs/first/model.safetensors")  # doctest: +SKIP
     """
     arrays, description = load_checkpoint(Path(path))
     check_shapes(model, {name: list(array.shape) for name, array in arrays.items()}, Path(path))

@@ -32,6 +32,10 @@ class Monitoring(Callback):
 
     Args:
         every: steps between samples; 0 for 200 samples per run.
+
+    Example:
+        >>> from glassgrad.train import Monitoring
+        >>> watch = Monitoring(every=50)
     """
 
     def __init__(self, every: int = 0) -> None:

@@ -1,0 +1,40 @@
+"""Examples for the functions of the op table, whose docstrings are made at run time, and for those beside them.
+
+`examples.txt` holds a call for each of them and what it returns. `python tools/examples.py` runs the calls and writes
+the results; a test compares them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+FILE = Path(__file__).with_name("examples.txt")
+_SETUP = ">>> import glassgrad as gg"
+
+
+@cache
+def table() -> dict[str, str]:
+    """Return the calls and their results by the name of the function, without `glassgrad.` in front."""
+    sections = FILE.read_text(encoding="utf-8").split("\n\n[")[1:]
+    return {name: text.strip("\n") for name, _, text in (section.partition("]\n") for section in sections)}
+
+
+def show(module: str, functions: Mapping[str, Any]) -> None:
+    """Add its example to the docstring of each function of a public module that has none."""
+    prefix = f"{module}.".removeprefix("glassgrad.")
+    known = table()
+    for name, function in functions.items():
+        example = known.get(prefix + name)
+        if example is None or not isinstance(function, FunctionType):
+            continue
+        about = (function.__doc__ or "").rstrip()
+        if ">>> " not in about:
+            lines = "\n        ".join([_SETUP, *example.split("\n")])
+            function.__doc__ = f"{about}\n\n    Example:\n        {lines}\n    "
+
+
+__all__ = ["FILE", "show", "table"]

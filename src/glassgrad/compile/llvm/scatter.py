@@ -170,7 +170,13 @@ class ScatterWriter:
         if self.scatter.base:
             declarations["memcpy"] = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
             source = b.pointer(f"getelementptr i8, ptr %base, i64 {start}")
+            # State that is written where it lies has nothing to copy: `order.place_updates` decides that.
+            b.raw("%apart = icmp ne ptr %out, %base")
+            b.raw("br i1 %apart, label %copy, label %there")
+            b.start("copy")
             b.raw(f"call void @llvm.memcpy.p0.p0.i64(ptr {place}, ptr {source}, i64 {length}, i1 false)")
+            b.raw("br label %there")
+            b.start("there")
         else:
             declarations["memset"] = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"
             b.raw(f"call void @llvm.memset.p0.i64(ptr {place}, i8 0, i64 {length}, i1 false)")

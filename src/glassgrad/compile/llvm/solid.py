@@ -27,6 +27,7 @@ from glassgrad.compile.llvm.matmul import (
     product_of,
 )
 from glassgrad.compile.llvm.pool import SpreadCode
+from glassgrad.compile.llvm.row_products import reads_along_rows, row_product
 from glassgrad.compile.llvm.scan import STEPS, ScanCode
 from glassgrad.compile.llvm.scatter import SCATTERS, Scatter, ScatterWriter, scatter_of
 from glassgrad.compile.llvm.solid_base import FormCode, SolidCode
@@ -80,7 +81,9 @@ class ProductCode(SolidCode):
         roots = (self.product.a.root, self.product.b.root, self.instr.output)
         a_pointer, b_pointer, c_pointer = (step.pointer(b, root) for root in roots)
         by = "all" if task.cut is None else task.cut.axis
-        if self._is_own():
+        if self._is_few_rows():
+            call = row_product(step.module, self.product, self._lanes())
+        elif self._is_own():
             call = self._own(step, b, task)
         else:
             call = call_blas(self.product, step.blas_pointer(b, self.product.kind))
@@ -89,14 +92,22 @@ class ProductCode(SolidCode):
     def _is_own(self) -> bool:
         return not blas().pointers or (host().vector_bytes == 64 and not blas().always)
 
+    def _lanes(self) -> int:
+        return max(host().vector_bytes * 8 // BITS[self.product.kind], 1)
+
+    def _is_few_rows(self) -> bool:
+        return not blas().always and reads_along_rows(self.product, self._lanes())
+
     @property
     def scratch(self) -> int:
+        if self._is_few_rows():
+            return 0
         return self._gemm((self.product.m,), (self.product.n,)).scratch if self._is_own() else 0
 
     def _gemm(self, rows: tuple[int, ...], columns: tuple[int, ...]) -> Gemm:
         product = self.product
         (ta, lda), (tb, ldb) = layouts(product)
-        lanes = max(host().vector_bytes * 8 // BITS[product.kind], 1)
+        lanes = self._lanes()
         c_is_far = max(rows) * max(columns) * BITS[product.kind] // 8 >= _FAR
         shape = tile_shape(product.n, lanes, far=c_is_far)
         # Packing pays when enough rows use the panel; a B whose columns lie in order has to be turned anyway.

@@ -16,6 +16,10 @@ from glassgrad.compile.plan.schedule import Task
 from glassgrad.compile.plan.target import Target
 
 
+# Ops whose result is their first operand but for the places that an index array names.
+_WRITES_AT_PLACES = frozenset({"at_set", "put_along_axis"})
+
+
 def place_updates(plan: Plan, machine: Target) -> dict[Var, Var]:
     """Let new values of updated inputs be written straight into the inputs' memory where the order allows it.
 
@@ -49,9 +53,19 @@ def _in_place(writer: Kernel, target: Var, value: Var) -> bool:
     if target not in writer.reads:
         return True
     if writer.nest is None:
-        return False
+        return _changes_places(writer, target)
     store = next(store for store in writer.nest.stores if store.access.root is value)
     return can_overwrite(writer.nest, target, store)
+
+
+def _changes_places(writer: Kernel, target: Var) -> bool:
+    """Tell whether a kernel writes to some places of a copy of `target`, which then need not be a copy."""
+    if writer.instrs[0].op not in _WRITES_AT_PLACES:
+        return False
+    first, *others = writer.operands
+    if first is None or any(operand is not None and operand.root is target for operand in others):
+        return False
+    return first.root is target and first.contiguous and not first.offset and first.shape == target.shape
 
 
 def _edges(kernels: Sequence[Kernel]) -> dict[Kernel, set[Kernel]]:

@@ -36,13 +36,18 @@ def sample(
 ) -> int:
     """Print words or text that a trained model generates."""
     from glassgrad.tasks.sample import load_model
-    from glassgrad.tasks.sample import sample as lines
+    from glassgrad.tasks.sample import sample as pieces
 
     learner, description = load_model(run)
     given = {
         "count": count, "prompt": prompt, "temperature": temperature, "top_k": top_k, "top_p": top_p, "length": length,
         "seed": seed,
     }  # fmt: skip  # a table
-    for line in lines(learner, description, given):
-        print(line)
+    written = ""
+    try:
+        for written in pieces(learner, description, given):
+            print(written, end="", flush=True)
+    finally:
+        if written and not written.endswith("\n"):  # an interrupt in the middle of a text
+            print(flush=True)
     return 0

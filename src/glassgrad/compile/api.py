@@ -345,6 +345,11 @@ class Compiled(Portable, Showing, Generic[Given, Result]):
             program.step.lock = self._lock  # held in every call
         return TraceCall(captured, program, key, self.backend)
 
+    def repeatable(self) -> Any:
+        """Return the native step of the latest call if it can run `again` without Python, else None."""
+        step = getattr(self.program, "step", None) if self._latest is not None else None
+        return step if step is not None and step.is_plain and not step.outputs and not self.capture.feeds else None
+
     # --- what a user can look at ----------------------------------------------------------------------
 
     @property

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from glassgrad import nn, public  # noqa: F401 - importing public completes Tensor
-from glassgrad.engine.creation import arange, from_numpy
+from glassgrad.engine.creation import arange, from_numpy, zeros
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.random import Generator
 from glassgrad.engine.tensor import Tensor
+from glassgrad.models import generation
+from glassgrad.models.decoding import Loops
+from glassgrad.models.places import first_seen
 from glassgrad.nn import functional as F
 
 Array = Any
@@ -24,8 +28,15 @@ class Memory:
         self._context = context
         self._rooms: tuple[Array, Array] | None = None
 
-    def extend(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Append keys and values (batch, heads, n, width / heads) of new places; return those of all places."""
+    def places(self, count: int) -> Tensor:
+        """Return the next `count` places."""
+        return arange(self.length, self.length + count)
+
+    def extend(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Append keys and values (batch, heads, n, width / heads) of new places.
+
+        Returns those of all places, and booleans (n, places) that say which of them a new one sees.
+        """
         if self._rooms is None:
             batch, heads, _, width = keys.shape
             shape = (batch, heads, self._context, width)
@@ -34,12 +45,41 @@ class Memory:
         for room, new in zip(self._rooms, (keys, values), strict=True):
             room[:, :, begin : self.length] = new.numpy()
         seen_keys, seen_values = (from_numpy(room[:, :, : self.length]) for room in self._rooms)
-        return seen_keys, seen_values
+        seen = np.tri(keys.shape[2], self.length, self.length - keys.shape[2], dtype=bool)
+        return seen_keys, seen_values, from_numpy(seen)
 
     def keep(self, rows: Array) -> None:
         """Keep only these rows of the sequences."""
         if self._rooms is not None:
             self._rooms = self._rooms[0][rows], self._rooms[1][rows]
+
+
+class FixedMemory:
+    """The key-value cache of a block in tensors that keep their shape, so that a compiled step can write to them.
+
+    Several tokens at once are the first ones of a text. A single one stands at `place`, a tensor of one number, and
+    sees the places up to there.
+    """
+
+    def __init__(self, shape: tuple[int, int, int, int], dtype: Any, place: Tensor) -> None:
+        self.keys, self.values = zeros(*shape, dtype=dtype), zeros(*shape, dtype=dtype)
+        self.place = place
+        self.columns = arange(shape[2])
+
+    def places(self, count: int) -> Tensor:
+        """Return the places of the next `count` tokens."""
+        return self.place if count == 1 else arange(count)
+
+    def extend(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Write keys and values (batch, heads, n, width / heads); return what there is to see, and who sees what."""
+        count = keys.shape[2]
+        if count > 1:
+            self.keys[:, :, :count] = keys
+            self.values[:, :, :count] = values
+            return keys, values, from_numpy(np.tri(count, dtype=bool))
+        self.keys.index_copy_(2, self.place, keys)
+        self.values.index_copy_(2, self.place, values)
+        return self.keys, self.values, self.columns <= self.place
 
 
 class Block(nn.Module):
@@ -59,7 +99,7 @@ class Block(nn.Module):
         self.up = nn.Linear(width, 4 * width)
         self.down = nn.Linear(4 * width, width)
 
-    def attend(self, x: Tensor, memory: Memory | None = None) -> Tensor:
+    def attend(self, x: Tensor, memory: Memory | FixedMemory | None = None) -> Tensor:
         """Return causal self-attention over the places of x and, if given, of `memory`."""
         batch, length, width = x.shape
         parts = self.qkv(x).view(batch, length, 3, self.heads, width // self.heads)
@@ -68,13 +108,12 @@ class Block(nn.Module):
         if memory is None:
             mixed = F.scaled_dot_product_attention(queries, keys, values, dropout_p=dropout, is_causal=True)
         else:
-            keys, values = memory.extend(keys, values)
-            seen = np.tri(length, memory.length, memory.length - length, dtype=bool)
-            mixed = F.scaled_dot_product_attention(queries, keys, values, attn_mask=from_numpy(seen))
+            keys, values, seen = memory.extend(keys, values)
+            mixed = F.scaled_dot_product_attention(queries, keys, values, attn_mask=seen)
         taken: Tensor = self.out(mixed.transpose(1, 2).reshape(batch, length, width))
         return taken
 
-    def forward(self, x: Tensor, memory: Memory | None = None) -> Tensor:
+    def forward(self, x: Tensor, memory: Memory | FixedMemory | None = None) -> Tensor:
         x = x + self._dropped(self.attend(self.norm1(x), memory))
         changed: Tensor = x + self._dropped(self.down(F.gelu(self.up(self.norm2(x)))))
         return changed
@@ -118,6 +157,7 @@ class GPT(nn.Module):
         self.blocks = nn.ModuleList([Block(width, heads, dropout) for _ in range(layers)])
         self.norm = nn.LayerNorm(width)
         self.head = nn.Linear(width, tokens, bias=False)
+        self.loops = Loops()
         self.reset_parameters(generator)
 
     def reset_parameters(self, generator: Generator | None = None) -> None:
@@ -132,38 +172,97 @@ class GPT(nn.Module):
                 spread = 0.02 / (2 * len(self.blocks)) ** 0.5 if into_stream else 0.02
                 nn.init.normal_(parameter, std=spread, generator=generator)
 
-    def forward(self, tokens: Tensor, memories: list[Memory] | None = None) -> Tensor:
-        begin = memories[0].length if memories else 0
-        x = self.tokens(tokens) + self.positions(arange(begin, begin + tokens.shape[1]))
+    def forward(self, tokens: Tensor, memories: Sequence[Memory | FixedMemory] | None = None) -> Tensor:
+        logits: Tensor = self.head(self.norm(self.stream_of(tokens, memories)))
+        return logits
+
+    def stream_of(self, tokens: Tensor, memories: Sequence[Memory | FixedMemory] | None = None) -> Tensor:
+        """Return the residual stream (batch, length, width) behind the last block."""
+        places = memories[0].places(tokens.shape[1]) if memories else arange(tokens.shape[1])
+        x = self.tokens(tokens) + self.positions(places)
         if self.dropout:
             x = F.dropout(x, self.dropout, self.training)
         for place, block in enumerate(self.blocks):
             x = block(x, memories[place] if memories else None)
-        logits: Tensor = self.head(self.norm(x))
-        return logits
+        return x
+
+    def generate(
+        self,
+        idx: Any,
+        max_new_tokens: int,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        *,
+        do_sample: bool = True,
+        seed: int | None = None,
+        generator: Generator | None = None,
+        eos: int | None = None,
+        stop: Sequence[int] | Sequence[Sequence[int]] | None = None,
+    ) -> Tensor:
+        """Return the prompts with what the model adds to them, one token drawn after the other.
+
+        A step that reads a token and draws the next is compiled where 32 tokens or more are wanted, and runs in native
+        code many times in a row. Keys and values of what was read are kept. A text longer than the context is seen from
+        `first_seen` on: of a prompt its end, and later half a context less whenever the context is full. The model is
+        in evaluation mode meanwhile.
+
+        Args:
+            idx: tokens (length) of a prompt, or (rows, length) of several; a tensor, array or list of integers.
+            max_new_tokens: how many tokens to add at most.
+            temperature: divides the logits; 0 takes the most likely token each time.
+            top_k: draw from this many of the most likely tokens.
+            top_p: draw from the most likely tokens whose probability together reaches this (Holtzman et al. 2020).
+            do_sample: False takes the most likely token each time, whatever the temperature.
+            seed: the same seed gives the same tokens.
+            generator: where random numbers come from without a seed; by default `gg.manual_seed`'s generator.
+            eos: a token that ends a text; what would follow is filled with it.
+            stop: a sequence of tokens that ends a text, or several. With no `eos` zeros fill what would follow.
+
+        Returns:
+            int64 of shape (length + n), or (rows, length + n): n is less than `max_new_tokens` where all texts ended.
+
+        Raises:
+            ArgumentError: for an argument outside of its range, prompts of different lengths, or none.
+
+        Example:
+            >>> import glassgrad as gg
+            >>> model = GPT(tokens=5, context=8, width=16, heads=2, layers=1)
+            >>> model.generate([[0, 1], [2, 3]], 4, temperature=0.8, top_k=3, seed=1).shape
+            (2, 6)
+        """
+        asked = generation.requested(
+            self, idx, max_new_tokens, temperature=temperature, top_k=top_k, top_p=top_p, do_sample=do_sample,
+            seed=seed, generator=generator, eos=eos, stop=stop,
+        )  # fmt: skip  # a table
+        return generation.generate(self, asked)
+
+    def stream(self, idx: Any, max_new_tokens: int, **options: Any) -> Iterator[Any]:
+        """Yield what `generate` would add to the prompts token by token; the arguments are the same.
+
+        A prompt of shape (length) gives numbers, several give tensors (rows) of int64. Tokens come in small bunches, at
+        most some fiftieths of a second apart, so that an interrupt leaves what was handed out.
+
+        Example:
+            >>> model = GPT(tokens=5, context=8, width=16, heads=2, layers=1)
+            >>> len(list(model.stream([0], 7, seed=1)))
+            7
+        """
+        defaults: dict[str, Any] = {"temperature": 1.0, "do_sample": True}
+        given = defaults | dict.fromkeys(("top_k", "top_p", "seed", "generator", "eos", "stop")) | options
+        return generation.stream(self, generation.requested(self, idx, max_new_tokens, **given))
 
     def memories(self) -> list[Memory]:
         """Return an empty cache for each block, to pass to `forward` with successive tokens."""
         return [Memory(self.context) for _ in self.blocks]
 
+    def fixed_memories(self, shape: tuple[int, int, int, int], place: Tensor) -> list[FixedMemory]:
+        """Return a cache for each block that a compiled step can write to."""
+        return [FixedMemory(shape, self.tokens.weight.dtype, place) for _ in self.blocks]
+
     def decoder(self) -> GPTDecoder:
         """Return a `glassgrad.data.generate.Decoder` of this model, which should be in evaluation mode."""
         return GPTDecoder(self)
-
-
-def first_seen(length: int, context: int) -> int:
-    """Return the first place of a text of that length that is still in the context.
-
-    Positions count from this first place, so the cache becomes invalid whenever it moves. It therefore moves by half a
-    context at once: on average three quarters of the context are used, and rereading costs one pass per context / 2
-    tokens.
-
-    Example:
-        >>> [first_seen(length, 8) for length in (1, 8, 9, 12, 13)]
-        [0, 0, 4, 4, 8]
-    """
-    half = max(context // 2, 1)
-    return max(-(-(length - context) // half) * half, 0)
 
 
 class GPTDecoder:

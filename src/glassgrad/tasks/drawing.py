@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from glassgrad import errors
 from glassgrad.data import CharTokenizer
 from glassgrad.data.generate import Decoder, Sampling, WindowDecoder, generate_tokens
@@ -49,13 +51,40 @@ def sample_words(learner: Learner, description: Mapping[str, Any], options: Samp
 
 def sample_texts(learner: Learner, description: Mapping[str, Any], options: SampleOptions) -> Iterator[str]:
     """Yield texts drawn from a model; the same seed gives the same, and a longer one begins with a shorter one."""
+    for pieces in sample_pieces(learner, description, options):
+        yield "".join(pieces)
+
+
+def sample_pieces(learner: Learner, description: Mapping[str, Any], options: SampleOptions) -> Iterator[Iterator[str]]:
+    """Yield each text in pieces, as they are drawn."""
     tokenizer, begun = prompted(description, options, words=False)
     start = begun or tokenizer.encode("\n" if "\n" in description["alphabet"] else description["beginning"])
-    decoder = _decoder(learner, description["config"]["context"])
     for place in range(options.count or TEXTS):
-        seed = [options.seed, place]
-        (tokens,) = generate_tokens(decoder, start, 1, seed, options.length, None, options.sampling)
-        yield tokenizer.decode([*begun, *tokens])
+        yield _pieces(learner, description, options, (tokenizer, begun, start, place))
+
+
+def _pieces(
+    learner: Learner,
+    description: Mapping[str, Any],
+    options: SampleOptions,
+    text: tuple[CharTokenizer, list[int], list[int], int],
+) -> Iterator[str]:
+    from glassgrad.models.decoding import draw
+    from glassgrad.models.gpt import GPT
+
+    tokenizer, begun, start, place = text
+    if begun:
+        yield tokenizer.decode(begun)
+    seed, model = [options.seed, place], learner.model
+    if isinstance(model, GPT):
+        generator = np.random.Generator(np.random.PCG64(seed))
+        known = np.array([start], np.int64)
+        for piece in draw(model, known, options.length, options.sampling, lambda n: generator.random((1, n))):
+            yield tokenizer.decode(piece[0].tolist())
+        return
+    decoder = _decoder(learner, description["config"]["context"])
+    (tokens,) = generate_tokens(decoder, start, 1, seed, options.length, None, options.sampling)
+    yield tokenizer.decode(tokens)
 
 
 def prompted(description: Mapping[str, Any], options: SampleOptions, *, words: bool) -> tuple[CharTokenizer, list[int]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from glassgrad import errors
 from glassgrad.tasks import names, text
-from glassgrad.tasks.drawing import SampleOptions, prompted, sample_texts, sample_words
+from glassgrad.tasks.drawing import SampleOptions, prompted, sample_pieces, sample_words
 from glassgrad.tasks.trained import open_trained
 from glassgrad.train.config import command_line, flag, resolve
 from glassgrad.train.learner import Learner
@@ -33,15 +33,16 @@ def load_model(path: Path) -> tuple[Learner, Mapping[str, Any]]:
 
 
 def sample(learner: Learner, description: Mapping[str, Any], given: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the output of `glassgrad sample` by lines. Raises `errors.InputError` before anything is drawn."""
+    """Yield the output of `glassgrad sample` in pieces as they are drawn; raise `errors.InputError` before that."""
     options = sample_options(given)
     prompted(description, options, words=description["task"] == names.TASK)
     if description["task"] == names.TASK:
         if given.get("length") is not None:
             raise errors.SAMPLE_NO_EFFECT(name=flag("length"), task="names, whose words end by themselves")
-        yield from sample_words(learner, description, options)
+        yield from (f"{word}\n" for word in sample_words(learner, description, options))
         return
-    for place, one in enumerate(sample_texts(learner, description, options)):
+    for place, pieces in enumerate(sample_pieces(learner, description, options)):
         if place:
-            yield f"{'':-<40}"
-        yield one
+            yield f"{'':-<40}\n"
+        yield from pieces
+        yield "\n"

@@ -7,7 +7,9 @@ all sums of a row together. What bounds it is the memory that W comes from.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
 from glassgrad.compile.llvm.gemm import Branch
 from glassgrad.compile.llvm.ir import Builder, Function, LoopNest, Module, Value, type_name
@@ -76,9 +78,8 @@ def _over_columns(code: LoopNest, tile: RowTile) -> None:
     full = code.current.define(f"and i64 %n, {-tile.wide}", "i64").text
     for start, stop, wide in (("0", full, tile.wide), (full, "%n", 1)):
         if wide < tile.wide or start == "0":
-            with Branch(code, code.current.define(f"icmp ult i64 {start}, {stop}", "b1").text):
-                with code.loop(start, stop, wide) as loop:
-                    _over_rows(code, loop.counter.text, RowTile(tile.kind, tile.tall, wide, tile.lanes, tile.rest))
+            with _turns(code, start, stop, wide) as column:
+                _over_rows(code, column, replace(tile, wide=wide))
 
 
 def _over_rows(code: LoopNest, column: str, tile: RowTile) -> None:
@@ -88,9 +89,16 @@ def _over_rows(code: LoopNest, column: str, tile: RowTile) -> None:
     full = b.define(f"sub i64 %m, {rest}", "i64").text
     for start, stop, tall in (("0", full, tile.tall), (full, "%m", 1)):
         if tall < tile.tall or start == "0":
-            with Branch(code, code.current.define(f"icmp ult i64 {start}, {stop}", "b1").text):
-                with code.loop(start, stop, tall) as loop:
-                    _tile(code, loop.counter.text, column, RowTile(tile.kind, tall, tile.wide, tile.lanes, tile.rest))
+            with _turns(code, start, stop, tall) as row:
+                _tile(code, row, column, replace(tile, tall=tall))
+
+
+@contextmanager
+def _turns(code: LoopNest, start: str, stop: str, step: int) -> Iterator[str]:
+    """Open a loop that may have no turn; yield its counter."""
+    some = code.current.define(f"icmp ult i64 {start}, {stop}", "b1").text
+    with Branch(code, some), code.loop(start, stop, step) as loop:
+        yield loop.counter.text
 
 
 def _tile(code: LoopNest, row: str, column: str, tile: RowTile) -> None:
@@ -163,7 +171,7 @@ def _added_up(b: Builder, sums: list[Value]) -> Value:
 
 
 def _halves(b: Builder, first: Value, second: Value | None, groups: int) -> Value:
-    """Add the upper half of every group of lanes to the lower one; the groups of `second` come after those of `first`."""
+    """Add the upper half of every group of lanes to the lower one; groups of `second` come after those of `first`."""
     lanes, width = first.lanes, first.lanes // groups
     starts = [at * width for at in range(groups if second is None else 2 * groups)]
     kind = type_name(first.kind, lanes)

@@ -232,8 +232,22 @@ class NativeStep:
 
     def run(self, arguments: tuple[Any, ...]) -> int:
         """Run on arrays for all inputs and outputs; return 0 or which one is unfit. The caller holds the lock."""
+        return self._shared(lambda alone: self._segments(arguments, alone))
+
+    def again(self, times: int) -> None:
+        """Run a plain step without results so many times more, on the arguments of the last call.
+
+        Arguments are not looked at again, so that the indices among them, which the step may have changed, have to be
+        in range for a reason that the caller knows. The caller holds the lock, and the arguments.
+        """
+        assert self.is_plain
+        assert not self.outputs
+        self._shared(lambda alone: self.resume(self.address, alone, times * self.first))
+
+    def _shared(self, turn: Callable[[int], int]) -> int:
+        """Take a turn of native code: alone (1), or with the threads of the pool (0)."""
         if self.shares == 1:
-            return self._segments(arguments, 1)
+            return turn(1)
         pool = self._pool
         if pool is None or pool is not runtime._pool:
             pool = self._pool = runtime.pool()
@@ -241,9 +255,9 @@ class NativeStep:
             pool.ensure(self.shares - 1)
         if not pool.lock.acquire(blocking=False):
             # Another step has the threads; alone is better than in a queue.
-            return self._segments(arguments, 1)
+            return turn(1)
         try:
-            return self._segments(arguments, 0)
+            return turn(0)
         finally:
             pool.lock.release()
             if pool.left:

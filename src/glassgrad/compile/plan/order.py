@@ -15,7 +15,6 @@ from glassgrad.compile.plan.memory import can_overwrite
 from glassgrad.compile.plan.schedule import Task
 from glassgrad.compile.plan.target import Target
 
-
 # Ops whose result is their first operand but for the places that an index array names.
 _WRITES_AT_PLACES = frozenset({"at_set", "put_along_axis"})
 

@@ -192,25 +192,24 @@ def draw(model: GPT, text: Array, most: int, sampling: Sampling, chances: Chance
     than the context is seen from `first_seen` on, and read again from there. What is compiled depends on the arguments
     alone, and so do the tokens, to the last bit of their logits.
     """
-    context, rows = model.context, len(text)
-    compiled = most >= _WORTH_COMPILING
-    moves = (text.shape[1] + most - context) // max(context // 2, 1)
+    context, rows, length = model.context, len(text), text.shape[1]
+    compiled, end = most >= _WORTH_COMPILING, length + most
+    moves = (end - context) // max(context // 2, 1)
     loop, known, size = model.loops.take(model, rows), None, 1
-    end = text.shape[1] + most
     try:
-        while text.shape[1] < end:
-            length = text.shape[1]
+        while length < end:
             first = first_seen(length, context)
             began = time.perf_counter()
             count = min(size, end - length, context - (length - first) + 1)
             with evaluating(model):
                 if first != known:
-                    loop.begin(text[:, first:], compiled=known is not None and moves >= _REREADINGS)
+                    loop.begin(text[:, first - length :], compiled=known is not None and moves >= _REREADINGS)
                     known = first
                 piece = loop.turn(count, sampling, chances, compiled=compiled)
             if count == size and time.perf_counter() - began < _SECONDS / 2:
                 size = min(2 * size, ROOM)
-            text = np.concatenate([text, piece], axis=1)
+            text = np.concatenate([text, piece], axis=1)[:, -context:]
+            length += count
             yield piece
     finally:
         model.loops.give_back(loop)

@@ -19,6 +19,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+_GRACE = 8.0  # seconds between the failure of this rank and the end of all
+
 
 def main(given: Sequence[str]) -> None:
     """Run a script or a module as one rank, and end all ranks if it fails."""
@@ -41,9 +43,16 @@ def main(given: Sequence[str]) -> None:
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError):
             stream.flush()
-    if code:
-        # What MPI says of its own names the rank once more, below what the script has said.
+    if code and not _leaves_with_others(code):
         comm.Abort(code)
+    sys.exit(code)
+
+
+def _leaves_with_others(code: int) -> bool:
+    """Wait for the other ranks where they are watched: all may be ending, and one of them write its last checkpoint."""
+    guard = sys.modules.get("glassgrad.distributed.guard")
+    active = None if guard is None else guard.active()
+    return active is not None and active.leave(code, _GRACE)
 
 
 def _read(given: Sequence[str]) -> tuple[dict[str, str], list[str], bool]:

@@ -194,6 +194,10 @@ def init_process_group(
         comm = comm.Dup()
     crowded = comm is not None and count > 1 and _crowded(module, comm)
     _STATE.world = ProcessGroup(comm, range(count), me, _seconds(timeout), crowded)
+    if count > 1:
+        from glassgrad.distributed import guard  # which waits for others, and so imports this file
+
+        guard.install(_STATE.world)
 
 
 def _crowded(module: Any, comm: Any) -> bool:

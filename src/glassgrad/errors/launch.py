@@ -28,3 +28,31 @@ RANK_KILLED = Message(
 RANK_KILLED_UNNAMED = Message(
     RunError, "process {pid} on {host} was killed by signal {signal} ({name}{hint}); all ranks were ended"
 )
+
+# What is written to standard error before all ranks are ended.
+RANK_RAISED = Message(RunError, "{rank} raised {error}; all ranks were ended")
+RANK_DIED = Message(
+    RunError,
+    "{rank} has died without a word, as after a kill or when memory runs out; all ranks were ended",
+)
+RANK_SILENT = Message(
+    RunError,
+    "{rank} has not been heard of for {seconds:.0f} s, last at {at}: it is stopped, or its machine is out of reach; all ranks "
+    "were ended",
+)
+RANK_HANGS = Message(
+    RunError,
+    "{rank} has done nothing for {seconds:.0f} s at {at}, while others wait for it: {calls}; all ranks were ended "
+    "(GLASSGRAD_HANG_SECONDS sets the time)",
+)
+RANK_LEFT = Message(RunError, "{rank} has ended{how}, while others wait for it: {calls}; all ranks were ended")
+RANK_SLOW = Message(RunError, "waiting for more than {seconds:.0f} s: {calls}; {late}")
+RANK_NO_WATCH = Message(
+    RunError,
+    "rank {rank} cannot reach rank 0 on {address}: {reason}; ranks that die or hang are noticed by MPI alone",
+)
+RANKS_DIFFER = Message(
+    RunError,
+    "the ranks run different versions: {differences}\nNext: install the same on every machine, or start all ranks in one "
+    "environment.",
+)

@@ -1,0 +1,184 @@
+"""A rank that dies, hangs or raises ends all of them, and its message and rank are said.
+
+Every rank has a thread that tells rank 0 twice a second where it is; rank 0's asks `monitor` whether one hangs. They
+talk over TCP and not over MPI: where MPI is stuck, MPI cannot say so. What one rank learns ends all, each by itself, so
+that no launcher is needed for it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import platform
+import secrets
+import socket
+import sys
+import threading
+import time
+from contextlib import suppress
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from glassgrad import errors
+from glassgrad._version import __version__
+from glassgrad.distributed import waiting
+from glassgrad.distributed.life import Life
+from glassgrad.distributed.links import Arm, Center, Link, listen, say
+from glassgrad.distributed.world import ProcessGroup
+
+_ROW = 512  # bytes that a rank says of itself
+_STATE: dict[str, Guard] = {}
+
+
+def install(group: ProcessGroup) -> None:
+    """Watch the ranks of the world from now on; compares their versions first.
+
+    Raises:
+        RunError: on every rank, when they run different versions of glassgrad, NumPy or Python.
+    """
+    if "guard" in _STATE or group.size() == 1:
+        return
+    own = {
+        "glassgrad": __version__,
+        "NumPy": np.__version__,
+        "Python": platform.python_version(),
+        "order": sys.byteorder,
+    }
+    everybody = _exchange(group, {"versions": own, "pid": os.getpid(), "host": socket.gethostname()})
+    _compare(everybody)
+    guard = Guard(group, everybody)
+    _STATE["guard"] = guard
+    guard.start()
+
+
+def active() -> Guard | None:
+    """Return the guard of this process, if it is one of several ranks."""
+    return _STATE.get("guard")
+
+
+def _exchange(group: ProcessGroup, said: dict[str, Any]) -> list[dict[str, Any]]:
+    row = np.frombuffer(json.dumps(said).encode()[:_ROW].ljust(_ROW), np.uint8)
+    rows = np.empty((group.size(), _ROW), np.uint8)
+    waiting.wait_until(group.comm.Iallgather(row, rows).Test, group, "init_process_group")
+    return [json.loads(bytes(one)) for one in rows]
+
+
+def _compare(everybody: list[dict[str, Any]]) -> None:
+    first = everybody[0]["versions"]
+    differences = [
+        f"{what} is {versions[what]} on rank {rank} ({one['host']}) and {first[what]} on rank 0"
+        for rank, one in enumerate(everybody)
+        for versions in [one["versions"]]
+        for what in versions
+        if versions[what] != first[what]
+    ]
+    if differences:
+        raise errors.RANKS_DIFFER(differences="; ".join(differences[:6]))
+
+
+class Guard:
+    """The thread of one rank, its connection, and what ends the process."""
+
+    def __init__(self, group: ProcessGroup, everybody: list[dict[str, Any]]) -> None:
+        self.rank = group.me
+        self.size = group.size()
+        self.names = [f"rank {rank} (process {one['pid']} on {one['host']})" for rank, one in enumerate(everybody)]
+        self.patience = _patience()
+        self.pid = os.getpid()
+        self.all_left = threading.Event()
+        self.ending = False
+        self._lock = threading.Lock()
+        self._life = Life()
+        one_host = len({one["host"] for one in everybody}) == 1
+        listener = listen(one_host) if self.rank == 0 else None
+        port = 0 if listener is None else listener.getsockname()[1]
+        token = secrets.token_hex(16)
+        found = _exchange(group, {"port": port, "token": token})[0]
+        self.link: Link = (
+            Center(self, listener, found["token"])
+            if listener is not None
+            else Arm(self, "127.0.0.1" if one_host else everybody[0]["host"], found["port"], found["token"])
+        )
+
+    def start(self) -> None:
+        """Start the thread, and the hooks for exceptions and for the end of the process."""
+        self._hook = sys.excepthook
+        sys.excepthook = self._raised
+        atexit.register(self.leave)
+        os.register_at_fork(after_in_child=self._forked)
+        threading.Thread(target=self._work, name="glassgrad-guard", daemon=True).start()
+
+    def _work(self) -> None:
+        with suppress(OSError):
+            while os.getpid() == self.pid:
+                self.link.turn(self.state())
+
+    def _forked(self) -> None:
+        """Give up the connections that a forked process holds, so that the death of this rank shows."""
+        self.link.close()
+
+    def state(self) -> dict[str, object]:
+        """Return what this rank tells of itself."""
+        current = waiting.CURRENT
+        number, call = current if current is not None else (0, "")
+        return {"number": number, "call": call, **self._life.signs()}
+
+    # --- ends ---------------------------------------------------------------------------------------
+
+    def _raised(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        """Show an exception that nobody has caught; unless it is Ctrl-C, which reaches all ranks, end them."""
+        self._hook(kind, error, trace)
+        if os.getpid() != self.pid or issubclass(kind, KeyboardInterrupt):
+            return
+        _flush()
+        lines = str(error).splitlines()
+        self.link.failed(f"{kind.__name__}{': ' + lines[0] if lines else ''}")
+        time.sleep(3.0)  # the word to end comes from rank 0, after what other ranks have raised
+        self.end(1)
+
+    def leave(self, code: int = 0, limit: float | None = None) -> bool:
+        """Wait until all ranks have come to their end: who leaves early would take MPI away from the others.
+
+        Args:
+            code: the exit code of this rank.
+            limit: seconds to wait at most.
+
+        Returns:
+            Whether all have.
+        """
+        if os.getpid() != self.pid or self.ending:
+            return True
+        self.ending = True
+        _flush()
+        self.link.left(code)
+        return self.all_left.wait(limit)
+
+    def verdict(self, text: str, code: int) -> None:
+        """On the rank that has found out: say it, tell all, and end."""
+        with self._lock:  # whoever comes second waits here for the end
+            say(f"error: {text}")
+            self.link.tell({"end": code})
+            time.sleep(0.2)
+            self.end(code)
+
+    def end(self, code: int) -> None:
+        """End this process at once; MPI may be stuck, so that it is not asked."""
+        _flush()
+        os._exit(code)
+
+
+def _patience() -> float:
+    try:
+        seconds = float(os.environ.get("GLASSGRAD_HANG_SECONDS", "8"))
+    except ValueError:
+        seconds = 8.0
+    return seconds if seconds > 0 else float("inf")
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError, AttributeError):
+            stream.flush()

@@ -1,0 +1,118 @@
+"""What is known of every rank, and when that means that one has died or hangs.
+
+Rank 0 keeps this, from what each rank tells of itself twice a second. It only decides: `guard` talks to the ranks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from glassgrad import errors
+
+_LEFT = 2.0  # seconds that others may wait in a call for a rank that has ended: both facts travel by themselves
+_SLOW = 30.0  # seconds after which it is said, once for a call, who is waited for
+
+
+@dataclass
+class Rank:
+    """What a rank was last heard to do.
+
+    Attributes:
+        name: rank, process and host, for messages.
+        heard: when it was heard last.
+        call: the collective that it waits in; empty when it does not.
+        number: how many waits it has begun; the same number is the same wait.
+        since: when that wait was first heard of.
+        idle: seconds in which it has neither computed, nor read or written a file, nor gone to another line.
+        at: where its main thread is.
+        left: the exit code it ends with, if it has come to its end; 0 also where the code is not known.
+    """
+
+    name: str
+    heard: float
+    call: str = ""
+    number: int = 0
+    since: float = 0.0
+    idle: float = 0.0
+    at: str = ""
+    left: int | None = None
+
+
+class Monitor:
+    """The ranks as rank 0 knows them.
+
+    Args:
+        names: of each rank.
+        patience: seconds of silence, or of doing nothing while others wait, after which a rank hangs.
+        now: the time, in seconds of any clock.
+    """
+
+    def __init__(self, names: Sequence[str], patience: float, now: float) -> None:
+        self.ranks = [Rank(name, now) for name in names]
+        self.patience = patience
+        self._told: set[tuple[int, int]] = set()
+
+    def hear(self, rank: int, state: dict[str, object], now: float) -> None:
+        """Take what a rank tells of itself."""
+        known = self.ranks[rank]
+        known.heard = now
+        known.call, known.at = str(state["call"]), str(state["at"])
+        known.idle = float(str(state["idle"]))
+        number = int(str(state["number"]))
+        if known.call and number != known.number:
+            known.since = now
+        known.number = number
+
+    def leaves(self, rank: int, code: int) -> None:
+        """Note that a rank has come to its end."""
+        self.ranks[rank].left = code
+
+    @property
+    def over(self) -> bool:
+        """Whether all ranks have come to their end."""
+        return all(known.left is not None for known in self.ranks)
+
+    def died(self, rank: int) -> str:
+        """Return what to say of a rank whose connection was lost."""
+        return errors.RANK_DIED.text(rank=self.ranks[rank].name)
+
+    def judge(self, now: float) -> tuple[str, int] | None:
+        """Return what is wrong, and the exit code for it; None when nothing is."""
+        running = [known for known in self.ranks if known.left is None]
+        for known in running:
+            if now - known.heard > self.patience:
+                return errors.RANK_SILENT.text(rank=known.name, seconds=now - known.heard, at=known.at), 1
+        waiting = [known for known in running if known.call]
+        if not waiting:
+            return None
+        longest = max(now - known.since for known in waiting)
+        calls = self._calls(waiting)
+        for known in self.ranks:
+            if known.left is not None and longest > _LEFT:
+                how = f" with exit code {known.left}" if known.left else ""
+                return errors.RANK_LEFT.text(rank=known.name, how=how, calls=calls), known.left or 1
+        for known in running:
+            if not known.call and known.idle > self.patience and longest > self.patience:
+                facts = {"rank": known.name, "seconds": known.idle, "at": known.at, "calls": calls}
+                return errors.RANK_HANGS.text(**facts), 1
+        return None
+
+    def slow(self, now: float) -> str:
+        """Return, once for each wait, whom the others wait for when it takes long; empty otherwise."""
+        running = [(rank, known) for rank, known in enumerate(self.ranks) if known.left is None]
+        late = [known for _, known in running if not known.call]
+        long = [(rank, known) for rank, known in running if known.call and now - known.since > _SLOW]
+        keys = {(rank, known.number) for rank, known in long}
+        if not late or not long or keys & self._told:
+            return ""
+        self._told |= keys
+        return errors.RANK_SLOW.text(
+            calls=self._calls([known for _, known in long]), seconds=_SLOW,
+            late="; ".join(f"{known.name} is at {known.at}" for known in late[:4]),
+        )  # fmt: skip  # one call
+
+    def _calls(self, waiting: Sequence[Rank]) -> str:
+        shown = [f"{known.name.split(' (')[0]} in {known.call} at {known.at}" for known in waiting[:4]]
+        more = len(waiting) - len(shown)
+        return ", ".join(shown) + (f" and {more} more" if more else "")

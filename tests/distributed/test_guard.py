@@ -1,0 +1,178 @@
+"""A rank that dies, hangs or raises ends all of them, soon, and is named."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+
+import pytest
+
+from glassgrad.distributed.guard import _compare
+from glassgrad.distributed.life import Life
+from glassgrad.distributed.monitor import Monitor
+from glassgrad.errors import RunError
+
+PROGRAM = """
+import os, signal, sys, time
+import glassgrad as gg, glassgrad.distributed as dist
+
+dist.init_process_group()
+how, who = sys.argv[1], int(sys.argv[2])
+x = gg.ones(4)
+dist.all_reduce(x)
+print("here", flush=True)
+if dist.get_rank() == who:
+    if how == "raise":
+        raise ValueError("a fault")
+    if how == "exit":
+        sys.exit(3)
+    if how == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if how == "stop":
+        os.kill(os.getpid(), signal.SIGSTOP)
+    if how == "hang":
+        time.sleep(1000)
+    if how == "work":
+        end = time.time() + 2.5
+        while time.time() < end:
+            pass
+dist.all_reduce(x)
+print("done", flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "who", "said"),
+    [
+        ("raise", 0, "error: rank 0 (process {pid} on {host}) raised ValueError: a fault; all ranks were ended"),
+        ("raise", 1, "error: rank 1 (process {pid} on {host}) raised ValueError: a fault; all ranks were ended"),
+        (
+            "exit",
+            1,
+            "error: rank 1 (process {pid} on {host}) has ended, while others wait for it: rank 0 in all_reduce",
+        ),
+        ("stop", 0, "error: rank 0 (process {pid} on {host}) has not been heard of"),
+        ("hang", 1, "error: rank 1 (process {pid} on {host}) has done nothing for 1 s at program.py:20 in <module>"),
+    ],
+)
+def test_ends_all_and_names_the_rank(ranks, how: str, who: int, said: str) -> None:
+    ended = ranks(PROGRAM, args=[how, who], code=None, limit=10.0, env={"GLASSGRAD_HANG_SECONDS": "1"})
+    assert ended.code != 0, str(ended)
+    beginning, rest = said.split("{pid}")
+    line = next((one for err in ended.err for one in err.splitlines() if one.startswith(beginning)), None)
+    assert line is not None, str(ended)
+    assert rest.replace("{host}", os.uname().nodename) in line
+    assert not any("done" in out for out in ended.out)
+
+
+def test_a_kill_ends_all(ranks) -> None:
+    """The launcher is as fast as the guard here, so that only the end is sure; `glassgrad launch` names the rank."""
+    ended = ranks(PROGRAM, n=3, args=["kill", 1], code=None, limit=10.0)
+    assert ended.code != 0
+    assert not any("done" in out for out in ended.out)
+
+
+def test_a_rank_that_computes_is_waited_for(ranks) -> None:
+    ended = ranks(PROGRAM, args=["work", 1], env={"GLASSGRAD_HANG_SECONDS": "1"})
+    assert ["done" in out for out in ended.out] == [True, True], str(ended)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("how", "who"), [("stop", 0), ("stop", 1), ("hang", 0), ("hang", 2)])
+def test_ends_within_ten_seconds_as_it_is_set(ranks, how: str, who: int) -> None:
+    ended = ranks(PROGRAM, n=3, args=[how, who], code=None, limit=20.0)
+    started = 2.0
+    assert ended.code != 0
+    assert ended.seconds < 10.0 + started, str(ended)
+
+
+# --- what is decided ---------------------------------------------------------------------------------
+
+
+def of_two(patience: float = 8.0) -> Monitor:
+    return Monitor(["rank 0 (process 10 on a)", "rank 1 (process 11 on b)"], patience, now=0.0)
+
+
+def state(call: str = "", number: int = 1, idle: float = 0.0) -> dict[str, object]:
+    return {"call": call, "number": number, "idle": idle, "at": "train.py:7 in step"}
+
+
+def test_nothing_is_wrong_while_ranks_compute_or_wait_for_one_that_does() -> None:
+    monitor = of_two()
+    for now in range(40):
+        monitor.hear(0, state("all_reduce"), now)
+        monitor.hear(1, state(), now)
+        assert monitor.judge(now) is None
+    text = monitor.slow(40)
+    assert text.startswith("waiting for more than 30 s: rank 0 in all_reduce at train.py:7")
+    assert text.endswith("rank 1 (process 11 on b) is at train.py:7 in step")
+    assert monitor.slow(41) == ""  # said once
+
+
+def test_idle_while_another_waits_is_a_hang_and_idle_alone_is_none() -> None:
+    monitor = of_two()
+    monitor.hear(0, state(), 20)
+    monitor.hear(1, state(idle=20), 20)
+    assert monitor.judge(20) is None
+    monitor.hear(0, state("all_reduce", number=5), 21)
+    assert monitor.judge(21) is None
+    monitor.hear(0, state("all_reduce", number=5), 30)
+    monitor.hear(1, state(idle=30), 30)
+    text, code = monitor.judge(30)
+    assert code == 1
+    assert text.startswith("rank 1 (process 11 on b) has done nothing for 30 s at train.py:7 in step, while others")
+
+
+def test_a_new_wait_counts_anew() -> None:
+    monitor = of_two()
+    for now in range(20):
+        monitor.hear(0, state("all_reduce", number=now), now)
+        monitor.hear(1, state(idle=now), now)
+    assert monitor.judge(19) is None
+
+
+def test_silence() -> None:
+    monitor = of_two()
+    monitor.hear(1, state(), 9)
+    text, _ = monitor.judge(9)
+    assert text.startswith("rank 0 (process 10 on a) has not been heard of for 9 s")
+
+
+def test_ended_while_another_waits() -> None:
+    monitor = of_two()
+    monitor.leaves(1, 3)
+    monitor.hear(0, state("barrier"), 1)
+    assert monitor.judge(2) is None
+    monitor.hear(0, state("barrier"), 4)
+    text, code = monitor.judge(4)
+    assert (code, "rank 1 (process 11 on b) has ended with exit code 3" in text) == (3, True)
+    monitor.leaves(0, 0)
+    assert monitor.over
+    assert monitor.judge(5) is None
+
+
+@pytest.mark.parametrize(("work", "alive"), [(lambda: time.sleep(0.8), False), (lambda: sum(range(10**7)), True)])
+def test_signs_of_life(work, alive: bool) -> None:
+    """Seen from another thread, as the guard does: computing is one, sleeping is none."""
+    life, seen = Life(), []
+
+    def look() -> None:
+        for _ in range(3):
+            time.sleep(0.2)
+            seen.append(life.signs())
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    while thread.is_alive():
+        work()
+    assert (seen[-1]["idle"] < 0.1) == alive, seen
+    assert seen[-1]["at"].startswith("test_guard.py:")
+
+
+def test_versions_that_differ_are_named() -> None:
+    same = {"versions": {"glassgrad": "1", "NumPy": "2.4"}, "host": "a", "pid": 1}
+    other = {"versions": {"glassgrad": "1", "NumPy": "2.3"}, "host": "b", "pid": 2}
+    _compare([same, same])
+    with pytest.raises(RunError, match=r"NumPy is 2\.3 on rank 1 \(b\) and 2\.4 on rank 0"):
+        _compare([same, other])

@@ -42,10 +42,7 @@ TOWER: tuple[str, ...] = (
     "func verify explanation fft optimize",
     "autograd random checkpoint public",
     "distributed.world distributed.waiting distributed.reductions distributed.calls distributed.primitives",
-    (
-        "distributed.collectives distributed.messages distributed.buckets distributed.reducer distributed.sameness "
-        "distributed.guard distributed.life distributed.links distributed.monitor"
-    ),
+    "distributed.collectives distributed.messages distributed.buckets distributed.reducer distributed.sameness",
     "nn",
     "optim amp sparse distributions",
     "data doctor report models utils serialization",

@@ -21,6 +21,7 @@ from glassgrad.distributed.objects import broadcast_object_list as broadcast_obj
 from glassgrad.distributed.objects import gather_object as gather_object
 from glassgrad.distributed.objects import scatter_object_list as scatter_object_list
 from glassgrad.distributed.reductions import ReduceOp as ReduceOp
+from glassgrad.distributed.start import init_process_group as init_process_group
 from glassgrad.distributed.waiting import Work as Work
 from glassgrad.distributed.world import GroupMember as GroupMember
 from glassgrad.distributed.world import ProcessGroup as ProcessGroup
@@ -32,7 +33,6 @@ from glassgrad.distributed.world import get_process_group_ranks as get_process_g
 from glassgrad.distributed.world import get_rank as get_rank
 from glassgrad.distributed.world import get_world_size as get_world_size
 from glassgrad.distributed.world import group as group
-from glassgrad.distributed.world import init_process_group as init_process_group
 from glassgrad.distributed.world import is_available as is_available
 from glassgrad.distributed.world import is_gloo_available as is_gloo_available
 from glassgrad.distributed.world import is_initialized as is_initialized

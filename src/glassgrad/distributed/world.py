@@ -76,7 +76,7 @@ class _Default(type):
     @property
     def WORLD(cls) -> ProcessGroup | None:  # noqa: N802 - PyTorch's name
         """The group of all processes; None before `init_process_group`."""
-        return _STATE.world
+        return STATE.world
 
 
 class group(metaclass=_Default):  # noqa: N801 - PyTorch's name
@@ -88,8 +88,8 @@ class _State:
     groups: list[ProcessGroup]
 
 
-_STATE = _State()
-_STATE.groups = []
+STATE = _State()
+STATE.groups = []
 
 
 def launched() -> int:
@@ -138,119 +138,48 @@ def is_torchelastic_launched() -> bool:
 
 def is_initialized() -> bool:
     """Tell whether `init_process_group` was called."""
-    return _STATE.world is not None
+    return STATE.world is not None
 
 
-def init_process_group(
-    backend: str | None = None,
-    init_method: str | None = None,
-    timeout: timedelta | float | None = None,
-    world_size: int = -1,
-    rank: int = -1,
-    store: Any = None,
-    group_name: str = "",
-    pg_options: Any = None,
-    device_id: Any = None,
-) -> None:
-    """Let the processes that the MPI launcher has started find one another; every process calls it once.
-
-    A process that was started alone is rank 0 of 1, with or without MPI.
-
-    Args:
-        backend: "mpi", or None for the same.
-        init_method: accepted; the launcher tells the processes of one another.
-        timeout: how long a call waits for the others, in seconds or as a timedelta; half an hour by default.
-        world_size: checked against the number of processes that there are.
-        rank: checked against the rank of this process.
-        store: accepted, as `init_method`.
-        group_name: accepted.
-        pg_options: accepted.
-        device_id: accepted; tensors are on the CPU.
-
-    Raises:
-        ArgumentError: another backend, or a size or rank that is not the launcher's.
-        DistributedError: a second call, or several processes without mpi4py.
-
-    Example:
-        >>> import glassgrad.distributed as dist
-        >>> dist.init_process_group()
-        >>> dist.get_rank(), dist.get_world_size()
-        (0, 1)
-        >>> dist.destroy_process_group()
-    """
-    if backend not in (None, "mpi"):
-        raise errors.BACKEND(given=backend, where=provenance.here())
-    if _STATE.world is not None:
-        raise errors.GROUP_TWICE(where=provenance.here())
-    module = mpi()
-    comm = None if module is None else module.COMM_WORLD
-    count, me = (1, 0) if comm is None else (comm.Get_size(), comm.Get_rank())
-    for option, given, actual in (("world_size", world_size, count), ("rank", rank, me)):
-        if given not in (-1, actual):
-            shown = f"rank {me} of {count}"
-            wanted = max(world_size, rank + 1)
-            raise errors.WORLD_DIFFERS(option=option, given=given, actual=shown, count=wanted, where=provenance.here())
-    if comm is not None and count > 1:
-        comm = comm.Dup()
-    crowded = comm is not None and count > 1 and _crowded(module, comm)
-    _STATE.world = ProcessGroup(comm, range(count), me, _seconds(timeout), crowded)
-    if count > 1:
-        from glassgrad.distributed import guard  # which waits for others, and so imports this file
-
-        guard.install(_STATE.world)
-
-
-def _crowded(module: Any, comm: Any) -> bool:
-    """Tell whether this machine has more of the processes than cores."""
-    near = comm.Split_type(module.COMM_TYPE_SHARED)
-    count = near.Get_size()
-    near.Free()
-    affinity = getattr(os, "sched_getaffinity", None)
-    cores = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
-    # A process that is bound to its own core shares it with nobody.
-    bound = affinity is not None and cores < (os.cpu_count() or 1) and cores * count <= (os.cpu_count() or 1)
-    return bool(count > cores and not bound)
-
-
-def _seconds(timeout: timedelta | float | None) -> float:
+def seconds_of(timeout: timedelta | float | None) -> float:
     timeout = _DEFAULT_TIMEOUT if timeout is None else timeout
     return timeout.total_seconds() if isinstance(timeout, timedelta) else float(timeout)
 
 
 def destroy_process_group(group: ProcessGroup | None = None) -> None:
     """Give up a group, or without an argument all of them; `init_process_group` may be called again."""
-    if group is not None and group is not _STATE.world:
-        if group in _STATE.groups:
-            _STATE.groups.remove(group)
+    if group is not None and group is not STATE.world:
+        if group in STATE.groups:
+            STATE.groups.remove(group)
         group.free()
         return
     resolve(None, "destroy_process_group")
-    for one in [*_STATE.groups, _STATE.world]:
+    for one in [*STATE.groups, STATE.world]:
         assert one is not None
         one.free()
-    _STATE.groups.clear()
-    _STATE.world = None
+    STATE.groups.clear()
+    STATE.world = None
 
 
 def resolve(group: Any, call: str) -> ProcessGroup:
     """Return the group that a call means: the one given, or that of all processes."""
     if isinstance(group, ProcessGroup):
         return group
-    if _STATE.world is None:
+    if STATE.world is None:
         raise errors.NO_GROUP(call=call, where=provenance.here())
-    return _STATE.world
+    return STATE.world
 
 
 def get_rank(group: ProcessGroup | None = None) -> int:
     """Return the rank of this process: 0 in the first, and before there is a group; -1 when it is no member."""
-    if group is None and _STATE.world is None:
+    if group is None and STATE.world is None:
         return 0
     return resolve(group, "get_rank").me
 
 
 def get_world_size(group: ProcessGroup | None = None) -> int:
     """Return the number of processes: 1 before there is a group; -1 when this process is no member."""
-    if group is None and _STATE.world is None:
+    if group is None and STATE.world is None:
         return 1
     found = resolve(group, "get_world_size")
     return found.size() if found.me >= 0 else -1
@@ -287,7 +216,7 @@ def new_group(
     chosen = list(world.ranks) if ranks is None else sorted(ranks)
     if not chosen or len(set(chosen)) != len(chosen) or not set(chosen) <= set(world.ranks):
         raise errors.GROUP_RANKS(given=ranks, last=world.size() - 1, where=provenance.here())
-    seconds = world.seconds if timeout is None else _seconds(timeout)
+    seconds = world.seconds if timeout is None else seconds_of(timeout)
     comm = world.comm
     if world.size() > 1:
         inside = comm.Get_group()
@@ -295,7 +224,7 @@ def new_group(
         if world.me not in chosen:
             return GroupMember.NON_GROUP_MEMBER
     made = ProcessGroup(comm, chosen, chosen.index(world.me), seconds, world.crowded)
-    _STATE.groups.append(made)
+    STATE.groups.append(made)
     return made
 
 
@@ -327,7 +256,7 @@ def _listed(ranks: Sequence[int]) -> str:
 
 __all__ = [
     "GroupMember", "ProcessGroup", "destroy_process_group", "get_backend", "get_global_rank", "get_group_rank",
-    "get_process_group_ranks", "get_rank", "get_world_size", "group", "init_process_group", "is_available",
+    "get_process_group_ranks", "get_rank", "get_world_size", "group", "is_available",
     "is_gloo_available", "is_initialized", "is_mpi_available", "is_nccl_available", "is_torchelastic_launched",
     "new_group",
 ]  # fmt: skip  # a table

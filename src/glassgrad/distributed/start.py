@@ -1,0 +1,81 @@
+"""The first call of every process: finding the others, and watching over them from then on."""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+from typing import Any
+
+from glassgrad import errors, provenance
+from glassgrad.distributed import guard, world
+
+
+def init_process_group(
+    backend: str | None = None,
+    init_method: str | None = None,
+    timeout: timedelta | float | None = None,
+    world_size: int = -1,
+    rank: int = -1,
+    store: Any = None,
+    group_name: str = "",
+    pg_options: Any = None,
+    device_id: Any = None,
+) -> None:
+    """Let the processes that the MPI launcher has started find one another; every process calls it once.
+
+    A process that was started alone is rank 0 of 1, with or without MPI.
+
+    Args:
+        backend: "mpi", or None for the same.
+        init_method: accepted; the launcher tells the processes of one another.
+        timeout: how long a call waits for the others, in seconds or as a timedelta; half an hour by default.
+        world_size: checked against the number of processes that there are.
+        rank: checked against the rank of this process.
+        store: accepted, as `init_method`.
+        group_name: accepted.
+        pg_options: accepted.
+        device_id: accepted; tensors are on the CPU.
+
+    Raises:
+        ArgumentError: another backend, or a size or rank that is not the launcher's.
+        DistributedError: a second call, or several processes without mpi4py.
+
+    Example:
+        >>> import glassgrad.distributed as dist
+        >>> dist.init_process_group()
+        >>> dist.get_rank(), dist.get_world_size()
+        (0, 1)
+        >>> dist.destroy_process_group()
+    """
+    if backend not in (None, "mpi"):
+        raise errors.BACKEND(given=backend, where=provenance.here())
+    if world.STATE.world is not None:
+        raise errors.GROUP_TWICE(where=provenance.here())
+    module = world.mpi()
+    comm = None if module is None else module.COMM_WORLD
+    count, me = (1, 0) if comm is None else (comm.Get_size(), comm.Get_rank())
+    for option, given, actual in (("world_size", world_size, count), ("rank", rank, me)):
+        if given not in (-1, actual):
+            shown = f"rank {me} of {count}"
+            wanted = max(world_size, rank + 1)
+            raise errors.WORLD_DIFFERS(option=option, given=given, actual=shown, count=wanted, where=provenance.here())
+    if comm is not None and count > 1:
+        comm = comm.Dup()
+    crowded = comm is not None and count > 1 and _crowded(module, comm)
+    world.STATE.world = world.ProcessGroup(comm, range(count), me, world.seconds_of(timeout), crowded)
+    guard.install(world.STATE.world)
+
+
+def _crowded(module: Any, comm: Any) -> bool:
+    """Tell whether this machine has more of the processes than cores."""
+    near = comm.Split_type(module.COMM_TYPE_SHARED)
+    count = near.Get_size()
+    near.Free()
+    affinity = getattr(os, "sched_getaffinity", None)
+    cores = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+    # A process that is bound to its own core shares it with nobody.
+    bound = affinity is not None and cores < (os.cpu_count() or 1) and cores * count <= (os.cpu_count() or 1)
+    return bool(count > cores and not bound)
+
+
+__all__ = ["init_process_group"]

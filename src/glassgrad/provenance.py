@@ -54,9 +54,14 @@ def is_internal(filename: str) -> bool:
 
 def user_frame(depth: int = 1) -> FrameType:
     """Return the innermost frame outside the engine, looking up from `depth` frames above the caller."""
-    frame = sys._getframe(depth + 1)
-    while INTERNAL[frame.f_code.co_filename] and frame.f_back is not None:
-        frame = frame.f_back
+    frame = inner = sys._getframe(depth + 1)
+    try:
+        while INTERNAL[frame.f_code.co_filename]:
+            frame = frame.f_back  # type: ignore[assignment]  # None ends the loop by an error: to ask costs more
+    except AttributeError:  # no user: a thread whose outermost function is the engine's
+        frame = inner
+        while frame.f_back is not None:
+            frame = frame.f_back
     return frame
 
 

@@ -12,9 +12,10 @@ import numpy as np
 from glassgrad import errors, provenance
 from glassgrad.engine import creation, tape
 from glassgrad.engine.mode import MODE, is_grad_enabled
-from glassgrad.engine.tensor import Tensor, make
+from glassgrad.engine.tensor import Tensor
 
 _ndarray = np.ndarray
+_new = object.__new__
 _LISTS = (list, tuple)
 
 
@@ -46,7 +47,12 @@ def backward(
         found = tape.backward(roots, seeds, retain_graph=retain, create_graph=create_graph, kept=kept)
         for leaf, g in found.items():
             if leaf._extra is None and leaf._grad is None and type(g) is _ndarray:
-                leaf._grad = make(g, None, False)
+                leaf._grad = gradient = _new(Tensor)  # as `make` does
+                gradient.array = g
+                gradient.node = None
+                gradient._tracks = False
+                gradient._grad = None
+                gradient._extra = None
             else:
                 _accumulate(leaf, g)
         if kept is not None:

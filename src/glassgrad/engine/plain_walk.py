@@ -8,9 +8,13 @@ node, none for a cotangent that is the first of its node. Anything special is le
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from heapq import heappop, heappush
+from operator import is_not
 from types import FrameType
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from glassgrad.engine.node import Node, unpack
 from glassgrad.engine.writes import MUTATIONS
@@ -19,9 +23,14 @@ if TYPE_CHECKING:
     from glassgrad.engine.tape import Walk
 
 
-def run_plain(walk: Walk) -> dict[Any, Any]:  # noqa: C901, PLR0912 - the hot path, written out
+_ndarray = np.ndarray
+_is_some = partial(is_not, None)
+
+
+def run_plain(walk: Walk) -> dict[Any, Any]:  # noqa: C901, PLR0912, PLR0915 - the hot path, written out
     """Walk; return the cotangent of every leaf reached."""
     heap, cotangents, freed, kept, accumulate = walk.heap, walk.cotangents, walk.freed, walk.kept, walk.accumulate
+    found, given, batched = walk.found, walk.given, False
     while heap:
         node = heappop(heap)[1]
         g = cotangents.pop(node)
@@ -38,11 +47,11 @@ def run_plain(walk: Walk) -> dict[Any, Any]:  # noqa: C901, PLR0912 - the hot pa
         if rules is not None:
             pairs = ((parents[0], rules[0]),) if len(parents) == 1 else zip(parents, rules, strict=False)
         elif prim.visit is None:
-            needs = [parent is not None for parent in parents]
+            needs = tuple(map(_is_some, parents))
             pairs = zip(parents, prim.joint_vjp(g, needs, *saved, **node.params), strict=True)
         else:
             walk.apply_rules(node, g, saved)
-            pairs = ()
+            pairs, batched = (), walk.batched
         for parent, c in pairs:
             if parent is None or c is None:
                 continue
@@ -51,7 +60,16 @@ def run_plain(walk: Walk) -> dict[Any, Any]:  # noqa: C901, PLR0912 - the hot pa
                 c = c(g, *saved, **params) if params else c(g, *saved)
                 if c is None:
                     continue
-            if type(parent) is not Node or parent in cotangents or c.dtype is not parent.dtype:
+            if type(parent) is not Node:
+                like = parent.array
+                if parent in found or type(c) is not _ndarray or c.base is not None or id(c) in given:
+                    accumulate(parent, c)
+                elif c.dtype is like.dtype and c.shape == like.shape:
+                    found[parent] = c  # as `accumulate` would say
+                    given.add(id(c))
+                else:
+                    accumulate(parent, c)
+            elif parent in cotangents or c.dtype is not parent.dtype:
                 accumulate(parent, c)
             elif c.shape == parent.shape:
                 cotangents[parent] = c
@@ -64,11 +82,9 @@ def run_plain(walk: Walk) -> dict[Any, Any]:  # noqa: C901, PLR0912 - the hot pa
             elif freed is not None:
                 node.saved = freed
                 node.parents = ()
-        if walk.batched:  # a visit has led into what vmap recorded
-            found: dict[Any, Any] = walk.run()
-            return found
-    result: dict[Any, Any] = walk.found
-    return result
+        if batched:  # a visit has led into what vmap recorded
+            return walk.run()
+    return found
 
 
 def current(frame: FrameType) -> tuple[Node, Any]:

@@ -48,6 +48,10 @@ def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any
             array = arg.array
             if type(array) is not _ndarray:
                 plain = False
+                if not takes_complex:
+                    refuse_complex(prim.name, (array,))
+            elif not takes_complex and array.dtype.kind == "c":
+                refuse_complex(prim.name, (array,))
             arrays.append(array)
             if arg._tracks:
                 tracked, node = True, arg.node
@@ -56,11 +60,10 @@ def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any
         else:
             if type(arg) not in _ORDINARY:
                 plain, arg = plain and type(arg) not in INTERPRETERS, _as_array(arg, prim, args)
+            if not takes_complex:
+                refuse_complex(prim.name, (arg,))
             arrays.append(arg)
         parents.append(None)
-    for array in () if takes_complex else arrays:
-        if type(array) is not _ndarray or array.dtype.kind == "c":
-            refuse_complex(prim.name, arrays)
     if not plain and decompose is not None:
         return _decomposed(prim, args, params)
     try:
@@ -80,18 +83,26 @@ def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any
         y = np.asarray(y)
         saved_y = y if decompose is None else saved_y
     result = _new(Tensor)  # as `make` does
-    result.array, result._grad, result._extra = y, None, None
+    result.array = y
+    result._grad = None
+    result._extra = None
     if tracked and flags & RECORDING and y.dtype.kind in "fc":
         frame = _getframe(2)  # of an operator or a function of the table; asking for a frame makes an object of it
-        while _internal[(code := frame.f_code).co_filename] and frame.f_back is not None:
-            frame = frame.f_back
+        try:
+            while _internal[(code := frame.f_code).co_filename]:
+                frame = frame.f_back  # type: ignore[assignment]  # None ends the loop by an error: to ask costs more
+        except AttributeError:  # no user: a thread whose outermost function is ours
+            frame = provenance.user_frame()
+            code = frame.f_code
         kept = arrays if saves_x else parents
         if saves_from is not None:
             kept = views.placeholders(saves_from, arrays, parents)
         saved = (saved_y if saves_y else None, *kept)
-        result.node, result._tracks = record(prim, tuple(parents), saved, params, y, code, frame.f_lasti), True
+        result.node = record(prim, tuple(parents), saved, params, y, code, frame.f_lasti)
+        result._tracks = True
     else:
-        result.node, result._tracks = None, False
+        result.node = None
+        result._tracks = False
     return views.link(result, prim, args, params) if is_view else result
 
 

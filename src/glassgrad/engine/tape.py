@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,9 @@ class Observer:
         """All rules of `node` were applied."""
 
 
+_ndarray = np.ndarray
+
+
 class Kept(list[Node]):
     """The nodes that a walk would have freed, for somebody who may want to walk once more."""
 
@@ -118,9 +122,9 @@ class Walk:
 
     def seed(self, target: Any, g: Array) -> None:
         """Add a cotangent of an output."""
-        self.given.add(id(g if type(g) is np.ndarray and g.base is None else memory_owner(g)))
+        self.given.add(id(g if type(g) is _ndarray and g.base is None else memory_owner(g)))
         if (
-            type(g) is np.ndarray
+            type(g) is _ndarray
             and type(target) is Node
             and target not in self.cotangents
             and g.dtype is target.dtype
@@ -370,15 +374,17 @@ def backward(
             walk.seed(root, wrap(g) if create_graph else g)
         ends = [begin()(walk) for begin in BEFORE_WALK] if BEFORE_WALK and wanted is None else ()
         found = run_plain(walk) if plain else walk.run()
-        for place, g in found.items():
-            if g.dtype.kind == "c":
-                found[place] = turned(g)
+        if "c" in map(_kind, found.values()):
+            found = {place: turned(g) for place, g in found.items()}
         for end in ends:
             if end is not None:
                 end(found)
         return found
     finally:
         MODE.flags = before
+
+
+_kind = attrgetter("dtype.kind")
 
 
 def turned(g: Array) -> Array:

@@ -30,30 +30,32 @@ from glassgrad.ops.shape import astype, reshape_p
 
 
 def _linear(xp: Any, x: Array, weight: Array, bias: Array | None = None) -> tuple[Array, None]:
-    rows = x if x.ndim == 2 else x.reshape(-1, x.shape[-1])
-    y = rows.dot(weight.T)  # two-dimensional: the method has less overhead than the operator
+    if x.ndim != 2:
+        y, _ = _linear(xp, x.reshape(-1, x.shape[-1]), weight, bias)
+        return y.reshape(*x.shape[:-1], weight.shape[0]), None
+    y = x.dot(weight.T)  # the method has less overhead than the operator
     if bias is not None:
         y += bias
-    return (y if x.ndim == 2 else y.reshape(*x.shape[:-1], weight.shape[0])), None
+    return y, None
 
 
 def _linear_vjp(g: Array, needs: Sequence[bool], _r: None, x: Array, weight: Array, *bias: Array) -> Any:
     # y = x wT + b:  dx = g w,  dw = gT x,  db = sum of g over rows.
-    rows = g if g.ndim == 2 else g.reshape(-1, g.shape[-1])
-    flat = x if x.ndim == 2 else x.reshape(-1, x.shape[-1])
-    dx = None
-    if needs[0]:
-        dx = rows.dot(weight) if g.ndim == 2 else rows.dot(weight).reshape(x.shape)
-    dw = rows.T.dot(flat) if needs[1] else None
+    if g.ndim != 2:
+        rows, flat = g.reshape(-1, g.shape[-1]), x.reshape(-1, x.shape[-1])
+        dx, *rest = _linear_vjp(rows, needs, None, flat, weight, *bias)
+        return None if dx is None else dx.reshape(x.shape), *rest
+    dx = g.dot(weight) if needs[0] else None
+    dw = g.T.dot(x) if needs[1] else None
     if not bias:
         return dx, dw
-    return dx, dw, _sum_rows(rows) if needs[2] else None
+    return dx, dw, _sum_rows(g) if needs[2] else None
 
 
 def _sum_rows(x: Array) -> Array:
     """Return the sum over axis 0 of a matrix; for few rows, a product with ones takes half the time."""
     rows = x.shape[0]
-    if rows > 512:
+    if rows > 2048:
         return np.add.reduce(x, axis=0)
     return _ones(rows, x.dtype).dot(x)
 

@@ -11,6 +11,7 @@ import gc
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from operator import itemgetter
 from typing import Any, TypedDict
 
 import numpy as np
@@ -36,6 +37,7 @@ class Hints(TypedDict, total=False):
 
 _HINTS = frozenset(Hints.__annotations__)
 _NO_FUNCTION = object()
+_first = itemgetter(0)
 
 Limit = tuple[str, Callable[[Any], bool], str]
 
@@ -146,7 +148,8 @@ class Optimizer:
         witness = MODE.witness
         if witness is not None:
             witness.stepping(self)
-        owner, written = type(self).__name__, []
+        written: list[Any] = []
+        owner = type(self).__name__
         for function, group, items in self._runs():
             if function is Direct:
                 for parameter, g, state in items:
@@ -156,7 +159,7 @@ class Optimizer:
             while (unfit := function(rest, group)) is not None:
                 p, g, state = unfit
                 self._in_place.step(self.update, p, g, state, group, owner)
-            written += [p for p, _, _ in items]
+            written += map(_first, items)
         self._writer.wrote(written)
         if witness is not None:
             witness.stepped(self)
@@ -168,7 +171,8 @@ class Optimizer:
         Nothing is changed before all are looked at: one that is read-only is refused. The function is the one that
         fitted a parameter's shape last, `fits_none` where there is none yet, `Direct` where a rule is not written out.
         """
-        tracing, latest, states = MODE.flags & TRACING, self._in_place.latest, self.state
+        latest, states = self._in_place.latest, self.state
+        plain = None if MODE.flags & TRACING else ndarray  # while a step is traced, all arrays belong to the trace
         runs: list[tuple[Any, dict[str, Any], list[Any]]] = []
         new: dict[Tensor, dict[str, Any]] = {}
         for group in self.param_groups:
@@ -178,15 +182,15 @@ class Optimizer:
                 gradient = parameter._grad
                 if gradient is None:
                     continue
-                p, g = parameter.array, gradient.array
-                plain = type(p) is ndarray
-                if plain and not p.flags.writeable:
-                    raise self._read_only(parameter)
-                what: Any = p
+                what, g = parameter.array, gradient.array
                 function: Any = Direct
-                if plain and type(g) is ndarray and not tracing:
-                    function = latest.get(p.shape, fits_none)
+                if type(what) is plain and type(g) is plain:
+                    if not what.flags.writeable:
+                        raise self._read_only(parameter)
+                    function = latest.get(what.shape, fits_none)
                 else:
+                    if type(what) is ndarray and not what.flags.writeable:
+                        raise self._read_only(parameter)
                     what = parameter
                 if function is not current:
                     current, items = function, []
@@ -216,10 +220,12 @@ class Optimizer:
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Clear the gradients of all parameters."""
         for group in self.param_groups:
-            for parameter in group["params"]:
-                if set_to_none or parameter._grad is None:
+            if set_to_none:
+                for parameter in group["params"]:
                     parameter._grad = None
-                else:
+                continue
+            for parameter in group["params"]:
+                if parameter._grad is not None:
                     parameter._grad.array[...] = 0
 
     # --- saving ---------------------------------------------------------------------------------------

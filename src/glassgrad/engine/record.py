@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,8 @@ _ndarray = np.ndarray
 _internal = provenance.INTERNAL
 _getframe = sys._getframe
 _new = object.__new__
+# The caller of a thread whose outermost function is ours. Its file is nobody's, so a search ends there.
+_NOBODY: Any = SimpleNamespace(f_code=compile("", "<no user>", "exec"), f_lasti=0, f_back=None)
 _ORDINARY = frozenset({_ndarray, float, int, bool, np.float32, np.float64, np.int64, np.bool_})
 _OPERANDS = _ORDINARY | {Tensor}  # what an operator takes without a second look
 
@@ -35,10 +38,8 @@ _OPERANDS = _ORDINARY | {Tensor}  # what an operator takes without a second look
 def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:  # noqa: C901, PLR0912, PLR0915 - the hot path, written out: a call more for each op would cost a tenth of it
     """Compute `prim` on Tensors (and arrays and numbers); record it when a gradient may be wanted."""
     flags = MODE.flags
-    if flags > RECORDING:
-        if flags & WATCHED:
-            return _watched(prim, args, params)
-        _lift(args)
+    if flags > RECORDING and (watched := _prepared(prim, args, params)) is not None:
+        return watched
     evaluate, decompose, special, saves_x, saves_y, saves_from, is_view, takes_complex = prim.traits
     arrays: list[Any] = []
     parents: list[Any] = []
@@ -48,9 +49,7 @@ def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any
             array = arg.array
             if type(array) is not _ndarray:
                 plain = False
-                if not takes_complex:
-                    refuse_complex(prim.name, (array,))
-            elif not takes_complex and array.dtype.kind == "c":
+            if not takes_complex and (not plain or array.dtype.kind == "c"):
                 refuse_complex(prim.name, (array,))
             arrays.append(array)
             if arg._tracks:
@@ -83,17 +82,11 @@ def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any
         y = np.asarray(y)
         saved_y = y if decompose is None else saved_y
     result = _new(Tensor)  # as `make` does
-    result.array = y
-    result._grad = None
-    result._extra = None
+    result.array, result._grad, result._extra = y, None, None
     if tracked and flags & RECORDING and y.dtype.kind in "fc":
         frame = _getframe(2)  # of an operator or a function of the table; asking for a frame makes an object of it
-        try:
-            while _internal[(code := frame.f_code).co_filename]:
-                frame = frame.f_back  # type: ignore[assignment]  # None ends the loop by an error: to ask costs more
-        except AttributeError:  # no user: a thread whose outermost function is ours
-            frame = provenance.user_frame()
-            code = frame.f_code
+        while _internal[(code := frame.f_code).co_filename]:
+            frame = frame.f_back or _NOBODY
         kept = arrays if saves_x else parents
         if saves_from is not None:
             kept = views.placeholders(saves_from, arrays, parents)
@@ -101,17 +94,20 @@ def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any
         result.node = record(prim, tuple(parents), saved, params, y, code, frame.f_lasti)
         result._tracks = True
     else:
-        result.node = None
-        result._tracks = False
+        result.node, result._tracks = None, False
     return views.link(result, prim, args, params) if is_view else result
 
 
-def _lift(args: tuple[Any, ...]) -> None:
+def _prepared(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    """Compute where somebody watches; else bring the arguments into the trace, if there is one, and return None."""
+    if MODE.flags & WATCHED:
+        return _watched(prim, args, params)
     lift = MODE.lift
     if lift is not None:  # None under a flag that is not about tracing
         for arg in args:
             if isinstance(arg, Tensor):
                 lift(arg)
+    return None
 
 
 def _decomposed(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:

@@ -228,7 +228,10 @@ def _parents() -> Iterator[tuple[int, int]]:
         for folder in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
                 # "pid (name) state parent ...": the name may hold anything, so that the last bracket counts.
-                yield int(folder.name), int((folder / "stat").read_text(errors="replace").rpartition(")")[2].split()[1])
+                yield (
+                    int(folder.name),
+                    int((folder / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[1]),
+                )
         return
     listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=False).stdout
     for line in listed.splitlines():

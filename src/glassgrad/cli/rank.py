@@ -76,7 +76,9 @@ def _write_roster(comm: Any, path: Path) -> None:
     everybody = comm.gather(f"{os.getpid()} {socket.gethostname()}")
     if everybody is not None:
         with suppress(OSError):  # rank 0 is on another machine
-            path.write_text("".join(f"{rank} {who}\n" for rank, who in enumerate(everybody)), encoding="utf-8")
+            path.write_text(
+                "".join(f"{rank} {who}\n" for rank, who in enumerate(everybody)), encoding="utf-8", newline="\n"
+            )
 
 
 def _outcome(program: list[str], module: bool) -> int:

@@ -45,7 +45,12 @@ def _of_children_and_files() -> float:
         for task in Path("/proc/self/task").glob("*/children"):
             for child in task.read_text(encoding="ascii").split():
                 with suppress(OSError):
-                    fields = Path(f"/proc/{child}/stat").read_text(errors="replace").rpartition(")")[2].split()
+                    fields = (
+                        Path(f"/proc/{child}/stat")
+                        .read_text(encoding="utf-8", errors="replace")
+                        .rpartition(")")[2]
+                        .split()
+                    )
                     total += (int(fields[11]) + int(fields[12])) / ticks
         for line in Path("/proc/self/io").read_text(encoding="ascii").splitlines():
             name, _, count = line.partition(":")

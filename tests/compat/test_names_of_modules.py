@@ -105,7 +105,6 @@ def test_functions_are_called_after_modules_of_their_names_are_imported() -> Non
 
 REFUSED = {
     "distributed.nn": "all_reduce", "hub": "load_state_dict_from_url", "onnx": "dynamo_export",
-    "utils.data.distributed": "DistributedSampler",
     "utils.model_zoo": "load_url", "profiler": "profile",
 }  # fmt: skip  # a table
 

@@ -55,7 +55,7 @@ def train(net: nn.Module, opt: Any, data: list[tuple[Any, Any]], *, compiled: st
         opt.step()
         return loss
 
-    run = gg.compile(step, backend=compiled) if compiled else step
+    run = gg.compile(step, backend=compiled, strict=True) if compiled else step
     rows = slice(None) if share is None else slice(share * ROWS, (share + 1) * ROWS)
     for (a, b), (c, d) in zip(data[::2], data[1::2], strict=True):
         run(*(gg.tensor(part[rows]) for part in (a, b, c, d)))
@@ -108,7 +108,7 @@ def schedule(me: int, ranks: int) -> None:
         loss.backward()
         return loss
 
-    run = gg.compile(step)
+    run = gg.compile(step, strict=True)
     x, y = batches(ranks, "float32")[0]
     run(gg.tensor(x), gg.tensor(y))
     ops = [instr.op for instr in run.graph.instrs]
@@ -117,6 +117,26 @@ def schedule(me: int, ranks: int) -> None:
     assert len(starts) == len(waits) == len(net.reducer.buckets) == 2
     assert "matmul" in ops[starts[0] : starts[-1]]
     assert max(starts) < min(waits)
+
+
+def results(me: int, ranks: int) -> None:
+    """A collective stays in the program of a rank that does not read its result, and in its place."""
+
+    def step(x: Any) -> Any:
+        total, largest = x.sum(), x.max()
+        dist.all_reduce(total)
+        dist.all_reduce(largest, dist.ReduceOp.MAX)
+        return total if me == 0 else x * 2
+
+    run = gg.compile(step, strict=True)
+    for scale in (1.0, 2.0):
+        found = run(gg.full((3,), scale * (me + 1)))
+        if me == 0:
+            assert found.item() == 3 * scale * sum(range(1, ranks + 1))
+    last = gg.tensor([float(me)])
+    dist.all_reduce(last)
+    assert last.item() == sum(range(ranks))
+    assert [instr.op for instr in run.graph.instrs].count("all_reduce") == 2
 
 
 class Branches(nn.Module):
@@ -185,7 +205,7 @@ def refusals(me: int, ranks: int) -> None:
         DistributedDataParallel(nn.ReLU())
 
 
-PARTS = (optimizers, native, schedule, unused, state, refusals)
+PARTS = (optimizers, native, schedule, results, unused, state, refusals)
 
 if __name__ == "__main__":
     dist.init_process_group(timeout=30)

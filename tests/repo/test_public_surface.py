@@ -68,7 +68,7 @@ LOOSE = {
     "subclasses say what it takes": {"Function"},
     "a protocol": {"manual.Layer", "manual.Loss", "manual.Optimizer"},
     "hands them to its neurons": {"MLP", "scalar.Layer"},
-    "the options of the optimizer that is named": {"get_optimizer", "manual.get_optimizer"},
+    "the options of the optimizer that is named": {"get_optimizer", "manual.get_optimizer", "ZeroRedundancyOptimizer"},
 }
 
 

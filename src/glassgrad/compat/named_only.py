@@ -11,7 +11,6 @@ from typing import Any
 from glassgrad.compat.namespaces import Namespace, no, nothing, same
 from glassgrad.errors.missing import missing
 
-PROCESSES = "one process computes here."
 FILES = "download the file yourself; weights load through safetensors."
 _ONNX = "torch.onnx.export writes the same file."
 _GRAPH = "compiled.stats has the operations and bytes of a compiled function."
@@ -77,10 +76,4 @@ profiler = Namespace("profiler", {
 dynamo = Namespace("_dynamo", {
     "is_compiling": no, "disable": same, "allow_in_graph": same, "reset": nothing, "config": SimpleNamespace(),
 })  # fmt: skip  # a table
-samplers = Namespace(
-    "utils.data.distributed",
-    _refused("utils.data.distributed", "DistributedSampler", PROCESSES),
-    "glassgrad.utils.data",
-)
-
-__all__ = ["distributed_nn", "dynamo", "hub", "model_zoo", "onnx", "profiler", "record_function", "refused", "samplers"]
+__all__ = ["distributed_nn", "dynamo", "hub", "model_zoo", "onnx", "profiler", "record_function", "refused"]

@@ -2,8 +2,7 @@
 
 A compiled step computes them in Python between two turns of native code. A reduction of gradients is two
 instructions, so that the step goes on in between: `bucket_start`, which takes the bucket's gradients, and
-`bucket_wait`, which gives the averages. Each start takes the token of the one before, so that no schedule changes
-their order.
+`bucket_wait`, which gives the averages.
 """
 
 from __future__ import annotations
@@ -19,6 +18,8 @@ import numpy as np
 from glassgrad.distributed.calls import as_bytes, flat
 from glassgrad.distributed.reductions import ReduceOp, reduction
 from glassgrad.distributed.waiting import wait_until
+from glassgrad.engine.mode import MODE, TRACING
+from glassgrad.engine.tensor import Tensor, make
 from glassgrad.ops.core import PRIMITIVES, Array, Aval, Custom
 
 # Reducers and groups by numbers, as parameters of instructions are plain values.
@@ -36,17 +37,52 @@ def register(thing: Any) -> int:
     return number
 
 
+# How many collectives compiled steps have done here. Every one in a trace reads and writes it: so each depends on the
+# one before, and none is left out. The order is that of the program on every rank, whatever else differs between them.
+ORDER = make(np.zeros((), np.int64), None, False)
+_TOKEN = Aval((), np.dtype(np.int64))
+
+
+class _InOrder(Custom):
+    """A collective as an instruction: it takes the count of those before it, and returns it with the results."""
+
+    def __init__(self, plain: _Collective) -> None:
+        super().__init__(plain.name, self._forward, multiple=True, vjp=(), jvp=(), register=False)
+        self.plain = plain
+        PRIMITIVES[plain.name] = self
+
+    def _forward(self, _xp: Any, count: Array, *args: Any, **params: Any) -> Any:
+        made = self.plain.evaluate(*args, **params)
+        return (np.asarray(count) + 1, *(made if self.plain.multiple else (made,)))
+
+    def abstract(self, *args: Any, **params: Any) -> Any:
+        """Return the types of the results."""
+        made = self.plain.types(*args[1:], **params)
+        return (_TOKEN, *(made if self.plain.multiple else (made,)))
+
+
 class _Collective(Custom):
     """A primitive that talks to other processes: its types are known without that."""
 
     def __init__(self, name: str, forward: Callable[..., Any], types: Callable[..., Any], **facts: Any) -> None:
         super().__init__(name, forward, register=False, **facts)
-        self._types = types
-        PRIMITIVES[name] = self
+        self.types = types
+        self.in_order = _InOrder(self)
+
+    def __call__(self, *args: Any, **params: Any) -> Any:
+        if MODE.flags & TRACING and not any(isinstance(arg, Tensor) for arg in args):
+            return self._traced(args, params)
+        return super().__call__(*args, **params)
+
+    def _traced(self, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        """Append it to the program of a step."""
+        token, *found = self.in_order(ORDER.lifted(), *args, **params)
+        ORDER.array.write(token)
+        return tuple(found) if self.multiple else found[0]
 
     def abstract(self, *args: Any, **params: Any) -> Any:
         """Return the types of the results."""
-        return self._types(*args, **params)
+        return self.types(*args, **params)
 
 
 # --- a sum over the ranks ---------------------------------------------------------------------------
@@ -81,56 +117,50 @@ all_reduce_p = _Collective(
 # --- the buckets of DistributedDataParallel -----------------------------------------------------------
 
 
-def first_token() -> Array:
-    """Return what the first start takes."""
-    return np.zeros((), np.int64)
-
-
-def _start(_xp: Any, token: Array, *arrays: Array, reducer: int, bucket: int) -> Array:
+def _start(_xp: Any, *arrays: Array, reducer: int, bucket: int) -> tuple[Array, ...]:
     owner = _KNOWN[reducer]
     for earlier in owner.buckets[:bucket]:
         earlier.progress()
     owner.buckets[bucket].start(owner.comm, [np.asarray(one) for one in arrays], in_place=False)
-    return np.asarray(token) + 1
+    return ()
 
 
-def _wait(_xp: Any, _token: Array, *, reducer: int, bucket: int, types: Any) -> tuple[Array, ...]:
+def _wait(_xp: Any, *, reducer: int, bucket: int, types: Any) -> tuple[Array, ...]:
     owner = _KNOWN[reducer]
     averages = owner.buckets[bucket].finish(owner.group)
     return tuple(averages[at] for at in range(len(types)))
 
 
 bucket_start_p = _Collective(
-    "bucket_start", _start, lambda _token, *_arrays, **_params: Aval((), np.dtype(np.int64)),
-    vjp=(), jvp=(), formula="begin to average x1, x2, ... over the ranks",
+    "bucket_start", _start, lambda *_arrays, **_params: (), vjp=(), jvp=(), multiple=True,
+    formula="begin to average x1, x2, ... over the ranks",
 )  # fmt: skip  # a table
 bucket_wait_p = _Collective(
-    "bucket_wait", _wait,
-    lambda _token, *, types, **_params: tuple(Aval(shape, np.dtype(name)) for shape, name in types),
+    "bucket_wait", _wait, lambda *, types, **_params: tuple(Aval(shape, np.dtype(name)) for shape, name in types),
     vjp=(), jvp=(), multiple=True, formula="the averages of a bucket",
 )  # fmt: skip  # a table
 
 
-def start(token: Array, arrays: Sequence[Array], reducer: int, bucket: int) -> Array:
-    """Begin to average the gradients of a bucket; return the token for the next one."""
-    return bucket_start_p(token, *arrays, reducer=reducer, bucket=bucket)
+def start(arrays: Sequence[Array], reducer: int, bucket: int) -> None:
+    """In a step that is being traced, begin to average the gradients of a bucket."""
+    bucket_start_p(*arrays, reducer=reducer, bucket=bucket)
 
 
-def wait(token: Array, bucket: Any, reducer: int, position: int) -> tuple[Array, ...]:
-    """Return the averages of a bucket, once all buckets have been started."""
+def wait(bucket: Any, reducer: int, position: int) -> tuple[Array, ...]:
+    """In a step that is being traced, return the averages of a bucket."""
     types = tuple((tuple(shape), bucket.dtype.name) for shape in bucket.shapes)
-    found: tuple[Array, ...] = bucket_wait_p(token, reducer=reducer, bucket=position, types=types)
+    found: tuple[Array, ...] = bucket_wait_p(reducer=reducer, bucket=position, types=types)
     return found
 
 
-# --- buffers ----------------------------------------------------------------------------------------
+# --- the values of one rank ---------------------------------------------------------------------------
 
 
-def _broadcast(_xp: Any, *arrays: Array, reducer: int) -> tuple[Array, ...]:
-    """Return the arrays of the group's first rank: all of them in one message."""
-    owner = _KNOWN[reducer]
+def _broadcast(_xp: Any, *arrays: Array, owner: int, src: int) -> tuple[Array, ...]:
+    """Return the arrays of a rank of the group: all of them in one message."""
+    known = _KNOWN[owner]  # a group, or a reducer, which has a communicator of its own
     content = np.concatenate([as_bytes(flat(np.asarray(one))) for one in arrays])
-    wait_until(owner.comm.Ibcast(content, 0).Test, owner.group, "forward")
+    wait_until(known.comm.Ibcast(content, src).Test, getattr(known, "group", known), "broadcast")
     found, begin = [], 0
     for one in map(np.asarray, arrays):
         found.append(content[begin : begin + one.nbytes].view(one.dtype).reshape(one.shape))
@@ -139,6 +169,6 @@ def _broadcast(_xp: Any, *arrays: Array, reducer: int) -> tuple[Array, ...]:
 
 
 broadcast_p = _Collective(
-    "broadcast_buffers", _broadcast, lambda *arrays, **_params: tuple(Aval(tuple(x.shape), x.dtype) for x in arrays),
-    vjp=(), jvp=(), multiple=True, formula="x1, x2, ... of rank 0",
+    "broadcast_from", _broadcast, lambda *arrays, **_params: tuple(Aval(tuple(x.shape), x.dtype) for x in arrays),
+    vjp=(), jvp=(), multiple=True, formula="x1, x2, ... of one rank",
 )  # fmt: skip  # a table

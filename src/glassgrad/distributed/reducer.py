@@ -64,7 +64,7 @@ class Reducer:
         if self.comm is None or not buffers:
             return
         arrays = [buffer.lifted() for buffer in buffers]
-        for buffer, value in zip(buffers, primitives.broadcast_p(*arrays, reducer=self.key), strict=True):
+        for buffer, value in zip(buffers, primitives.broadcast_p(*arrays, owner=self.key, src=0), strict=True):
             buffer.assign(value)
 
     def begin(self, walk: tape.Walk) -> Finish | None:
@@ -92,7 +92,6 @@ class _Pass:
             )
         self.departed = 0
         self.totals: list[list[Tensor]] = []
-        self.token = primitives.first_token()
         # A bucket departs when the oldest reader of its parameters was visited, and after those before it: on every
         # rank in the same order.
         ends: dict[int, int] = {}
@@ -115,7 +114,7 @@ class _Pass:
             self.totals.append(totals)
             arrays = [total.array for total in totals]
             if MODE.flags & TRACING:
-                self.token = primitives.start(self.token, arrays, self.reducer.key, self.departed)
+                primitives.start(arrays, self.reducer.key, self.departed)
             else:
                 for earlier in self.reducer.buckets[: self.departed]:
                     earlier.progress()
@@ -145,7 +144,7 @@ class _Pass:
         used = self._used_somewhere()
         for position, (bucket, totals) in enumerate(zip(reducer.buckets, self.totals, strict=True)):
             if MODE.flags & TRACING:
-                averages = dict(enumerate(primitives.wait(self.token, bucket, reducer.key, position)))
+                averages = dict(enumerate(primitives.wait(bucket, reducer.key, position)))
             else:
                 averages = bucket.finish(reducer.group)
             for place, (at, total) in enumerate(zip(bucket.members, totals, strict=True)):

@@ -109,3 +109,15 @@ NO_TRAINED_PARAMETER = Message(
     ArgumentError,
     "DistributedDataParallel at {where}: the model has no parameter that requires a gradient.\nNext: use it as it is.",
 )
+
+ZERO_NOT_WHOLE = Message(
+    DistributedError,
+    "ZeroRedundancyOptimizer.state_dict at {where}: rank {rank} has only its share of the state.\n"
+    "Next: call consolidate_state_dict(to=0) on every rank, then state_dict() on rank 0.",
+)
+
+ZERO_OVERLAP = Message(
+    ArgumentError,
+    "ZeroRedundancyOptimizer at {where}: overlap_with_ddp=True, expected False.\n"
+    "Next: leave it out; gradients travel while the backward pass goes on in any case.",
+)

@@ -102,7 +102,6 @@ from glassgrad.nn.norm import InstanceNorm3d as InstanceNorm3d
 from glassgrad.nn.norm import LayerNorm as LayerNorm
 from glassgrad.nn.norm import LocalResponseNorm as LocalResponseNorm
 from glassgrad.nn.norm import RMSNorm as RMSNorm
-from glassgrad.nn.norm import SyncBatchNorm as SyncBatchNorm
 from glassgrad.nn.overview import Summary as Summary
 from glassgrad.nn.overview import summary as summary
 from glassgrad.nn.padding import CircularPad1d as CircularPad1d
@@ -149,6 +148,7 @@ from glassgrad.nn.recurrent import RNN as RNN
 from glassgrad.nn.rotary import RoPE as RoPE
 from glassgrad.nn.shape import Flatten as Flatten
 from glassgrad.nn.shape import Unflatten as Unflatten
+from glassgrad.nn.sync_norm import SyncBatchNorm as SyncBatchNorm
 from glassgrad.nn.transformer import Transformer as Transformer
 from glassgrad.nn.transformer import TransformerDecoder as TransformerDecoder
 from glassgrad.nn.transformer import TransformerDecoderLayer as TransformerDecoderLayer

@@ -155,48 +155,6 @@ class BatchNorm3d(_BatchNorm):
     dims = (5,)
 
 
-class SyncBatchNorm(_BatchNorm):
-    """Batch normalisation of (N, C, ...) of any number of dimensions; of one process, which is all there is here.
-
-    Example:
-        >>> import glassgrad as gg
-        >>> model = gg.nn.Sequential(gg.nn.Linear(2, 3), gg.nn.BatchNorm1d(3))
-        >>> gg.nn.SyncBatchNorm.convert_sync_batchnorm(model)[1](gg.zeros(4, 3)).shape
-        (4, 3)
-    """
-
-    dims = (2, 3, 4, 5)
-
-    def __init__(
-        self,
-        num_features: int,
-        eps: float = 1e-5,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        process_group: Any = None,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
-        self.process_group = process_group
-
-    @classmethod
-    def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
-        """Return the module with a layer of this class, of the same state, in place of each batch norm in it."""
-        if isinstance(module, _BatchNorm) and not isinstance(module, cls):
-            made = cls(module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats)
-            made.process_group, made.training = process_group, module.training
-            for name in ("weight", "bias", "running_mean", "running_var", "num_batches_tracked"):
-                setattr(made, name, getattr(module, name))
-            return made
-        for name, child in module.named_children():
-            turned = cls.convert_sync_batchnorm(child, process_group)
-            if turned is not child:
-                module.register_module(name, turned)
-        return module
-
-
 class _InstanceNorm(_Tracked):
     """What the instance norms share."""
 
@@ -417,5 +375,5 @@ class LocalResponseNorm(Module):
 
 __all__ = [
     "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d",
-    "LayerNorm", "LocalResponseNorm", "RMSNorm", "SyncBatchNorm",
+    "LayerNorm", "LocalResponseNorm", "RMSNorm",
 ]  # fmt: skip  # a table

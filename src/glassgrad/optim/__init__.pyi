@@ -21,3 +21,4 @@ from glassgrad.optim.rmsprop import RMSprop as RMSprop
 from glassgrad.optim.rprop import Rprop as Rprop
 from glassgrad.optim.sgd import SGD as SGD
 from glassgrad.optim.sparse_adam import SparseAdam as SparseAdam
+from glassgrad.optim.zero_redundancy import ZeroRedundancyOptimizer as ZeroRedundancyOptimizer

@@ -23,6 +23,7 @@ from glassgrad.utils.datasets import (
     TensorDataset,
     random_split,
 )
+from glassgrad.utils.distributed_sampler import DistributedSampler
 from glassgrad.utils.sampling import (
     BatchSampler,
     RandomSampler,
@@ -336,8 +337,7 @@ def _tensors_of(dataset: Any) -> tuple[tuple[Tensor, ...], Any] | None:
 
 # PyTorch's names that this library lacks, and what to use in their place.
 _INSTEAD = {
-    "distributed": "one process computes here; the order of a DataLoader depends on its seed alone.",
-    "DistributedSampler": "one process computes here; the order of a DataLoader depends on its seed alone.",
+    "distributed": "everything in it is here: utils.data.DistributedSampler.",
     "StackDataset": "TensorDataset, or a Dataset whose __getitem__ returns a tuple.",
     "ChainDataset": "itertools.chain in an IterableDataset.",
     "dataloader": "everything in it is here: utils.data.DataLoader.",
@@ -348,8 +348,8 @@ if not TYPE_CHECKING:
     __getattr__ = getter(__name__, _INSTEAD)
 
 __all__ = [
-    "BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "IterableDataset", "RandomSampler",
-    "Sampler", "SequentialSampler", "Subset", "SubsetRandomSampler", "TensorDataset", "WeightedRandomSampler",
-    "WorkerInfo", "default_collate", "get_worker_info", "random_split",
+    "BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "DistributedSampler", "IterableDataset",
+    "RandomSampler", "Sampler", "SequentialSampler", "Subset", "SubsetRandomSampler", "TensorDataset",
+    "WeightedRandomSampler", "WorkerInfo", "default_collate", "get_worker_info", "random_split",
 ]  # fmt: skip  # a table
 __dir__ = lister(__name__)

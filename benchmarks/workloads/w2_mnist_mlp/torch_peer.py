@@ -12,16 +12,22 @@ from benchmarks.workloads._torch import stepper
 from benchmarks.workloads.w2_mnist_mlp.problem import DECAY, EPSILON, MOMENTUM, RATE, WIDTHS, batches, initial
 
 
-def build(mode):
+def parts():
+    """Model, optimizer and loss."""
     layers = []
     for inputs, outputs in itertools.pairwise(WIDTHS):
         layers += [nn.Linear(inputs, outputs), nn.ReLU()]
     model = nn.Sequential(*layers[:-1])
     model.load_state_dict({name: torch.from_numpy(value) for name, value in initial().items()})
     optimizer = optim.RMSprop(model.parameters(), lr=RATE, alpha=DECAY, eps=EPSILON, momentum=MOMENTUM)
+    return model, optimizer, F.cross_entropy
+
+
+def build(mode):
+    model, optimizer, loss_fn = parts()
 
     def step(images, labels):
-        loss = F.cross_entropy(model(images), labels)
+        loss = loss_fn(model(images), labels)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

@@ -51,14 +51,24 @@ class GPT(nn.Module):
         return self.head(self.norm(x))
 
 
-def build(mode):
+def loss_fn(logits, targets):
+    """Mean over all places of all sequences."""
+    return F.cross_entropy(logits.view(-1, p.VOCABULARY), targets.view(-1))
+
+
+def parts():
+    """Model, optimizer and loss."""
     model = GPT()
     model.load_state_dict({name: torch.from_numpy(value) for name, value in p.initial().items()})
     optimizer = optim.AdamW(model.parameters(), lr=p.RATE, betas=p.BETAS, eps=p.EPSILON, weight_decay=p.DECAY)
+    return model, optimizer, loss_fn
+
+
+def build(mode):
+    model, optimizer, _ = parts()
 
     def step(tokens, targets):
-        logits = model(tokens)
-        loss = F.cross_entropy(logits.view(-1, p.VOCABULARY), targets.view(-1))
+        loss = loss_fn(model(tokens), targets)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

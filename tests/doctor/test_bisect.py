@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import sys
 from collections.abc import Callable
@@ -20,13 +21,20 @@ X = gg.randn(16, 6)
 W = gg.randn(6, 5, requires_grad=True)
 B = gg.randn(5, requires_grad=True)
 
+MOMENTUM = functools.partial(gg.optim.SGD, momentum=0.9)
+
 
 def stepping(
-    change: Callable[[Any], Any] = lambda hidden: hidden, *, rate: float = 0.1, p: float = 0.0, extra: int = 0
+    change: Callable[[Any], Any] = lambda hidden: hidden,
+    *,
+    p: float = 0.0,
+    extra: int = 0,
+    make: Any = MOMENTUM,
+    **options: float,
 ) -> Any:
     gg.manual_seed(1)
     model = gg.nn.Sequential(gg.nn.Linear(6, 5), gg.nn.BatchNorm1d(5), gg.nn.Linear(5, 1))
-    optimizer = gg.optim.SGD(model.parameters(), lr=rate, momentum=0.9)
+    optimizer = make(model.parameters(), **{"lr": 0.1, **options})
 
     def step(x: Any) -> Any:
         optimizer.zero_grad()
@@ -114,11 +122,35 @@ def test_a_wrong_rule_is_named_in_the_backward_pass(monkeypatch: pytest.MonkeyPa
     assert "a cotangent that tanh sends back" in str(found)
 
 
-def test_another_rate_shows_in_the_weights() -> None:
-    found = bisect(stepping(), stepping(rate=0.2), X, report=False)
-    assert found.difference is not None
-    assert found.difference.phase == "state"
-    assert "model" in found.difference.name
+@pytest.mark.parametrize(
+    ("made", "other", "op", "told"),
+    [
+        (gg.optim.SGD, {"lr": 0.2}, "multiply", "lr is 0.1 in a and 0.2 in b"),
+        (gg.optim.Adam, {"eps": 0.1}, "add", "eps is 1e-08 in a and 0.1 in b"),
+        (gg.optim.RMSprop, {"eps": 0.1}, "add", "eps is 1e-08 in a and 0.1 in b"),
+        (gg.optim.AdamW, {"weight_decay": 0.5}, "multiply", "weight_decay is 0.01 in a and 0.5 in b"),
+    ],
+)
+def test_another_option_of_an_optimizer_is_named_by_op_and_line(
+    made: Any, other: dict[str, float], op: str, told: str
+) -> None:
+    steps = [stepping(make=made), stepping(make=made, **other)]
+    weights = [[p.detach().numpy().tobytes() for p in step.model.parameters()] for step in steps]
+    first = bisect(*steps, X, report=False).difference
+    assert first is not None
+    assert (first.phase, first.name) == ("update", op)
+    assert "model" in first.cause
+    assert f"glassgrad/optim/{made.__name__.lower().removesuffix('w')}.py:" in first.cause
+    assert first.cause.endswith(told)
+    assert first.places is not None
+    assert {place.source for place in first.places} == {"optimizer.step()"}
+    assert weights == [[p.detach().numpy().tobytes() for p in step.model.parameters()] for step in steps]
+
+
+def test_rules_of_two_optimizers_are_told_apart() -> None:
+    first = bisect(stepping(), stepping(make=gg.optim.Adam, lr=0.2), X, report=False).difference
+    assert first is not None
+    assert first.cause.endswith("the rules are of SGD and Adam")
 
 
 def test_a_compiled_step_is_equal_to_the_eager_one() -> None:
@@ -224,6 +256,17 @@ def test_another_constant_or_rate_than_pytorchs_is_named() -> None:
     assert found.difference is not None
     assert found.difference.phase == "state"
     assert found.difference.name.endswith(("weight", "bias"))
+    assert found.difference.cause == "the options of Adam differ: lr is 0.01 in a and 0.02 in b"
+    assert found.difference.places is not None
+    assert [place.source for place in found.difference.places] == ["optimizer.step()"] * 2
+
+
+def test_an_attribute_named_as_a_global_says_nothing_about_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = both(small)
+    torch = sys.modules["torch"]
+    monkeypatch.setitem(globals(), "nn", gg.nn)
+    found = bisect(ours, lambda x: torch.nn.functional.relu(theirs(x)) + 1, IMAGES, report=False)
+    assert found.difference is not None
 
 
 def test_a_gradient_that_differs_from_pytorchs_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from typing import Any, TextIO
 
 import numpy as np
 
-from glassgrad import errors
+from glassgrad import errors, provenance
 from glassgrad.compile.against_eager import RTOL
 from glassgrad.compile.api import Compiled
 from glassgrad.doctor import library
@@ -23,9 +23,11 @@ from glassgrad.doctor.torch_run import (
     given_to,
     is_torch_run,
     likened,
+    paths_of,
     record_torch,
     same_parameters,
 )
+from glassgrad.doctor.update_record import Update, Updates, different_options, first_gap
 from glassgrad.engine import tree
 from glassgrad.ops.core import Array
 from glassgrad.provenance import Place
@@ -45,9 +47,10 @@ class Difference:
 
     Attributes:
         phase: "forward" (an op's result), "backward" (a cotangent), "arriving" (the gradient of an op's result, beside
-            PyTorch), "result" (what the runs return) or "state" (what they changed).
+            PyTorch), "result" (what the runs return), "update" (an op of an optimizer's rule) or "state" (what they
+            changed).
         name: the op, or what stands for the tensor: "the result", a path such as "model.weight.grad".
-        places: the user's lines in the two runs; None where no op is known.
+        places: the user's lines in the two runs, of an update those of `optimizer.step()`; None where no op is known.
         shapes: of the tensor in the two runs.
         index: of the largest difference.
         values: what stands there in the two runs.
@@ -154,6 +157,7 @@ class _Run:
     events: list[Event]
     result: list[Array]
     state: dict[str, Array]
+    updates: dict[str, list[Update]] = field(default_factory=dict)
 
 
 def _name(run: Any) -> str:
@@ -167,10 +171,16 @@ def _restore(asides: Sequence[StepAside]) -> None:
 
 def _run(run: Any, args: Sequence[Any], aside: StepAside, asides: Sequence[StepAside]) -> _Run:
     """Run a function as it was written; copy what can be seen of it, and put everything back."""
-    events, result = record_run(written_as(run), args)
-    seen = _Run(events, _leaves(result), aside.values())
+    updates = Updates()
+    events, result = record_run(written_as(run), args, witness=updates)
+    paths = {id(tensor): path for tensor, path in aside.found.tensors.values()}
+    seen = _Run(events, _leaves(result), aside.values(), _by_path(updates, paths))
     _restore(asides)
     return seen
+
+
+def _by_path(updates: Updates, paths: Mapping[int, str]) -> dict[str, list[Update]]:
+    return {paths[key]: steps for key, steps in updates.found.items() if key in paths}
 
 
 def _leaves(result: Any) -> list[Array]:
@@ -185,15 +195,16 @@ def _across(runs: Sequence[Any], args: Sequence[Any], torch: Sequence[bool], rto
     """Compare runs of which one or both are PyTorch's: by the functions and parameters that both libraries name."""
     seen, things = [], []
     for run, is_torch in zip(runs, torch, strict=True):
-        given = [given_to(is_torch, arg) for arg in args]
+        given, updates = [given_to(is_torch, arg) for arg in args], Updates()
         with TorchAside(run, given) as aside:
             if is_torch:
-                events, result = record_torch(run, given, aside.things)
+                events, result = record_torch(run, given, aside.things, updates.stepping)
                 leaves = [library.numbers(one) for one in _flattened(result)]
             else:
-                events, result = record_run(written_as(run), given, Arriving)
+                events, result = record_run(written_as(run), given, Arriving, updates)
                 events, leaves = likened(events), _leaves(result)
-            seen.append(_Run(events, [np.array(one) for one in leaves if one is not None], aside.state()))
+            arrays = [np.array(one) for one in leaves if one is not None]
+            seen.append(_Run(events, arrays, aside.state(), _by_path(updates, paths_of(aside.things))))
             things.append(aside.things)
     if not any((*seen[0].events, *seen[0].result, *seen[1].events, *seen[1].result)):
         raise errors.BISECT_NOTHING(runs=" and ".join(map(_name, runs)))
@@ -221,7 +232,28 @@ def _compared(one: _Run, other: _Run, places: Sequence[tuple[str, str]], rtol: f
                 found = Difference(a.phase, a.op, (a.place, b.place), *gap, cause=_cause(a, b))
                 return Bisection(found, compared, parted)
     seen, left = _outcome(one, other, places, rtol)
+    if left is not None and left.phase == "state":
+        theirs = dict(places).get(left.name, "")
+        left = _in_the_rule(left, one.updates.get(left.name, []), other.updates.get(theirs, []))
     return Bisection(left, compared + seen, parted)
+
+
+def _in_the_rule(found: Difference, one: Sequence[Update], other: Sequence[Update]) -> Difference:
+    """Name the op of the optimizer's rule that made two weights differ, or the steps that did."""
+    if not one or not other:
+        return found
+    op = first_gap(one, other, lambda a, b: _gap(a, b, None, 0.0))
+    if op is None:
+        told = different_options(one[0], other[0])
+        places = provenance.resolve(*one[0].site), provenance.resolve(*other[0].site)
+        return replace(found, places=places, cause=told) if told else found
+    a, b, gap, mine, theirs = op
+    lines = dict.fromkeys(f"{event.place}: {event.place.source}" for event in (a, b))
+    told = f"in the update of {found.name} by {mine.optimizer}, {' and '.join(lines)}"
+    cause = "; ".join(part for part in (told, different_options(mine, theirs)) if part)
+    places = provenance.resolve(*mine.site), provenance.resolve(*theirs.site)
+    shapes, index, values, count, size, relative, tolerance = gap
+    return Difference("update", a.op, places, shapes, index, values, count, size, relative, tolerance, cause)
 
 
 def _cancelled(a: Event, b: Event, steepest: float) -> float:
@@ -400,6 +432,7 @@ def _difference_text(found: Difference) -> Iterator[str]:
         "arriving": f"the gradient of the result of {found.name}",
         "backward": f"a cotangent that {found.name} sends back",
         "forward": f"the result of {found.name}",
+        "update": f"the result of {found.name} in the optimizer's rule",
     }
     yield f"  first      {what.get(found.phase, found.name)}, of shape {list(found.shapes[0])}"
     if found.places is not None:

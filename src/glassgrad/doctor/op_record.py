@@ -13,6 +13,7 @@ import numpy as np
 
 from glassgrad import provenance
 from glassgrad.doctor.step_aside import arrays_in, eagerly
+from glassgrad.engine.mode import MODE
 from glassgrad.engine.node import Node
 from glassgrad.engine.random import get_states
 from glassgrad.engine.saved_tensors import Watcher, computed_by
@@ -27,7 +28,7 @@ class Event:
 
     Attributes:
         phase: "forward" for the result of an op, "backward" for a cotangent that an op's rule made, "arriving" for the
-            gradient of an op's result.
+            gradient of an op's result, "update" for an op of an optimizer's rule.
         op: the name of the op.
         value: a copy of the array.
         operands: copies of what it was computed of; of the backward pass, the cotangent of the op's result.
@@ -58,15 +59,23 @@ class Event:
 
 
 def record_run(
-    run: Callable[..., Any], args: Sequence[Any], backward: Callable[[list[Event]], Observer] | None = None
+    run: Callable[..., Any],
+    args: Sequence[Any],
+    backward: Callable[[list[Event]], Observer] | None = None,
+    witness: Any = None,
 ) -> tuple[list[Event], Any]:
     """Run a function once, eagerly; return all that was computed, in order, and its result.
 
-    `backward` makes what observes the backward passes; without it all cotangents are copied.
+    `backward` makes what observes the backward passes; without it all cotangents are copied. `witness` is told of the
+    steps of optimizers.
     """
     recorder = _Recorder()
-    with recorder, eagerly((backward or _Cotangents)(recorder.events)):
-        result = run(*args)
+    before, MODE.witness = MODE.witness, witness
+    try:
+        with recorder, eagerly((backward or _Cotangents)(recorder.events)):
+            result = run(*args)
+    finally:
+        MODE.witness = before
     return recorder.events, result
 
 

@@ -6,6 +6,7 @@ Of a run, the modules and optimizers are looked for in its arguments and in the 
 from __future__ import annotations
 
 import copy
+import dis
 import functools
 import inspect
 import sys
@@ -86,14 +87,26 @@ def _named_by(name: str, thing: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(thing, types.MethodType):
         yield from ((name, part) for part in (thing.__self__, thing.__func__))
     elif isinstance(thing, types.FunctionType):
-        named = inspect.getclosurevars(thing)
-        yield from (pair for held in (named.nonlocals, named.globals) for pair in held.items())
+        yield from inspect.getclosurevars(thing).nonlocals.items()
+        names = dict.fromkeys(_globals_read(thing.__code__))
+        yield from ((one, thing.__globals__[one]) for one in names if one in thing.__globals__)
     elif isinstance(thing, dict):
         yield from ((f"{name}[{key!r}]", part) for key, part in thing.items())
     elif isinstance(thing, list | tuple):
         yield from ((f"{name}[{at}]", part) for at, part in enumerate(thing))
     elif "__main__" in type(thing).__module__ or not provenance.is_internal(_file(type(thing))):
         yield from ((f"{name}.{key}" if name else key, part) for key, part in getattr(thing, "__dict__", {}).items())
+
+
+def _globals_read(code: types.CodeType) -> Iterator[str]:
+    """Yield the globals that code reads, that of functions inside of it too.
+
+    `co_names` has attributes as well: the "nn" of `torch.nn` would be taken for a global of that name.
+    """
+    yield from (str(one.argval) for one in dis.get_instructions(code) if one.opname in {"LOAD_GLOBAL", "LOAD_NAME"})
+    for inner in code.co_consts:
+        if isinstance(inner, types.CodeType):
+            yield from _globals_read(inner)
 
 
 def _file(kind: type) -> str:
@@ -136,6 +149,12 @@ def state_of(things: Sequence[tuple[str, Any]]) -> dict[str, Array]:
     return found
 
 
+def paths_of(things: Sequence[tuple[str, Any]]) -> dict[int, str]:
+    """Return the paths of the parameters of modules of either library by their ids, as in `state_of`."""
+    modules = [(name, thing) for name, thing in things if hasattr(thing, "named_parameters")]
+    return {id(tensor): f"{name}.{path}" for name, module in modules for path, tensor in module.named_parameters()}
+
+
 def same_parameters(one: Sequence[tuple[str, Any]], other: Sequence[tuple[str, Any]]) -> list[tuple[str, str]]:
     """Return the paths in both runs of the parameters that modules at the same place have under the same name."""
     mine, theirs = ([(name, thing) for name, thing in side if hasattr(thing, "named_parameters")]
@@ -143,7 +162,8 @@ def same_parameters(one: Sequence[tuple[str, Any]], other: Sequence[tuple[str, A
     return [
         (f"{name}.{parameter}", f"{their_name}.{parameter}")
         for (name, module), (their_name, their_module) in zip(mine, theirs, strict=False)
-        for parameter in dict(module.named_parameters()).keys() & dict(their_module.named_parameters()).keys()
+        for parameter in dict(module.named_parameters())
+        if parameter in dict(their_module.named_parameters())
     ]
 
 
@@ -158,13 +178,21 @@ def given_to(run_is_torch: bool, arg: Any) -> Any:
 
 
 def record_torch(
-    run: Callable[..., Any], args: Sequence[Any], things: Sequence[tuple[str, Any]] = ()
+    run: Callable[..., Any],
+    args: Sequence[Any],
+    things: Sequence[tuple[str, Any]] = (),
+    stepping: Callable[..., None] | None = None,
 ) -> tuple[list[Event], Any]:
-    """Run a function of PyTorch's once; return what its functions made and what came back, in order, and the result."""
+    """Run a function of PyTorch's once; return what its functions made and what came back, in order, and the result.
+
+    `stepping` is called with each optimizer before a step.
+    """
     recorder = _Recorder()
     with ExitStack() as stack:
         for _, thing in things:
             if _is_optimizer(thing):
+                if stepping is not None:
+                    stack.callback(thing.register_step_pre_hook(stepping).remove)
                 stack.callback(thing.register_step_pre_hook(recorder.optimizing(True)).remove)
                 stack.callback(thing.register_step_post_hook(recorder.optimizing(False)).remove)
         stack.enter_context(mode_of(recorder))

@@ -31,7 +31,7 @@ from glassgrad.engine.nonfinite import has_bad
 from glassgrad.engine.random import USES
 from glassgrad.engine.tensor import Tensor
 
-SHARE = 0.005
+SHARE = 0.002
 """Part of the time that copies before harmless steps may take."""
 _IN_A_ROW = 10
 """After so many steps in a row that a gradient scaler has left out, it is no longer the scale."""

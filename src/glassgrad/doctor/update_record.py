@@ -142,6 +142,3 @@ def different_options(one: Update, other: Update) -> str:
     shared = [name for name in one.options if name in other.options and one.options[name] != other.options[name]]
     told = [f"{name} is {one.options[name]} in a and {other.options[name]} in b" for name in shared]
     return f"the options of {one.optimizer} differ: {', '.join(told)}" if told else ""
-
-
-__all__ = ["Update", "Updates", "different_options", "first_gap"]

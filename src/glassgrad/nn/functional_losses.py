@@ -34,7 +34,7 @@ def _same_shapes(op: str, input: Array, target: Array) -> None:
         text = errors.LOSS_BROADCASTS.text(
             op=op, input=tuple(input.shape), target=tuple(target.shape), where=provenance.here()
         )
-        warnings.warn(text, errors.LossBroadcastWarning, stacklevel=3)
+        warnings.warn(text, errors.LossBroadcastWarning, stacklevel=provenance.stack_level())
 
 
 def _equal_shapes(op: str, input: Array, target: Array) -> None:

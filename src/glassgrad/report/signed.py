@@ -40,7 +40,11 @@ def plot_signed_steps(data: MonitorData, parameters: Sequence[str] | str | None,
         )
     shown = sources.chosen(data.parameters, parameters, owner, "parameter")[:_MOST]
     places = {data.parameters[place]: place for place in shown}
-    return _grid(list(places), "gradients over the steps", lambda axes, name: _steps(axes, name, data, places[name]))
+    return _grid(
+        list(places),
+        "gradients over the steps; lines: their mean, and a standard deviation to either side",
+        lambda axes, name: _steps(axes, name, data, places[name]),
+    )
 
 
 def _grid(names: Sequence[str], title: str, draw: Callable[[Any, str], None]) -> Any:
@@ -72,6 +76,7 @@ def _steps(axes: Any, name: str, data: MonitorData, place: int) -> None:
         axes.plot(data.steps, line, color=style.ACCENT, linewidth=width)
     axes.set_ylim(edges[0], edges[-1])
     axes.locator_params(axis="x", nbins=4)
+    style.steps_axis(axes, label=False)
     axes.ticklabel_format(axis="y", scilimits=(-2, 3))
     axes.yaxis.get_offset_text().set(fontsize=6, color=style.GREY)
     axes.set_title(f"{name}\nlast mean {mean[-1]:.2g}, std {std[-1]:.2g}", fontsize=7, loc="left")

@@ -83,6 +83,7 @@ def row_height(rows: int) -> float:
 def steps_axis(axes: Any, label: bool = True) -> None:
     """Format the x axis as training steps."""
     axes.xaxis.set_major_formatter("{x:,.0f}")
+    axes.xaxis.get_major_locator().set_params(integer=True)
     if label:
         axes.set_xlabel("step", fontsize=8, color=GREY)
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import glassgrad as gg
+from glassgrad.tasks.torch_program import program
 from glassgrad.tasks.trained import open_trained
 from tests.cli.conftest import Result
 from tests.onnx.running import needs_runtime, session
@@ -66,27 +67,50 @@ def test_a_run_for_pytorch(glassgrad: Call) -> None:
     assert set(state) == set(open_trained(run).learner.weights())
     text = (run / "model_torch.py").read_text(encoding="utf-8")
     assert "model = nn.Sequential(\n    nn.Linear(in_features=2" in text
-    run = trained(glassgrad, "gru")
-    glassgrad("export", run, "--to", "torch")
-    assert "Write the model above in PyTorch" in (run / "model_torch.py").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
-def test_pytorch_loads_it_and_computes_the_same(glassgrad: Call) -> None:
+@pytest.mark.parametrize("task", TASKS)
+def test_pytorch_loads_it_and_computes_the_same(glassgrad: Call, task: str) -> None:
     torch = pytest.importorskip("torch", reason="PyTorch reads what is exported")
-    run = trained(glassgrad, "moons")
+    run = trained(glassgrad, task)
     glassgrad("export", run, "--to", "torch")
     theirs = runpy.run_path(str(run / "model_torch.py"))["model"]
-    inputs = TASKS["moons"][1]
+    inputs = TASKS[task][1]
     found = theirs(torch.from_numpy(inputs)).detach().numpy()
     np.testing.assert_allclose(found, open_trained(run).learner.logits(inputs), rtol=1e-5, atol=1e-5)
+
+
+MODELS = {
+    "bigram": gg.models.Bigram(7),
+    "mlp": gg.models.NamesMLP(7),
+    "rnn": gg.models.CharRNN(7, cell="rnn", hidden=8),
+    "lstm": gg.models.CharRNN(7, cell="lstm", hidden=8, layers=2, dropout=0.1),
+    "gpt": gg.models.GPT(7, context=8, width=16, heads=2, layers=2, dropout=0.1),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_program_for_pytorch_computes_the_same(name: str) -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch runs the program")
+    ours, scope = MODELS[name].eval(), {}
+    exec(program(ours), scope)  # noqa: S102 - what is under test
+    theirs = scope["model"]
+    theirs.load_state_dict({key: torch.from_numpy(value.numpy().copy()) for key, value in ours.state_dict().items()})
+    tokens = np.random.default_rng(0).integers(0, 7, (3, 3 if name == "mlp" else 8))
+    found = theirs.eval()(torch.from_numpy(tokens)).detach().numpy()
+    np.testing.assert_allclose(found, ours(gg.from_numpy(tokens)).detach().numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_a_class_without_a_program_is_left_to_the_reader() -> None:
+    assert program(gg.nn.Bilinear(2, 2, 1)) is None
 
 
 def test_refusals(glassgrad: Call, folder: Path) -> None:
     run = trained(glassgrad, "moons")
     for arguments, words in (
         (["nowhere", "--to", "onnx"], "no such file or directory"),
-        ([run, "--to", "pdf"], "pdf"),
+        ([run, "--to", "pdf"], "invalid value for '--to': 'pdf' is not one of 'onnx', 'numpy', 'torch'"),
         ([run, "--to", "onnx", "--out", "x.txt"], "the file of --to onnx ends in .onnx"),
         ([run, "--to", "torch", "--out", run / "model.safetensors"], "is the model itself"),
         ([run, "--to", "torch", "--out", "no/where.safetensors"], "cannot write"),

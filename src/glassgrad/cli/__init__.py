@@ -64,10 +64,16 @@ def _dispatch(arguments: Sequence[str]) -> int:
         if not (hasattr(error, "format_message") and hasattr(error, "exit_code")):
             raise
         message = " ".join(str(error.format_message()).split()).rstrip(".")
+        for theirs, ours in _WORDING.items():
+            message = message.replace(theirs, ours)
         if not message:  # a command group without a command: its help was shown
             return int(error.exit_code)
         return _complain(f"error: {message[0].lower()}{message[1:]}", int(error.exit_code))
     return code if isinstance(code, int) else 0
+
+
+# What the parser's own parts say, and what reads well behind "invalid value for '--to': ".
+_WORDING = {": Value error, ": ": ", ": Input should be ": ": it has to be "}
 
 
 def _complain(text: str, code: int) -> int:

@@ -24,7 +24,7 @@ def export(
         typer.Option(
             "--to",
             help="onnx: one file for other runtimes. numpy: a program in NumPy and its weights. "
-            "torch: weights, and a program that loads them.",
+            "torch: weights, and a program that builds the model and loads them.",
         ),
     ],
     out: Annotated[

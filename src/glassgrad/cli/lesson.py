@@ -41,7 +41,8 @@ def lesson(
     pager: Annotated[bool, typer.Option("--pager/--no-pager", help="Page through it on a terminal.")] = True,
     quiz: Annotated[bool, typer.Option("--quiz", help="Ask questions on it, or on all lessons.")] = False,
     count: Annotated[
-        int | None, typer.Option("--count", min=0, help="With --quiz: how many questions (default: 10); 0 for all.")
+        int | None,
+        typer.Option("--count", min=1, help="With --quiz: how many questions, at most all (default: 10)."),
     ] = None,
 ) -> int:
     """List the lessons on backpropagation, show one of them, or ask questions on them."""

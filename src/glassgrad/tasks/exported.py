@@ -14,10 +14,10 @@ from glassgrad.compile.api import compile as compiled
 from glassgrad.data.atomic import write_atomically
 from glassgrad.engine.creation import from_numpy
 from glassgrad.engine.mode import no_grad
-from glassgrad.nn.containers import Sequential
 from glassgrad.onnx.exporting import export
 from glassgrad.serialization import save
 from glassgrad.tasks.task import Example
+from glassgrad.tasks.torch_program import program
 from glassgrad.tasks.trained import Trained, content, open_trained
 
 FILES = {"onnx": "model.onnx", "numpy": "model_numpy.py", "torch": "model_torch.safetensors"}
@@ -67,11 +67,11 @@ def _onnx(model: Any, trained: Trained, example: Example, place: Path) -> list[P
 
 def _numpy(model: Any, trained: Trained, example: Example, place: Path) -> list[Path]:
     """Write a program for one example, and beside it the weights with the example that it checks itself on."""
-    program = compiled(model, backend="numpy")
+    call = compiled(model, backend="numpy")
     inputs = np.ascontiguousarray(example.inputs[:1])
     with no_grad():
-        expected = program(from_numpy(inputs)).numpy()
-    source = program.source
+        expected = call(from_numpy(inputs)).numpy()
+    source = call.source
     first, *weights = source.arguments
     state = {name.replace(".", "_"): tensor.numpy() for name, tensor in model.state_dict().items()}
     arrays = {first: inputs, **{name: _weight(state, name) for name in weights}, "expected": expected}
@@ -117,7 +117,7 @@ def _torch(model: Any, trained: Trained, example: Example, place: Path) -> list[
 
 def _script(model: Any, trained: Trained, example: Example, place: Path) -> str:
     about = "\n".join(f"    {line}".rstrip() for line in repr(model).splitlines())
-    lines = [
+    head = [
         f'"""The model of glassgrad\'s task {trained.kind.name!r}, with its weights in {place.name}.',
         "",
         about,
@@ -127,17 +127,14 @@ def _script(model: Any, trained: Trained, example: Example, place: Path) -> str:
         "",
         "from pathlib import Path",
         "",
-        *(["from torch import nn"] if isinstance(model, Sequential) else []),
         "from safetensors.torch import load_file",
-        "",
-        f'state = load_file(Path(__file__).with_name("{place.name}"))',
     ]
-    if isinstance(model, Sequential):
-        layers = [f"    nn.{layer!r}," for layer in model]
-        lines += ["model = nn.Sequential(", *layers, ")", "model.load_state_dict(state)", "model.eval()"]
-    else:
-        lines += ["# Write the model above in PyTorch; its layers have the names that the weights begin with."]
-    return "\n".join(lines) + "\n"
+    load = f'state = load_file(Path(__file__).with_name("{place.name}"))'
+    built = program(model)
+    if built is None:
+        told = "# Write the model above in PyTorch; its layers have the names that the weights begin with."
+        return "\n".join([*head, "", load, told]) + "\n"
+    return "\n".join(head) + f"\n{built}{load}\nmodel.load_state_dict(state)\nmodel.eval()\n"
 
 
 def _plain(description: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,6 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 # Where Python is told to keep no bytecode, as in many containers, each of the hundreds of processes that tests start
 # would compile the library anew: a second of processor time.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-os.environ.setdefault("PYTHONPYCACHEPREFIX", str(ROOT / ".pytest_cache" / "bytecode"))
 
 os.environ.setdefault("GLASSGRAD_FULL_TRACEBACK", "1")  # a failing test shows where in the library
 

@@ -43,7 +43,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the tree with every recipe performed in it."""
     root = tmp_path_factory.mktemp("tree")
     for folder in COPIED:
-        shutil.copytree(ROOT / folder, root / folder, ignore=shutil.ignore_patterns("golden"))
+        shutil.copytree(ROOT / folder, root / folder, ignore=shutil.ignore_patterns("golden", "__pycache__"))
     for name in FILES:
         shutil.copy2(ROOT / name, root / name)
     for edits in RECIPES.values():

@@ -94,14 +94,14 @@ def test_stopped_anywhere_and_resumed_is_as_never_stopped(kind: str, options: di
         shutil.rmtree(tmp_path / "parts")
 
 
-def test_compiled_runs_resume_bit_for_bit(tmp_path: Path) -> None:
-    for number, options in enumerate(({}, EVERYTHING)):
-        whole = trainer(engine="compiled", **{**options, "log_to": "jsonl"})
-        whole.fit()
-        for until in (5, None):
-            parts = trainer(engine="compiled", run_dir=str(tmp_path / str(number)), **options)
-            parts.fit(resume=True, until=until)
-        assert_same(parts.model, whole.model)
+@pytest.mark.parametrize("options", [EVERYTHING, pytest.param({}, marks=pytest.mark.slow)], ids=["everything", "plain"])
+def test_compiled_runs_resume_bit_for_bit(tmp_path: Path, options: dict[str, Any]) -> None:
+    whole = trainer(engine="compiled", **{**options, "log_to": "jsonl"})
+    whole.fit()
+    for until in (5, None):
+        parts = trainer(engine="compiled", run_dir=str(tmp_path), **options)
+        parts.fit(resume=True, until=until)
+    assert_same(parts.model, whole.model)
 
 
 def test_a_pause_within_one_process_needs_no_directory() -> None:

@@ -77,13 +77,13 @@ def check(steps, backend, dtype, rtol):
 
 
 @hypothesis.given(programs())
-@hypothesis.settings(max_examples=60)
+@hypothesis.settings(max_examples=24)
 def test_numpy_float64(steps):
     check(steps, "numpy", np.float64, 1e-12)
 
 
 @hypothesis.given(programs())
-@hypothesis.settings(max_examples=20)
+@hypothesis.settings(max_examples=8)
 def test_numpy_float32(steps):
     check(steps, "numpy", np.float32, 2e-5)
 
@@ -97,6 +97,8 @@ def test_llvm_float64(steps):
 @pytest.mark.slow
 @hypothesis.given(programs())
 @hypothesis.settings(max_examples=150)
-def test_llvm_many(steps):
+def test_many(steps):
+    check(steps, "numpy", np.float64, 1e-12)
+    check(steps, "numpy", np.float32, 2e-5)
     check(steps, "llvm", np.float64, 1e-12)
     check(steps, "llvm", np.float32, 2e-5)

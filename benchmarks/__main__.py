@@ -1,15 +1,22 @@
-"""`python -m benchmarks all`, or some of w1-w9 names overhead ops trainer doctor: run, print; --write keeps it."""
+"""`python -m benchmarks all`, or some of w1-w9 names overhead ops trainer doctor generate: run, print; --write keeps it."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 
-from benchmarks import harness, names, op_overhead, ops, picture, quiet, results, trainer, watching
+from benchmarks import generation, harness, names, op_overhead, ops, picture, quiet, results, trainer, watching
 from benchmarks.workload import Workload
 from benchmarks.workloads import WORKLOADS
 
-OTHERS = {"names": names, "overhead": op_overhead, "ops": ops, "trainer": trainer, "doctor": watching}
+OTHERS = {
+    "names": names,
+    "overhead": op_overhead,
+    "ops": ops,
+    "trainer": trainer,
+    "doctor": watching,
+    "generate": generation,
+}
 
 
 def arguments() -> argparse.Namespace:

@@ -6,6 +6,7 @@ many times without going back to Python.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -71,6 +72,7 @@ class Loop:
         self.logits = zeros(rows, weight.shape[0], dtype=weight.dtype)
         size = sum(parameter.nbytes for parameter in model.parameters())
         threads = 1 if size < _SMALL else None
+        self.size = 1  # of the next piece; it grows as long as pieces are quick
         self.compiled_step: Compiled[..., None] = compile(self.step, threads=threads)
         self.compiled_reading: Compiled[..., None] = compile(self.reading, threads=threads)
 
@@ -195,19 +197,20 @@ def draw(model: GPT, text: Array, most: int, sampling: Sampling, chances: Chance
     context, rows, length = model.context, len(text), text.shape[1]
     compiled, end = most >= _WORTH_COMPILING, length + most
     moves = (end - context) // max(context // 2, 1)
-    loop, known, size = model.loops.take(model, rows), None, 1
+    loop, known, modules = model.loops.take(model, rows), None, list(model.modules())
     try:
         while length < end:
             first = first_seen(length, context)
             began = time.perf_counter()
-            count = min(size, end - length, context - (length - first) + 1)
-            with evaluating(model):
+            count = min(loop.size, end - length, context - (length - first) + 1)
+            training = any(module.training for module in modules)
+            with evaluating(model) if training else contextlib.nullcontext():
                 if first != known:
                     loop.begin(text[:, first - length :], compiled=known is not None and moves >= _REREADINGS)
                     known = first
                 piece = loop.turn(count, sampling, chances, compiled=compiled)
-            if count == size and time.perf_counter() - began < _SECONDS / 2:
-                size = min(2 * size, ROOM)
+            if count == loop.size and time.perf_counter() - began < _SECONDS / 2:
+                loop.size = min(2 * loop.size, ROOM)
             text = np.concatenate([text, piece], axis=1)[:, -context:]
             length += count
             yield piece

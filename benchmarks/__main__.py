@@ -1,4 +1,4 @@
-"""`python -m benchmarks all`, or some of w1-w9 names overhead ops trainer doctor generate: run, print; --write keeps it."""
+"""`python -m benchmarks all`, or some of w1-w9 names overhead ops trainer doctor generate: run and print."""
 
 from __future__ import annotations
 

@@ -15,7 +15,8 @@ def shapes() -> dict[str, tuple[int, ...]]:
     found = {"tokens.weight": (TOKENS, width), "positions.weight": (CONTEXT, width)}
     for layer in range(LAYERS):
         parts = {
-            "norm1.weight": (width,), "norm1.bias": (width,), "qkv.weight": (3 * width, width), "qkv.bias": (3 * width,),
+            "norm1.weight": (width,), "norm1.bias": (width,), "qkv.weight": (3 * width, width),
+            "qkv.bias": (3 * width,),
             "out.weight": (width, width), "out.bias": (width,), "norm2.weight": (width,), "norm2.bias": (width,),
             "up.weight": (4 * width, width), "up.bias": (4 * width,), "down.weight": (width, 4 * width),
             "down.bias": (width,),
@@ -27,11 +28,11 @@ def shapes() -> dict[str, tuple[int, ...]]:
 def initial() -> dict[str, np.ndarray]:
     """Weights large enough that the tokens read before matter."""
     generator = np.random.default_rng(1)
-    return {
-        name: (generator.standard_normal(shape) * 0.08 + (name.endswith(("norm1.weight", "norm2.weight", "norm.weight"))))
-        .astype(np.float32)
-        for name, shape in shapes().items()
-    }  # fmt: skip  # one expression
+    found = {}
+    for name, shape in shapes().items():
+        centre = 1.0 if name.endswith(("norm1.weight", "norm2.weight", "norm.weight")) else 0.0
+        found[name] = (centre + 0.08 * generator.standard_normal(shape)).astype(np.float32)
+    return found
 
 
 def prompt(number: int) -> int:

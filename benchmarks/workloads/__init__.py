@@ -5,6 +5,7 @@ from __future__ import annotations
 from benchmarks.workload import Workload
 from benchmarks.workloads import (
     w1_names_mlp,
+    w2_bf16,
     w2_mnist_mlp,
     w3_char_gpt,
     w4_scalar_moons,
@@ -20,6 +21,7 @@ WORKLOADS: dict[str, Workload] = {
     for module in (
         w1_names_mlp,
         w2_mnist_mlp,
+        w2_bf16,
         w3_char_gpt,
         w4_scalar_moons,
         w5_small_cnn,

@@ -72,6 +72,9 @@ class _Front(ModuleType):
             raise AttributeError(f"module 'glassgrad' has no attribute {name!r}")
         if find_spec(f"glassgrad.{name}") is not None:
             return importlib.import_module(f"glassgrad.{name}")
+        if name == "bfloat16":  # asking for it imports a package, and prepares the ops, which have to be there
+            importlib.import_module("glassgrad.public")
+            return importlib.import_module("glassgrad.ops.narrow").bfloat16()
         if name in _ELSEWHERE:
             return getattr(importlib.import_module(f"glassgrad.{_ELSEWHERE[name]}"), name)
         names = importlib.import_module("glassgrad.public").NAMES
@@ -91,7 +94,7 @@ class _Front(ModuleType):
     def __dir__(self) -> list[str]:
         names = importlib.import_module("glassgrad.public").NAMES
         own = [name for name in self.__dict__ if name.startswith("__")]
-        return sorted({*own, *names, *_compat_names(), *_modules(), *_ELSEWHERE})
+        return sorted({*own, *names, *_compat_names(), *_modules(), *_ELSEWHERE, "bfloat16"})
 
 
 sys.modules[__name__].__class__ = _Front

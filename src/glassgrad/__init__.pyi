@@ -73,7 +73,6 @@ from glassgrad.amp import autocast as autocast
 from glassgrad.compat import inference_mode as inference_mode
 from glassgrad.engine.tensor import Size as Size
 from numpy import dtype as dtype
-from numpy import finfo as finfo
 from numpy import iinfo as iinfo
 from glassgrad.sparse import sparse_coo_tensor as sparse_coo_tensor
 from glassgrad.sparse import spmm as spmm
@@ -530,8 +529,6 @@ def bessel_y1(x: TensorOrArray) -> TensorOrArray:
 
 def betainc(a: TensorLike, b: TensorLike, x: TensorLike) -> Tensor:
     """Regularised incomplete beta function I_x(a, b), with a gradient in `x` alone."""
-
-bfloat16: Any
 
 def bincount(x: TensorOrArray, weights: TensorLike | None = None, minlength: builtins.int = 0) -> TensorOrArray:
     """Count each of the integers 0, 1, ... in x, or sum its `weights`, which get gradients."""
@@ -1115,6 +1112,9 @@ def fill_(x: Tensor, value: TensorLike | None) -> Tensor:
 def fill_diagonal_(x: Tensor, fill_value: builtins.float, wrap: builtins.bool = False) -> Tensor:
     """Write a number on the main diagonal; return x."""
 
+def finfo(dtype: DTypeLike | None) -> Tensor:
+    """Return what `np.finfo` says about a floating-point dtype: eps, tiny, min, max, bits; also about bfloat16."""
+
 def fix(x: TensorOrArray) -> TensorOrArray:
     """x without its fraction"""
 
@@ -1475,8 +1475,8 @@ def invert(x: TensorOrArray) -> TensorOrArray:
 def is_anomaly_enabled() -> builtins.bool:
     """Tell whether anomaly mode is on in this thread."""
 
-def is_autocast_enabled(*_args: Any, **_kwargs: Any) -> builtins.bool:
-    """Return False."""
+def is_autocast_enabled(_device_type: Any = "cpu") -> builtins.bool:
+    """Tell whether products run in bfloat16 in this thread."""
 
 def is_complex(x: TensorOrArray) -> builtins.bool:
     """Whether the dtype is complex."""
@@ -1616,7 +1616,7 @@ def linspace(
     """`steps` numbers from `start` to `end`, both included, evenly spaced; whole ones are rounded towards 0."""
 
 def load(f: Any, map_location: Any = None, *, weights_only: builtins.bool | None = None, **_hints: Any) -> Tensor:
-    """Read what `save` wrote, or the tensors of any safetensors file as a dictionary (bfloat16 as float32)."""
+    """Read what `save` wrote, or the tensors of any safetensors file as a dictionary."""
 
 def log(x: TensorOrArray) -> TensorOrArray:
     """log(x)"""

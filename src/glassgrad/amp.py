@@ -1,29 +1,49 @@
-"""`torch.amp` on the CPU: `autocast` leaves dtypes unchanged, `GradScaler` scales losses.
+"""`torch.amp` on the CPU: `autocast` lets products run in bfloat16, `GradScaler` scales losses.
 
-There are no half-precision kernels here, so a block under `autocast` computes in float32, which is at least as exact.
+Which ops run in what is said in `engine/autocasting.py`, by PyTorch's lists.
 """
 
 from __future__ import annotations
 
 import functools
+import warnings
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from glassgrad import errors, provenance
 from glassgrad.engine import devices
+from glassgrad.engine.mode import AUTOCAST, MODE
 from glassgrad.engine.writes import MUTATIONS
 from glassgrad.errors.missing import getter, lister
+from glassgrad.ops import narrow
 
 
 class autocast:  # noqa: N801 - PyTorch's name
-    """A context manager and decorator that changes nothing: everything stays in its own dtype.
+    """A context manager and decorator under which products run in bfloat16, with float32 sums.
+
+    Matrix products, linear layers, convolutions, attention and recurrent layers round what they take to bfloat16 and
+    return it; losses and factorisations run in float32; all else runs in the dtype it gets. Weights, their gradients
+    and the optimizer stay in float32, and no loss has to be scaled (see the guide on precision). Leave the backward
+    pass and the optimizer outside of the block, as in PyTorch.
+
+    It pays in compiled steps on processors with AVX512-BF16. On others everything stays in float32, which is said once.
+
+    Args:
+        device_type: the device; there is only "cpu".
+        dtype: bfloat16, the default; under float16, everything stays in float32, which is at least as exact.
+        enabled: False switches the block off, also inside of another one.
+        cache_enabled: accepted; a compiled step rounds each weight once.
 
     Example:
         >>> import glassgrad as gg
-        >>> with gg.autocast("cpu"):
-        ...     (gg.ones(2) * 2).dtype
+        >>> layer = gg.nn.Linear(3, 2)
+        >>> with gg.autocast("cpu", dtype=gg.bfloat16):
+        ...     y = layer(gg.ones(1, 3))
+        >>> (y * y).sum().backward()
+        >>> layer.weight.grad.dtype
         dtype('float32')
     """
 
@@ -33,19 +53,60 @@ class autocast:  # noqa: N801 - PyTorch's name
         self.enabled = enabled
         if enabled and isinstance(device_type, str):
             devices.check(device_type)
+        self.dtype = dtype
+        self._before: list[int] = []
 
     def __enter__(self) -> Self:
+        self._before.append(MODE.flags)
+        narrows = self.enabled and (self.dtype is None or is_narrow_dtype(self.dtype)) and _has_units()
+        MODE.flags = MODE.flags | AUTOCAST if narrows else MODE.flags & ~AUTOCAST
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        return None
+        MODE.flags = MODE.flags & ~AUTOCAST | self._before.pop() & AUTOCAST
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
         def wrapped(*args: Any, **kwargs: Any) -> Any:
-            return function(*args, **kwargs)
+            with autocast("cpu", self.dtype, self.enabled):  # threads may run it at once
+                return function(*args, **kwargs)
 
         return wrapped
+
+
+def is_autocast_enabled(_device_type: Any = "cpu") -> bool:
+    """Tell whether products run in bfloat16 in this thread."""
+    return bool(MODE.flags & AUTOCAST)
+
+
+def is_narrow_dtype(dtype: Any) -> bool:
+    """Tell whether an argument means bfloat16: the dtype, or its name."""
+    return str(dtype).rpartition(".")[2] == "bfloat16"
+
+
+def _has_units() -> bool:
+    """Tell whether the processor multiplies bfloat16; say once if it does not."""
+    if not processor_multiplies():
+        _notice()
+        return False
+    narrow.bfloat16()
+    return True
+
+
+@functools.cache
+def processor_multiplies() -> bool:
+    """Tell whether native code can be made here, on a processor that multiplies bfloat16."""
+    try:
+        from glassgrad.compile.llvm.target import host
+    except (ImportError, OSError, RuntimeError):  # no LLVM here
+        return False
+    return host().has_bfloat
+
+
+@functools.cache
+def _notice() -> None:
+    text = errors.NO_BFLOAT_UNITS.text(where=provenance.here(2))
+    warnings.warn(text, errors.PrecisionWarning, stacklevel=provenance.stack_level())
 
 
 SCALERS: weakref.WeakSet[GradScaler] = weakref.WeakSet()

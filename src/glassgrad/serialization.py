@@ -21,6 +21,7 @@ from glassgrad.engine import devices
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.errors.missing import lister
 from glassgrad.errors.packages import needed
+from glassgrad.ops.narrow import bfloat16
 
 _KEY = "glassgrad"
 _ZIP = b"PK\x03\x04"  # the beginning of PyTorch's own files; older ones are plain pickles
@@ -93,7 +94,7 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def load(f: Any, map_location: Any = None, *, weights_only: bool | None = None, **_hints: Any) -> Any:
-    """Read what `save` wrote, or the tensors of any safetensors file as a dictionary (bfloat16 as float32).
+    """Read what `save` wrote, or the tensors of any safetensors file as a dictionary.
 
     Args:
         f: a path, or a file that is open for reading bytes.
@@ -172,9 +173,8 @@ def _decoded(content: bytes) -> tuple[dict[str, Any], Any]:
 
 def _array(part: Mapping[str, Any]) -> np.ndarray[Any, Any]:
     kind, shape, data = part["dtype"], part["shape"], part["data"]
-    if kind == "BF16":  # the upper half of a float32
-        halves = np.frombuffer(data, "<u2").astype(np.uint32) << 16
-        return halves.view(np.float32).reshape(shape)
+    if kind == "BF16":
+        return np.frombuffer(bytearray(data), "<u2").view(bfloat16()).reshape(shape)
     if kind not in _DTYPES:
         raise ValueError(f"it holds numbers of type {kind}, which NumPy has not")
     return np.frombuffer(bytearray(data), _DTYPES[kind]).reshape(shape)

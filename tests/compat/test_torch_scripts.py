@@ -150,7 +150,6 @@ def test_names_that_scripts_use_in_passing() -> None:
         (lambda: gg.set_default_dtype(gg.int64), "int64"),
         (lambda: gg.ones(2).to("cuda"), "cuda"),
         (gg.cuda.current_device, "cuda"),
-        (lambda: gg.zeros(2, dtype=gg.bfloat16), "bfloat16"),
     ],
 )
 def test_what_is_missing_says_so_and_what_to_use(use: Any, message: str) -> None:

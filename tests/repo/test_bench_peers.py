@@ -19,7 +19,8 @@ LIBRARY_OF = {
     "autograd_peer": "autograd",
     "scalar_peer:micrograd": "micrograd",
 }
-SLOW_TO_START = ("torch_peer:compile", "glassgrad_peer:numpy", "glassgrad_peer:llvm", "glassgrad_peer:mkl", "jax_peer")
+SLOW_TO_START = ("torch_peer:compile", "glassgrad_peer:numpy", "glassgrad_peer:llvm", "glassgrad_peer:mkl", "jax_peer",
+                 "glassgrad_peer:float32")  # fmt: skip  # a table
 # Large networks on few images: what agrees for these agrees for all.
 FEW_IMAGES = {"w6": 4, "w7": 4, "w8": 1, "w9": 4}
 MANY_LAYERS = ("w6", "w7", "w9")

@@ -245,6 +245,33 @@ def test_a_dtype_is_what_the_forward_pass_computes_in(engine: str, dtype: str) -
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_bfloat16_is_for_products_alone(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("glassgrad.amp._has_units", lambda: True)
+    seen: list[Any] = []
+
+    class Seen(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = net(0.0)
+
+        def forward(self, x: Any) -> Any:
+            y = self.inner(x)
+            seen.append((x.dtype.name, self.inner[0].weight.dtype.name, y.dtype.name))
+            return y
+
+    made = trainer(model=Seen, dtype="bfloat16", engine=engine)
+    result = made.fit()
+    plain = trainer(model=Seen, engine=engine)
+    wanted = plain.fit()
+    assert set(seen) == {("float32", "float32", "bfloat16"), ("float32",) * 3}
+    assert result.loss == pytest.approx(wanted.loss, rel=0.01)
+    assert all(p.grad.dtype == np.float32 for p in made.model.parameters() if p.grad is not None)
+    for one, other in zip(weights(made.model).values(), weights(plain.model).values(), strict=True):
+        assert one.dtype == np.float32
+        np.testing.assert_allclose(one, other, atol=0.02)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_averaged_weights_are_measured_and_kept(engine: str, tmp_path: Path) -> None:
     made = trainer(engine=engine, ema=0.8, run_dir=str(tmp_path / "run"))
     expected: dict[str, Any] = {}

@@ -19,7 +19,7 @@ from glassgrad.engine import creation, devices, random
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.tensor import Size, Tensor
 from glassgrad.errors.missing import lister
-from glassgrad.ops import examples
+from glassgrad.ops import examples, narrow
 
 # --- glassgrad under the name torch ---------------------------------------------------------------
 
@@ -234,7 +234,7 @@ def is_tensor(obj: Any) -> bool:
 
 def is_floating_point(input: Any) -> bool:
     """Whether the dtype is one of floating-point numbers."""
-    return bool(input.dtype.kind == "f")
+    return bool(input.dtype.kind in "fV")
 
 
 def numel(input: Any) -> int:
@@ -253,7 +253,7 @@ def set_default_dtype(d: Any) -> None:
     Compiled functions keep the dtype that they were traced with.
     """
     wanted = np.dtype(np.float32 if d is None else _dtype_named(d))
-    if wanted.kind != "f":
+    if wanted.kind not in "fV":
         raise errors.DEFAULT_DTYPE(given=wanted, where=provenance.here())
     creation.DEFAULT = wanted
 
@@ -334,22 +334,6 @@ def _typed(name: str, dtype: Any) -> Any:
     return TypedTensor(name, (), {"dtype": np.dtype(dtype), "__doc__": text, "__module__": "glassgrad"})
 
 
-class _NoDtype:
-    """A dtype that NumPy lacks: it can be named and compared, but not used."""
-
-    is_floating_point, is_complex, is_signed, itemsize = True, False, True, 2
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __repr__(self) -> str:
-        return f"glassgrad.{self._name}"
-
-    @property
-    def dtype(self) -> Any:
-        raise errors.NO_SUCH_DTYPE(given=self._name, where=provenance.here(2))
-
-
 NAMES: dict[str, Any] = {
     "autocast": amp.autocast, "save": serialization.save, "load": serialization.load,
     "inference_mode": inference_mode, "is_tensor": is_tensor,
@@ -359,9 +343,9 @@ NAMES: dict[str, Any] = {
     "set_rng_state": random.set_rng_state, **torch_names.NAMES,
     "set_default_device": set_default_device, "get_default_device": get_default_device, "typename": typename,
     "get_num_threads": get_num_threads, "memory_format": str, "cfloat": np.dtype(np.complex64),
-    "set_printoptions": set_printoptions, "Size": Size, "dtype": np.dtype, "finfo": np.finfo, "iinfo": np.iinfo,
+    "set_printoptions": set_printoptions, "Size": Size, "dtype": np.dtype, "finfo": narrow.finfo, "iinfo": np.iinfo,
     "result_type": np.result_type, "promote_types": np.promote_types, "can_cast": np.can_cast,
-    "complex64": np.dtype(np.complex64), "complex128": np.dtype(np.complex128), "bfloat16": _NoDtype("bfloat16"),
+    "complex64": np.dtype(np.complex64), "complex128": np.dtype(np.complex128),
     **dict.fromkeys(
         ("set_num_threads", "set_num_interop_threads", "set_float32_matmul_precision", "use_deterministic_algorithms"),
         _accepted,

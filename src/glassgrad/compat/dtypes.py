@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 NAMES: dict[str, Callable[[np.dtype[Any]], bool]] = {
-    "is_floating_point": lambda dtype: dtype.kind == "f",
+    "is_floating_point": lambda dtype: dtype.kind in "fV",
     "is_complex": lambda dtype: dtype.kind == "c",
-    "is_signed": lambda dtype: dtype.kind in "ifc",
+    "is_signed": lambda dtype: dtype.kind in "ifcV",
 }
 
 

@@ -314,7 +314,7 @@ def _assert_close(
     """Raise an AssertionError unless two tensors, or containers of them, are close, as `torch.testing` does."""
     for a, b in zip(tree.flatten(actual)[0], tree.flatten(expected)[0], strict=True):
         left, right = (np.asarray(x.detach() if isinstance(x, Tensor) else x) for x in (a, b))
-        exact = left.dtype.kind not in "fc"
+        exact = left.dtype.kind not in "fcV"
         loose = {"float16": (1e-3, 1e-5), "float32": (1.3e-6, 1e-5)}.get(str(left.dtype), (1e-7, 1e-7))
         limits = (0.0, 0.0) if exact else loose
         np.testing.assert_allclose(
@@ -339,7 +339,7 @@ NAMES: dict[str, Any] = {
     "_assert": _assert, "tril_indices": tril_indices, "triu_indices": triu_indices, "cartesian_prod": cartesian_prod,
     "combinations": combinations, "broadcast_shapes": broadcast_shapes, "poisson": poisson,
     "detach": detach, "fill": fill, "asarray": asarray, "unravel_index": unravel_index, "binomial": binomial,
-    "triangular_solve": triangular_solve, "is_autocast_enabled": no, "cpu": cpu,
+    "triangular_solve": triangular_solve, "is_autocast_enabled": amp.is_autocast_enabled, "cpu": cpu,
     "onnx": named_only.onnx, "hub": named_only.hub, "profiler": named_only.profiler,
 }  # fmt: skip  # a table
 _UTILS = {

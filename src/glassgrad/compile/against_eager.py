@@ -30,7 +30,7 @@ def difference(found: Any, wanted: Any) -> str | None:
     found, wanted = np.asarray(found), np.asarray(wanted)
     if found.shape != wanted.shape or found.dtype != wanted.dtype:
         return f"{found.dtype}{list(found.shape)} instead of {wanted.dtype}{list(wanted.shape)}"
-    if wanted.dtype.kind not in "fc":
+    if wanted.dtype.kind not in "fcV":
         equal = found == wanted
     else:
         rtol = RTOL.get(wanted.dtype, 1e-4)
@@ -99,17 +99,17 @@ def _sensitivity(capture: Any, function: Any, args: Any, kwargs: Any, leaves: li
     rng = np.random.default_rng(0)
     for one in [*(state.tensor for state in capture.state), *leaves]:
         array = one.array if isinstance(one, Tensor) else one
-        if isinstance(array, np.ndarray) and array.dtype.kind == "f" and array.flags.writeable:
+        if isinstance(array, np.ndarray) and array.dtype.kind in "fV" and array.flags.writeable:
             array *= 1 + rng.choice([-1.0, 1.0], array.shape).astype(array.dtype) * np.finfo(array.dtype).eps
     moved = _observed(capture, function(*args, **kwargs))
     return {
-        name: np.max(np.abs(moved[name] - value), initial=0) if value.dtype.kind == "f" else 0.0
+        name: np.max(np.abs(moved[name] - value), initial=0) if value.dtype.kind in "fV" else 0.0
         for name, value in wanted.items()
     }
 
 
 def _is_noise(found: Any, wanted: Any, noise: float) -> bool:
-    if found is None or found.shape != wanted.shape or found.dtype.kind != "f":
+    if found is None or found.shape != wanted.shape or found.dtype.kind not in "fV":
         return False
     return bool(np.max(np.abs(found - wanted), initial=0) <= 30 * noise)
 

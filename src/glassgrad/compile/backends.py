@@ -51,4 +51,4 @@ def build(graph: Graph, backend: str, threads: int | None) -> Any:
         return importlib.import_module(_NATIVE).native(graph, threads)
     from glassgrad.compile.numpy.program import NumpyStep
 
-    return NumpyStep(passes.simplified(graph))
+    return NumpyStep(passes.simplified(passes.widen_products(graph)))

@@ -106,7 +106,7 @@ def flops(instr: Instr) -> int:
     if instr.op.startswith("conv2d"):
         # Each of the three products of a convolution multiplies what the other two are made of.
         return 2 * _convolution_size(instr)
-    if out.dtype.kind not in "fc":
+    if out.dtype.kind not in "fcV":
         return 0
     if PRIMITIVES[instr.op].kind == "elementwise":
         return out.size

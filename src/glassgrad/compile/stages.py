@@ -102,6 +102,7 @@ def planned(given: Graph, threads: int | None = None, *, as_it_is: bool = False)
     guarded = with_guards(passes.settle(small), computed)
     # The plan: few forms of each op; views, fusion and kernels.
     target = abilities()
+    guarded = passes.widen_products(guarded, target.takes_product)
     graph = normalise(guarded, target, expected_threads(guarded, threads))
     return Planned(small, checks, computed, graph, make_plan(graph, target))
 

@@ -58,7 +58,7 @@ def _is_number(x: Any) -> Any:
 
 
 def _whole(x: Any) -> Any:
-    return x == x.floor() if x.dtype.kind == "f" else _is_number(x)
+    return x == x.floor() if x.dtype.kind in "fV" else _is_number(x)
 
 
 def _lower(x: Any) -> Any:

@@ -21,7 +21,7 @@ Constraints = Mapping[str, Constraint]
 
 def spread(*values: Any) -> tuple[Tensor, ...]:
     """Broadcast numbers and tensors to tensors of one shape; numbers take the tensors' dtype."""
-    kinds = [value.dtype for value in values if isinstance(value, Tensor) and value.dtype.kind == "f"]
+    kinds = [value.dtype for value in values if isinstance(value, Tensor) and value.dtype.kind in "fV"]
     dtype = kinds[0] if kinds else creation.DEFAULT
     tensors = [value if isinstance(value, Tensor) else creation.tensor(value, dtype=dtype) for value in values]
     result: tuple[Tensor, ...] = tuple(PUBLIC["broadcast_tensors"](*tensors))

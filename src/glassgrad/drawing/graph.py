@@ -67,7 +67,7 @@ def numbers_of(array: Any, bins: int = 0) -> Numbers | None:
     if not isinstance(array, np.ndarray | np.generic | float | int):
         return None
     array = np.asarray(array)
-    if array.dtype.kind not in "fiub":
+    if array.dtype.kind not in "fiubV":
         return None
     if array.size <= _FEW:
         return Numbers(_written(array.tolist()))
@@ -84,7 +84,7 @@ def numbers_of(array: Any, bins: int = 0) -> Numbers | None:
             low=float(finite.min()),
             high=float(finite.max()),
             nonfinite=int(array.size - finite.size),
-            whole=array.dtype.kind != "f",
+            whole=array.dtype.kind not in "fV",
             bins=_counts(finite, bins),
         )
 

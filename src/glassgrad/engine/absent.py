@@ -43,7 +43,7 @@ _INSTEAD: dict[str, str] = {
     ),
     _EXACT: (
         "dequantize int_repr is_quantized q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale "
-        "q_zero_point qscheme bfloat16"
+        "q_zero_point qscheme"
     ),
     _CPU: (
         "ipu is_ipu is_maia is_meta is_mkldnn is_mps is_mtia is_vulkan is_xla is_xpu mtia record_stream to_mkldnn xpu "

@@ -15,6 +15,7 @@ from glassgrad import errors, provenance
 from glassgrad.engine import devices
 from glassgrad.engine.mode import MODE, RECORDING
 from glassgrad.engine.tensor import Tensor, base_class, make, numeric
+from glassgrad.ops import narrow
 from glassgrad.ops.complex_input import complex_dtype
 from glassgrad.ops.core import INTERPRETERS, bad_option
 from glassgrad.ops.vmap.batched import for_each_example
@@ -93,7 +94,8 @@ def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
     """
     if not isinstance(array, np.ndarray):
         raise errors.FROM_NUMPY_KIND(kind=type(array).__name__, where=provenance.here())
-    if array.dtype.kind not in "biufc" or not array.dtype.isnative:
+    known = array.dtype.kind in "biufc" or narrow.is_bfloat16(array.dtype)
+    if not known or not array.dtype.isnative:
         raise errors.FROM_NUMPY_DTYPE(dtype=array.dtype, where=provenance.here())
     return make(base_class(array), None, False)
 

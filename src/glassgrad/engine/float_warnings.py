@@ -84,7 +84,7 @@ def _trap(node: Node, g: Any) -> str | None:
     if type(node.saved) is not tuple or not isinstance(g, np.ndarray):
         return None
     for c in _cotangents(node, g):
-        if c.dtype.kind != "f" or c.shape != g.shape:
+        if c.dtype.kind not in "fV" or c.shape != g.shape:
             continue
         bad = np.isnan(c) & (g == 0)
         if bad.any():

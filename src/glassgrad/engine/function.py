@@ -91,7 +91,7 @@ class _Saved:
                 result.append(make(array, parent, True))
             elif isinstance(parent, Tensor) and (parents is not None or parent.array is array):
                 result.append(parent)
-            elif parents is not None and at_output is not None and array.dtype.kind in "fc":
+            elif parents is not None and at_output is not None and array.dtype.kind in "fcV":
                 result.append(pick(node, array, at_output, count) if node.prim.multiple else make(array, node, True))
             else:
                 result.append(make(array, None, False))
@@ -201,7 +201,7 @@ class _Call:
     def transposed(self, tangents: list[Any], arrays: Any, parents: Any) -> list[Any]:
         """Forward mode derived from `backward`: the derivative of <c(u), t> with respect to the cotangent u."""
         seeds = [
-            None if like is None or like.dtype.kind not in "fc" else tape.alias(np.ones(like.shape, like.dtype))
+            None if like is None or like.dtype.kind not in "fcV" else tape.alias(np.ones(like.shape, like.dtype))
             for like in self.outputs
         ]
         try:
@@ -354,7 +354,7 @@ def _apply(function: type[Function], args: tuple[Any, ...]) -> Any:
 def _record(call: _Call, function: type[Function], args: tuple[Any, ...], outputs: tuple[Any, ...]) -> tuple[Any, ...]:
     """Put the call on the tape; return its results as tensors with a history."""
     differentiable = [
-        isinstance(y, Tensor) and y.dtype.kind in "fc" and id(y) not in call.ctx._without_gradient for y in outputs
+        isinstance(y, Tensor) and y.dtype.kind in "fcV" and id(y) not in call.ctx._without_gradient for y in outputs
     ]
     if not any(differentiable):
         return outputs

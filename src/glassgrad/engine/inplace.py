@@ -133,7 +133,7 @@ def overwrite(
             _store(x, _array_of(function(make(memory, None, False), *args, **kwargs), x), op)
         _follow(x)
         return x
-    if x.dtype.kind not in "fc":
+    if x.dtype.kind not in "fcV":
         raise errors.INPLACE_INTEGER(op=op, dtype=x.dtype, where=provenance.here())
     # The op must not save memory that is about to be overwritten by itself.
     kept = memory if prim is not None and not prim.saves_x else copy.copy(memory)
@@ -291,7 +291,7 @@ def setitem(x: Tensor, key: Any, value: Any) -> None:
         _store(x, made.array, "x[...] = value")
         _follow(x)
         return
-    if x.dtype.kind not in "fc":
+    if x.dtype.kind not in "fcV":
         raise errors.INPLACE_INTEGER(op="x[...] = value", dtype=x.dtype, where=provenance.here())
     spec, arrays = split_index(_plain_key(key))
     value = value if isinstance(value, Tensor) else make(_as_array(value, x), None, False)
@@ -466,7 +466,7 @@ def exponential_(x: Tensor, lambd: float = 1.0, *, generator: Any = None) -> Ten
 def random_(x: Tensor, from_: int = 0, to: int | None = None, *, generator: Any = None) -> Tensor:
     """Write integers from `from_` up to and without `to`; with one number, from 0 to it. Return x."""
     if to is None:
-        most = 1 << (24 if x.dtype == np.float32 else 53) if x.dtype.kind == "f" else np.iinfo(x.dtype).max
+        most = 1 << (24 if x.dtype == np.float32 else 53) if x.dtype.kind in "fV" else np.iinfo(x.dtype).max
         from_, to = (0, from_) if from_ else (0, most)
     return fill(x, rng.randint(from_, to, x.shape, generator=generator).astype(x.dtype))
 

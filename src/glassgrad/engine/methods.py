@@ -15,6 +15,7 @@ from glassgrad import errors, provenance
 from glassgrad.engine import absent, creation, random
 from glassgrad.engine import devices as _device
 from glassgrad.engine.tensor import Tensor
+from glassgrad.ops import narrow
 from glassgrad.ops.axes import concrete
 from glassgrad.ops.core import bad_option
 from glassgrad.ops.names import PUBLIC
@@ -59,6 +60,12 @@ def cpu(x: Tensor) -> Tensor:
     return x
 
 
+def bfloat16(x: Tensor, memory_format: Any = None) -> Tensor:
+    """The tensor in bfloat16, rounded to the nearest; itself if it has that dtype already."""
+    y: Tensor = astype(x, narrow.bfloat16())
+    return y
+
+
 def cuda(x: Tensor, *_args: Any, **_kwargs: Any) -> Tensor:
     """Raise: there is only the cpu."""
     raise errors.NO_SUCH_DEVICE(given="cuda", where=provenance.here())
@@ -78,7 +85,7 @@ def type_(x: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
 _KINDS_OF_TENSORS = {
     "float32": "torch.FloatTensor", "float64": "torch.DoubleTensor", "float16": "torch.HalfTensor",
     "int64": "torch.LongTensor", "int32": "torch.IntTensor", "int16": "torch.ShortTensor", "int8": "torch.CharTensor",
-    "uint8": "torch.ByteTensor", "bool": "torch.BoolTensor",
+    "uint8": "torch.ByteTensor", "bool": "torch.BoolTensor", "bfloat16": "torch.BFloat16Tensor",
 }  # fmt: skip  # a table
 
 
@@ -145,7 +152,7 @@ def data_ptr(x: Tensor) -> int:
 
 def is_floating_point(x: Tensor) -> bool:
     """Whether the dtype is one of floating-point numbers."""
-    return bool(x.dtype.kind == "f")
+    return bool(x.dtype.kind in "fV")
 
 
 def is_complex(x: Tensor) -> bool:
@@ -170,7 +177,7 @@ def is_nonzero(x: Tensor) -> bool:
 
 def is_signed(x: Tensor) -> bool:
     """Whether the dtype has negative numbers."""
-    return bool(x.dtype.kind in "ifc")
+    return bool(x.dtype.kind in "ifcV")
 
 
 def get_device(x: Tensor) -> int:
@@ -245,7 +252,7 @@ def new_full(
 
 _METHODS: tuple[Callable[..., Any], ...] = (
     where, to, to_device, to_sparse, to_dense, cpu, cuda, type_as, contiguous, is_contiguous, stride, data_ptr,
-    is_floating_point, is_complex, is_same_size, is_nonzero, is_signed, is_pinned, pin_memory, get_device,
+    is_floating_point, is_complex, is_same_size, is_nonzero, is_signed, is_pinned, pin_memory, get_device, bfloat16,
     multinomial, bernoulli, new, new_tensor, new_zeros, new_ones, new_empty, new_full,
 )  # fmt: skip  # a table
 

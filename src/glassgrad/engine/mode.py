@@ -15,7 +15,10 @@ RECORDING = 1  # ops on tensors that require a gradient are recorded
 TRACING = 2  # a compiler's tracer is running: tensors are lifted to Symbols at first touch
 WATCHED = 4  # watchers decide what nodes keep: hooks on saved values, checkpoints (see saved_tensors.py)
 ANOMALY = 8  # every op and every cotangent is looked at (see anomaly.py)
+AUTOCAST = 32  # some ops round what they take to bfloat16 (see autocast.py)
 FINITE = 16  # compiled steps tell whether the weights they write are finite (see compile/front/finite.py)
+
+KEYED = RECORDING | FINITE | AUTOCAST  # what a compiled function's traces differ by
 
 
 class _Mode(threading.local):

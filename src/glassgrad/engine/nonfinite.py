@@ -58,7 +58,7 @@ def has_bad(value: Any, inf: bool = False) -> bool:
     array = value.array if isinstance(value, Tensor) else value
     if isinstance(array, float):
         array = np.float64(array)
-    return isinstance(array, np.ndarray | np.generic) and array.dtype.kind in "fc" and bool(is_bad(array, inf).any())
+    return isinstance(array, np.ndarray | np.generic) and array.dtype.kind in "fcV" and bool(is_bad(array, inf).any())
 
 
 def first_bad(array: Array, inf: bool = False) -> tuple[tuple[int, ...], int]:

@@ -63,7 +63,7 @@ def _ends(count: int) -> Iterator[int | None]:
 
 
 def _number(value: Any) -> str:
-    return f"{value:.4g}" if value.dtype.kind in "fc" else str(value)
+    return f"{value:.4g}" if value.dtype.kind in "fcV" else str(value)
 
 
 def module(model: Any, name: str = "") -> str:

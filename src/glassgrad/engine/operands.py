@@ -22,7 +22,7 @@ PRIORITY = 1000
 def is_foreign(other: Any) -> bool:
     """Tell whether an operand has no place in our arithmetic."""
     kind: Any = type(other)
-    return _foreign_class(kind) or (isinstance(other, np.generic) and other.dtype.kind not in "biufc")
+    return _foreign_class(kind) or (isinstance(other, np.generic) and other.dtype.kind not in "biufcV")
 
 
 @cache

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad.ops.narrow import NARROW
+
 _SILENT = (np.dtype(np.float32), np.dtype(np.int64), np.dtype(np.bool_))
 
 
@@ -16,7 +18,8 @@ def tensor(x: Any) -> str:
     if not isinstance(array, np.ndarray):
         return f"{kind}({array!r})"
     lead = f"{kind}("
-    values = np.array2string(array, separator=", ", precision=4, threshold=1000, edgeitems=3, prefix=lead)
+    shown = array.astype(np.float32) if array.dtype.kind == NARROW else array
+    values = np.array2string(shown, separator=", ", precision=4, threshold=1000, edgeitems=3, prefix=lead)
     parts = [values]
     if array.size == 0:
         parts.append(f"size={array.shape}")

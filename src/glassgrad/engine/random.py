@@ -236,7 +236,7 @@ def normal(
 ) -> Tensor:
     """Normal numbers; the shape is `size` or that of `mean` and `std`, the dtype that of the first of them."""
     refuse_complex("normal", (mean, std))
-    given = [x.dtype for x in (mean, std) if isinstance(x, Tensor) and x.dtype.kind == "f"]
+    given = [x.dtype for x in (mean, std) if isinstance(x, Tensor) and x.dtype.kind in "fV"]
     dtype = dtype or (given[0] if given else creation.DEFAULT)
     plain = [x.detach().array if isinstance(x, Tensor) else np.asarray(x) for x in (mean, std)]
     if type(plain[1]) is np.ndarray and (plain[1] < 0).any():

@@ -15,7 +15,8 @@ import numpy as np
 
 from glassgrad import errors, provenance
 from glassgrad.engine import op_errors, views
-from glassgrad.engine.mode import MODE, RECORDING, WATCHED
+from glassgrad.engine.autocasting import cast_for
+from glassgrad.engine.mode import AUTOCAST, MODE, RECORDING, WATCHED
 from glassgrad.engine.node import PICK, Node, record
 from glassgrad.engine.operands import defers, is_foreign
 from glassgrad.engine.tape import pick
@@ -83,7 +84,7 @@ def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any
         saved_y = y if decompose is None else saved_y
     result = _new(Tensor)  # as `make` does
     result.array, result._grad, result._extra = y, None, None
-    if tracked and flags & RECORDING and y.dtype.kind in "fc":
+    if tracked and flags & RECORDING and y.dtype.kind in "fcV":
         frame = _getframe(2)  # of an operator or a function of the table; asking for a frame makes an object of it
         while _internal[(code := frame.f_code).co_filename]:
             frame = frame.f_back or _NOBODY
@@ -99,15 +100,26 @@ def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any
 
 
 def _prepared(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-    """Compute where somebody watches; else bring the arguments into the trace, if there is one, and return None."""
-    if MODE.flags & WATCHED:
-        return _watched(prim, args, params)
+    """Compute where somebody watches or casts; else bring the arguments into the trace, if any, and return None."""
+    flags = MODE.flags
+    if flags & (WATCHED | AUTOCAST):
+        return _cast(prim, args, params) if flags & AUTOCAST else _watched(prim, args, params)
     lift = MODE.lift
     if lift is not None:  # None under a flag that is not about tracing
         for arg in args:
             if isinstance(arg, Tensor):
                 lift(arg)
     return None
+
+
+def _cast(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    """Compute a primitive in the dtype that autocast wants for it, and its parts in the same."""
+    args, flags = cast_for(prim, args), MODE.flags
+    MODE.flags = flags & ~AUTOCAST
+    try:
+        return apply(prim, args, params)
+    finally:
+        MODE.flags = flags
 
 
 def _decomposed(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
@@ -152,7 +164,7 @@ def _finish_special(
     if isinstance(y, np.generic):
         y = np.asarray(y)
     first = y[0] if prim.multiple else y
-    if not tracked or not prim.differentiable or (not prim.multiple and y.dtype.kind not in "fc"):
+    if not tracked or not prim.differentiable or (not prim.multiple and y.dtype.kind not in "fcV"):
         result = tuple(make(part, None, False) for part in y) if prim.multiple else make(y, None, False)
     else:
         kept = arrays if prim.saves_x else parents

@@ -416,7 +416,7 @@ def pick(node: Node, part: Array, position: int, count: int) -> Tensor:
     """Return one of several results, with a node of its own that leads to the common one."""
     if not hasattr(part, "shape"):
         part = np.asarray(part)
-    if part.dtype.kind not in "fc":
+    if part.dtype.kind not in "fcV":
         return make(part, None, False)
     params = {"index": position, "count": count}
     picked = record(PICK, (node,), (None, node), params, part, node.code, node.lasti)
@@ -448,7 +448,7 @@ def saved_tensors(node: Node, saved: tuple[Any, ...]) -> tuple[Any, ...]:
 def alias(value: Any) -> Any:
     """Return a new Tensor with the same value, connected to the old one by an identity node if that has a history."""
     if not isinstance(value, Tensor):
-        if not hasattr(value, "dtype") or value.dtype.kind not in "fc":
+        if not hasattr(value, "dtype") or value.dtype.kind not in "fcV":
             return value
         value = make(value, None, False)
     array = value.lifted()

@@ -17,7 +17,7 @@ import numpy as np
 from glassgrad import errors, provenance
 from glassgrad.engine.mode import MODE, RECORDING, TRACING
 from glassgrad.engine.node import Node, describe
-from glassgrad.ops import complexes, index, shape
+from glassgrad.ops import complexes, index, narrow, shape
 from glassgrad.ops.core import INTERPRETERS, Array, Interpreter
 
 _ndarray = np.ndarray
@@ -128,7 +128,7 @@ def numeric(array: Any, kind: str) -> Any:
     `kind` is the type of what the user gave, for the message.
     """
     array = base_class(array)
-    if array.dtype.kind not in "biufc":
+    if array.dtype.kind not in "biufc" and not narrow.is_bfloat16(array.dtype):
         raise errors.NO_NUMBERS(kind=kind, where=provenance.here())
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
@@ -216,7 +216,7 @@ class Tensor(TensorMethods):
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
-        if value and self.array.dtype.kind not in "fc":
+        if value and self.array.dtype.kind not in "fcV":
             raise errors.REQUIRES_GRAD_DTYPE(dtype=self.array.dtype, where=provenance.here())
         if self.node is not None and not value:
             raise errors.REQUIRES_GRAD_NON_LEAF(what=describe(self), op=self.node.name, where=self.node.place)

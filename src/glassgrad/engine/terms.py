@@ -151,7 +151,7 @@ class Immediate(Evaluator):
 
     def compute(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         dtypes = [arg.dtype for arg in args if type(arg) is Term]
-        dtype = next((one for one in dtypes if one.kind == "f"), dtypes[0])
+        dtype = next((one for one in dtypes if one.kind in "fV"), dtypes[0])
         given = [
             arg.what if type(arg) is Term else weak(arg.what, dtype) if type(arg) is Number else literal(arg)
             for arg in args

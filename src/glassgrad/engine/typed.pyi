@@ -367,6 +367,8 @@ class TensorMethods:
         """Bessel function Y0(x)"""
     def bessel_y1(self) -> Tensor:
         """Bessel function Y1(x)"""
+    def bfloat16(self, memory_format: str | None = None) -> Tensor:
+        """The tensor in bfloat16, rounded to the nearest; itself if it has that dtype already."""
     def bincount(self, weights: TensorLike | None = None, minlength: builtins.int = 0) -> Tensor:
         """Count each of the integers 0, 1, ... in x, or sum its `weights`, which get gradients."""
     def bitwise_and(self, other: TensorLike) -> Tensor:

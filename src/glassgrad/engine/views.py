@@ -24,7 +24,7 @@ def link(view: Any, prim: Primitive, args: tuple[Any, ...], params: dict[str, An
     if (
         len(args) > 1  # integer arrays as indices make copies
         or (type(array) is _ndarray and array.base is None and array is not getattr(base, "array", None))
-        or array.dtype.kind not in "fc"  # integers are never on the tape
+        or array.dtype.kind not in "fcV"  # integers are never on the tape
         or not hasattr(base, "_extra")
     ):
         return view

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from glassgrad.errors.native import *  # noqa: F403 - every entry is public
     from glassgrad.errors.nn import *  # noqa: F403 - every entry is public
     from glassgrad.errors.onnx import *  # noqa: F403 - every entry is public
+    from glassgrad.errors.precision import *  # noqa: F403 - every entry is public
     from glassgrad.errors.runs import *  # noqa: F403 - every entry is public
     from glassgrad.errors.scalar import *  # noqa: F403 - every entry is public
     from glassgrad.errors.verify import *  # noqa: F403 - every entry is public

@@ -77,11 +77,6 @@ DEFAULT_DTYPE = Message(
     "Next: float32, float64 or float16; for others give dtype= where tensors are made.",
 )
 
-NO_SUCH_DTYPE = Message(
-    KindError,
-    "{given} at {where}: NumPy has no such dtype.\nNext: use float32, or float16 for storage.",
-)
-
 ESTIMATOR_MODULE = Message(
     ShapeError,
     "the module of the estimator gives {given}; expected are {expected}.\n"

@@ -224,7 +224,7 @@ class _CustomJvp(Function):
         """Transpose the rule, which is linear in the tangents."""
         primals = ctx.saved_tensors
         again = is_grad_enabled()
-        directions = [tape.alias(zeros(x)) if x.dtype.kind in "fc" else zeros(x) for x in primals]
+        directions = [tape.alias(zeros(x)) if x.dtype.kind in "fcV" else zeros(x) for x in primals]
         with enable_grad():
             found = ctx.rules.tangent(ctx.arguments, primals, directions)
         pairs = [(place(t), g) for t, g in zip(found, cotangents, strict=True) if t.requires_grad]

@@ -106,7 +106,7 @@ class Recording:
         for y in self.outputs:
             if not isinstance(y, Tensor):
                 raise errors.OUTPUT_NOT_TENSOR(name=self.name, given=type(y).__name__, where=provenance.here())
-            if y.dtype.kind != "f":
+            if y.dtype.kind not in "fV":
                 raise errors.OUTPUT_DTYPE(name=self.name, dtype=y.dtype, where=provenance.here())
 
     # --- results for the caller --------------------------------------------------------------------
@@ -233,7 +233,7 @@ def as_float_tensor(name: str, leaf: Any, what: str) -> Tensor:
         raise errors.INPUT_NOT_TENSOR(name=name, what=what, given=type(leaf).__name__, where=provenance.here())
     if leaf.dtype.kind == "c":
         raise errors.COMPLEX_INPUT(name=name, what=what, dtype=leaf.dtype, where=provenance.here())
-    if leaf.dtype.kind != "f":
+    if leaf.dtype.kind not in "fV":
         raise errors.INTEGER_INPUT(name=name, what=what, dtype=leaf.dtype, where=provenance.here())
     return leaf
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors, provenance
+from glassgrad.engine.autocasting import all_in_single
 from glassgrad.nn.reduction import reduction_of
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.complex_input import guard_all, refuse_complex, refuses_complex
@@ -66,7 +67,7 @@ def cross_entropy(
     reduction = reduction_of(reduction, size_average, reduce, "cross_entropy")
     if not 0 <= label_smoothing <= 1:
         raise bad_option("cross_entropy", "label_smoothing", label_smoothing, "a number in [0, 1]")
-    if tuple(target.shape) == tuple(input.shape) and target.dtype.kind == "f":
+    if tuple(target.shape) == tuple(input.shape) and target.dtype.kind in "fV":
         return _soft(input, target, weight, reduction, label_smoothing)
     rows, labels = _as_rows("cross_entropy", input, target)
     if weight is None and label_smoothing == 0:
@@ -169,3 +170,4 @@ def _soft(input: Array, target: Array, weight: Any, reduction: str, smoothing: f
 __all__ = ["cross_entropy", "nll_loss"]
 
 guard_all(globals(), __all__)
+all_in_single(globals(), __all__)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors, provenance
+from glassgrad.engine.autocasting import all_in_single
 from glassgrad.nn.functional_distance import pairwise_distance
 from glassgrad.nn.reduction import reduce_loss, reduction_of
 from glassgrad.ops import elementwise as ew
@@ -429,3 +430,4 @@ __all__ = [
 ]  # fmt: skip  # a table
 
 guard_all(globals(), __all__)
+all_in_single(globals(), __all__)

@@ -17,6 +17,7 @@ from glassgrad.ops.complexes import is_complex
 from glassgrad.ops.core import Array, bad_option
 from glassgrad.ops.fused import batch_norm_p
 from glassgrad.ops.fused_norm import layer_norm_p, rms_norm_p
+from glassgrad.ops.narrow import finfo
 from glassgrad.ops.norms import vector_norm
 from glassgrad.ops.pooling import avg_pool1d
 from glassgrad.ops.shape import reshape_p
@@ -111,7 +112,7 @@ def rms_norm(input: Array, normalized_shape: Any, weight: Array | None = None, e
     Without `eps` it is the smallest step of the dtype, as in PyTorch. Of complex numbers the square itself is meant.
     """
     dims = _trailing(input, normalized_shape, "rms_norm")
-    small = float(np.finfo(input.dtype).eps) if eps is None else eps
+    small = float(finfo(input.dtype).eps) if eps is None else eps
     if is_complex(input):
         return rms_norm_p.decomposed(input, *(() if weight is None else (weight,)), dims=dims, eps=small)
     return rms_norm_p(input, *(() if weight is None else (weight,)), dims=dims, eps=small)

@@ -23,6 +23,7 @@ from glassgrad.nn import state
 from glassgrad.nn.hooks import Hooks
 from glassgrad.nn.parameter import Buffer, Parameter, buffer_of
 from glassgrad.nn.state import Incompatible
+from glassgrad.ops.narrow import bfloat16
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
@@ -284,7 +285,7 @@ class Module:
         if dtype is not None:
             for kind in (Parameter, Buffer):
                 for _, value in self._named_state(kind, "", True, True):
-                    if value.array.dtype.kind == "f":
+                    if value.array.dtype.kind in "fV":
                         value.array = value.array.astype(dtype)
                         if value._grad is not None:
                             value._grad.array = value._grad.array.astype(dtype)
@@ -305,6 +306,10 @@ class Module:
     def half(self) -> Self:
         """Convert to float16."""
         return self.to(np.float16)
+
+    def bfloat16(self) -> Self:
+        """Convert to bfloat16; `amp.autocast` keeps the weights in float32, which trains better."""
+        return self.to(bfloat16())
 
     def cpu(self) -> Self:
         """Return self: everything lives in the computer's memory."""

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad.ops.core import Array, bad_option
+from glassgrad.ops.narrow import finfo
 from glassgrad.ops.shape import astype, broadcast_to_p, permute_p, reshape_p
 
 Axes = tuple[int, ...]
@@ -58,7 +59,7 @@ def count(shape: Sequence[int], axes: Axes) -> int:
 
 def as_real(x: Array) -> Array:
     """Convert integers to floats that hold them, since differences of unsigned ones would wrap around."""
-    return x if x.dtype.kind in "fc" else astype(x, np.result_type(x.dtype, np.float32))
+    return x if x.dtype.kind in "fcV" else astype(x, np.result_type(x.dtype, np.float32))
 
 
 def like_one_element(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -96,7 +97,7 @@ def fitting(op: str, value: Any, dtype: np.dtype[Any]) -> Any:
         return dtype.type(value)
     value = value.item() if isinstance(value, np.generic) else value
     whole = dtype.kind in "iu"
-    info: Any = np.iinfo(dtype) if whole else np.finfo(dtype)
+    info: Any = np.iinfo(dtype) if whole else finfo(dtype)
     lowest, highest = (int(info.min), int(info.max)) if whole else (float(info.min), float(info.max))
     if dtype.kind == "u" and isinstance(value, int):
         lowest = -highest  # a negative integer wraps around, as in PyTorch

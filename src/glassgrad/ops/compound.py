@@ -81,7 +81,7 @@ def lerp(x: Array, end: Array, weight: Array) -> Array:
 @takes_complex
 def addcmul(x: Array, tensor1: Array, tensor2: Array, *, value: float = 1) -> Array:
     """x + value * tensor1 * tensor2."""
-    if x.dtype.kind == "f" and getattr(tensor1, "dtype", x.dtype).kind != "f":
+    if x.dtype.kind in "fV" and getattr(tensor1, "dtype", x.dtype).kind not in "fV":
         tensor1 = astype(tensor1, np.result_type(tensor1.dtype, x.dtype))  # small integers would wrap
     product = ew.multiply(tensor1, tensor2)
     return x + (product if value == 1 else product * value)

@@ -304,7 +304,7 @@ class Elementwise(Primitive):
 
     def _dtype(self, args: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
         """Return the result's dtype: what comes out for arrays of one element."""
-        if self.arity == 1 and callable(self.partials[0]) and not params and args[0].dtype.kind == "f":
+        if self.arity == 1 and callable(self.partials[0]) and not params and args[0].dtype.kind in "fV":
             return args[0].dtype  # as for every differentiable op, without importing SciPy
         tiny = [np.ones((1,) * min(len(arg.shape), 1), arg.dtype) if hasattr(arg, "dtype") else arg for arg in args]
         return np.asarray(self.compute(tuple(tiny), params)).dtype

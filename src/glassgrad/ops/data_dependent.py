@@ -134,7 +134,7 @@ def bincount(x: Array, weights: Array | None = None, minlength: int = 0) -> Arra
         return bincount_p(x, count=count)
     from glassgrad.ops.index import put_add_p
 
-    if weights.dtype.kind != "f":
+    if weights.dtype.kind not in "fV":
         weights = astype(weights, np.float64)
     return put_add_p(weights, x, spec=(ARRAY,), shape=(count,))
 
@@ -165,7 +165,7 @@ def histogram(
     edges = np.histogram_bin_edges(concrete(x, "histogram"), bins, range)
     weights = () if weight is None else (weight,)
     counts, edges = histogram_p(x, edges, *weights, density=bool(density))
-    if x.dtype.kind != "f":
+    if x.dtype.kind not in "fV":
         return Histogram(counts, edges)
     return Histogram(astype(counts, x.dtype), astype(edges, x.dtype))
 

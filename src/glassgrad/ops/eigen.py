@@ -171,7 +171,7 @@ def eig(x: Array) -> EigResult:
     if is_complex(x):
         pairs = view_as_real_p(x)
     else:
-        x = x if x.dtype.kind == "f" else x * 1.0
+        x = x if x.dtype.kind in "fV" else x * 1.0
         pairs = stack([x, np.zeros(x.shape, x.dtype)], -1)
     values, vectors = eig_p(pairs)
     return EigResult(view_as_complex_p(values), view_as_complex_p(vectors))

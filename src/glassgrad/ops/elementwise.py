@@ -195,7 +195,7 @@ def _heaviside(xp: Any, a: Array, b: Array) -> Array:
     if xp is not np:
         return y
     wanted = np.result_type(a, b)  # NumPy has the function for floats only
-    return y if wanted.kind == "f" else y.astype(wanted)
+    return y if wanted.kind in "fV" else y.astype(wanted)
 
 
 heaviside = elementwise(

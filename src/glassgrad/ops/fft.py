@@ -98,7 +98,7 @@ def _resized(x: Array, axis: int, size: int) -> Array:
 
 
 def _floating(x: Array) -> Array:
-    return x if x.dtype.kind in "fc" else astype(x, np.float32)
+    return x if x.dtype.kind in "fcV" else astype(x, np.float32)
 
 
 def _times(x: Array, factor: float) -> Array:

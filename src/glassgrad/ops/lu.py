@@ -116,7 +116,7 @@ def matrix_exp(x: Array) -> Array:
         [[1.0, 1.0], [0.0, 1.0]]
     """
     _check("matrix_exp", x)
-    return matrix_exp_p(x if x.dtype.kind in "fc" else x * 1.0)
+    return matrix_exp_p(x if x.dtype.kind in "fcV" else x * 1.0)
 
 
 # --- LU -------------------------------------------------------------------------------------------

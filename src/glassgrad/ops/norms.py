@@ -58,7 +58,7 @@ def vector_norm(x: Array, ord: Any = 2, dim: Any = None, keepdim: bool = False, 
     x = x if dtype is None else astype(x, dtype)
     axes = canonical_axes(dim, len(x.shape))
     if ord == 2:
-        square_root = norm_p if x.dtype.kind == "f" else _norm_decomposed
+        square_root = norm_p if x.dtype.kind in "fV" else _norm_decomposed
         return square_root(x, axis=axes, keepdims=keepdim)
     size = ew.abs(x)
     if ord == 1:

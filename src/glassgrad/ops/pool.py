@@ -54,7 +54,7 @@ def _pooled_shape(x: Any, *rest: Any, **p: Any) -> Shape:
 
 
 def _lowest(dtype: Any) -> float:
-    return -math.inf if dtype.kind == "f" else int(np.iinfo(dtype).min)
+    return -math.inf if dtype.kind in "fV" else int(np.iinfo(dtype).min)
 
 
 # Nanoseconds that NumPy takes per element of x: to compare it, and to scatter the cotangent to the winners.

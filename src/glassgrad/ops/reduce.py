@@ -136,7 +136,7 @@ def _softmax(xp: Any, x: Array, *, axis: int) -> Array:
         if pays(x) and (found := along_last(_softmax_of_rows, axis, x)) is not None:
             return found
         y = x - max_over(x, axis, None, None, True)
-        y = np.exp(y, out=y if y.dtype.kind == "f" else None)
+        y = np.exp(y, out=y if y.dtype.kind in "fV" else None)
         y /= add_over(y, axis, None, None, True)
         return y
     y = x - xp.max(x, axis=axis, keepdims=True)
@@ -179,7 +179,7 @@ def _log_softmax(xp: Any, x: Array, *, axis: int) -> Array:
             return found
         y = x - max_over(x, axis, None, None, True)
         lse = np.log(add_over(np.exp(y), axis, None, None, True))
-        return np.subtract(y, lse, out=y if y.dtype.kind == "f" else None)
+        return np.subtract(y, lse, out=y if y.dtype.kind in "fV" else None)
     shifted = x - xp.max(x, axis=axis, keepdims=True)
     return shifted - xp.log(xp.sum(xp.exp(shifted), axis=axis, keepdims=True))
 
@@ -337,7 +337,7 @@ def var(
     """
     dim, correction = _correction(dim, correction, unbiased)
     axes = canonical_axes(dim, len(x.shape))
-    if x.dtype.kind == "f" and type(correction) in _PLAIN_NUMBERS:
+    if x.dtype.kind in "fV" and type(correction) in _PLAIN_NUMBERS:
         return var_p(x, axis=axes, keepdims=keepdim, correction=correction)
     return _var_decomposed(x, axis=axes, keepdims=keepdim, correction=correction)
 

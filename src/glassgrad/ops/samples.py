@@ -61,7 +61,7 @@ class S:
         for arg in self.args:
             x = arg(rng) if callable(arg) else rng.normal(size=arg)
             x = np.asarray(x)
-            drawn.append(x.astype(dtype) if x.dtype.kind == "f" else x)
+            drawn.append(x.astype(dtype) if x.dtype.kind in "fV" else x)
         return drawn
 
 

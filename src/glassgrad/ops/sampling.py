@@ -141,7 +141,7 @@ def grid_sample(
         raise bad_option("grid_sample", "mode", mode, "'bilinear', 'nearest' or, for images, 'bicubic'")
     if padding_mode not in _BORDERS:
         raise bad_option("grid_sample", "padding_mode", padding_mode, "'zeros', 'border' or 'reflection'")
-    if input.dtype != grid.dtype or input.dtype.kind != "f":
+    if input.dtype != grid.dtype or input.dtype.kind not in "fV":
         raise bad_option("grid_sample", "grid", grid.dtype, f"floats as in the input, {input.dtype}")
     n, c, *sizes = input.shape
     if not all(sizes):

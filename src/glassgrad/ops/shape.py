@@ -67,7 +67,7 @@ broadcast_to_p = linear(
 
 def _astype(xp: Any, x: Array, *, dtype: Any) -> Array:
     x = xp.asarray(x)
-    if x.dtype.kind == "c" and np.dtype(dtype).kind == "f":
+    if x.dtype.kind == "c" and np.dtype(dtype).kind in "fV":
         x = x.real  # the cotangent of a real input of a complex op; explicit, to avoid NumPy's warning
     return x.astype(dtype, copy=False) if xp is np else xp.astype(x, dtype)
 

@@ -13,6 +13,7 @@ from glassgrad import errors, provenance
 from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.conv import conv2d_input_p, conv2d_p
 from glassgrad.ops.core import Array, bad_option
+from glassgrad.ops.narrow import beside
 from glassgrad.ops.pool import fold_p, unfold_p
 from glassgrad.ops.shape import pad_p, permute_p, reshape_p
 from glassgrad.ops.strided import overlap_add_p
@@ -59,7 +60,9 @@ def _conv(dims: int) -> Callable[..., Array]:
         kernel = _kernel_of(weight, dims, op)
         window = conv_window(dims, op, kernel, stride, padding, dilation)
         y = _correlated(image, weight if dims > 1 else _as_rows(weight), window, int(groups))
-        return back(y if bias is None else y + reshape_p(bias, shape=(bias.shape[0], *_ONES[: max(dims, 2)])))
+        return back(
+            y if bias is None else y + reshape_p(beside(bias, y), shape=(bias.shape[0], *_ONES[: max(dims, 2)]))
+        )
 
     return conv
 
@@ -165,7 +168,9 @@ def _conv_transpose(dims: int) -> Callable[..., Array]:
         before = image.shape[-dims:]
         size, window = _transposed(dims, op, before, kernel, stride, padding, output_padding, dilation)
         y = _spread_back(image, weight if dims > 1 else _as_rows(weight), size, window, int(groups))
-        return back(y if bias is None else y + reshape_p(bias, shape=(bias.shape[0], *_ONES[: max(dims, 2)])))
+        return back(
+            y if bias is None else y + reshape_p(beside(bias, y), shape=(bias.shape[0], *_ONES[: max(dims, 2)]))
+        )
 
     return conv_transpose
 

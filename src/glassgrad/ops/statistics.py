@@ -39,7 +39,7 @@ def cov(x: Array, *, correction: int = 1, fweights: Array | None = None, aweight
     if len(x.shape) > 2:
         raise bad_option("cov", "input", tuple(x.shape), "at most two dimensions")
     rows = reshape_p(x, shape=(1,) * (2 - len(x.shape)) + tuple(x.shape))
-    rows = rows if rows.dtype.kind in "fc" else astype(rows, np.float32)
+    rows = rows if rows.dtype.kind in "fcV" else astype(rows, np.float32)
     count = rows.shape[1]
     for name, weights in (("fweights", fweights), ("aweights", aweights)):
         if weights is not None and tuple(weights.shape) != (count,):
@@ -112,7 +112,7 @@ def gradient(input: Array, *, spacing: Any = 1, dim: Any = None, edge_order: int
         raise bad_option("gradient", "spacing", spacing, f"a number, or one for each of {len(axes)} dimensions")
     if edge_order not in (1, 2):
         raise bad_option("gradient", "edge_order", edge_order, "1 or 2")
-    x = input if input.dtype.kind in "fc" else astype(input, np.float32)
+    x = input if input.dtype.kind in "fcV" else astype(input, np.float32)
     return tuple(_slope(x, axis, step, edge_order) for axis, step in zip(axes, steps, strict=True))
 
 
@@ -144,7 +144,7 @@ def _gaps(step: Any, size: int, behind: int, dtype: Any) -> Array:
     if hasattr(step, "shape") and len(step.shape) == 1:
         if step.shape[0] != size:
             raise bad_option("gradient", "spacing", tuple(step.shape), f"{size} places")
-        places = step if step.dtype.kind == "f" else astype(step, dtype)
+        places = step if step.dtype.kind in "fV" else astype(step, dtype)
         return reshape_p(places[1:] - places[:-1], shape=(size - 1,) + (1,) * behind)
     return np.full((size - 1,) + (1,) * behind, float(step), dtype)
 

@@ -487,7 +487,7 @@ def _function(value: Value) -> Any:
     """Return the NumPy function that computes a value and takes `out`; None if there is none."""
     assert value.prim is not None
     found = getattr(np, value.prim.forward, None) if isinstance(value.prim.forward, str) else None
-    floats = all(arg.dtype.kind == "f" for arg in _arrays(value))
+    floats = all(arg.dtype.kind in "fV" for arg in _arrays(value))
     return found if isinstance(found, np.ufunc) and floats else None
 
 

@@ -137,7 +137,7 @@ class AveragedModel(Module):
         buffers: list[Any] = list(zip(self.module.buffers(), model.buffers(), strict=True))
         count = int(self.n_averaged)
         if self.use_buffers:
-            pairs += [pair for pair in buffers if pair[0].dtype.kind == "f"]
+            pairs += [pair for pair in buffers if pair[0].dtype.kind in "fV"]
         averaged = [make(mean.array, None, False) for mean, _ in pairs]
         current = [make(value.array, None, False) for _, value in pairs]
         if count == 0:
@@ -149,7 +149,7 @@ class AveragedModel(Module):
             for mean, value in zip(averaged, current, strict=True):
                 _write(mean, self.avg_fn(mean, value, count))
         for mean, value in buffers:
-            if not self.use_buffers or mean.dtype.kind != "f":
+            if not self.use_buffers or mean.dtype.kind not in "fV":
                 _write(mean, value)
         self.n_averaged.array[...] = count + 1
 

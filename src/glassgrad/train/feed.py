@@ -96,7 +96,7 @@ class LoaderFeed:
                 self._check(value, repr(name))
             return
         array = getattr(part, "array", None)
-        if not isinstance(array, np.ndarray) or array.dtype.kind != "f" or not array.size:
+        if not isinstance(array, np.ndarray) or array.dtype.kind not in "fV" or not array.size:
             return
         # NaN and infinity survive a sum, which costs a fraction of testing every number.
         total = np.add.reduce(array, axis=None)

@@ -6,17 +6,20 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad.amp import autocast
 from glassgrad.engine.tensor import Tensor
 from glassgrad.func import functional_call
 from glassgrad.nn import Module
 from glassgrad.ops.shape import astype
 
-DTYPES = ("", "float16", "float32", "float64")
+DTYPES = ("", "bfloat16", "float16", "float32", "float64")
 
 
 class Policy:
     """Calls a model so that it computes in `dtype`.
 
+    bfloat16    products round weights and inputs to bfloat16 and sum in float32 (`amp.autocast`); weights, gradients,
+                losses and optimizer stay in float32, and no loss has to be scaled; outputs are float32 again
     float16     weights and inputs are rounded to half precision for the pass; the trained weights stay as they are
                 (Micikevicius et al. 2018), and so do gradients and optimizer; outputs are float32 again
     float32, float64   the model itself is converted, once, and the inputs at every call
@@ -31,12 +34,16 @@ class Policy:
     def __init__(self, model: Module, dtype: str = "") -> None:
         self.model = model
         self.half = dtype == "float16"
-        self.dtype = np.dtype(dtype) if dtype else None
+        self.autocast = dtype == "bfloat16"
+        self.dtype = np.dtype(dtype) if dtype and not self.autocast else None
         if self.dtype is not None and not self.half:
             model.to(self.dtype)
 
     def outputs(self, *inputs: Any, **named: Any) -> Any:
         """Return the model's outputs."""
+        if self.autocast:
+            with autocast("cpu"):
+                return _all_widened(self.model(*inputs, **named))
         if self.dtype is None:
             return self.model(*inputs, **named)
         inputs = tuple(self.cast(one) for one in inputs)
@@ -44,10 +51,7 @@ class Policy:
         if not self.half:
             return self.model(*inputs, **named)
         weights = {name: self.cast(weight) for name, weight in self.model.named_parameters()}
-        found = functional_call(self.model, weights, inputs, named)
-        if isinstance(found, tuple | list):
-            return type(found)(_widened(one) for one in found)
-        return _widened(found)
+        return _all_widened(functional_call(self.model, weights, inputs, named))
 
     def target(self, value: Any) -> Any:
         """Return targets in the dtype of the outputs."""
@@ -55,10 +59,14 @@ class Policy:
 
     def cast(self, value: Any) -> Any:
         """Return a tensor of real numbers in the policy's dtype; everything else as it is."""
-        if self.dtype is not None and isinstance(value, Tensor) and value.dtype.kind == "f":
+        if self.dtype is not None and isinstance(value, Tensor) and value.dtype.kind in "fV":
             return astype(value, self.dtype)
         return value
 
 
+def _all_widened(found: Any) -> Any:
+    return type(found)(_widened(one) for one in found) if isinstance(found, tuple | list) else _widened(found)
+
+
 def _widened(value: Any) -> Any:
-    return astype(value, np.dtype(np.float32)) if isinstance(value, Tensor) and value.dtype.kind == "f" else value
+    return astype(value, np.dtype(np.float32)) if isinstance(value, Tensor) and value.dtype.kind in "fV" else value

@@ -54,7 +54,7 @@ class WrongLine:
 def close(value: Any, target: Any, scale: float) -> bool:
     """Tell whether two arrays have the same shape and agree up to rounding errors relative to `scale`."""
     value = as_array(value)
-    if value.shape != target.shape or value.dtype.kind not in "fiu":
+    if value.shape != target.shape or value.dtype.kind not in "fiuV":
         return False
     return bool(np.all(np.abs(value - target) <= RELATIVE * max(scale, 1e-300)))
 

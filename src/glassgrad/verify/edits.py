@@ -377,7 +377,7 @@ def _factors(part: ast.expr, around: Surroundings) -> Changes:
     if isinstance(part, ast.Constant):
         return
     for name, value in around.values.items():
-        if not isinstance(value, np.ndarray | float | np.floating) or np.asarray(value).dtype.kind != "f":
+        if not isinstance(value, np.ndarray | float | np.floating) or np.asarray(value).dtype.kind not in "fV":
             continue
         yield from _with_factor(part, ast.Name(name, ast.Load()))
 

@@ -42,7 +42,7 @@ class _Glassgrad:
         return isinstance(value, Tensor)
 
     def is_float(self, value: Any) -> bool:
-        return isinstance(value, Tensor | np.ndarray | np.floating) and value.dtype.kind == "f"
+        return isinstance(value, Tensor | np.ndarray | np.floating) and value.dtype.kind in "fV"
 
     def is_complex(self, value: Any) -> bool:
         return isinstance(value, Tensor | np.ndarray) and value.dtype.kind == "c"
@@ -73,12 +73,12 @@ class _Glassgrad:
         if not isinstance(value, Tensor | np.ndarray):
             return value
         array = value.array if isinstance(value, Tensor) else value
-        return make(np.array(array, np.float64 if exact and array.dtype.kind == "f" else array.dtype), None, False)
+        return make(np.array(array, np.float64 if exact and array.dtype.kind in "fV" else array.dtype), None, False)
 
     def twin(self, module: Any, exact: bool) -> Any:
         twin = copy.deepcopy(module)
         for _, tensor in [*twin.named_parameters(), *twin.named_buffers()]:
-            if exact and tensor.dtype.kind == "f":
+            if exact and tensor.dtype.kind in "fV":
                 tensor.array = tensor.array.astype(np.float64)
         return twin
 

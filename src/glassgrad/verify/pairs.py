@@ -139,7 +139,7 @@ def _given(leaf: Any, tensors: bool) -> Any:
     if not isinstance(leaf, Tensor | np.ndarray):
         return leaf
     array = np.array(_array(leaf))
-    return Tensor(array, requires_grad=array.dtype.kind == "f") if tensors else array
+    return Tensor(array, requires_grad=array.dtype.kind in "fV") if tensors else array
 
 
 def _called_gradients(function: Any, names: Sequence[str]) -> bool:
@@ -157,7 +157,7 @@ def _called_gradients(function: Any, names: Sequence[str]) -> bool:
 
 
 def _is_float(leaf: Any) -> bool:
-    return isinstance(leaf, Tensor | np.ndarray | np.floating) and leaf.dtype.kind == "f"
+    return isinstance(leaf, Tensor | np.ndarray | np.floating) and leaf.dtype.kind in "fV"
 
 
 def _array(leaf: Any) -> Any:

@@ -305,7 +305,7 @@ def _listed(value: Any) -> tuple[Any, ...]:
 
 
 def _is_float_array(x: Any) -> bool:
-    return isinstance(x, np.ndarray) and x.dtype.kind == "f"
+    return isinstance(x, np.ndarray) and x.dtype.kind in "fV"
 
 
 def _is_number_like(x: Any) -> bool:

@@ -151,7 +151,7 @@ def _enter(truth: Truth, name: str, value: Any, seen: Recorder, leaves: Mapping[
         return
     truth.values[name] = np.array(value.detach().numpy())
     truth.tensors[name] = value
-    if value.dtype.kind != "f":
+    if value.dtype.kind not in "fV":
         return
     key = value if value.node is None else value.node
     total = leaves.get(key, seen.cotangents_of.get(key))
@@ -165,7 +165,7 @@ def _enter(truth: Truth, name: str, value: Any, seen: Recorder, leaves: Mapping[
 def _as_input(value: Any) -> Any:
     """Convert floating-point inputs to float64 leaves, so that a right derivation agrees to many digits."""
     array = array_of(value.detach().numpy() if isinstance(value, Tensor) else value)
-    if isinstance(array, np.ndarray | list | float) and np.asarray(array).dtype.kind == "f":
+    if isinstance(array, np.ndarray | list | float) and np.asarray(array).dtype.kind in "fV":
         return Tensor(np.array(array, dtype=np.float64), requires_grad=True)
     return array
 

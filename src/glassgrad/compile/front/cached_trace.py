@@ -18,7 +18,7 @@ from glassgrad.compile.front.result_gradients import connect
 from glassgrad.compile.ir.graph import Graph
 from glassgrad.engine import tree
 from glassgrad.engine.float_warnings import hidden_branch
-from glassgrad.engine.mode import FINITE, MODE, RECORDING
+from glassgrad.engine.mode import AUTOCAST, FINITE, KEYED, MODE, RECORDING
 from glassgrad.engine.tensor import Tensor, base_class, make
 from glassgrad.engine.writes import Writer
 
@@ -45,7 +45,7 @@ def signature(args: tuple[Any, ...], kwargs: dict[str, Any], moving: Collection[
         MOVING if at in moving and type(leaf) is float else _kind(leaf, first.setdefault(id(leaf), at))
         for at, leaf in enumerate(leaves)
     )
-    return (structure, kinds, MODE.flags & (RECORDING | FINITE)), leaves
+    return (structure, kinds, MODE.flags & KEYED), leaves
 
 
 def _kind(leaf: Any, first: int) -> Any:
@@ -74,6 +74,8 @@ def describe_difference(before: Any, now: Any, names: Sequence[str]) -> str:
     if before[2] != now[2]:
         if before[2] ^ now[2] == FINITE:
             return f"new weights are looked at for NaN: was {bool(before[2] & FINITE)}, now {bool(now[2] & FINITE)}"
+        if before[2] ^ now[2] == AUTOCAST:
+            return f"products round to bfloat16: was {bool(before[2] & AUTOCAST)}, now {bool(now[2] & AUTOCAST)}"
         return f"gradients are recorded: was {bool(before[2] & RECORDING)}, now {bool(now[2] & RECORDING)}"
     for at, (old, new) in enumerate(zip(before[1], now[1], strict=True)):
         if old != new:

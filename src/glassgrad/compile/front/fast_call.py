@@ -16,7 +16,7 @@ from glassgrad import provenance
 from glassgrad.compile.front.captured import Capture, Given, Output, assembled
 from glassgrad.compile.front.guards import Guards, hooks_of
 from glassgrad.engine.float_warnings import hidden_branch
-from glassgrad.engine.mode import FINITE, MODE, RECORDING
+from glassgrad.engine.mode import KEYED, MODE
 from glassgrad.engine.node import next_sequence
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.writes import MUTATIONS, Writer
@@ -121,7 +121,7 @@ def _arguments(space: dict[str, Any], key: Any, leaves: Sequence[Any], *, unchec
     """
     count, kinds, recording = key
     lines = [
-        f"if kwargs or len(args) != {count} or MODE.flags & {RECORDING | FINITE} != {recording}:",
+        f"if kwargs or len(args) != {count} or MODE.flags & {KEYED} != {recording}:",
         "    return MISS",
     ]
     if count:

@@ -17,7 +17,7 @@ def zero_if_finite(builder: GraphBuilder, values: Iterable[Var]) -> Var | None:
     """Append the sum of 0 times each value: 0, or NaN where one of them is not finite. None where there is none."""
     total = None
     for value in values:
-        if value.dtype.kind not in "fc" or not value.size:
+        if value.dtype.kind not in "fcV" or not value.size:
             continue
         term = builder.apply("multiply", (value, 0.0), value.shape, value.dtype)
         term = summed(builder, term)

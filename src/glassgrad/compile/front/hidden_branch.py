@@ -82,7 +82,7 @@ def _keeps_zeros(node: Node) -> bool:
 
 
 def _is_like(g: Symbol, sent: Symbol) -> bool:
-    return g.shape == sent.shape and g.dtype == sent.dtype and g.dtype.kind == "f"
+    return g.shape == sent.shape and g.dtype == sent.dtype and g.dtype.kind in "fV"
 
 
 def _may_be_infinite(node: Node) -> bool:

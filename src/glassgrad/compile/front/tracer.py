@@ -7,6 +7,7 @@ the program and, where they were written to, updates.
 
 from __future__ import annotations
 
+import bisect
 import sys
 import weakref
 from collections.abc import Callable, Iterator
@@ -30,6 +31,7 @@ from glassgrad.engine.node import next_sequence
 from glassgrad.engine.tape import Observer
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.writes import MUTATIONS
+from glassgrad.ops import narrow
 from glassgrad.ops.core import Elementwise, Primitive
 from glassgrad.ops.shape import alias_p, astype_p, broadcast_to_p
 from glassgrad.ops.views import in_order, memory_owner
@@ -118,6 +120,8 @@ class Tracer(Observer):
         """Append one application of a primitive; the interpreter of Symbols."""
         if prim.decompose is not None and prim.name not in self.whole:
             return prim.decompose(*args, **params)
+        if any(map(narrow.is_narrow, args)) and not narrow.stays(prim, args):
+            return narrow.in_single(prim, args, params)
         here = origin.look(2, self.calls, self.rules)
         if self.place is not None and here.origin.role == origin.FORWARD:
             here.origin = self.place
@@ -175,13 +179,7 @@ class Tracer(Observer):
 
     def instr_of(self, sequence: int) -> Instr | None:
         """Return the instruction that a node of the tape with this sequence number was recorded for."""
-        low, high = 0, len(self._stamps)
-        while low < high:
-            middle = (low + high) // 2
-            if self._stamps[middle][0] < sequence:
-                low = middle + 1
-            else:
-                high = middle
+        low = bisect.bisect_left(self._stamps, sequence, key=lambda stamp: stamp[0])
         return self._stamps[low - 1][1] if low else None
 
     def nodes(self) -> dict[int, Instr]:
@@ -277,7 +275,7 @@ class Tracer(Observer):
     def _fitted(self, target: Symbol, value: Any) -> Any:
         """Bring a value to the shape and dtype of the memory it is written to, as NumPy does."""
         value = value if isinstance(value, Symbol) else np.asarray(value)
-        if isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind in "bif":
+        if isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind in "bifV":
             value = value.astype(target.dtype)
         if value.dtype != target.dtype and not np.can_cast(value.dtype, target.dtype, "same_kind"):
             raise self._misfit(target, value)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad.ops.core import PRIMITIVES
+from glassgrad.ops.narrow import NARROW
 
 Scalar = bool | int | float | complex
 Shape = tuple[int, ...]
@@ -192,6 +193,8 @@ def dtype_text(dtype: np.dtype[Any]) -> str:
     """Return the short name of a dtype: f32, i64, bool."""
     if dtype.kind == "b":
         return "bool"
+    if dtype.kind == NARROW:
+        return "bf16"
     return f"{_KIND.get(dtype.kind, dtype.kind)}{dtype.itemsize * 8}"
 
 

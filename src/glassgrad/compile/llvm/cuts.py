@@ -66,7 +66,8 @@ def nest_flops(nest: Nest) -> int:
 
 def product_time(product: Product) -> float:
     """Estimate one thread's nanoseconds."""
-    return _CALL_NS * 4 * math.prod(product.batch) + product.flops / FLOPS_PER_NS
+    speed = 2 * FLOPS_PER_NS if product.kind == "bf16" else FLOPS_PER_NS
+    return _CALL_NS * 4 * math.prod(product.batch) + product.flops / speed
 
 
 def nest_cuts(nest: Nest, layout: NestPlan, shares: int, alias: Mapping[Var, Var]) -> list[Cut]:

@@ -169,8 +169,12 @@ class GemmWriter:
         a = self._place("%a", self._times(start, self.a_strides[1]))
         if gemm.pack_a:
             self._pack_left(a, terms)
-        right = self._place("%b", self._times(start, self.b_strides[0]))
-        width = gemm.width
+        self._panels(a, self._place("%b", self._times(start, self.b_strides[0])), (terms, adds))
+
+    def _panels(self, a: str, right: str, sizes: tuple[str, str]) -> None:
+        """Every panel of columns; `sizes` are the terms, and whether C is added to."""
+        gemm, width = self.gemm, self.gemm.width
+        terms, adds = sizes
         if max(gemm.columns) >= width:
             full = self.b.define(f"udiv i64 %columns, {width}", "i64")
             stop = self.b.define(f"mul i64 {full.text}, {width}", "i64").text

@@ -18,15 +18,15 @@ import numpy as np
 # Element kinds by NumPy's code: what a register holds. Booleans are one bit here and one byte in memory.
 KINDS = {
     "f2": "f16", "f4": "f32", "f8": "f64", "i1": "i8", "i2": "i16", "i4": "i32", "i8": "i64",
-    "u1": "u8", "u2": "u16", "u4": "u32", "u8": "u64", "b1": "b1",
+    "u1": "u8", "u2": "u16", "u4": "u32", "u8": "u64", "b1": "b1", "V2": "bf16",
 }  # fmt: skip  # a table
 LLVM_TYPE = {
     "f16": "half", "f32": "float", "f64": "double", "i8": "i8", "i16": "i16", "i32": "i32", "i64": "i64",
-    "u8": "i8", "u16": "i16", "u32": "i32", "u64": "i64", "b1": "i1",
+    "u8": "i8", "u16": "i16", "u32": "i32", "u64": "i64", "b1": "i1", "bf16": "i16",
 }  # fmt: skip  # a table
 BITS = {
     "f16": 16, "f32": 32, "f64": 64, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "u8": 8, "u16": 16, "u32": 32,
-    "u64": 64, "b1": 1,
+    "u64": 64, "b1": 1, "bf16": 16,
 }  # fmt: skip  # a table
 
 # Signs of zeros may change and a product may be fused with the sum it feeds; nothing else may move, so NaN and
@@ -74,7 +74,7 @@ def type_name(kind: str, lanes: int) -> str:
 
 def suffix(kind: str, lanes: int) -> str:
     """Return the suffix of an overloaded intrinsic: ``f32``, ``v16f32``."""
-    base = {"b1": "i1"}.get(kind, kind.replace("u", "i"))
+    base = {"b1": "i1", "bf16": "i16"}.get(kind, kind.replace("u", "i"))
     return base if lanes == 1 else f"v{lanes}{base}"
 
 
@@ -84,6 +84,8 @@ def literal(value: float, kind: str) -> str:
         return "true" if value else "false"
     if kind == "f16":
         return f"0xH{int(np.float16(value).view(np.uint16)):04X}"
+    if kind == "bf16":
+        return str(_upper_half(value))
     if is_float(kind):
         # LLVM wants the bits of the double even for a float, which must be exactly representable.
         number = float(np.float32(value)) if kind == "f32" else float(value)
@@ -91,11 +93,20 @@ def literal(value: float, kind: str) -> str:
     return str(int(value))
 
 
+def _upper_half(value: float) -> int:
+    """Return the bits of a number rounded to bfloat16, a tie to the even one."""
+    bits = int(np.float32(value).view(np.uint32))
+    if np.isnan(value):
+        return bits >> 16 | 1 << 6
+    return bits + 0x7FFF + (bits >> 16 & 1) >> 16
+
+
 class Module:
     """What the functions of one module share: declared intrinsics, constants and helper functions by name."""
 
-    def __init__(self, vector_bytes: int) -> None:
+    def __init__(self, vector_bytes: int, has_bfloat: bool = False) -> None:
         self.vector_bytes = vector_bytes
+        self.has_bfloat = has_bfloat
         self.declarations: dict[str, str] = {}
         self.definitions: dict[str, str] = {}
 
@@ -246,6 +257,8 @@ class Builder:
 
     def cast(self, value: Value, kind: str) -> Value:
         """Convert the number as NumPy's astype does, where that is defined."""
+        if "bf16" in (value.kind, kind) and value.kind != kind:
+            return self._from_bfloat(value, kind) if value.kind == "bf16" else self._to_bfloat(value)
         if value.kind == kind or (LLVM_TYPE[value.kind] == LLVM_TYPE[kind] and kind != "b1"):
             return Value(value.text, kind, value.lanes)
         if kind == "b1":
@@ -255,6 +268,32 @@ class Builder:
         return self.define(
             f"{_cast_opcode(value.kind, kind)} {value.typed} to {type_name(kind, value.lanes)}", kind, value.lanes
         )
+
+    def _from_bfloat(self, value: Value, kind: str) -> Value:
+        """Return the float32 of which these are the upper halves, in another kind."""
+        bits = self.define(f"zext {value.typed} to {type_name('u32', value.lanes)}", "u32", value.lanes)
+        number = self.bitcast(self.binary("shl", bits, self.like(16, bits)), "f32")
+        return self.cast(number, kind)
+
+    def _to_bfloat(self, value: Value) -> Value:
+        """Round to the nearest bfloat16, a tie to the even one; a NaN stays one.
+
+        A vector of 16 is one instruction where the processor has it, which takes what is too small for a full set of
+        digits for 0.
+        """
+        value = self.cast(value, "f32")
+        if self.function.module.has_bfloat and value.lanes == 16:
+            name = "llvm.x86.avx512bf16.cvtneps2bf16.512"
+            self.function.module.declarations[name] = f"declare <16 x bfloat> @{name}(<16 x float>)"
+            half = self.define(f"call <16 x bfloat> @{name}({value.typed})", "bf16", 16).text
+            return self.define(f"bitcast <16 x bfloat> {half} to <16 x i16>", "bf16", 16)
+        bits = self.bitcast(value, "u32")
+        odd = self.binary("and", self.binary("lshr", bits, self.like(16, bits)), self.like(1, bits))
+        up = self.binary("add", self.binary("add", bits, self.like(0x7FFF, bits)), odd)
+        quiet = self.binary("or", bits, self.like(1 << 22, bits))
+        kept = self.select(self.compare("uno", value, value), quiet, up)
+        upper = self.binary("lshr", kept, self.like(16, kept))
+        return self.define(f"trunc {upper.typed} to {type_name('bf16', value.lanes)}", "bf16", value.lanes)
 
     def _odd_float(self, value: Value) -> Value:
         """Round float64 to float32, between two of them to the one whose last bit is 1.

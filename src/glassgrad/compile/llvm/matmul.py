@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from glassgrad.compile.ir.graph import Instr, Var
 from glassgrad.compile.llvm.blas import GEMM, gemm_helper
 from glassgrad.compile.llvm.ir import LLVM_TYPE, Builder, kind_of, literal
+from glassgrad.compile.llvm.pairs import MOST_TERMS
+from glassgrad.compile.llvm.target import host
 from glassgrad.compile.plan.view_chains import Strided
 
 
@@ -54,7 +56,7 @@ def product_of(instr: Instr, operands: Sequence[Strided | None]) -> Product:
     assert b is not None
     out = instr.output
     kind = kind_of(out.dtype)
-    assert kind in GEMM
+    assert kind is not None
     whole = Product(kind, out.shape[-2], out.shape[-1], a.shape[-1], a, b, out.shape[:-2])
     return _one_product(whole) or whole
 
@@ -77,11 +79,19 @@ def _one_product(product: Product) -> Product | None:
 
 
 def can_multiply(instr: Instr) -> bool:
-    """Tell whether BLAS has a product for the dtypes."""
+    """Tell whether BLAS, or our own code, has a product for the dtypes."""
     operands = [operand for operand in instr.inputs if isinstance(operand, Var)]
     same = all(operand.dtype == instr.output.dtype for operand in operands)
     terms = operands[0].shape[-1] if operands and operands[0].ndim else 0
-    return same and len(operands) == 2 and terms > 0 and kind_of(instr.output.dtype) in GEMM
+    if not same or len(operands) != 2 or terms == 0:
+        return False
+    kind = kind_of(instr.output.dtype)
+    return has_pairs() and terms <= MOST_TERMS if kind == "bf16" else kind in GEMM
+
+
+def has_pairs() -> bool:
+    """Tell whether this processor adds products of pairs of bfloat16, in vectors of 64 bytes."""
+    return host().has_bfloat and host().vector_bytes == 64
 
 
 Call = Callable[[Builder, tuple[str, str, str], str, str], None]

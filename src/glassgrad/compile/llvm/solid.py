@@ -15,7 +15,7 @@ from glassgrad.compile.ir.graph import Instr, Var
 from glassgrad.compile.llvm.blas import blas
 from glassgrad.compile.llvm.conv import ConvCode, ConvInputCode, ConvWeightCode
 from glassgrad.compile.llvm.cuts import product_cuts, product_time
-from glassgrad.compile.llvm.gemm import Gemm, GemmWriter, product_call, tile_shape
+from glassgrad.compile.llvm.gemm import Gemm, GemmWriter, TileShape, product_call, tile_shape
 from glassgrad.compile.llvm.ir import BITS, Builder
 from glassgrad.compile.llvm.matmul import (
     Call,
@@ -26,6 +26,7 @@ from glassgrad.compile.llvm.matmul import (
     layouts,
     product_of,
 )
+from glassgrad.compile.llvm.pairs import LANES, PairWriter, scratch_of
 from glassgrad.compile.llvm.pool import SpreadCode
 from glassgrad.compile.llvm.row_products import reads_along_rows, row_product
 from glassgrad.compile.llvm.scan import STEPS, ScanCode
@@ -83,7 +84,7 @@ class ProductCode(SolidCode):
         by = "all" if task.cut is None else task.cut.axis
         if self._is_few_rows():
             call = row_product(step.module, self.product, self._lanes())
-        elif self._is_own():
+        elif self.product.kind == "bf16" or self._is_own():
             call = self._own(step, b, task)
         else:
             call = call_blas(self.product, step.blas_pointer(b, self.product.kind))
@@ -96,17 +97,36 @@ class ProductCode(SolidCode):
         return max(host().vector_bytes * 8 // BITS[self.product.kind], 1)
 
     def _is_few_rows(self) -> bool:
-        return not blas().always and reads_along_rows(self.product, self._lanes())
+        return self.product.kind != "bf16" and not blas().always and reads_along_rows(self.product, self._lanes())
 
     @property
     def scratch(self) -> int:
         if self._is_few_rows():
             return 0
-        return self._gemm((self.product.m,), (self.product.n,)).scratch if self._is_own() else 0
+        gemm = self._gemm((self.product.m,), (self.product.n,))
+        if self.product.kind == "bf16":
+            return scratch_of(self.product.m, self.product.k, gemm.width, pack_a=gemm.pack_a)
+        return gemm.scratch if self._is_own() else 0
 
     def _gemm(self, rows: tuple[int, ...], columns: tuple[int, ...]) -> Gemm:
         product = self.product
         (ta, lda), (tb, ldb) = layouts(product)
+        if product.kind == "bf16":
+            tile = tile_shape(product.n, LANES)
+            whole = TileShape(tile.rows, tile.vectors, product.k)  # all terms in one block
+            return Gemm(
+                "bf16",
+                product.k,
+                (1, lda) if ta else (lda, 1),
+                (1, ldb) if tb else (ldb, 1),
+                product.n,
+                rows,
+                columns,
+                LANES,
+                whole,
+                pack=True,
+                pack_a=ta or product.k % 2 == 1,
+            )
         lanes = self._lanes()
         c_is_far = max(rows) * max(columns) * BITS[product.kind] // 8 >= _FAR
         shape = tile_shape(product.n, lanes, far=c_is_far)
@@ -138,7 +158,8 @@ class ProductCode(SolidCode):
             sizes = tuple(sorted({high - low for low, high in pairwise(bounds)} - {0}))
             rows, columns = (sizes, columns) if task.cut.axis == "rows" else (rows, sizes)
         gemm = self._gemm(rows, columns)
-        text = GemmWriter(step.module, gemm).definition("NAME")
+        writer = PairWriter if gemm.kind == "bf16" else GemmWriter
+        text = writer(step.module, gemm).definition("NAME")
         name = step.helper(text)
         panel = step.scratch_pointer(b)
 

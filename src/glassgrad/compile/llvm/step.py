@@ -47,7 +47,7 @@ class StepModule:
     def __init__(self, plan: Plan, shares: int) -> None:
         self.plan = plan
         self.shares = shares
-        self.module = Module(host().vector_bytes)
+        self.module = Module(host().vector_bytes, host().has_bfloat)
         self.code: dict[Kernel, Code] = {}
         self.slots: dict[Var, int] = {}
         self.alias: Mapping[Var, Var] = {}

@@ -31,6 +31,7 @@ class Host:
         self.vector_bytes = 64 if features.get("avx512f") else 32 if features.get("avx2") else 16
         # Every 64-bit ARM processor converts halves; among those of Intel's kind, the ones since 2012.
         self.has_halves = bool(features.get("f16c")) or self.triple.startswith(("aarch64", "arm64"))
+        self.has_bfloat = bool(features.get("avx512bf16"))
         self.machine = self.new_machine()
 
     def new_machine(self) -> Any:

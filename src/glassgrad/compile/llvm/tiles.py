@@ -59,7 +59,7 @@ def tile_function(module: Module, tile: Tile) -> str:
 
     def write(name: str) -> str:
         code = LoopNest(Function(module))
-        mask = _exists(code.current, tile.lanes, (tile.vectors - 1) * tile.lanes)
+        mask = existing(code.current, tile.lanes, (tile.vectors - 1) * tile.lanes)
         height = code.current.define(f"mul i64 %c_row, {tile.rows}", "i64").text
         # One counter for A and one for B, and no third that counts: each addition may keep a multiplication waiting.
         stop = code.current.define("mul i64 %k, %b_row", "i64").text
@@ -72,7 +72,7 @@ def tile_function(module: Module, tile: Tile) -> str:
             _store_tile(b, tile, target, sums, mask)
         code.current.raw("ret void")
         params = ["ptr %a", "ptr %b", "ptr %c", *(f"i64 %{one}" for one in _TILE_NUMBERS), "i1 %adds", "i1 %fetch"]
-        return _definition(f"{name}({', '.join(params)})", code.current)
+        return definition(f"{name}({', '.join(params)})", code.current)
 
     shape = f"{tile.kind}_{tile.rows}x{tile.vectors}x{tile.lanes}_{tile.a_row}"
     kept = ("_cut_packed" if tile.packed else "_cut") if tile.cut else ""
@@ -113,7 +113,7 @@ def _sums(code: LoopNest, tile: Tile, left: str, stop: str, mask: Value) -> list
     return sums
 
 
-def _exists(b: Builder, lanes: int, first: int) -> Value:
+def existing(b: Builder, lanes: int, first: int) -> Value:
     """Return which lanes of a vector that begins at column `first` exist."""
     count = b.splat(b.define("trunc i64 %columns to i32", "i32"), lanes)
     numbers = Value("<" + ", ".join(f"i32 {first + lane}" for lane in range(lanes)) + ">", "i32", lanes)
@@ -146,7 +146,7 @@ def pack_rows_function(module: Module, kind: str, vectors: int, lanes: int) -> s
 
     def write(name: str) -> str:
         code = LoopNest(Function(module))
-        mask = _exists(code.current, lanes, (vectors - 1) * lanes)
+        mask = existing(code.current, lanes, (vectors - 1) * lanes)
         with code.loop("0", "%k", 1) as loop:
             b = code.current
             source = place(b, kind, "%b", b.define(f"mul i64 {loop.counter.text}, %b_row", "i64").text)
@@ -158,7 +158,7 @@ def pack_rows_function(module: Module, kind: str, vectors: int, lanes: int) -> s
                 store_vector(b, value, place(b, kind, target, number * lanes), (lanes, 1, 0, None))
         code.current.raw("ret void")
         params = "ptr %b, ptr %panel, i64 %k, i64 %b_row, i64 %width, i64 %columns"
-        return _definition(f"{name}({params})", code.current)
+        return definition(f"{name}({params})", code.current)
 
     return named(module, f"pack_rows_{kind}_{vectors}x{lanes}", write)
 
@@ -185,7 +185,7 @@ def pack_columns_function(module: Module, kind: str, lanes: int) -> str:
             _pack_vector(code, (kind, lanes), source, place(b, kind, "%panel", first), here)
         code.current.raw("ret void")
         params = "ptr %b, ptr %panel, i64 %k, i64 %b_column, i64 %width, i64 %columns"
-        return _definition(f"{name}({params})", code.current)
+        return definition(f"{name}({params})", code.current)
 
     return named(module, f"pack_columns_{kind}_{lanes}", write)
 
@@ -224,7 +224,7 @@ def pack_left_function(module: Module, kind: str, rows: int, lanes: int) -> str:
                 # Written whole: what runs over is overwritten by the next column.
                 store_vector(b, value, place(b, kind, target, start), (lanes, 1, 0, None))
         code.current.raw("ret void")
-        return _definition(f"{name}(ptr %a, ptr %packed, i64 %k, i64 %a_term)", code.current)
+        return definition(f"{name}(ptr %a, ptr %packed, i64 %k, i64 %a_term)", code.current)
 
     return named(module, f"pack_left_{kind}_{rows}x{lanes}", write)
 
@@ -250,5 +250,6 @@ def _shuffle(b: Builder, x: Value, y: Value, lanes: Sequence[int]) -> Value:
     return b.define(f"shufflevector {kind} {x.text}, {kind} {y.text}, <{len(lanes)} x i32> <{mask}>", x.kind, x.lanes)
 
 
-def _definition(signature: str, b: Builder) -> str:
+def definition(signature: str, b: Builder) -> str:
+    """Return the whole function of a body."""
     return f"define internal void @{signature} noinline #0 {{\nentry:\n" + "\n".join(b.lines) + "\n}\n"

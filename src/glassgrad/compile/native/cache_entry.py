@@ -16,6 +16,7 @@ from glassgrad.compile.native import cache
 from glassgrad.compile.native.executable import Layout, NativeStep
 from glassgrad.compile.native.runtime import available_cores
 from glassgrad.compile.plan.index_checks import Computed, IndexBounds, IndexCheck
+from glassgrad.ops.narrow import NARROW, bfloat16
 
 # Constants that the compiler made itself and that are larger are not worth storing.
 _MOST_BYTES = 1 << 20
@@ -72,7 +73,7 @@ def to_header(graph: Graph, layout: Layout, stats: Stats) -> dict[str, Any] | No
             return None
         constants.append([number[var], array.tobytes().hex()])
     return {
-        "vars": [[list(var.shape), var.dtype.str] for var in variables],
+        "vars": [[list(var.shape), _dtype_name(var.dtype)] for var in variables],
         "slots": [layout.slots[var] for var in variables],
         "inputs": [number[var] for var in layout.inputs],
         "outputs": [number[var] for var in layout.outputs],
@@ -136,7 +137,7 @@ def _number(value: Any, below: int, low: int = 0) -> int:
 def _variables(graph: Graph, header: dict[str, Any]) -> list[Var]:
     """Return the Vars of an entry, its inputs being those of the graph."""
     variables = [
-        Var(-1 - place, tuple(_number(extent, _FAR) for extent in shape), np.dtype(str(dtype)))
+        Var(-1 - place, tuple(_number(extent, _FAR) for extent in shape), _dtype(str(dtype)))
         for place, (shape, dtype) in enumerate(header["vars"])
     ]
     for place, var in zip(header["inputs"], graph.inputs, strict=True):
@@ -145,6 +146,14 @@ def _variables(graph: Graph, header: dict[str, Any]) -> list[Var]:
             raise ValueError(f"{stored} is stored for {var}")
         variables[place] = var
     return variables
+
+
+def _dtype_name(dtype: np.dtype[Any]) -> str:
+    return dtype.name if dtype.kind == NARROW else dtype.str
+
+
+def _dtype(name: str) -> np.dtype[Any]:
+    return bfloat16() if name == "bfloat16" else np.dtype(name)
 
 
 def _constant(var: Var, source: Any, graph: Graph) -> tuple[Var, Any]:

@@ -23,6 +23,7 @@ from glassgrad.compile.numpy.text import ATOM, Text
 from glassgrad.compile.numpy.text_space import TextSpace, formula, is_short, term, written
 from glassgrad.compile.plan.index_checks import IndexCheck, find_checks
 from glassgrad.ops.core import PRIMITIVES
+from glassgrad.ops.narrow import bare
 
 _numbers = itertools.count(1)
 # Ops that call eager mode's kernels although they have a short text: NumPy's version branches on every element, which
@@ -165,12 +166,12 @@ class Writer:
             return TEMPLATES[instr.op](instr, operands)
         prim = PRIMITIVES[instr.op]
         # A NumPy function that eager mode replaces is slow, or right for some dtypes only.
-        own = isinstance(prim.forward, str) and prim.evaluate is not getattr(np, prim.forward)
+        own = isinstance(prim.forward, str) and bare(prim) is not getattr(np, prim.forward)
         found = formula(prim, list(map(term, operands)), instr.params, TextSpace())
         if found is not None and is_short(found) and not own and instr.op not in _BY_KERNEL:
             return written(found)
         name = f"op_{instr.op}"
-        self.called[name] = prim.evaluate
+        self.called[name] = bare(prim)
         options = {}
         for key, value in instr.params.items():
             given = f"{name}_{key}_{len(self.values)}"

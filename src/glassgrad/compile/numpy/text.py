@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad.ops.narrow import NARROW
+
 # Precedence of each kind of expression; an expression gets brackets if its context binds tighter.
 ATOM, POWER, UNARY, PRODUCT, SUM, SHIFT, AND, XOR, OR, COMPARISON, LOWEST = 12, 11, 10, 9, 8, 7, 6, 5, 4, 2, 0
 
@@ -144,6 +146,8 @@ def scalar(value: Any) -> Text:
 
 def literal(value: Any) -> str:
     """Write a parameter: dtypes by their NumPy name, slices and tuples as in an index."""
+    if isinstance(value, np.dtype) and value.kind == NARROW:  # no name of NumPy's, though known to it by now
+        return f'np.dtype("{value.name}")'
     if isinstance(value, np.dtype):
         return f"np.{value.name}" if value.name != "bool" else "bool"
     if isinstance(value, type) and issubclass(value, np.generic):

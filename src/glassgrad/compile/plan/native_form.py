@@ -100,7 +100,7 @@ def _sum_in_parts(rewriter: Normaliser, instr: Instr, source: Operand) -> Operan
     axes, parts = instr.params["axis"], rewriter.shares
     rows = math.prod(source.shape[axis] for axis in axes)
     leading = axes == tuple(range(len(axes))) and 0 < len(axes) < source.ndim
-    if parts == 1 or not leading or instr.params["keepdims"] or source.dtype.kind != "f":
+    if parts == 1 or not leading or instr.params["keepdims"] or source.dtype.kind not in "fV":
         return None
     if source.shape[0] % parts or rows < parts * _ROWS_OF_A_PART or instr.output.size < _COLUMNS:
         return None
@@ -186,7 +186,7 @@ def _take_along(rewriter: Normaliser, instr: Instr, source: Operand, index: Oper
     assert isinstance(index, Var)
     others = zip(source.shape, index.shape, strict=True)
     same = all(a == b for place, (a, b) in enumerate(others) if place != axis)
-    if index.shape[axis] != 1 or not same or source.dtype.kind != "f" or not rewriter.computed_by_loop(source):
+    if index.shape[axis] != 1 or not same or source.dtype.kind not in "fV" or not rewriter.computed_by_loop(source):
         return None
     return _pick(rewriter, instr, source, index, axis)
 
@@ -263,7 +263,7 @@ _PARTS, _FEW_PARTS, _PART_ELEMENTS = 16, 4, 1 << 22
 
 def _conv_weight(rewriter: Normaliser, instr: Instr, x: Operand, gradient: Operand) -> Operand | None:
     """Parts of the sum over images, then their sum."""
-    if not isinstance(x, Var) or not isinstance(gradient, Var) or x.dtype.kind != "f" or not instr.output.size:
+    if not isinstance(x, Var) or not isinstance(gradient, Var) or x.dtype.kind not in "fV" or not instr.output.size:
         return None
     groups, (kh, kw) = instr.params["groups"], instr.params["kernel"]
     channels, outputs = x.shape[1] // groups, gradient.shape[1] // groups

@@ -59,6 +59,10 @@ class Target:
         dtypes = [var.dtype for var in (*instr.reads(), *instr.outputs)]
         return all(self.kind_of(dtype) is not None for dtype in dtypes)
 
+    def takes_product(self, instr: Instr) -> bool:
+        """Tell whether a matrix product has native code for its dtype."""
+        return self.solids["matmul"].takes(instr)
+
     def is_loop(self, instr: Instr) -> bool:
         """Tell whether an instruction runs as (part of) a loop nest."""
         return instr.op in self.loops and self.has_kinds(instr)

@@ -67,7 +67,7 @@ _METHODS: dict[str, Any] = {
     "add_axis": lambda _self, x, new_position: x.unsqueeze(new_position),
     "tile": lambda _self, x, repeats: x.tile(*repeats),
     "concat": lambda _self, tensors, axis: PUBLIC["cat"](tensors, axis),
-    "is_float_type": lambda _self, x: x.dtype.kind == "f",
+    "is_float_type": lambda _self, x: x.dtype.kind in "fV",
     "einsum": lambda _self, pattern, *x: PUBLIC["einsum"](pattern, *x),
 }
 

@@ -20,7 +20,7 @@ from glassgrad.engine import creation, inplace
 from glassgrad.engine.protocols.meanings import LINALG, MEANINGS, over_nothing
 from glassgrad.engine.protocols.ufuncs import check_targets, refusal
 from glassgrad.engine.tensor import Tensor, make
-from glassgrad.ops import arrange, compound, data_dependent, index, reduce, shape, sort, statistics
+from glassgrad.ops import arrange, compound, data_dependent, index, narrow, reduce, shape, sort, statistics
 from glassgrad.ops.complexes import _squared_size
 from glassgrad.ops.core import Array, canonical_axis
 from glassgrad.ops.names import PUBLIC, public
@@ -363,7 +363,7 @@ def _bare(value: Any) -> Any:
 
 
 def _dressed(value: Any) -> Any:
-    if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
+    if isinstance(value, np.ndarray) and (value.dtype.kind in "biufc" or narrow.is_bfloat16(value.dtype)):
         return make(value, None, False)
     if type(value) in {tuple, list}:
         return type(value)(_dressed(part) for part in value)

@@ -29,7 +29,7 @@ from glassgrad.engine.protocols.functions import SPELLINGS
 from glassgrad.engine.protocols.meanings import matrix_trace
 from glassgrad.engine.protocols.ufuncs import scipy_special
 from glassgrad.engine.tensor import Tensor, make
-from glassgrad.ops import arrange, data_dependent, elementwise, index, scan, shape, sort
+from glassgrad.ops import arrange, data_dependent, elementwise, index, narrow, scan, shape, sort
 from glassgrad.ops.core import PRIMITIVES, Array, Custom, bad_option
 from glassgrad.ops.names import PUBLIC, public
 
@@ -159,7 +159,7 @@ _OWN: dict[str, Any] = {
     "unique_all": _unique_all, "unique_counts": _unique_counts, "unique_inverse": _unique_inverse,
     "unique_values": lambda x, /: _unique_all(x).values,
     "nonzero": lambda x, /: data_dependent.nonzero_p(x), "isdtype": _isdtype, "result_type": _result_type,
-    "can_cast": _can_cast, "finfo": lambda t, /: np.finfo(getattr(t, "dtype", t)),
+    "can_cast": _can_cast, "finfo": lambda t, /: narrow.finfo(getattr(t, "dtype", t)),
     "iinfo": lambda t, /: np.iinfo(getattr(t, "dtype", t)), "concat": _concat,
     "take": lambda x, indices, /, *, axis=None: index.take(x, indices, axis),
     "tile": lambda x, repetitions, /: arrange.tile(x, *repetitions),

@@ -41,7 +41,7 @@ def _modf(x: Array) -> tuple[Array, Array]:
 def _heaviside(a: Array, b: Array) -> Array:
     """NumPy computes it in floats, ours of whole numbers is a whole number."""
     kinds = [x.dtype if hasattr(x, "dtype") else type(x) for x in (a, b)]
-    if np.result_type(*(np.dtype(kind) for kind in kinds)).kind == "f":
+    if np.result_type(*(np.dtype(kind) for kind in kinds)).kind in "fV":
         return REGISTRY["heaviside"](a, b)
     return _plain(np.heaviside, "__call__", (a, b), {})
 

@@ -22,7 +22,7 @@ def log_of_two(a: Array, b: Array) -> Array:
 @in_blocks
 def _in_passes(_y: None, a: Array, b: Array) -> Array:
     """Compute NumPy's function, a scalar loop, in vectorised passes where both arrays are large enough."""
-    if not (type(a) is type(b) is np.ndarray and a.shape == b.shape and a.size >= 256 and a.dtype.kind == "f"):
+    if not (type(a) is type(b) is np.ndarray and a.shape == b.shape and a.size >= 256 and a.dtype.kind in "fV"):
         return np.logaddexp(a, b)
     larger = np.maximum(a, b)
     with np.errstate(invalid="ignore"):

@@ -10,6 +10,7 @@ from glassgrad.compile.ir.passes.clean import eliminate_common, eliminate_dead, 
 from glassgrad.compile.ir.passes.decompose import decompose
 from glassgrad.compile.ir.passes.fold import fold
 from glassgrad.compile.ir.passes.simplify import simplify
+from glassgrad.compile.ir.passes.widen import widen_products
 from glassgrad.compile.ir.well_formed import verify
 
 Pass = Callable[[Graph], Graph]
@@ -43,4 +44,5 @@ __all__ = [
     "settle",
     "simplified",
     "simplify",
+    "widen_products",
 ]

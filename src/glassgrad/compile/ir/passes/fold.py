@@ -61,7 +61,7 @@ def _with_numbers(instr: Instr, rewriter: Rewriter) -> Instr:
     inputs = list(map(rewriter.now, instr.inputs))
     for position, operand in enumerate(inputs):
         value = rewriter.known.get(operand) if isinstance(operand, Var) else None
-        if value is None or value.ndim or value.dtype.kind not in "fi":
+        if value is None or value.ndim or value.dtype.kind not in "fiV":
             continue
         trial = [*inputs]
         trial[position] = value.item()

@@ -1,0 +1,199 @@
+"""bfloat16: how ops compute on numbers that are the upper halves of float32.
+
+NumPy has no such dtype; `ml_dtypes` adds it, of kind "V". An op on bfloat16 computes in float32 and rounds its result
+once, as PyTorch's do; so do its derivative rules. Ops that only move numbers leave them as they are. All of this is put
+around the primitives when the dtype is first asked for, so that whoever never does pays nothing for it (docs/adr/031).
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from glassgrad.errors.packages import needed
+from glassgrad.ops.core import INTERPRETERS, PRIMITIVES, Primitive
+from glassgrad.ops.shape import astype_p
+
+NARROW = "V"
+"""The kind of bfloat16. No other dtype of this kind gets into a Tensor."""
+MOVES = frozenset({
+    "reshape", "permute_dims", "broadcast_to", "copy", "alias", "flip", "getitem", "diagonal", "sliding_window",
+    "astype", "view_bits", "roll", "as_strided", "mirror", "take_along_axis",
+})  # fmt: skip  # a table
+"""Ops that only move numbers."""
+PRODUCTS = frozenset({
+    "matmul", "linear", "conv2d", "conv2d_input", "conv2d_weight", "scaled_dot_product_attention", "lstm", "gru", "rnn",
+    "recurrence",
+})  # fmt: skip  # a table
+"""Ops whose parts and derivative rules are products, which stay products of bfloat16."""
+_SINGLE = np.dtype(np.float32)
+_LOCK = threading.Lock()
+
+
+@functools.cache
+def bfloat16() -> np.dtype[Any]:
+    """Return the dtype; from then on, the ops that there are know what to do with it: the engine has imported all.
+
+    Raises:
+        PackageError: where `ml_dtypes` is not installed.
+    """
+    with needed("ml_dtypes", "bfloat16"):
+        import ml_dtypes
+
+    with _LOCK:
+        for prim in PRIMITIVES.values():
+            _prepare(prim)
+    made: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+    return made
+
+
+def is_bfloat16(dtype: np.dtype[Any]) -> bool:
+    """Tell whether a dtype, of an array from anywhere, is bfloat16; from then on, ops know it."""
+    return dtype.kind == NARROW and dtype.name == "bfloat16" and dtype == bfloat16()
+
+
+def finfo(dtype: Any) -> Any:
+    """Return what `np.finfo` says about a floating-point dtype: eps, tiny, min, max, bits; also about bfloat16."""
+    dtype = np.dtype(dtype)
+    if not is_bfloat16(dtype):
+        return np.finfo(dtype)
+    import ml_dtypes
+
+    return ml_dtypes.finfo(dtype)
+
+
+def is_narrow(x: Any) -> bool:
+    """Tell whether something has the dtype bfloat16."""
+    return getattr(getattr(x, "dtype", None), "kind", None) == NARROW
+
+
+def wide(x: Any) -> Any:
+    """Return what is in bfloat16 in float32, also inside of tuples and lists; anything else as it is."""
+    if type(x) is tuple or type(x) is list:
+        return type(x)(map(wide, x))
+    if not is_narrow(x):
+        return x
+    if isinstance(x, np.ndarray | np.generic) and type(x) not in INTERPRETERS:
+        return x.astype(_SINGLE)
+    return astype_p(x, dtype=_SINGLE) if type(x) in INTERPRETERS else x  # a placeholder has no numbers
+
+
+def rounded(x: Any) -> Any:
+    """Return floats in bfloat16; anything else as it is."""
+    if getattr(getattr(x, "dtype", None), "kind", None) != "f":
+        return x
+    return astype_p(x, dtype=bfloat16()) if type(x) in INTERPRETERS else np.asarray(x).astype(bfloat16())
+
+
+def beside(bias: Any, y: Any) -> Any:
+    """Return what is added to a product in bfloat16 as the product is: it would widen the sum to float32."""
+    return rounded(bias) if is_narrow(y) else bias
+
+
+def stays(prim: Primitive, args: Iterable[Any]) -> bool:
+    """Tell whether a primitive takes its arguments as they are, in bfloat16, where a step is traced."""
+    if prim.name in MOVES:
+        return True
+    return prim.name in {"matmul", "concat"} and all(is_narrow(arg) for arg in args)
+
+
+def rounds(args: Iterable[Any], params: Any) -> bool:
+    """Tell whether a result is in bfloat16: if all floats among the arguments are, beside which numbers are weak."""
+    if "dtype" in params:
+        return False
+    kinds = [arg.dtype.kind for arg in args if hasattr(arg, "dtype") and not getattr(arg, "weak", False)]
+    return NARROW in kinds and not {"f", "c"} & set(kinds)
+
+
+def in_single(compute: Callable[..., Any], args: Sequence[Any], params: Any, first: bool = False) -> Any:
+    """Compute in float32, and round: every result, or the first one alone."""
+    found = compute(*map(wide, args), **params)
+    if not rounds(args, params):
+        return found
+    if first and type(found) is tuple:
+        return rounded(found[0]), *found[1:]
+    return tuple(map(rounded, found)) if type(found) is tuple else rounded(found)
+
+
+# --- around the primitives ------------------------------------------------------------------------
+
+
+def _prepare(prim: Primitive) -> None:
+    """Put float32 around what a primitive computes."""
+    if prim.name in MOVES:
+        return
+    prim.evaluate = _evaluate(prim, prim.evaluate)
+    prim.__dict__.pop("traits", None)  # where recording finds `evaluate`
+    if prim.joint_vjp is not None:  # for plain arrays, also of products
+        prim.joint_vjp = _rule(prim.joint_vjp)
+    if prim.name in PRODUCTS:
+        return
+    if prim.decompose is not None:
+        prim.decompose = _decompose(prim.decompose)
+    if prim.vjps is not None:
+        prim.vjps = tuple(None if rule is None else _rule(rule, prim) for rule in prim.vjps)
+    if prim.jvps is not None:
+        prim.jvps = tuple(None if rule is None else _rule(rule, prim) for rule in prim.jvps)
+    if prim.joint_jvp is not None:
+        prim.joint_jvp = _rule(prim.joint_jvp)
+
+
+def _evaluate(prim: Primitive, evaluate: Callable[..., Any]) -> Callable[..., Any]:
+    fused = prim.decompose is not None
+
+    @functools.wraps(evaluate)
+    def narrow_or_not(*args: Any, **params: Any) -> Any:
+        for arg in args:
+            if is_narrow(arg):
+                break
+        else:
+            return evaluate(*args, **params)
+        if not fused:
+            return in_single(evaluate, args, params)
+        y, residuals = evaluate(*map(wide, args), **params)
+        if rounds(args, params):
+            y = (rounded(y[0]), *y[1:]) if type(y) is tuple else rounded(y)
+        return y, residuals
+
+    return narrow_or_not
+
+
+def bare(prim: Primitive) -> Callable[..., Any]:
+    """Return what a primitive computes on arrays that are not in bfloat16."""
+    found: Callable[..., Any] = getattr(prim.evaluate, "__wrapped__", prim.evaluate)
+    return found
+
+
+def _decompose(decompose: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(decompose)
+    def narrow_or_not(*args: Any, **params: Any) -> Any:
+        if any(map(is_narrow, args)):
+            return in_single(decompose, args, params, first=True)
+        return decompose(*args, **params)
+
+    return narrow_or_not
+
+
+def _rule(rule: Callable[..., Any], prim: Primitive | None = None) -> Callable[..., Any]:
+    """Return a rule ``(g, *saved)``, or of tangents, that computes in float32; the walk rounds what comes out."""
+    keeps_y, keeps_x = _kept(prim)
+
+    @functools.wraps(rule)
+    def narrow_or_not(g: Any, *saved: Any, **params: Any) -> Any:
+        if not any(map(is_narrow, g if isinstance(g, tuple | list) else (g,))):
+            return rule(g, *saved, **params)
+        y, *x = saved
+        return rule(wide(g), wide(y) if keeps_y else y, *(map(wide, x) if keeps_x else x), **params)
+
+    return narrow_or_not
+
+
+def _kept(prim: Primitive | None) -> tuple[bool, bool]:
+    """Return whether a rule gets output and inputs; in place of others it has tensors that it must not compute with."""
+    if prim is None:
+        return True, True
+    return prim.saves_y, prim.saves_x or prim.saves_from is not None or prim.saves_to is not None

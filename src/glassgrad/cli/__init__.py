@@ -48,13 +48,15 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _dispatch(arguments: Sequence[str]) -> int:
-    from glassgrad.errors import GlassgradError, InputError
+    from glassgrad.errors import GlassgradError, InputError, OtherRankError
     from glassgrad.errors.packages import needed
 
     try:
         with needed("typer", "the command glassgrad"):
             from glassgrad.cli.app import command
         code = command().main(list(arguments), prog_name="glassgrad", standalone_mode=False)
+    except OtherRankError:
+        return 1  # rank 0 says it
     except InputError as error:
         return _complain(f"error: {error}", 2)
     except GlassgradError as error:

@@ -15,6 +15,7 @@ import typer
 from glassgrad import errors
 from glassgrad.tasks.task import TaskKind
 from glassgrad.train.config import Rule, flag, rules
+from glassgrad.train.ranks import joined
 from glassgrad.train.show.monitoring import RECORD, Monitoring, draw
 
 _METAVARS = {int: "N", float: "X", str: "TEXT", bool: ""}  # short, so that the help fits 80 columns
@@ -159,7 +160,12 @@ def train_or_resume(
 
     doctor, tag = bool(options.get("doctor")), options.pop("tag", None) or ""
     quiet = bool(options.pop("quiet", None))
-    watching = _monitoring(options, resume)
+    ranks = joined()
+    if ranks is not None and not ranks.first:  # rank 0 shows and records for all
+        doctor, quiet = False, True
+        for entry in _WATCHING:
+            options.pop(entry.name, None)
+    watching = _monitoring(options, resume) if ranks is None or ranks.first else None
     callbacks = [] if watching is None else [watching]
     with _watched(watching, doctor, quiet) as codes:
         if resume is None:

@@ -56,3 +56,15 @@ RANKS_DIFFER = Message(
     "the ranks run different versions: {differences}\nNext: install the same on every machine, or start all ranks in one "
     "environment.",
 )
+
+
+class OtherRankError(RunError):
+    """Rank 0 could not go on, and says why itself."""
+
+
+OTHER_RANK = Message(OtherRankError, "rank {rank} ends, because rank 0 could not go on: {reason}")
+RANKS_DATA_DIFFER = Message(
+    InputError,
+    "the first batch is another one on rank {ranks} than on rank 0, and a batch is shared among the ranks. Shuffle by "
+    "glassgrad's random numbers or a generator with a seed, read the same files everywhere, and leave out DistributedSampler",
+)

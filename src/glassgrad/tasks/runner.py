@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import shlex
 import signal
@@ -22,6 +23,7 @@ from glassgrad.train.kept.metrics import MetricsLog
 from glassgrad.train.kept.rundir import RunDirectory
 from glassgrad.train.kept.samples import write_samples
 from glassgrad.train.loop import Loop, tags_of
+from glassgrad.train.ranks import Ranks, joined, once
 from glassgrad.train.show import choose_display
 from glassgrad.train.show.display import NoDisplay
 from glassgrad.train.show.picture import draw_loss
@@ -44,13 +46,16 @@ def start(
     the path of the run alone.
     Raises `errors.InputError` before anything is written, `errors.RunError` if training cannot continue.
     """
+    ranks = joined()
     if path is not None:
-        rundir.check_free(path)
+        once(ranks, lambda: rundir.check_free(path))
     layers = [command_line(options)]
     if config_file is not None:
         layers.insert(0, with_data_in(read_toml(config_file, kind.config, kind.name), config_file.parent))
-    session = _Session(kind, kind.build(kind.configure(layers)), callbacks, tag, quiet)
-    run = session.start(path)
+    session = _Session(kind, kind.build(kind.configure(layers)), callbacks, tag, quiet, ranks)
+    run = once(ranks, lambda: session.start(path))
+    if run is None:
+        return session.follow()
     with run.lock():
         return session.train(run, "")
 
@@ -67,15 +72,20 @@ def resume(
 
     Raises `errors.InputError` if there is no complete run at `path` or `options` would make it another run.
     """
+    ranks = joined()
     run = RunDirectory.existing(path)
-    with run.lock():
+    first = ranks is None or ranks.first
+    with run.lock() if first else contextlib.nullcontext():
         stored = read_toml(run.config, kind.config, kind.name)
         given = command_line(options)
         _refuse_changes(kind, kind.configure([stored]), given)
-        session = _Session(kind, kind.build(kind.configure([stored, Layer(given.values, flag)])), callbacks, tag, quiet)
-        session.loop.load(run)
-        session.lengthen(run, stored)
-        return session.train(run, f", going on at step {session.loop.step:,}")
+        task = kind.build(kind.configure([stored, Layer(given.values, flag)]))
+        session = _Session(kind, task, callbacks, tag, quiet, ranks)
+        once(ranks, lambda: session.loop.load(run))
+        if not first:
+            session.loop.read(run)
+        once(ranks, lambda: session.lengthen(run, stored))  # no rank trains before all have read the checkpoint
+        return session.train(run, f", going on at step {session.loop.step:,}") if first else session.follow()
 
 
 def _refuse_changes(kind: TaskKind, stored: Any, given: Layer) -> None:
@@ -92,7 +102,17 @@ class _Session:
 
     run: RunDirectory
 
-    def __init__(self, kind: TaskKind, task: CommandTask, callbacks: Sequence[Callback], tag: str, quiet: bool) -> None:
+    def __init__(
+        self,
+        kind: TaskKind,
+        task: CommandTask,
+        callbacks: Sequence[Callback],
+        tag: str,
+        quiet: bool,
+        ranks: Ranks | None,
+    ) -> None:
+        if ranks is not None:
+            task.share(ranks)
         self.kind, self.task, self.loop = kind, task, Loop(task, callbacks)
         self.loop.tags = tags_of(tag)
         self.stop = StopSignals()
@@ -116,11 +136,22 @@ class _Session:
         config, models = self.task.config, self.kind.models
         return to_toml(config, self.kind.name, leave_out=models[config.model].without if models else ())
 
+    def follow(self) -> int:
+        """Train as a rank that shows and writes nothing; return the exit code."""
+        try:
+            with self.stop:
+                finished = self.loop.run(None, NoDisplay(), self.stop)
+        except KeyboardInterrupt:
+            return 128 + (self.stop.requested or signal.SIGINT)
+        return 0 if finished else 128 + self.stop.requested
+
     def train(self, run: RunDirectory, going_on: str) -> int:
         """Print the introduction, train and finish; return the exit code."""
         self.run, self.begun = run, (self.loop.step, self.loop.seconds)
         for line in self.task.introduction():
             self.display.say(line)
+        if self.task.ranks is not None:
+            self.display.say(f"ranks      {self.task.ranks.count}, each with its part of every batch")
         self.display.say(f"run        {run.path}{going_on}\n")
         try:
             with self.stop:

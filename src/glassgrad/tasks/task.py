@@ -13,6 +13,7 @@ from glassgrad.train.config import Layer, resolve, rules
 from glassgrad.train.kept.rundir import RunDirectory
 from glassgrad.train.kept.weights import write_weights
 from glassgrad.train.learner import Learner
+from glassgrad.train.ranks import Ranks
 from glassgrad.train.task import Task
 from glassgrad.train.transaction import named_as_damaged
 
@@ -28,6 +29,11 @@ class CommandTask(Task, ABC):
     def __init__(self, config: Any, learner: Learner) -> None:
         self.config, self.learner = config, learner
         self.parts, self.step, self.set_rate = learner.parts, learner.step, learner.set_rate
+
+    def share(self, ranks: Ranks) -> None:
+        """Train together with other ranks."""
+        self.learner.share(ranks)
+        self.step, self.ranks = self.learner.step, ranks
 
     @abstractmethod
     def evaluate(self) -> Mapping[str, float]:

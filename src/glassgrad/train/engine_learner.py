@@ -23,12 +23,14 @@ from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.tree import is_container, map_tree
 from glassgrad.nn import functional as F
 from glassgrad.nn.modes import evaluating
+from glassgrad.nn.parallel import DistributedDataParallel
 from glassgrad.optim.update import OldValues, clip, has_state, update
 from glassgrad.train.calibrate import calibrate_batch_norm
 from glassgrad.train.kept.checkpoint import Stateful
 from glassgrad.train.kept.randomness import RandomState
 from glassgrad.train.learner import MOST_SKIPPED, Learner, NormWindow, StepOptions
 from glassgrad.train.policy import Policy
+from glassgrad.train.ranks import Ranks, counted
 
 Array = Any
 
@@ -58,7 +60,8 @@ class EngineLearner(Learner):
         self.loss_fn = loss_fn
         self.options = options or StepOptions(compiled)
         self.averages, self.scaler = averages, scaler
-        self.policy = Policy(model, self.options.dtype)
+        self.policy = self._trained = Policy(model, self.options.dtype)
+        self._ranks: Ranks | None = None
         self.norms = NormWindow()
         self.skipped = 0
         self._skipped_in_a_row = 0
@@ -72,7 +75,7 @@ class EngineLearner(Learner):
             parts["random"] = RandomState()
         self.parts: Mapping[str, Stateful] = parts
         self.step: Callable[..., Any]
-        if self.options.plain and averages is None and scaler is None:
+        if self._is_plain:
             program = self.program(self._plain)
             self.step = lambda *batch: program(*_tensors(batch))
         else:
@@ -81,6 +84,28 @@ class EngineLearner(Learner):
             self._whole = self.program(self._whole_step)
             self._micro = self.program(self._micro_step, keep_grads=True)
             self._update = self.program(self._update_step)
+
+    @property
+    def _is_plain(self) -> bool:
+        return self.options.plain and self.averages is None and self.scaler is None
+
+    def share(self, ranks: Ranks) -> None:
+        """Compute a part of every batch from now on; gradients are averaged over the ranks.
+
+        Raises:
+            DistributedError: on every rank, when the models differ, naming parameter and rank.
+        """
+        self._ranks = ranks
+        self._parallel = DistributedDataParallel(self.model)
+        self._trained = Policy(self._parallel, self.options.dtype)
+        if self._is_plain:
+            program = self.program(self._shared_step)
+
+            def step(*batch: Any) -> Any:
+                part, weight = ranks.part(batch)
+                return program(self._factor(weight), *_tensors(part))
+
+            self.step = step
 
     def program(self, function: Callable[..., Any], keep_grads: bool = False) -> Callable[..., Any]:
         """Compile a function if the engine is "compiled"; else return it unchanged."""
@@ -99,11 +124,18 @@ class EngineLearner(Learner):
 
     def outputs_and_loss(self, *batch: Any) -> tuple[Any, Any]:
         """Return the model's outputs for a batch, and the loss."""
+        return self._outputs_and_loss(self.policy, batch)
+
+    def _outputs_and_loss(self, policy: Policy, batch: Sequence[Any]) -> tuple[Any, Any]:
         if self.loss_fn is not None:
-            outputs = self.policy.outputs(*batch[:-1])
-            return outputs, self.loss_fn(outputs, self.policy.target(batch[-1]))
-        found = self.policy.outputs(**batch[0]) if isinstance(batch[0], Mapping) else self.policy.outputs(*batch)
+            outputs = policy.outputs(*batch[:-1])
+            return outputs, self.loss_fn(outputs, policy.target(batch[-1]))
+        found = policy.outputs(**batch[0]) if isinstance(batch[0], Mapping) else policy.outputs(*batch)
         return (found[0], found[-1]) if isinstance(found, tuple | list) else (found, found)
+
+    def _loss_of_step(self, *batch: Any) -> Any:
+        """Return the loss, whose backward pass averages the gradients over the ranks where there are several."""
+        return self._outputs_and_loss(self._trained, batch)[1]
 
     def _plain(self, *batch: Any) -> Any:
         loss = self.loss(*batch)
@@ -112,9 +144,18 @@ class EngineLearner(Learner):
         self.optimizer.step()
         return loss
 
-    def _whole_step(self, scale: Any, *batch: Any) -> Any:
+    def _shared_step(self, weight: Any, *batch: Any) -> Any:
+        loss = self._loss_of_step(*batch) * weight
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+        return loss
+
+    def _whole_step(self, scale: Any, weight: Any, *batch: Any) -> Any:
         buffers = OldValues(self.model.buffers() if self.options.skip_nonfinite else ())
-        loss = self.loss(*batch)
+        loss = self._loss_of_step(*batch)
+        if weight is not None:
+            loss = loss * weight
         self.optimizer.zero_grad()
         (loss if scale is None else loss * scale).backward()
         norm, made = self._update_step(scale)
@@ -128,10 +169,10 @@ class EngineLearner(Learner):
         if self.options.plain and self.averages is None and self.scaler is None:
             return self._plain, tuple(_tensors(batch)), backend
         first = batch[0] if self.options.accumulate > 1 else batch
-        return self._whole_step, (self._scale(), *_tensors(first)), backend
+        return self._whole_step, (self._scale(), None, *_tensors(first)), backend
 
     def _micro_step(self, weight: Any, *batch: Any) -> Any:
-        loss = self.loss(*batch)
+        loss = self._loss_of_step(*batch)
         (loss * weight).backward()
         return loss
 
@@ -154,26 +195,42 @@ class EngineLearner(Learner):
         """Make a step with options on one batch."""
         # The state that a skipped step restores must exist before the program is traced.
         whole = self._whole if self._ready() else self._whole_step
-        loss, norm, made = whole(self._scale(), *_tensors(batch))
+        weight = None
+        if self._ranks is not None:
+            part, share = self._ranks.part(batch)
+            batch, weight = tuple(part), self._factor(share)
+        loss, norm, made = whole(self._scale(), weight, *_tensors(batch))
         self._note(norm, made)
         return loss
 
     def _accumulated(self, *micro_batches: Sequence[Any]) -> float:
         """Make one step of several micro-batches; return the mean loss."""
-        sizes = [size_of(batch) for batch in micro_batches]
-        total, loss, scale = sum(sizes), 0.0, self._scale()
+        parts, loss, scale = self._weighted(micro_batches), 0.0, self._scale()
         buffers = OldValues(self.model.buffers() if self.options.skip_nonfinite else ())
         self.optimizer.zero_grad()
-        for batch, size in zip(micro_batches, sizes, strict=True):
-            weight = size / total
-            scaled = make(np.asarray(weight if scale is None else weight * float(scale), np.float32), None, False)
-            loss += weight * float(self._micro(scaled, *_tensors(batch)))
+        for place, (batch, weight) in enumerate(parts):
+            alone = self._ranks is None or place == len(parts) - 1
+            with contextlib.nullcontext() if alone else self._parallel.no_sync():
+                scaled = self._factor(weight if scale is None else weight * float(scale))
+                loss += weight * float(self._micro(scaled, *_tensors(batch)))
         norm, made = (self._update if self._ready() else self._update_step)(scale)
         self.optimizer.zero_grad()
         if made is not None:
             buffers.restore_unless(made)
         self._note(norm, made)
         return loss
+
+    def _weighted(self, micro_batches: Sequence[Sequence[Any]]) -> list[tuple[Sequence[Any], float]]:
+        """Return what this process computes of each micro-batch, and its weight in the step."""
+        if self._ranks is None:
+            sizes = [size_of(batch) for batch in micro_batches]
+            return [(batch, size / sum(sizes)) for batch, size in zip(micro_batches, sizes, strict=True)]
+        whole = sum(map(counted, micro_batches))
+        return [self._ranks.part(batch, whole) for batch in micro_batches]
+
+    def _factor(self, weight: float) -> Any:
+        dtype = next((one.dtype for one in self.model.parameters() if one.dtype.kind == "f"), np.float32)
+        return make(np.asarray(weight, dtype), None, False)
 
     def _ready(self) -> bool:
         return not self.options.skip_nonfinite or self._begun or has_state(self.optimizer)

@@ -16,6 +16,7 @@ from glassgrad.manual.norm import BatchNorm1d
 from glassgrad.train.calibrate import calibrate_layers
 from glassgrad.train.kept.checkpoint import Stateful
 from glassgrad.train.learner import MOST_SKIPPED, Learner, NormWindow, StepOptions
+from glassgrad.train.ranks import Ranks, counted
 
 Array = Any
 
@@ -40,6 +41,7 @@ class HandLearner(Learner):
         self.model, self.optimizer = model, optimizer
         self.loss_fn = CrossEntropyLoss() if loss_fn is None else loss_fn
         self.options = options or StepOptions()
+        self._ranks: Ranks | None = None
         self.norms = NormWindow()
         self.skipped = self._skipped_in_a_row = 0
         self._weight_decay = weight_decay
@@ -78,16 +80,32 @@ class HandLearner(Learner):
 
     def _add_gradients(self, batches: list[tuple[Array, ...]]) -> float:
         """Add the gradient of the mean over all examples to every parameter, batch by batch; return that mean."""
-        total, loss = sum(len(batch[0]) for batch in batches), 0.0
-        for *inputs, target in batches:
-            share = len(inputs[0]) / total
+        loss = 0.0
+        for (*inputs, target), share in self._weighted(batches):
             loss += share * self.loss_fn(self.model(*inputs), target)
             dout = self.loss_fn.backward()
             self.model.backward(dout if share == 1 else dout * dout.dtype.type(share))
+        if self._ranks is not None:
+            grads = [parameter.grad for parameter in self.optimizer.parameters]
+            self._ranks.add(grads)
+            for grad in grads:
+                grad /= self._ranks.count
         if self._weight_decay:
             for parameter in self.optimizer.parameters:
                 parameter.accumulate(self._weight_decay * parameter.data)
         return loss
+
+    def _weighted(self, batches: list[tuple[Array, ...]]) -> list[tuple[Any, float]]:
+        """Return what this process computes of each batch, and its weight in the step."""
+        if self._ranks is None:
+            total = sum(len(batch[0]) for batch in batches)
+            return [(batch, len(batch[0]) / total) for batch in batches]
+        whole = sum(map(counted, batches))
+        return [self._ranks.part(batch, whole) for batch in batches]
+
+    def share(self, ranks: Ranks) -> None:
+        """Compute a part of every batch from now on; gradients are averaged over the ranks."""
+        self._ranks = ranks
 
     def set_rate(self, rate: float) -> None:
         """Set the learning rate of the following steps."""

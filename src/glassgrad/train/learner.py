@@ -20,6 +20,7 @@ import numpy as np
 
 from glassgrad.data.names import IGNORED
 from glassgrad.train.kept.checkpoint import Stateful
+from glassgrad.train.ranks import Ranks
 
 Array = Any
 
@@ -62,6 +63,9 @@ class Learner(Protocol):
 
     def step(self, inputs: Array, targets: Array) -> Any:
         """Make one training step and return the loss."""
+
+    def share(self, ranks: Ranks) -> None:
+        """Compute a part of every batch from now on, with gradients averaged over the ranks."""
 
     def set_rate(self, rate: float) -> None:
         """Set the learning rate of the following steps."""

@@ -285,7 +285,7 @@ class _Running:
         """Train up to a step, or less if something else is due. All overhead per step is in here."""
         loop, stop, clock = self.loop, self.stop, time.perf_counter
         train_step, batch_at, rate_at = self.task.step, self.task.batch_at, self.task.rate_at
-        step = loop.step
+        step, ranks = loop.step, self.task.ranks
         total, waiting, working = loop._window_sum, 0.0, 0.0
         limit = min(self.next_tick, self.next_save)
         rate = rate_at(step)
@@ -303,6 +303,8 @@ class _Running:
             if watching:
                 now, watching = self.show(watching, batch), []
             loss = float(train_step(*batch))
+            if ranks is not None:
+                loss = ranks.agree(loss, stop)
             last = clock()
             working += last - now
             step += 1
@@ -389,6 +391,8 @@ class _Running:
             return
         began = time.perf_counter()
         found = self.task.evaluate()
+        if self.task.ranks is not None:  # decisions are made of it
+            found = self.task.ranks.shared(found)
         loop._phases["validation"] += time.perf_counter() - began
         measures = dict(found) if isinstance(found, Mapping) else {"loss": found}
         if math.isfinite(measures["loss"]):

@@ -9,6 +9,7 @@ from typing import Any
 from glassgrad.train.kept.checkpoint import Stateful
 from glassgrad.train.kept.rundir import RunDirectory
 from glassgrad.train.learner import Learner
+from glassgrad.train.ranks import Ranks
 
 
 class Task:
@@ -31,6 +32,7 @@ class Task:
         skips: whether `step` skips non-finite losses itself, so that a NaN loss does not stop the run.
         hopeless: how many times the loss of the first step ends the run, once recorded losses stay above that.
         save_share: approximate upper limit of the share of time spent on saving, for any model and disk.
+        ranks: the processes that train together; None for one alone.
         resume_by: how a user resumes the run at `{path}`.
     """
 
@@ -50,6 +52,7 @@ class Task:
     skips: bool = False
     hopeless: float = math.inf
     save_share: float = 0.05
+    ranks: Ranks | None = None
     resume_by: str = "--resume {path}"
 
     @property

@@ -34,6 +34,7 @@ from glassgrad.train.kept.samples import mistakes, write_samples
 from glassgrad.train.kept.weights import check_shapes, shapes_of, write_weights
 from glassgrad.train.learner import StepOptions
 from glassgrad.train.loop import Loop, tags_of
+from glassgrad.train.ranks import joined
 from glassgrad.train.show import choose_display
 from glassgrad.train.show.display import Display, NoDisplay, PlainDisplay
 from glassgrad.train.signals import StopSignals
@@ -158,6 +159,9 @@ class Trainer(Task):
                 scaler=self.scaler,
                 averages=EMA(model, config.ema) if config.ema else None,
             )
+        self.ranks = joined() if config.distributed else None
+        if self.ranks is not None:
+            self.learner.share(self.ranks)
         self._records = loggers.Records()
         self._loggers = list(more_loggers)
         self._best = BestWeights(config.best, config.monitor, config.higher)
@@ -303,10 +307,11 @@ class Trainer(Task):
             errors.RunError: a non-finite loss, a full disk, a step that cannot be compiled.
         """
         stop, display = StopSignals(), self._display()
+        first = self.ranks is None or self.ranks.first
         with contextlib.ExitStack() as stack:
-            self._open(stack, resume)
+            self._open_together(stack, resume)
             with self.loop.saving(self.run):
-                taking = [self._records, *self._loggers, *self._named_loggers(stack)]
+                taking = [self._records, *((*self._loggers, *self._named_loggers(stack)) if first else ())]
             if not self.model.training:  # otherwise parts in evaluation mode are so on purpose
                 self.model.train()
             stack.enter_context(stop)
@@ -315,11 +320,11 @@ class Trainer(Task):
             self._save_weights()
             if finished:
                 self._keep_samples()
-        if stop.requested:
+        if stop.requested and first:
             kept = f"; go on with fit(resume=True): {self.run.path}" if self.run is not None else ""
             print(f"stopped after step {self.loop.step:,}{kept}", file=sys.stderr, flush=True)  # noqa: T201 - for the person at the keyboard
-            if not stop.by_file:
-                signal.raise_signal(stop.requested)
+        if stop.requested and not stop.by_file:
+            signal.raise_signal(stop.requested)
         return self._result(finished)
 
     def report(self, path: str | Path | None = None, *, graph: bool = True) -> Path:
@@ -340,22 +345,37 @@ class Trainer(Task):
         from glassgrad.train.show.run_graph import write_graph_if_possible
         from glassgrad.train.show.run_page import write_report
 
+        if self.ranks is not None and not self.ranks.first:
+            return Path(path or Path(self.config.run_dir) / "report.html")
         if graph and self._last and self.engine != "manual":
             write_graph_if_possible(Path(self.config.run_dir), self.learner, self._last)
         return write_report(self.config.run_dir, path=path)
 
-    def _open(self, stack: contextlib.ExitStack, resume: bool) -> None:
-        """Make the run directory or open it, and lock it."""
-        if not self.config.run_dir:
+    def _open_together(self, stack: contextlib.ExitStack, resume: bool) -> None:
+        """Open the run directory on rank 0, and begin on the others from the same state."""
+        ranks = self.ranks
+        if ranks is None:
+            self._open(stack, resume)
             return
+        loaded = ranks.shared(bool(ranks.once(lambda: self._open(stack, resume))))
+        if loaded and not ranks.first:
+            self.loop.read(RunDirectory.existing(self.config.run_dir))
+        elif not loaded and not self.loop.step:
+            self.feed.random.load_state_dict(ranks.shared(self.feed.random.state_dict()))
+        ranks.shared(None)  # nobody writes a new checkpoint while another rank reads the last
+
+    def _open(self, stack: contextlib.ExitStack, resume: bool) -> bool:
+        """Make the run directory or open it, and lock it; return whether a checkpoint was loaded."""
+        if not self.config.run_dir:
+            return False
         path = Path(self.config.run_dir)
         if self.run is not None:
             stack.enter_context(self.run.lock())
-            return
+            return False
         if not any(path.glob("*")):
             self.run = self.loop.start(path, TASK, self.config.to_toml())
             stack.enter_context(self.run.lock())
-            return
+            return False
         if not resume:
             if (path / rundir.STATE).exists():
                 raise errors.FIT_RUN_EXISTS(path=path)
@@ -367,6 +387,7 @@ class Trainer(Task):
             self._records.all = read_metrics(run.metrics)
             write_atomically(run.config, self.config.to_toml().encode())
         self.run = run
+        return True
 
     def _named_loggers(self, stack: contextlib.ExitStack) -> list[Any]:
         directory = self.run.path if self.run is not None else None
@@ -378,7 +399,7 @@ class Trainer(Task):
         return found
 
     def _display(self) -> Display:
-        if self.config.progress == "none":
+        if self.config.progress == "none" or not (self.ranks is None or self.ranks.first):
             return NoDisplay()
         return PlainDisplay(sys.stdout) if self.config.progress == "plain" else choose_display()
 

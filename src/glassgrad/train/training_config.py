@@ -102,6 +102,7 @@ class TrainingConfig:
     log_every: int = option(10, "steps between records of the metrics", low=1, high=1e12)
     eval_every: int = option(0, "steps between validations; 0 for once an epoch", low=0, high=1e12)
     save_every: float = option(10.0, "seconds between checkpoints", above=0, high=1e9)
+    distributed: bool = option(True, "share every batch among the ranks, where MPI has started several")
     progress: str = option("auto", "how to show progress", choices=("auto", "plain", "none"))
 
     __signature__ = _Fields()  # what `__new__` takes says nothing

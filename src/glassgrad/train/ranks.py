@@ -1,0 +1,172 @@
+"""One training on several ranks: each computes its part of every batch, and all do the same steps.
+
+Every rank reads the whole batch and takes its rows, so that order, epochs and checkpoints are those of one process,
+and a run may be resumed with another number of ranks. What only clocks, signals or files can decide, rank 0 decides.
+"""
+
+from __future__ import annotations
+
+import signal
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from glassgrad import errors
+from glassgrad.data.names import IGNORED
+from glassgrad.distributed import world
+
+if TYPE_CHECKING:
+    from glassgrad.train.signals import StopSignals
+
+Array = Any
+
+
+class Ranks:
+    """This process as one of several that train a model together.
+
+    Args:
+        group: the processes.
+    """
+
+    def __init__(self, group: world.ProcessGroup) -> None:
+        self.group = group
+        self.count = group.size()
+        self.rank = group.me
+        self.first = group.me == 0
+        """Whether this is the rank that writes files and shows the run."""
+        self._compared = False
+
+    # --- the data -------------------------------------------------------------------------------------
+
+    def part(self, batch: Sequence[Any], whole: float = 0) -> tuple[list[Any], float]:
+        """Return this rank's rows of a batch, and its weight in the mean over the ranks.
+
+        With the gradient of weight times the mean loss of its rows on each rank, the mean over the ranks is the
+        gradient of the mean loss of the batch. A rank that no row is left for computes the first one, with weight 0.
+
+        Args:
+            batch: (inputs..., targets); the first axis is that of the examples.
+            whole: what the weights refer to, for one of several batches of a step; `counted` of them together.
+        """
+        if not self._compared:
+            self._compare(batch)
+        size = _length(batch[0])
+        low, high = self.rank * size // self.count, (self.rank + 1) * size // self.count
+        empty = low == high
+        rows = [_cut(one, size, *((0, 1) if empty else (low, high))) for one in batch]
+        return rows, 0.0 if empty else counted(rows) * self.count / (whole or counted(batch))
+
+    def _compare(self, batch: Sequence[Any]) -> None:
+        """Raise on every rank when their first batches differ: a shuffling of each rank's own, or other files."""
+        self._compared = True
+        digest = 0
+        for array in _arrays(batch):
+            digest = zlib.crc32(np.ascontiguousarray(array).tobytes(), digest)
+        found = np.empty(self.count, np.int64)
+        self._wait(self.group.comm.Iallgather(np.array([digest], np.int64), found))
+        others = np.flatnonzero(found != found[0])
+        if others.size:
+            raise errors.RANKS_DATA_DIFFER(ranks=", ".join(map(str, others)))
+
+    # --- agreement ------------------------------------------------------------------------------------
+
+    def agree(self, loss: float, stop: StopSignals) -> float:
+        """Return the mean of what the ranks' steps gave; a request to stop that one has got reaches all."""
+        asked = stop.requested
+        sums = np.array([loss, asked == signal.SIGINT, asked not in (0, signal.SIGINT), stop.by_file], np.float64)
+        total = np.empty_like(sums)
+        self._wait(self.group.comm.Iallreduce(sums, total))
+        if not asked and total[1:].any():
+            stop.by_file = bool(total[3])
+            stop.request(signal.SIGINT if total[1] else signal.SIGTERM)
+        return float(total[0]) / self.count
+
+    def add(self, arrays: Sequence[Array]) -> None:
+        """Replace arrays by their sums over the ranks."""
+        requests = []
+        for array in arrays:
+            mine = array.copy()
+            requests.append((self.group.comm.Iallreduce(mine, array), mine))
+        for request, _mine in requests:  # whose memory MPI reads until then
+            self._wait(request)
+
+    def shared(self, value: Any) -> Any:
+        """Return the value that rank 0 has: numbers, strings, arrays, lists and dictionaries of them."""
+        from glassgrad.distributed.objects import broadcast_object_list
+
+        found = [value]
+        broadcast_object_list(found, 0)
+        return found[0]
+
+    def once(self, function: Callable[[], Any]) -> Any:
+        """Run a function on rank 0 alone and return its result there, None elsewhere; all wait for it.
+
+        Raises:
+            OtherRankError: on the other ranks, when it has raised on rank 0.
+        """
+        result = None
+        if self.first:
+            try:
+                result = function()
+            except Exception as error:
+                self.shared(str(error) or type(error).__name__)
+                raise
+        if reason := self.shared(""):
+            raise errors.OTHER_RANK(rank=self.rank, reason=reason)
+        return result
+
+    def _wait(self, request: Any) -> None:
+        from glassgrad.distributed.waiting import wait_until
+
+        wait_until(request.Test, self.group, "a training step")
+
+
+def joined() -> Ranks | None:
+    """Return the ranks that a launcher has started this process with, joining them; None if it is alone."""
+    if world.launched() == 1 and not world.is_initialized():
+        return None
+    if not world.is_initialized():
+        from glassgrad.distributed.start import init_process_group
+
+        init_process_group()
+    group = world.resolve(None, "Trainer")
+    return Ranks(group) if group.size() > 1 else None
+
+
+def once(ranks: Ranks | None, function: Callable[[], Any]) -> Any:
+    """Run a function here, or where there are several ranks on the first of them."""
+    return function() if ranks is None else ranks.once(function)
+
+
+def counted(batch: Sequence[Any]) -> float:
+    """Return how many targets of a batch count for its mean loss: labels that are not `IGNORED`, or all examples."""
+    size = _length(batch[0])
+    target = getattr(batch[-1], "array", batch[-1])
+    if len(batch) > 1 and isinstance(target, np.ndarray) and target.dtype.kind == "i" and target.shape[:1] == (size,):
+        return float((target != IGNORED).sum() / max(1, target[0].size))
+    return float(size)
+
+
+def _length(part: Any) -> int:
+    return len(next(iter(part.values())) if isinstance(part, Mapping) else part)
+
+
+def _cut(part: Any, size: int, low: int, high: int) -> Any:
+    """Return rows of what has one for each example, and anything else as it is."""
+    if isinstance(part, Mapping):
+        return {name: _cut(one, size, low, high) for name, one in part.items()}
+    if not getattr(part, "shape", None) or len(part) != size:
+        return part
+    return part.detach()[low:high] if hasattr(part, "detach") else part[low:high]
+
+
+def _arrays(batch: Sequence[Any]) -> list[Array]:
+    found = []
+    for part in batch:
+        for one in part.values() if isinstance(part, Mapping) else [part]:
+            array = getattr(one, "array", one)
+            if isinstance(array, np.ndarray):
+                found.append(array)
+    return found

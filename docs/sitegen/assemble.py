@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from sitegen import layertable, messages, optable, reference
+from sitegen import layertable, messages, notebooks, optable, reference
 
 DOCS = Path(__file__).resolve().parents[1]
 ROOT = DOCS.parent
@@ -62,6 +62,8 @@ def assemble(target: Path, only: tuple[str, ...] = ()) -> list[str]:
         if name in texts:
             texts[name] += _toctree("", [one for one in sorted(texts) if one.startswith(f"{folder}/") and one != name])
     files: dict[Path, Path] = {}
+    for place, text in notebooks.files().items():
+        _write(target / place, text)
     for name, text in texts.items():
         _write(target / f"{name}.md", prepared(text, origin(name), name, set(texts), files))
     for picture in DOCS.rglob("*"):
@@ -69,7 +71,7 @@ def assemble(target: Path, only: tuple[str, ...] = ()) -> list[str]:
             files[Path(picture.relative_to(DOCS))] = picture
     for place, file in files.items():
         _copy(file, target / place)
-    kept = {target / f"{name}.md" for name in texts} | {target / place for place in files}
+    kept = {target / f"{name}.md" for name in texts} | {target / place for place in [*files, *notebooks.files()]}
     for path in list(target.rglob("*")):
         if path.is_file() and path not in kept:
             path.unlink()
@@ -88,7 +90,7 @@ def sources(only: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
         makers |= {f"api/{page.name}": partial(reference.text_of, page) for page in reference.pages()}
     for name, text in makers.items():
         if not only or name in only:
-            yield name, text()
+            yield name, notebooks.with_link(name, text())
 
 
 def origin(name: str) -> Path:

@@ -72,6 +72,15 @@ def test_a_changed_constant_is_named_on_both_sides() -> None:
     assert found.parted is None
 
 
+def test_a_weight_that_differs_is_named_by_its_path() -> None:
+    models = [stepping().model.eval() for _ in range(2)]
+    with gg.no_grad():
+        models[1][2].weight.mul_(2.0)
+    first = bisect(*models, X, report=False).difference
+    assert first is not None
+    assert "(Sequential.2.weight) differs" in first.cause
+
+
 def test_ops_in_another_order_are_named_where_the_runs_part() -> None:
     found = bisect(lambda x: F.relu(x @ W + B).sum(), lambda x: (F.relu(x @ W) + B).sum(), X, report=False)
     assert not found.equal

@@ -88,7 +88,7 @@ def test_a_hidden_branch_is_recognised_at_its_line_once(name: str, monkeypatch: 
 
     (found,) = [one for one in told(twice) if one.category is errors.HiddenBranchWarning]
     assert (found.filename, found.lineno) == (__file__, f.__code__.co_firstlineno)
-    assert "is NaN in 1 places, the first at [0]" in str(found.message)
+    assert "is NaN in 1 place, the first at [0]" in str(found.message)
     assert "safe_where(mask, f, x)" in str(found.message)
 
 

@@ -197,8 +197,9 @@ def test_older_spellings_of_the_reduction() -> None:
 
 
 def test_shapes_that_broadcast_by_accident_are_warned_of() -> None:
-    with pytest.warns(errors.LossBroadcastWarning, match=r"input has shape \(3, 1\), the target \(3,\)"):
+    with pytest.warns(errors.LossBroadcastWarning, match=r"input has shape \(3, 1\), the target \(3,\)") as told:
         F.mse_loss(gg.zeros(3, 1), gg.zeros(3))
+    assert told[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         F.mse_loss(gg.zeros(3), gg.zeros(3))

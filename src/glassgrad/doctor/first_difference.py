@@ -30,6 +30,7 @@ from glassgrad.doctor.torch_run import (
 from glassgrad.doctor.update_record import Update, Updates, different_options, first_gap
 from glassgrad.engine import tree
 from glassgrad.ops.core import Array
+from glassgrad.ops.views import memory_owner
 from glassgrad.provenance import Place
 
 _SUMS = frozenset({"add", "subtract", "sum", "mean"})
@@ -172,8 +173,9 @@ def _restore(asides: Sequence[StepAside]) -> None:
 def _run(run: Any, args: Sequence[Any], aside: StepAside, asides: Sequence[StepAside]) -> _Run:
     """Run a function as it was written; copy what can be seen of it, and put everything back."""
     updates = Updates()
-    events, result = record_run(written_as(run), args, witness=updates)
     paths = {id(tensor): path for tensor, path in aside.found.tensors.values()}
+    owners = {id(memory_owner(tensor.array)): path for tensor, path in aside.found.tensors.values()}
+    events, result = record_run(written_as(run), args, witness=updates, paths=owners)
     seen = _Run(events, _leaves(result), aside.values(), _by_path(updates, paths))
     _restore(asides)
     return seen
@@ -363,7 +365,7 @@ def _cause(a: Event, b: Event) -> str:
         if a.phase == "forward" and a.outside[at] and b.outside[at]:
             if a.drew or b.drew:
                 return _RANDOM
-            names = [event.place.operands[at] for event in (a, b) if at < len(event.place.operands)]
+            names = [name for event in (a, b) if (name := _operand(event, at))]
             shown = f" ({' and '.join(dict.fromkeys(names))})" if names else ""
             given = f": {x.item()} and {y.item()}" if x.size == y.size == 1 else ""
             told = "and no op made it: a constant, a weight, data or random numbers"
@@ -372,6 +374,13 @@ def _cause(a: Event, b: Event) -> str:
     if same:
         return "its operands agree: it was computed in another way"
     return "an operand differs that only one of the runs computes in this way"
+
+
+def _operand(event: Event, at: int) -> str:
+    """Return the path of an operand, or its text in the user's line."""
+    path = event.paths[at] if at < len(event.paths) else ""
+    texts = event.place.operands
+    return path or (texts[at] if at < len(texts) == len(event.operands) else "")
 
 
 # --- programs ---------------------------------------------------------------------------------------
@@ -415,7 +424,7 @@ def _text(found: Bisection) -> Iterator[str]:
     if found.equal:
         yield f"two runs     equal within rounding: {found.compared:,} tensors"
     else:
-        yield f"two runs     differ; {found.compared:,} tensors were compared"
+        yield f"two runs     differ; {_tensors(found.compared)} compared"
     if found.difference is not None:
         yield from _difference_text(found.difference)
     if found.program:
@@ -425,6 +434,10 @@ def _text(found: Bisection) -> Iterator[str]:
         for name, event in zip("ab", found.parted, strict=True):
             told = "nothing here" if event is None else f"{event.op} at {event.place}  {event.place.source}".rstrip()
             yield f"    {name}: {told}"
+
+
+def _tensors(count: int) -> str:
+    return "1 tensor was" if count == 1 else f"{count:,} tensors were"
 
 
 def _difference_text(found: Difference) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import CodeType
 from typing import Any
@@ -36,6 +36,7 @@ class Event:
         drew: whether random numbers were drawn since the op before.
         params: what else the op was given, as text.
         site: code object and instruction of the user's call.
+        paths: for each operand the path of the tensor whose memory it is, such as "model.0.weight"; "" where unknown.
     """
 
     phase: str
@@ -46,6 +47,7 @@ class Event:
     drew: bool
     params: str
     site: tuple[CodeType, int]
+    paths: tuple[str, ...] = ()
 
     @property
     def place(self) -> provenance.Place:
@@ -63,13 +65,14 @@ def record_run(
     args: Sequence[Any],
     backward: Callable[[list[Event]], Observer] | None = None,
     witness: Any = None,
+    paths: Mapping[int, str] | None = None,
 ) -> tuple[list[Event], Any]:
     """Run a function once, eagerly; return all that was computed, in order, and its result.
 
     `backward` makes what observes the backward passes; without it all cotangents are copied. `witness` is told of the
-    steps of optimizers.
+    steps of optimizers. `paths` are those of tensors by the ids of the owners of their memory.
     """
-    recorder = _Recorder()
+    recorder = _Recorder(paths or {})
     before, MODE.witness = MODE.witness, witness
     try:
         with recorder, eagerly((backward or _Cotangents)(recorder.events)):
@@ -82,8 +85,9 @@ def record_run(
 class _Recorder(Watcher):
     """Copies the result of every op."""
 
-    def __init__(self) -> None:
+    def __init__(self, paths: Mapping[int, str]) -> None:
         self.events: list[Event] = []
+        self._paths = paths
         self._made: dict[int, Any] = {}  # owners of memory, alive so that their ids stay theirs
         self._randoms = _random_state()
 
@@ -92,7 +96,9 @@ class _Recorder(Watcher):
 
     def _evaluate(self, prim: Primitive, *arrays: Any, **params: Any) -> Any:
         before = [_copy(array) for array in arrays]
-        outside = tuple(id(memory_owner(array)) not in self._made for array in arrays)
+        owners = [id(memory_owner(array)) for array in arrays]
+        outside = tuple(owner not in self._made for owner in owners)
+        paths = tuple(self._paths.get(owner, "") for owner in owners)
         y = prim.evaluate(*arrays, **params)
         randoms = _random_state()
         drew, self._randoms = randoms != self._randoms, randoms
@@ -101,7 +107,7 @@ class _Recorder(Watcher):
         for part in _results(prim, y):
             self._made[id(memory_owner(part))] = memory_owner(part)
             self.events.append(
-                Event("forward", prim.name, _copy(part), tuple(before), outside, drew, repr(params), site)
+                Event("forward", prim.name, _copy(part), tuple(before), outside, drew, repr(params), site, paths)
             )
         return y
 

@@ -17,6 +17,7 @@ from glassgrad import provenance
 from glassgrad.doctor import library
 from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.watching import Watch
+from glassgrad.errors.tracebacks import shortened, wanted
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,8 @@ def run_script(
         ended = stop.code in {None, 0}
     except Exception as error:  # noqa: BLE001 - the script's own error
         ended = False
-        traceback.print_exception(error.with_traceback(_own(error)))
+        error.__traceback__ = _own(error)
+        traceback.print_exception(error.with_traceback(shortened(error) if wanted() else error.__traceback__))
         for watch in watches:
             watch.calls.failure = f"{type(error).__name__}: {str(error).strip()}"
     finally:

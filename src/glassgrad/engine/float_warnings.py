@@ -90,15 +90,19 @@ def _trap(node: Node, g: Any) -> str | None:
         if bad.any():
             index, count = first_bad(np.where(bad, c, 0))
             first = f", the first at {place_in(index)}"
-            return errors.HIDDEN_BRANCH.text(op=node.name, source=node.place.source, count=count, first=first)
+            return errors.HIDDEN_BRANCH.text(op=node.name, source=node.place.source, places=_places(count), first=first)
     return None
+
+
+def _places(count: int) -> str:
+    return "1 place" if count == 1 else f"{count:,} places"
 
 
 def hidden_branch(op: str, place: provenance.Place, count: int) -> None:
     """Warn of a hidden branch that a compiled step has counted: once for a line, as eager mode does."""
     if (place.file, place.line) in _TOLD or np.geterr()["invalid"] == "ignore":
         return
-    text = errors.HIDDEN_BRANCH.text(op=op, source=place.source, count=count, first="")
+    text = errors.HIDDEN_BRANCH.text(op=op, source=place.source, places=_places(count), first="")
     user = provenance.user_frame().f_globals
     registry = user.setdefault("__warningregistry__", {})
     warnings.warn_explicit(

@@ -79,7 +79,7 @@ NAN_BEFORE_BACKWARD = Message(
 
 HIDDEN_BRANCH = Message(
     HiddenBranchWarning,
-    "the gradient of {op} ({source}) is NaN in {count} places{first}: its cotangent is 0 there, as that of a "
+    "the gradient of {op} ({source}) is NaN in {places}{first}: its cotangent is 0 there, as that of a "
     "branch which where() does not take, and 0 times an infinite slope is NaN.\n"
     "Next: mask the input, not the result: safe_where(mask, f, x) computes f only where it is taken.",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -16,6 +17,8 @@ from glassgrad.engine.tensor import Tensor
 DATA = "Look at what makes the batch: a division by a deviation of 0, a missing value that was read as NaN."
 CHECKPOINT = "Go back to a checkpoint from before it did."
 RATE = "Lower the rate, or raise eps: the gradients are finite, what the rule divides by is 0 or overflows."
+_CODE = re.compile(r"(F\.)?\w+\(|x\b|1 /")
+"""How advice begins that is a piece of code."""
 _FINITE = "Keep what goes in finite."
 
 Names = Mapping[int, str]
@@ -117,6 +120,8 @@ def of_backward(error: Exception, seen: Backward) -> Finding:
 
 
 def _sentence(text: str) -> str:
+    if _CODE.match(text):
+        text = f"write {text}"
     return text[:1].upper() + text[1:].rstrip(".") + "." if text else ""
 
 

@@ -49,7 +49,8 @@ def kernel_for(
     Args:
         op: the name of the primitive, or a formula of ops, such as a local derivative.
         types: the operands' shapes and dtypes; what is no pair a formula gets as it is.
-        shape: the result's; its dtype is that of the operands. A formula decides for itself.
+        shape: the result's; its dtype is that of the operands. A formula decides for itself, and may return a dictionary
+            of the new values of operands instead, by their places, which the kernel then writes to.
         params: of the primitive or formula.
         threads: how many to run on, at most as many as there are cores; by default as many as pay.
 
@@ -73,6 +74,8 @@ def _formula(formula: Callable[..., Any], types: Sequence[Any], params: Mapping[
     by = _Builds(formula.__name__.strip("_<>"))
     given = [Term(by, by.builder.input(*one)) if isinstance(one, tuple) else one for one in types]
     found = formula(*given, **params)
+    if isinstance(found, dict):  # operands that are written to, by their places
+        return by.builder.build([], [(given[at].what, one.what) for at, one in found.items()])
     return by.builder.build([one.what for one in (found if isinstance(found, tuple) else (found,))])
 
 

@@ -2,10 +2,10 @@
 
 The first step of a parameter runs the rule on terms that record the computation. From the record a function is
 generated: numbers and conditions first, then one NumPy call per operator, which writes to an array that is no longer
-needed. Later steps call that function, once for all parameters in a row that it is known to fit: what depends on the
-options of their group alone stands before its loop. It checks whether the conditions still hold, such as
-``if group.weight_decay`` or ``t == 1``, and returns the parameter for which they do not, whose rule is recorded again.
-`InPlace.sources` has the text of the functions.
+needed. Native code takes their place for large parameters (`native_update`). Later steps call that function, once for
+all parameters in a row that it is known to fit: what depends on the options of their group alone stands before its
+loop. It checks whether the conditions still hold, such as ``if group.weight_decay`` or ``t == 1``, and returns the
+parameter for which they do not, whose rule is recorded again. `InPlace.sources` has the text of the functions.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ import numpy as np
 from glassgrad.engine.terms import PLAIN, Number, Term
 from glassgrad.ops.core import REGISTRY, Elementwise, Primitive
 from glassgrad.optim.equations import Run, Update, begin, check_shape
+from glassgrad.optim.native_update import guarded, update_of
+from glassgrad.optim.value import Value
 
 Item = tuple[Any, Any, dict[str, Any]]  # a parameter's array, its gradient, its state
 Step = Callable[[Iterator[Item], dict[str, Any]], Item | None]  # returns the first item that it does not fit
@@ -31,7 +33,7 @@ _SMALL = 8192  # elements up to which a new array costs less than reusing one
 _MOST = 16  # functions kept per shape
 _UNFIT, _NONE_FITS = "return p, g, state", "return next(items, None)"
 _SIGNS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
-_WORDS = frozenset({"p", "g", "state", "items", "group", "shape", "np", "begin", "as_number", "scratch"})
+_WORDS = frozenset({"natively", "p", "g", "state", "items", "group", "shape", "np", "begin", "as_number", "scratch"})
 
 
 class InPlace:
@@ -116,32 +118,6 @@ def fits_none(items: Iterator[Item], group: dict[str, Any]) -> Item | None:
 @functools.lru_cache(maxsize=256)
 def _compiled(source: str) -> Any:
     return compile(source, "<an update rule, in place>", "exec")
-
-
-class Value:
-    """An array in the record: the variable that holds it from the start, or the call that makes it."""
-
-    __slots__ = ("args", "dtype", "params", "prim", "shape", "variable")
-
-    def __init__(
-        self,
-        shape: tuple[int, ...],
-        dtype: np.dtype[Any],
-        variable: str = "",
-        prim: Primitive | None = None,
-        args: tuple[Any, ...] = (),
-        params: dict[str, Any] | None = None,
-    ) -> None:
-        self.shape = shape
-        self.dtype = dtype
-        self.variable = variable
-        self.prim = prim
-        self.args = args
-        self.params = params or {}
-
-    def is_like(self, other: Value) -> bool:
-        """Tell whether the same memory could hold both."""
-        return self.shape == other.shape and self.dtype == other.dtype
 
 
 class Recorder(Run):
@@ -329,8 +305,12 @@ class Writer:
         """Return the text of the function, and its global names."""
         for at, value in enumerate(self.order):
             self._computed(at, value)
+        self._moved()
+        given = [self.p, self.recorder.g.what, *self.recorder.slots.values()]
+        update = None if self.recorder.small or not self.p.shape else update_of(given, self.order, self.targets)
+        self.lines = guarded(update, given, [*self._memory(), *self.lines], self.names)
         self._stored()
-        each = [*self._checks(), *self.recorder.lines, *self._arrays(), *self._memory(), *self.lines]
+        each = [*self._checks(), *self.recorder.lines, *self._arrays(), *self.lines]
         lines = [*self.recorder.first, "for p, g, state in items:", *[f"    {line}" for line in each]]
         return "def step(items, group):\n" + "".join([f"    {line}\n" for line in lines]), self.names
 
@@ -465,8 +445,8 @@ class Writer:
         """Return the line that gets scratch memory."""
         return [f"[{', '.join(self.slots)}] = scratch(p, {len(self.slots)})"] if self.slots else []
 
-    def _stored(self) -> None:
-        """Return the lines that store numbers, and arrays that are not in their place yet."""
+    def _moved(self) -> None:
+        """Write the lines that store arrays which are not in their place yet."""
         moved = [(target, new) for target, new in self.targets if self.holds[target] is not new]
         for at, (target, new) in enumerate(moved):
             if any(new is other for other, _ in moved[:at]):  # it would be overwritten
@@ -474,6 +454,9 @@ class Writer:
                 self.lines.append(f"{target.variable}[...] = k{at}")
             else:
                 self.lines.append(f"{target.variable}[...] = {self.variable[new]}")
+
+    def _stored(self) -> None:
+        """Write the lines that store numbers."""
         for name, value in self.recorder.news.items():
             if type(value) is not Term:
                 self.lines.append(f"{self.recorder.counts[name]}[...] = {_text(value)}")

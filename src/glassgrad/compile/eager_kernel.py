@@ -49,8 +49,8 @@ def kernel_for(
     Args:
         op: the name of the primitive, or a formula of ops, such as a local derivative.
         types: the operands' shapes and dtypes; what is no pair a formula gets as it is.
-        shape: the result's; its dtype is that of the operands. A formula decides for itself. It may return a dictionary of
-            new values for operands, by their places, and the kernel writes to these.
+        shape: the result's; its dtype is that of the operands. A formula decides for itself. It may return a dictionary
+            of new values for operands, by their places, and the kernel writes to these.
         params: of the primitive or formula.
         threads: how many to run on, at most as many as there are cores; by default as many as pay.
 

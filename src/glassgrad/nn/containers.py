@@ -122,6 +122,7 @@ class Sequential(_Numbered):
             self._put(str(name), module)
 
     def forward(self, input: Any) -> Any:
+        module: Any
         for name, module in tuple(self.__dict__.items()):  # as `_named` says, without its dictionary
             if isinstance(module, Module) or (module is None and name.isdigit()):
                 input = module(input)

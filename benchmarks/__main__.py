@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import math
+import shlex
 import sys
 
 from benchmarks import generation, harness, names, op_overhead, ops, picture, quiet, results, trainer, watching
@@ -25,7 +27,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "what", nargs="*", default=["all"], metavar="WHAT", help=", ".join(["all", *WORKLOADS, *OTHERS])
     )
-    parser.add_argument("--peers", help="only these, by their printed names, separated by commas")
+    parser.add_argument("--peers", help="only these, by printed names or parts of them (torch.compile,jax), by commas")
+    parser.add_argument("--within", type=float, default=math.inf, help="end a workload after about so many seconds")
     parser.add_argument("--rounds", type=int, default=7, help="how often each peer takes its turn (default 7)")
     parser.add_argument("--seconds", type=float, help="how long a turn takes; each workload has its default")
     parser.add_argument("--threads", type=int, help="threads for every peer (default: what each chooses)")
@@ -39,6 +42,11 @@ def arguments() -> argparse.Namespace:
     if "all" in options.what:
         options.what = [*WORKLOADS, *OTHERS]
     options.peers = [name.strip() for name in options.peers.split(",")] if options.peers else []
+    for name in options.what:
+        try:
+            harness.matching(options.peers, WORKLOADS[name].peers if name in WORKLOADS else options.peers)
+        except ValueError as error:
+            parser.error(f"{name}: {error}")
     return options
 
 
@@ -54,7 +62,12 @@ def measure(workload: Workload, options: argparse.Namespace, command: str) -> bo
     """Run one workload; returns whether every peer of ours was timed."""
     print(f"\n{workload.title}", flush=True)
     outcomes = harness.run(
-        workload, options.peers, rounds=options.rounds, threads=options.threads, seconds=options.seconds
+        workload,
+        options.peers,
+        rounds=options.rounds,
+        threads=options.threads,
+        seconds=options.seconds,
+        within=options.within,
     )
     for outcome in outcomes:
         if len(outcome.trouble.splitlines()) > 1:
@@ -72,6 +85,8 @@ def main() -> int:
     """Run what was asked for; the status is 1 when a peer of ours failed or disagreed."""
     options = arguments()
     extra = "".join(f" --{name} {getattr(options, name)}" for name in ("threads", "seconds") if getattr(options, name))
+    if options.peers:
+        extra += f" --peers {shlex.quote(','.join(options.peers))}"
     fine = True
     for name in options.what:
         quiet.wait_for_quiet(options.wait)

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -126,8 +126,29 @@ def disagreement(losses: Sequence[float], reference: Sequence[float], tolerance:
     return ""
 
 
+def matching(words: Sequence[str], peers: Iterable[str]) -> list[str]:
+    """Return the peers whose names are among the words or, whatever the case, contain one that is no name itself.
+
+    Raises:
+        ValueError: with the names that there are, for a word that fits none.
+    """
+    known = list(peers)
+    chosen: set[str] = set()
+    for word in words:
+        fits = [name for name in known if name == word] or [name for name in known if word.lower() in name.lower()]
+        if not fits:
+            raise ValueError(f"no peer is called {word!r}; there are {', '.join(known)}")
+        chosen.update(fits)
+    return [name for name in known if name in chosen]
+
+
+def left_of(deadline: float) -> float:
+    """Seconds that a peer may take to start: what is left until `deadline`, at most `START_LIMIT`."""
+    return max(0.0, min(START_LIMIT, deadline - time.monotonic()))
+
+
 def start(
-    workload: Workload, names: Sequence[str], threads: int | None, cache: Path
+    workload: Workload, names: Sequence[str], threads: int | None, cache: Path, deadline: float = math.inf
 ) -> tuple[dict[str, Peer], dict[str, Outcome]]:
     """Start the named peers one after the other and take their first losses.
 
@@ -140,10 +161,10 @@ def start(
         arguments = f"{workload.package}.{module}", mode, threads, cache / str(number)
         peer = Peer(*arguments)
         try:
-            greeting = peer.read(START_LIMIT)
+            greeting = peer.read(left_of(deadline))
             if "missing" in greeting:
                 raise PeerError(f"missing: {greeting['missing']}")  # noqa: TRY301 -- one way out for every trouble
-            reply = peer.ask(do="losses", count=workload.check_steps)
+            reply = peer.ask(left_of(deadline), do="losses", count=workload.check_steps)
             outcomes[name].losses = reply["losses"]
             outcomes[name].first_step = greeting["ready"] + reply["first"]
             if reply.get("stores"):
@@ -178,8 +199,10 @@ def reject_disagreeing(workload: Workload, running: dict[str, Peer], outcomes: d
             running.pop(name).close()
 
 
-def time_in_turn(running: dict[str, Peer], outcomes: dict[str, Outcome], seconds: float, rounds: int) -> None:
-    """Time the peers round by round, the order reversed every other round."""
+def time_in_turn(
+    running: dict[str, Peer], outcomes: dict[str, Outcome], seconds: float, rounds: int, deadline: float = math.inf
+) -> None:
+    """Time the peers round by round, the order reversed every other round; after `deadline` no round but the first."""
     counts: dict[str, int] = {}
     watch = quiet.Watch(peer.process.pid for peer in running.values())
 
@@ -195,6 +218,8 @@ def time_in_turn(running: dict[str, Peer], outcomes: dict[str, Outcome], seconds
     for name in list(running):
         counts[name] = attempt(name, do="calibrate", seconds=seconds).get("count", 0)
     for index in range(rounds):
+        if index and time.monotonic() > deadline:
+            break
         for name in list(running)[:: 1 if index % 2 == 0 else -1]:
             time.sleep(PAUSE)
             reply = attempt(name, do="time", count=counts[name])
@@ -215,14 +240,20 @@ def run(
     rounds: int = 7,
     threads: int | None = None,
     seconds: float | None = None,
+    within: float = math.inf,
 ) -> list[Outcome]:
-    """Check and time the named peers (all when none is named; the reference always) and return their outcomes."""
-    chosen = [name for name in workload.peers if not names or name in names or name == workload.reference]
+    """Check and time the named peers (all when none is named; the reference always) and return their outcomes.
+
+    `names` may be parts of names, as `matching` reads them. After `within` seconds a peer that has not started is given
+    up, and no further round begins.
+    """
+    deadline = time.monotonic() + within
+    chosen = matching([*names, workload.reference] if names else list(workload.peers), workload.peers)
     with tempfile.TemporaryDirectory() as cache:
-        running, outcomes = start(workload, chosen, threads, Path(cache))
+        running, outcomes = start(workload, chosen, threads, Path(cache), deadline)
         try:
             reject_disagreeing(workload, running, outcomes)
-            time_in_turn(running, outcomes, seconds or workload.seconds, rounds)
+            time_in_turn(running, outcomes, seconds or workload.seconds, rounds, deadline)
         finally:
             for peer in running.values():
                 peer.close()

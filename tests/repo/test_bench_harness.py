@@ -6,6 +6,7 @@ import math
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -80,6 +81,29 @@ def test_the_table_sorts_and_lists_troubles(outcomes: dict[str, Outcome]) -> Non
 
 def outcome(name: str, seconds: float, others: float = 0.0) -> Outcome:
     return Outcome(name, rounds=[seconds, seconds * 2, seconds * 0.5], others=others)
+
+
+def test_peers_are_named_by_parts_of_their_names() -> None:
+    peers = ["PyTorch eager", "torch.compile", "JAX jit", "glassgrad eager", "glassgrad compiled"]
+    assert harness.matching(["jax", "torch.compile"], peers) == ["torch.compile", "JAX jit"]
+    assert harness.matching(["glassgrad"], peers) == ["glassgrad eager", "glassgrad compiled"]
+    assert harness.matching(["eager"], [*peers, "eager"]) == ["eager"]
+    with pytest.raises(ValueError, match="no peer is called 'tensorflow'; there are PyTorch eager,"):
+        harness.matching(["tensorflow"], peers)
+
+
+def test_when_the_time_is_up_one_round_is_timed_and_no_peer_waited_for() -> None:
+    peers = {mode: f"bench_peers:{mode}" for mode in ("good", "twin")}
+    workload = Workload("toy", "toy", "tests.repo", peers, "good", check_steps=2, seconds=0.01)
+    running, outcomes = harness.start(workload, ["good"], None, Path(), time.monotonic() - 1)
+    assert not running
+    assert outcomes["good"].trouble == "no answer within 0 s"
+    running, outcomes = harness.start(workload, ["twin"], None, Path())
+    try:
+        harness.time_in_turn(running, outcomes, 0.01, 5, time.monotonic())
+        assert len(outcomes["twin"].rounds) == 1
+    finally:
+        running["twin"].close()
 
 
 def test_bars_are_judged_by_medians_against_the_fastest_peer() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad.ops.core import Array, bad_option
+from glassgrad.ops.core import Array, Aval, bad_option
 from glassgrad.ops.narrow import finfo
 from glassgrad.ops.shape import astype, broadcast_to_p, permute_p, reshape_p
 
@@ -28,6 +28,16 @@ def reduced_shape(x: Any, *, axis: Axes, keepdims: bool, **_params: Any) -> tupl
     if keepdims:
         return kept_shape(x.shape, axis)
     return tuple(n for position, n in enumerate(x.shape) if position not in axis)
+
+
+def summed(x: Any, *, axis: Axes, keepdims: bool) -> Aval:
+    """The type of a sum, which NumPy takes in a wider dtype for small integers."""
+    return Aval(reduced_shape(x, axis=axis, keepdims=keepdims), _sum_dtype(x.dtype))
+
+
+@functools.cache
+def _sum_dtype(dtype: Any) -> Any:
+    return np.add.reduce(np.zeros(1, dtype)).dtype
 
 
 def restore(g: Array, shape: Sequence[int], axis: Axes, keepdims: bool) -> Array:

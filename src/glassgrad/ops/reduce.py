@@ -6,17 +6,16 @@ and `keepdim` or NumPy's `axis` and `keepdims`.
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from glassgrad.ops import elementwise as ew
-from glassgrad.ops.axes import Axes, as_real, count, like_one_element, reduced_shape, restore, spread, widened
+from glassgrad.ops.axes import Axes, as_real, count, like_one_element, reduced_shape, restore, spread, summed, widened
 from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.complexes import _squared_size, is_complex, real
-from glassgrad.ops.core import Array, Aval, canonical_axes, canonical_axis, custom, fused, linear
+from glassgrad.ops.core import Array, canonical_axes, canonical_axis, custom, fused, linear
 from glassgrad.ops.kernels.choose import add_over, all_over, max_over, min_over
 from glassgrad.ops.kernels.parts import along_last, pays
 from glassgrad.ops.samples import S, distinct
@@ -44,20 +43,11 @@ REDUCTION_SAMPLES = (
 )
 
 
-@functools.cache
-def _sum_dtype(dtype: Any) -> Any:
-    return add_over(np.zeros(1, dtype)).dtype
-
-
-def _sum_type(x: Any, *, axis: Axes, keepdims: bool) -> Aval:
-    return Aval(reduced_shape(x, axis=axis, keepdims=keepdims), _sum_dtype(x.dtype))
-
-
 sum_p = linear(
     "sum",
     _sum,
     (_sum_transpose,),
-    shape=_sum_type,
+    shape=summed,
     formula="sum of x over axes",
     derivative="broadcast g",
     samples=REDUCTION_SAMPLES,

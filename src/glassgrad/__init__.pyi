@@ -2236,7 +2236,9 @@ def product(
 ) -> TensorOrArray: ...
 
 profiler: Any
-from numpy import promote_types as promote_types
+
+def promote_types(*values: TensorLike) -> np.dtype[Any]:
+    """Return the dtype of a result of arrays, dtypes and numbers, as `np.result_type` does, or bfloat16."""
 
 def psi(x: TensorOrArray) -> TensorOrArray:
     """Gamma'(x) / Gamma(x)"""
@@ -2398,7 +2400,8 @@ def reshape(x: TensorOrArray, *shape: Ints) -> TensorOrArray:
 def reshape_as(x: TensorLike, other: TensorLike) -> Tensor:
     """x in the shape of `other`."""
 
-from numpy import result_type as result_type
+def result_type(*values: TensorLike) -> np.dtype[Any]:
+    """Return the dtype of a result of arrays, dtypes and numbers, as `np.result_type` does, or bfloat16."""
 
 def right_shift(x: TensorLike, other: TensorLike) -> Tensor:
     """a >> b"""

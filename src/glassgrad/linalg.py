@@ -32,6 +32,7 @@ from glassgrad.ops.lu import (
     solve_ex,
 )
 from glassgrad.ops.names import at_home, public
+from glassgrad.ops.narrow import finfo
 from glassgrad.ops.norms import vector_norm
 from glassgrad.ops.reduce import amax, amin, sum
 from glassgrad.ops.shape import astype, permute_p, reshape_p
@@ -132,7 +133,7 @@ def matrix_rank(x: Array, *, atol: Any = None, rtol: Any = None, hermitian: bool
         return sum(astype(values, np.int64), -1)
     absolute = _beside_values(0.0 if atol is None else atol)
     if rtol is None:
-        relative = _ew.where(absolute > 0, 0.0, max(x.shape[-2:]) * float(np.finfo(x.dtype).eps))
+        relative = _ew.where(absolute > 0, 0.0, max(x.shape[-2:]) * float(finfo(x.dtype).eps))
     else:
         relative = _beside_values(rtol)
     return sum(astype(values > _ew.maximum(amax(values, -1, True) * relative, absolute), np.int64), -1)

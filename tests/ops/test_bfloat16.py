@@ -151,6 +151,35 @@ def test_files_both_ways(tmp_path: Any) -> None:
     assert gg.load(tmp_path / "theirs.safetensors")["w"].tolist() == values.tolist()
 
 
+def test_memory_is_shared_with_pytorch_both_ways() -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is who it is exchanged with")
+    ours = gg.tensor(drawn(2, 3), dtype=BF16)
+    theirs = torch.from_dlpack(ours)
+    assert theirs.dtype == torch.bfloat16
+    assert theirs.tolist() == ours.tolist()
+    theirs[0, 0] = 5.0
+    assert ours[0, 0].item() == 5.0
+    back = gg.from_dlpack(theirs.T)
+    assert back.dtype == BF16
+    assert back.tolist() == ours.T.tolist()
+    copied = gg.tensor(theirs)
+    theirs[0, 0] = 6.0
+    assert back[0, 0].item() == 6.0
+    assert copied[0, 0].item() == 5.0
+    assert gg.from_dlpack(torch.ones(2)).dtype == np.float32
+
+
+def test_result_types_and_checks() -> None:
+    assert gg.result_type(gg.ones(1, dtype=BF16), 1.5) == gg.promote_types(BF16, np.int64) == BF16
+    assert gg.promote_types(BF16, np.float16) == np.float32
+    assert gg.promote_types(BF16, np.complex128) == np.complex128
+    assert gg.promote_types(np.float16, np.float32) == np.float32
+    x = gg.tensor(drawn(3), dtype=BF16, requires_grad=True)
+    assert gg.autograd.gradcheck(lambda a: (a * a).sum(), (x,))
+    assert gg.func.jvp(lambda a: a.tanh(), (x.detach(),), (x.detach(),))[1].dtype == BF16
+    assert gg.vmap(lambda a: a.exp())(x.detach()).dtype == BF16
+
+
 def test_layers_convert() -> None:
     layer = gg.nn.Linear(3, 2).bfloat16()
     assert layer.weight.dtype == BF16

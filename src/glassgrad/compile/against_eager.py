@@ -20,6 +20,7 @@ from glassgrad.compile.ir.graph import Graph, Instr, Var
 from glassgrad.engine import tree
 from glassgrad.engine.snapshot import Snapshot
 from glassgrad.engine.tensor import Tensor
+from glassgrad.ops.narrow import finfo
 
 # Allowed difference, relative to the value and to the largest value of the array. Programs reorder sums.
 RTOL = {np.dtype(np.float16): 2e-2, np.dtype(np.float32): 2e-4, np.dtype(np.float64): 1e-9}
@@ -100,7 +101,7 @@ def _sensitivity(capture: Any, function: Any, args: Any, kwargs: Any, leaves: li
     for one in [*(state.tensor for state in capture.state), *leaves]:
         array = one.array if isinstance(one, Tensor) else one
         if isinstance(array, np.ndarray) and array.dtype.kind in "fV" and array.flags.writeable:
-            array *= 1 + rng.choice([-1.0, 1.0], array.shape).astype(array.dtype) * np.finfo(array.dtype).eps
+            array *= 1 + rng.choice([-1.0, 1.0], array.shape).astype(array.dtype) * finfo(array.dtype).eps
     moved = _observed(capture, function(*args, **kwargs))
     return {
         name: np.max(np.abs(moved[name] - value), initial=0) if value.dtype.kind in "fV" else 0.0

@@ -15,6 +15,7 @@ from glassgrad.engine import creation, random
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.tensor import make
 from glassgrad.ops.axes import concrete
+from glassgrad.ops.narrow import finfo
 
 
 class OfClasses(Distribution):
@@ -44,7 +45,7 @@ class OfClasses(Distribution):
         return self.__dict__["probs" if "probs" in self.__dict__ else "logits"]
 
     def _entropy(self) -> Any:
-        lowest = float(np.finfo(self.logits.dtype).min)
+        lowest = float(finfo(self.logits.dtype).min)
         return -(self.logits.clamp(min=lowest) * self.probs).sum(-1)
 
     def _classes(self, sample_shape: tuple[int, ...]) -> Any:

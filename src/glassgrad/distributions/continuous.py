@@ -7,12 +7,11 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
-import numpy as np
-
 from glassgrad.distributions import constraints
 from glassgrad.distributions.distribution import Constraints, OfParameters
 from glassgrad.engine.random import rand, randn
 from glassgrad.ops.names import PUBLIC
+from glassgrad.ops.narrow import finfo
 
 _HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
 _EULER = 0.57721566490153286060651209
@@ -20,7 +19,7 @@ _EULER = 0.57721566490153286060651209
 
 def open_uniform(shape: Any, dtype: Any) -> Any:
     """Return uniform numbers in (0, 1), neither bound included."""
-    info = np.finfo(dtype)
+    info = finfo(dtype)
     return rand(shape, dtype=dtype).clamp(float(info.tiny), 1 - float(info.epsneg))
 
 
@@ -100,7 +99,7 @@ class Laplace(LocationScale):
 
     def _noise(self, shape: Any, dtype: Any) -> Any:
         signed = 1 - 2 * open_uniform(shape, dtype)
-        return -signed.sign() * (-signed.abs().clamp(max=1 - float(np.finfo(dtype).eps))).log1p()
+        return -signed.sign() * (-signed.abs().clamp(max=1 - float(finfo(dtype).eps))).log1p()
 
     @property
     def mean(self) -> Any:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
-import numpy as np
-
 from glassgrad.distributions import constraints
 from glassgrad.distributions.classes import OneHotCategorical
 from glassgrad.distributions.composed import TransformedDistribution
@@ -21,6 +19,7 @@ from glassgrad.distributions.transforms import (
     StickBreakingTransform,
 )
 from glassgrad.engine import random
+from glassgrad.ops.narrow import finfo
 
 
 class LogNormal(TransformedDistribution):
@@ -364,7 +363,7 @@ class HalfCauchy(OfParameters):
 
     def rsample(self, sample_shape: Any = ()) -> Any:
         uniform = random.rand(self._extended_shape(sample_shape), dtype=self.scale.dtype)
-        return self.scale * (uniform.clamp(max=1 - float(np.finfo(uniform.dtype).eps)) * (math.pi / 2)).tan()
+        return self.scale * (uniform.clamp(max=1 - float(finfo(uniform.dtype).eps)) * (math.pi / 2)).tan()
 
     def log_prob(self, value: Any) -> Any:
         self._check_value(value)

@@ -14,11 +14,12 @@ from glassgrad.engine.mode import no_grad
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.ops.axes import concrete
 from glassgrad.ops.names import PUBLIC
+from glassgrad.ops.narrow import finfo
 
 
 def inside_unit(probs: Any) -> Any:
     """Clip probabilities to an epsilon away from 0 and 1, so that their logarithms are finite."""
-    eps = float(np.finfo(probs.dtype).eps)
+    eps = float(finfo(probs.dtype).eps)
     return probs.clamp(eps, 1 - eps)
 
 
@@ -139,7 +140,7 @@ class Geometric(OfTwo):
     def sample(self, sample_shape: Any = ()) -> Any:
         with no_grad():
             probs = self.probs.expand(self._extended_shape(sample_shape))
-            tiny = float(np.finfo(probs.dtype).tiny)
+            tiny = float(finfo(probs.dtype).tiny)
             uniform = random.rand(probs.shape, dtype=probs.dtype).clamp(min=tiny)
             return (uniform.log() / (-probs).log1p()).floor()
 

@@ -21,6 +21,7 @@ from glassgrad.engine.function import Function, once_differentiable
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.errors.packages import needed
 from glassgrad.ops.axes import concrete
+from glassgrad.ops.narrow import finfo
 from glassgrad.ops.shape import stack
 
 
@@ -119,7 +120,7 @@ class Gamma(ExponentialFamily):
     def rsample(self, sample_shape: Any = ()) -> Any:
         shape = self._extended_shape(sample_shape)
         drawn = log_gamma(self.concentration.expand(shape)).exp() / self.rate
-        return drawn.clamp(min=float(np.finfo(drawn.dtype).tiny))
+        return drawn.clamp(min=float(finfo(drawn.dtype).tiny))
 
     def log_prob(self, value: Any) -> Any:
         self._check_value(value)
@@ -184,7 +185,7 @@ class InverseGamma(ExponentialFamily):
     def rsample(self, sample_shape: Any = ()) -> Any:
         shape = self._extended_shape(sample_shape)
         logs = -log_gamma(self.concentration.expand(shape))
-        return self.rate * logs.clamp(max=math.log(float(np.finfo(logs.dtype).max)) - 1).exp()
+        return self.rate * logs.clamp(max=math.log(float(finfo(logs.dtype).max)) - 1).exp()
 
     def log_prob(self, value: Any) -> Any:
         self._check_value(value)
@@ -302,7 +303,7 @@ class Beta(ExponentialFamily):
     def rsample(self, sample_shape: Any = ()) -> Any:
         shape = self._extended_shape(sample_shape)
         first, second = log_gamma(self.concentration1.expand(shape)), log_gamma(self.concentration0.expand(shape))
-        info = np.finfo(first.dtype)
+        info = finfo(first.dtype)
         return (first - second).sigmoid().clamp(float(info.tiny), 1 - float(info.epsneg))
 
     def log_prob(self, value: Any) -> Any:

@@ -17,6 +17,7 @@ from glassgrad.distributions import constraints
 from glassgrad.distributions.distribution import summed
 from glassgrad.ops.arrange import pad
 from glassgrad.ops.names import PUBLIC
+from glassgrad.ops.narrow import finfo
 
 
 class Transform:
@@ -262,11 +263,11 @@ class SigmoidTransform(Transform):
     codomain = constraints.unit_interval
 
     def _call(self, x: Any) -> Any:
-        info = np.finfo(x.dtype)
+        info = finfo(x.dtype)
         return x.sigmoid().clamp(float(info.tiny), 1 - float(info.eps))
 
     def _inverse(self, y: Any) -> Any:
-        info = np.finfo(y.dtype)
+        info = finfo(y.dtype)
         y = y.clamp(float(info.tiny), 1 - float(info.eps))
         return y.log() - (-y).log1p()
 
@@ -384,7 +385,7 @@ class StickBreakingTransform(Transform):
 
     def _inverse(self, y: Any) -> Any:
         parts = y[..., :-1]
-        left = (1 - parts.cumsum(-1)).clamp(min=float(np.finfo(y.dtype).tiny))
+        left = (1 - parts.cumsum(-1)).clamp(min=float(finfo(y.dtype).tiny))
         return parts.log() - left.log() + self._offset(parts.shape[-1], y)
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:

@@ -30,6 +30,7 @@ from glassgrad.doctor.torch_run import (
 from glassgrad.doctor.update_record import Update, Updates, different_options, first_gap
 from glassgrad.engine import tree
 from glassgrad.ops.core import Array
+from glassgrad.ops.narrow import finfo
 from glassgrad.ops.views import memory_owner
 from glassgrad.provenance import Place
 
@@ -295,7 +296,7 @@ def _state_pairs(
     steepest = max((_largest(array) for name, array in one.items() if name.endswith(".grad")), default=0.0)
     for path, theirs in places:
         slope = one.get(f"{path}.grad")
-        noise = slope is not None and _largest(slope) <= _NOISE * np.finfo(slope.dtype).eps * steepest
+        noise = slope is not None and _largest(slope) <= _NOISE * finfo(slope.dtype).eps * steepest
         for end, size in (("", 0.0), (".grad", steepest)):
             a, b = one.get(path + end), other.get(theirs + end)
             if a is not None and b is not None and (end or not noise):
@@ -336,7 +337,7 @@ def _gap(a: Array, b: Array, rtol: float | None, cancelled: float) -> _Gap | Non
         coarser = max(floating, key=lambda dtype: RTOL.get(dtype, 1e-4))
         tolerance = RTOL.get(coarser, 1e-4) if rtol is None else rtol
         largest = max(_largest(a), _largest(b))
-        floor = _NOISE * float(np.finfo(coarser).eps) * cancelled if rtol is None else 0.0
+        floor = _NOISE * float(finfo(coarser).eps) * cancelled if rtol is None else 0.0
         with np.errstate(invalid="ignore"):
             far = np.abs(np.subtract(a, b, dtype=np.result_type(a, b, np.float64)))
         far = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, np.where(np.isnan(far), np.inf, far))

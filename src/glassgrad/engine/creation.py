@@ -13,6 +13,7 @@ import numpy as np
 
 from glassgrad import errors, provenance
 from glassgrad.engine import devices
+from glassgrad.engine.capsules import array_of
 from glassgrad.engine.mode import MODE, RECORDING
 from glassgrad.engine.tensor import Tensor, base_class, make, numeric
 from glassgrad.ops import narrow
@@ -42,6 +43,8 @@ def _to_array(data: Any, dtype: Any) -> Any:
         data = [part.lifted() if isinstance(part, Tensor) else part for part in data]
     if type(data) in INTERPRETERS:  # a Symbol, while a function is being traced
         return data if dtype is None else data.astype(dtype)
+    if str(getattr(data, "dtype", "")) == "torch.bfloat16":  # NumPy cannot ask for its numbers
+        data = array_of(data)
     try:
         array: np.ndarray[Any, Any] = np.asarray(base_class(data))
     except ValueError:

@@ -15,6 +15,7 @@ import numpy as np
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.activation import softplus_p
 from glassgrad.ops.core import Array, fused
+from glassgrad.ops.narrow import finfo
 from glassgrad.ops.reduce import sum_p
 from glassgrad.ops.samples import S
 
@@ -143,7 +144,7 @@ def _bce_decomposed(x: Array, target: Array, *, reduction: str) -> Array:
 def _floored_log_op(x: Array) -> Array:
     # Below the smallest normal number, 1 / x is infinite in single precision and 0 * inf would be NaN: use a line with
     # the slope of the rule above there.
-    small = x < max(math.exp(LOG_FLOOR), float(np.finfo(x.dtype).tiny))
+    small = x < max(math.exp(LOG_FLOOR), float(finfo(x.dtype).tiny))
     return ew.where(small, x * (1 / _SMALLEST) + LOG_FLOOR, ew.log(ew.where(small, 1, x)))
 
 

@@ -66,6 +66,18 @@ def finfo(dtype: Any) -> Any:
     return ml_dtypes.finfo(dtype)
 
 
+def result_type(*values: Any) -> np.dtype[Any]:
+    """Return the dtype of a result of arrays, dtypes and numbers, as `np.result_type` does, or bfloat16."""
+    plain = [x.array if hasattr(x, "_tracks") else x for x in values]
+    kinds = [np.dtype(x) if isinstance(x, np.dtype | type) else getattr(x, "dtype", None) for x in plain]
+    if not any(kind is not None and kind.kind == NARROW for kind in kinds):
+        return np.result_type(*plain)
+    wide_ones = [kind for kind in kinds if kind is not None and kind.kind in "fc"]
+    if wide_ones:
+        return np.result_type(_SINGLE, *wide_ones)
+    return np.result_type(_SINGLE, np.complex64) if complex in map(type, plain) else bfloat16()
+
+
 def is_narrow(x: Any) -> bool:
     """Tell whether something has the dtype bfloat16."""
     return getattr(getattr(x, "dtype", None), "kind", None) == NARROW

@@ -20,6 +20,7 @@ from glassgrad.ops.complexes import _adjoint, conj, imag, is_complex, real
 from glassgrad.ops.core import Array, Custom, custom
 from glassgrad.ops.linalg import matmul
 from glassgrad.ops.memory import own_memory
+from glassgrad.ops.narrow import finfo
 from glassgrad.ops.reduce import sum_p
 from glassgrad.ops.samples import S
 from glassgrad.ops.shape import reshape_p, tril_p, triu_p
@@ -56,7 +57,7 @@ inv: Custom = custom(
 
 
 def _pinv(xp: Any, x: Array, *, rtol: float | None, atol: float = 0.0) -> Array:
-    rtol = max(x.shape[-2:]) * np.finfo(x.dtype).eps if rtol is None else rtol
+    rtol = max(x.shape[-2:]) * finfo(x.dtype).eps if rtol is None else rtol
     if not atol:
         return xp.linalg.pinv(x, rtol)
     u, s, vh = xp.linalg.svd(x, full_matrices=False)

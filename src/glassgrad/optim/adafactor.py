@@ -6,10 +6,9 @@ import math
 from collections.abc import Iterable
 from typing import Any, Unpack
 
-import numpy as np
-
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import maximum, minimum, rsqrt, sqrt
+from glassgrad.ops.narrow import finfo
 from glassgrad.ops.reduce import sum_p
 from glassgrad.optim.optimizer import Hints, Optimizer, at_least
 
@@ -74,7 +73,7 @@ class Adafactor(Optimizer):
 
     def update(self, p: Array, g: Array, state: Any, group: Any) -> Array:
         lr, (least, least_p), t = group.lr, group.eps, state.count()
-        least = float(np.finfo(p.dtype).eps) if least is None else least
+        least = float(finfo(p.dtype).eps) if least is None else least
         a = maximum(root_mean_square(p), least_p) * minimum(lr, t**-0.5)
         if group.weight_decay:
             p = (1 - lr * group.weight_decay) * p

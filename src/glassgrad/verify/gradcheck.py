@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors, provenance
+from glassgrad.ops.narrow import finfo
 from glassgrad.verify.differences import Tolerance
 from glassgrad.verify.jacobian import Check, as_given, probes
 from glassgrad.verify.pairs import pair_of
@@ -127,7 +128,7 @@ def _judge(
         try:
             exact = _runs(subject)
             verdict = _check(subject, title, eps, tolerance, nondet_tol, samples)
-            if exact and verdict.kind == RIGHT and np.finfo(subject.lowest).bits < 64:
+            if exact and verdict.kind == RIGHT and finfo(subject.lowest).bits < 64:
                 verdict = _check_as_given(subject, verdict, eps, tolerance)
         except WrongShape as wrong:
             why = f"backward returns a gradient of shape {wrong.given} for {wrong.name} of shape {wrong.expected}"
@@ -138,7 +139,7 @@ def _judge(
 def _runs(subject: Subject) -> bool:
     """Tell whether the function runs in float64; if not, switch the subject to its own precision."""
     values = [variable.value for variable in subject.variables]
-    if np.finfo(subject.lowest).bits == 64:
+    if finfo(subject.lowest).bits == 64:
         return True
     try:
         subject.evaluate(values)

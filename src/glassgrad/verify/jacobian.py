@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad.ops.narrow import finfo
 from glassgrad.verify.differences import STEPS, Finding, Line, Tolerance, study
 from glassgrad.verify.subjects import Subject
 from glassgrad.verify.verdict import NOISE, RIGHT, WRONG, Entry
@@ -54,7 +55,7 @@ class Check:
             # A cotangent of 0 times an infinite slope is NaN, which reveals nothing about the slope.
             self.weights, self.outputs = _rows_of_weights(self.results, units=0)
             self.jacobian = [self._row(weights) for weights in self.weights]
-        digits = np.finfo(np.float64 if subject.exact else subject.lowest).eps
+        digits = finfo(np.float64 if subject.exact else subject.lowest).eps
         self.spacing = float(digits)
         self.eps = eps
         self.base = eps or (1e-6 if self.spacing < 1e-10 else float(np.cbrt(self.spacing)))

@@ -19,6 +19,7 @@ import numpy as np
 from glassgrad import errors, provenance
 from glassgrad.engine import tree
 from glassgrad.engine.tensor import Tensor, make
+from glassgrad.ops.narrow import finfo
 from glassgrad.provenance import pytorch
 from glassgrad.verify.engines import GLASSGRAD, Engine, torch_engine
 
@@ -58,7 +59,7 @@ class Subject(ABC):
     @property
     def lowest(self) -> np.dtype[Any]:
         """The given dtype with the fewest digits."""
-        return max((variable.dtype for variable in self.variables), key=lambda dtype: float(np.finfo(dtype).eps))
+        return max((variable.dtype for variable in self.variables), key=lambda dtype: float(finfo(dtype).eps))
 
 
 class TensorSubject(Subject):

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from glassgrad import errors, provenance
 from glassgrad.engine import devices
+from glassgrad.engine.capsules import array_of, capsule_of
 from glassgrad.engine.tensor import Tensor, make
 
 _CPU = 1  # kDLCPU of the DLPack standard
@@ -19,7 +18,7 @@ def dlpack(x: Tensor, **how: Any) -> Any:
         raise errors.DLPACK_TRACKED(where=provenance.here())
     if any(step < 0 for step in getattr(x.array, "strides", ())):
         raise errors.DLPACK_BACKWARDS(where=provenance.here())
-    return x.array.__dlpack__(**how)
+    return capsule_of(x.array, how)
 
 
 def dlpack_device(x: Tensor) -> tuple[int, int]:
@@ -46,5 +45,5 @@ def from_dlpack(other: Any, *, device: Any = None, copy: bool | None = None) -> 
     kind, number = other.__dlpack_device__()
     if kind != _CPU:
         raise errors.NO_SUCH_DLPACK(given=f"one on device {int(kind)}:{number}", where=provenance.here())
-    shared = np.from_dlpack(other)
+    shared = array_of(other)
     return make(shared.copy() if copy else shared, None, False)

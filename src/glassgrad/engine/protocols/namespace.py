@@ -136,7 +136,7 @@ def _isdtype(dtype: Any, kind: Any) -> bool:
 
 
 def _result_type(*values: Any) -> Any:
-    return np.result_type(*(np.empty(0, x.dtype) if isinstance(x, Tensor) else x for x in values))
+    return narrow.result_type(*(np.empty(0, x.dtype) if isinstance(x, Tensor) else x for x in values))
 
 
 def _ternary(condition: Array, x1: Any, x2: Any, /) -> Array:

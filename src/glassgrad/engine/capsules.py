@@ -1,0 +1,62 @@
+"""Arrays of bfloat16 through DLPack: NumPy exchanges integers of the same size, whose type is rewritten on the way.
+
+A capsule of DLPack points to a struct that says what lies in memory. The type is its code (unsigned integers, bfloat16,
+...) and a number of bits: https://dmlc.github.io/dlpack/latest/c_api.html.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+from glassgrad.ops.narrow import NARROW, bfloat16
+
+_UNSIGNED, _BFLOAT = 1, 4
+# Where the code of the type is in a `DLManagedTensor`; of the newer struct, a header of 32 bytes comes first.
+_CODE = {b"dltensor": 20, b"dltensor_versioned": 52}
+
+
+def capsule_of(array: Any, how: dict[str, Any]) -> Any:
+    """Return a capsule of an array's memory; `how` are the options of `__dlpack__`."""
+    if array.dtype.kind != NARROW:
+        return array.__dlpack__(**how)
+    capsule = array.view(np.uint16).__dlpack__(**how)
+    _code(capsule).value = _BFLOAT
+    return capsule
+
+
+def array_of(other: Any) -> np.ndarray[Any, Any]:
+    """Return an array of the memory of what has `__dlpack__`, on the processor."""
+    bits = _Bits(other)
+    array: np.ndarray[Any, Any] = np.from_dlpack(bits)
+    return array.view(bfloat16()) if bits.are_bfloat else array
+
+
+class _Bits:
+    """What NumPy takes for another library's array, with unsigned integers in the place of bfloat16."""
+
+    def __init__(self, other: Any) -> None:
+        self.other = other
+        self.are_bfloat = False
+
+    def __dlpack_device__(self) -> Any:
+        return self.other.__dlpack_device__()
+
+    def __dlpack__(self, **how: Any) -> Any:
+        capsule = self.other.__dlpack__(**how)
+        code = _code(capsule)
+        if code.value == _BFLOAT:
+            code.value, self.are_bfloat = _UNSIGNED, True
+        return capsule
+
+
+def _code(capsule: Any) -> ctypes.c_uint8:
+    """Return the code of the type in a capsule, to read and to write."""
+    api = ctypes.pythonapi
+    api.PyCapsule_GetName.restype, api.PyCapsule_GetName.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    api.PyCapsule_GetPointer.restype = ctypes.c_void_p
+    api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    name = api.PyCapsule_GetName(capsule)
+    return ctypes.c_uint8.from_address(api.PyCapsule_GetPointer(capsule, name) + _CODE[name])

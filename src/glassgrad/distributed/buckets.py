@@ -7,7 +7,10 @@ taken in reverse order, as that is about the order in which a backward pass comp
 from __future__ import annotations
 
 import importlib
+import math
+import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,15 +21,22 @@ from glassgrad.distributed.world import ProcessGroup
 
 FIRST_BYTES = 1 << 20  # so that the first reduction begins soon
 DEFAULT_MEGABYTES = 25.0  # PyTorch's
+SHARED_RANKS = 4  # up to so many on one machine average through memory that they share
+_SHARED = Path("/dev", "shm")  # where MPI libraries put it on Linux
+_LINE = 64  # bytes of a cache line
 _OWN = 1 << 16  # bytes from which a gradient travels from where it is, in place of being copied into the bucket
 
 
 class Bucket:
     """Gradients that are averaged over the ranks together, all of one dtype.
 
+    They travel through MPI or, where `memory` is given, through memory that the ranks of one machine share: each copies
+    its gradients there, and adds up those of all.
+
     Attributes:
         members: positions of the parameters.
         shapes: of their gradients.
+        memory: for each of two turns, which alternate, the part of every rank.
     """
 
     def __init__(self, members: Sequence[int], shapes: Sequence[tuple[int, ...]], dtype: Any) -> None:
@@ -34,23 +44,40 @@ class Bucket:
         self.shapes = tuple(shapes)
         self.dtype = np.dtype(dtype)
         self.how = reduction("DistributedDataParallel", ReduceOp.AVG, self.dtype)
+        self.size = sum(math.prod(shape) for shape in self.shapes)
+        self.memory: list[list[np.ndarray[Any, Any]]] | None = None
         self.requests: list[Any] = []
+        self._turn = 0
         self._sent: list[Any] = []
-        self._flat: np.ndarray[Any, Any] | None = None
+        self._flat = np.empty(0, self.how.dtype)
         self._places: dict[int, slice] = {}
+
+    @property
+    def nbytes(self) -> int:
+        """How much travels."""
+        return self.size * int(self.how.dtype.itemsize)
 
     def start(self, comm: Any, arrays: Sequence[np.ndarray[Any, Any]], *, in_place: bool) -> None:
         """Begin to average arrays over the ranks.
 
-        With `in_place` large ones travel from their own memory, which has to stay as it is until `finish`.
+        With `in_place` large ones travel from their own memory, which `finish` is given as well.
         """
         ranks = comm.Get_size()
+        if self.memory is not None:
+            # What is overwritten was read by all: each has started the turn in between since.
+            self._turn = 1 - self._turn
+            self._pack(arrays, ranks, (), self.memory[self._turn][comm.Get_rank()])
+            self.requests = [comm.Ibarrier()]
+            return
         apart = [at for at, array in enumerate(arrays) if in_place and self._travels(array)]
-        packed = self._pack([array for at, array in enumerate(arrays) if at not in apart], ranks, apart)
-        self._sent = [packed] if packed.size else []
+        size = sum(array.size for at, array in enumerate(arrays) if at not in apart)
+        if self._flat.size != size:
+            self._flat = np.empty(size, self.how.dtype)
+        self._pack([array for at, array in enumerate(arrays) if at not in apart], ranks, apart, self._flat)
+        self._sent = [self._flat] if size else []
         for at in apart:
             elements = arrays[at].reshape(-1)
-            elements /= ranks
+            _share(elements, ranks, elements)
             self._sent.append(elements)
         mpi = importlib.import_module("mpi4py.MPI")
         self.requests = [comm.Iallreduce(mpi.IN_PLACE, elements, mpi.SUM) for elements in self._sent]
@@ -59,36 +86,81 @@ class Bucket:
         fits = array.flags.c_contiguous and array.flags.writeable and self.how.dtype == array.dtype
         return fits and array.nbytes >= _OWN
 
-    def _pack(self, arrays: Sequence[Any], ranks: int, apart: Sequence[int]) -> np.ndarray[Any, Any]:
-        """Copy small arrays one after the other, divided by the number of ranks."""
-        size = sum(array.size for array in arrays)
-        if self._flat is None or self._flat.size != size:
-            self._flat = np.empty(size, self.how.dtype)
+    def _pack(self, arrays: Sequence[Any], ranks: int, apart: Sequence[int], into: np.ndarray[Any, Any]) -> None:
+        """Copy arrays one after the other, divided by the number of ranks."""
         places = [at for at in range(len(self.shapes)) if at not in apart]
         self._places.clear()
         begin = 0
         for at, array in zip(places, arrays, strict=True):
             place = self._places[at] = slice(begin, begin + array.size)
-            np.divide(array, ranks, out=self._flat[place].reshape(array.shape), casting="same_kind")
+            _share(array, ranks, into[place].reshape(array.shape))
             begin = place.stop
-        return self._flat
 
     def progress(self) -> None:
         """Let MPI work on what is under way: it does so only when it is asked."""
         for request in self.requests:
             request.Test()
 
-    def finish(self, group: ProcessGroup) -> dict[int, np.ndarray[Any, Any]]:
-        """Wait until the averages are there; return those of the packed arrays, by their positions in the bucket.
-
-        They lie in memory that the next `start` overwrites. The others are in the arrays themselves.
-        """
+    def finish(self, group: ProcessGroup, outputs: Sequence[np.ndarray[Any, Any]]) -> None:
+        """Wait for the averages and write them into arrays, which may be those that were started with."""
         requests = self.requests
         if requests:
             wait_until(lambda: type(requests[0]).Testall(requests), group, "backward")
         self.requests, self._sent = [], []
-        assert self._flat is not None
-        return {at: self._flat[place].reshape(self.shapes[at]) for at, place in self._places.items()}
+        for at, place in self._places.items():
+            output = outputs[at]
+            if self.memory is None:
+                output[...] = self._flat[place].reshape(self.shapes[at])
+                continue
+            first, second, *others = (part[place].reshape(self.shapes[at]) for part in self.memory[self._turn])
+            total = output if output.dtype == first.dtype else np.empty(first.shape, first.dtype)
+            np.add(first, second, out=total)
+            for part in others:
+                total += part
+            if total is not output:
+                output[...] = total
+
+
+def _share(array: Any, ranks: int, out: Any) -> None:
+    """Divide by the number of ranks; by a power of 2 a multiplication is the same and takes less time."""
+    if ranks & (ranks - 1):
+        np.divide(array, ranks, out=out, casting="same_kind")
+    else:
+        np.multiply(array, out.dtype.type(1 / ranks), out=out, casting="same_kind")
+
+
+def share_memory(buckets: Sequence[Bucket], comm: Any) -> Any:
+    """Give the buckets memory that all ranks share, if they are on one machine and few; return what keeps it.
+
+    Each rank reads the gradients of all, which is more work than the algorithms of MPI do when there are many.
+    """
+    mpi = importlib.import_module("mpi4py.MPI")
+    near = comm.Split_type(mpi.COMM_TYPE_SHARED)
+    ranks, count = comm.Get_size(), near.Get_size()
+    near.Free()
+    sizes = [-(-bucket.nbytes // _LINE) * _LINE for bucket in buckets]
+    fits = np.array([count == ranks <= SHARED_RANKS and _has_room(2 * sum(sizes) * ranks)], np.int32)
+    comm.Allreduce(mpi.IN_PLACE, fits, mpi.MIN)
+    if not fits[0]:
+        return None
+    window = mpi.Win.Allocate_shared(2 * sum(sizes), 1, comm=comm)
+    window.Lock_all(mpi.MODE_NOCHECK)
+    parts = [np.frombuffer(window.Shared_query(rank)[0], np.uint8) for rank in range(ranks)]
+    begin = 0
+    for bucket, size in zip(buckets, sizes, strict=True):
+        turns = [begin, begin + size]
+        bucket.memory = [[part[turn : turn + bucket.nbytes].view(bucket.how.dtype) for part in parts] for turn in turns]
+        begin += 2 * size
+    return window
+
+
+def _has_room(nbytes: int) -> bool:
+    """Tell whether so much fits into half of what this machine can still share: containers are often given 64 MB."""
+    try:
+        room = os.statvfs(_SHARED)
+    except (OSError, AttributeError):  # not Linux
+        return False
+    return nbytes <= room.f_bavail * room.f_frsize // 2
 
 
 def make_buckets(shapes: Sequence[tuple[int, ...]], dtypes: Sequence[Any], megabytes: float | None) -> list[Bucket]:
@@ -104,7 +176,7 @@ def make_buckets(shapes: Sequence[tuple[int, ...]], dtypes: Sequence[Any], megab
         dtype = np.dtype(dtypes[at])
         members, size = open_now.setdefault(dtype, ([], 0))
         members.append(at)
-        size += int(np.prod(shapes[at], dtype=np.int64)) * dtype.itemsize
+        size += math.prod(shapes[at]) * dtype.itemsize
         if size >= (first if not done else limit):
             done.append(members)
             del open_now[dtype]

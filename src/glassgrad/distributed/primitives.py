@@ -51,6 +51,16 @@ class _InOrder(Custom):
         self.plain = plain
         PRIMITIVES[plain.name] = self
 
+    def compute_into(self, outputs: Sequence[Array], count: Array, *args: Any, **params: Any) -> None:
+        """Do it, and write the results into arrays."""
+        outputs[0][...] = count + 1
+        if self.plain.into is not None:
+            self.plain.into(outputs[1:], *args, **params)
+            return
+        made = self.plain.evaluate(*args, **params)
+        for output, part in zip(outputs[1:], made if self.plain.multiple else (made,), strict=True):
+            output[...] = part
+
     def _forward(self, _xp: Any, count: Array, *args: Any, **params: Any) -> Any:
         made = self.plain.evaluate(*args, **params)
         return (np.asarray(count) + 1, *(made if self.plain.multiple else (made,)))
@@ -64,9 +74,17 @@ class _InOrder(Custom):
 class _Collective(Custom):
     """A primitive that talks to other processes: its types are known without that."""
 
-    def __init__(self, name: str, forward: Callable[..., Any], types: Callable[..., Any], **facts: Any) -> None:
+    def __init__(
+        self,
+        name: str,
+        forward: Callable[..., Any],
+        types: Callable[..., Any],
+        into: Callable[..., None] | None = None,
+        **facts: Any,
+    ) -> None:
         super().__init__(name, forward, register=False, **facts)
         self.types = types
+        self.into = into  # the same, which writes into the arrays that it is given first
         self.in_order = _InOrder(self)
 
     def __call__(self, *args: Any, **params: Any) -> Any:
@@ -126,9 +144,14 @@ def _start(_xp: Any, *arrays: Array, reducer: int, bucket: int) -> tuple[Array, 
 
 
 def _wait(_xp: Any, *, reducer: int, bucket: int, types: Any) -> tuple[Array, ...]:
+    outputs = tuple(np.empty(shape, name) for shape, name in types)
+    _wait_into(outputs, reducer=reducer, bucket=bucket, types=types)
+    return outputs
+
+
+def _wait_into(outputs: Sequence[Array], *, reducer: int, bucket: int, types: Any) -> None:
     owner = _KNOWN[reducer]
-    averages = owner.buckets[bucket].finish(owner.group)
-    return tuple(averages[at] for at in range(len(types)))
+    owner.buckets[bucket].finish(owner.group, outputs)
 
 
 bucket_start_p = _Collective(
@@ -137,7 +160,7 @@ bucket_start_p = _Collective(
 )  # fmt: skip  # a table
 bucket_wait_p = _Collective(
     "bucket_wait", _wait, lambda *, types, **_params: tuple(Aval(shape, np.dtype(name)) for shape, name in types),
-    vjp=(), jvp=(), multiple=True, formula="the averages of a bucket",
+    vjp=(), jvp=(), multiple=True, formula="the averages of a bucket", into=_wait_into,
 )  # fmt: skip  # a table
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from glassgrad import errors, provenance
 from glassgrad.distributed import primitives
-from glassgrad.distributed.buckets import make_buckets
+from glassgrad.distributed.buckets import make_buckets, share_memory
 from glassgrad.distributed.collectives import all_reduce
 from glassgrad.distributed.reductions import ReduceOp
 from glassgrad.distributed.world import ProcessGroup
@@ -49,6 +49,7 @@ class Reducer:
         self.buckets = make_buckets(
             [tuple(leaf.shape) for leaf in self.leaves], [leaf.dtype for leaf in self.leaves], megabytes
         )
+        self.window = None if self.comm is None else share_memory(self.buckets, self.comm)
         self.armed = False
         self.key = primitives.register(self)
         begin = weakref.WeakMethod(self.begin)
@@ -144,12 +145,11 @@ class _Pass:
         used = self._used_somewhere()
         for position, (bucket, totals) in enumerate(zip(reducer.buckets, self.totals, strict=True)):
             if MODE.flags & TRACING:
-                averages = dict(enumerate(primitives.wait(bucket, reducer.key, position)))
+                for total, average in zip(totals, primitives.wait(bucket, reducer.key, position), strict=True):
+                    _store(total, average)
             else:
-                averages = bucket.finish(reducer.group)
-            for place, (at, total) in enumerate(zip(bucket.members, totals, strict=True)):
-                if place in averages:
-                    _store(total, averages[place])
+                bucket.finish(reducer.group, [total.array for total in totals])
+            for at, total in zip(bucket.members, totals, strict=True):
                 if used[at]:
                     reducer.leaves[at]._grad = total
         assert not any(leaf in found for leaf in reducer.leaves)
@@ -173,9 +173,9 @@ _NEVER = 1 << 62
 
 
 def _store(total: Tensor, average: Any) -> None:
-    """Put an average into the memory of a gradient."""
+    """Let a gradient hold an average, while a step is traced."""
     if isinstance(total.array, np.ndarray):
-        total.array[...] = average
+        total.array = average  # zeros of a parameter that is not used here
     else:
         total.array.write(average)  # a Symbol is memory too
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from glassgrad.compile.ir.graph import Graph, Instr, Var
+from glassgrad.compile.ir.graph import Graph, Var
 from glassgrad.compile.ir.totals import Row, Stats
 from glassgrad.compile.llvm.blas import GEMM, blas
 from glassgrad.compile.llvm.step import StepModule
@@ -17,7 +17,7 @@ from glassgrad.compile.plan.indices import row_strides
 from glassgrad.compile.plan.kernels import Kernel
 from glassgrad.compile.plan.memory import MemoryPlan
 from glassgrad.compile.plan.schedule import Schedule
-from glassgrad.ops.core import PRIMITIVES
+from glassgrad.ops.core import PRIMITIVES, Primitive
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,11 +78,14 @@ def _host_call(kernel: Kernel, alias: Mapping[Var, Var]) -> HostCall:
         for number, block in zip(instr.inputs, kernel.operands, strict=True)
     )
     results = tuple((alias.get(out, out), 0, out.shape, row_strides(out.shape)) for out in instr.outputs)
-    return HostCall(_host_function(instr), operands, results)
-
-
-def _host_function(instr: Instr) -> Callable[..., Any]:
     primitive, params = PRIMITIVES[instr.op], dict(instr.params)
+    into = getattr(primitive, "compute_into", None)
+    if into is not None:
+        return HostCall(lambda outputs, *arrays: into(outputs, *arrays, **params), operands, results, fills=True)
+    return HostCall(_host_function(primitive, params), operands, results)
+
+
+def _host_function(primitive: Primitive, params: dict[str, Any]) -> Callable[..., Any]:
     return lambda *arrays: primitive.compute(arrays, params)
 
 

@@ -119,12 +119,14 @@ class Context:
 class HostCall:
     """An op computed in Python between two turns of native code: `compute` on arrays, results copied to `results`.
 
-    Operands and results are (Var, offset, shape, strides) blocks of arrays.
+    Operands and results are (Var, offset, shape, strides) blocks of arrays. With `fills` it is handed the blocks of the
+    results first, and writes to them itself.
     """
 
     compute: Callable[..., Any]
     operands: tuple[Any, ...]
     results: tuple[Any, ...]
+    fills: bool = False
 
 
 @dataclass
@@ -183,6 +185,7 @@ class NativeStep:
         self.first = layout.segments[0][0] if layout.segments else 0
         self._simple = len(layout.segments) <= 1 and all(host is None for _, host in layout.segments)
         self._pool: runtime.Pool | None = None
+        self._views: dict[Any, Any] = {}
         _steps.add(self)
         weakref.finalize(self, _release, self.context, self._code, self.memory)
 
@@ -293,6 +296,9 @@ class NativeStep:
             self._block(operand, arrays) if isinstance(operand, tuple) else operand for operand in host.operands
         ]
         with np.errstate(all="ignore"):  # native code does not warn either
+            if host.fills:
+                host.compute([self._block(block, arrays) for block in host.results], *operands)
+                return
             made = host.compute(*operands)
         parts = made if isinstance(made, tuple) else (made,)
         for block, part in zip(host.results, parts, strict=False):
@@ -300,15 +306,24 @@ class NativeStep:
 
     def _block(self, block: Any, arrays: Mapping[Var, Any]) -> Any:
         var, offset, shape, strides = block
+        known = self._views.get(block)  # of memory that stays where it is
+        if known is not None:
+            return known
         whole = arrays.get(var)
-        if whole is None:
+        own = whole is None
+        if own:
             whole = self._constants.get(var)
         if whole is None:
             start = self.layout.buffers[var]
             whole = self.memory[start : start + var.nbytes].view(var.dtype)
+        steps = tuple([stride * var.dtype.itemsize for stride in strides])
+        if whole.shape == shape and whole.strides == steps and not offset:
+            return whole
         flat = whole.reshape(-1)[offset:]
-        steps = tuple(stride * var.dtype.itemsize for stride in strides)
-        return np.lib.stride_tricks.as_strided(flat, shape, steps)
+        view = np.lib.stride_tricks.as_strided(flat, shape, steps)
+        if own:
+            self._views[block] = view
+        return view
 
     # --- arguments that did not fit ------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""`python -m benchmarks all`, or some of w1-w9 names overhead ops trainer doctor generate: run and print."""
+"""`python -m benchmarks all`, or some of w1-w9 names overhead ops trainer doctor nan generate: run and print."""
 
 from __future__ import annotations
 
@@ -7,7 +7,19 @@ import math
 import shlex
 import sys
 
-from benchmarks import generation, harness, names, op_overhead, ops, picture, quiet, results, trainer, watching
+from benchmarks import (
+    generation,
+    harness,
+    names,
+    nan_checks,
+    op_overhead,
+    ops,
+    picture,
+    quiet,
+    results,
+    trainer,
+    watching,
+)
 from benchmarks.workload import Workload
 from benchmarks.workloads import WORKLOADS
 
@@ -17,6 +29,7 @@ OTHERS = {
     "ops": ops,
     "trainer": trainer,
     "doctor": watching,
+    "nan": nan_checks,
     "generate": generation,
 }
 

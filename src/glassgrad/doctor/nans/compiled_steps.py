@@ -28,7 +28,7 @@ from glassgrad.engine.writes import MUTATIONS
 if TYPE_CHECKING:
     from glassgrad.doctor.nans.guard import Guard
 
-_SHARE = 0.005
+_SHARE = 0.002
 _values = dict.values
 _BETWEEN = 8
 """So many calls lie between two questions whether it is time for a copy."""

@@ -1,0 +1,109 @@
+"""What `doctor.watch(nan=True)` costs over the plain loop: compiled and eager steps of several sizes.
+
+Two copies of a training take turns, one of them watched for NaN. The watch samples the first step alone (`every` is
+beyond the number of steps), and its first steps are not timed, so the difference is the check with the copies that it
+takes. Time is that of the processor; each turn is held against the plain one right before it, and the median of the
+ratios counts.
+"""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks import results
+
+LIMIT = 1.03
+TITLE = "What doctor.watch(nan=True) costs over the plain loop"
+_NEVER = 1 << 30
+_TURNS = 3  # for each round that was asked for
+
+
+@dataclass(frozen=True)
+class Case:
+    """An MLP with SGD or Adam on a batch of noise: its widths, the steps of a turn, and those before it."""
+
+    name: str
+    widths: tuple[int, ...]
+    batch: int
+    optimizer: str
+    compiled: bool
+    steps: int
+    before: int = 30
+
+
+CASES = (
+    Case("MLP 200-200-27, Adam, compiled", (200, 200, 27), 64, "Adam", True, 600),
+    Case("MLP 784-128-10, SGD, compiled", (784, 128, 10), 128, "SGD", True, 400),
+    Case("W2's MLP, SGD, compiled", (784, 1024, 1024, 1024, 10), 512, "SGD", True, 8, 4),
+    Case("MLP 784-128-10, SGD, eager", (784, 128, 10), 128, "SGD", False, 150),
+    Case("nine layers of 64, Adam, eager", (*[64] * 9, 10), 64, "Adam", False, 150),
+)
+
+
+class Training:
+    """One model with its step."""
+
+    def __init__(self, case: Case, threads: int | None) -> None:
+        import glassgrad as gg
+        from glassgrad import nn
+
+        gg.manual_seed(0)
+        layers: list[Any] = []
+        for before, after in zip(case.widths, case.widths[1:], strict=False):
+            layers += [nn.Linear(before, after), nn.ReLU()]
+        self.model = model = nn.Sequential(*layers[:-1])
+        self.optimizer = optimizer = getattr(gg.optim, case.optimizer)(model.parameters(), lr=1e-4)
+        self.data = gg.randn(case.batch, case.widths[0]), gg.randint(0, case.widths[-1], (case.batch,))
+
+        def step(x: Any, y: Any) -> Any:
+            loss = nn.functional.cross_entropy(model(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        self.step: Callable[..., Any] = gg.compile(step, threads=threads) if case.compiled else step
+
+    def turn(self, steps: int) -> float:
+        """Return the processor seconds of a step."""
+        began = time.process_time()
+        for _ in range(steps):
+            self.step(*self.data)
+        return (time.process_time() - began) / steps
+
+
+def ratios(case: Case, turns: int, threads: int | None) -> list[tuple[float, float]]:
+    """Return, for each turn, the ratio and the plain seconds of a step."""
+    from glassgrad.doctor import watch
+
+    plain, watched = Training(case, threads), Training(case, threads)
+    plain.turn(case.before)
+    found = []
+    for _ in range(turns):
+        gc.collect()
+        first = plain.turn(case.steps)
+        with watch(watched.model, watched.optimizer, preset="economy", every=_NEVER, nan=True, report=False):
+            watched.turn(case.before)
+            found.append((watched.turn(case.steps) / first, first))
+    return found
+
+
+def measure(threads: int | None, rounds: int) -> tuple[str, str, dict[str, Any]]:
+    """Title, text and raw numbers."""
+    rows, verdicts, data = [], [], {}
+    for case in CASES:
+        found = ratios(case, rounds * _TURNS, threads)
+        ratio = statistics.median(one for one, _ in found)
+        plain = statistics.median(seconds for _, seconds in found)
+        rows.append([case.name, results.duration(plain), f"{ratio:.3f}", f"{(ratio - 1) * plain * 1e6:.1f}"])
+        met = "met" if ratio <= LIMIT else "missed"
+        verdicts.append(f"- {case.name}, at most {LIMIT:.2f} of the plain loop: {ratio:.3f}, {met}")
+        data[case.name] = found
+    table = results.markdown_table(["loop", "plain step", "ratio", "more, in microseconds"], rows)
+    text = f"{table}\n\nProcessor time, medians of {rounds * _TURNS} turns.\n\n" + "\n".join(verdicts)
+    return TITLE, text, data

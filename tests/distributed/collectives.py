@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import pytest
 import glassgrad as gg
 import glassgrad.distributed as dist
 from glassgrad import errors
+from glassgrad.compile.native.runtime import available_cores
 
 DTYPES = ("float16", "float32", "float64", "complex64", "complex128", "int8", "int32", "int64", "uint8", "bool")
 FOLDS: dict[str, Callable[..., Any]] = {
@@ -203,7 +205,12 @@ def differences(me: int, ranks: int) -> None:
     refused(RuntimeError, "process group already", dist.init_process_group)
 
 
-PARTS = (reductions, memory, movements, messages, later, groups, objects, differences)
+def cores(_me: int, ranks: int) -> None:
+    """Ranks that are not bound to cores share them: compiled steps take a part of the threads."""
+    assert available_cores() == max(1, len(os.sched_getaffinity(0)) // ranks)
+
+
+PARTS = (cores, reductions, memory, movements, messages, later, groups, objects, differences)
 
 if __name__ == "__main__":
     refused(errors.DistributedError, "there is no process group yet", lambda: dist.all_reduce(gg.ones(1)))

@@ -14,10 +14,10 @@ import pytest
 
 MODULES = [
     "glassgrad", "glassgrad.amp", "glassgrad.autograd", "glassgrad.compile", "glassgrad.data",
-    "glassgrad.distributions", "glassgrad.doctor", "glassgrad.explanation", "glassgrad.fft", "glassgrad.func",
-    "glassgrad.lessons", "glassgrad.linalg", "glassgrad.manual", "glassgrad.models", "glassgrad.nn",
-    "glassgrad.nn.functional",
-    "glassgrad.nn.init", "glassgrad.nn.utils", "glassgrad.optim", "glassgrad.optim.lr_scheduler",
+    "glassgrad.distributed", "glassgrad.distributions", "glassgrad.doctor", "glassgrad.explanation",
+    "glassgrad.fft", "glassgrad.func", "glassgrad.lessons", "glassgrad.linalg", "glassgrad.manual", "glassgrad.models",
+    "glassgrad.nn", "glassgrad.nn.functional", "glassgrad.nn.init", "glassgrad.nn.utils", "glassgrad.optim",
+    "glassgrad.optim.lr_scheduler",
     "glassgrad.optim.swa_utils", "glassgrad.report", "glassgrad.scalar", "glassgrad.sparse", "glassgrad.train",
     "glassgrad.utils.data", "glassgrad.verify",
 ]  # fmt: skip  # a table

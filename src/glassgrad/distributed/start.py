@@ -6,8 +6,13 @@ import os
 from datetime import timedelta
 from typing import Any
 
+import numpy as np
+
 from glassgrad import errors, provenance
 from glassgrad.distributed import guard, world
+from glassgrad.engine import devices
+
+_MOST_CORES = 4096  # of one machine
 
 
 def init_process_group(
@@ -61,21 +66,23 @@ def init_process_group(
             raise errors.WORLD_DIFFERS(option=option, given=given, actual=shown, count=wanted, where=provenance.here())
     if comm is not None and count > 1:
         comm = comm.Dup()
-    crowded = comm is not None and count > 1 and _crowded(module, comm)
+    crowded, devices.sharers = (False, 1) if comm is None or count == 1 else _neighbours(module, comm)
     world.STATE.world = world.ProcessGroup(comm, range(count), me, world.seconds_of(timeout), crowded)
     guard.install(world.STATE.world)
 
 
-def _crowded(module: Any, comm: Any) -> bool:
-    """Tell whether this machine has more of the processes than cores."""
+def _neighbours(module: Any, comm: Any) -> tuple[bool, int]:
+    """Return whether this machine has more of the processes than cores, and how many share the cores of this one."""
     near = comm.Split_type(module.COMM_TYPE_SHARED)
-    count = near.Get_size()
-    near.Free()
     affinity = getattr(os, "sched_getaffinity", None)
-    cores = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
-    # A process that is bound to its own core shares it with nobody.
-    bound = affinity is not None and cores < (os.cpu_count() or 1) and cores * count <= (os.cpu_count() or 1)
-    return bool(count > cores and not bound)
+    mine = set(affinity(0)) if affinity is not None else set(range(os.cpu_count() or 1))
+    mask = np.zeros(_MOST_CORES, np.int32)
+    mask[[core % _MOST_CORES for core in mine]] = 1
+    users = np.zeros_like(mask)
+    near.Allreduce(mask, users, op=module.SUM)
+    near.Free()
+    sharers = int(users[mask > 0].max())  # 1 for a process that is bound to cores of its own
+    return sharers > len(mine), sharers
 
 
 __all__ = ["init_process_group"]

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 from glassgrad import errors, provenance
+from glassgrad.engine import devices
 from glassgrad.errors.packages import present
 
 _DEFAULT_TIMEOUT = timedelta(minutes=30)  # PyTorch's, for gloo and MPI
@@ -159,6 +160,7 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
         one.free()
     STATE.groups.clear()
     STATE.world = None
+    devices.sharers = 1
 
 
 def resolve(group: Any, call: str) -> ProcessGroup:

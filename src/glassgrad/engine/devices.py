@@ -17,6 +17,10 @@ Result = TypeVar("Result")
 _KINDS = ("cpu", "cuda", "mps", "xpu", "xla", "hip", "hpu", "mtia", "vulkan", "meta", "ipu", "privateuseone")
 
 
+# How many processes of one program share the cores that this one may use: `distributed.init_process_group` tells.
+sharers = 1
+
+
 class device:  # noqa: N801 - PyTorch's name
     """The name of a place for tensors to live. Only on "cpu" is anything computed; others can be named and compared.
 

@@ -17,6 +17,7 @@ import numpy as np
 from glassgrad.compile.llvm import support
 from glassgrad.compile.llvm.target import LoadedCode, host
 from glassgrad.compile.native import cache
+from glassgrad.engine import devices
 
 _Work = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
 _Wake = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
@@ -38,7 +39,14 @@ def aligned(count: int, dtype: Any = np.uint8, alignment: int = 64) -> Any:
 
 
 def available_cores() -> int:
-    """Return how many cores this process may use: its affinity, cut by the control group's quota."""
+    """Return how many cores this process may use: its affinity, cut by the control group's quota.
+
+    Processes that compute together and are not bound to cores of their own get equal parts.
+    """
+    return max(1, _cores() // devices.sharers)
+
+
+def _cores() -> int:
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     try:
         quota, period = Path("/sys/fs/cgroup/cpu.max").read_text(encoding="ascii").split()[:2]

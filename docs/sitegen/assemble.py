@@ -33,7 +33,7 @@ MADE = {
 MORE = "More guides"
 NAVIGATION: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("First steps", ("install", "quickstart", "from_pytorch", "which_function", "gallery")),
-    ("Training", ("data", "training", "precision", "models", "onnx", "ecosystem", "report")),
+    ("Training", ("data", "training", "distributed", "precision", "models", "onnx", "ecosystem", "report")),
     ("When it does not train", ("doctor", "watching_gradients", "drawing")),
     (
         "Derivatives",

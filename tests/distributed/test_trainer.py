@@ -19,7 +19,7 @@ from glassgrad.train.kept.checkpoint import load_checkpoint
 from tests.distributed.conftest import Ended, ended_late
 
 PROGRAM = Path(__file__).with_name("trained.py")
-ALL = "compiled,plain,single,clipped,accumulated,averaged"
+ALL = "compiled,plain,single,clipped,accumulated,averaged,normed"
 
 
 def numbers(ended: Ended) -> list[dict[str, tuple[int, np.ndarray]]]:
@@ -164,6 +164,7 @@ def test_train_shows_and_writes_one_run(mpiexec: str, tmp_path: Path) -> None:
     assert "going on at step 22" in longer.stdout
 
 
+@pytest.mark.slow
 def test_layers_by_hand_are_shared_too(mpiexec: str, tmp_path: Path) -> None:
     options = ["digits", "--epochs", 1, "--engine", "manual", "--hidden", 16]
     for n in (1, 2):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ from glassgrad.engine.mode import no_grad
 from glassgrad.engine.tensor import Tensor
 from glassgrad.nn.functional_norm import _blend
 from glassgrad.nn.module import Module
-from glassgrad.nn.norm import _BatchNorm
+from glassgrad.nn.norm import TOGETHER, _BatchNorm
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.shape import cat
 
@@ -64,29 +66,7 @@ class SyncBatchNorm(_BatchNorm):
         training = self.training or self.running_mean is None
         if group is None or group.size() == 1 or not training:
             return super().forward(input)
-        shape = tuple(input.shape)
-        if len(shape) not in self.dims or shape[1] != self.num_features:
-            self._check(input, 1)
-        momentum = self._counted()
-        axes, beside = (0, *range(2, len(shape))), (1, shape[1], *(1,) * (len(shape) - 2))
-        key = primitives.register(group)
-        rows = np.full(1, math.prod(shape) // shape[1], input.dtype)
-        totals = primitives.all_reduce_p(cat([input.sum(axes), Tensor(rows)]), group=key, op="SUM")
-        count = totals[-1].detach()
-        mean = totals[:-1] / count
-        centred = input - mean.reshape(beside)
-        var = primitives.all_reduce_p((centred * centred).sum(axes), group=key, op="SUM") / count
-        if isinstance(count.array, np.ndarray) and count.item() == 1:
-            raise errors.ONE_VALUE_PER_CHANNEL(given=shape, where=provenance.here())
-        if self.running_mean is not None:
-            with no_grad():
-                _blend(self.running_mean, mean.detach(), 1 - momentum, momentum)
-                _blend(self.running_var, (var * (count / (count - 1))).detach(), 1 - momentum, momentum)
-        scale = ew.rsqrt(var + self.eps)
-        if self.weight is not None:
-            scale = scale * self.weight
-        y = centred * scale.reshape(beside)
-        return y if self.bias is None else y + self.bias.reshape(beside)
+        return _over_all(self, input, group)
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
@@ -102,6 +82,43 @@ class SyncBatchNorm(_BatchNorm):
             if turned is not child:
                 module.register_module(name, turned)
         return module
+
+
+def _over_all(layer: Any, input: Tensor, group: Any) -> Tensor:
+    """Normalise by the rows of all ranks of a group."""
+    shape = tuple(input.shape)
+    if len(shape) not in layer.dims or shape[1] != layer.num_features:
+        layer._check(input, 1)
+    momentum = layer._counted()
+    axes, beside = (0, *range(2, len(shape))), (1, shape[1], *(1,) * (len(shape) - 2))
+    key = primitives.register(group)
+    rows = np.full(1, math.prod(shape) // shape[1], input.dtype)
+    totals = primitives.all_reduce_p(cat([input.sum(axes), Tensor(rows)]), group=key, op="SUM")
+    count = totals[-1].detach()
+    mean = totals[:-1] / count
+    centred = input - mean.reshape(beside)
+    var = primitives.all_reduce_p((centred * centred).sum(axes), group=key, op="SUM") / count
+    if isinstance(count.array, np.ndarray) and count.item() == 1:
+        raise errors.ONE_VALUE_PER_CHANNEL(given=shape, where=provenance.here())
+    if layer.running_mean is not None:
+        with no_grad():
+            _blend(layer.running_mean, mean.detach(), 1 - momentum, momentum)
+            _blend(layer.running_var, (var * (count / (count - 1))).detach(), 1 - momentum, momentum)
+    scale = ew.rsqrt(var + layer.eps)
+    if layer.weight is not None:
+        scale = scale * layer.weight
+    y = centred * scale.reshape(beside)
+    return y if layer.bias is None else y + layer.bias.reshape(beside)
+
+
+@contextmanager
+def synchronised(group: Any) -> Iterator[None]:
+    """Within the block every batch norm that is in training normalises as `SyncBatchNorm` does."""
+    TOGETHER.append(lambda layer, x: _over_all(layer, x, group))
+    try:
+        yield
+    finally:
+        TOGETHER.pop()
 
 
 __all__ = ["SyncBatchNorm"]

@@ -24,6 +24,7 @@ from glassgrad.engine.tree import is_container, map_tree
 from glassgrad.nn import functional as F
 from glassgrad.nn.modes import evaluating
 from glassgrad.nn.parallel import DistributedDataParallel
+from glassgrad.nn.sync_norm import synchronised
 from glassgrad.optim.update import OldValues, clip, has_state, update
 from glassgrad.train.calibrate import calibrate_batch_norm
 from glassgrad.train.kept.checkpoint import Stateful
@@ -135,7 +136,10 @@ class EngineLearner(Learner):
 
     def _loss_of_step(self, *batch: Any) -> Any:
         """Return the loss, whose backward pass averages the gradients over the ranks where there are several."""
-        return self._outputs_and_loss(self._trained, batch)[1]
+        if self._ranks is None:
+            return self.loss(*batch)
+        with synchronised(self._ranks.group):
+            return self._outputs_and_loss(self._trained, batch)[1]
 
     def _plain(self, *batch: Any) -> Any:
         loss = self.loss(*batch)

@@ -106,6 +106,18 @@ def test_a_missing_zero_grad_is_named_with_both_lines(lib: Any) -> None:
 
 
 @LIBRARIES
+def test_an_optimizer_of_some_parameters_zeroes_those_alone(lib: Any) -> None:
+    model = net(lib)
+    optimizer = lib.optim.SGD(model[0].parameters(), lr=0.1)
+    with watch(model, optimizer, report=False) as seen:
+        for _ in range(6):
+            optimizer.zero_grad()
+            lib.nn.functional.cross_entropy(model(lib.tensor(X)), lib.tensor(Y)).backward()
+            optimizer.step()
+    assert titles(seen, "error", "warning") == ["parameters without an optimizer"]
+
+
+@LIBRARIES
 def test_gradients_summed_over_micro_batches_are_no_fault(lib: Any) -> None:
     model = net(lib)
     optimizer = lib.optim.SGD(model.parameters(), lr=0.05)

@@ -1,4 +1,4 @@
-"""`bisect`: two runs that should be equal, op by op, and the first tensor that is not."""
+"""`bisect`: compare two runs that should be equal, op by op, and name the first tensor that differs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from glassgrad.provenance import Place
 
 _SUMS = frozenset({"add", "subtract", "sum", "mean"})
 _NOISE = 64  # the error of a sum of many numbers, in units of the rounding error of the largest one
-_SLIGHT = 1e-2  # beside the largest of its parameter a gradient so small is rounding, which Adam makes as large
+_SLIGHT = 1e-2  # of its largest entry: a gradient this small is rounding error, which Adam scales up
 _RANDOM = "the random draws differ: draw as many numbers in both runs, from generators of the same seed, or call eval()"
 
 _Shape = tuple[int, ...]
@@ -55,11 +55,11 @@ class Difference:
         places: the user's lines in the two runs, of an update those of `optimizer.step()`; None where no op is known.
         shapes: of the tensor in the two runs.
         index: of the largest difference.
-        values: what stands there in the two runs.
+        values: the values there.
         count: how many elements differ, of `size`.
         relative: the largest difference, divided by the largest value.
-        tolerance: so much would have been rounding.
-        cause: why it differs, as far as that can be seen.
+        tolerance: the relative difference that counts as rounding.
+        cause: why it differs, if that is known.
     """
 
     phase: str
@@ -77,13 +77,13 @@ class Difference:
 
 @dataclass(frozen=True)
 class Bisection:
-    """What came of holding two runs against each other.
+    """The result of comparing two runs.
 
     Attributes:
         difference: the first one; None where there is none.
-        compared: how many tensors were held against each other.
-        parted: the first ops that the runs do not share; None for a run that has none there, or for both at all.
-        program: what is wrong with a compiled function's program; empty if nothing.
+        compared: the number of tensors compared.
+        parted: the first ops at which the runs part, None for a run without one there; None if they do not part.
+        program: the fault of a compiled function's program; empty if there is none.
     """
 
     difference: Difference | None
@@ -110,10 +110,10 @@ def bisect(
 ) -> Bisection:
     """Run two functions that should be equal from the same state, and name the first tensor that differs.
 
-    The results of all ops are held against each other, in order, by op and shape, then the cotangents of the backward
-    passes, what the runs return and what they changed. Runs of other ops that come to the same are equal. Compiled
-    functions are compared as they were written first; then the program of each is, with NumPy, instruction by
-    instruction. Everything is put back after each run: weights, gradients, the optimizer's state, random numbers,
+    The results of all ops are compared, in order, by op and shape, then the cotangents of the backward passes, the
+    results and the changed state. Runs of different ops with the same outcome are equal. Of compiled functions the
+    originals are compared first, then the program of each with NumPy, instruction by instruction. Everything is
+    restored after each run: weights, gradients, the optimizer's state, random numbers,
     variables.
 
     Args:
@@ -172,7 +172,7 @@ def _restore(asides: Sequence[StepAside]) -> None:
 
 
 def _run(run: Any, args: Sequence[Any], aside: StepAside, asides: Sequence[StepAside]) -> _Run:
-    """Run a function as it was written; copy what can be seen of it, and put everything back."""
+    """Run the original of a function, copy everything observable, and restore the state."""
     updates = Updates()
     paths = {id(tensor): path for tensor, path in aside.found.tensors.values()}
     owners = {id(memory_owner(tensor.array)): path for tensor, path in aside.found.tensors.values()}
@@ -231,7 +231,7 @@ def _compared(one: _Run, other: _Run, places: Sequence[tuple[str, str]], rtol: f
             gap = _gap(a.value, b.value, rtol, _cancelled(a, b, steepest))
             if gap is not None:
                 if parted and _outcome(one, other, places, rtol)[1] is None:
-                    continue  # other ops that come to the same
+                    continue  # different ops with the same outcome
                 found = Difference(a.phase, a.op, (a.place, b.place), *gap, cause=_cause(a, b))
                 return Bisection(found, compared, parted)
     seen, left = _outcome(one, other, places, rtol)
@@ -260,7 +260,7 @@ def _in_the_rule(found: Difference, one: Sequence[Update], other: Sequence[Updat
 
 
 def _cancelled(a: Event, b: Event, steepest: float) -> float:
-    """Return the size of the numbers whose difference or sum an array is: it has their rounding errors."""
+    """Return the magnitude of the terms of a sum: its rounding error is relative to them."""
     if a.phase != "forward":
         return steepest
     return max((_largest(x) for x in (*a.operands, *b.operands)), default=0.0) if a.op in _SUMS else 0.0
@@ -273,7 +273,7 @@ def _at(events: list[Event], start: int, stop: int) -> Event | None:
 def _outcome(
     one: _Run, other: _Run, places: Sequence[tuple[str, str]], rtol: float | None
 ) -> tuple[int, Difference | None]:
-    """Compare what two runs return and what they changed; return how much was compared, too."""
+    """Compare results and changed state; return the number of comparisons and the first difference."""
     pairs = [("result", "the result", a, b, 0.0) for a, b in zip(one.result, other.result, strict=False)]
     if len(one.result) != len(other.result):
         pairs.append(("result", "the number of results", np.array(len(one.result)), np.array(len(other.result)), 0.0))
@@ -288,10 +288,10 @@ def _outcome(
 def _state_pairs(
     one: dict[str, Array], other: dict[str, Array], places: Sequence[tuple[str, str]]
 ) -> Iterator[tuple[str, str, Array, Array, float]]:
-    """Yield what two runs changed: phase, path, both arrays, and the size of the numbers that they are sums of.
+    """Yield the changed state of two runs: phase, path, both arrays, and the magnitude of the terms that they sum.
 
-    A gradient that is nothing but rounding, as that of a bias in front of a batch norm, is small beside the others, and
-    what an optimizer such as Adam makes of it says nothing.
+    A gradient that is all rounding error, as that of a bias before a batch norm, is small relative to the others, and
+    the update that an optimizer such as Adam makes of it means nothing.
     """
     steepest = max((_largest(array) for name, array in one.items() if name.endswith(".grad")), default=0.0)
     for path, theirs in places:
@@ -308,7 +308,7 @@ def _state_pairs(
 
 
 def _same_places(asides: Sequence[StepAside]) -> Iterator[tuple[str, str]]:
-    """Yield the paths in both runs of the same tensors, or of those of two models that are built alike."""
+    """Yield the paths, in both runs, of shared tensors, or of corresponding ones of models of one structure."""
     one, other = ({id(tensor): (tensor, path) for tensor, path in aside.found.tensors.values()} for aside in asides)
     shared = one.keys() & other.keys()
     yield from ((path, other[key][1]) for key, (_, path) in one.items() if key in shared)
@@ -327,7 +327,7 @@ def _largest(array: Array) -> float:
 def _gap(a: Array, b: Array, rtol: float | None, cancelled: float) -> _Gap | None:
     """Return (shapes, index, values, count, size, relative, tolerance) of a difference; None within rounding.
 
-    `cancelled` is the size of the numbers that the arrays are sums of.
+    `cancelled` is the magnitude of the terms, if the arrays are sums.
     """
     if a.shape != b.shape:
         return (a.shape, b.shape), (), (math.nan, math.nan), a.size, a.size, math.inf, 0.0
@@ -353,7 +353,7 @@ def _gap(a: Array, b: Array, rtol: float | None, cancelled: float) -> _Gap | Non
 
 
 def _cause(a: Event, b: Event) -> str:
-    """Say why the results of two ops differ, from what they were given."""
+    """Explain from their operands why the results of two ops differ."""
     if a.phase == "arriving":
         return ""
     if a.params != b.params and max(len(a.params), len(b.params)) < 200:
@@ -394,7 +394,7 @@ def _programs(
     found: Bisection,
     rtol: float | None,
 ) -> Bisection:
-    """Check the programs of compiled functions: one that is made anew against eager mode, theirs against that."""
+    """Check compiled programs: compile afresh, compare that with eager mode, and the existing program with it."""
     for run, aside in zip(runs, asides, strict=True):
         if not isinstance(run, Compiled):
             continue

@@ -43,7 +43,7 @@ class Kept:
 
     @property
     def variable(self) -> str | None:
-        """The name that the result is assigned to, None where the line says none."""
+        """The name that the result is assigned to; None if the line assigns none."""
         return self.place.variable
 
 
@@ -58,8 +58,8 @@ class Memory:
         nodes: recorded ops that were alive then.
         compiled: whether the step is compiled; it was run eagerly here.
         planned: bytes between the kernels of its latest program; None if there is none.
-        steps: how many were run.
-        growth: recorded ops that were still alive a step later, after each step but the first.
+        steps: the number of steps run.
+        growth: the number of recorded ops still alive one step later, for each step but the first.
         findings: the warning about a graph that grows.
     """
 

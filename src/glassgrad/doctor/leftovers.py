@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 from glassgrad.doctor.run import Calls
-from glassgrad.doctor.sampling import Sampler
+from glassgrad.doctor.sampling import Parameters, Preset, Sampler
 
 
 class Leftovers:
     """Looks for them, and counts in `calls` the steps in which they were looked for and found.
 
+    An optimizer zeroes the gradients of its own parameters alone, so that these are looked at where they are known.
+
     Attributes:
         used: whether a step has used gradients.
     """
 
-    def __init__(self, sampler: Sampler, calls: Calls) -> None:
-        self._sampler, self._calls = sampler, calls
+    def __init__(self, named: Parameters, optimizers: Sequence[Any], preset: Preset, calls: Calls) -> None:
+        groups = [group for one in optimizers for group in getattr(one, "param_groups", ())]
+        theirs = {id(parameter) for group in groups for parameter in group["params"]}
+        self._sampler = Sampler([pair for pair in named if id(pair[1]) in theirs] or named, preset)
+        self._calls = calls
         self.used = self._zeroed = False
         self._left: float | None = None
 

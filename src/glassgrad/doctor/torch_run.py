@@ -1,6 +1,6 @@
-"""Runs of PyTorch beside ours: what their functions return, what gradient comes back to each, and what they change.
+"""Record runs of PyTorch for comparison: results of functions, the gradients that arrive at them, changed state.
 
-Of a run, the modules and optimizers are looked for in its arguments and in the variables that its code names.
+Modules and optimizers are found in the arguments of a run and in the variables that its code names.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from glassgrad.engine.tape import Observer, unwrap
 Array = Any
 
 _DEEPEST = 4
-"""Functions that call functions are looked into so far."""
+"""The depth to which functions named by functions are searched."""
 _MOST = 5_000
 _ARITHMETIC = frozenset({"add", "subtract", "multiply", "divide", "power"})
 _NUMBERS = (int, float)
 _SAME = VIEWS | {"embedding"}
-"""What hands on numbers as they are, by another op in each library."""
+"""Ops that only pass values on, and that each library calls something else."""
 
 
 def is_torch_run(run: Any, args: Sequence[Any]) -> bool:
@@ -47,7 +47,7 @@ def is_torch_run(run: Any, args: Sequence[Any]) -> bool:
 
 
 def _is_torch(thing: Any) -> bool | None:
-    """Tell whether a tensor, a module, an optimizer or a library is PyTorch's; None where it is no such thing."""
+    """Tell whether a tensor, a module, an optimizer or a library is PyTorch's; None for anything else."""
     if isinstance(thing, types.ModuleType):
         return {"torch": True, "glassgrad": False}.get(thing.__name__.partition(".")[0])
     if _is_optimizer(thing):
@@ -114,7 +114,7 @@ def _file(kind: type) -> str:
 
 
 class TorchAside:
-    """Keeps a run of PyTorch's from leaving a trace: weights, buffers, gradients, optimizers and random numbers."""
+    """Restores, after a run of PyTorch's, weights, buffers, gradients, optimizers and random state."""
 
     def __init__(self, run: Any, args: Sequence[Any]) -> None:
         self.things = things_of(run, args)
@@ -156,7 +156,7 @@ def paths_of(things: Sequence[tuple[str, Any]]) -> dict[int, str]:
 
 
 def same_parameters(one: Sequence[tuple[str, Any]], other: Sequence[tuple[str, Any]]) -> list[tuple[str, str]]:
-    """Return the paths in both runs of the parameters that modules at the same place have under the same name."""
+    """Return the paths, in both runs, of parameters with one name in corresponding modules."""
     mine, theirs = ([(name, thing) for name, thing in side if hasattr(thing, "named_parameters")]
                     for side in (one, other))  # fmt: skip  # in a row
     return [
@@ -168,7 +168,7 @@ def same_parameters(one: Sequence[tuple[str, Any]], other: Sequence[tuple[str, A
 
 
 def given_to(run_is_torch: bool, arg: Any) -> Any:
-    """Return an argument as a tensor of the library that a run computes with; what is no tensor as it is."""
+    """Convert an argument to a tensor of the run's library; return anything else unchanged."""
     if not isinstance(arg, np.ndarray) and (not library.is_tensor(arg) or library.is_torch(arg) == run_is_torch):
         return arg
     numbers = np.array(library.numbers(arg))
@@ -183,7 +183,7 @@ def record_torch(
     things: Sequence[tuple[str, Any]] = (),
     stepping: Callable[..., None] | None = None,
 ) -> tuple[list[Event], Any]:
-    """Run a function of PyTorch's once; return what its functions made and what came back, in order, and the result.
+    """Run a function of PyTorch's once; return the events, in order, and the result.
 
     `stepping` is called with each optimizer before a step.
     """
@@ -201,7 +201,7 @@ def record_torch(
 
 
 class _Recorder:
-    """Is told of every function of PyTorch's that is called."""
+    """Records every call of a function of PyTorch's."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -210,7 +210,7 @@ class _Recorder:
         self._quiet = False
 
     def optimizing(self, begins: bool) -> Callable[..., None]:
-        """Return a hook: what an optimizer computes is seen in the weights."""
+        """Return a hook that pauses or resumes recording: an optimizer's arithmetic shows in the weights."""
 
         def told(*_: Any) -> None:
             self._quiet = begins
@@ -264,7 +264,7 @@ def _flat(values: Sequence[Any]) -> Iterator[Any]:
 
 
 class Arriving(Observer):
-    """Copies the gradient of each op's result of ours, as hooks of PyTorch's see it."""
+    """Copies the gradient of each op's result in our run, as PyTorch's hooks see it."""
 
     def __init__(self, events: list[Event]) -> None:
         self._events = events
@@ -277,9 +277,9 @@ class Arriving(Observer):
 
 
 def likened(events: Sequence[Event]) -> list[Event]:
-    """Return events of ours as those of PyTorch's are: without views, by names that both libraries have.
+    """Return our events in the form of PyTorch's: without views, under names that both libraries share.
 
-    A convolution and the bias that is added to it are one op there.
+    There, a convolution and the addition of its bias are one op.
     """
     found: list[Event] = []
     for event in events:

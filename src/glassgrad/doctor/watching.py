@@ -84,7 +84,7 @@ class Watch(AbstractContextManager["Watch"]):
         if not self._named:
             raise errors.MONITOR_NO_PARAMETERS(owner="watch", model=type(model).__name__)
         self._sampler = Sampler(self._named, self._preset)
-        self._leftovers = Leftovers(self._sampler, self.calls)
+        self._leftovers = Leftovers(self._named, self.optimizers, self._preset, self.calls)
         self._schedule = Schedule(self._preset, every)
         looks = self._preset.activations
         self._forward = ForwardWatch(inner, self._schedule) if looks else None

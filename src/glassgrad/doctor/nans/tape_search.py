@@ -1,7 +1,7 @@
-"""The first op behind a loss that made a NaN, read from the tape: before its backward pass a step need not be repeated.
+"""Find the first op behind a loss that made a NaN, on the tape: before the backward pass nothing has to be run again.
 
-A node keeps what its rules need: its result, its operands, or neither. Values that nobody kept are computed again from
-their operands, oldest first, until one is NaN that was made of numbers.
+A node saves what its rules need: its result, its operands, or neither. Values that were not saved are recomputed from
+their operands, oldest first, up to the first NaN that was made of finite numbers.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _MOST_LINKS = 6
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a NaN of a loss comes from.
+    """The origin of a NaN in a loss.
 
     Attributes:
         node: the op.
-        birth: what it made, and of what.
-        held: the operand that was NaN already, which no recorded op made: a leaf, or an array.
-        position: of that operand among those of the op.
+        birth: the NaN, and the operands that it was made of.
+        held: the operand that was NaN already and that no recorded op made: a leaf, or an array.
+        position: its position among the operands.
     """
 
     node: Node
@@ -43,7 +43,7 @@ class Origin:
 
 
 def behind(root: Node) -> list[Node]:
-    """Return the nodes that lead to one, and itself, oldest first."""
+    """Return a node and all its ancestors, oldest first."""
     seen: dict[Node, None] = {}
     stack = [root]
     while stack:
@@ -55,10 +55,10 @@ def behind(root: Node) -> list[Node]:
 
 
 class Tape:
-    """The nodes behind a loss, and their values as far as they are known.
+    """The ancestors of a loss on the tape, and those of their values that are known.
 
     Args:
-        loss: a tensor with a history whose backward pass is still to come, or has kept its graph.
+        loss: a tensor whose graph has not been freed.
     """
 
     def __init__(self, loss: Tensor) -> None:
@@ -77,7 +77,7 @@ class Tape:
                 self._kept[parent] = part
 
     def operands(self, node: Node) -> tuple[Any, ...]:
-        """Return the operands of a node, None for those that nobody kept."""
+        """Return the operands of a node, None for those that are unknown."""
         saved = unpack(node)[1:]
         found: list[Any] = []
         for at, parent in enumerate(node.parents):
@@ -93,7 +93,7 @@ class Tape:
         return tuple(found)
 
     def value(self, node: Node) -> Any:
-        """Return the value of a node whose parents were asked for before; None where it cannot be known."""
+        """Return the value of a node, None if it is unknown; call this for its parents first."""
         if node not in self._kept:
             operands = self.operands(node)
             if all(part is not None for part in operands):
@@ -103,7 +103,7 @@ class Tape:
         return self._kept.get(node)
 
     def origin(self, inf: bool = False, allow: Collection[str] = ()) -> Origin | None:
-        """Return the first op that made what is not a number; None if nothing known is."""
+        """Return the first op that made a NaN, with `inf` an infinity; None if no known value holds one."""
         for node in self.nodes:
             value = self.value(node)
             if node.prim is PICK or node.name in allow or is_allowed(node):
@@ -120,7 +120,7 @@ class Tape:
         return None
 
     def _unknown_before(self, node: Node) -> Node:
-        """Return the oldest op that leads to one through results that nobody kept: there the NaN came in."""
+        """Follow unknown results back to the oldest op, where the NaN may have arisen."""
         while True:
             unknown = [one for one in node.parents if type(one) is Node and self._kept.get(one) is None]
             if not unknown:
@@ -139,7 +139,7 @@ class Tape:
         return found
 
     def chain(self, node: Node) -> list[Node]:
-        """Return the ops from one to the loss."""
+        """Return the path from a node to the loss."""
         users: dict[Node, Node] = {}
         for one in reversed(self.nodes):  # the oldest user remains
             for parent in one.parents:
@@ -156,7 +156,7 @@ def _is_value(part: Any) -> bool:
 
 
 def _constant(node: Node, position: int) -> Any:
-    """Return an operand that the tape has no use for: a number in the source, a variable that is alive."""
+    """Return an operand that the tape does not save: a number in the source, a variable of a running function."""
     texts = node.place.operands
     if position >= len(texts):
         return None
@@ -179,7 +179,7 @@ def _variables(node: Node) -> Mapping[str, Any]:
 
 
 def variable_of(node: Node, array: Any) -> str:
-    """Return the variable, of the function that called an op, which holds an array; empty if there is none."""
+    """Return the name of the caller's variable that holds an array; empty if there is none."""
     variables = _variables(node).items()
     return next((name for name, value in variables if value is array or getattr(value, "array", None) is array), "")
 
@@ -189,14 +189,14 @@ def _has_infinity(part: Any) -> bool:
 
 
 def _computed(node: Node, operands: Sequence[Any]) -> Any:
-    """Compute an op again; None where that fails."""
+    """Recompute the result of an op; None if that fails."""
     prim: Any = node.prim
     if prim is PICK:
         found = operands[0]
         return found[node.params["index"]] if isinstance(found, tuple) else None
     known: Any = REGISTRY.get(prim.name)
     if known is not prim:
-        return None  # a function of the user's own, whose code is not to be run once more
+        return None  # the user's own function: do not run its code again
     try:
         with np.errstate(all="ignore"):
             found = prim.evaluate(*operands, **node.params)
@@ -216,14 +216,14 @@ def _birth(node: Node, value: Any, operands: tuple[Any, ...], inf: bool) -> Birt
 
 
 def instead(node: Node) -> str:
-    """Return what to write in place of an op, from what made its operands; empty if nothing is known."""
+    """Return the remedy for an op, which depends on the ops that made its operands; empty if none is known."""
     makers = [maker for parent in node.parents if (maker := _maker(parent)) is not None]
     told = (INSTEAD.get((node.name, maker.name)) for maker in makers)
     return next((text for text in told if text), ADVICE.get(node.name, ""))
 
 
 def _maker(parent: Any) -> Node | None:
-    """Return the op that made an operand, behind views of it."""
+    """Return the op that made an operand, looking through views."""
     node = parent if type(parent) is Node else None
     while node is not None and (node.prim is PICK or node.name in VIEWS):
         node = node.parents[0] if node.parents and type(node.parents[0]) is Node else None

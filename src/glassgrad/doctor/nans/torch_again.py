@@ -1,4 +1,4 @@
-"""The origin of a NaN in PyTorch: a step taken under a dispatch mode that looks at every op, forward and backward."""
+"""Find the origin of a NaN in PyTorch: replay a step under a dispatch mode that checks every op."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from glassgrad.provenance import pytorch
 
 _MOST_LINKS = 6
 _UNWRITTEN = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "resize")
-"""Ops whose results hold whatever was in memory."""
+"""Ops whose results are uninitialised memory."""
 
 
 class TorchAgain:
-    """Takes a step of PyTorch's and keeps the first op that makes a NaN of numbers.
+    """Replays a step of PyTorch's and keeps the first op that makes a NaN of finite numbers.
 
     Args:
-        model: whose modules have names.
+        model: gives the modules their names.
         inf: look for infinities too.
-        allow: names of ops and modules whose NaN and infinities are meant.
+        allow: names of ops and modules whose NaN and infinities are intended.
     """
 
     def __init__(self, model: Any, *, inf: bool = False, allow: Collection[str] = ()) -> None:
@@ -44,8 +44,8 @@ class TorchAgain:
         self._infinity: tuple[str, str] | None = None
 
     def run(self, forward: Callable[[], Any], optimizer: Any = None) -> Finding | None:
-        """Compute a loss, its gradients and an optimizer's step; return what was found."""
-        lines = pytorch().autograd.set_detect_anomaly(True, check_nan=False)  # its nodes know where they were made
+        """Run the forward and backward pass and the optimizer's step; return the finding."""
+        lines = pytorch().autograd.set_detect_anomaly(True, check_nan=False)  # nodes record their lines
         with lines, self._modules(), _mode(self):
             loss = self._loss = forward()
             if self.finding is not None and self._bad(loss):
@@ -62,7 +62,7 @@ class TorchAgain:
 
     @contextmanager
     def at(self, place: provenance.Place) -> Iterator[None]:
-        """Take what is called inside for calls of a line of the user's that was run before."""
+        """Attribute calls in the block to a line of the user's that ran earlier."""
         first, self._place = _next_node(), place
         try:
             yield
@@ -71,7 +71,7 @@ class TorchAgain:
             self._place = None
 
     def _with_chain(self, found: Finding, number: int) -> Finding:
-        """Say by which ops what one made reaches the loss."""
+        """Add to a finding the path from an op to the loss."""
         path = _path(self._loss, number)
         if len(path) < 2:
             return found
@@ -86,11 +86,11 @@ class TorchAgain:
         return bool((~value.isfinite()).any() if self.inf else value.isnan().any())
 
     def look(self, op: Any, args: Any, result: Any) -> None:
-        """See whether an op has made a NaN of numbers."""
+        """Check whether an op made a NaN of finite operands."""
         name = op.__name__.partition(".")[0] if hasattr(op, "__name__") else str(op)
         if self.finding is not None or ALLOWED.depth or name.startswith(_UNWRITTEN) or canonical(name) in self.allow:
             return
-        made = list(_leaves(result)) or list(_leaves(args[0][:1]))  # an op in place on a list returns nothing
+        made = list(_leaves(result)) or list(_leaves(args[0][:1]))  # an in-place op on a list returns nothing
         if (
             self._phase == "forward pass"
             and not self._infinity
@@ -129,12 +129,12 @@ class TorchAgain:
         self.finding = Finding(rule, "error", what, advice, site, remedy=remedy)
 
     def _why(self, name: str, kind: str, values: list[float]) -> tuple[str, str, str]:
-        """Return what is to be said of a NaN besides its place, the advice and the remedy.
+        """Explain a NaN: return the explanation, the advice and the remedy.
 
         Args:
             name: of the op.
             kind: "NaN" or "infinite".
-            values: of the operands, at the first that is bad.
+            values: of the operands, at the index of the first bad element.
         """
         if self._phase.startswith("step"):
             return "", findings.RATE, "raise eps, or lower the rate"
@@ -218,7 +218,7 @@ def _mode(again: TorchAgain) -> Any:
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class Look(TorchDispatchMode):  # type: ignore[misc]  # PyTorch's class is not typed
-        """Computes each op as it is, and shows it."""
+        """Runs each op unchanged and passes it to `look`."""
 
         def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             result = op(*args, **(kwargs or {}))
@@ -229,12 +229,12 @@ def _mode(again: TorchAgain) -> Any:
 
 
 def _next_node() -> int:
-    """Return the number that the next node of PyTorch's gets."""
+    """Return the sequence number of PyTorch's next node."""
     return int(pytorch()._C._autograd._get_sequence_nr())
 
 
 def _path(loss: Any, number: int) -> list[Any]:
-    """Return the nodes from one, by its number, to that of the loss; nothing where it does not lead there."""
+    """Return the nodes from the one with a sequence number to the loss; empty if there is no path."""
     root = getattr(loss, "grad_fn", None)
     users: dict[Any, Any] = {}
     waiting = [] if root is None else [root]

@@ -71,6 +71,18 @@ def test_convolutions_and_their_transposes(options: dict[str, Any], kernels: Cou
     assert kernels.computed == ["conv2d", "conv2d_input", "conv2d_weight"]
 
 
+def test_gradients_of_large_weights(kernels: Counted) -> None:
+    """More than a megabyte, which products ask for before their sums are ready."""
+    x, w, g = real(4, 64, 4, 4), real(256, 64, 3, 3), real(4, 256, 4, 4)
+    leaves = [torch.tensor(part, requires_grad=True) for part in (x, w)]
+    torch.nn.functional.conv2d(*leaves, padding=1).backward(torch.tensor(g))
+    mine = [gg.tensor(part, requires_grad=True) for part in (x, w)]
+    F.conv2d(*mine, padding=1).backward(gg.tensor(g))
+    for one, expected in zip(mine, leaves, strict=True):
+        np.testing.assert_allclose(one.grad.numpy(), expected.grad.numpy(), rtol=1e-9, atol=1e-9)
+    assert kernels.computed == ["conv2d", "conv2d_input", "conv2d_weight"]
+
+
 @pytest.mark.parametrize("stride", [1, 2])
 def test_kernels_of_one_element(stride: int, kernels: Counted) -> None:
     x, w = real(3, 4, 9, 8), real(6, 4, 1, 1)

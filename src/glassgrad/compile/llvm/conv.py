@@ -28,6 +28,14 @@ if TYPE_CHECKING:
     from glassgrad.compile.plan.schedule import Task
 
 
+# The result of a product is asked for before its sums are ready where it is larger than a second-level cache.
+_LARGE = 1 << 20
+
+
+def _is_large(rows: int, columns: int, kind: str) -> bool:
+    return rows * columns * BITS[kind] // 8 >= _LARGE
+
+
 class ConvCode(FormCode[Shape]):
     """conv2d, and what the transposes share with it. Images are the units of work."""
 
@@ -204,8 +212,8 @@ class ConvInputCode(ConvCode):
         m, k, n = shape.rows // shape.groups, shape.outputs // shape.groups, shape.width
         tile = tile_shape(n, shape.lanes)
         far = m * BITS[shape.kind] // 8 >= 1024 and n > tile.vectors * shape.lanes
-        pack = m > 64
-        return Gemm(shape.kind, k, (1, m), (n, 1), n, (m,), (n,), shape.lanes, tile, pack, far)
+        pack, fetch = m > 64, _is_large(m, n, shape.kind)
+        return Gemm(shape.kind, k, (1, m), (n, 1), n, (m,), (n,), shape.lanes, tile, pack, far, fetch=fetch)
 
     def unit(self, step: StepModule, writer: ConvWriter, number: str) -> None:
         shape = self.form
@@ -241,7 +249,10 @@ class ConvWeightCode(ConvCode):
         shape = self.form
         m, k, n = shape.outputs // shape.groups, shape.width, shape.rows // shape.groups
         tile = tile_shape(n, shape.lanes)
-        return Gemm(shape.kind, k, (k, 1), (1, k), n, (m,), (n,), shape.lanes, tile, pack=True, accumulate=True)
+        fetch = _is_large(m, n, shape.kind)
+        return Gemm(
+            shape.kind, k, (k, 1), (1, k), n, (m,), (n,), shape.lanes, tile, pack=True, accumulate=True, fetch=fetch
+        )
 
     def unit(self, step: StepModule, writer: ConvWriter, number: str) -> None:
         shape = self.form

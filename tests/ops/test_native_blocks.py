@@ -22,7 +22,11 @@ def marked(form: Any) -> bool:
     return hasattr(getattr(form, "formula", None), "native")
 
 
-OPS = sorted(name for name, prim in REGISTRY.items() if isinstance(prim, Elementwise) and marked(prim.forward))
+OPS = sorted(
+    name
+    for name, prim in REGISTRY.items()
+    if isinstance(prim, Elementwise) and (marked(prim.forward) or marked(getattr(prim.evaluate, "func", None)))
+)
 
 
 class Noted(native.Kernels):
@@ -47,6 +51,7 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> Noted:
 
 def test_the_expected_ops_are_native() -> None:
     assert {"erf", "erfc", "gelu", "gelu_tanh", "silu", "sigmoid", "softplus", "mish", "elu"} <= set(OPS)
+    assert {"remainder", "hypot", "logaddexp2", "copysign", "lerp", "leaky_relu", "xlogy"} <= set(OPS)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, pytest.param(np.float64, marks=pytest.mark.slow)])
@@ -98,6 +103,14 @@ def test_arrays_of_every_size_share_one_kernel(kernels: Noted) -> None:
     for size in (LARGE, LARGE + 1, 3 * BLOCK):
         gg.sigmoid(gg.zeros(size))
     assert len({id(one) for one in kernels.found}) == 1
+
+
+def test_a_number_needs_no_kernel_of_its_own(kernels: Noted) -> None:
+    x = np.random.default_rng(0).uniform(-3, 3, LARGE).astype(np.float32)
+    for number in (0.7, 2, np.float32(1.5)):
+        found = gg.remainder(gg.tensor(x), number).numpy()
+        np.testing.assert_array_equal(found, np.remainder(x, np.float32(number)))
+    assert len(kernels._known) == 1
 
 
 def test_what_is_no_float_of_one_kind_stays_with_numpy(kernels: Noted) -> None:

@@ -122,10 +122,9 @@ class Sequential(_Numbered):
             self._put(str(name), module)
 
     def forward(self, input: Any) -> Any:
-        module: Any
         for name, module in tuple(self.__dict__.items()):  # as `_named` says, without its dictionary
             if isinstance(module, Module) or (module is None and name.isdigit()):
-                input = module(input)
+                input = module(input)  # type: ignore[misc]  # an empty place cannot be called, as Python says
         return input
 
     def __getitem__(self, index: Any) -> Any:

@@ -16,7 +16,7 @@ from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.core import Array, bad_option, canonical_axis, elementwise, select
 from glassgrad.ops.elementwise import EDGES
 from glassgrad.ops.kernels import approximations, blocks
-from glassgrad.ops.kernels.blocks import in_blocks, in_native_blocks
+from glassgrad.ops.kernels.blocks import in_native_blocks
 from glassgrad.ops.kernels.choose import choose
 from glassgrad.ops.samples import reals
 from glassgrad.ops.shape import astype
@@ -159,14 +159,14 @@ relu = elementwise(
 )  # fmt: skip  # an entry of the table
 
 
-@in_blocks
+@in_native_blocks
 def _leaky_relu(xp: Any, x: Array, *, slope: Any) -> Array:
     # For a slope between 0 and 1 it is max(x, slope * x); a slope of 0 would give NaN at infinite x.
     between = isinstance(slope, float) and 0 < slope <= 1
     return xp.maximum(x, slope * x) if between else _choose(xp, x > 0, x, slope * x)
 
 
-@in_blocks
+@in_native_blocks
 def _leaky_relu_slope(y: Array, x: Array, *, slope: float) -> Array:
     return astype(x > 0, x.dtype) * (1 - slope) + slope
 

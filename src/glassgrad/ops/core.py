@@ -30,7 +30,7 @@ import numpy as np
 
 from glassgrad import errors, provenance
 from glassgrad.ops.complex_input import refuse_complex
-from glassgrad.ops.kernels.blocks import entitle, product_in_blocks
+from glassgrad.ops.kernels.blocks import entitle, natively, product_in_blocks
 from glassgrad.ops.kernels.choose import choose
 
 _ndarray = np.ndarray
@@ -266,7 +266,7 @@ class Elementwise(Primitive):
 
     `partials` holds the local derivative with respect to each argument: a function ``(y, *x)``, a
     `select` mask, a number, or None where no gradient flows. Both the vjp and the jvp are the product
-    with it; broadcasting is undone by the tape.
+    with it; broadcasting is undone by the tape. `native` says that native code is much faster than NumPy.
     """
 
     kind = "elementwise"
@@ -278,10 +278,13 @@ class Elementwise(Primitive):
         partials: Sequence[Partial],
         *,
         scalar: str | None = None,
+        native: bool = False,
         **facts: Any,
     ) -> None:
         super().__init__(name, forward, **facts)
         entitle(forward, name)
+        if native:
+            self.evaluate = natively(self.evaluate, name)
         self.partials = tuple(partials)
         self.arity = len(self.partials)
         self._dtypes: dict[Any, Any] = {}
@@ -322,7 +325,9 @@ def _chain(partial: Partial, arity: int, options: bool) -> Rule | None:  # noqa:
             return blocked
     elif partial == 0:
         # A zero gradient rather than none, so that inputs of step functions are reached, as in PyTorch.
-        return lambda c, y, *x, **params: REGISTRY["where"](False, c, 0)
+        return lambda c, y, *x, **params: (
+            np.zeros(c.shape, c.dtype) if type(c) is _ndarray else REGISTRY["where"](False, c, 0)
+        )
     if options or arity > 2:
         if callable(partial):
             return lambda c, y, *x, **params: c * partial(y, *x, **params)

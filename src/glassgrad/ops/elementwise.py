@@ -14,7 +14,7 @@ import numpy as np
 from glassgrad.ops.complex_input import complex_dtype
 from glassgrad.ops.complexes import conj_p, real
 from glassgrad.ops.core import REGISTRY, Array, Elementwise, elementwise, select
-from glassgrad.ops.kernels.blocks import in_blocks
+from glassgrad.ops.kernels.blocks import in_blocks, in_native_blocks
 from glassgrad.ops.kernels.choose import choose
 from glassgrad.ops.kernels.logarithms import log_of_two
 from glassgrad.ops.samples import Domain, booleans, reals
@@ -63,8 +63,9 @@ negative = elementwise(
     takes_complex=True,
 )
 remainder = elementwise(
-    "remainder", "remainder", (1, lambda y, a, b: -floor_divide(a, b)), saves="x", formula="a - floor(a / b) * b",
-    derivative="1, -floor(a / b)", samples=(reals(0.1, 0.9), reals(1.1, 3)),
+    "remainder", "remainder", (1, in_native_blocks(lambda y, a, b: -floor_divide(a, b))), saves="x",
+    formula="a - floor(a / b) * b", derivative="1, -floor(a / b)",
+    samples=(reals(0.1, 0.9), reals(1.1, 3)), native=True,
 )  # fmt: skip  # an entry of the table
 reciprocal: Elementwise = elementwise(
     "reciprocal", lambda xp, x: 1 / x, (lambda y, x: -y * y,), saves="y", formula="1 / x", derivative="-y**2",
@@ -107,16 +108,16 @@ power = elementwise(
 )  # fmt: skip  # an entry of the table
 
 fmod = elementwise(
-    "fmod", "fmod", (1, lambda y, a, b: -trunc(a / b)), saves="x", formula="a - trunc(a / b) * b",
+    "fmod", "fmod", (1, in_native_blocks(lambda y, a, b: -trunc(a / b))), saves="x", formula="a - trunc(a / b) * b",
     derivative="1, -trunc(a / b)", samples=(reals(0.1, 0.9), reals(1.1, 3)), edge=EDGES,
 )  # fmt: skip  # an entry of the table
 copysign = elementwise(
     "copysign", "copysign", (lambda y, a, b: sign(a) * sign(y), 0), saves=("x", "y"), formula="|a| with the sign of b",
-    derivative="sign(a) * sign(y), 0", samples=(reals(-3, 3, 0), reals(-3, 3, 0)), edge=EDGES,
+    derivative="sign(a) * sign(y), 0", samples=(reals(-3, 3, 0), reals(-3, 3, 0)), edge=EDGES, native=True,
 )  # fmt: skip  # an entry of the table
 hypot = elementwise(
-    "hypot", "hypot", (in_blocks(lambda y, a, b: _ratio(a, y)), in_blocks(lambda y, a, b: _ratio(b, y))),
-    saves=("x", "y"),
+    "hypot", "hypot", (in_native_blocks(lambda y, a, b: _ratio(a, y)), in_native_blocks(lambda y, a, b: _ratio(b, y))),
+    saves=("x", "y"), native=True,
     formula="sqrt(a**2 + b**2)", derivative="a / y, b / y; 0 at the origin", samples=(reals(0.3, 3), reals(-3, 3)),
     edge=EDGES,
 )  # fmt: skip  # an entry of the table
@@ -128,7 +129,7 @@ def _ratio(a: Array, b: Array) -> Array:
     return where(zero, 0.0, a / where(zero, 1.0, b))
 
 
-@in_blocks
+@in_native_blocks
 def _lerp(xp: Any, a: Array, b: Array, weight: Array) -> Array:
     # Two formulas, so that both ends are exact.
     d = b - a
@@ -300,9 +301,10 @@ logaddexp2 = elementwise(
     "logaddexp2",
     "logaddexp2",
     (
-        in_blocks(lambda y, a, b: _softmax2(a * _LN2, b * _LN2)),
-        in_blocks(lambda y, a, b: _softmax2(b * _LN2, a * _LN2)),
+        in_native_blocks(lambda y, a, b: _softmax2(a * _LN2, b * _LN2)),
+        in_native_blocks(lambda y, a, b: _softmax2(b * _LN2, a * _LN2)),
     ),
+    native=True,
     saves="x",
     formula="log2(2**a + 2**b)",
     derivative="sigmoid((a - b) * log(2)), sigmoid((b - a) * log(2))",

@@ -178,8 +178,8 @@ def _by_two(name: str) -> Callable[..., Array]:
 
 
 xlogy = elementwise(
-    "xlogy", _by_two("xlogy"), (_xlogy_first, lambda y, a, b: a / b), saves="x", formula="a * log(b), 0 where a is 0",
-    derivative="log(b), a / b", samples=(reals(-2, 2), reals(0.3, 3)), edge=EDGES,
+    "xlogy", _by_two("xlogy"), (_xlogy_first, lambda y, a, b: a / b), saves="x", native=True,
+    formula="a * log(b), 0 where a is 0", derivative="log(b), a / b", samples=(reals(-2, 2), reals(0.3, 3)), edge=EDGES,
 )  # fmt: skip  # an entry of the table
 xlog1py = elementwise(
     "xlog1py", _by_two("xlog1py"), (_xlog1py_first, lambda y, a, b: a / (1 + b)), saves="x",

@@ -41,6 +41,13 @@ def in_native_blocks(formula: Formula) -> Formula:
     return in_blocks(formula)
 
 
+def natively(evaluate: Formula, name: str) -> Formula:
+    """Return a function on NumPy arrays that leaves large ones to the native code of an elementwise op."""
+    formula = in_native_blocks(lambda _np, *x, **params: evaluate(*x, **params))
+    entitle(formula, name)
+    return functools.partial(formula, np)
+
+
 def in_blocks(formula: Formula) -> Formula:
     """Return an elementwise formula ``(head, x, *rest, **params)`` that computes large arrays block after block.
 

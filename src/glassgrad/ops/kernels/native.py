@@ -119,6 +119,7 @@ def _is_plain(array: Array, first: Array) -> bool:
 
 # --- formulas in blocks ---------------------------------------------------------------------------
 
+_NUMBERS = (int, float, np.floating)
 _NS = 3  # about what an element takes NumPy in a formula marked `native`
 
 
@@ -130,6 +131,8 @@ def _in_blocks(formula: Formula, params: dict[str, Any], parts: list[Any], out: 
         what, parts = formula.op, parts[1:]  # type: ignore[attr-defined]  # `entitle` has set it
     else:
         what = _product(formula) if product else formula
+    # A number is filled in like an array: a kernel for each number would be made again and again.
+    parts = [np.asarray(part, out.dtype) if isinstance(part, _NUMBERS) else part for part in parts]
     given = [part for part in parts if type(part) is np.ndarray]
     if any(part.dtype is not out.dtype for part in given):
         return False

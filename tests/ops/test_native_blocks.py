@@ -78,7 +78,7 @@ def test_values_and_slopes_are_those_of_numpy(name: str, dtype: Any, kernels: No
         np.testing.assert_allclose(slope, expected, rtol=tolerance, atol=4 * tolerance)
 
 
-@pytest.mark.parametrize("name", ["gelu", "sigmoid", "elu", "softplus"])
+@pytest.mark.parametrize("name", ["gelu", "sigmoid", "elu", "softplus", "sign", "leaky_relu"])
 def test_the_ends_of_the_line_are_those_of_numpy(name: str, kernels: Noted) -> None:
     prim, x = REGISTRY[name], np.zeros(LARGE, np.float32)
     x[:8] = [np.nan, np.inf, -np.inf, 1e30, -1e30, -0.0, 88.9, -103.0]

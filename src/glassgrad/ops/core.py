@@ -283,15 +283,12 @@ class Elementwise(Primitive):
     ) -> None:
         super().__init__(name, forward, **facts)
         entitle(forward, name)
-        if native:
-            self.evaluate = natively(self.evaluate, name)
+        self.evaluate = natively(self.evaluate, name) if native else self.evaluate
         self.partials = tuple(partials)
         self.arity = len(self.partials)
         self._dtypes: dict[Any, Any] = {}
         self.scalar = scalar or name
-        self.vjps = self.jvps = tuple(
-            _chain(partial, self.arity, bool(self.sample_params)) for partial in self.partials
-        )
+        self.vjps = self.jvps = tuple([_chain(one, self.arity, bool(self.sample_params)) for one in self.partials])
 
     def abstract(self, *args: Any, **params: Any) -> Aval:
         shapes = [arg.shape for arg in args if hasattr(arg, "shape")]
@@ -325,9 +322,7 @@ def _chain(partial: Partial, arity: int, options: bool) -> Rule | None:  # noqa:
             return blocked
     elif partial == 0:
         # A zero gradient rather than none, so that inputs of step functions are reached, as in PyTorch.
-        return lambda c, y, *x, **params: (
-            np.zeros(c.shape, c.dtype) if type(c) is _ndarray else REGISTRY["where"](False, c, 0)
-        )
+        return lambda c, y, *x, **params: REGISTRY["where"](False, c, 0)
     if options or arity > 2:
         if callable(partial):
             return lambda c, y, *x, **params: c * partial(y, *x, **params)

@@ -14,7 +14,7 @@ import numpy as np
 from glassgrad.ops.complex_input import complex_dtype
 from glassgrad.ops.complexes import conj_p, real
 from glassgrad.ops.core import REGISTRY, Array, Elementwise, elementwise, select
-from glassgrad.ops.kernels.blocks import in_blocks, in_native_blocks
+from glassgrad.ops.kernels.blocks import in_blocks, in_native_blocks, natively
 from glassgrad.ops.kernels.choose import choose
 from glassgrad.ops.kernels.logarithms import log_of_two
 from glassgrad.ops.samples import Domain, booleans, reals
@@ -442,7 +442,7 @@ sign: Elementwise = _step(
     "sign", "sign", "sign(x)", reals(-1.9, 1.9, 0.0), notes="sign(NaN) is NaN, as in NumPy; PyTorch's is 0"
 )
 # A boolean is its own sign, as in PyTorch; NumPy's function refuses booleans.
-sign.evaluate = lambda x: x.copy() if getattr(x, "dtype", None) == np.bool_ else np.sign(x)
+sign.evaluate = natively(lambda x: x.copy() if getattr(x, "dtype", None) == np.bool_ else np.sign(x), "sign")
 floor = _step("floor", "floor", "largest integer <= x", _BETWEEN_WHOLE)
 ceil = _step("ceil", "ceil", "smallest integer >= x", _BETWEEN_WHOLE)
 trunc: Elementwise = _step("trunc", "trunc", "x without its fraction", _BETWEEN_WHOLE)

@@ -2237,8 +2237,8 @@ def product(
 
 profiler: Any
 
-def promote_types(*values: TensorLike) -> np.dtype[Any]:
-    """Return the dtype of a result of arrays, dtypes and numbers, as `np.result_type` does, or bfloat16."""
+def promote_types(type1: Any, type2: Any) -> np.dtype[Any]:
+    """Return the dtype of what comes of two dtypes, as `np.promote_types` does; with bfloat16 as PyTorch does."""
 
 def psi(x: TensorOrArray) -> TensorOrArray:
     """Gamma'(x) / Gamma(x)"""

@@ -122,6 +122,35 @@ def test_compiled_steps_round_where_eager_mode_does(backend: str) -> None:
     np.testing.assert_allclose(plain(found), plain(wanted), rtol=2 * EPS, atol=1e-6)
 
 
+PLACES, COLUMNS = np.array([0, 3, 1, 5, 2, 4]), np.array([[1], [7], [0], [3], [3], [5]])
+# Forms of native code: moves, gathers out of loops, scatters, reductions, casts, products in shares, gradients.
+NATIVE: tuple[Callable[[Any], Any], ...] = (
+    lambda x: gg.cat([x, x * 2], 1), lambda x: gg.stack([x, x + 1]), lambda x: F.pad(x * 2, (1, 1)),
+    lambda x: (x * 2).flip(0), lambda x: (x + 1).roll(2, 1), lambda x: (x * 2).gather(1, gg.tensor(COLUMNS)),
+    lambda x: (x * 2)[gg.arange(6), gg.tensor(PLACES)], lambda x: (x * 2)[gg.tensor(PLACES)],
+    lambda x: gg.where(x > 0, x, 0), lambda x: (x * 1).index_fill(0, gg.tensor([1]), 3.0), lambda x: x.amax(1),
+    lambda x: (x * 2).argmax(1), lambda x: x.cumsum(1), lambda x: x.sum(), lambda x: x.tril(),
+    lambda x: (x * 10).long(), lambda x: (x * 10).half(), lambda x: x > 0, lambda x: x.double(),
+    lambda x: x[::2, 1:5].contiguous(),
+    lambda x: F.conv2d(x.reshape(1, 1, 6, 8), x[:3, :3].reshape(1, 1, 3, 3)),
+    lambda x: F.max_pool2d(x.reshape(1, 1, 6, 8), 2), lambda x: F.embedding(gg.tensor(PLACES), x),
+    lambda x: x.clone().add_(1), lambda x: x[:6, :6].diagonal(), lambda x: x.unfold(1, 3, 2), lambda x: x @ x[0],
+    gg.func.grad(lambda a: (a[gg.tensor(PLACES)] * a.gather(1, gg.tensor(COLUMNS))).sum()),
+    gg.func.grad(lambda a: ((a.detach().repeat(100, 1) @ a.T) ** 2).sum()),
+)  # fmt: skip  # a table
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_every_form_of_native_code_takes_it(threads: int) -> None:
+    x = gg.tensor(drawn(6, 8), dtype=BF16)
+    step = gg.compile(lambda x: [function(x) for function in NATIVE], strict=True, threads=threads)
+    for number, (function, found) in enumerate(zip(NATIVE, step(x), strict=True)):
+        wanted = function(x)
+        assert found.dtype == wanted.dtype, number
+        size = np.abs(plain(wanted)).max()
+        np.testing.assert_allclose(plain(found), plain(wanted), rtol=0, atol=EPS * size, err_msg=str(number))
+
+
 def test_native_casts_are_numpys() -> None:
     specials = np.array([0.0, -0.0, np.inf, -np.inf, 1.0039062, 1.0117188, 3.3895e38, 65504.0, 1e-30], np.float32)
     x = np.concatenate([drawn(100), specials])

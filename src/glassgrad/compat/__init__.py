@@ -344,7 +344,7 @@ NAMES: dict[str, Any] = {
     "set_default_device": set_default_device, "get_default_device": get_default_device, "typename": typename,
     "get_num_threads": get_num_threads, "memory_format": str, "cfloat": np.dtype(np.complex64),
     "set_printoptions": set_printoptions, "Size": Size, "dtype": np.dtype, "finfo": narrow.finfo, "iinfo": np.iinfo,
-    "result_type": narrow.result_type, "promote_types": narrow.result_type, "can_cast": np.can_cast,
+    "result_type": narrow.result_type, "promote_types": narrow.promote_types, "can_cast": np.can_cast,
     "complex64": np.dtype(np.complex64), "complex128": np.dtype(np.complex128),
     **dict.fromkeys(
         ("set_num_threads", "set_num_interop_threads", "set_float32_matmul_precision", "use_deterministic_algorithms"),

@@ -57,7 +57,13 @@ def is_bfloat16(dtype: np.dtype[Any]) -> bool:
 
 
 def finfo(dtype: Any) -> Any:
-    """Return what `np.finfo` says about a floating-point dtype: eps, tiny, min, max, bits; also about bfloat16."""
+    """Return what `np.finfo` says about a floating-point dtype: eps, tiny, min, max, bits; also about bfloat16.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> float(gg.finfo(gg.bfloat16).eps)
+        0.0078125
+    """
     dtype = np.dtype(dtype)
     if not is_bfloat16(dtype):
         return np.finfo(dtype)
@@ -67,7 +73,13 @@ def finfo(dtype: Any) -> Any:
 
 
 def result_type(*values: Any) -> np.dtype[Any]:
-    """Return the dtype of a result of arrays, dtypes and numbers, as `np.result_type` does, or bfloat16."""
+    """Return the dtype of a result of arrays, dtypes and numbers, as `np.result_type` does, or bfloat16.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.result_type(gg.ones(2, dtype=gg.bfloat16), 1.5), gg.result_type(gg.bfloat16, gg.float32)
+        (dtype(bfloat16), dtype('float32'))
+    """
     plain = [x.array if hasattr(x, "_tracks") else x for x in values]
     kinds = [np.dtype(x) if isinstance(x, np.dtype | type) else getattr(x, "dtype", None) for x in plain]
     if not any(kind is not None and kind.kind == NARROW for kind in kinds):
@@ -76,6 +88,17 @@ def result_type(*values: Any) -> np.dtype[Any]:
     if wide_ones:
         return np.result_type(_SINGLE, *wide_ones)
     return np.result_type(_SINGLE, np.complex64) if complex in map(type, plain) else bfloat16()
+
+
+def promote_types(type1: Any, type2: Any) -> np.dtype[Any]:
+    """Return the dtype of what comes of two dtypes, as `np.promote_types` does; with bfloat16 as PyTorch does.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.promote_types(gg.bfloat16, gg.float16)
+        dtype('float32')
+    """
+    return result_type(np.dtype(type1), np.dtype(type2))
 
 
 def is_narrow(x: Any) -> bool:

@@ -16,6 +16,7 @@ from glassgrad.compile.ir.passes.clean import eliminate_dead
 from glassgrad.compile.ir.passes.rewriter import Rewriter
 from glassgrad.compile.ir.passes.rules import Rules, rule
 from glassgrad.compile.plan.target import Target
+from glassgrad.ops.narrow import NARROW
 from glassgrad.ops.places import ARRAY, EVERYTHING, join_index
 from glassgrad.ops.resample import neighbours
 
@@ -85,6 +86,8 @@ def _product_in_parts(rewriter: Normaliser, instr: Instr, x: Operand, b: Operand
     assert isinstance(a, Var)
     if not isinstance(b, Var) or parts == 1 or a.ndim != 2 or b.ndim != 2 or instr.output in rewriter.turned:
         return None
+    if instr.output.dtype.kind == NARROW:  # each part would be rounded
+        return None
     m, (terms, n) = a.shape[0], b.shape
     if terms % parts or terms < parts * _ROWS_OF_A_PART or 2 * m * n > terms * (m + n):
         return None
@@ -100,7 +103,7 @@ def _sum_in_parts(rewriter: Normaliser, instr: Instr, source: Operand) -> Operan
     axes, parts = instr.params["axis"], rewriter.shares
     rows = math.prod(source.shape[axis] for axis in axes)
     leading = axes == tuple(range(len(axes))) and 0 < len(axes) < source.ndim
-    if parts == 1 or not leading or instr.params["keepdims"] or source.dtype.kind not in "fV":
+    if parts == 1 or not leading or instr.params["keepdims"] or source.dtype.kind != "f":
         return None
     if source.shape[0] % parts or rows < parts * _ROWS_OF_A_PART or instr.output.size < _COLUMNS:
         return None
@@ -171,7 +174,7 @@ def _getitem(rewriter: Normaliser, instr: Instr, source: Operand, *arrays: Opera
 
 def _pick(rewriter: Normaliser, instr: Instr, source: Var, index: Operand, axis: int) -> Var:
     """Read one element along an axis; out of a loop's result summed from a mask, so that loop and reader fuse."""
-    if not rewriter.computed_by_loop(source):
+    if source.dtype.kind == NARROW or not rewriter.computed_by_loop(source):
         return rewriter.apply("take_along_axis", source, index, like=instr, axis=axis)
     mask = rewriter.internal(
         "at_place", (index,), instr, rewriter.var(source.shape, np.bool_), axis=axis, extent=source.shape[axis]
@@ -186,7 +189,7 @@ def _take_along(rewriter: Normaliser, instr: Instr, source: Operand, index: Oper
     assert isinstance(index, Var)
     others = zip(source.shape, index.shape, strict=True)
     same = all(a == b for place, (a, b) in enumerate(others) if place != axis)
-    if index.shape[axis] != 1 or not same or source.dtype.kind not in "fV" or not rewriter.computed_by_loop(source):
+    if index.shape[axis] != 1 or not same or source.dtype.kind != "f" or not rewriter.computed_by_loop(source):
         return None
     return _pick(rewriter, instr, source, index, axis)
 
@@ -263,7 +266,7 @@ _PARTS, _FEW_PARTS, _PART_ELEMENTS = 16, 4, 1 << 22
 
 def _conv_weight(rewriter: Normaliser, instr: Instr, x: Operand, gradient: Operand) -> Operand | None:
     """Parts of the sum over images, then their sum."""
-    if not isinstance(x, Var) or not isinstance(gradient, Var) or x.dtype.kind not in "fV" or not instr.output.size:
+    if not isinstance(x, Var) or not isinstance(gradient, Var) or x.dtype.kind != "f" or not instr.output.size:
         return None
     groups, (kh, kw) = instr.params["groups"], instr.params["kernel"]
     channels, outputs = x.shape[1] // groups, gradient.shape[1] // groups

@@ -25,7 +25,7 @@ from glassgrad.lessons.program import CODE, PROSE, Cell
 from glassgrad.lessons.writing import lesson_notebook
 
 DOCS = Path(__file__).resolve().parents[1]
-GUIDES = ("quickstart", "autograd", "training", "doctor")
+GUIDES = ("quickstart", "data", "training", "autograd")
 FOLDER = "files/notebooks"
 _FENCE = re.compile(r"^```(?P<info>\S[^\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!\w+:)[^()\s]+\)")

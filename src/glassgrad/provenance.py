@@ -100,12 +100,23 @@ class Place(NamedTuple):
 
 
 def shorten(path: str) -> str:
-    """Return the path relative to the working directory when that is shorter and stays inside it."""
+    """Return the path relative to the working directory when that stays inside it; of a notebook's cell, its name."""
+    if cell := _cell(path):
+        return cell
     try:
         relative = os.path.relpath(path)
     except ValueError:  # another drive on Windows
         return path
     return path if relative.startswith("..") else relative
+
+
+def _cell(path: str) -> str | None:
+    """Return "cell In[7]" for the file that a notebook's cell is compiled as, and None for any other."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None and hasattr(ipython, "get_ipython") else None
+    named = getattr(getattr(shell, "compile", None), "format_code_name", None)
+    found = named(path) if named is not None else None
+    return f"{found[0].lower()} {found[1]}" if found else None
 
 
 class Exits:

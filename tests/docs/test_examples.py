@@ -18,7 +18,7 @@ from glassgrad.ops import examples as ops
 
 ROOT = Path(__file__).resolve().parents[2]
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
-NOTEBOOKS = ("quickstart", "autograd", "training", "doctor")  # run by test_notebooks.py
+NOTEBOOKS = ("quickstart", "data", "training", "autograd")  # run by test_notebooks.py
 PAGES = sorted(
     path
     for path in (ROOT / "docs").rglob("*.md")

@@ -74,7 +74,7 @@ def test_files_are_notebooks_and_pages_lead_to_them(notebooks: ModuleType) -> No
     assert any("tensor([0.1413, 0.212 ])" in str(cell.get("outputs")) for cell in made)
     assert "(files/notebooks/quickstart.ipynb)" in notebooks.with_link("quickstart", "# Quickstart\n")
     assert "(../files/notebooks/01_chain_rule.ipynb)" in notebooks.with_link("lessons/01_chain_rule", "# One\n")
-    assert notebooks.with_link("data", "# Data\n") == "# Data\n"
+    assert notebooks.with_link("models", "# Models\n") == "# Models\n"
 
 
 def test_a_wrong_result_is_seen(notebooks: ModuleType) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import time
 import timeit
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -79,3 +81,16 @@ def test_recording_a_place_costs_less_than_twenty_empty_calls() -> None:
         return min(timeit.repeat(function, timer=time.thread_time, number=5_000, repeat=20))
 
     assert seconds(record) < 20 * seconds(empty)
+
+
+def test_a_cell_of_a_notebook_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = "/ipykernel_1/2.py"
+    names = {file: ("Cell", "In[7]")}
+    shell = SimpleNamespace(compile=SimpleNamespace(format_code_name=names.get))
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    scope = {"gg": gg}
+    with pytest.raises(gg.errors.ShapeError, match=r"^matmul at cell In\[7\]:2: shapes"):
+        exec(compile("a = gg.ones(2, 3)\na @ a", file, "exec"), scope)  # noqa: S102 - a cell
+    assert provenance.shorten("other.py") == "other.py"
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: None))  # imported by a script
+    assert provenance.shorten(file) == file

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
-from tests.distributed.ranks import ranks_of
+from tests.distributed.ranks import HERE, ranks_of
 
 
 @pytest.mark.parametrize("program", ["training.py", "shared_state.py"])
@@ -12,3 +16,21 @@ from tests.distributed.ranks import ranks_of
 def test_ranks_train_as_one_with_the_whole_batch(count: int, program: str) -> None:
     output = ranks_of(program, count, seconds=120)
     assert sorted(output.splitlines()) == [f"rank {rank} of {count} is right" for rank in range(count)]
+
+
+@pytest.mark.slow  # imports PyTorch twice
+def test_gradients_and_buffers_are_those_of_pytorchs_wrapper(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="PyTorch's DistributedDataParallel is the oracle")
+    command = [sys.executable, str(HERE / "semantics.py"), "torch", str(tmp_path / "store")]
+    others = [
+        subprocess.Popen([*command, str(rank)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        for rank in range(2)
+    ]
+    try:
+        theirs = "".join(process.communicate(timeout=100)[0] for process in others)
+    finally:
+        for process in others:
+            process.kill()
+    ours = ranks_of("semantics.py", 2)
+    assert len(ours.splitlines()) == 2 * 15
+    assert sorted(ours.splitlines()) == sorted(theirs.splitlines())

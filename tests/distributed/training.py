@@ -80,6 +80,27 @@ def optimizers(me: int, ranks: int) -> None:
             close(net, alone, "float64", f"{name} {compiled}")
 
 
+def closures(me: int, ranks: int) -> None:
+    """LBFGS, whose steps call a function: its loss is averaged as well, so that all ranks stop at the same place."""
+    a, b = batches(ranks, "float64")[0]
+    nets = [model(0, "float64"), DistributedDataParallel(model(me, "float64"))]
+    for net, rows in zip(nets, (slice(None), slice(me * ROWS, (me + 1) * ROWS)), strict=True):
+        opt = optim.LBFGS(net.parameters(), lr=0.5, max_iter=6)
+
+        def closure(net: Any = net, opt: Any = opt, rows: Any = rows) -> Any:
+            opt.zero_grad()
+            loss = nn.functional.cross_entropy(net(gg.tensor(a[rows])), gg.tensor(b[rows]))
+            loss.backward()
+            shown = loss.detach()
+            if net is nets[1]:
+                dist.all_reduce(shown, dist.ReduceOp.AVG)
+            return shown
+
+        opt.step(closure)
+    for p, q in zip(nets[0].parameters(), nets[1].parameters(), strict=True):
+        np.testing.assert_allclose(p.array, q.array, rtol=1e-10, atol=1e-10)
+
+
 def native(me: int, ranks: int) -> None:
     """In native code and float32, through shared memory and through MPI; reruns and ranks are equal bit for bit."""
     case, data = FIRST["SGD"], batches(ranks, "float32")
@@ -209,7 +230,7 @@ def refusals(me: int, ranks: int) -> None:
         DistributedDataParallel(nn.ReLU())
 
 
-PARTS = (optimizers, native, schedule, results, unused, state, refusals)
+PARTS = (optimizers, closures, native, schedule, results, unused, state, refusals)
 
 if __name__ == "__main__":
     dist.init_process_group(timeout=30)

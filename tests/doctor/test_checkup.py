@@ -250,6 +250,15 @@ def test_a_layer_cut_off_is_named() -> None:
 
 
 @LIBRARIES
+def test_a_layer_that_occurs_three_times_is_told_once(lib: Any) -> None:
+    layer = lib.nn.Linear(6, 6)
+    model = lib.nn.Sequential(layer, lib.nn.Tanh(), layer, layer, lib.nn.Linear(6, 3))
+    found = check_up(model, (X, Y), entropy(lib), lib.optim.SGD(model.parameters(), lr=0.1))
+    texts = [finding.what for finding in found.findings if finding.rule == "layers shared"]
+    assert texts == ["layers 2 and 3 are 0, the same object with the same weights"]
+
+
+@LIBRARIES
 def test_nothing_is_found_where_nothing_is_wrong(lib: Any) -> None:
     assert check_up(net(lib), (X, Y), entropy(lib)).findings == ()
 

@@ -76,7 +76,7 @@ class Setup:
         optimizers: (class, options of the first group) of each.
         not_given: trainable parameters of the model that no optimizer has.
         foreign: how many tensors the optimizers have that are none of the model's; `given`: how many that are.
-        shared: names under which a module with parameters stands twice in one container.
+        shared: of each module with parameters that occurs more than once in one container, where: "layer 2 is 0".
         unseeded: (generator, the user's line) of those that were never given a seed.
         stochastic: names of modules that behave otherwise in training: dropout, batch normalisation.
         frozen: parameters that want no gradient.

@@ -88,20 +88,21 @@ def stochastic(model: Module) -> Iterator[tuple[str, Module]]:
 
 
 def _shared(model: Module) -> Iterator[str]:
-    """Yield the names of modules with parameters that occur more than once in one list of layers."""
+    """Say of each module with parameters that occurs more than once in one list of layers where it does."""
     for path, module in model.named_modules() if hasattr(model, "named_modules") else ():
         if type(module).__name__ not in {"Sequential", "ModuleList"}:
             continue
-        seen: dict[int, str] = {}
+        seen: dict[int, list[str]] = {}
         # named_children() yields each module once, but duplicates are wanted here.
         children = getattr(module, "_modules", {})
         for name, child in children.items():
             if child is None or not any(True for _ in child.parameters()):
                 continue
-            here = f"{path}.{name}" if path else name
-            if id(child) in seen:
-                yield f"{here} is {seen[id(child)]}"
-            seen.setdefault(id(child), here)
+            seen.setdefault(id(child), []).append(f"{path}.{name}" if path else name)
+        for first, *others in seen.values():
+            if others:
+                *most, last = others
+                yield f"layers {', '.join(most)} and {last} are {first}" if most else f"layer {last} is {first}"
 
 
 # --- random numbers ---

@@ -38,7 +38,7 @@ def _foreign(run: Run) -> Iterator[Seen]:
 
 def _shared(run: Run) -> Iterator[Seen]:
     for told in run.setup.shared[:3]:
-        yield Seen(f"layer {told}, the same object with the same weights", run.setup.built)
+        yield Seen(f"{told}, the same object with the same weights", run.setup.built)
 
 
 def _unseeded(run: Run) -> Iterator[Seen]:

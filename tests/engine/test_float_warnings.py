@@ -56,6 +56,8 @@ def test_filters_and_errstate_are_the_users() -> None:
     assert told(x.log, "ignore") == []
     with np.errstate(all="ignore"):
         assert told(x.log) == []
+    with gg.doctor.allow_nonfinite():
+        assert told(x.log) == []
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(RuntimeWarning, match="divide by zero"):

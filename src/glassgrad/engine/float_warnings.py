@@ -20,7 +20,7 @@ import numpy as np
 from glassgrad import errors, provenance
 from glassgrad.engine import plain_walk, tape
 from glassgrad.engine.node import Node
-from glassgrad.engine.nonfinite import first_bad, place_in
+from glassgrad.engine.nonfinite import ALLOWED, first_bad, place_in
 from glassgrad.engine.tensor import Tensor
 
 _TOLD: set[tuple[str, int]] = set()
@@ -39,6 +39,8 @@ def _show(message: Any) -> None:
     frame.f_globals.get("__warningregistry__", {}).clear()
     text = str(message.message)
     getattr(warnings, "onceregistry", {}).pop((text, RuntimeWarning), None)
+    if ALLOWED.depth:  # inside of `allow_nonfinite` it is meant
+        return
     user = provenance.user_frame()
     walk = _walk(frame)
     told = None if walk is None else _trap(*walk)

@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import sysconfig
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import IO
 
 from glassgrad import errors
+from glassgrad.distributed.segments import remove
 from glassgrad.errors.packages import present
 
 _GRACE = 8.0  # seconds for ranks to end by themselves after an interrupt, or after one of them has failed
@@ -163,10 +165,12 @@ def run(plan: Plan) -> int:
             code = process.wait()
             for reader in readers:
                 reader.join(timeout=2.0)
+        ranks = _read_roster(roster)
+        remove(file for _, _, host, files in ranks if host == socket.gethostname() for file in files)
         if stopped:
             return 128 + stopped[0]
         if banner.killed is not None:
-            print(f"error: {_killed(banner, roster)}", file=sys.stderr)
+            print(f"error: {_killed(banner, ranks)}", file=sys.stderr)
             return 128 + banner.killed
         return code if code >= 0 else 128 - code
 
@@ -302,7 +306,15 @@ class Banner:
         return self.process is not None and text.startswith(self._REST)
 
 
-def _killed(banner: Banner, roster: Path) -> Exception:
+def _read_roster(roster: Path) -> list[tuple[str, int, str, list[str]]]:
+    """Return rank, process, host and files of shared memory of each rank; empty if they have not got that far."""
+    if not roster.exists():
+        return []
+    lines = [line.split() for line in roster.read_text(encoding="utf-8").splitlines()]
+    return [(rank, int(pid), host, files) for rank, pid, host, *files in lines]
+
+
+def _killed(banner: Banner, ranks: Sequence[tuple[str, int, str, list[str]]]) -> Exception:
     """Return what to say of a rank that was killed, with its number if it has told who it is."""
     assert banner.killed is not None
     pid, host = banner.process or (0, "another machine")
@@ -310,8 +322,7 @@ def _killed(banner: Banner, roster: Path) -> Exception:
     hint = ", as Linux does when memory runs out" if number == signal.SIGKILL else ""
     names: Mapping[int, str] = {int(one): one.name for one in signal.Signals}
     facts = {"pid": pid, "host": host, "signal": number, "name": names.get(number, "unknown"), "hint": hint}
-    for line in roster.read_text(encoding="utf-8").splitlines() if roster.exists() else ():
-        rank, known, where = line.split(maxsplit=2)
-        if (int(known), where) == (pid, host):
+    for rank, known, where, _files in ranks:
+        if (known, where) == (pid, host):
             return errors.RANK_KILLED(rank=rank, **facts)
     return errors.RANK_KILLED_UNNAMED(**facts)

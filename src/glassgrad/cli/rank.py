@@ -19,6 +19,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from glassgrad.distributed.segments import segments
+
 _GRACE = 8.0  # seconds between the failure of this rank and the end of all
 
 
@@ -73,12 +75,13 @@ def _end_with_the_launcher() -> None:
 
 def _write_roster(comm: Any, path: Path) -> None:
     """Tell the launcher which process is which rank; it can name the one that was killed."""
-    everybody = comm.gather(f"{os.getpid()} {socket.gethostname()}")
+    everybody = comm.gather(" ".join([str(os.getpid()), socket.gethostname(), *segments()]))
     if everybody is not None:
         with suppress(OSError):  # rank 0 is on another machine
             path.write_text(
                 "".join(f"{rank} {who}\n" for rank, who in enumerate(everybody)), encoding="utf-8", newline="\n"
             )
+    comm.Barrier()  # whoever is killed from here on can be named
 
 
 def _outcome(program: list[str], module: bool) -> int:

@@ -27,6 +27,7 @@ from glassgrad._version import __version__
 from glassgrad.distributed import waiting
 from glassgrad.distributed.life import Life
 from glassgrad.distributed.links import Arm, Center, Link, listen, say
+from glassgrad.distributed.segments import remove, segments
 from glassgrad.distributed.world import ProcessGroup
 
 _ROW = 512  # bytes that a rank says of itself
@@ -167,6 +168,7 @@ class Guard:
     def end(self, code: int) -> None:
         """End this process at once; MPI may be stuck, so that it is not asked."""
         _flush()
+        remove(segments())
         os._exit(code)
 
 

@@ -13,8 +13,8 @@ from glassgrad.engine import devices
 from glassgrad.errors.packages import present
 
 _DEFAULT_TIMEOUT = timedelta(minutes=30)  # PyTorch's, for gloo and MPI
-# How launchers tell a process how many there are: MPICH and Intel, Open MPI, MVAPICH, Slurm's PMI.
-_COUNTS = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PMIX_SIZE")
+# How launchers tell a process how many there are: MPICH and Intel, Open MPI, MVAPICH, and Slurm, whatever its MPI.
+_COUNTS = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PMIX_SIZE", "SLURM_STEP_NUM_TASKS")
 
 
 class ProcessGroup:

@@ -1,0 +1,23 @@
+"""The shared memory of MPICH, which outlives ranks that end without MPI's leave: 2 MB for every such run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+
+def segments() -> set[str]:
+    """Return the files of MPICH's shared memory that this process uses; empty where Linux does not say."""
+    with suppress(OSError):
+        shared = "/mpich_shm_"  # in /dev/shm
+        mapped = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines()
+        return {line[line.index("/") :] for line in mapped if shared in line and "(deleted)" not in line}
+    return set()
+
+
+def remove(files: Iterable[str]) -> None:
+    """Remove files of shared memory that are still there; who uses one keeps it until the end."""
+    for file in files:
+        with suppress(OSError):
+            Path(file).unlink()

@@ -66,6 +66,7 @@ def main() -> None:
         wanted = {
             "safetensors": lambda: gg.save(dense.state_dict(), Path(folder) / "weights.safetensors"),
             "scipy": lambda: gg.special.gammainc(gg.tensor(1.0), gg.tensor(2.0)),
+            "ml_dtypes": lambda: gg.bfloat16,
             "rich": lambda: str(nn.summary(dense, (4, 8))),
         }
         for package, use in wanted.items():

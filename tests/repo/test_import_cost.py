@@ -9,7 +9,7 @@ import tempfile
 
 LIMIT_SECONDS = 0.15
 ATTEMPTS = 7
-HEAVY = ("scipy", "llvmlite", "matplotlib", "rich", "typer", "torch", "jax", "safetensors", "pydoc")
+HEAVY = ("scipy", "llvmlite", "matplotlib", "rich", "typer", "torch", "jax", "safetensors", "ml_dtypes", "pydoc")
 # Processor time: an import waits for nothing, and the suite's other workers do not count.
 TIMED = "import time; start = time.process_time(); import glassgrad; print(time.process_time() - start)"
 

@@ -183,6 +183,11 @@ def _ordered(x: Array, term: str, wanted: str) -> Array:
     return permute_p(x, axes=tuple(term.index(letter) for letter in wanted))
 
 
+def _shaped(x: Array, shape: Shape) -> Array:
+    """Return x in a shape; matrices have theirs already, as a rule."""
+    return x if tuple(x.shape) == shape else reshape_p(x, shape=shape)
+
+
 # --- two operands ---------------------------------------------------------------------------------
 
 
@@ -216,11 +221,11 @@ def _contract(a: Array, a_term: str, b: Array, b_term: str, out: str) -> Array:
     sizes = dict(zip(a_term, a.shape, strict=True)) | dict(zip(b_term, b.shape, strict=True))
     lead = tuple(sizes[letter] for letter in kept)
     inner = math.prod(sizes[letter] for letter in summed)
-    left = reshape_p(_ordered(a, a_term, kept + a_free + summed), shape=(*lead, _count(sizes, a_free), inner))
-    right = reshape_p(_ordered(b, b_term, kept + summed + b_free), shape=(*lead, inner, _count(sizes, b_free)))
+    left = _shaped(_ordered(a, a_term, kept + a_free + summed), (*lead, _count(sizes, a_free), inner))
+    right = _shaped(_ordered(b, b_term, kept + summed + b_free), (*lead, inner, _count(sizes, b_free)))
     y = matmul(left, right)
     found = kept + a_free + b_free
-    return _ordered(reshape_p(y, shape=tuple(sizes[letter] for letter in found)), found, out)
+    return _ordered(_shaped(y, tuple([sizes[letter] for letter in found])), found, out)
 
 
 def _count(sizes: dict[str, int], letters: str) -> int:

@@ -295,7 +295,9 @@ class Optimizer:
 
 def _name_of(parameter: Tensor) -> str | None:
     """Return a name of a parameter for messages: its name in a module, or a global variable."""
-    holders = [holder for holder in gc.get_referrers(parameter) if isinstance(holder, dict)]
+    # Since Python 3.13 objects hold their attributes themselves, and their dictionary is made when asked for.
+    referrers = gc.get_referrers(parameter)
+    holders = [one if isinstance(one, dict) else getattr(one, "__dict__", {}) for one in referrers]
     names = (key for holder in holders for key, value in holder.items() if value is parameter and isinstance(key, str))
     return next((name for name in names if not name.startswith("_")), None)
 

@@ -87,6 +87,7 @@ class Compiled(Portable, Showing, Generic[Given, Result]):
         threads: int | None,
         keep_grads: bool,
         strict: bool = False,
+        memory: int | None = None,
     ) -> None:
         tracebacks.tell()
         functools.update_wrapper(self, function)
@@ -95,6 +96,7 @@ class Compiled(Portable, Showing, Generic[Given, Result]):
         self.threads = threads
         self.keep_grads = keep_grads
         self.strict = strict
+        self.memory = memory
         self.retraces: list[str] = []
         self.refusals: list[str] = []
         self._refused: set[Any] = set()
@@ -338,9 +340,14 @@ class Compiled(Portable, Showing, Generic[Given, Result]):
 
     def _built(self, captured: Capture, key: Any) -> TraceCall:
         with opened(), told_if_long(captured.graph.name, len(captured.graph.instrs)):
-            program = backends.build(captured.graph, self.backend, self.threads)
+            program = backends.build(captured.graph, self.backend, self.threads, self.memory)
             if captured.boundary is not None:
                 captured.boundary.program = backends.build(captured.boundary.graph, self.backend, self.threads)
+        if self.memory is not None and program.stats.peak_bytes > self.memory:
+            told = errors.MEMORY_LIMIT.text(
+                name=captured.graph.name, least=f"{program.stats.peak_bytes:,}", given=f"{self.memory:,}"
+            )
+            warnings.warn(told, errors.CompileWarning, stacklevel=provenance.stack_level())
         if self.backend == "llvm":
             program.step.lock = self._lock  # held in every call
         return TraceCall(captured, program, key, self.backend)
@@ -433,6 +440,7 @@ def compile(
     threads: int | None = None,
     keep_grads: bool = True,
     strict: bool = False,
+    memory: str | int | None = None,
 ) -> Compiled[Given, Result]: ...
 @overload
 def compile(
@@ -443,6 +451,7 @@ def compile(
     threads: int | None = None,
     keep_grads: bool = True,
     strict: bool = False,
+    memory: str | int | None = None,
 ) -> Callable[[Callable[Given, Result]], Compiled[Given, Result]]: ...
 def compile(
     function: Callable[..., Any] | None = None,
@@ -452,6 +461,7 @@ def compile(
     threads: int | None = None,
     keep_grads: bool = True,
     strict: bool = False,
+    memory: str | int | None = None,
 ) -> Any:
     """Compile a function, typically a whole training step, into one program. Also a decorator.
 
@@ -470,8 +480,12 @@ def compile(
         threads: of native code; by default chosen from the size of the step and the machine.
         keep_grads: leave gradients in ``.grad`` as eager mode does; without, they are None after a call.
         strict: raise where a call cannot be compiled, in place of the warning.
+        memory: what values between kernels may take at most, as "256 MB" or in bytes; parameters, arguments and results
+            are not counted. What has to be computed twice for that is chosen (Chen et al. 2016), and `stats` says what
+            came of it: `peak_bytes` and `extra_flops`. Where no plan is that small, a warning names the least.
 
     Raises:
+        ArgumentError: for a `memory` that is no size, or one for NumPy programs.
         CompileError: at the call, with `strict=True`, when the function cannot be compiled as it is written; nothing
             is changed.
 
@@ -484,10 +498,14 @@ def compile(
         >>> loss(gg.tensor([1.0, 2.0]))
         tensor(5.)
     """
-    options = {"backend": backend, "verify": verify, "threads": threads, "keep_grads": keep_grads, "strict": strict}
+    options: dict[str, Any] = {
+        "backend": backend, "verify": verify, "threads": threads, "keep_grads": keep_grads, "strict": strict,
+        "memory": memory,
+    }  # fmt: skip  # a table
     if function is None:
         return functools.partial(compile, **options)
     if not callable(function):
         raise errors.COMPILE_NOT_CALLABLE(kind=type(function).__name__, where=provenance.here())
-    chosen = backends.chosen(backend)
-    return Compiled(function, backend=chosen, verify=verify, threads=threads, keep_grads=keep_grads, strict=strict)
+    options["backend"] = backends.chosen(backend)
+    options["memory"] = backends.bytes_of(memory, options["backend"])
+    return Compiled(function, **options)

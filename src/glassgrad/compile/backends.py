@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import re
 import warnings
 from typing import Any
 
 from glassgrad import errors, provenance
 from glassgrad.compile.ir import passes
 from glassgrad.compile.ir.graph import Graph
+from glassgrad.ops.core import bad_option
 
 _NATIVE = "glassgrad.compile.stages"  # loaded by name, since it needs llvmlite
 _warned = False
@@ -42,13 +44,29 @@ def _why_no_llvm() -> str | None:
     return None
 
 
-def build(graph: Graph, backend: str, threads: int | None) -> Any:
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Z]*)")
+
+
+def bytes_of(memory: str | int | None, backend: str) -> int | None:
+    """Return a size such as "256 MB" in bytes. Raises `ArgumentError` for what is none, and for NumPy programs."""
+    if memory is None:
+        return None
+    if backend != "llvm":
+        raise bad_option("compile", "memory", memory, "None, since a NumPy program keeps everything")
+    found = _SIZE.fullmatch(str(memory).strip().upper())
+    if isinstance(memory, bool) or found is None or found[2] not in _UNITS:
+        raise bad_option("compile", "memory", memory, 'a number of bytes, or a size such as "256 MB" or "1.5 GiB"')
+    return int(float(found[1]) * _UNITS[found[2]])
+
+
+def build(graph: Graph, backend: str, threads: int | None, memory: int | None = None) -> Any:
     """Return the program that runs a graph, whose attribute `graph` is what the passes made of it.
 
     `stages.native` makes native code; the last line below makes a NumPy program.
     """
     if backend == "llvm":
-        return importlib.import_module(_NATIVE).native(graph, threads)
+        return importlib.import_module(_NATIVE).native(graph, threads, memory=memory)
     from glassgrad.compile.numpy.program import NumpyStep
 
     return NumpyStep(passes.simplified(passes.widen_products(graph)))

@@ -19,6 +19,7 @@ class Portable:
     backend: str
     threads: int | None
     keep_grads: bool
+    memory: int | None
     strict: bool
     _verify: bool
 
@@ -29,6 +30,7 @@ class Portable:
             "verify": self._verify,
             "threads": self.threads,
             "keep_grads": self.keep_grads,
+            "memory": self.memory,
             "strict": self.strict,
         }
 

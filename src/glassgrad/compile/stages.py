@@ -21,11 +21,13 @@ from glassgrad.compile.native import cache, cache_entry
 from glassgrad.compile.native.assemble import Emitted, layout_of, stats_of
 from glassgrad.compile.native.executable import Layout, NativeStep
 from glassgrad.compile.native.threads import choose_threads, expected_threads
+from glassgrad.compile.plan.budget import bytes_between, within
 from glassgrad.compile.plan.index_checks import Computed, IndexCheck, find_checks, with_guards
 from glassgrad.compile.plan.kernels import Plan, make_plan
 from glassgrad.compile.plan.memory import pinned_vars, plan_memory
 from glassgrad.compile.plan.native_form import normalise
 from glassgrad.compile.plan.order import dependencies, place_updates
+from glassgrad.compile.plan.recompute import recomputed
 from glassgrad.compile.plan.schedule import make_schedule
 
 
@@ -37,6 +39,7 @@ def native(
     stored: bool = True,
     separate: bool = False,
     begun: Planned | None = None,
+    memory: int | None = None,
 ) -> Executable:
     """Compile a graph to native code, or find it compiled on the disk.
 
@@ -47,14 +50,15 @@ def native(
         as_it_is: leave out the passes.
         stored: look on the disk for the step, by the graph before the passes, and leave it there.
         separate: give each kernel a phase of its own, so that it can be timed.
+        memory: bytes for the values between kernels; what has to be computed twice for that is chosen.
         begun: what `planned` has returned for the same graph.
     """
     began = time.perf_counter()
-    key = cache_entry.key_of(given, threads, as_it_is=as_it_is)
+    key = cache_entry.key_of(given, threads, memory, as_it_is=as_it_is)
     found = _on_disk(key, given, began, as_it_is=as_it_is) if stored else None
     if found is not None:
         return found
-    way = begun or planned(given, threads, as_it_is=as_it_is)
+    way = begun or planned(given, threads, as_it_is=as_it_is, memory=memory)
     small, checks, computed, graph, plan = way.small, way.checks, way.computed, way.graph, way.plan
     # The order of the kernels; threads.
     alias = place_updates(plan, abilities())
@@ -94,7 +98,7 @@ class Planned:
     plan: Plan
 
 
-def planned(given: Graph, threads: int | None = None, *, as_it_is: bool = False) -> Planned:
+def planned(given: Graph, threads: int | None = None, *, as_it_is: bool = False, memory: int | None = None) -> Planned:
     """Return the first half of the way to native code; arguments as for `native`."""
     # The graph: large ops taken apart, passes, checks of its form; then what every index has to satisfy.
     small = prepared(given, as_it_is=as_it_is)
@@ -104,7 +108,18 @@ def planned(given: Graph, threads: int | None = None, *, as_it_is: bool = False)
     target = abilities()
     guarded = passes.widen_products(guarded, target.takes_product)
     graph = normalise(guarded, target, expected_threads(guarded, threads))
+    # What is computed twice: for checkpoints, and for a limit of memory that they do not keep to.
+    marked = recomputed(graph)
+    if memory is not None and _needs(marked) > memory:
+        marked = within(graph, memory, _needs)
+    graph = marked
     return Planned(small, checks, computed, graph, make_plan(graph, target))
+
+
+def _needs(graph: Graph) -> int:
+    """Return what the values between kernels need."""
+    plan = make_plan(graph, abilities())
+    return bytes_between(plan, place_updates(plan, abilities()))
 
 
 def _loaded(emitted: Emitted, layout: Layout) -> tuple[bytes, bool, NativeStep]:

@@ -37,6 +37,7 @@ class _Mode(threading.local):
     whole: frozenset[str] = frozenset()  # composites that a trace keeps as one op where nothing is recorded
     levels: tuple[Level, ...] = ()  # the calls of vmap that are running, outermost first
     watchers: tuple[Any, ...] = ()  # who watches, outermost first
+    part: Any = None  # the checkpointed part of a program that is being traced
 
     def saved(self) -> dict[str, Any]:
         """Return this thread's settings, for `restore`."""

@@ -141,6 +141,11 @@ STILL_COMPILING = Message(
     CompileWarning,
     "glassgrad: compiling {name}, {instructions} instructions ...",
 )
+MEMORY_LIMIT = Message(
+    CompileWarning,
+    "{name} needs {least} bytes between its kernels, more than the {given} of memory=: no plan was found that needs less.\n"
+    "Next: make the batch smaller, or accumulate the gradients of several.",
+)
 NO_LLVM = Message(
     CompileWarning,
     "the native emitter cannot be used ({reason}); the generated NumPy program runs instead, more slowly.",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,9 @@ def checkpoint(
 ) -> Any:
     """Return ``function(*args, **kwargs)`` and recompute its saved values when the backward pass needs them.
 
+    Inside of a compiled function the values are recomputed in native code; random numbers are drawn once, and of calls
+    inside of one another the outermost decides what is kept. A NumPy program keeps everything.
+
     Args:
         function: called now and once more in the backward pass; it must do the same both times.
         keep: the policy: names of primitives whose results are kept, so that they run only once. Naming
@@ -53,14 +57,34 @@ def checkpoint(
         >>> x = gg.tensor([1.0, 2.0], requires_grad=True)
         >>> checkpoint(lambda x: (x * x).sin().sum(), x).backward()
     """
-    if not is_grad_enabled() or MODE.flags & TRACING:
-        return function(*args, **kwargs)  # nothing is stored; the compiler plans memory by itself
+    if not is_grad_enabled():
+        return function(*args, **kwargs)  # nothing is stored
     unknown = set(keep) - set(REGISTRY)
     if unknown:
         raise errors.CHECKPOINT_KEEP(given=sorted(unknown), where=provenance.here())
+    if MODE.flags & TRACING:
+        return _traced(function, args, kwargs, frozenset(keep))
     segment = _Segment(function, args, kwargs, frozenset(keep), preserve_rng_state)
     with segment:
         return function(*args, **kwargs)
+
+
+@dataclass(eq=False)
+class TracedPart:
+    """A checkpointed call inside of a compiled function, as a mark on its instructions (`compile.plan.recompute`)."""
+
+    keep: frozenset[str]
+
+
+def _traced(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], keep: frozenset[str]) -> Any:
+    """Mark what a call adds to the program; of calls inside of one another the outermost decides."""
+    before = MODE.part
+    if before is None:
+        MODE.part = TracedPart(keep | {"matmul"} if "linear" in keep else keep)
+    try:
+        return function(*args, **kwargs)
+    finally:
+        MODE.part = before
 
 
 def checkpoint_sequential(

@@ -41,6 +41,7 @@ class Origin:
         code, lasti: the user's instruction.
         outer: the user's instruction that called the function which `code` belongs to.
         call: counts the user's calls into the library; ops that one call applies have the same number.
+        part: the checkpointed part of the program that it belongs to, None outside of all.
         records: whether the tape recorded ops there: not under `no_grad`, and not what `detach` gives.
         inner: where inside of the library the op was applied, when a function of the library did; its
             local variable names are hints for printing.
@@ -61,6 +62,7 @@ class Origin:
     outer: tuple[CodeType, int] | None = None
     call: int = 0
     records: bool = True
+    part: Any = None
 
     @property
     def place(self) -> provenance.Place:
@@ -142,6 +144,7 @@ def look(depth: int, calls: Calls, rules: Sequence[Rule]) -> Here:
         outer=_caller(frame),
         call=calls.of(entry),
         records=bool(MODE.flags & RECORDING),
+        part=MODE.part,
     )
     if applied is not None:
         name, number = applied.node.prim.name, applied.node.seq

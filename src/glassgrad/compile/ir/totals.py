@@ -56,6 +56,7 @@ class Stats:
         phases: the number of phases between barriers.
         cached: whether the machine code came from the disk.
         functions: functions of the LLVM module.
+        extra_flops: how many of the operations are done for the second time, so that less has to be kept.
         reused_buffers: how many values reuse the memory of an earlier one.
     """
 
@@ -72,3 +73,4 @@ class Stats:
     cached: bool = False
     functions: int = 0
     reused_buffers: int = 0
+    extra_flops: int = 0

@@ -16,6 +16,7 @@ from glassgrad.compile.plan.index_checks import Computed, IndexCheck
 from glassgrad.compile.plan.indices import row_strides
 from glassgrad.compile.plan.kernels import Kernel
 from glassgrad.compile.plan.memory import MemoryPlan
+from glassgrad.compile.plan.recompute import extra_flops
 from glassgrad.compile.plan.schedule import Schedule
 from glassgrad.ops.core import PRIMITIVES, Primitive
 
@@ -107,4 +108,5 @@ def stats_of(
         functions=module.functions,
         reused_buffers=emitted.memory.reused,
         instructions=instructions,
+        extra_flops=extra_flops(emitted.graph),
     )

@@ -16,6 +16,7 @@ from glassgrad.compile.native import cache
 from glassgrad.compile.native.executable import Layout, NativeStep
 from glassgrad.compile.native.runtime import available_cores
 from glassgrad.compile.plan.index_checks import Computed, IndexBounds, IndexCheck
+from glassgrad.compile.plan.recompute import key_of_parts
 from glassgrad.ops.narrow import NARROW, bfloat16
 
 # Constants that the compiler made itself and that are larger are not worth storing.
@@ -25,11 +26,13 @@ _MOST_BYTES = 1 << 20
 Uses = Callable[[], tuple[list[IndexCheck], list[Computed]]]
 
 
-def key_of(graph: Graph, threads: int | None, *, as_it_is: bool) -> str:
+def key_of(graph: Graph, threads: int | None, memory: int | None = None, *, as_it_is: bool) -> str:
     """Return the name of an entry for the graph as it was traced, and whether passes change it."""
     shares = threads or f"auto {available_cores()}"
     how = "as it is" if as_it_is else "prepared"
-    return cache.key_of("step", f"{how} {graph.key()}", shares, blas().name, blas().always)
+    if memory is not None:
+        how += f" within {memory}"
+    return cache.key_of("step", f"{how} {graph.key()} {key_of_parts(graph)}", shares, blas().name, blas().always)
 
 
 def find(key: str, graph: Graph, uses: Uses) -> tuple[NativeStep, Stats] | None:

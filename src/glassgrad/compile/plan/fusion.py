@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 
 from glassgrad.compile.ir.graph import Graph, Instr, Var
 from glassgrad.compile.plan.indices import Axis, Extents, Index, Indices, NeedsSplit, NotAffine
+from glassgrad.compile.plan.recompute import tokens_of
 from glassgrad.compile.plan.view_chains import ViewChain
 from glassgrad.ops.views import broadcast_indices
 
@@ -149,6 +150,7 @@ class Fusion:
         hosts: instructions that the host computes.
         alone: instructions that keep a nest of their own.
         group_of: the group of each instruction that is not a view.
+        tokens: what each of them waits for without using it.
     """
 
     def __init__(
@@ -173,10 +175,12 @@ class Fusion:
         # What each instruction reads: the operand's position and the Var behind its views, which stay as they are.
         self._reads: dict[Instr, list[tuple[int, Var, Var]]] = {}
         self.users: dict[Var, list[Instr]] = {}
+        self.tokens: dict[Instr, list[Var]] = {}
         for instr in graph.instrs:
             if instr not in views:
                 operands = [(at, var) for at, var in enumerate(instr.inputs) if isinstance(var, Var)]
                 self._reads[instr] = [(at, var, self.base(var)) for at, var in operands]
+                self.tokens[instr] = tokens_of(self.producer, views, instr.reads())
                 self.group_of[instr] = group = self._single(instr)
                 for base in group.bases:
                     self.users.setdefault(base, []).append(instr)
@@ -195,7 +199,7 @@ class Fusion:
 
     def _single(self, instr: Instr) -> Group:
         position = self.position[instr]
-        bases = frozenset(base for _, _, base in self._reads[instr])
+        bases = frozenset([*(base for _, _, base in self._reads[instr]), *map(self.base, self.tokens[instr])])
         loop = self.table.get(instr.op)
         if loop is None or len(instr.outputs) != 1 or instr in self.hosts:
             return Group([instr], bases=bases, solid=True, first=position, last=position)
@@ -370,6 +374,8 @@ def _merge(fusion: Fusion, maker: Group, reader: Group) -> Group | None:
     names: dict[Axis, Axis] = {}  # axes of the maker -> axes of the reader
     shared = {var: fusion.reads_of(reader, var) for var in maker.indices if var in reader.bases}
     for var, reads in shared.items():
+        if not reads:  # the reader waits for it and does not use it
+            return None
         for _, indices in reads:
             if indices is None or not _unify(maker.indices[var], indices, (maker.extents, reader.extents), names):
                 return None

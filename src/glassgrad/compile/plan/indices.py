@@ -135,6 +135,8 @@ def _take_terms(rest: list[tuple[Axis, int]], stride: int, extents: Extents) -> 
 def source_indices(instr: Instr, out: Indices, extents: Extents) -> Indices:
     """Return where an element of a view lies in its source; raises `NeedsSplit` or `NotAffine`."""
     source: Any = instr.inputs[0]
+    if instr.op == "hold":
+        return out
     rule: Any = PRIMITIVES[instr.op].indices
     if rule is in_order:
         return reshaped(out, instr.output.shape, source.shape, extents)

@@ -229,6 +229,7 @@ def _kernel(fusion: Fusion, group: Group, target: Target, inlined: set[Var], kee
         return None
     nest = build_nest(fusion, group, stored, target.loops, target.kind_of, inlined, target.costs)
     reads = {access.root for access, is_store in nest.accesses() if not is_store}
+    reads.update(fusion.base(token) for instr in group.members for token in fusion.tokens[instr])
     return Kernel(list(group.members), nest, reads=reads, writes=set(stored))
 
 
@@ -244,6 +245,7 @@ def _is_stored(fusion: Fusion, group: Group, instr: Instr, keep: set[Var], inlin
 def _solid_kernel(fusion: Fusion, instr: Instr) -> Kernel:
     operands = [fusion.chain.strided(operand) if isinstance(operand, Var) else None for operand in instr.inputs]
     reads = {operand.root for operand in operands if operand is not None}
+    reads.update(map(fusion.base, fusion.tokens[instr]))
     return Kernel([instr], None, operands, reads, set(instr.outputs))
 
 

@@ -37,15 +37,21 @@ class Strided:
         return all(have == want or extent == 1 for have, want, extent in pairs)
 
 
+HOLD = "hold"
+"""The op that is its first operand from the moment on at which its second is known; see `plan.recompute`."""
+
+
 def only_moves(instr: Instr) -> bool:
     """Tell whether an instruction only moves elements, so that it may be read through instead of run."""
+    if instr.op == HOLD:
+        return True
     prim = PRIMITIVES.get(instr.op)
     return prim is not None and prim.indices is not None and len(instr.inputs) == 1
 
 
 def keeps_order(instr: Instr) -> bool:
     """Tell whether an instruction leaves the elements in the order in which memory holds them."""
-    return PRIMITIVES[instr.op].indices is in_order
+    return instr.op == HOLD or PRIMITIVES[instr.op].indices is in_order
 
 
 class ViewChain:

@@ -115,6 +115,7 @@ class _Compile:
         threads: builtins.int | None = None,
         keep_grads: builtins.bool = True,
         strict: builtins.bool = False,
+        memory: builtins.str | builtins.int | None = None,
         **hints: Any,
     ) -> _Compiled[_P, _R]: ...
     @overload
@@ -126,6 +127,7 @@ class _Compile:
         threads: builtins.int | None = None,
         keep_grads: builtins.bool = True,
         strict: builtins.bool = False,
+        memory: builtins.str | builtins.int | None = None,
         **hints: Any,
     ) -> Callable[[Callable[_P, _R]], _Compiled[_P, _R]]: ...
 

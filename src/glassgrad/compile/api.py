@@ -28,6 +28,7 @@ from glassgrad.compile.ir.totals import Stats
 from glassgrad.compile.locks import TRACING_LOCK, free_in_children
 from glassgrad.compile.patience import told_if_long
 from glassgrad.compile.portable import Portable
+from glassgrad.compile.repeating import Repeating
 from glassgrad.compile.showing import Showing, remembered
 from glassgrad.compile.source.naming import with_names
 from glassgrad.engine.mode import ANOMALY, MODE, TRACING
@@ -61,7 +62,7 @@ def _without_collections(made: Callable[..., TraceCall]) -> Callable[..., TraceC
     return without
 
 
-class Compiled(Portable, Showing, Generic[Given, Result]):
+class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
     """A function that is traced at its first call and runs as one program from then on.
 
     Attributes:
@@ -95,8 +96,7 @@ class Compiled(Portable, Showing, Generic[Given, Result]):
         self.backend = backend
         self.threads = threads
         self.keep_grads = keep_grads
-        self.strict = strict
-        self.memory = memory
+        self.strict, self.memory = strict, memory
         self.retraces: list[str] = []
         self.refusals: list[str] = []
         self._refused: set[Any] = set()
@@ -343,19 +343,10 @@ class Compiled(Portable, Showing, Generic[Given, Result]):
             program = backends.build(captured.graph, self.backend, self.threads, self.memory)
             if captured.boundary is not None:
                 captured.boundary.program = backends.build(captured.boundary.graph, self.backend, self.threads)
-        if self.memory is not None and program.stats.peak_bytes > self.memory:
-            told = errors.MEMORY_LIMIT.text(
-                name=captured.graph.name, least=f"{program.stats.peak_bytes:,}", given=f"{self.memory:,}"
-            )
-            warnings.warn(told, errors.CompileWarning, stacklevel=provenance.stack_level())
+        backends.tell_of_memory(program, captured.graph.name, self.memory)
         if self.backend == "llvm":
             program.step.lock = self._lock  # held in every call
         return TraceCall(captured, program, key, self.backend)
-
-    def repeatable(self) -> Any:
-        """Return the native step of the latest call if it can run `again` without Python, else None."""
-        step = getattr(self.program, "step", None) if self._latest is not None else None
-        return step if step is not None and step.is_plain and not step.outputs and not self.capture.feeds else None
 
     # --- what a user can look at ----------------------------------------------------------------------
 
@@ -481,8 +472,8 @@ def compile(
         keep_grads: leave gradients in ``.grad`` as eager mode does; without, they are None after a call.
         strict: raise where a call cannot be compiled, in place of the warning.
         memory: what values between kernels may take at most, as "256 MB" or in bytes; parameters, arguments and results
-            are not counted. What has to be computed twice for that is chosen (Chen et al. 2016), and `stats` says what
-            came of it: `peak_bytes` and `extra_flops`. Where no plan is that small, a warning names the least.
+            are not counted. What is computed twice for that is chosen (Chen et al. 2016); `stats` has `peak_bytes` and
+            `extra_flops`. Where no plan is that small, a warning names the least.
 
     Raises:
         ArgumentError: for a `memory` that is no size, or one for NumPy programs.
@@ -498,10 +489,8 @@ def compile(
         >>> loss(gg.tensor([1.0, 2.0]))
         tensor(5.)
     """
-    options: dict[str, Any] = {
-        "backend": backend, "verify": verify, "threads": threads, "keep_grads": keep_grads, "strict": strict,
-        "memory": memory,
-    }  # fmt: skip  # a table
+    options: dict[str, Any] = {"backend": backend, "verify": verify, "threads": threads, "keep_grads": keep_grads}
+    options |= {"strict": strict, "memory": memory}
     if function is None:
         return functools.partial(compile, **options)
     if not callable(function):

@@ -70,3 +70,10 @@ def build(graph: Graph, backend: str, threads: int | None, memory: int | None = 
     from glassgrad.compile.numpy.program import NumpyStep
 
     return NumpyStep(passes.simplified(passes.widen_products(graph)))
+
+
+def tell_of_memory(program: Any, name: str, limit: int | None) -> None:
+    """Warn of a program that needs more memory than it was to."""
+    if limit is not None and program.stats.peak_bytes > limit:
+        told = errors.MEMORY_LIMIT.text(name=name, least=f"{program.stats.peak_bytes:,}", given=f"{limit:,}")
+        warnings.warn(told, errors.CompileWarning, stacklevel=provenance.stack_level())

@@ -69,9 +69,9 @@ def native(
     after = dependencies(plan, alias, tasks)
     schedule = make_schedule([tasks[kernel] for kernel in plan.kernels], after, shares, separate=separate)
     pinned = pinned_vars(graph)
-    memory = plan_memory(schedule, set(pinned), alias)
+    places = plan_memory(schedule, set(pinned), alias)
     text = module.emit(schedule, pinned)
-    emitted = Emitted(graph, checks, computed, alias, schedule, memory, module, text)
+    emitted = Emitted(graph, checks, computed, alias, schedule, places, module, text)
     ready = time.perf_counter()
     # What runs: machine code with its memory.
     code, known, step = _loaded(emitted, layout_of(emitted, lambda: find_checks(small)))

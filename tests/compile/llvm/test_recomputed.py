@@ -91,7 +91,7 @@ def test_memory_of_an_eager_chain_grows_with_the_root_of_its_length() -> None:
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the system does not say what a process held")
 def test_a_process_needs_less_memory() -> None:
     found = {name: int(ran(COMPILED, name)) for name in ("plain", "sequential")}
-    assert found["plain"] - found["sequential"] > 60 * 2048 * 256 * 4
+    assert found["plain"] - found["sequential"] > 60 * 2048 * 64 * 4
 
 
 EAGER = """
@@ -113,13 +113,13 @@ COMPILED = r"""
 import re, sys, glassgrad as gg
 from glassgrad import nn
 from glassgrad.checkpoint import checkpoint_sequential
-model = nn.Sequential(*(nn.Sequential(nn.Linear(256, 256), nn.Tanh()) for _ in range(100)))
+model = nn.Sequential(*(nn.Sequential(nn.Linear(64, 64), nn.Tanh()) for _ in range(100)))
 def step(x):
     y = model(x) if sys.argv[1] == "plain" else checkpoint_sequential(model, None, x)
     loss = y.sum()
     loss.backward()
     return loss
-gg.compile(step, strict=True, threads=1)(gg.ones(2048, 256))
+gg.compile(step, strict=True, threads=1)(gg.ones(2048, 64))
 print(int(re.search(r"VmHWM:\s+(\d+)", open("/proc/self/status", encoding="ascii").read())[1]) * 1024)
 """
 
@@ -205,3 +205,53 @@ def test_layers_with_a_shape_of_their_own(threads: int) -> None:
     (whole, expected), (step, found) = (run(marked=marked) for marked in (False, True))
     assert found == expected
     assert step.stats.peak_bytes < 0.6 * whole.stats.peak_bytes
+
+
+def limited(memory: Any) -> tuple[Any, list[Any]]:
+    generator = gg.Generator().manual_seed(0)
+    model = nn.Sequential(*(nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.Tanh()) for _ in range(36)))
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=WIDTH**-0.5, generator=generator)
+    x = gg.randn(BATCH, WIDTH, generator=generator)
+
+    @gg.compile(strict=True, threads=1, memory=memory)
+    def step(x: Any) -> Any:
+        loss = (model(x) ** 2).mean()
+        loss.backward()
+        return loss
+
+    return step, [step(x).item(), *(parameter.grad.numpy() for parameter in model.parameters())]
+
+
+def test_a_limit_of_memory_is_kept_by_computing_little_twice() -> None:
+    whole, expected = limited(None)
+    found = []
+    for activations in (40, 25, 18):
+        step, results = limited(activations * ONE)
+        for one, other in zip(results, expected, strict=True):
+            np.testing.assert_array_equal(one, other)
+        assert step.stats.peak_bytes <= activations * ONE
+        found.append(step.stats.extra_flops)
+    assert found == sorted(found)
+    assert found[0] == 0
+    assert 0 < found[1] < found[2] < 36 * 2 * WIDTH * WIDTH * BATCH + 36 * BATCH * WIDTH * 3
+    assert whole.stats.peak_bytes > 30 * ONE
+
+
+def test_the_least_possible_is_named_where_a_limit_cannot_be_kept() -> None:
+    with pytest.warns(gg.errors.CompileWarning, match="more than the 5,000 of memory=") as told:
+        step, results = limited("5 KB")
+    assert f"{step.stats.peak_bytes:,} bytes" in str(told[0].message)
+    assert step.stats.peak_bytes < 20 * ONE
+    np.testing.assert_array_equal(results[1], limited(None)[1][1])
+
+
+@pytest.mark.parametrize("memory", ["much", "3 apples", -1, True, "5 TB of it"])
+def test_a_limit_that_is_no_size_is_refused(memory: Any) -> None:
+    with pytest.raises(gg.errors.ArgumentError, match="a number of bytes, or a size"):
+        gg.compile(lambda x: x, memory=memory)
+
+
+def test_a_numpy_program_keeps_everything_and_says_so() -> None:
+    with pytest.raises(gg.errors.ArgumentError, match="a NumPy program keeps everything"):
+        gg.compile(lambda x: x, memory="5 MB", backend="numpy")

@@ -9,6 +9,7 @@ import sys
 
 from benchmarks import (
     generation,
+    gpt2,
     harness,
     names,
     nan_checks,
@@ -31,6 +32,7 @@ OTHERS = {
     "doctor": watching,
     "nan": nan_checks,
     "generate": generation,
+    "gpt2": gpt2,
 }
 
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 
 from glassgrad.compile.ir.graph import Graph, Instr, Var
 from glassgrad.compile.plan.indices import Axis, Extents, Index, Indices, NeedsSplit, NotAffine
+from glassgrad.compile.plan.late import late_instrs
 from glassgrad.compile.plan.recompute import tokens_of
 from glassgrad.compile.plan.view_chains import ViewChain
 from glassgrad.ops.views import broadcast_indices
@@ -166,7 +167,7 @@ class Fusion:
         self.views = views
         self.hosts = hosts
         self.alone = alone
-        self.late = _late(graph)
+        self.late = late_instrs(graph)
         self._finishing = False
         self.producer = graph.producers()
         self.chain = ViewChain(views, self.producer)
@@ -336,21 +337,6 @@ class Fusion:
                     indices = None
                 found.append((base, indices))
         return found
-
-
-def _late(graph: Graph) -> set[Instr]:
-    """Return the instructions that follow from new values of inputs and from which none of these follows."""
-    new = {value for _, value in graph.updates}
-    needed = set(new)
-    for instr in reversed(graph.instrs):
-        if not needed.isdisjoint(instr.outputs):
-            needed.update(instr.reads())
-    late: set[Instr] = set()
-    for instr in graph.instrs:
-        if needed.isdisjoint(instr.outputs) and not new.isdisjoint(instr.reads()):
-            late.add(instr)
-            new.update(instr.outputs)
-    return late
 
 
 def merge(fusion: Fusion, maker: Group, reader: Group) -> Group | None:

@@ -199,6 +199,7 @@ def front() -> str:
         else:
             table[name] = value
     lines += [f"from glassgrad.{home} import {name} as {name}" for name, home in glassgrad._ELSEWHERE.items()]
+    lines.append("bfloat16: np.dtype[Any]")  # of ml_dtypes, which asking for the live one imports
     return LIVE + _shared() + "\n".join([*lines, _compiling(), *_declared(table)]) + "\n"
 
 

@@ -90,6 +90,8 @@ from glassgrad.report import plot_statistics as plot_statistics
 from glassgrad.report import plot_total_norm as plot_total_norm
 from glassgrad.report import visualize_gradient_flow as visualize_gradient_flow
 
+bfloat16: np.dtype[Any]
+
 from glassgrad.compile.api import Compiled as _Compiled
 from glassgrad.compile.source.document import Source
 

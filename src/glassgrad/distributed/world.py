@@ -9,7 +9,6 @@ from datetime import timedelta
 from typing import Any
 
 from glassgrad import errors, provenance
-from glassgrad.engine import devices
 from glassgrad.errors.packages import present
 
 _DEFAULT_TIMEOUT = timedelta(minutes=30)  # PyTorch's, for gloo and MPI
@@ -160,6 +159,8 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
         one.free()
     STATE.groups.clear()
     STATE.world = None
+    from glassgrad.engine import devices  # not on import: layers by hand run on ranks without the engine
+
     devices.sharers = 1
 
 

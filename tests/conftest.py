@@ -92,6 +92,17 @@ def _same_state() -> Iterator[None]:
         yield
 
 
+@pytest.fixture
+def before_bfloat16() -> Iterator[None]:
+    """Let ops be those of a process that has never named bfloat16, where an earlier test of this one has."""
+    from glassgrad.ops import narrow
+
+    known = narrow.forget()
+    yield
+    if known:
+        narrow.bfloat16()
+
+
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
     """The folder with names.txt and mnist-t10k; the test skips where it is absent."""

@@ -66,7 +66,6 @@ def test_methods_of_tensors() -> None:
         (lambda: nn.Conv4d, "Conv2d"),
         (lambda: optim.lr_scheduler.CosineLR, "CosineAnnealingLR"),
         (lambda: gg.cuda.memory_allocated, "no GPU"),
-        (lambda: gg.utils.data.DistributedSampler, "seed"),
         (lambda: gg.special.erfinv2, "erfinv"),
     ],
 )

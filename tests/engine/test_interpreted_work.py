@@ -35,6 +35,7 @@ def count(call: Any) -> int:
     return seen
 
 
+@pytest.mark.usefixtures("before_bfloat16")
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="other versions count other bytecodes")
 def test_a_step_of_the_names_network_stays_as_short_as_it_is() -> None:
     model = gg.nn.Sequential(

@@ -7,6 +7,7 @@ import pytest
 
 import glassgrad as gg
 from glassgrad import errors
+from glassgrad.distributed import primitives  # noqa: F401 - it has primitives of its own
 from glassgrad.engine.protocols import namespace  # noqa: F401 - it has a primitive of its own
 from glassgrad.ops.core import PRIMITIVES, Elementwise
 from tests.onnx.running import needs_runtime, run, session

@@ -265,6 +265,8 @@ def first_line(error: BaseException) -> str:
 
 def array_of(value: Any) -> np.ndarray[Any, Any]:
     if isinstance(value, torch.Tensor):
+        if value.dtype is torch.bfloat16:  # which PyTorch does not give to NumPy
+            return value.detach().view(torch.int16).numpy(force=True).view(gg.bfloat16)
         return value.detach().numpy(force=True)
     return np.asarray(value.detach().numpy() if isinstance(value, Tensor) else value)
 
@@ -333,6 +335,8 @@ def differs(a: Any, b: Any) -> str:
     """Return the largest difference in words, or nothing where the two agree."""
     if a.dtype.kind in "biu" or b.dtype.kind in "biu":
         wrong = np.asarray(a != b)
+    elif a.dtype == b.dtype == gg.bfloat16:  # PyTorch rounds float64 twice
+        wrong = ~np.isclose(a.astype(np.float32), b.astype(np.float32), rtol=2**-8, atol=0, equal_nan=True)
     else:
         precision = "float32" if np.dtype(a.dtype) in {np.dtype("f"), np.dtype("F")} else "float64"
         scale = max(1.0, float(np.abs(b[np.isfinite(b)]).max(initial=0)) if precision == "float32" else 1.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,8 @@ def marked(form: Any) -> bool:
 OPS = sorted(
     name
     for name, prim in REGISTRY.items()
-    if isinstance(prim, Elementwise) and (marked(prim.forward) or marked(getattr(prim.evaluate, "func", None)))
+    if isinstance(prim, Elementwise)
+    and (marked(prim.forward) or marked(getattr(inspect.unwrap(prim.evaluate), "func", None)))
 )
 
 

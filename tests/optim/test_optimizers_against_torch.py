@@ -232,6 +232,7 @@ def test_every_optimizer_is_tested() -> None:
         "EMA",
         "GradientAccumulator",
         "Optimizer",
+        "ZeroRedundancyOptimizer",  # tests/distributed
     }
 
 

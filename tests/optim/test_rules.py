@@ -176,6 +176,7 @@ def calls_of(optimizer: Any) -> int:
     return count
 
 
+@pytest.mark.usefixtures("before_bfloat16")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_a_step_makes_few_calls_and_no_arrays(case: Case) -> None:
     parameters, optimizer = made(case, small(case), np.float32)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 from glassgrad import errors, provenance
@@ -45,6 +46,7 @@ def _why_no_llvm() -> str | None:
 
 
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+_TRIES = 4  # programs that are made for a limit, each for a lower aim
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Z]*)")
 
 
@@ -66,10 +68,30 @@ def build(graph: Graph, backend: str, threads: int | None, memory: int | None = 
     `stages.native` makes native code; the last line below makes a NumPy program.
     """
     if backend == "llvm":
-        return importlib.import_module(_NATIVE).native(graph, threads, memory=memory)
+        native = importlib.import_module(_NATIVE).native
+        return (
+            native(graph, threads)
+            if memory is None
+            else _within(memory, lambda aim: native(graph, threads, memory=aim))
+        )
     from glassgrad.compile.numpy.program import NumpyStep
 
     return NumpyStep(passes.simplified(passes.widen_products(graph)))
+
+
+def _within(limit: int, made: Callable[[int], Any]) -> Any:
+    """Return the program for a limit of memory, or for a lower one as long as what was made needs too much.
+
+    A plan is chosen without the scratch memory of its kernels, which is known when they are written.
+    """
+    program, aim = made(limit), limit
+    for _ in range(_TRIES):
+        over = program.stats.peak_bytes - limit
+        if over <= 0 or aim <= over:
+            break
+        aim -= over
+        program = min(program, made(aim), key=lambda one: one.stats.peak_bytes)
+    return program
 
 
 def tell_of_memory(program: Any, name: str, limit: int | None) -> None:

@@ -255,3 +255,18 @@ def test_a_limit_that_is_no_size_is_refused(memory: Any) -> None:
 def test_a_numpy_program_keeps_everything_and_says_so() -> None:
     with pytest.raises(gg.errors.ArgumentError, match="a NumPy program keeps everything"):
         gg.compile(lambda x: x, memory="5 MB", backend="numpy")
+
+
+def test_a_limit_that_scratch_memory_breaks_is_tried_with_a_lower_one() -> None:
+    layers = gg.nn.Sequential(*(gg.nn.Sequential(gg.nn.Linear(32, 32), gg.nn.Tanh()) for _ in range(20)))
+
+    def gradients(x: gg.Tensor) -> None:
+        layers(x).sum().backward()
+
+    plain = gg.compile(gradients, threads=2)
+    plain(gg.ones(64, 32))
+    limit = plain.stats.peak_bytes * 7 // 10
+    limited = gg.compile(gradients, threads=2, memory=limit)
+    limited(gg.ones(64, 32))
+    assert limited.stats.peak_bytes <= limit
+    assert limited.stats.extra_flops > 0

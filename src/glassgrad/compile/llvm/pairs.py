@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from glassgrad.compile.llvm.gemm import GemmWriter
 from glassgrad.compile.llvm.ir import Builder, Function, LoopNest, Module, Value
 from glassgrad.compile.llvm.memory_ops import load_vector, store_vector
-from glassgrad.compile.llvm.tiles import definition, existing, named, place, transposed
+from glassgrad.compile.llvm.tiles import definition, existing, named, place, repeated_last, transposed
 
 LANES = 16
 """Sums in a vector of 64 bytes, and pairs."""
@@ -212,13 +212,7 @@ def pack_lines_function(module: Module) -> str:
         offsets = [code.current.define(f"mul i64 %far, {lane}", "i64").text for lane in range(LANES)]
         with code.loop("0", "%columns", LANES) as loop:
             b, first = code.current, loop.counter.text
-            left = b.define(f"sub i64 %columns, {first}", "i64")
-            # Lines that do not exist repeat the last one; what comes of them is never stored.
-            last = b.define(f"mul i64 {b.define(f'sub i64 {left.text}, 1', 'i64').text}, %far", "i64").text
-            here = []
-            for lane, offset in enumerate(offsets):
-                there = b.define(f"icmp ugt i64 {left.text}, {lane}", "b1").text
-                here.append(b.define(f"select i1 {there}, i64 {offset}, i64 {last}", "i64").text)
+            here = repeated_last(b, first, offsets, "%far")
             source = place(b, "bf16", "%x", b.define(f"mul i64 {first}, %far", "i64").text)
             _pack_lines(code, source, place(b, "u32", "%panel", first), here)
         code.current.raw("ret void")

@@ -163,6 +163,20 @@ def pack_rows_function(module: Module, kind: str, vectors: int, lanes: int) -> s
     return named(module, f"pack_rows_{kind}_{vectors}x{lanes}", write)
 
 
+def repeated_last(b: Builder, first: str, offsets: list[str], far: str) -> list[str]:
+    """Return the offsets of the lines from `first` on, of `%columns` that lie `far` apart.
+
+    Lines that do not exist repeat the last one; what comes of them is never stored.
+    """
+    left = b.define(f"sub i64 %columns, {first}", "i64").text
+    last = b.define(f"mul i64 {b.define(f'sub i64 {left}, 1', 'i64').text}, {far}", "i64").text
+    here = []
+    for lane, offset in enumerate(offsets):
+        exists = b.define(f"icmp ugt i64 {left}, {lane}", "b1").text
+        here.append(b.define(f"select i1 {exists}, i64 {offset}, i64 {last}", "i64").text)
+    return here
+
+
 def pack_columns_function(module: Module, kind: str, lanes: int) -> str:
     """Return the function (b, panel, k, b_column, width, columns) that packs a panel of a B whose columns lie in order.
 
@@ -174,13 +188,7 @@ def pack_columns_function(module: Module, kind: str, lanes: int) -> str:
         offsets = [code.current.define(f"mul i64 %b_column, {lane}", "i64").text for lane in range(lanes)]
         with code.loop("0", "%columns", lanes) as loop:
             b, first = code.current, loop.counter.text
-            left = b.define(f"sub i64 %columns, {first}", "i64")
-            # Columns that do not exist repeat the last one; what comes of them is never stored.
-            last = b.define(f"mul i64 {b.define(f'sub i64 {left.text}, 1', 'i64').text}, %b_column", "i64").text
-            here = []
-            for lane, offset in enumerate(offsets):
-                exists = b.define(f"icmp ugt i64 {left.text}, {lane}", "b1").text
-                here.append(b.define(f"select i1 {exists}, i64 {offset}, i64 {last}", "i64").text)
+            here = repeated_last(b, first, offsets, "%b_column")
             source = place(b, kind, "%b", b.define(f"mul i64 {first}, %b_column", "i64").text)
             _pack_vector(code, (kind, lanes), source, place(b, kind, "%panel", first), here)
         code.current.raw("ret void")

@@ -20,7 +20,8 @@ _ELSEWHERE = {
     "sparse_coo_tensor": "sparse", "spmm": "sparse",
     "backward_source": "compile", "draw": "explanation", "explain": "explanation", "vmap": "func",
     "GradientMonitor": "doctor", "compute_gradient_norms": "doctor",
-    "debug_training": "report", "plot_activations": "report", "plot_gradient_flow": "report",
+    "debug_training": "doctor",
+    "plot_activations": "report", "plot_gradient_flow": "report",
     "plot_gradient_histograms": "report", "plot_statistics": "report",
     "plot_total_norm": "report", "visualize_gradient_flow": "report",
 }  # fmt: skip  # a table

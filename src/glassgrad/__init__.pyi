@@ -82,7 +82,7 @@ from glassgrad.explanation import explain as explain
 from glassgrad.func import vmap as vmap
 from glassgrad.doctor import GradientMonitor as GradientMonitor
 from glassgrad.doctor import compute_gradient_norms as compute_gradient_norms
-from glassgrad.report import debug_training as debug_training
+from glassgrad.doctor import debug_training as debug_training
 from glassgrad.report import plot_activations as plot_activations
 from glassgrad.report import plot_gradient_flow as plot_gradient_flow
 from glassgrad.report import plot_gradient_histograms as plot_gradient_histograms

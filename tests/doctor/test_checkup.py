@@ -418,6 +418,15 @@ def test_the_report_says_what_was_found_and_what_to_do() -> None:
     assert max(map(len, lines[at:])) <= 100
 
 
+def test_the_names_of_the_front_are_found_in_the_doctor_too() -> None:
+    names = {name for name, home in gg.__dict__["_ELSEWHERE"].items() if home in {"doctor", "report"}}
+    assert {"debug_training", "visualize_gradient_flow", "GradientMonitor"} <= names
+    for name in names:
+        assert getattr(gg.doctor, name) is getattr(gg, name), name
+        assert name in dir(gg.doctor)
+    assert gg.report.debug_training is gg.debug_training
+
+
 def test_a_healthy_model_is_told_so_and_a_very_deep_one_is_cut_short() -> None:
     text = io.StringIO()
     gg.debug_training(net(gg), (X, Y), entropy(gg), file=text)

@@ -125,9 +125,9 @@ def test_kernels_import_nothing_of_the_ops_but_their_core() -> None:
 
 
 def test_doctor_never_imports_report() -> None:
-    assert not [
-        str(one) for one in all_imports() if top_of(one.importer) == "doctor" and top_of(one.target) == "report"
-    ]
+    """Its front alone names the pictures, in strings: people look for them there."""
+    climbs = [one for one in all_imports() if top_of(one.importer) == "doctor" and top_of(one.target) == "report"]
+    assert not [str(one) for one in climbs if (one.importer, one.form) != ("doctor", "string")]
 
 
 def test_what_stands_apart_imports_no_engine() -> None:

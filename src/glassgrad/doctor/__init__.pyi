@@ -3,6 +3,8 @@ from glassgrad.doctor.checkup import CheckUp as CheckUp
 from glassgrad.doctor.checkup import check_up as check_up
 from glassgrad.doctor.data_examination import DataExamination as DataExamination
 from glassgrad.doctor.data_examination import examine_data as examine_data
+from glassgrad.doctor.debugging import check_up_lines as check_up_lines
+from glassgrad.doctor.debugging import debug_training as debug_training
 from glassgrad.doctor.examination import Examination as Examination
 from glassgrad.doctor.examination import examine as examine
 from glassgrad.doctor.facts import Finding as Finding
@@ -26,3 +28,9 @@ from glassgrad.doctor.statistics import summarise as summarise
 from glassgrad.doctor.watching import Watch as Watch
 from glassgrad.doctor.watching import watch as watch
 from glassgrad.engine.nonfinite import allow_nonfinite as allow_nonfinite
+from glassgrad.report.activations import plot_activations as plot_activations
+from glassgrad.report.flow import plot_gradient_flow as plot_gradient_flow
+from glassgrad.report.flow import plot_total_norm as plot_total_norm
+from glassgrad.report.flow import visualize_gradient_flow as visualize_gradient_flow
+from glassgrad.report.histograms import plot_gradient_histograms as plot_gradient_histograms
+from glassgrad.report.statistics import plot_statistics as plot_statistics

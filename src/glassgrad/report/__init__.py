@@ -4,4 +4,6 @@ from __future__ import annotations
 
 from glassgrad._families import serve
 
-__getattr__, __dir__ = serve(__name__, __path__)
+_CHECK_UP = "glassgrad.doctor.debugging"
+
+__getattr__, __dir__ = serve(__name__, __path__, elsewhere={"check_up_lines": _CHECK_UP, "debug_training": _CHECK_UP})

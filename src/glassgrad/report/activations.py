@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors
-from glassgrad.doctor import MonitorData
+from glassgrad.doctor.record import MonitorData
 from glassgrad.report import sources, style
 
 Array = Any

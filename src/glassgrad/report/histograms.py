@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad.doctor import GradientMonitor, MonitorData
+from glassgrad.doctor.monitor import GradientMonitor
+from glassgrad.doctor.record import MonitorData
 from glassgrad.errors.packages import needed
 from glassgrad.report import sources, style
 from glassgrad.report.signed import plot_signed, plot_signed_steps

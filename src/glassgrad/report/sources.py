@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors
-from glassgrad.doctor import GradientMonitor, MonitorData, Watch
+from glassgrad.doctor.monitor import GradientMonitor
+from glassgrad.doctor.record import MonitorData
+from glassgrad.doctor.watching import Watch
 
 
 def data_of(source: Any, owner: str) -> MonitorData:

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad.doctor import MonitorData
 from glassgrad.doctor.quantities import FIELDS
 from glassgrad.doctor.quantities.histograms import SIGNED_BINS, signed_edges
+from glassgrad.doctor.record import MonitorData
 from glassgrad.report.page.packing import packed
 from glassgrad.report.signed import common_edges, shared_out
 from glassgrad.report.thinning import thinned

@@ -38,7 +38,7 @@ def debug_training(
         >>> _ = gg.manual_seed(0)
         >>> model = gg.nn.Linear(4, 3)
         >>> batch = gg.randn(16, 4), gg.randint(0, 4, (16,))
-        >>> found = gg.debug_training(model, batch, gg.nn.functional.cross_entropy)
+        >>> found = gg.doctor.debug_training(model, batch, gg.nn.functional.cross_entropy)
         check-up of Linear, 15 trainable numbers, training mode
         ...
         >>> [finding.rule for finding in found.findings if finding.rule.startswith("labels")]

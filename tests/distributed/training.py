@@ -121,27 +121,72 @@ def native(me: int, ranks: int) -> None:
         runs.append(weights.tobytes())
     assert runs[0] == runs[1]
     assert runs[2] == runs[3]
+    buckets.SHARED_RANKS = 4
+
+
+def shared(me: int, ranks: int) -> None:
+    """Native code computes gradients in the memory that the ranks share; programs and eager passes take turns there."""
+    data = batches(ranks, "float32")
+    weights = []
+    for order in ("eeeeeeee", "nnnnnnnn", "nmenmmen"):
+        net = DistributedDataParallel(model(me, "float32"), bucket_cap_mb=0.01)
+        opt = optim.SGD(net.parameters(), lr=0.2, momentum=0.9)
+
+        def step(x: Any, y: Any, net: Any = net, opt: Any = opt) -> Any:
+            opt.zero_grad()
+            loss = nn.functional.cross_entropy(net(x), y)
+            loss.backward()
+            opt.step()
+            return loss
+
+        # n and m are two programs, of which one takes the gradients of a part of the batch.
+        run = gg.compile(step, strict=True)
+        for way, (x, y) in zip(order, data, strict=True):
+            rows = slice(me * ROWS, me * ROWS + (ROWS - 1 if way == "m" else ROWS))
+            (step if way == "e" else run)(gg.tensor(x[rows]), gg.tensor(y[rows]))
+        mine = gg.tensor(np.concatenate([p.array.reshape(-1) for p in net.parameters()]))
+        everyone = [gg.zeros(mine.numel()) for _ in range(ranks)]
+        dist.all_gather(everyone, mine)
+        assert all((one.array == mine.array).all() for one in everyone)
+        weights.append(mine.array)
+        moves = [moves for bucket in net.reducer.buckets for moves in bucket._writers]
+        assert len(moves) == len(net.reducer.buckets) * len(set(order) & set("nm"))
+        assert all(move is not None for program in moves for move in program)
+    np.testing.assert_allclose(weights[0], weights[1], rtol=1e-5, atol=1e-6)
+    # The third again, each rank by itself with all rows that the ranks had.
+    alone = model(0, "float32")
+    opt = optim.SGD(alone.parameters(), lr=0.2, momentum=0.9)
+    for way, (x, y) in zip("nmenmmen", data, strict=True):
+        part = ROWS - 1 if way == "m" else ROWS
+        rows = np.concatenate([np.arange(rank * ROWS, rank * ROWS + part) for rank in range(ranks)])
+        opt.zero_grad()
+        nn.functional.cross_entropy(alone(gg.tensor(x[rows])), gg.tensor(y[rows])).backward()
+        opt.step()
+    wanted = np.concatenate([p.array.reshape(-1) for p in alone.parameters()])
+    np.testing.assert_allclose(weights[2], wanted, rtol=1e-5, atol=1e-6)
 
 
 def schedule(me: int, ranks: int) -> None:
     """In the compiled program a bucket departs before the gradients of the next are computed."""
-    net = DistributedDataParallel(model(me, "float32"), bucket_cap_mb=0.001)
+    for most, arrival in ((0, "bucket_wait"), (4, "bucket_parts")):
+        buckets.SHARED_RANKS = most
+        net = DistributedDataParallel(model(me, "float32"), bucket_cap_mb=0.001)
 
-    def step(x: Any, y: Any) -> Any:
-        loss = nn.functional.cross_entropy(net(x), y)
-        net.zero_grad()
-        loss.backward()
-        return loss
+        def step(x: Any, y: Any, net: Any = net) -> Any:
+            loss = nn.functional.cross_entropy(net(x), y)
+            net.zero_grad()
+            loss.backward()
+            return loss
 
-    run = gg.compile(step, strict=True)
-    x, y = batches(ranks, "float32")[0]
-    run(gg.tensor(x), gg.tensor(y))
-    ops = [instr.op for instr in run.graph.instrs]
-    starts = [at for at, op in enumerate(ops) if op == "bucket_start"]
-    waits = [at for at, op in enumerate(ops) if op == "bucket_wait"]
-    assert len(starts) == len(waits) == len(net.reducer.buckets) == 2
-    assert "matmul" in ops[starts[0] : starts[-1]]
-    assert max(starts) < min(waits)
+        run = gg.compile(step, strict=True)
+        x, y = batches(ranks, "float32")[0]
+        run(gg.tensor(x), gg.tensor(y))
+        ops = [instr.op for instr in run.graph.instrs]
+        starts = [at for at, op in enumerate(ops) if op == "bucket_start"]
+        waits = [at for at, op in enumerate(ops) if op == arrival]
+        assert len(starts) == len(waits) == len(net.reducer.buckets) == 2
+        assert "matmul" in ops[starts[0] : starts[-1]]
+        assert max(starts) < min(waits)
 
 
 def results(me: int, ranks: int) -> None:
@@ -230,7 +275,7 @@ def refusals(me: int, ranks: int) -> None:
         DistributedDataParallel(nn.ReLU())
 
 
-PARTS = (optimizers, closures, native, schedule, results, unused, state, refusals)
+PARTS = (optimizers, closures, native, shared, schedule, results, unused, state, refusals)
 
 if __name__ == "__main__":
     dist.init_process_group(timeout=30)

@@ -9,9 +9,9 @@ from __future__ import annotations
 import importlib
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,19 +24,29 @@ DEFAULT_MEGABYTES = 25.0  # PyTorch's
 SHARED_RANKS = 4  # up to so many on one machine average through memory that they share
 _SHARED = Path("/dev", "shm")  # where MPI libraries put it on Linux
 _LINE = 64  # bytes of a cache line
+_CHUNK = 1 << 15  # elements that are added up and divided while they are in the cache
 _OWN = 1 << 16  # bytes from which a gradient travels from where it is, in place of being copied into the bucket
+
+
+class Place(NamedTuple):
+    """An array in shared memory, and its address."""
+
+    address: int
+    array: np.ndarray[Any, Any]
 
 
 class Bucket:
     """Gradients that are averaged over the ranks together, all of one dtype.
 
-    They travel through MPI or, where `memory` is given, through memory that the ranks of one machine share: each copies
-    its gradients there, and adds up those of all.
+    They travel through MPI or, where `memory` is given, through memory that the ranks of one machine share: each puts
+    its gradients there, and adds up those of all. Native code computes them there in the first place, and adds them up
+    in the kernels that read the averages (`direct`).
 
     Attributes:
         members: positions of the parameters.
         shapes: of their gradients.
-        memory: for each of two turns, which alternate, the part of every rank.
+        ranks: how many share the memory.
+        memory: for each of two turns, which alternate, and each rank the places of the members.
     """
 
     def __init__(self, members: Sequence[int], shapes: Sequence[tuple[int, ...]], dtype: Any) -> None:
@@ -45,9 +55,12 @@ class Bucket:
         self.dtype = np.dtype(dtype)
         self.how = reduction("DistributedDataParallel", ReduceOp.AVG, self.dtype)
         self.size = sum(math.prod(shape) for shape in self.shapes)
-        self.memory: list[list[np.ndarray[Any, Any]]] | None = None
+        self.ranks = 1
+        self.memory: list[list[list[Place]]] | None = None
         self.requests: list[Any] = []
-        self._turn = 0
+        self._rank = 0
+        self._turn = 0  # which is written next; the other one is read
+        self._writers: list[list[Any]] = []
         self._sent: list[Any] = []
         self._flat = np.empty(0, self.how.dtype)
         self._places: dict[int, slice] = {}
@@ -57,6 +70,49 @@ class Bucket:
         """How much travels."""
         return self.size * int(self.how.dtype.itemsize)
 
+    @property
+    def room(self) -> int:
+        """Bytes of shared memory for each turn: every member begins at a cache line."""
+        return sum(-(-math.prod(shape) * self.how.dtype.itemsize // _LINE) * _LINE for shape in self.shapes)
+
+    @property
+    def direct(self) -> bool:
+        """Whether native code may compute gradients in shared memory, and read them there."""
+        return self.memory is not None and bool(self.how.dtype == self.dtype)
+
+    def share(self, turns: Sequence[Sequence[np.ndarray[Any, Any]]], rank: int) -> None:
+        """Use shared memory: for each turn the bytes of every rank."""
+        self.memory = [[list(self._laid_out(part)) for part in parts] for parts in turns]
+        self.ranks, self._rank = len(turns[0]), rank
+
+    def _laid_out(self, part: np.ndarray[Any, Any]) -> Iterator[Place]:
+        begin = 0
+        for shape in self.shapes:
+            size = math.prod(shape) * self.how.dtype.itemsize
+            array = part[begin : begin + size].view(self.how.dtype).reshape(shape)
+            yield Place(int(array.ctypes.data), array)
+            begin += -(-size // _LINE) * _LINE
+
+    def write_through(self, moves: Sequence[Any]) -> None:
+        """Let a program compute the members in shared memory: `moves` change where it does so, and None cannot."""
+        self._writers.append(list(moves))
+        self._lead()
+
+    def _lead(self) -> None:
+        """Tell all programs where to write in the next turn."""
+        assert self.memory is not None
+        places = self.memory[self._turn][self._rank]
+        for moves in list(self._writers):
+            answers = [move(*place) for move, place in zip(moves, places, strict=True) if move is not None]
+            if not all(answers):  # the program is gone
+                self._writers.remove(moves)
+
+    def parts(self) -> list[Place]:
+        """Return where the members lie that have arrived, each of them on every rank."""
+        assert self.memory is not None
+        read = self.memory[1 - self._turn]
+        return [places[at] for at in range(len(self.shapes)) for places in read]
+
     def start(self, comm: Any, arrays: Sequence[np.ndarray[Any, Any]], *, in_place: bool) -> None:
         """Begin to average arrays over the ranks.
 
@@ -64,9 +120,12 @@ class Bucket:
         """
         ranks = comm.Get_size()
         if self.memory is not None:
-            # What is overwritten was read by all: each has started the turn in between since.
+            for (_, kept), array in zip(self.memory[self._turn][self._rank], arrays, strict=True):
+                if array is not kept:  # a program has not written it there
+                    kept[...] = array
+            # What the next turn overwrites will have been read by all: each has started this turn by then.
             self._turn = 1 - self._turn
-            self._pack(arrays, ranks, (), self.memory[self._turn][comm.Get_rank()])
+            self._lead()
             self.requests = [comm.Ibarrier()]
             return
         apart = [at for at, array in enumerate(arrays) if in_place and self._travels(array)]
@@ -101,24 +160,39 @@ class Bucket:
         for request in self.requests:
             request.Test()
 
-    def finish(self, group: ProcessGroup, outputs: Sequence[np.ndarray[Any, Any]]) -> None:
-        """Wait for the averages and write them into arrays, which may be those that were started with."""
+    def arrive(self, group: ProcessGroup) -> None:
+        """Wait until what was started is here."""
         requests = self.requests
         if requests:
             wait_until(lambda: type(requests[0]).Testall(requests), group, "backward")
         self.requests, self._sent = [], []
+
+    def finish(self, group: ProcessGroup, outputs: Sequence[np.ndarray[Any, Any]]) -> None:
+        """Wait for the averages and write them into arrays, which may be those that were started with."""
+        self.arrive(group)
+        if self.memory is not None:
+            parts = [place.array for place in self.parts()]
+            for at, output in enumerate(outputs):
+                _average(parts[at * self.ranks : (at + 1) * self.ranks], output)
+            return
         for at, place in self._places.items():
-            output = outputs[at]
-            if self.memory is None:
-                output[...] = self._flat[place].reshape(self.shapes[at])
-                continue
-            first, second, *others = (part[place].reshape(self.shapes[at]) for part in self.memory[self._turn])
-            total = output if output.dtype == first.dtype else np.empty(first.shape, first.dtype)
-            np.add(first, second, out=total)
-            for part in others:
-                total += part
-            if total is not output:
-                output[...] = total
+            outputs[at][...] = self._flat[place].reshape(self.shapes[at])
+
+
+def _average(parts: Sequence[np.ndarray[Any, Any]], output: np.ndarray[Any, Any]) -> None:
+    """Write the mean of arrays, which are added in the order of the ranks as compiled steps do."""
+    fits = output.dtype == parts[0].dtype and output.flags.c_contiguous
+    total = (output if fits else np.empty(parts[0].shape, parts[0].dtype)).reshape(-1)
+    rows = [part.reshape(-1) for part in parts]
+    for begin in range(0, total.size, _CHUNK):
+        out = total[begin : begin + _CHUNK]
+        first, second, *others = (row[begin : begin + _CHUNK] for row in rows)
+        np.add(first, second, out=out)
+        for other in others:
+            out += other
+        _share(out, len(parts), out)
+    if not fits:
+        output[...] = total.reshape(output.shape)
 
 
 def _share(array: Any, ranks: int, out: Any) -> None:
@@ -138,7 +212,7 @@ def share_memory(buckets: Sequence[Bucket], comm: Any) -> Any:
     near = comm.Split_type(mpi.COMM_TYPE_SHARED)
     ranks, count = comm.Get_size(), near.Get_size()
     near.Free()
-    sizes = [-(-bucket.nbytes // _LINE) * _LINE for bucket in buckets]
+    sizes = [bucket.room for bucket in buckets]
     fits = np.array([count == ranks <= SHARED_RANKS and _has_room(2 * sum(sizes) * ranks)], np.int32)
     comm.Allreduce(mpi.IN_PLACE, fits, mpi.MIN)
     if not fits[0]:
@@ -148,8 +222,7 @@ def share_memory(buckets: Sequence[Bucket], comm: Any) -> Any:
     parts = [np.frombuffer(window.Shared_query(rank)[0], np.uint8) for rank in range(ranks)]
     begin = 0
     for bucket, size in zip(buckets, sizes, strict=True):
-        turns = [begin, begin + size]
-        bucket.memory = [[part[turn : turn + bucket.nbytes].view(bucket.how.dtype) for part in parts] for turn in turns]
+        bucket.share([[part[turn : turn + size] for part in parts] for turn in (begin, begin + size)], comm.Get_rank())
         begin += 2 * size
     return window
 

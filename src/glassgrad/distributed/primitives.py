@@ -51,6 +51,10 @@ class _InOrder(Custom):
         self.plain = plain
         PRIMITIVES[plain.name] = self
 
+    def bind(self, params: dict[str, Any]) -> Any:
+        """Return an object for a place in a program: its `run` is the call, and its `attach` is given the memory."""
+        return None if self.plain.bind is None else self.plain.bind(params)
+
     def compute_into(self, outputs: Sequence[Array], count: Array, *args: Any, **params: Any) -> None:
         """Do it, and write the results into arrays."""
         outputs[0][...] = count + 1
@@ -80,11 +84,13 @@ class _Collective(Custom):
         forward: Callable[..., Any],
         types: Callable[..., Any],
         into: Callable[..., None] | None = None,
+        bind: Callable[[dict[str, Any]], Any] | None = None,
         **facts: Any,
     ) -> None:
         super().__init__(name, forward, register=False, **facts)
         self.types = types
         self.into = into  # the same, which writes into the arrays that it is given first
+        self.bind = bind  # the same for native code, which may move arrays of the step
         self.in_order = _InOrder(self)
 
     def __call__(self, *args: Any, **params: Any) -> Any:
@@ -154,9 +160,62 @@ def _wait_into(outputs: Sequence[Array], *, reducer: int, bucket: int, types: An
     owner.buckets[bucket].finish(owner.group, outputs)
 
 
+def _parts(_xp: Any, *, reducer: int, bucket: int, ranks: int, types: Any) -> tuple[Array, ...]:
+    owner = _KNOWN[reducer]
+    owner.buckets[bucket].arrive(owner.group)
+    return tuple(place.array.copy() for place in owner.buckets[bucket].parts())
+
+
+class _BoundStart:
+    """`bucket_start` in native code, which leaves gradients in the memory that the ranks share where it can."""
+
+    def __init__(self, params: dict[str, Any]) -> None:
+        self.bucket = _KNOWN[params["reducer"]].buckets[params["bucket"]]
+        self.params = params
+
+    def attach(self, operands: Sequence[Any], _results: Sequence[Any]) -> None:
+        self.bucket.write_through(operands[1:])
+
+    def run(self, outputs: Sequence[Array], count: Array, *arrays: Array) -> None:
+        outputs[0][...] = count + 1
+        _start(None, *arrays, **self.params)
+
+
+class _BoundParts:
+    """`bucket_parts` in native code, which reads the gradients of all ranks where they are."""
+
+    def __init__(self, params: dict[str, Any]) -> None:
+        self.owner = _KNOWN[params["reducer"]]
+        self.bucket = self.owner.buckets[params["bucket"]]
+        self.moves: Sequence[Any] = ()
+
+    def attach(self, _operands: Sequence[Any], results: Sequence[Any]) -> None:
+        self.moves = results[1:]
+
+    def run(self, outputs: Sequence[Array], count: Array) -> None:
+        outputs[0][...] = count + 1
+        self.bucket.arrive(self.owner.group)
+        for output, move, place in zip(outputs[1:], self.moves, self.bucket.parts(), strict=True):
+            if move is None:
+                output[...] = place.array
+            else:
+                move(place.address, place.array)
+
+
+def _bound_start(params: dict[str, Any]) -> _BoundStart | None:
+    return _BoundStart(params) if _KNOWN[params["reducer"]].buckets[params["bucket"]].direct else None
+
+
 bucket_start_p = _Collective(
     "bucket_start", _start, lambda *_arrays, **_params: (), vjp=(), jvp=(), multiple=True,
-    formula="begin to average x1, x2, ... over the ranks",
+    formula="begin to average x1, x2, ... over the ranks", bind=_bound_start,
+)  # fmt: skip  # a table
+bucket_parts_p = _Collective(
+    "bucket_parts", _parts,
+    lambda *, types, ranks, **_params: tuple(
+        Aval(shape, np.dtype(name)) for shape, name in types for _ in range(ranks)
+    ),
+    vjp=(), jvp=(), multiple=True, formula="the arrays of a bucket on every rank", bind=_BoundParts,
 )  # fmt: skip  # a table
 bucket_wait_p = _Collective(
     "bucket_wait", _wait, lambda *, types, **_params: tuple(Aval(shape, np.dtype(name)) for shape, name in types),
@@ -172,8 +231,22 @@ def start(arrays: Sequence[Array], reducer: int, bucket: int) -> None:
 def wait(bucket: Any, reducer: int, position: int) -> tuple[Array, ...]:
     """In a step that is being traced, return the averages of a bucket."""
     types = tuple((tuple(shape), bucket.dtype.name) for shape in bucket.shapes)
+    if bucket.direct:
+        # Added up by the program, in the kernels that read the sums: no rank writes averages for itself.
+        count = bucket.ranks
+        parts = bucket_parts_p(reducer=reducer, bucket=position, ranks=count, types=types)
+        groups = [parts[at : at + count] for at in range(0, len(parts), count)]
+        return tuple(_mean_of(group) for group in groups)
     found: tuple[Array, ...] = bucket_wait_p(reducer=reducer, bucket=position, types=types)
     return found
+
+
+def _mean_of(parts: Sequence[Any]) -> Any:
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    ranks = len(parts)
+    return total / ranks if ranks & (ranks - 1) else total * (1 / ranks)
 
 
 # --- the values of one rank ---------------------------------------------------------------------------

@@ -43,7 +43,9 @@ REFUSED: dict[str, str] = {
     **dict.fromkeys(("bincount", "histogram", "mode"), "ONNX has no operator that counts equal values"),
     **dict.fromkeys(("left_shift", "right_shift"), "ONNX shifts unsigned integers only"),
     **dict.fromkeys(("nextafter", "signbit", "view_bits"), "ONNX has no operator that sees the bits of a number"),
-    **dict.fromkeys(("all_reduce", "broadcast_from", "bucket_start", "bucket_wait"), "ONNX knows one process alone"),
+    **dict.fromkeys(
+        ("all_reduce", "broadcast_from", "bucket_parts", "bucket_start", "bucket_wait"), "ONNX knows one process alone"
+    ),
     "opaque": "it is a function of SciPy's, and ONNX knows only its own operators",
     "pick": "ONNX has no such choice of a branch",
     "sparse_product": "the operators of ONNX take no sparse matrices",

@@ -50,6 +50,7 @@ def layout_of(emitted: Emitted, uses: Callable[[], tuple[list[IndexCheck], list[
     """Return everything a step is made of besides its code; `uses` as in `Layout`."""
     graph, module = emitted.graph, emitted.module
     guards = graph.outputs[len(graph.outputs) - len(emitted.computed) :]
+    free = _movable(emitted.schedule, emitted.memory)
     return Layout(
         shares=emitted.schedule.shares,
         phases=max(module.phases, 1),
@@ -62,7 +63,7 @@ def layout_of(emitted: Emitted, uses: Callable[[], tuple[list[IndexCheck], list[
         constants=graph.constants,
         checks=emitted.checks,
         segments=[
-            (count, None if task is None else _host_call(task.kernel, emitted.alias))
+            (count, None if task is None else _host_call(task.kernel, emitted.alias, free))
             for count, task in emitted.schedule.segments()
         ],
         arena=emitted.memory.size,
@@ -72,7 +73,25 @@ def layout_of(emitted: Emitted, uses: Callable[[], tuple[list[IndexCheck], list[
     )
 
 
-def _host_call(kernel: Kernel, alias: Mapping[Var, Var]) -> HostCall:
+def _movable(schedule: Schedule, memory: MemoryPlan) -> frozenset[Var]:
+    """Return the arrays that one kernel makes, and that the host alone reads once or native code alone reads."""
+    makers: dict[Var, list[Kernel]] = {}
+    readers: dict[Var, list[bool]] = {}
+    for _, task in schedule.tasks():
+        for var in task.kernel.writes:
+            makers.setdefault(var, []).append(task.kernel)
+        for var in task.kernel.reads:
+            readers.setdefault(var, []).append(task.by_host)
+    return frozenset(
+        var
+        for var in memory.offsets
+        if len(makers[var]) == 1
+        and var not in makers[var][0].reads
+        and (readers.get(var) == [True] or True not in readers.get(var, []))
+    )
+
+
+def _host_call(kernel: Kernel, alias: Mapping[Var, Var], free: frozenset[Var]) -> HostCall:
     instr = kernel.instrs[0]
     operands = tuple(
         number if block is None else (alias.get(block.root, block.root), block.offset, block.shape, block.strides)
@@ -80,10 +99,31 @@ def _host_call(kernel: Kernel, alias: Mapping[Var, Var]) -> HostCall:
     )
     results = tuple((alias.get(out, out), 0, out.shape, row_strides(out.shape)) for out in instr.outputs)
     primitive, params = PRIMITIVES[instr.op], dict(instr.params)
+    return host_call(primitive, params, operands, results, free)
+
+
+def host_call(
+    primitive: Primitive,
+    params: dict[str, Any],
+    operands: tuple[Any, ...],
+    results: tuple[Any, ...],
+    free: frozenset[Var],
+) -> HostCall:
+    """Return the call of a primitive in Python; of what it touches, arrays in `free` may lie where it wants them."""
+    bind = getattr(primitive, "bind", None)
+    if bind is not None and (bound := bind(params)) is not None:
+        whole = [one for one in (*operands, *results) if isinstance(one, tuple) and _is_whole(one)]
+        movable = free.intersection(var for var, *_ in whole)
+        return HostCall(bound.run, operands, results, fills=True, attach=bound.attach, movable=movable)
     into = getattr(primitive, "compute_into", None)
     if into is not None:
         return HostCall(lambda outputs, *arrays: into(outputs, *arrays, **params), operands, results, fills=True)
     return HostCall(_host_function(primitive, params), operands, results)
+
+
+def _is_whole(block: Any) -> bool:
+    var, offset, shape, strides = block
+    return offset == 0 and shape == var.shape and tuple(strides) == tuple(row_strides(shape))
 
 
 def _host_function(primitive: Primitive, params: dict[str, Any]) -> Callable[..., Any]:

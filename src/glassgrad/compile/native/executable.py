@@ -120,13 +120,36 @@ class HostCall:
     """An op computed in Python between two turns of native code: `compute` on arrays, results copied to `results`.
 
     Operands and results are (Var, offset, shape, strides) blocks of arrays. With `fills` it is handed the blocks of the
-    results first, and writes to them itself.
+    results first, and writes to them itself. `attach` is called with a `Move` for each operand and each result, or None
+    for one that is not `movable`: such an array may lie wherever the host wants it, as nobody depends on its place.
     """
 
     compute: Callable[..., Any]
     operands: tuple[Any, ...]
     results: tuple[Any, ...]
     fills: bool = False
+    attach: Callable[[Sequence[Move | None], Sequence[Move | None]], None] | None = None
+    movable: frozenset[Var] = frozenset()
+
+
+class Move:
+    """Lets a step keep one of its arrays in memory of somebody else, from the next kernel on.
+
+    Call it with the address and the array; it returns False when the step is gone.
+    """
+
+    def __init__(self, step: NativeStep, block: Any) -> None:
+        self._step = weakref.ref(step)
+        self._block = block
+        self._slot = step.layout.slots[block[0]]
+
+    def __call__(self, address: int, array: np.ndarray[Any, Any]) -> bool:
+        step = self._step()
+        if step is None:
+            return False
+        step.context.set_slot(self._slot, address)
+        step._views[self._block] = array
+        return True
 
 
 @dataclass
@@ -186,8 +209,14 @@ class NativeStep:
         self._simple = len(layout.segments) <= 1 and all(host is None for _, host in layout.segments)
         self._pool: runtime.Pool | None = None
         self._views: dict[Any, Any] = {}
+        for _, host in layout.segments:
+            if host is not None and host.attach is not None:
+                host.attach(self._moves(host, host.operands), self._moves(host, host.results))
         _steps.add(self)
         weakref.finalize(self, _release, self.context, self._code, self.memory)
+
+    def _moves(self, host: HostCall, blocks: Sequence[Any]) -> list[Move | None]:
+        return [Move(self, one) if isinstance(one, tuple) and one[0] in host.movable else None for one in blocks]
 
     def _make_context(self) -> Context:
         layout = self.layout

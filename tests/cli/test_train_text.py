@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from glassgrad import cli
+
 Call = Callable[..., Any]
 SMALL = ("--context", "12", "--width", "16", "--layers", "1", "--heads", "2")
 QUICK = (*SMALL, "--engine", "eager", "--steps", "40", "--eval-every", "20", "--log-every", "10")
@@ -200,3 +202,14 @@ def test_help_names_every_hyperparameter(glassgrad: Call) -> None:
     assert [key for key in rules(TextConfig) if flag(key) not in text] == []
     text = glassgrad("sample", "--help").out
     assert [key for key in rules(SampleOptions) if flag(key) not in text] == []
+
+
+def test_ctrl_c_while_a_text_is_printed_ends_with_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(run: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("glassgrad.tasks.sample.load_model", interrupted)
+    assert cli.run(["sample", "somewhere"]) == 130
+    assert capsys.readouterr() == ("", "interrupted\n")

@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+import signal
+import sys
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from glassgrad.cli import doctor, explain, export, info, launch, lesson, live, predict, report, runs, sample
 from glassgrad.cli.train import command_of
 from glassgrad.tasks import task_kinds
 
+
+class _Commands(TyperGroup):
+    """The commands; of an interrupt that none of them has dealt with there is a line, where typer says nothing."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            print("interrupted", file=sys.stderr)
+            return 128 + signal.SIGINT
+
+
 app = typer.Typer(
+    cls=_Commands,
     help="Train small networks and look at their gradients.",
     no_args_is_help=True,
     add_completion=True,  # --install-completion, --show-completion

@@ -28,7 +28,7 @@ with needed("sklearn", "glassgrad.sklearn", extra="sklearn"):
     from sklearn.model_selection import train_test_split
     from sklearn.utils import check_random_state
     from sklearn.utils.multiclass import check_classification_targets
-    from sklearn.utils.validation import check_is_fitted, validate_data
+    from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 Array = Any
 _ACTIVATIONS = {"relu": nn.ReLU, "tanh": nn.Tanh, "sigmoid": nn.Sigmoid, "gelu": nn.GELU, "silu": nn.SiLU}
@@ -116,7 +116,20 @@ class _Network(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
 
     # --- training -----------------------------------------------------------------------------------
 
-    def _train(self, inputs: Array, targets: Array, outputs: int, epochs: int, *, further: bool = False) -> None:
+    def _weighed(self, X: Array, y: Array, sample_weight: Any) -> tuple[Array, Array, Array | None]:
+        """Return the examples that count and their weights; one of weight 0 is left out, as if it were not there."""
+        if sample_weight is None:
+            return X, y, None
+        weights = _check_sample_weight(sample_weight, X, dtype=X.dtype)
+        if (weights < 0).any() or not weights.any():
+            what = f"negative ones, such as {weights.min()}" if weights.any() else "only zeros"
+            raise errors.ESTIMATOR_WEIGHTS(given=what)
+        counts = weights > 0
+        return (X, y, weights) if counts.all() else (X[counts], y[counts], weights[counts])
+
+    def _train(
+        self, inputs: Array, targets: Array, weights: Array | None, outputs: int, epochs: int, *, further: bool = False
+    ) -> None:
         """Train for some epochs, from the start unless it is `further` training."""
         draw = check_random_state(self.random_state)
         with fork_rng():
@@ -124,31 +137,31 @@ class _Network(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
                 manual_seed(int(draw.randint(2**31 - 1)))
                 self._start(inputs, outputs)
                 self._shuffle = np.random.RandomState(draw.randint(2**31 - 1))
-            held_out = None
+            data, held_out = [inputs, targets, *([] if weights is None else [weights])], None
             if self.early_stopping and not further:
-                inputs, targets, held_out = self._split(inputs, targets)
-            self._run(inputs, targets, epochs, held_out)
+                data, held_out = self._split(data)
+            self._run(data, epochs, held_out)
         self.n_iter_ = len(self.loss_curve_)
 
-    def _split(self, inputs: Array, targets: Array) -> tuple[Array, Array, tuple[Array, Array]]:
+    def _split(self, data: list[Array]) -> tuple[list[Array], list[Array]]:
         """Set examples aside, of each class as many as there are, where that is possible."""
-        labels = targets if isinstance(self, ClassifierMixin) else None
+        labels = data[1] if isinstance(self, ClassifierMixin) else None
         if labels is not None and (np.bincount(labels)[np.unique(labels)] < 2).any():
             labels = None
-        x, held_x, y, held_y = train_test_split(
-            inputs, targets, test_size=self.validation_fraction, random_state=self._shuffle, stratify=labels
-        )
-        return x, y, (held_x, held_y)
+        parts = train_test_split(*data, test_size=self.validation_fraction, random_state=self._shuffle, stratify=labels)
+        return parts[::2], parts[1::2]
 
-    def _run(self, inputs: Array, targets: Array, epochs: int, held_out: tuple[Array, Array] | None) -> None:
+    def _run(self, data: list[Array], epochs: int, held_out: list[Array] | None) -> None:
+        """Train on inputs, targets and, where the examples have some, weights."""
         step = compiled(self._step) if self.compile else self._step
+        importance = data[2] if len(data) == 3 else np.ones(len(data[0]))
         best, weights, waited = -np.inf, None, 0
         for _ in range(epochs):
             self.module_.train()
             total = 0.0
-            for rows in self._batches(len(inputs)):
-                total += float(step(from_numpy(inputs[rows]), from_numpy(targets[rows]))) * len(rows)
-            self.loss_curve_.append(total / len(inputs))
+            for rows in self._batches(len(importance)):
+                total += float(step(*(from_numpy(part[rows]) for part in data))) * importance[rows].sum()
+            self.loss_curve_.append(float(total / importance.sum()))
             score = -self.loss_curve_[-1]
             if held_out is not None:
                 score = self._score(*held_out)
@@ -170,17 +183,18 @@ class _Network(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         for begin in range(0, count, self.batch_size):
             yield order[begin : begin + self.batch_size]
 
-    def _step(self, inputs: Any, targets: Any) -> Any:
+    def _step(self, inputs: Any, targets: Any, weights: Any = None) -> Any:
         self._optimizer.zero_grad()
-        loss = self._loss(self.module_(inputs), targets)
+        loss = self._losses(self.module_(inputs), targets)  # of each example
+        loss = loss.mean() if weights is None else (loss * weights).sum() / weights.sum()
         loss.backward()
         self._optimizer.step()
         return loss
 
-    def _loss(self, found: Any, targets: Any) -> Any:
+    def _losses(self, found: Any, targets: Any) -> Any:
         raise NotImplementedError
 
-    def _score(self, inputs: Array, targets: Array) -> float:
+    def _score(self, inputs: Array, targets: Array, weights: Array | None = None) -> float:
         raise NotImplementedError
 
     # --- use ----------------------------------------------------------------------------------------
@@ -234,16 +248,45 @@ class Classifier(ClassifierMixin, _Network):  # type: ignore[misc]  # scikit-lea
         ['a', 'b']
     """
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Train a new network on examples X (examples, features) and their labels y."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train a new network on examples.
+
+        Args:
+            X: the examples, (examples, features), float64 or float32; other numbers become float64.
+            y: their labels, (examples,).
+            sample_weight: how much each example counts, (examples,), none negative. The loss of a batch is
+                Σ w_i l_i / Σ w_i, so that a weight of 2 is the example twice and 0 leaves it out; batches are counted
+                in examples. None weighs all alike.
+
+        Returns:
+            The estimator itself.
+
+        Raises:
+            ArgumentError: an option does not fit, or a weight is negative.
+            ShapeError: the module does not give one output for each class.
+            ValueError: scikit-learn refuses X, y or the weights (NaN, differing lengths, ...).
+        """
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
         check_classification_targets(y)
+        X, y, weights = self._weighed(X, y, sample_weight)
         self.classes_, numbers = np.unique(y, return_inverse=True)
-        self._train(X, numbers.astype(np.int64), len(self.classes_), self.epochs)
+        self._train(X, numbers.astype(np.int64), weights, len(self.classes_), self.epochs)
         return self
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
-        """Make one pass over some examples; the first call names all classes."""
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Make one pass over some examples.
+
+        Args:
+            X, y, sample_weight: see `fit`.
+            classes: all labels that later calls will have; the first call names them.
+
+        Returns:
+            The estimator itself.
+
+        Raises:
+            ArgumentError: a label is not among `classes`.
+            ShapeError, ValueError: see `fit`.
+        """
         begun = hasattr(self, "module_")
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], reset=not begun)
         check_classification_targets(y)
@@ -255,7 +298,8 @@ class Classifier(ClassifierMixin, _Network):  # type: ignore[misc]  # scikit-lea
         numbers = np.searchsorted(self.classes_, y).astype(np.int64)
         if begun:
             X = X.astype(next(self.module_.parameters()).dtype)
-        self._train(X, numbers, len(self.classes_), 1, further=begun)
+        X, numbers, weights = self._weighed(X, numbers, sample_weight)
+        self._train(X, numbers, weights, len(self.classes_), 1, further=begun)
         return self
 
     def predict(self, X: Any) -> Array:
@@ -271,11 +315,11 @@ class Classifier(ClassifierMixin, _Network):  # type: ignore[misc]  # scikit-lea
         """Return the logarithms of the probabilities."""
         return F.log_softmax(from_numpy(self._outputs(X)), 1).numpy()
 
-    def _loss(self, found: Any, targets: Any) -> Any:
-        return F.cross_entropy(found, targets)
+    def _losses(self, found: Any, targets: Any) -> Any:
+        return F.cross_entropy(found, targets, reduction="none")
 
-    def _score(self, inputs: Array, targets: Array) -> float:
-        return float((self._forward(inputs).argmax(axis=1) == targets).mean())
+    def _score(self, inputs: Array, targets: Array, weights: Array | None = None) -> float:
+        return float(np.average(self._forward(inputs).argmax(axis=1) == targets, weights=weights))
 
 
 class Regressor(RegressorMixin, _Network):  # type: ignore[misc]  # scikit-learn has no types
@@ -298,17 +342,33 @@ class Regressor(RegressorMixin, _Network):  # type: ignore[misc]  # scikit-learn
         tags.target_tags.multi_output = True
         return tags
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Train a new network on examples X (examples, features) and targets y."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train a new network on examples.
+
+        Args:
+            X: the examples, (examples, features), float64 or float32; other numbers become float64.
+            y: numbers to predict, (examples,) or (examples, targets).
+            sample_weight: how much each example counts, (examples,), none negative; see `Classifier.fit`.
+
+        Returns:
+            The estimator itself.
+
+        Raises:
+            ArgumentError: an option does not fit, or a weight is negative.
+            ShapeError: the module does not give one output for each target.
+            ValueError: scikit-learn refuses X, y or the weights (NaN, differing lengths, ...).
+        """
         X, y = self._checked(X, y, reset=True)
-        self._train(X, y, y.shape[1], self.epochs)
+        X, y, weights = self._weighed(X, y, sample_weight)
+        self._train(X, y, weights, y.shape[1], self.epochs)
         return self
 
-    def partial_fit(self, X: Any, y: Any) -> Self:
-        """Make one pass over some examples."""
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Make one pass over some examples; arguments, result and errors are those of `fit`."""
         begun = hasattr(self, "module_")
         X, y = self._checked(X, y, reset=not begun)
-        self._train(X, y, y.shape[1], 1, further=begun)
+        X, y, weights = self._weighed(X, y, sample_weight)
+        self._train(X, y, weights, y.shape[1], 1, further=begun)
         return self
 
     def _checked(self, X: Any, y: Any, *, reset: bool) -> tuple[Array, Array]:
@@ -324,11 +384,11 @@ class Regressor(RegressorMixin, _Network):  # type: ignore[misc]  # scikit-learn
         found = self._outputs(X)
         return found[:, 0] if self._flat else found
 
-    def _loss(self, found: Any, targets: Any) -> Any:
-        return F.mse_loss(found, targets)
+    def _losses(self, found: Any, targets: Any) -> Any:
+        return F.mse_loss(found, targets, reduction="none").mean(dim=1)
 
-    def _score(self, inputs: Array, targets: Array) -> float:
-        return -float(((self._forward(inputs) - targets) ** 2).mean())
+    def _score(self, inputs: Array, targets: Array, weights: Array | None = None) -> float:
+        return -float(np.average(((self._forward(inputs) - targets) ** 2).mean(axis=1), weights=weights))
 
 
 __all__ = ["Classifier", "Regressor"]

@@ -90,6 +90,19 @@ MODELS = {
 }
 
 
+def test_pytorch_computes_what_a_cnn_of_digits_did(glassgrad: Call) -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch reads what is exported")
+    options = ("--model", "cnn", "--channels", "2", "--hidden", "8", "--epochs", "1", "--batch", "512")
+    assert glassgrad("train", "digits", *options, "--engine", "eager", "--out", "cnn").code == 0
+    glassgrad("export", "cnn", "--to", "torch")
+    theirs = runpy.run_path("cnn/model_torch.py")["model"].eval()
+    run = open_trained(Path("cnn"))
+    images = np.random.default_rng(0).random((5, 1, 8, 8), dtype="f")
+    found = theirs(torch.from_numpy(images)).detach().numpy()
+    assert found.shape == (5, 10)
+    np.testing.assert_allclose(found, run.learner.logits(images), rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_a_program_for_pytorch_computes_the_same(name: str) -> None:
     torch = pytest.importorskip("torch", reason="PyTorch runs the program")

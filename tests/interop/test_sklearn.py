@@ -28,6 +28,7 @@ QUICK = {
     "check_estimators_pickle", "check_dict_unchanged", "check_n_features_in", "check_classifiers_classes",
     "check_supervised_y_2d", "check_regressor_multioutput", "check_dont_overwrite_attributes",
     "check_estimators_unfitted", "check_do_not_raise_errors_in_init_or_set_param",
+    "check_sample_weights_list", "check_sample_weights_shape", "check_sample_weights_not_overwritten",
 }  # fmt: skip  # a table
 
 
@@ -39,7 +40,7 @@ def test_quick_checks_of_scikit_learn(kind):
         if name in QUICK:
             check(estimator)
             done.add(name)
-    assert len(done) >= 8
+    assert len(done) >= 11
 
 
 @pytest.mark.slow
@@ -49,6 +50,9 @@ def test_all_checks_of_scikit_learn(kind):
     results = check_estimator(kind(), on_skip=None)
     assert len(results) > 40
     assert not [one["check_name"] for one in results if one["status"] not in {"passed", "skipped"}]
+    assert "check_sample_weight_equivalence_on_dense_data" in {
+        one["check_name"] for one in results if one["status"] == "passed"
+    }
 
 
 def test_a_classifier_learns_and_is_repeated_by_its_seed():
@@ -107,6 +111,38 @@ def test_modules_of_your_own_and_several_targets(compile):
     before = given.inner.weight.detach().numpy().copy()
     Regressor(module=given, **{**options, "epochs": 1, "compile": False}).fit(X, targets)
     np.testing.assert_array_equal(given.inner.weight.detach().numpy(), before)
+
+
+@pytest.mark.parametrize("compile", [False, True])
+@pytest.mark.parametrize("kind", [Classifier, Regressor])
+def test_weights_are_repetitions(kind, compile):
+    """In one batch, integer weights train the network that repeated examples train, and 0 is an example not there."""
+    draw = np.random.RandomState(0)
+    times = draw.randint(0, 4, len(X))
+    options = {"hidden": (8,), "epochs": 8, "rate": 0.05, "batch_size": 10**6, "random_state": 0, "compile": compile}
+    weighted = kind(**options).fit(X, Y, sample_weight=times)
+    repeated = kind(**options).fit(X.repeat(times, axis=0), Y.repeat(times))
+    look = "predict_proba" if kind is Classifier else "predict"
+    np.testing.assert_allclose(getattr(weighted, look)(X), getattr(repeated, look)(X), rtol=1e-9)
+    np.testing.assert_allclose(weighted.loss_curve_, repeated.loss_curve_, rtol=1e-9)
+    assert not np.allclose(getattr(weighted, look)(X), getattr(kind(**options).fit(X, Y), look)(X), rtol=1e-3)
+    score = weighted.score(X, Y, sample_weight=times)
+    assert score == pytest.approx(weighted.score(X.repeat(times, axis=0), Y.repeat(times)))
+
+
+def test_weights_in_partial_fit_batches_and_early_stopping():
+    only_ones = np.where(Y == 1, 1.0, 1e-6)
+    model = Classifier(hidden=(8,), rate=0.05, random_state=0)
+    for _ in range(10):
+        model.partial_fit(X, Y, classes=[0, 1], sample_weight=only_ones)
+    assert (model.predict(X) == 1).all()
+    stopped = Classifier(hidden=(8,), rate=0.05, epochs=30, early_stopping=True, random_state=0)
+    assert (stopped.fit(X, Y, sample_weight=only_ones).predict(X) == 1).all()
+    assert max(stopped.validation_scores_) == pytest.approx(1, abs=1e-4)
+    assert Classifier(epochs=2).fit(X, Y, sample_weight=Y).classes_.tolist() == [1]
+    for weights, words in ((-only_ones, "negative ones, such as -1"), (only_ones[:3], "shape|length")):
+        with pytest.raises(ValueError, match=words):
+            Regressor().fit(X, Y, sample_weight=weights)
 
 
 def test_wrong_options():

@@ -1,14 +1,17 @@
-"""The names that an editor offers: what jedi finds without running anything, and what `dir` finds in a live object."""
+"""The names that an editor offers: what jedi and pyright find without running anything, and `dir` in a live object."""
 
 from __future__ import annotations
 
 import importlib
+import shutil
 from pathlib import Path
 
 import jedi
 import pytest
 
 import glassgrad as gg
+from glassgrad.engine.absent import INSTEAD
+from tests.types.language_server import Server
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ["", ".nn", ".nn.functional", ".optim", ".optim.lr_scheduler", ".func", ".utils.data", ".train", ".data"]
@@ -36,6 +39,27 @@ def test_a_tensor_has_the_same_names_in_an_editor(expression: str) -> None:
     found = completions("import glassgrad as gg", f"x = {expression}", "x.")
     assert found == live(gg.tensor([1.0]))
     assert len(found) > 500
+
+
+def test_the_class_has_beside_them_only_names_that_say_what_to_use_instead() -> None:
+    """`dir(gg.Tensor)` is Python's own of a class: it lists the names that raise. Nothing completes them."""
+    absent = live(gg.Tensor) - live(gg.tensor([1.0]))
+    assert absent == set(INSTEAD)
+    for name in sorted(absent)[::40]:
+        with pytest.raises(AttributeError, match=name):
+            getattr(gg.tensor([1.0]), name)
+
+
+@pytest.mark.slow
+def test_pyright_offers_the_names_that_jedi_offers() -> None:
+    server = shutil.which("pyright-langserver")
+    if server is None:
+        pytest.skip("pyright is not installed (npm install --global pyright)")
+    with Server([server, "--stdio"], ROOT, ROOT / "src") as pyright:
+        start = "import glassgrad as gg\n"
+        assert pyright.completions("tests/one.py", f"{start}x = gg.tensor([1.0])\nx.") == live(gg.tensor([1.0]))
+        assert pyright.completions("tests/two.py", f"{start}(gg.ones(2) + 1).exp().sum(dim=0).") == live(gg.ones(2))
+        assert live(gg) <= pyright.completions("tests/three.py", f"{start}gg.")
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -87,3 +87,8 @@ ESTIMATOR_CLASSES = Message(
     "partial_fit was given the labels {given}, which are not among the classes {known}.\n"
     "Next: name all of them in the first call, partial_fit(X, y, classes=[...]).",
 )
+ESTIMATOR_WEIGHTS = Message(
+    ArgumentError,
+    "sample_weight has {given}; expected is how much each example counts, 0 or more, and at least one of them more.\n"
+    "Next: look where the weights come from; a weight of 0 leaves an example out.",
+)

@@ -78,8 +78,8 @@ TRAPS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", TRAPS)
-def test_a_hidden_branch_is_recognised_at_its_line_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(float_warnings, "_TOLD", set())
+def test_a_hidden_branch_is_recognised_at_its_line_once(name: str) -> None:
+    float_warnings.forget()
     f = TRAPS[name]
 
     def twice() -> None:
@@ -94,8 +94,8 @@ def test_a_hidden_branch_is_recognised_at_its_line_once(name: str, monkeypatch: 
     assert "safe_where(mask, f, x)" in str(found.message)
 
 
-def test_a_filter_makes_an_error_of_a_hidden_branch_in_every_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(float_warnings, "_TOLD", set())
+def test_a_filter_makes_an_error_of_a_hidden_branch_in_every_step() -> None:
+    float_warnings.forget()
     for _ in range(2):
         x = gg.tensor([0.0, 4.0], requires_grad=True)
         loss = TRAPS["sqrt"](x).sum()
@@ -184,12 +184,10 @@ def compiled(f: Callable[[Any], Any], backend: str) -> tuple[Any, Any]:
 
 @pytest.mark.parametrize("backend", ["llvm", "numpy"])
 @pytest.mark.parametrize("name", TRAPS)
-def test_a_compiled_step_tells_of_a_hidden_branch_once(
-    name: str, backend: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_compiled_step_tells_of_a_hidden_branch_once(name: str, backend: str) -> None:
     if backend == "llvm":
         pytest.importorskip("llvmlite", reason="native code needs llvmlite")
-    monkeypatch.setattr(float_warnings, "_TOLD", set())
+    float_warnings.forget()
     step, w = compiled(TRAPS[name], backend)
     found = [one for one in told(lambda: [step() for _ in range(3)]) if one.category is errors.HiddenBranchWarning]
     assert [(one.filename, one.lineno) for one in found] == [(__file__, TRAPS[name].__code__.co_firstlineno)]
@@ -199,8 +197,8 @@ def test_a_compiled_step_tells_of_a_hidden_branch_once(
     assert "isnan" not in str(step.source)
 
 
-def test_a_filter_makes_an_error_of_it_there_and_errstate_silences_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(float_warnings, "_TOLD", set())
+def test_a_filter_makes_an_error_of_it_there_and_errstate_silences_it() -> None:
+    float_warnings.forget()
     step, _ = compiled(TRAPS["sqrt"], "auto")
     with np.errstate(all="ignore"):
         assert told(step) == []

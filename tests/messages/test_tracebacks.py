@@ -104,7 +104,7 @@ def test_an_error_that_nobody_meant_is_shown_whole() -> None:
 def test_pytest_is_told_of_the_modules_that_are_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GLASSGRAD_FULL_TRACEBACK", "0")
     monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
-    monkeypatch.setattr(tracebacks, "_STATE", {"told": True, "modules": 0})
+    monkeypatch.setattr(tracebacks, "TOLD", {"told": True, "modules": 0})
     try:
         assert isinstance(gg.errors.DIM_OUT_OF_RANGE(dim=1, ndim=1, low=0, high=0, where=""), gg.errors.IndexRangeError)
         assert vars(sys.modules["glassgrad.engine.record"])["__tracebackhide__"]

@@ -62,7 +62,7 @@ def test_drawing_in_native_code_is_drawing_with_numpy(model: Any, sampling: Samp
 
 
 def test_many_tokens_are_sorted_by_numpy(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("glassgrad.models.decoding._MOST_COMPARED", 5)
+    monkeypatch.setattr(Loop, "most_compared", 5)
     found = model.generate(PROMPTS[:, :4], 40, 0.9, top_k=4, seed=2)
     np.testing.assert_array_equal(found.numpy(), reread(model, PROMPTS[:, :4], 40, Sampling(0.9, 4), seed=2))
 

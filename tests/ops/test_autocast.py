@@ -22,7 +22,7 @@ EPS = 2.0**-8
 @pytest.fixture(autouse=True)
 def units(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is rounded where does not depend on the processor: these tests run on any."""
-    monkeypatch.setattr(amp, "_has_units", lambda: True)
+    monkeypatch.setattr(amp, "processor_multiplies", lambda: True)
 
 
 def drawn(*shape: int, seed: int = 0) -> np.ndarray:

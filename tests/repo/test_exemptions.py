@@ -79,3 +79,18 @@ def test_tests_that_skip_say_why() -> None:
 def test_the_patterns_tell_a_reason_from_none(comment: str, reason: bool) -> None:
     assert exemptions(f"x = 1  {comment}\n")
     assert bool(WITH_REASON.search(comment)) == reason
+
+
+def test_tests_replace_no_private_names() -> None:
+    """What a test has to replace is an argument, an attribute with a public name, or an entry of `stats`."""
+    replaced = re.compile(r"\b(?:setattr|setitem|patch(?:\.object)?)\(\s*[^()\s]*[\s,.\"']_[a-zA-Z]\w*[\"']")
+    found = [
+        f"{file.relative_to(ROOT)}: {one.group()}"
+        for file in sorted((ROOT / "tests").rglob("*.py"))
+        if file != Path(__file__)
+        for one in replaced.finditer(file.read_text(encoding="utf-8"))
+    ]
+    assert found == []
+    assert replaced.search('monkeypatch.setattr(\n    amp, "_has_units", True)')
+    assert replaced.search('setattr("glassgrad.amp._has_units", True)')
+    assert not replaced.search('setattr(amp, "units", _true)')

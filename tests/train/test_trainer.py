@@ -246,7 +246,7 @@ def test_a_dtype_is_what_the_forward_pass_computes_in(engine: str, dtype: str) -
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_bfloat16_is_for_products_alone(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("glassgrad.amp._has_units", lambda: True)
+    monkeypatch.setattr("glassgrad.amp.processor_multiplies", lambda: True)
     seen: list[Any] = []
 
     class Seen(nn.Module):

@@ -29,6 +29,11 @@ _FAR = 40
 """So many frames are looked through for a backward pass."""
 
 
+def forget() -> None:
+    """Forget which lines were told of, so that each is told of again."""
+    _TOLD.clear()
+
+
 def _show(message: Any) -> None:
     """Show a warning; one of NumPy's about numbers at the user's line."""
     frame = sys._getframe(1)

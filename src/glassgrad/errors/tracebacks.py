@@ -14,7 +14,8 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any
 
-_STATE = {"told": False, "modules": 0}
+TOLD = {"told": False, "modules": 0}
+"""Whether those that show errors were told, and how many modules were loaded when pytest was."""
 _STANDARD = str(Path(os.__file__).parent) + os.sep
 
 
@@ -27,15 +28,15 @@ def tell() -> None:
     """Tell whatever shows errors to leave the library's frames out; pytest again when modules were loaded since."""
     if not wanted():
         return
-    if "pytest" in sys.modules and _STATE["modules"] != len(sys.modules):
-        _STATE["modules"] = len(sys.modules)
+    if "pytest" in sys.modules and TOLD["modules"] != len(sys.modules):
+        TOLD["modules"] = len(sys.modules)
         for name, module in list(sys.modules.items()):
             ours = name.startswith("glassgrad.") and isinstance(module, ModuleType)
             if ours and is_ours(vars(module).get("__file__") or ""):
                 vars(module)["__tracebackhide__"] = True
-    if _STATE["told"]:
+    if TOLD["told"]:
         return
-    _STATE["told"] = True
+    TOLD["told"] = True
     _in_scripts()
     _in_threads()
     _in_notebooks()

@@ -7,6 +7,7 @@ many times without going back to Python.
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -34,9 +35,6 @@ ROOM = 64
 _SECONDS = 0.02
 """What a turn of native code should last at most: an interrupt and the next piece of a text wait for it."""
 
-_MOST_COMPARED = 1024
-"""Tokens up to which native code ranks each by comparing it with all others; beyond that NumPy sorts them."""
-
 _WORTH_COMPILING = 32
 """Tokens from which on compiling pays."""
 
@@ -53,8 +51,11 @@ class Loop:
     """Memory for generating with a model, some rows at once, and the programs that do.
 
     Public attributes are the state of the step: the token to read and its place, how many were drawn, which, and what
-    decides on them.
+    decides on them. `most_compared` is the number of tokens up to which native code ranks each by comparing it with
+    all others; beyond that NumPy sorts them.
     """
+
+    most_compared = 1024
 
     def __init__(self, model: GPT, rows: int) -> None:
         from glassgrad.compile.api import compile  # not needed by those who only train a model
@@ -127,7 +128,7 @@ class Loop:
         else:
             self.chances.numpy()[:, :count] = chances(count)
             how = RANKED if sampling.top_k or sampling.top_p < 1 else DRAWN
-        if how == RANKED and len(self.order) > _MOST_COMPARED:
+        if how == RANKED and len(self.order) > self.most_compared:
             return self._sorted(count, sampling, compiled=compiled)
         self.temperature.numpy()[...] = sampling.temperature
         self.top_k.numpy()[...] = sampling.top_k or len(self.order)
@@ -157,6 +158,10 @@ class Loop:
         return drawn
 
 
+_LOCK = threading.Lock()
+"""Held while a loop changes hands: several threads may generate with one model."""
+
+
 class Loops:
     """The loops of a model that nobody uses at the moment. Copies of the model begin without any.
 
@@ -176,15 +181,17 @@ class Loops:
 
     def take(self, model: GPT, rows: int) -> Loop:
         """Return a loop for so many rows, which nobody else has."""
-        for loop in self._free:
-            if loop.rows == rows and loop.logits.dtype == model.tokens.weight.dtype and loop.model is model:
-                self._free.remove(loop)
-                return loop
+        with _LOCK:
+            for loop in self._free:
+                if loop.rows == rows and loop.logits.dtype == model.tokens.weight.dtype and loop.model is model:
+                    self._free.remove(loop)
+                    return loop
         return Loop(model, rows)
 
     def give_back(self, loop: Loop) -> None:
         """Keep a loop for the next time, and few of those that have not been used for long."""
-        self._free = [loop, *self._free[:3]]
+        with _LOCK:
+            self._free = [loop, *self._free[:3]]
 
 
 def draw(model: GPT, text: Array, most: int, sampling: Sampling, chances: Chances) -> Iterator[Array]:

@@ -26,7 +26,7 @@ from glassgrad.onnx.writer import Value, Writer
 
 LOWEST, DEFAULT, HIGHEST = 18, 18, 23
 # A protocol buffer holds less than this; larger models have their weights in a file beside them.
-_LARGEST = 2**31 - 2**20
+LARGEST = 2**31 - 2**20
 
 Axes = Mapping[str, Mapping[int, str] | Sequence[int]]
 
@@ -87,7 +87,7 @@ def export(
         program = trace(model, args, samples, lambda given, sizes: sized(given, axes, sizes))
     exported = _Export(onnx, model, program, names, axes, opset).model(output_names)
     if path is not None:
-        _write(onnx, exported, Path(path))
+        write(onnx, exported, Path(path))
     return exported
 
 
@@ -226,7 +226,7 @@ class _Export:
             graph, opset_imports=opsets, producer_name="glassgrad", producer_version=__version__,
             ir_version=self.onnx.helper.find_min_ir_version_for(opsets),
         )  # fmt: skip  # one call
-        if made.ByteSize() < _LARGEST:
+        if made.ByteSize() < LARGEST:
             self.onnx.checker.check_model(made, full_check=True)
         return made
 
@@ -273,9 +273,9 @@ def _used(w: Writer, outputs: Sequence[Any]) -> list[Any]:
     return [one for one in w.initializers if one.name in read]
 
 
-def _write(onnx: Any, model: Any, path: Path) -> None:
-    """Write the file whole, or not at all."""
-    if model.ByteSize() < _LARGEST:
+def write(onnx: Any, model: Any, path: Path, largest: int = LARGEST) -> None:
+    """Write the file whole, or not at all; the weights of a model of `largest` bytes lie in a file beside it."""
+    if model.ByteSize() < largest:
         try:
             write_atomically(path, model.SerializeToString())
         except OSError as error:  # it names the temporary file

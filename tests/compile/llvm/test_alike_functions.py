@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from glassgrad.compile.llvm import step as step_module
 from glassgrad.compile.llvm.alike import merged
+from glassgrad.compile.llvm.step import StepModule
 from tests.compile.graphs import Builder, agree, interpret, lower
 
 LEAF = """define internal void @{name}(ptr %a, i64 %lo) #0 {{
@@ -65,7 +65,7 @@ def test_layers_of_different_widths_share_functions_and_compute_the_same(monkeyp
         x = b("maximum", b("conv2d", x, b.input(*shape), **params), 0.0)
     graph = b.build(x)
     plain = lower(graph, threads=1)
-    monkeypatch.setattr(step_module, "_LARGE", 0)
+    monkeypatch.setattr(StepModule, "merged_from", 0)
     shared = lower(graph, threads=1)
     assert shared.stats.functions < plain.stats.functions
     np.testing.assert_array_equal(shared(*arrays)[0], plain(*arrays)[0])

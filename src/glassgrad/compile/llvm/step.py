@@ -21,8 +21,6 @@ from glassgrad.compile.plan.schedule import Schedule, Task
 from glassgrad.compile.plan.view_chains import Strided
 
 BLAS_KINDS = ("f32", "f64")
-# Characters of a module from which on looking for functions that are alike pays; a smaller one stays as it is written.
-_LARGE = 1_000_000
 
 
 @dataclass(eq=False)
@@ -42,7 +40,10 @@ class StepModule:
         slots: number of each array's pointer in the context; BLAS pointers and scratch memory come after them.
         scratch: bytes of scratch memory of one share.
         makers: the kernel that each function was written for first.
+        merged_from: characters of a module from which on looking for functions that are alike pays.
     """
+
+    merged_from = 1_000_000
 
     def __init__(self, plan: Plan, shares: int) -> None:
         self.plan = plan
@@ -129,7 +130,7 @@ class StepModule:
         entries = ", ".join(f"ptr @{name}" for name in names)
         self.module.definitions["phases"] = f"@phases = constant [{len(names)} x ptr] [{entries}]\n"
         self.module.definitions["phases_of"] = "define ptr @phases_of() {\n  ret ptr @phases\n}\n"
-        if sum(map(len, self.module.definitions.values())) > _LARGE:
+        if sum(map(len, self.module.definitions.values())) > self.merged_from:
             self.module.definitions = merged(self.module.definitions, self._functions.values())
             self.makers = {name: kernel for name, kernel in self.makers.items() if name in self.module.definitions}
         return "\n".join([host().header(), self.module.text(), host().attributes()])

@@ -83,7 +83,8 @@ def test_the_patterns_tell_a_reason_from_none(comment: str, reason: bool) -> Non
 
 def test_tests_replace_no_private_names() -> None:
     """What a test has to replace is an argument, an attribute with a public name, or an entry of `stats`."""
-    replaced = re.compile(r"\b(?:setattr|setitem|patch(?:\.object)?)\(\s*[^()\s]*[\s,.\"']_[a-zA-Z]\w*[\"']")
+    named = r"[\"'](?:[\w.]*\.)?_[a-zA-Z]\w*[\"']"
+    replaced = re.compile(r"\b(?:setattr|setitem|patch(?:\.object)?)\(\s*(?:[^(),\"']+,\s*)?" + named)
     found = [
         f"{file.relative_to(ROOT)}: {one.group()}"
         for file in sorted((ROOT / "tests").rglob("*.py"))

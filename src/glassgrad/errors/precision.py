@@ -15,3 +15,9 @@ NO_BFLOAT_UNITS = Message(
     "is no LLVM to use it; everything stays in float32, which is as exact and here as fast.\n"
     "Next: nothing; on a processor that has it, the same program runs in bfloat16.",
 )
+AMX_WRONG = Message(
+    PrecisionWarning,
+    "AMX on this processor ({cpu}) gave {found} for an element of a product of bfloat16 that is {wanted}; products run "
+    "without it in this process, by AVX512-BF16, which is slower and right.\n"
+    "Next: report it with the name of the processor and of the virtual machine, if it is one.",
+)

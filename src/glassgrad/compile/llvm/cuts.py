@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from itertools import pairwise
 
 from glassgrad.compile.ir.graph import Var
+from glassgrad.compile.llvm.amx import pays
+from glassgrad.compile.llvm.amx_check import has_tiles
 from glassgrad.compile.llvm.loops import NestPlan, nest_cost
 from glassgrad.compile.llvm.matmul import Product
 from glassgrad.compile.plan.indices import Index
@@ -66,7 +68,9 @@ def nest_flops(nest: Nest) -> int:
 
 def product_time(product: Product) -> float:
     """Estimate one thread's nanoseconds."""
-    speed = 2 * FLOPS_PER_NS if product.kind == "bf16" else FLOPS_PER_NS
+    speed = FLOPS_PER_NS
+    if product.kind == "bf16":
+        speed *= 8 if pays(product.m, product.n, product.k) and has_tiles() else 2
     return _CALL_NS * 4 * math.prod(product.batch) + product.flops / speed
 
 

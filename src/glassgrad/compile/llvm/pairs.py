@@ -186,16 +186,15 @@ def pack_pairs_function(module: Module, vectors: int) -> str:
                     for row in (first, second)
                 )
                 high = b.select(follows, high, b.like(0, high))
-                store_vector(
-                    b, _interleaved(b, low, high), place(b, "u32", target, number * LANES), (LANES, 1, 0, None)
-                )
+                store_vector(b, interleaved(b, low, high), place(b, "u32", target, number * LANES), (LANES, 1, 0, None))
         code.current.raw("ret void")
         return definition(f"{name}({_PACK})", code.current)
 
     return named(module, f"pack_pairs_{vectors}", write)
 
 
-def _interleaved(b: Builder, low: Value, high: Value) -> Value:
+def interleaved(b: Builder, low: Value, high: Value) -> Value:
+    """Return the elements of two rows side by side, in pairs as numbers of 32 bits."""
     order = ", ".join(f"i32 {lane}, i32 {lane + LANES}" for lane in range(LANES))
     both = b.pointer(f"shufflevector {low.typed}, {high.typed}, <32 x i32> <{order}>")
     return b.define(f"bitcast <32 x i16> {both} to <16 x i32>", "u32", LANES)

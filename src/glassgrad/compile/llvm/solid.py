@@ -12,6 +12,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from glassgrad.compile.ir.graph import Instr, Var
+from glassgrad.compile.llvm.amx import TileWriter, pays, tile_gemm, tile_scratch
+from glassgrad.compile.llvm.amx_check import has_tiles
 from glassgrad.compile.llvm.blas import blas
 from glassgrad.compile.llvm.conv import ConvCode, ConvInputCode, ConvWeightCode
 from glassgrad.compile.llvm.cuts import product_cuts, product_time
@@ -99,11 +101,17 @@ class ProductCode(SolidCode):
     def _is_few_rows(self) -> bool:
         return self.product.kind != "bf16" and not blas().always and reads_along_rows(self.product, self._lanes())
 
+    def _is_tiled(self) -> bool:
+        product = self.product
+        return product.kind == "bf16" and pays(product.m, product.n, product.k) and has_tiles()
+
     @property
     def scratch(self) -> int:
         if self._is_few_rows():
             return 0
         gemm = self._gemm((self.product.m,), (self.product.n,))
+        if self._is_tiled():
+            return tile_scratch(self.product.m, gemm)
         if self.product.kind == "bf16":
             return scratch_of(self.product.m, self.product.k, gemm.width, pack_a=gemm.pack_a)
         return gemm.scratch if self._is_own() else 0
@@ -114,7 +122,7 @@ class ProductCode(SolidCode):
         if product.kind == "bf16":
             tile = tile_shape(product.n, LANES)
             whole = TileShape(tile.rows, tile.vectors, product.k)  # all terms in one block
-            return Gemm(
+            gemm = Gemm(
                 "bf16",
                 product.k,
                 (1, lda) if ta else (lda, 1),
@@ -127,6 +135,7 @@ class ProductCode(SolidCode):
                 pack=True,
                 pack_a=ta or product.k % 2 == 1,
             )
+            return tile_gemm(gemm) if self._is_tiled() else gemm
         lanes = self._lanes()
         c_is_far = max(rows) * max(columns) * BITS[product.kind] // 8 >= _FAR
         shape = tile_shape(product.n, lanes, far=c_is_far)
@@ -158,7 +167,7 @@ class ProductCode(SolidCode):
             sizes = tuple(sorted({high - low for low, high in pairwise(bounds)} - {0}))
             rows, columns = (sizes, columns) if task.cut.axis == "rows" else (rows, sizes)
         gemm = self._gemm(rows, columns)
-        writer = PairWriter if gemm.kind == "bf16" else GemmWriter
+        writer = TileWriter if self._is_tiled() else PairWriter if gemm.kind == "bf16" else GemmWriter
         text = writer(step.module, gemm).definition("NAME")
         name = step.helper(text)
         panel = step.scratch_pointer(b)

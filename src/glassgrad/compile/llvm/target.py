@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from functools import lru_cache
+import sys
+from functools import cached_property, lru_cache
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -32,7 +33,13 @@ class Host:
         # Every 64-bit ARM processor converts halves; among those of Intel's kind, the ones since 2012.
         self.has_halves = bool(features.get("f16c")) or self.triple.startswith(("aarch64", "arm64"))
         self.has_bfloat = bool(features.get("avx512bf16"))
+        self.has_amx = all(map(features.get, ("amx-tile", "amx-bf16", "avx512bf16")))
         self.machine = self.new_machine()
+
+    @cached_property
+    def may_use_amx(self) -> bool:
+        """Whether the processor has AMX with bfloat16, and the system lets this process use it; it is asked once."""
+        return self.has_amx and amx_permitted()
 
     def new_machine(self) -> Any:
         """Return a target machine that an engine may own.
@@ -82,6 +89,25 @@ class Host:
         module = parsed(text)
         self.optimise(module)
         return str(self.machine.emit_assembly(module))
+
+
+_ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA = 158, 0x1023, 18
+
+
+def amx_permitted() -> bool:
+    """Ask the system for AMX's registers; return whether this process may use them.
+
+    Linux saves these 8 KiB for the threads of a process that has asked for them (`arch_prctl` with ARCH_REQ_XCOMP_PERM,
+    since 5.16). Other systems are not asked.
+    """
+    if sys.platform != "linux":
+        return False
+    try:
+        call = ctypes.CDLL(None).syscall
+    except (OSError, AttributeError):  # a C library without it
+        return False
+    call.restype = ctypes.c_long
+    return bool(call(*map(ctypes.c_long, (_ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA))) == 0)
 
 
 class LoadedCode:

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors
-from glassgrad.compile.ir.graph import Graph, Var
+from glassgrad.compile.ir.graph import Graph, Var, all_vars
 from glassgrad.compile.ir.totals import Stats
+from glassgrad.compile.llvm.amx_check import has_tiles
 from glassgrad.compile.llvm.blas import GEMM, blas
 from glassgrad.compile.native import cache
 from glassgrad.compile.native.executable import Layout, NativeStep
@@ -32,7 +33,10 @@ def key_of(graph: Graph, threads: int | None, memory: int | None = None, *, as_i
     how = "as it is" if as_it_is else "prepared"
     if memory is not None:
         how += f" within {memory}"
-    return cache.key_of("step", f"{how} {graph.key()} {key_of_parts(graph)}", shares, blas().name, blas().always)
+    # AMX is the processor's and the system's to give: a process that may not use it must not find code that does.
+    tiles = has_tiles() if any(var.dtype.kind == NARROW for var in all_vars(graph)) else None
+    parts = f"{how} {graph.key()} {key_of_parts(graph)}"
+    return cache.key_of("step", parts, shares, blas().name, blas().always, tiles)
 
 
 def find(key: str, graph: Graph, uses: Uses) -> tuple[NativeStep, Stats] | None:

@@ -153,7 +153,7 @@ def assembly(cpu: str, writer: type[PairWriter], gemm: Gemm) -> list[str]:
     attributes = 'attributes #0 = { nounwind "prefer-vector-width"="512" }'
     parsed = llvm.parse_assembly(f'target triple = "{triple}"\n{module.text()}\n{text}\n{attributes}')
     parsed.verify()
-    target.Host.optimise(SimpleNamespace(machine=machine), parsed)  # type: ignore[arg-type]  # all that it reads
+    target.Host.optimise(SimpleNamespace(machine=machine), parsed)  # all that it reads
     return [line.strip() for line in str(machine.emit_assembly(parsed)).splitlines()]
 
 

@@ -20,6 +20,7 @@ from glassgrad.compile.llvm.target import LoadedCode, host
 from glassgrad.compile.native import cache, cache_entry
 from glassgrad.compile.native.assemble import Emitted, layout_of, stats_of
 from glassgrad.compile.native.executable import Layout, NativeStep
+from glassgrad.compile.native.runtime import available_cores
 from glassgrad.compile.native.threads import choose_threads, expected_threads
 from glassgrad.compile.plan.budget import bytes_between, within
 from glassgrad.compile.plan.index_checks import Computed, IndexCheck, find_checks, with_guards
@@ -130,7 +131,7 @@ def _loaded(emitted: Emitted, layout: Layout) -> tuple[bytes, bool, NativeStep]:
             fault is a variable of this frame, where `refusal` finds the op and the line to name.
     """
     try:
-        code, known = cache.code_for(emitted.text, host().compile)
+        code, known = cache.code_for(emitted.text, lambda text: host().compile(text, available_cores()))
         return code, known, NativeStep(code, layout)
     except RuntimeError as error:
         kernel = emitted.module.refused(_is_accepted)

@@ -14,7 +14,7 @@ import glassgrad as gg
 from glassgrad import errors
 from glassgrad.compile.llvm import scalar
 from glassgrad.compile.llvm.math.library import library_call
-from glassgrad.compile.llvm.symbols import called_symbols
+from glassgrad.compile.llvm.symbols import called_symbols, offered_symbols
 from glassgrad.compile.llvm.target import LoadedCode
 
 X = gg.tensor(np.linspace(-0.9, 0.9, 12).reshape(3, 4))
@@ -137,6 +137,8 @@ def test_symbols_of_every_format_of_object_code(triple):
     machine = llvm.Target.from_triple(triple).create_target_machine(reloc="pic", codemodel="jitdefault", jit=True)
     code = bytes(machine.emit_object(llvm.parse_assembly(PROGRAM)))
     assert sorted(called_symbols(code)) == ["a_name_of_more_than_8_letters", "asin", "fmod"]
+    own = [name for name in offered_symbols(code) if "@" not in name]  # Microsoft's format shares constants too
+    assert sorted(own) == ["also_here", "defined_here"]
 
 
 def test_other_bytes_have_no_symbols():

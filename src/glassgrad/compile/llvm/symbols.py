@@ -1,4 +1,4 @@
-"""The functions that object code calls and does not contain, read from its table of symbols.
+"""The functions that object code calls and does not contain, and those it offers, read from its table of symbols.
 
 LLVM looks them up when code is loaded, and ends the process over one that it does not find. Which there are only object
 code tells: LLVM calls functions of its own choice for what the processor has no instruction for.
@@ -20,6 +20,16 @@ def called_symbols(code: bytes) -> list[str]:
     Args:
         code: an object file as Linux (ELF), macOS (Mach-O) or Windows (COFF) has it.
     """
+    return [name for name in _names(code, here=False) if name not in _NO_FUNCTIONS]
+
+
+def offered_symbols(code: bytes) -> list[str]:
+    """Return the names of an object file that others may use; `code` as for `called_symbols`."""
+    return _names(code, here=True)
+
+
+def _names(code: bytes, *, here: bool) -> list[str]:
+    """Return the symbols that an object file shares with others: those that lie in it, or those that do not."""
     if code.startswith(_ELF):
         found = _elf(code)
     elif code.startswith(_MACH_O):
@@ -28,14 +38,14 @@ def called_symbols(code: bytes) -> list[str]:
         found = _coff(code)
     else:
         return []
-    return [name for name in dict.fromkeys(found) if name not in _NO_FUNCTIONS]
+    return list(dict.fromkeys(name for name, inside in found if inside is here))
 
 
 def _text(code: bytes, start: int) -> str:
     return code[start : code.index(b"\0", start)].decode()
 
 
-def _elf(code: bytes) -> Iterator[str]:
+def _elf(code: bytes) -> Iterator[tuple[str, bool]]:
     """The System V ABI: sections of type 2 hold symbols, whose names lie in the section they link to."""
     (sections,) = struct.unpack_from("<Q", code, 40)
     width, count = struct.unpack_from("<HH", code, 58)
@@ -46,12 +56,12 @@ def _elf(code: bytes) -> Iterator[str]:
         names = headers[link][4]
         for place in range(start + entry, start + size, entry):  # the first one is empty
             name, info, _, section = struct.unpack_from("<IBBH", code, place)
-            weak = info >> 4 == 2
-            if not section and not weak and name:
-                yield _text(code, names + name)
+            shared = info >> 4 == 1  # neither local nor weak
+            if shared and name:
+                yield _text(code, names + name), bool(section)
 
 
-def _mach_o(code: bytes) -> Iterator[str]:
+def _mach_o(code: bytes) -> Iterator[tuple[str, bool]]:
     """The load command 2 says where symbols lie; C's names have an underscore in front."""
     (commands,) = struct.unpack_from("<I", code, 16)
     place = 32
@@ -61,18 +71,19 @@ def _mach_o(code: bytes) -> Iterator[str]:
             start, count, names, _ = struct.unpack_from("<IIII", code, place + 8)
             for at in range(count):
                 name, about, _, _, value = struct.unpack_from("<IBBHQ", code, start + 16 * at)
-                if about & 0x0F == 1 and not value:  # external and undefined
-                    yield _text(code, names + name).removeprefix("_")
+                # External; in a section, or undefined (with a value: a common block, which is neither).
+                if about & 0x0F in (1, 0x0F) and (about & 0x0E or not value):
+                    yield _text(code, names + name).removeprefix("_"), bool(about & 0x0E)
         place += size
 
 
-def _coff(code: bytes) -> Iterator[str]:
+def _coff(code: bytes) -> Iterator[tuple[str, bool]]:
     """Microsoft's PE format: records of 18 bytes, then the names of more than 8."""
     start, count = struct.unpack_from("<II", code, 8)
     names, at = start + 18 * count, 0
     while at < count:
         raw, value, section, _, storage, further = struct.unpack_from("<8sIhHBB", code, start + 18 * at)
-        if storage == 2 and not section and not value:
+        if storage == 2 and (section > 0 or not (section or value)):
             zeros, offset = struct.unpack("<II", raw)
-            yield raw.rstrip(b"\0").decode() if zeros else _text(code, names + offset)
+            yield raw.rstrip(b"\0").decode() if zeros else _text(code, names + offset), section > 0
         at += 1 + further

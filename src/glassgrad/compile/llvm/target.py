@@ -10,7 +10,12 @@ from typing import Any
 import llvmlite.binding as llvm
 
 from glassgrad import errors
-from glassgrad.compile.llvm.symbols import called_symbols
+from glassgrad.compile.llvm.objects import emitted, parts_of, separate
+from glassgrad.compile.llvm.symbols import called_symbols, offered_symbols
+
+# LLVM's passes, by their names in llvmlite: those that compare the calls of a function, and the others.
+_OF_MODULES = ("ipsccp", "dead_arg_elimination")
+_OF_FUNCTIONS = ("always_inliner", "instruction_combine", "simplify_cfg", "dead_code_elimination")
 
 
 @lru_cache(maxsize=1)
@@ -35,21 +40,30 @@ class Host:
         self.has_bfloat = bool(features.get("avx512bf16"))
         self.has_amx = all(map(features.get, ("amx-tile", "amx-bf16", "avx512bf16")))
         self.machine = self.new_machine()
+        self.divides = self.triple.startswith("x86_64") and "linux" in self.triple
 
     @cached_property
     def may_use_amx(self) -> bool:
         """Whether the processor has AMX with bfloat16, and the system lets this process use it; it is asked once."""
         return self.has_amx and amx_permitted()
 
-    def new_machine(self) -> Any:
+    def new_machine(self, reloc: str = "pic") -> Any:
         """Return a target machine that an engine may own.
 
         With the code model of LLVM's JIT, a function's constants may lie anywhere: the small model wants them within
         2 GiB of the code, and memory is not handed out like that everywhere (not by an emulator, for one).
         """
         return llvm.Target.from_triple(self.triple).create_target_machine(
-            cpu=self.cpu, features=self.features, opt=2, reloc="pic", codemodel="jitdefault", jit=True
+            cpu=self.cpu, features=self.features, opt=2, reloc=reloc, codemodel="jitdefault", jit=True
         )
+
+    def machine_of_parts(self) -> Any:
+        """Return a target machine for one of several object files.
+
+        Their code names absolute addresses. Code that may lie anywhere finds its data by way of a table of addresses,
+        and LLVM's loader takes the first file's table for that of all.
+        """
+        return self.new_machine(reloc="static")
 
     def attributes(self) -> str:
         """Return the attribute group that every function carries."""
@@ -60,11 +74,15 @@ class Host:
         """Return the first lines of a module."""
         return f'target triple = "{self.triple}"\ntarget datalayout = "{self.machine.target_data}"\n'
 
-    def compile(self, text: str) -> bytes:
-        """Optimise a module and return its object code."""
+    def compile(self, text: str, cores: int = 1) -> bytes:
+        """Optimise a module and return its object code, which `LoadedCode` loads; on several cores if it is large."""
         module = parsed(text)
-        self.optimise(module)
-        return bytes(self.machine.emit_object(module))
+        parts = parts_of(text, cores) if self.divides else 1
+        if parts == 1:
+            self.optimise(module)
+            return bytes(self.machine.emit_object(module))
+        self._run(module, self.machine, *_OF_MODULES)
+        return emitted(module, text, parts, self.machine_of_parts, self._finish)
 
     def optimise(self, module: Any) -> None:
         """Clean up after the emitter. Loops are vectorised, unrolled and free of invariant code as they are written, so
@@ -73,15 +91,17 @@ class Host:
         Functions take as arguments what differs between their calls, for the sake of steps where it does. Where all
         calls agree, the first two passes put the value in its place, and a fifth of the code need not be translated.
         """
-        options = llvm.create_pipeline_tuning_options(speed_level=1)
-        builder = llvm.create_pass_builder(self.machine, options)
+        self._run(module, self.machine, *_OF_MODULES, *_OF_FUNCTIONS)
+
+    def _finish(self, module: Any, machine: Any) -> None:
+        """Run the passes that look at one function at a time, without functions that the module does not need."""
+        self._run(module, machine, "global_dead_code_eliminate", *_OF_FUNCTIONS)
+
+    def _run(self, module: Any, machine: Any, *names: str) -> None:
+        builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=1))
         passes = llvm.create_new_module_pass_manager()
-        passes.add_ipsccp_pass()
-        passes.add_dead_arg_elimination_pass()
-        passes.add_always_inliner_pass()
-        passes.add_instruction_combine_pass()
-        passes.add_simplify_cfg_pass()
-        passes.add_dead_code_elimination_pass()
+        for name in names:
+            getattr(passes, f"add_{name}_pass")()
         passes.run(module, builder)
 
     def assembly(self, text: str) -> str:
@@ -111,7 +131,7 @@ def amx_permitted() -> bool:
 
 
 class LoadedCode:
-    """Object code in memory; gives the addresses of its functions for as long as it lives.
+    """Object code in memory, of one file or several; gives the addresses of its functions for as long as it lives.
 
     Raises:
         LinkError: where it calls functions that this process does not have, over which LLVM would end the process.
@@ -122,10 +142,14 @@ class LoadedCode:
         self._engine = llvm.create_mcjit_compiler(
             empty, host().new_machine()
         )  # opens the process for looking things up
-        missing = [name for name in called_symbols(code) if not llvm.address_of_symbol(name)]
+        objects = separate(code)
+        own = {name for one in objects for name in offered_symbols(one)}
+        called = dict.fromkeys(name for one in objects for name in called_symbols(one) if name not in own)
+        missing = [name for name in called if not llvm.address_of_symbol(name)]
         if missing:
             raise errors.FUNCTIONS_MISSING(names=", ".join(missing))
-        self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        for one in objects:
+            self._engine.add_object_file(llvm.ObjectFileRef.from_data(one))
         self._engine.finalize_object()
 
     def address(self, name: str) -> int:

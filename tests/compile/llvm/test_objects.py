@@ -41,7 +41,7 @@ def test_parts_compute_what_the_whole_does(monkeypatch, parts):
     monkeypatch.setenv("GLASSGRAD_CACHE_DIR", "")
     whole, _ = losses()
     made = []
-    monkeypatch.setattr(objects, "_LEAST_CHARACTERS", 1)
+    monkeypatch.setattr(objects, "LEAST_CHARACTERS", 1)
     monkeypatch.setattr("glassgrad.compile.stages.available_cores", lambda: parts)
     monkeypatch.setattr(objects, "joined", lambda found: made.append(len(found)) or b"".join(_joined(found)))
     divided, step = losses()

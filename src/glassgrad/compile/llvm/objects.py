@@ -22,7 +22,7 @@ from typing import Any
 import llvmlite.binding as llvm
 
 # A part takes some hundredths of a second to set apart, and a thousand characters about a thousandth to translate.
-_LEAST_CHARACTERS = 250_000
+LEAST_CHARACTERS = 250_000
 _MOST_PARTS = 4  # the passes over the whole module and the largest function take about as long as a quarter
 _DEFINED = re.compile(r"^define [^\n]*?@(\w+)\([^\n]*\{\n.*?^\}$", re.MULTILINE | re.DOTALL)
 _MAGIC = b"glassgrad objects\n"
@@ -30,7 +30,7 @@ _MAGIC = b"glassgrad objects\n"
 
 def parts_of(text: str, cores: int) -> int:
     """Return into how many parts to divide a module so that so many cores have done with it soonest."""
-    return max(1, min(cores, _MOST_PARTS, len(text) // _LEAST_CHARACTERS)) if _free_calls() is not None else 1
+    return max(1, min(cores, _MOST_PARTS, len(text) // LEAST_CHARACTERS)) if _free_calls() is not None else 1
 
 
 def emitted(

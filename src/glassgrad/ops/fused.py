@@ -18,13 +18,16 @@ from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import swap_last
 from glassgrad.ops.core import Array, Fused, Rule, fused
 from glassgrad.ops.index import take_along_axis_p
-from glassgrad.ops.kernels import channels
+from glassgrad.ops.kernels import channels, products
 from glassgrad.ops.kernels.choose import max_over
 from glassgrad.ops.linalg import matmul
 from glassgrad.ops.places import all_classes, check_classes
 from glassgrad.ops.reduce import log_softmax_p, sum_p
 from glassgrad.ops.samples import S, integers, positive
 from glassgrad.ops.shape import astype, reshape_p
+
+_ALL_OF_THREE = (True, True, True)
+_WORTH_A_LOOK, _SUMMED_FROM = products.WORTH_A_LOOK, products.SUMMED_FROM
 
 # --- linear ---------------------------------------------------------------------------------------
 
@@ -33,6 +36,10 @@ def _linear(xp: Any, x: Array, weight: Array, bias: Array | None = None) -> tupl
     if x.ndim != 2:
         y, _ = _linear(xp, x.reshape(-1, x.shape[-1]), weight, bias)
         return y.reshape(*x.shape[:-1], weight.shape[0]), None
+    if x.nbytes + weight.nbytes > _WORTH_A_LOOK:
+        found = products.product(x, weight.T, bias)
+        if found is not None:
+            return found, None
     y = x.dot(weight.T)  # the method has less overhead than the operator
     if bias is not None:
         y += bias
@@ -45,8 +52,14 @@ def _linear_vjp(g: Array, needs: Sequence[bool], _r: None, x: Array, weight: Arr
         rows, flat = g.reshape(-1, g.shape[-1]), x.reshape(-1, x.shape[-1])
         dx, *rest = _linear_vjp(rows, needs, None, flat, weight, *bias)
         return None if dx is None else dx.reshape(x.shape), *rest
-    dx = g.dot(weight) if needs[0] else None
-    dw = g.T.dot(x) if needs[1] else None
+    if x.nbytes + weight.nbytes > _WORTH_A_LOOK:
+        dx = products.matmul(g, weight) if needs[0] else None
+        dw = products.matmul(g.T, x) if needs[1] else None
+    elif needs == _ALL_OF_THREE:  # written out: small networks spend their time in the interpreter
+        return g.dot(weight), g.T.dot(x), _sum_rows(g)
+    else:
+        dx = g.dot(weight) if needs[0] else None
+        dw = g.T.dot(x) if needs[1] else None
     if not bias:
         return dx, dw
     return dx, dw, _sum_rows(g) if needs[2] else None
@@ -55,8 +68,12 @@ def _linear_vjp(g: Array, needs: Sequence[bool], _r: None, x: Array, weight: Arr
 def _sum_rows(x: Array) -> Array:
     """Return the sum over axis 0 of a matrix; for few rows, a product with ones takes half the time."""
     rows = x.shape[0]
-    if rows > 2048:
-        return np.add.reduce(x, axis=0)
+    if x.size > _SUMMED_FROM:
+        found = products.sum_rows(x)
+        if found is not None:
+            return found
+        if rows > 2048:
+            return np.add.reduce(x, axis=0)
     return _ones(rows, x.dtype).dot(x)
 
 

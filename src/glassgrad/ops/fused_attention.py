@@ -13,6 +13,7 @@ from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import swap_last
 from glassgrad.ops.core import Array, fused
 from glassgrad.ops.fused import _ones
+from glassgrad.ops.kernels import products
 from glassgrad.ops.kernels.parts import in_parts, pays
 from glassgrad.ops.linalg import matmul
 from glassgrad.ops.reduce import max_p, softmax_p, sum_p
@@ -74,7 +75,7 @@ def _weights_in_parts(q: Array, k: Array, scale: float, causal: bool) -> Array |
     """Return the attention weights, with native code for the softmax; None if NumPy should compute them."""
     if q.dtype != k.dtype or not pays(q, math.prod(q.shape[:-1]) * k.shape[-2]):
         return None
-    scores = np.matmul(q, k.swapaxes(-1, -2))
+    scores = products.matmul(q, k.swapaxes(-1, -2))
     heads = scores.reshape(-1, *scores.shape[-2:])
     weights = np.empty_like(heads)
     mask = (_causal_mask(*scores.shape[-2:]),) if causal else ()
@@ -107,12 +108,12 @@ def _attention(
 ) -> tuple[Array, Array]:
     mask, factor = _extra(extra, masked, dropped)
     if mask is None and (weights := _weights_in_parts(q, k, scale, causal)) is not None:
-        return np.matmul(weights if factor is None else weights * factor, v), weights
-    scores = np.matmul(q * q.dtype.type(scale), k.swapaxes(-1, -2))
+        return products.matmul(weights if factor is None else weights * factor, v), weights
+    scores = products.matmul(q * q.dtype.type(scale), k.swapaxes(-1, -2))
     if mask is not None and mask.ndim > scores.ndim:
         scores = np.broadcast_to(scores, np.broadcast_shapes(scores.shape, mask.shape)).copy()
     weights = _softmax_in_place(scores, mask, causal)
-    return np.matmul(weights if factor is None else weights * factor, v), weights
+    return products.matmul(weights if factor is None else weights * factor, v), weights
 
 
 def _attention_vjp(
@@ -131,8 +132,8 @@ def _attention_vjp(
     # With p the weights and d the cotangent of p: ds = p (d - sum(d p)), dq = ds k, dk = dsT q, dv = pT g.
     mask, factor = _extra(extra, masked, dropped)
     seen = weights if factor is None else weights * factor
-    dv = np.matmul(seen.swapaxes(-1, -2), g) if needs[2] else None
-    ds = np.matmul(g, v.swapaxes(-1, -2))
+    dv = products.matmul(seen.swapaxes(-1, -2), g) if needs[2] else None
+    ds = products.matmul(g, v.swapaxes(-1, -2))
     dfactor = ds * weights if dropped and needs[-1] else None
     if factor is not None:
         ds *= factor
@@ -144,10 +145,10 @@ def _attention_vjp(
         ds -= np.vecdot(ds, weights)[..., None]
         ds *= weights
     dmask = ds if masked and needs[3] and mask is not None and not _is_boolean(mask) else None
-    dq = np.matmul(ds, k) if needs[0] else None
+    dq = products.matmul(ds, k) if needs[0] else None
     if dq is not None and scaled is not None:
         dq *= scaled
-    dk = np.matmul(ds.swapaxes(-1, -2), q) if needs[1] else None
+    dk = products.matmul(ds.swapaxes(-1, -2), q) if needs[1] else None
     if dk is not None and scaled is not None:
         dk *= scaled
     return dq, dk, dv, *((dmask,) if masked else ()), *((dfactor,) if dropped else ())

@@ -13,6 +13,7 @@ from glassgrad.ops.axes import swap_last
 from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.complexes import conj
 from glassgrad.ops.core import Array, Linear, bad_option, canonical_axis, linear
+from glassgrad.ops.kernels import products
 from glassgrad.ops.reduce import max_p, sum_p
 from glassgrad.ops.samples import S
 from glassgrad.ops.shape import permute_p, reshape_p, roll_p
@@ -58,8 +59,9 @@ def _matmul_right(g: Array, a: Array, b: Any) -> Array:
 def _matmul(xp: Any, a: Array, b: Array) -> Array:
     if xp is np and a.ndim > 2 and b.ndim == 2 and a.flags.c_contiguous:
         # NumPy would run one small product per matrix; the rows of all of them share b.
-        return (a.reshape(math.prod(a.shape[:-1]), a.shape[-1]) @ b).reshape(*a.shape[:-1], b.shape[-1])
-    return xp.matmul(a, b)
+        rows = products.matmul(a.reshape(math.prod(a.shape[:-1]), a.shape[-1]), b)
+        return rows.reshape(*a.shape[:-1], b.shape[-1])
+    return products.matmul(a, b) if xp is np else xp.matmul(a, b)
 
 
 matmul: Linear = linear(

@@ -17,6 +17,7 @@ from glassgrad import errors, provenance
 from glassgrad.errors.packages import present
 from glassgrad.ops.axes import concrete
 from glassgrad.ops.core import Array
+from glassgrad.ops.kernels import products
 from glassgrad.ops.kernels.choose import largest, least
 
 Shape = tuple[int, ...]
@@ -274,7 +275,9 @@ def _add_along(xp: Any, g: Array, index: Array, axis: int, shape: Shape) -> Arra
         # Few rows: the product with their one-hot matrix is a single call of BLAS.
         one_hot = _identity(shape[0], g.dtype).take(index.reshape(-1), axis=0)
         with np.errstate(invalid="ignore"):
-            total = one_hot.T.dot(g.reshape(index.size, math.prod(shape[1:])))
+            rows = g.reshape(index.size, math.prod(shape[1:]))
+            few = g.nbytes < products.WORTH_A_LOOK
+            total = one_hot.T.dot(rows) if few else products.matmul(one_hot.T, rows)
         sum_of_all = np.add.reduce(total, axis=None)
         if math.isfinite(sum_of_all.real) and math.isfinite(sum_of_all.imag):
             return total.reshape(shape)

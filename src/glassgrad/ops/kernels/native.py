@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import importlib
 import os
+import sys
 import threading
 import warnings
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors
-from glassgrad.ops.kernels import blocks, parallel, parts
+from glassgrad.ops.kernels import blocks, parallel, parts, products
 from glassgrad.ops.kernels.blocks import BLOCK
 
 Array = Any
@@ -30,6 +31,7 @@ Types = tuple[Any, ...]  # (shape, dtype) of an array; anything else is handed t
 
 # By name: ops lie below the compiler, and eager mode loads it only here.
 _MAKER = ("glassgrad.compile.eager_kernel", "kernel_for")
+_JOBS = "glassgrad.compile.native.products"
 
 
 class Kernels:
@@ -168,5 +170,26 @@ def _in_use() -> Kernels | None:
     return None if kernels.off else kernels
 
 
+@functools.cache
+def _jobs() -> products.Threads | None:
+    """Return what cuts products among threads; None without OpenBLAS, a second core or a compiler."""
+    blas = parallel.numpys_blas()
+    if blas is None or len(blas.products) < 2 or sys.byteorder != "little":
+        return None
+    try:
+        library = importlib.import_module(_JOBS)
+        most = library.runtime.available_cores()
+        if most > 1:
+            library.job("product", 2)  # whatever is missing shows here
+    except (ImportError, OSError, RuntimeError):  # no llvmlite, or one that cannot
+        return None
+    return products.Threads(library.job, blas, most) if most > 1 else None
+
+
+def _cutting() -> products.Threads | None:
+    return None if kernels.off or (parallel.shares.threads() or 1) < 2 else _jobs()
+
+
 blocks.compute_natively = _in_blocks
 parts.source = _in_use
+products.source = _cutting

@@ -27,10 +27,14 @@ _MOST = 16
 
 
 class Blas(NamedTuple):
-    """How to read and set the number of threads of NumPy's BLAS."""
+    """How to read and set the number of threads of NumPy's BLAS.
+
+    `products` are the addresses of its Fortran products of matrices, by NumPy's character of the dtype.
+    """
 
     get: Callable[[], int]
     set: Callable[[int], None]
+    products: dict[str, int] = {}  # noqa: RUF012 -- a field of a tuple, which nobody writes to
 
 
 @functools.cache
@@ -47,8 +51,14 @@ def numpys_blas() -> Blas | None:
         for before, after in (("scipy_", "64_"), ("scipy_", ""), ("", "64_"), ("", "")):
             get, put = (getattr(library, f"{before}openblas_{do}_num_threads{after}", None) for do in ("get", "set"))
             if get is not None and put is not None:
-                return Blas(get, put)
+                return Blas(get, put, _products(library, before, after))
     return None
+
+
+def _products(library: ctypes.CDLL, before: str, after: str) -> dict[str, int]:
+    names = {char: f"{before}{name}_{after}" for char, name in (("f", "sgemm"), ("d", "dgemm"))}
+    found = {char: getattr(library, name) for char, name in names.items() if hasattr(library, name)}
+    return {char: ctypes.cast(one, ctypes.c_void_p).value or 0 for char, one in found.items()}
 
 
 @functools.cache

@@ -1,0 +1,73 @@
+"""Products and sums of rows on the threads of the pool, for eager mode: `compile.llvm.products`, loaded."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+from collections.abc import Sequence
+from functools import cache as cached
+
+from glassgrad.compile.llvm import products, support
+from glassgrad.compile.llvm.target import LoadedCode, host
+from glassgrad.compile.native import cache, runtime
+from glassgrad.compile.native.executable import Context, object_layout
+
+_Resume = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+
+
+class Job:
+    """A function of `compile.llvm.products` with the memory of its shares. One caller at a time may run it.
+
+    Args:
+        function: its name.
+        shares: how many shares it is cut into.
+    """
+
+    def __init__(self, function: str, shares: int) -> None:
+        self.context = Context(shares, products.WORDS * shares)
+        self.context.set(support.SHARES, shares)
+        self.context.set(support.PHASES, 1)
+        self.context.set(support.TABLE, self.context.table([[_code().address(function)]]))
+        self.pool = runtime.pool()
+        self.context.set(support.POOL, self.pool.address)
+        self.pool.ensure(shares - 1)
+        self.first = support.slot_offset(shares, 0)
+        self.resume = _Resume(runtime.support_code().address("resume"))
+
+    def run(self, form: struct.Struct, records: Sequence[tuple[int, ...]]) -> None:
+        """Run the shares that these records describe; a step that has the threads meanwhile leaves this one alone."""
+        memory = self.context.memory
+        for at, record in enumerate(records):
+            form.pack_into(memory, self.first + 8 * products.WORDS * at, *record)
+        lock = self.pool.lock
+        alone = not lock.acquire(blocking=False)
+        try:
+            self.resume(self.context.address, alone, 1)
+        finally:
+            if not alone:
+                lock.release()
+                if self.pool.left:
+                    self.pool.sweep()
+
+
+@cached
+def job(function: str, shares: int) -> Job:
+    """Return the job of a function for so many shares; the first one loads the code.
+
+    Raises:
+        ImportError: without llvmlite.
+    """
+    return Job(function, shares)
+
+
+@cached
+def _code() -> LoadedCode:
+    machine = host()
+    text = products.module(machine.header(), machine.attributes(), machine.vector_bytes, object_layout()[1])
+    return LoadedCode(cache.code_for(text, machine.compile)[0])
+
+
+if hasattr(os, "register_at_fork"):
+    # The child has the counters of a run whose threads it lacks.
+    os.register_at_fork(after_in_child=job.cache_clear)

@@ -1,0 +1,136 @@
+"""Products and sums of rows that the threads of the pool compute together, against NumPy in float64."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import glassgrad as gg
+from glassgrad.ops.kernels import native, parallel, products
+
+pytest.importorskip("llvmlite", reason="the code that cuts products is made by LLVM")
+
+
+@pytest.fixture(autouse=True)
+def two_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """BLAS with two threads and a pool of two, whatever the machine has."""
+    blas = parallel.numpys_blas()
+    if blas is None or not blas.products:
+        pytest.skip("NumPy has another BLAS than OpenBLAS, whose products stay in one piece")
+    before = blas.get()
+    blas.set(2)
+    if blas.get() != 2:
+        pytest.skip("this OpenBLAS was built for one thread")
+    monkeypatch.setattr(native.kernels, "off", False)
+    monkeypatch.setattr("glassgrad.compile.native.runtime.available_cores", lambda: 2)
+    native._jobs.cache_clear()
+    yield
+    native._jobs.cache_clear()
+    blas.set(before)
+
+
+def drawn(*shape: int, dtype: str = "f") -> Any:
+    return np.random.default_rng(sum(shape)).standard_normal(shape).astype(dtype)
+
+
+def error(found: Any, wanted: Any) -> float:
+    assert found is not None
+    assert found.shape == wanted.shape
+    return float(np.abs(found - wanted).max() / np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("dtype", ["f", "d"])
+@pytest.mark.parametrize("sizes", [(256, 128, 97), (65, 300, 128), (2, 1500, 800), (1601, 1500, 2), (33, 1500, 41)])
+def test_products_in_every_order_of_memory_are_those_of_numpy(sizes: tuple[int, int, int], dtype: str) -> None:
+    m, k, n = sizes
+    bound = 1e-5 if dtype == "f" else 1e-13
+    for turned_a, turned_b in itertools.product((False, True), repeat=2):
+        a = drawn(k, m, dtype=dtype).T if turned_a else drawn(m, k, dtype=dtype)
+        b = drawn(n, k, dtype=dtype).T if turned_b else drawn(k, n, dtype=dtype)
+        bias = drawn(n, dtype=dtype)
+        wanted = a.astype("d") @ b.astype("d")
+        assert error(products.product(a, b), wanted) < bound
+        assert error(products.product(a, b, bias), wanted + bias) < bound
+
+
+def test_parts_of_larger_arrays_are_multiplied_where_they_lie() -> None:
+    whole = drawn(300, 700)
+    a, b = whole[:200, 3:203], whole[100:, 250:650]
+    assert error(products.product(a, b), a.astype("d") @ b.astype("d")) < 1e-5
+
+
+def test_heads_of_one_projection_are_multiplied_as_a_batch() -> None:
+    both = drawn(6, 64, 256)
+    q, k = (part.reshape(6, 64, 4, 32).transpose(0, 2, 1, 3) for part in np.split(both, 2, axis=2))
+    wanted = q.astype("d") @ k.astype("d").swapaxes(-1, -2)
+    scores = products.batch(q, k.swapaxes(-1, -2))
+    assert error(scores, wanted) < 1e-5
+    assert error(products.batch(scores, k), wanted @ k.astype("d")) < 1e-5
+    three = drawn(5, 64, 96)
+    wanted = three.astype("d") @ three.astype("d").swapaxes(1, 2)
+    assert error(products.batch(three, three.swapaxes(1, 2)), wanted) < 1e-5
+
+
+@pytest.mark.parametrize("dtype", ["f", "d"])
+@pytest.mark.parametrize("columns", [160, 389])
+def test_rows_are_summed(columns: int, dtype: str) -> None:
+    x = drawn(700, columns, dtype=dtype)
+    assert error(products.sum_rows(x), x.astype("d").sum(axis=0)) < (1e-5 if dtype == "f" else 1e-13)
+    part = x[::2, 7:]
+    assert error(products.sum_rows(part), part.astype("d").sum(axis=0)) < (1e-5 if dtype == "f" else 1e-13)
+
+
+def test_what_no_thread_can_take_stays_with_numpy() -> None:
+    a = drawn(256, 256)
+    assert products.product(a[:, ::2], a[::2]) is None  # rows that are not contiguous
+    assert products.product(a, a.astype("d")) is None
+    assert products.product(a[:16, :16], a[:16, :16]) is None  # small
+    assert products.batch(drawn(4, 64, 64), drawn(1, 64, 64)) is None
+    assert error(products.matmul(a[:, ::2], a[::2]), a[:, ::2].astype("d") @ a[::2]) < 1e-5
+
+
+def test_blas_has_its_threads_again_afterwards_and_a_busy_one_is_left_alone() -> None:
+    blas = parallel.numpys_blas()
+    assert blas is not None
+    a = drawn(256, 256)
+    assert products.product(a, a) is not None
+    assert blas.get() == 2
+    with parallel.shares.busy:
+        assert products.product(a, a) is None
+        assert products.sum_rows(a) is None
+
+
+def test_threads_of_python_that_multiply_at_once_get_their_own_results() -> None:
+    found: dict[int, float] = {}
+
+    def work(number: int) -> None:
+        a = drawn(200 + number, 200)
+        wanted = a.astype("d") @ a.T.astype("d")
+        found[number] = max(error(products.matmul(a, a.T), wanted) for _ in range(20))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 3
+    assert max(found.values()) < 1e-5
+
+
+def test_a_layer_and_its_gradients_are_those_without_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    def results() -> list[Any]:
+        x = gg.tensor(drawn(2, 150, 96), requires_grad=True)
+        weight, bias = (gg.tensor(one, requires_grad=True) for one in (drawn(128, 96), drawn(128)))
+        y = gg.nn.functional.linear(x, weight, bias)
+        (y * y).sum().backward()
+        return [one.numpy() for one in (y.detach(), x.grad, weight.grad, bias.grad)]
+
+    cut = results()
+    monkeypatch.setattr(native.kernels, "off", True)
+    for ours, numpys in zip(cut, results(), strict=True):
+        assert error(ours, numpys) < 1e-5

@@ -199,7 +199,7 @@ def differences(me: int, ranks: int) -> None:
     many = [gg.zeros(2)] * ranks
     refused(ValueError, "tensor_list[0] is float32 of shape (2,)", lambda: dist.all_gather(many, gg.ones(1)))
     refused(TypeError, "of type ndarray", lambda: dist.all_reduce(np.zeros(2)))
-    refused(ValueError, "backend='nccl'", lambda: (dist.destroy_process_group(), dist.init_process_group("nccl")))
+    refused(ValueError, "backend='tcp'", lambda: (dist.destroy_process_group(), dist.init_process_group("tcp")))
     refused(ValueError, "world_size=99", lambda: dist.init_process_group(world_size=99))
     dist.init_process_group("mpi", world_size=ranks, rank=me)
     refused(RuntimeError, "process group already", dist.init_process_group)

@@ -33,6 +33,31 @@ def test_without_a_group() -> None:
         dist.all_reduce(gg.ones(1))
 
 
+@pytest.mark.parametrize("backend", ["gloo", "nccl", "cpu:gloo,cuda:nccl"])
+def test_pytorchs_backends_are_mpi_and_that_is_said(backend: str) -> None:
+    with pytest.warns(match=rf"backend='{backend}' at .*test_collectives.py:\d+: the processes talk over MPI"):
+        dist.init_process_group(backend)
+    assert dist.get_backend() == "mpi"
+    dist.destroy_process_group()
+
+
+def test_torchrun_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"WORLD_SIZE": "4", "RANK": "2", "LOCAL_RANK": "2"}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(RuntimeError, match=r"started 4 processes(.|\n)*glassgrad launch -n 4 script.py"):
+        dist.init_process_group()
+    assert not dist.is_initialized()
+
+
+@pytest.mark.usefixtures("alone")
+def test_what_the_wrapper_refuses() -> None:
+    net = gg.nn.parallel.DistributedDataParallel(gg.nn.Linear(1, 1))
+    with pytest.raises(RuntimeError, match="DistributedSampler"):
+        net.join()
+    with pytest.raises(RuntimeError, match=r"register_hook"):
+        net.register_comm_hook(None, lambda state, bucket: bucket)
+
+
 @pytest.mark.usefixtures("alone")
 def test_one_process_is_rank_0_of_1_and_keeps_its_values() -> None:
     assert (dist.get_rank(), dist.get_world_size(), dist.get_backend()) == (0, 1, "mpi")

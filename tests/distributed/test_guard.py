@@ -35,10 +35,29 @@ if dist.get_rank() == who:
         os.kill(os.getpid(), signal.SIGSTOP)
     if how == "hang":
         time.sleep(1000)
-    if how == "work":
-        end = time.time() + 2.5
-        while time.time() < end:
+    if how == "circle":
+        while True:
             pass
+    if how == "native":
+        import hashlib
+        hashlib.pbkdf2_hmac("sha256", b"", b"", 10**9)  # minutes, with the lock of Python free
+    if how == "stuck":
+        import re
+        re.match("(a+)+$", "a" * 50 + "b")  # years, with the lock of Python held
+    end = time.time() + 2.5
+    if how == "busy":
+        with dist.busy("a loop of this test"):
+            while time.time() < end:
+                pass
+    if how == "work":
+        net = gg.nn.Linear(300, 300)
+        while time.time() < end:
+            net(gg.ones(300, 300)).sum().backward()
+    if how == "compile":
+        for width in range(3, 99):
+            gg.compile(lambda x: (gg.sin(x) @ x).sum())(gg.ones(width, width))
+            if time.time() > end:
+                break
 dist.all_reduce(x)
 print("done", flush=True)
 """
@@ -56,6 +75,10 @@ print("done", flush=True)
         ),
         ("stop", 0, "error: rank 0 (process {pid} on {host}) has not been heard of"),
         ("hang", 1, "error: rank 1 (process {pid} on {host}) has done nothing for "),
+        ("circle", 1, "error: rank 1 (process {pid} on {host}) has computed for "),
+        ("circle", 0, "error: rank 0 (process {pid} on {host}) has computed for "),
+        ("native", 1, "error: rank 1 (process {pid} on {host}) has computed for "),
+        ("stuck", 1, "error: rank 1 (process {pid} on {host}) has not been heard of"),
     ],
 )
 def test_ends_all_and_names_the_rank(ranks, how: str, who: int, said: str) -> None:
@@ -78,13 +101,16 @@ def test_a_kill_ends_all(ranks) -> None:
     assert not any("done" in out for out in ended.out)
 
 
-def test_a_rank_that_computes_is_waited_for(ranks) -> None:
-    ended = ranks(PROGRAM, args=["work", 1], env={"GLASSGRAD_HANG_SECONDS": "1"})
+@pytest.mark.parametrize("how", ["work", "busy", "compile"])
+def test_a_rank_that_computes_is_waited_for(ranks, how: str) -> None:
+    ended = ranks(PROGRAM, args=[how, 1], env={"GLASSGRAD_HANG_SECONDS": "1"})
     assert ["done" in out for out in ended.out] == [True, True], str(ended)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("how", "who"), [("stop", 0), ("stop", 1), ("hang", 0), ("hang", 2)])
+@pytest.mark.parametrize(
+    ("how", "who"), [("stop", 0), ("stop", 1), ("hang", 0), ("hang", 2), ("circle", 0), ("circle", 2), ("native", 1)]
+)
 def test_ends_within_ten_seconds_as_it_is_set(ranks, how: str, who: int) -> None:
     ended = ranks(PROGRAM, n=3, args=[how, who], code=None, limit=20.0)
     started = 2.0
@@ -99,8 +125,8 @@ def of_two(patience: float = 8.0) -> Monitor:
     return Monitor(["rank 0 (process 10 on a)", "rank 1 (process 11 on b)"], patience, now=0.0)
 
 
-def state(call: str = "", number: int = 1, idle: float = 0.0) -> dict[str, object]:
-    return {"call": call, "number": number, "idle": idle, "at": "train.py:7 in step"}
+def state(call: str = "", number: int = 1, idle: float = 0.0, circling: float = 0.0) -> dict[str, object]:
+    return {"call": call, "number": number, "idle": idle, "circling": circling, "at": "train.py:7 in step"}
 
 
 def test_nothing_is_wrong_while_ranks_compute_or_wait_for_one_that_does() -> None:
@@ -127,6 +153,53 @@ def test_idle_while_another_waits_is_a_hang_and_idle_alone_is_none() -> None:
     text, code = monitor.judge(30)
     assert code == 1
     assert text.startswith("rank 1 (process 11 on b) has done nothing for 30 s at train.py:7 in step, while others")
+
+
+def test_a_circle_while_another_waits_is_a_hang() -> None:
+    monitor = of_two()
+    monitor.hear(0, state("all_reduce"), 1)
+    monitor.hear(1, state(circling=20), 5)
+    assert monitor.judge(5) is None  # nobody has waited for long
+    monitor.hear(0, state("all_reduce"), 10)
+    monitor.hear(1, state(circling=25), 10)
+    text, code = monitor.judge(10)
+    assert code == 1
+    assert text.startswith("rank 1 (process 11 on b) has computed for 25 s in one call of one function, at train.py:7")
+    assert "glassgrad.distributed.busy" in text
+
+
+def _turns() -> None:
+    end = time.time() + 0.6
+    while time.time() < end:
+        pass
+
+
+def _small() -> int:
+    return sum(range(10**5))
+
+
+def _calls() -> None:
+    end = time.time() + 0.6
+    while time.time() < end:
+        _small()
+
+
+@pytest.mark.parametrize(("work", "circling"), [(_turns, True), (_calls, False)])
+def test_a_circle_is_one_call_of_one_function(work, circling: bool) -> None:
+    life, seen = Life(), []
+
+    def look() -> None:
+        while not over.is_set():
+            life.look(7)
+            time.sleep(0.01)
+            seen.append(life.signs()["circling"])
+
+    over, thread = threading.Event(), threading.Thread(target=look)
+    thread.start()
+    work()
+    over.set()
+    thread.join()
+    assert (max(seen) > 0.3) == circling, seen
 
 
 def test_a_new_wait_counts_anew() -> None:

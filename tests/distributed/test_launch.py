@@ -103,6 +103,21 @@ def test_srun(launch, mpiexec: str, tmp_path: Path) -> None:
     assert [line[:11] for line in out[1:]] == ["rank 0 of 2", "rank 1 of 2"]
 
 
+def test_open_mpi(launch, mpiexec: str, tmp_path: Path) -> None:
+    """A stand-in for Open MPI's mpiexec, by its answer to --version; it takes the hosts as `--host`."""
+    (tmp_path / "who.py").write_text(WHO)
+    (tmp_path / "hosts").write_text("127.0.0.1:1\nlocalhost:1\n")
+    stand_in = tmp_path / "openmpi" / "mpiexec"
+    stand_in.parent.mkdir()
+    version = 'if [ "$1" = --version ]; then echo "mpiexec (OpenRTE) 4.1.6"; exit; fi'
+    stand_in.write_text(f'#!/bin/sh\n{version}\necho "$1 $2 $3 $4"\nshift 4\nexec {mpiexec} -n 2 "$@"\n')
+    stand_in.chmod(0o755)
+    code, out, err = outcome(launch("--with", str(stand_in), "-n", 2, "--hostfile", "hosts", "who.py"))
+    assert code == 0, err
+    assert out[0] == "--host 127.0.0.1:1,localhost:1 -n 2"
+    assert [line[:11] for line in out[1:]] == ["rank 0 of 2", "rank 1 of 2"]
+
+
 @pytest.mark.parametrize(
     ("how", "code", "said"),
     [

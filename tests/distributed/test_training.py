@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.distributed.ranks import HERE, ranks_of
+from tests.distributed.single import CASES
 
 
 @pytest.mark.parametrize("program", ["training.py", "shared_state.py"])
@@ -16,6 +17,22 @@ from tests.distributed.ranks import HERE, ranks_of
 def test_ranks_train_as_one_with_the_whole_batch(count: int, program: str) -> None:
     output = ranks_of(program, count, seconds=120)
     assert sorted(output.splitlines()) == [f"rank {rank} of {count} is right" for rank in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("way", "count", "names"),
+    [
+        ("eager", 2, []),
+        ("native", 2, ["AdamW"]),
+        pytest.param("native", 2, [], marks=pytest.mark.slow),  # a compiler run for each optimizer
+        pytest.param("eager", 4, [], marks=pytest.mark.slow),
+    ],
+)
+def test_every_optimizer_in_single_precision(way: str, count: int, names: list[str]) -> None:
+    """The weights are those of one rank within 1e-5 of the largest, after thirty steps with clipping."""
+    lines = [line.split() for line in ranks_of("single.py", count, way, *names, seconds=200).splitlines()]
+    assert [name for name, _ in lines] == (names or sorted(CASES))
+    assert {name: float(found) for name, found in lines if not float(found) <= 1e-5} == {}
 
 
 @pytest.mark.slow  # imports PyTorch twice

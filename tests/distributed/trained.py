@@ -7,6 +7,7 @@ import sys
 import numpy as np
 
 import glassgrad as gg
+import glassgrad.distributed as dist
 from glassgrad import nn, optim
 from glassgrad.nn import functional as F
 from glassgrad.train import Trainer, TrainingConfig
@@ -21,6 +22,7 @@ CASES = {
     "accumulated": {"accumulate": 3},
     "normed": {},
     "averaged": {"ema": 0.9, "skip_nonfinite": True},
+    "spread": {"engine": "compiled"},
 }
 
 
@@ -35,7 +37,12 @@ def main(case: str, folder: str, until: int | None = None) -> None:
     options = {"engine": "eager", "epochs": 3, "progress": "none", "log_every": 1, "save_every": 1e-9, **CASES[case]}
     config = TrainingConfig(run_dir=f"{folder}/{case}", **options)
     loader = DataLoader(data, batch_size=10, shuffle=True, drop_last=case == "normed")
-    optimizer = optim.AdamW(model.parameters(), lr=0.05)
+    if case == "spread":
+        if not dist.is_initialized():
+            dist.init_process_group()
+        optimizer = optim.ZeroRedundancyOptimizer(model.parameters(), optim.AdamW, lr=0.05)
+    else:
+        optimizer = optim.AdamW(model.parameters(), lr=0.05)
     scheduler = optim.lr_scheduler.CosineAnnealingLR(optimizer, 15)
     trainer = Trainer(model, optimizer, F.cross_entropy, loader, loader, scheduler, config)
     result = trainer.fit(resume=True, until=until)

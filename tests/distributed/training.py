@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import tempfile
 from typing import Any
 
 import numpy as np
@@ -166,6 +167,33 @@ def shared(me: int, ranks: int) -> None:
     np.testing.assert_allclose(weights[2], wanted, rtol=1e-5, atol=1e-6)
 
 
+def stored(me: int, ranks: int) -> None:
+    """A step with collectives is found on the disk, and does the same."""
+    data = batches(ranks, "float32")
+    net = DistributedDataParallel(model(me, "float32"), bucket_cap_mb=0.01)
+    begin = {name: value.clone() for name, value in net.state_dict().items()}
+
+    def step(x: Any, y: Any) -> Any:
+        loss = nn.functional.cross_entropy(net(x), y)
+        net.zero_grad()
+        loss.backward()
+        for p in net.parameters():
+            p.data -= 0.1 * p.grad
+        dist.all_reduce(loss)
+        return loss
+
+    found = []
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GLASSGRAD_CACHE_DIR", folder)
+        for _ in range(2):
+            net.load_state_dict(begin)
+            run = gg.compile(step, strict=True)
+            losses = [run(*(gg.tensor(part[me * ROWS : (me + 1) * ROWS]) for part in pair)).item() for pair in data]
+            found.append((run.stats.plan_seconds == 0.0, losses))
+    assert [on_disk for on_disk, _ in found] == [False, True]
+    assert found[0][1] == found[1][1]
+
+
 def schedule(me: int, ranks: int) -> None:
     """In the compiled program a bucket departs before the gradients of the next are computed."""
     for most, arrival in ((0, "bucket_wait"), (4, "bucket_parts")):
@@ -275,7 +303,7 @@ def refusals(me: int, ranks: int) -> None:
         DistributedDataParallel(nn.ReLU())
 
 
-PARTS = (optimizers, closures, native, shared, schedule, results, unused, state, refusals)
+PARTS = (optimizers, closures, native, shared, stored, schedule, results, unused, state, refusals)
 
 if __name__ == "__main__":
     dist.init_process_group(timeout=30)

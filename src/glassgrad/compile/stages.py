@@ -30,6 +30,7 @@ from glassgrad.compile.plan.native_form import normalise
 from glassgrad.compile.plan.order import dependencies, place_updates
 from glassgrad.compile.plan.recompute import recomputed
 from glassgrad.compile.plan.schedule import make_schedule
+from glassgrad.engine.announced import announced
 
 
 def native(
@@ -54,6 +55,20 @@ def native(
         memory: bytes for the values between kernels; what has to be computed twice for that is chosen.
         begun: what `planned` has returned for the same graph.
     """
+    with announced("compiling"):
+        return _native(given, threads, as_it_is=as_it_is, stored=stored, separate=separate, begun=begun, memory=memory)
+
+
+def _native(
+    given: Graph,
+    threads: int | None,
+    *,
+    as_it_is: bool,
+    stored: bool,
+    separate: bool,
+    begun: Planned | None,
+    memory: int | None,
+) -> Executable:
     began = time.perf_counter()
     key = cache_entry.key_of(given, threads, memory, as_it_is=as_it_is)
     found = _on_disk(key, given, began, as_it_is=as_it_is) if stored else None

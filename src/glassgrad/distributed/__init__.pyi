@@ -23,6 +23,7 @@ from glassgrad.distributed.objects import scatter_object_list as scatter_object_
 from glassgrad.distributed.reductions import ReduceOp as ReduceOp
 from glassgrad.distributed.start import init_process_group as init_process_group
 from glassgrad.distributed.waiting import Work as Work
+from glassgrad.distributed.waiting import busy as busy
 from glassgrad.distributed.world import GroupMember as GroupMember
 from glassgrad.distributed.world import ProcessGroup as ProcessGroup
 from glassgrad.distributed.world import destroy_process_group as destroy_process_group

@@ -111,6 +111,12 @@ class Guard:
         atexit.register(self.leave)
         os.register_at_fork(after_in_child=self._forked)
         threading.Thread(target=self._work, name="glassgrad-guard", daemon=True).start()
+        threading.Thread(target=self._watch, name="glassgrad-watch", daemon=True).start()
+
+    def _watch(self) -> None:
+        """Look closely at a main thread that has not come to a collective for a while."""
+        while os.getpid() == self.pid and not self.ending:
+            time.sleep(self._life.look(waiting.passed))
 
     def _work(self) -> None:
         with suppress(OSError):

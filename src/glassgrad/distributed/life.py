@@ -11,12 +11,19 @@ from pathlib import Path
 from types import FrameType
 
 from glassgrad import provenance
+from glassgrad.engine import announced
 
+_CLOSE = 0.025  # seconds between two looks at a main thread that may go round in a circle
+_SELDOM = 0.25  # while it comes to collectives
+_FEW = 8  # instructions of one function that make a circle
 _STANDARD = str(Path(os.__file__).parent) + os.sep
 
 
 class Life:
-    """Whether the main thread gets on: another place in the program, processor time, or bytes of files."""
+    """Whether the main thread gets on: another place in the program, processor time, or bytes of files.
+
+    One that computes may go round in a circle all the same, which `look` finds out.
+    """
 
     def __init__(self) -> None:
         self._main = threading.main_thread().ident or 0
@@ -24,6 +31,33 @@ class Life:
         self._spent = 0.0
         self._since = time.monotonic()
         self._checked = self._since
+        self._passed = -1
+        self._round: FrameType | None = None
+        self._seen: set[int] = set()
+        self._round_since = self._since
+
+    def look(self, passed: int) -> float:
+        """See whether the main thread still is in one call of one function, at few instructions of it.
+
+        Whoever computes something else is seen in another function sooner or later, or in another call of the same: the
+        frame is kept so that no later one can be mistaken for it.
+
+        Args:
+            passed: how many collectives this rank has come to.
+
+        Returns:
+            In how many seconds to look again.
+        """
+        frame = sys._current_frames().get(self._main)
+        now = time.monotonic()
+        if passed != self._passed or announced.NOW:
+            self._passed, self._round, self._round_since = passed, None, now
+            return _SELDOM
+        if frame is not self._round or len(self._seen | {frame.f_lasti if frame else 0}) > _FEW:
+            self._round, self._seen, self._round_since = frame, set(), now
+        if frame is not None:
+            self._seen.add(frame.f_lasti)
+        return _CLOSE
 
     def signs(self) -> dict[str, object]:
         """Return for how long nothing has happened, and where the main thread is."""
@@ -34,7 +68,10 @@ class Life:
         if place != self._place or spent - self._spent > 0.02 * (now - self._checked):
             self._since = now
         self._place, self._spent, self._checked = place, spent, now
-        return {"idle": round(now - self._since, 2), "at": _shown(frame)}
+        if announced.NOW:
+            self._since = now
+        circling = now - self._round_since if self._round is not None else 0.0
+        return {"idle": round(now - self._since, 2), "circling": round(circling, 2), "at": _shown(frame)}
 
 
 def _of_children_and_files() -> float:

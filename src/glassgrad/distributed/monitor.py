@@ -25,6 +25,7 @@ class Rank:
         number: how many waits it has begun; the same number is the same wait.
         since: when that wait was first heard of.
         idle: seconds in which it has neither computed, nor read or written a file, nor gone to another line.
+        circling: seconds in which it has stayed in one call of one function, at few instructions of it.
         at: where its main thread is.
         left: the exit code it ends with, if it has come to its end; 0 also where the code is not known.
     """
@@ -35,6 +36,7 @@ class Rank:
     number: int = 0
     since: float = 0.0
     idle: float = 0.0
+    circling: float = 0.0
     at: str = ""
     left: int | None = None
 
@@ -58,7 +60,7 @@ class Monitor:
         known = self.ranks[rank]
         known.heard = now
         known.call, known.at = str(state["call"]), str(state["at"])
-        known.idle = float(str(state["idle"]))
+        known.idle, known.circling = float(str(state["idle"])), float(str(state["circling"]))
         number = int(str(state["number"]))
         if known.call and number != known.number:
             known.since = now
@@ -93,9 +95,13 @@ class Monitor:
                 how = f" with exit code {known.left}" if known.left else ""
                 return errors.RANK_LEFT.text(rank=known.name, how=how, calls=calls), known.left or 1
         for known in running:
-            if not known.call and known.idle > self.patience and longest > self.patience:
-                facts = {"rank": known.name, "seconds": known.idle, "at": known.at, "calls": calls}
-                return errors.RANK_HANGS.text(**facts), 1
+            if known.call or longest <= self.patience:
+                continue
+            facts = {"rank": known.name, "at": known.at, "calls": calls}
+            if known.idle > self.patience:
+                return errors.RANK_HANGS.text(seconds=known.idle, **facts), 1
+            if known.circling > self.patience:
+                return errors.RANK_CIRCLES.text(seconds=known.circling, **facts), 1
         return None
 
     def slow(self, now: float) -> str:

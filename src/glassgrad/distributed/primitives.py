@@ -46,6 +46,8 @@ _TOKEN = Aval((), np.dtype(np.int64))
 class _InOrder(Custom):
     """A collective as an instruction: it takes the count of those before it, and returns it with the results."""
 
+    by_name = True  # name and parameters say all, so that a step with it can be kept on the disk
+
     def __init__(self, plain: _Collective) -> None:
         super().__init__(plain.name, self._forward, multiple=True, vjp=(), jvp=(), register=False)
         self.plain = plain

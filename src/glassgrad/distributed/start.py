@@ -31,7 +31,7 @@ def init_process_group(
     A process that was started alone is rank 0 of 1, with or without MPI.
 
     Args:
-        backend: "mpi", or None for the same.
+        backend: "mpi", or None for the same. PyTorch's "gloo", "nccl" and "ucc" are taken for it, with a warning.
         init_method: accepted; the launcher tells the processes of one another.
         timeout: how long a call waits for the others, in seconds or as a timedelta; half an hour by default.
         world_size: checked against the number of processes that there are.
@@ -43,7 +43,7 @@ def init_process_group(
 
     Raises:
         ArgumentError: another backend, or a size or rank that is not the launcher's.
-        DistributedError: a second call, or several processes without mpi4py.
+        DistributedError: a second call, or several processes that MPI has not started.
 
     Example:
         >>> import glassgrad.distributed as dist
@@ -52,13 +52,16 @@ def init_process_group(
         (0, 1)
         >>> dist.destroy_process_group()
     """
-    if backend not in (None, "mpi"):
-        raise errors.BACKEND(given=backend, where=provenance.here())
+    world.check_backend(backend)
     if world.STATE.world is not None:
         raise errors.GROUP_TWICE(where=provenance.here())
     module = world.mpi()
     comm = None if module is None else module.COMM_WORLD
     count, me = (1, 0) if comm is None else (comm.Get_size(), comm.Get_rank())
+    started = os.environ.get("WORLD_SIZE", "")
+    if count == 1 and "LOCAL_RANK" in os.environ and started.isdigit() and int(started) > 1:
+        # Each of them would train by itself.
+        raise errors.NOT_MPI(count=int(started), where=provenance.here())
     for option, given, actual in (("world_size", world_size, count), ("rank", rank, me)):
         if given not in (-1, actual):
             shown = f"rank {me} of {count}"

@@ -9,17 +9,20 @@ from __future__ import annotations
 import itertools
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
 from glassgrad import errors, provenance
 from glassgrad.distributed.world import ProcessGroup
+from glassgrad.engine.announced import announced
 
 _EAGER = 64  # questions before the first pause: a small message on one machine takes about 10 us
 _SPIN = 0.02  # seconds of giving way to others before the pauses become sleeps
 # What this rank waits for, for those who watch it: how many waits there were, and the name of the call; None outside.
 CURRENT: tuple[int, str] | None = None
+passed = 0  # how many times this rank has come to a collective
 _NUMBERS = itertools.count(1)
 _yield: Callable[[], None] = getattr(os, "sched_yield", lambda: time.sleep(0))
 
@@ -30,10 +33,11 @@ def wait_until(done: Callable[[], Any], group: ProcessGroup, call: str, seconds:
     Raises:
         DistributedError: the time of the group is over.
     """
+    global CURRENT, passed
+    passed += 1
     for _ in range(_EAGER):
         if done():
             return
-    global CURRENT
     before, CURRENT = CURRENT, (next(_NUMBERS), call)
     try:
         _wait(done, group, call, group.seconds if seconds is None else seconds)
@@ -54,6 +58,25 @@ def _wait(done: Callable[[], Any], group: ProcessGroup, call: str, limit: float)
             time.sleep(min(1e-3, max(2e-5, waited / 50)))
         else:
             _yield()
+
+
+@contextmanager
+def busy(what: str) -> Iterator[None]:
+    """Say that what this block does takes long, so that other ranks wait for this one without taking it to hang.
+
+    A rank that others wait for is ended when it does nothing for eight seconds, or stays in one call of one function.
+    Compiling says so by itself.
+
+    Args:
+        what: a few words.
+
+    Example:
+        >>> import glassgrad.distributed as dist
+        >>> with dist.busy("evaluation on rank 0"):
+        ...     total = sum(range(1000))
+    """
+    with announced(what):
+        yield
 
 
 Stage = tuple[Callable[[], Any], Callable[[], Any] | None]  # a question whether it is done, and what follows then
@@ -117,4 +140,4 @@ class Work:
         return self._tensors
 
 
-__all__ = ["Work"]
+__all__ = ["Work", "busy"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import warnings
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -13,6 +14,7 @@ from glassgrad.errors.packages import present
 
 _DEFAULT_TIMEOUT = timedelta(minutes=30)  # PyTorch's, for gloo and MPI
 # How launchers tell a process how many there are: MPICH and Intel, Open MPI, MVAPICH, and Slurm, whatever its MPI.
+_TORCHS = ("gloo", "nccl", "ucc")  # PyTorch's backends
 _COUNTS = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PMIX_SIZE", "SLURM_STEP_NUM_TASKS")
 
 
@@ -90,6 +92,17 @@ class _State:
 
 STATE = _State()
 STATE.groups = []
+
+
+def check_backend(backend: str | None) -> None:
+    """Refuse a backend that is not known; say that PyTorch's are MPI here."""
+    if backend in (None, "mpi"):
+        return
+    named = {one.rpartition(":")[2] for one in str(backend).lower().split(",")}
+    if not named <= {*_TORCHS, "mpi"}:
+        raise errors.BACKEND(given=backend, where=provenance.here())
+    text = errors.BACKEND_IS_MPI.text(given=backend, where=provenance.here())
+    warnings.warn(text, errors.BackendWarning, stacklevel=provenance.stack_level())
 
 
 def launched() -> int:
@@ -201,7 +214,7 @@ def new_group(
     Args:
         ranks: the members by their ranks in the world; None for all.
         timeout: as in `init_process_group`; by default that of the world.
-        backend: "mpi", or None for the same.
+        backend: as in `init_process_group`.
 
     Raises:
         ArgumentError: a rank that there is not, or one twice.
@@ -214,8 +227,7 @@ def new_group(
         >>> dist.destroy_process_group()
     """
     world = resolve(None, "new_group")
-    if backend not in (None, "mpi"):
-        raise errors.BACKEND(given=backend, where=provenance.here())
+    check_backend(backend)
     chosen = list(world.ranks) if ranks is None else sorted(ranks)
     if not chosen or len(set(chosen)) != len(chosen) or not set(chosen) <= set(world.ranks):
         raise errors.GROUP_RANKS(given=ranks, last=world.size() - 1, where=provenance.here())

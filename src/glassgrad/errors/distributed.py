@@ -9,6 +9,10 @@ class DistributedError(GlassgradError, RuntimeError):
     """Processes do not agree, or one of them does not answer. A `RuntimeError`, as in PyTorch."""
 
 
+class BackendWarning(UserWarning):
+    """A backend of PyTorch's was asked for, and MPI is used."""
+
+
 NO_MPI = Message(
     DistributedError,
     "init_process_group at {where}: {count} processes were started, and mpi4py, which lets them talk, cannot be "
@@ -30,6 +34,28 @@ GROUP_TWICE = Message(
 BACKEND = Message(
     ArgumentError,
     "init_process_group(backend={given!r}) at {where}: processes talk over MPI.\nNext: backend='mpi', or leave it out.",
+)
+BACKEND_IS_MPI = Message(
+    BackendWarning,
+    "backend={given!r} at {where}: the processes talk over MPI instead, which has the same calls and results. "
+    "backend='mpi' says nothing.",
+)
+NOT_MPI = Message(
+    DistributedError,
+    "init_process_group at {where}: torchrun or another launcher that MPI knows nothing of has started {count} processes, "
+    "each of which would be alone.\nNext: glassgrad launch -n {count} script.py, or mpirun -n {count} python script.py.",
+)
+DDP_JOIN = Message(
+    DistributedError,
+    "DistributedDataParallel.join at {where}: ranks with different numbers of batches are not supported.\n"
+    "Next: give all ranks the same number; DistributedSampler repeats a few examples for that, or leaves some out with "
+    "drop_last=True.",
+)
+DDP_HOOK = Message(
+    DistributedError,
+    "DistributedDataParallel.register_comm_hook at {where}: gradients are averaged as they are.\n"
+    "Next: parameter.register_hook changes a gradient before it is averaged; under no_sync() all stay local, and "
+    "dist.all_reduce(p.grad, dist.ReduceOp.AVG) after backward() averages what you make of them.",
 )
 
 WORLD_DIFFERS = Message(

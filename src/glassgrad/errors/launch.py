@@ -45,6 +45,12 @@ RANK_HANGS = Message(
     "{rank} has done nothing for {seconds:.0f} s at {at}, while others wait for it: {calls}; all ranks were ended "
     "(GLASSGRAD_HANG_SECONDS sets the time)",
 )
+RANK_CIRCLES = Message(
+    RunError,
+    "{rank} has computed for {seconds:.0f} s in one call of one function, at {at}, while others wait for it: {calls}; all "
+    "ranks were ended. What takes so long can say so: with glassgrad.distributed.busy('...') "
+    "(GLASSGRAD_HANG_SECONDS sets the time)",
+)
 RANK_LEFT = Message(RunError, "{rank} has ended{how}, while others wait for it: {calls}; all ranks were ended")
 RANK_SLOW = Message(RunError, "waiting for more than {seconds:.0f} s: {calls}; {late}")
 RANK_NO_WATCH = Message(

@@ -145,6 +145,22 @@ class DistributedDataParallel(Module):
         finally:
             self.require_backward_grad_sync = before
 
+    def join(self, *_args: Any, **_options: Any) -> Any:
+        """Refuse: all ranks need equally many batches.
+
+        Raises:
+            DistributedError: always.
+        """
+        raise errors.DDP_JOIN(where=provenance.here())
+
+    def register_comm_hook(self, state: object, hook: Any) -> None:
+        """Refuse: what is sent are the gradients.
+
+        Raises:
+            DistributedError: always.
+        """
+        raise errors.DDP_HOOK(where=provenance.here())
+
 
 __all__ = ["DataParallel", "DistributedDataParallel", "data_parallel"]
 __dir__ = lister(__name__)

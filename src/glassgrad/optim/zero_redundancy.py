@@ -149,6 +149,10 @@ class ZeroRedundancyOptimizer(Optimizer):
             raise errors.ZERO_NOT_WHOLE(rank=self.process_group.me, where=provenance.here())
         return self._whole
 
+    def known_state_dict(self) -> dict[str, Any]:
+        """Return what was gathered here, and otherwise the state of this rank's share, which can be loaded again."""
+        return self.optim.state_dict() if self._whole is None else self._whole
+
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over a whole state, of any number of ranks, and keep this rank's share of it."""
         self.optim.load_state_dict(state_dict)

@@ -375,15 +375,17 @@ class AsArrays:
 
     def __init__(self, part: Any) -> None:
         self._part = part
+        # An optimizer whose state is spread over ranks has only what was gathered.
+        self._known: Callable[[], dict[str, Any]] = getattr(part, "known_state_dict", part.state_dict)
 
     def state_dict(self) -> dict[str, Any]:
-        state: dict[str, Any] = _to_arrays(self._part.state_dict())
+        state: dict[str, Any] = _to_arrays(self._known())
         return state
 
     def load_state_dict(self, state: dict[str, Any], /) -> None:
         state = _to_tensors(state)
         if "param_groups" in state:  # another engine may store fewer options than this optimizer has
-            own = self._part.state_dict()["param_groups"]
+            own = self._known()["param_groups"]
             groups = state["param_groups"]
             state["param_groups"] = [{**mine, **stored} for mine, stored in zip(own, groups, strict=True)]
         self._part.load_state_dict(state)

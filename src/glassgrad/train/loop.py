@@ -304,7 +304,7 @@ class _Running:
                 now, watching = self.show(watching, batch), []
             loss = float(train_step(*batch))
             if ranks is not None:
-                loss = ranks.agree(loss, stop)
+                loss = ranks.agree(loss, stop, clock() >= self.next_save)
             last = clock()
             working += last - now
             step += 1
@@ -315,7 +315,7 @@ class _Running:
                     loop._first = loss
             elif not self.task.skips:
                 raise self.diverged(loss, step, rate)
-            if last >= limit or stop.requested:
+            if last >= limit or stop.requested or (ranks is not None and ranks.saving):
                 break
         self.state.batch, self.state.loss, self.rate = batch, loss, rate
         loop.step = step
@@ -350,7 +350,7 @@ class _Running:
             self.next_tick = now + _TICK_SECONDS
             if self.run is not None:
                 self.stop.look_for(self.run.path / rundir.STOP)
-        if now >= self.next_save:
+        if now >= self.next_save if task.ranks is None else task.ranks.saving:
             self.save()
 
     def log_window(self) -> None:
@@ -402,6 +402,10 @@ class _Running:
         self.callbacks.call("on_validation_end", self.state, measures)
 
     def save(self) -> None:
+        ranks = self.task.ranks
+        if ranks is not None and ranks.gather is not None:
+            ranks.gather()
+            self.loop.saved_step = self.loop.step  # on all ranks, since all gather
         if self.run is None:
             return
         began = time.perf_counter()

@@ -16,6 +16,7 @@ import numpy as np
 from glassgrad import errors
 from glassgrad.data.names import IGNORED
 from glassgrad.distributed import world
+from glassgrad.engine.announced import announced
 
 if TYPE_CHECKING:
     from glassgrad.train.signals import StopSignals
@@ -36,6 +37,10 @@ class Ranks:
         self.rank = group.me
         self.first = group.me == 0
         """Whether this is the rank that writes files and shows the run."""
+        self.gather: Callable[[], object] | None = None
+        """What all ranks call before rank 0 saves: it brings there what is spread over them."""
+        self.saving = False
+        """Whether rank 0 saves after this step."""
         self._compared = False
 
     # --- the data -------------------------------------------------------------------------------------
@@ -72,13 +77,15 @@ class Ranks:
 
     # --- agreement ------------------------------------------------------------------------------------
 
-    def agree(self, loss: float, stop: StopSignals) -> float:
-        """Return the mean of what the ranks' steps gave; a request to stop that one has got reaches all."""
+    def agree(self, loss: float, stop: StopSignals, saving: bool) -> float:
+        """Return the mean of what the ranks' steps gave; what one wants, to stop or to save, reaches all."""
         asked = stop.requested
-        sums = np.array([loss, asked == signal.SIGINT, asked not in (0, signal.SIGINT), stop.by_file], np.float64)
+        wishes = [asked == signal.SIGINT, asked not in (0, signal.SIGINT), stop.by_file, saving]
+        sums = np.array([loss, *wishes], np.float64)
         total = np.empty_like(sums)
         self._wait(self.group.comm.Iallreduce(sums, total))
-        if not asked and total[1:].any():
+        self.saving = bool(total[4])
+        if not asked and total[1:4].any():
             stop.by_file = bool(total[3])
             stop.request(signal.SIGINT if total[1] else signal.SIGTERM)
         return float(total[0]) / self.count
@@ -109,7 +116,8 @@ class Ranks:
         result = None
         if self.first:
             try:
-                result = function()
+                with announced("what rank 0 does alone"):
+                    result = function()
             except Exception as error:
                 self.shared(str(error) or type(error).__name__)
                 raise

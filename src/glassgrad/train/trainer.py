@@ -162,6 +162,7 @@ class Trainer(Task):
         self.ranks = joined() if config.distributed else None
         if self.ranks is not None:
             self.learner.share(self.ranks)
+            self.ranks.gather = getattr(optimizer, "consolidate_state_dict", None) if config.run_dir else None
         self._records = loggers.Records()
         self._loggers = list(more_loggers)
         self._best = BestWeights(config.best, config.monitor, config.higher)
@@ -357,6 +358,9 @@ class Trainer(Task):
         if ranks is None:
             self._open(stack, resume)
             return
+        if ranks.gather is not None:  # a new run is saved at once
+            ranks.gather()
+            self.loop.saved_step = self.loop.step
         loaded = ranks.shared(bool(ranks.once(lambda: self._open(stack, resume))))
         if loaded and not ranks.first:
             self.loop.read(RunDirectory.existing(self.config.run_dir))

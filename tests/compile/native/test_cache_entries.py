@@ -14,6 +14,7 @@ from glassgrad import errors
 from glassgrad.compile.ir.graph import Var
 from glassgrad.compile.native import cache, cache_entry, private
 from glassgrad.compile.native.cache_entry import to_header, to_layout
+from glassgrad.compile.native.executable import HostCall
 from glassgrad.compile.stages import native
 from tests.compile.graphs import ARRAY, Builder
 
@@ -104,7 +105,11 @@ def more_guards_than_results(header):
 
 
 def longer_turns(header):
-    header["segments"][0] = header["sizes"][1] + 1
+    header["segments"][0][0] = header["sizes"][1] + 1
+
+
+def call_of_the_host(header):
+    header["segments"][0][1] = [0, [], [], []]
 
 
 REFUSED = {
@@ -134,6 +139,7 @@ REFUSED = {
     "too much to spare": (put("checks", 0, 3, FAR + 1), f"{FAR + 1} is not from {-FAR - 1} to {FAR}"),
     "more guards than results": (more_guards_than_results, "is not from 0 to"),
     "longer turns than there are phases": (longer_turns, "is not from 0 to"),
+    "an op that says less than it does, as a call of the host": (call_of_the_host, "is stored as a call of the host"),
     "a total that is text": (put("stats", "flops", "many"), "a total that is no number"),
 }  # fmt: skip  # a table
 
@@ -188,7 +194,9 @@ def test_constants_of_the_compilers_own_are_stored_up_to_a_mebibyte(made, count,
 
 def test_a_step_that_calls_python_is_not_stored(made):
     given, executable = made
-    layout = dataclasses.replace(executable.step.layout, segments=[(1, None), (1, lambda: None)])
+    layout = dataclasses.replace(
+        executable.step.layout, segments=[(1, None), (1, HostCall(lambda: None, (), (), op="add"))]
+    )
     assert to_header(given, layout, executable.stats) is None
 
 

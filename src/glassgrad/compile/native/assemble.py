@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -114,11 +115,16 @@ def host_call(
     if bind is not None and (bound := bind(params)) is not None:
         whole = [one for one in (*operands, *results) if isinstance(one, tuple) and _is_whole(one)]
         movable = free.intersection(var for var, *_ in whole)
-        return HostCall(bound.run, operands, results, fills=True, attach=bound.attach, movable=movable)
+        return HostCall(bound.run, operands, results, True, bound.attach, movable, primitive.name, params)
     into = getattr(primitive, "compute_into", None)
     if into is not None:
-        return HostCall(lambda outputs, *arrays: into(outputs, *arrays, **params), operands, results, fills=True)
-    return HostCall(_host_function(primitive, params), operands, results)
+        fill = functools.partial(_fill, into, params)
+        return HostCall(fill, operands, results, fills=True, op=primitive.name, params=params)
+    return HostCall(_host_function(primitive, params), operands, results, op=primitive.name, params=params)
+
+
+def _fill(into: Callable[..., None], params: dict[str, Any], outputs: Sequence[Any], *arrays: Any) -> None:
+    into(outputs, *arrays, **params)
 
 
 def _is_whole(block: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -14,10 +14,12 @@ from glassgrad.compile.ir.totals import Stats
 from glassgrad.compile.llvm.amx_check import has_tiles
 from glassgrad.compile.llvm.blas import GEMM, blas
 from glassgrad.compile.native import cache
-from glassgrad.compile.native.executable import Layout, NativeStep
+from glassgrad.compile.native.assemble import host_call
+from glassgrad.compile.native.executable import HostCall, Layout, NativeStep
 from glassgrad.compile.native.runtime import available_cores
 from glassgrad.compile.plan.index_checks import Computed, IndexBounds, IndexCheck
 from glassgrad.compile.plan.recompute import key_of_parts
+from glassgrad.ops.core import PRIMITIVES
 from glassgrad.ops.narrow import NARROW, bfloat16
 
 # Constants that the compiler made itself and that are larger are not worth storing.
@@ -65,10 +67,11 @@ def to_header(graph: Graph, layout: Layout, stats: Stats) -> dict[str, Any] | No
 
     `graph` is the one that the entry is found by: its inputs and constants need not be stored.
     """
-    if any(host is not None for _, host in layout.segments):
-        return None  # it calls Python functions
     variables = list(layout.slots)
     number = {var: place for place, var in enumerate(variables)}
+    segments = [[count, host if host is None else _host_entry(host, graph, number)] for count, host in layout.segments]
+    if any(entry == [] for _, entry in segments):
+        return None  # it calls Python functions
     own = {var: place for place, (var, _) in enumerate(graph.constants)}
     constants: list[Any] = []
     for var, value in layout.constants:
@@ -87,7 +90,7 @@ def to_header(graph: Graph, layout: Layout, stats: Stats) -> dict[str, Any] | No
         "written": [number[var] for var in layout.inputs if var in layout.written],
         "buffers": [[number[var], offset] for var, offset in layout.buffers.items()],
         "constants": constants,
-        "segments": [count for count, _ in layout.segments],
+        "segments": segments,
         "guards": len(layout.guards),
         "checks": [[number[check.var], check.extent, check.low, check.spare] for check in layout.checks],
         "sizes": [layout.shares, layout.phases, layout.arena, layout.scratch],
@@ -121,7 +124,10 @@ def to_layout(graph: Graph, header: dict[str, Any], uses: Uses) -> tuple[Layout,
         buffers={var(place): _number(offset, _FAR) for place, offset in header["buffers"]},
         constants=[_constant(var(place), source, graph) for place, source in header["constants"]],
         checks=[IndexBounds(var(place), *_bounds(*bounds)) for place, *bounds in header["checks"]],
-        segments=[(_number(turns, phases + 1), None) for turns in header["segments"]],
+        segments=[
+            (_number(turns, phases + 1), entry if entry is None else _host_call(entry, graph, variables))
+            for turns, entry in header["segments"]
+        ],
         arena=_number(arena, _FAR),
         scratch=_number(scratch, _FAR),
         guards=outputs[len(outputs) - guards :],
@@ -139,6 +145,45 @@ def _number(value: Any, below: int, low: int = 0) -> int:
     if type(value) is not int or not low <= value < below:
         raise ValueError(f"{value!r} is not from {low} to {below - 1}")
     return value
+
+
+def _host_entry(host: HostCall, graph: Graph, number: Mapping[Var, int]) -> list[Any]:
+    """Return a call of the host as plain data: which instruction of the graph it is; empty if that does not say all."""
+    if not getattr(PRIMITIVES[host.op], "by_name", False):
+        return []
+    places = [at for at, instr in enumerate(graph.instrs) if instr.op == host.op and instr.params == host.params]
+    if not places:
+        return []
+    blocks = [
+        [[number[one[0]], one[1], list(one[2]), list(one[3])] if isinstance(one, tuple) else one for one in side]
+        for side in (host.operands, host.results)
+    ]
+    return [places[0], *blocks, sorted(number[var] for var in host.movable)]
+
+
+def _host_call(entry: Any, graph: Graph, variables: Sequence[Var]) -> HostCall:
+    place, operands, results, movable = entry
+    instr = graph.instrs[_number(place, len(graph.instrs))]
+    primitive = PRIMITIVES[instr.op]
+    if not getattr(primitive, "by_name", False):
+        raise ValueError(f"{instr.op} is stored as a call of the host")
+    free = frozenset(variables[_number(at, len(variables))] for at in movable)
+    sides = [
+        tuple(_block(one, variables) if isinstance(one, list) else one for one in side) for side in (operands, results)
+    ]
+    return host_call(primitive, dict(instr.params), sides[0], sides[1], free)
+
+
+def _block(stored: Any, variables: Sequence[Var]) -> tuple[Var, int, tuple[int, ...], tuple[int, ...]]:
+    place, offset, shape, strides = stored
+    var = variables[_number(place, len(variables))]
+    extents = tuple(_number(extent, _FAR) for extent in shape)
+    steps = tuple(_number(stride, _FAR, -_FAR) for stride in strides)
+    ends = [stride * max(extent - 1, 0) for extent, stride in zip(extents, steps, strict=True)]
+    low, high = offset + sum(min(end, 0) for end in ends), offset + sum(max(end, 0) for end in ends)
+    if 0 not in extents and not 0 <= low <= high < max(var.size, 1):
+        raise ValueError("a block lies outside its array")
+    return var, _number(offset, _FAR), extents, steps
 
 
 def _variables(graph: Graph, header: dict[str, Any]) -> list[Var]:

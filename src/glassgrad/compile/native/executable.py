@@ -130,6 +130,8 @@ class HostCall:
     fills: bool = False
     attach: Callable[[Sequence[Move | None], Sequence[Move | None]], None] | None = None
     movable: frozenset[Var] = frozenset()
+    op: str = ""
+    params: Mapping[str, Any] | None = None
 
 
 class Move:

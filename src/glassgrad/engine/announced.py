@@ -1,0 +1,19 @@
+"""Work that takes long and says so, for whoever watches whether this process gets on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+NOW: list[str] = []
+"""What is under way, on any thread."""
+
+
+@contextmanager
+def announced(what: str) -> Iterator[None]:
+    """Say inside of this block that something takes long."""
+    NOW.append(what)
+    try:
+        yield
+    finally:
+        NOW.remove(what)

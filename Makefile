@@ -61,7 +61,7 @@ test: $(DEV) $(TORCH) lint
 	$(RUN) -m pytest $(ARGS)
 
 test-slow: $(DEV) $(TORCH)
-	$(RUN) -m pytest -m "slow or not slow" $(ARGS)
+	$(RUN) -m pytest -m "slow or not slow" --native $(ARGS)
 
 bench: $(DEV) $(TORCH) $(PEERS)
 	$(RUN) -m benchmarks all --write $(ARGS)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.cpu_times import summary
 from tests.thinning import ONE_OF, covering, divisor, left_out
 
 TESTS = Path(__file__).resolve().parent.parent
@@ -40,3 +41,19 @@ def test_what_stays_of_a_product_has_each_value_of_each_axis() -> None:
     assert len(kept) == 5
     for number, axis in enumerate(axes):
         assert {values[number] for values in kept} == set(axis)
+
+
+def test_times_are_added_up_by_file_and_by_test(tmp_path: Path) -> None:
+    times = {"a.py::test_a[1]": "0.5\t1\t0", "a.py::test_a[2::3]": "0\t2\t0.25", "collection gw0": "9\t0\t0"}
+    (tmp_path / "times").write_text("".join(f"{spent}\t{name}\n" for name, spent in times.items()))
+    lines = [line.split() for line in summary(tmp_path / "times").splitlines()]
+    assert lines[:2] == [["3.8", "2", "tests"], ["9.0", "collection", "gw0"]]
+    assert lines[2:] == [[], ["3.8", "a.py"], [], ["3.8", "a.py::test_a", "(2)"]]
+
+
+def test_what_names_no_backend_is_a_numpy_program_here(numpy_target: None, request: pytest.FixtureRequest) -> None:
+    from glassgrad.compile import backends
+
+    if not request.config.getoption("--native"):
+        assert backends.chosen("auto") == "numpy"
+    assert backends.chosen("numpy") == "numpy"

@@ -1,0 +1,10 @@
+"""The front is what comes before code: its tests run NumPy programs, and those that name a backend both kinds."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _no_native_code(numpy_target: None) -> None:
+    """See `numpy_target`."""

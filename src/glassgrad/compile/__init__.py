@@ -1,20 +1,43 @@
 """The compiler: a training step traced into one program, planned, and emitted as native code or as NumPy source.
 
 The module is callable: ``glassgrad.compile(step)`` is `glassgrad.compile.api.compile`.
+
+Its names are loaded when they are asked for. The first large op of eager mode needs a few modules from here to load its
+kernel, and would otherwise wait for the whole compiler.
 """
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import sys
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from glassgrad.compile.api import Compiled, compile
-from glassgrad.compile.source.readable import backward_source
-from glassgrad.errors.missing import lister
+import glassgrad.engine  # noqa: F401 -- fills the table of ops, which every room here reads
+from glassgrad.errors.missing import lister, missing
+
+if TYPE_CHECKING:
+    from glassgrad.compile.api import Compiled, compile
+    from glassgrad.compile.source.readable import backward_source
 
 __all__ = ["Compiled", "backward_source", "compile"]
 __dir__ = lister(__name__)
+
+_HOMES = {
+    "Compiled": "glassgrad.compile.api",
+    "backward_source": "glassgrad.compile.source.readable",
+    "compile": "glassgrad.compile.api",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        found = globals()[name] = getattr(importlib.import_module(_HOMES[name]), name)
+        return found
+    if name.startswith("_") or importlib.util.find_spec(f"{__name__}.{name}") is None:
+        raise missing(__name__, name, __all__)
+    return importlib.import_module(f"{__name__}.{name}")
 
 
 _HINTS = ("fullgraph", "dynamic", "mode", "options")  # they tune PyTorch's compiler
@@ -30,6 +53,8 @@ class _CallableModule(ModuleType):
             kwargs.pop(name, None)
         if kwargs.get("backend") == "inductor":
             kwargs["backend"] = "auto"
+        from glassgrad.compile.api import compile
+
         return compile(*args, **kwargs)
 
 

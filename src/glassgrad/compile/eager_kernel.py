@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 
 from glassgrad.compile import backends
+from glassgrad.compile.ir import passes
 from glassgrad.compile.ir.graph import Graph, GraphBuilder, Shape
+from glassgrad.compile.native import cache_entry
 from glassgrad.compile.native.runtime import available_cores
+from glassgrad.compile.plan.index_checks import Computed, IndexCheck, find_checks
 from glassgrad.engine.terms import Evaluator, Term
 from glassgrad.ops.core import Primitive
 
@@ -59,8 +62,14 @@ def kernel_for(
     """
     graph = _primitive(op, types, shape, params) if isinstance(op, str) else _formula(op, types, params)
     most = None if threads is None else min(threads, available_cores())
-    step = backends.build(graph, "llvm", most).step
+    # Looked for here already: where a kernel is found, the stages are not even imported.
+    found = cache_entry.find(cache_entry.key_of(graph, most, as_it_is=False), graph, lambda: _uses(graph))
+    step = backends.build(graph, "llvm", most).step if found is None else found[0]
     return Kernel(step) if step.is_plain else None
+
+
+def _uses(graph: Graph) -> tuple[list[IndexCheck], list[Computed]]:
+    return find_checks(passes.simplified(passes.decompose(graph)))
 
 
 def _primitive(op: str, types: Sequence[tuple[Shape, Any]], shape: Shape, params: Mapping[str, Any]) -> Graph:

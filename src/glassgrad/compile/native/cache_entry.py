@@ -11,7 +11,6 @@ import numpy as np
 from glassgrad import errors
 from glassgrad.compile.ir.graph import Graph, Var, all_vars
 from glassgrad.compile.ir.totals import Stats
-from glassgrad.compile.llvm.amx_check import has_tiles
 from glassgrad.compile.llvm.blas import GEMM, blas
 from glassgrad.compile.native import cache
 from glassgrad.compile.native.assemble import host_call
@@ -36,9 +35,16 @@ def key_of(graph: Graph, threads: int | None, memory: int | None = None, *, as_i
     if memory is not None:
         how += f" within {memory}"
     # AMX is the processor's and the system's to give: a process that may not use it must not find code that does.
-    tiles = has_tiles() if any(var.dtype.kind == NARROW for var in all_vars(graph)) else None
+    tiles = _has_tiles() if any(var.dtype.kind == NARROW for var in all_vars(graph)) else None
     parts = f"{how} {graph.key()} {key_of_parts(graph)}"
     return cache.key_of("step", parts, shares, blas().name, blas().always, tiles)
+
+
+def _has_tiles() -> bool:
+    # With it comes a good part of the emitter, which a step from the disk does not need.
+    from glassgrad.compile.llvm.amx_check import has_tiles
+
+    return has_tiles()
 
 
 def find(key: str, graph: Graph, uses: Uses) -> tuple[NativeStep, Stats] | None:

@@ -58,3 +58,19 @@ def test_what_cannot_be_used_is_one_line_and_makes_no_file(
     assert re.fullmatch(r"error: [^\n]+\n", result.err), result.err
     assert message in result.err
     assert sorted(entry.name for entry in folder.iterdir()) == before
+
+
+def test_a_run_says_its_dtype_keeps_it_and_goes_on_in_it(folder: Path, glassgrad: Call) -> None:
+    first = glassgrad("train", "moons", "--dtype", "bfloat16", "--steps", "20", "--run-dir", "run")
+    assert first.code == 0
+    assert "dtype      products in bfloat16, their sums, weights and optimizer in float32" in first.out
+    assert re.search(r'^dtype = "bfloat16"$', (folder / "run/config.toml").read_text(), re.MULTILINE)
+    again = glassgrad("train", "moons", "--resume", "run", "--steps", "30")
+    assert "dtype      products in bfloat16" in again.out
+    assert json.loads((folder / "run/metrics.jsonl").read_text().splitlines()[-1])["step"] == 30
+    refused = glassgrad("train", "moons", "--resume", "run", "--dtype", "float64")
+    assert (refused.code, refused.out) == (2, "")
+    assert "--dtype of a run cannot change: it began with bfloat16, given float64" in refused.err
+    by_hand = glassgrad("train", "moons", "--engine", "manual", "--dtype", "float64")
+    assert (by_hand.code, by_hand.out) == (2, "")
+    assert "--dtype 'float64' cannot be had with --engine manual" in by_hand.err

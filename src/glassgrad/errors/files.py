@@ -40,6 +40,11 @@ CONFIG_ENGINE = Message(
     InputError, "{name} 'manual' has no model {model!r} with a backward pass by hand, it has {known}; leave it out"
 )
 
+CONFIG_DTYPE = Message(
+    InputError,
+    "{name} {given!r} cannot be had with --engine manual, whose gradients are computed by hand in float32; leave one of "
+    "the two out",
+)
 PROMPT_CHARACTER = Message(
     InputError, "--prompt has {character!r}, which the model has never seen; it knows {alphabet}"
 )

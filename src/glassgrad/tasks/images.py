@@ -48,6 +48,7 @@ class ImagesConfig:
 
     model: str = option("mlp", "which model to train", choices=("mlp", "cnn"))
     engine: str = shared.engine()
+    dtype: str = shared.dtype()
     hidden: int = option(128, "units of each hidden layer", low=1, high=1_000_000)
     layers: int = option(2, "hidden layers of the mlp", low=1, high=100)
     channels: int = option(

@@ -9,6 +9,7 @@ from glassgrad.engine.random import Generator, manual_seed
 from glassgrad.models import GPT, Bigram, CharRNN, NamesMLP
 from glassgrad.nn import functional as F
 from glassgrad.tasks.classify import image_layers, mlp
+from glassgrad.tasks.options import DTYPES
 from glassgrad.train.engine_learner import EngineLearner, can_compile
 from glassgrad.train.learner import StepOptions
 
@@ -30,7 +31,8 @@ def _learner(model: nn.Module, optimizer: Any, config: Any, clip: float = 0.0, d
     """Build the learner of a configuration; dropout starts from the seed."""
     if dropout:
         manual_seed(config.seed)
-    options = StepOptions(config.engine == "compiled" and can_compile(), max_norm=clip or None)
+    dtype = "" if config.dtype == DTYPES[0] else config.dtype
+    options = StepOptions(config.engine == "compiled" and can_compile(), max_norm=clip or None, dtype=dtype)
     return EngineLearner(model, optimizer, loss_fn=_loss, options=options, random=dropout > 0)
 
 

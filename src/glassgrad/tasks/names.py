@@ -52,6 +52,7 @@ class NamesConfig:
         "", "text file with one word per line; empty for the word list that comes with glassgrad", resumable=True
     )
     engine: str = shared.engine()
+    dtype: str = shared.dtype()
     lowercase: bool = option(False, "put all words into lowercase first")
     context: int = option(3, "context of the mlp in characters", low=1, high=1_000)
     embedding: int = option(
@@ -114,7 +115,8 @@ MODELS = {
     ),
     # Each row of the table is used by about one example in thirty, hence the large rates.
     "bigram": NamesKind(
-        without=("context", "embedding", "hidden", "norm_momentum", *_ONLY_WHOLE),
+        # A table is looked up, and no product is computed.
+        without=("dtype", "context", "embedding", "hidden", "norm_momentum", *_ONLY_WHOLE),
         defaults={"context": 1, "rate": 10.0, "final_rate": 1.0},
     ),
 }

@@ -5,14 +5,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from glassgrad.train.config import option
+from glassgrad import errors
+from glassgrad.train.config import Layer, name_of, option
 from glassgrad.train.learner import ENGINES
+
+DTYPES = ("float32", "bfloat16", "float64")
 
 
 def engine(choices: Sequence[str] = ENGINES) -> Any:
     """What computes the gradients; a resumed run may use another."""
     words = "what computes the gradients; compiled falls back to eager where there is no llvmlite"
     return option("compiled", words, choices=tuple(choices), resumable=True)
+
+
+def dtype() -> Any:
+    """In what to compute; a resumed run goes on in the same."""
+    words = (
+        "numbers to compute in: bfloat16 rounds the inputs of products, which is faster on processors that have such "
+        "products; float64 takes twice the memory"
+    )
+    return option("float32", words, choices=DTYPES)
+
+
+def check_dtype(config: Any, layers: Sequence[Layer]) -> None:
+    """Raise `errors.InputError` where another dtype is asked of layers that are computed by hand."""
+    if config.engine == "manual" and config.dtype != DTYPES[0]:
+        raise errors.CONFIG_DTYPE(name=name_of("dtype", layers), given=config.dtype)
 
 
 def seed(of: str = "the initial weights and of the batches") -> Any:

@@ -33,6 +33,7 @@ class PlaneConfig:
 
     model: str = option("mlp", "which model to train", choices=("mlp",))
     engine: str = shared.engine()
+    dtype: str = shared.dtype()
     points: int = option(200, "training points; there are a quarter as many test points", low=4, high=1_000_000)
     noise: float = option(0.3, "standard deviation of the points around where they belong", low=0, high=1e6)
     hidden: int = option(8, "units of each hidden layer", low=1, high=1_000_000)
@@ -129,7 +130,9 @@ def predict(learner: Learner, description: Mapping[str, Any], points: Sequence[s
 
 def _kind(shape: str, about: str, config: type[Any]) -> TaskKind:
     def configure(layers: list[Layer]) -> Any:
-        return resolve(config, layers)
+        found = resolve(config, layers)
+        shared.check_dtype(found, layers)
+        return found
 
     about += "\n\nThe run directory holds a picture of the boundary it draws between the two classes."
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from glassgrad import errors
 from glassgrad.data.atomic import write_atomically
+from glassgrad.tasks.options import DTYPES
 from glassgrad.tasks.task import CommandTask, TaskKind, with_data_in
 from glassgrad.train.callbacks import Callback
 from glassgrad.train.config import Layer, command_line, flag, read_toml, rules, to_toml
@@ -97,6 +98,12 @@ def _refuse_changes(kind: TaskKind, stored: Any, given: Layer) -> None:
             raise refusal(name=given.name(key), before=before, after=value)
 
 
+_DTYPES = {
+    "bfloat16": "products in bfloat16, their sums, weights and optimizer in float32",
+    "float64": "all in float64",
+}
+
+
 class _Session:
     """One process's part of a run, from its first step to the closing lines."""
 
@@ -150,6 +157,9 @@ class _Session:
         self.run, self.begun = run, (self.loop.step, self.loop.seconds)
         for line in self.task.introduction():
             self.display.say(line)
+        dtype = getattr(self.task.config, "dtype", DTYPES[0])  # a task need not have the option
+        if dtype != DTYPES[0]:
+            self.display.say(f"dtype      {_DTYPES[dtype]}")
         if self.task.ranks is not None:
             self.display.say(f"ranks      {self.task.ranks.count}, each with its part of every batch")
         self.display.say(f"run        {run.path}{going_on}\n")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from glassgrad import errors
+from glassgrad.tasks.options import check_dtype
 from glassgrad.train.config import Layer, resolve, rules
 from glassgrad.train.kept.rundir import RunDirectory
 from glassgrad.train.kept.weights import write_weights
@@ -51,9 +52,11 @@ class CommandTask(Task, ABC):
         """Raise `errors.InputError` unless a checkpoint is of this configuration and of these data."""
         with named_as_damaged(run.state):
             before = dict(facts["config"])
+        defaults = {entry.name: entry.default for entry in fields(self.config)}
         for key, value in settled(self.config).items():
-            if not rules(type(self.config))[key][1].allows(before.get(key), value):
-                raise errors.RUN_CHANGED(name=f"{key} in {run.config}", before=before.get(key), after=value)
+            then = before.get(key, defaults[key])  # an option that came later: the run is as if it had its default
+            if not rules(type(self.config))[key][1].allows(then, value):
+                raise errors.RUN_CHANGED(name=f"{key} in {run.config}", before=then, after=value)
         with named_as_damaged(run.state):
             self.check_data(facts)
 
@@ -182,6 +185,7 @@ def resolve_for_model(cls: type[Any], layers: list[Layer], models: Mapping[str, 
         for key in layer.values:
             if key in models[model].without:
                 raise errors.CONFIG_NO_EFFECT(name=layer.name(key), model=model)
+    check_dtype(config, layers)
     return config
 
 

@@ -41,6 +41,7 @@ class TextConfig:
     model: str = option("gpt", "which model to train", choices=("gpt",))
     data: str = option("", "text file in UTF-8; its last tenth is kept for validation", resumable=True)
     engine: str = shared.engine(("eager", "compiled"))
+    dtype: str = shared.dtype()
     context: int = option(64, "context of the model in characters", low=1, high=10_000)
     width: int = option(128, "width of the model", low=1, high=100_000)
     heads: int = option(4, "heads of attention; they divide the width", low=1, high=1_000)

@@ -336,7 +336,7 @@ class EngineLearner(Learner):
     def logits(self, inputs: Array) -> Array:
         """Return the outputs in evaluation mode; every module keeps its own mode afterwards."""
         with evaluating(self.model), no_grad():
-            return self.model(from_numpy(np.ascontiguousarray(inputs))).numpy()
+            return self.model(self.policy.cast(from_numpy(np.ascontiguousarray(inputs)))).numpy()
 
     def calibrate(self, inputs: Array) -> None:
         calibrate_batch_norm(self.model, inputs)

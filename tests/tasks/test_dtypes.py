@@ -32,7 +32,7 @@ SMALL: dict[str, dict[str, Any]] = {
 @pytest.fixture(autouse=True)
 def units(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is rounded does not depend on the processor: these tests run on any."""
-    monkeypatch.setattr(amp, "_has_units", lambda: True)
+    monkeypatch.setattr(amp, "processor_multiplies", lambda: True)
 
 
 def task_of(kind: str, folder: Path, dtype: str) -> Any:

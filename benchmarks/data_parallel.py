@@ -1,6 +1,6 @@
 """Data-parallel steps of W2 and W3: ranks of one thread, next to PyTorch's and to one process with as many threads.
 
-``python -m benchmarks.data_parallel [--ranks 2] [--rounds 3] [--seconds 4] [w2 w3]``
+``python -m benchmarks.data_parallel [--ranks 2] [--rounds 3] [--seconds 4] [--write] [w2 w3]``
 
 Every kind of run starts from the same weights and takes the same global batches, of which each rank has its rows. The
 kinds take turns; the median over the rounds of each round's median step counts. Losses have to agree after the steps
@@ -179,13 +179,23 @@ def main():
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=4.0)
+    parser.add_argument("--write", action="store_true", help="put the section into RESULTS.md")
     options = parser.parse_args()
+    lines = []
     for key in options.workloads:
         times = compare(key, options.ranks, options.rounds, options.seconds)
-        sys.stdout.write(f"{key}, {options.ranks} ranks of one thread, or one process of {options.ranks}\n")
+        lines.append(f"{key}, {options.ranks} ranks of one thread, or one process of {options.ranks}")
         for kind, seconds in times.items():
             bar = f"   at most {BARS[kind]} of it: {times['compiled'] / seconds:.2f}" if kind in BARS else ""
-            sys.stdout.write(f"  {TITLES[kind]:55} {seconds * 1e3:8.2f} ms{bar}\n")
+            lines.append(f"  {TITLES[kind]:55} {seconds * 1e3:8.2f} ms{bar}")
+    text = "\n".join(lines)
+    sys.stdout.write(f"{text}\n")
+    if options.write:
+        from benchmarks.results import machine_lines, write_section
+
+        command = " ".join(["python -m benchmarks.data_parallel", *(one for one in sys.argv[1:] if one != "--write")])
+        title = "Two ranks beside one process, and beside PyTorch's DDP over gloo"
+        write_section("data_parallel", title, f"Command: `{command}`\n\n```text\n{text}\n```\n\n{machine_lines()}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """How a data-parallel step scales: what is measured on this machine, and what a model of networks says of others.
 
-``python -m benchmarks.scaling [--ranks 2,4] [--seconds 2]`` measures latency and bandwidth of messages and of
-`all_reduce`, fits the two numbers of the model, and holds its prediction of steps of W2 and W3 against measured ones.
+``python -m benchmarks.scaling [--ranks 2,4] [--seconds 2] [--write]`` measures messages, `all_reduce`, averages in
+shared memory and the parts of steps of W2 and W3 on one process; from these the model predicts steps of 2 and 4 ranks,
+which are measured too. `--write` puts the tables into RESULTS.md.
 ``python -m benchmarks.scaling --predict`` measures nothing, and prints the tables for clusters below `NETWORKS`.
 
 The model. A message of n bytes takes alpha + n beta (Hockney 1994). Reducing n bytes over p ranks takes the least of
@@ -15,6 +16,12 @@ of adding a byte. Where p is no power of two, recursive doubling and Rabenseifne
 way. Gradients leave in buckets while the backward pass goes on (Li et al. 2020): a bucket starts when it is complete
 and the one before has arrived, and the step ends with the update, after the last. What is left out: ranks that are
 late, networks shared with others, and slower links between racks.
+
+Up to four ranks of one machine average through memory that they share (`Machine`). Each copies its n bytes there, reads
+those of all p ranks and writes the mean: (p + 3) n bytes for each rank, at the rate at which all do so at once, and
+alpha for the barrier of a bucket. That is work of the cores, so nothing of it is hidden. Ranks that are more than the
+cores take turns: whatever a rank computes takes p / cores times longer, and waiting costs nothing, since it gives its
+core away. The update moves memory too, and takes longer when all ranks do it at once, by a factor that is measured.
 """
 
 from __future__ import annotations
@@ -32,6 +39,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SIZES = tuple(4**power for power in range(2, 13))  # bytes: 16 to 16 MB
+KEYS = ("w2", "w3")
+SMALL = 4096  # bytes up to which an average takes what its barrier takes
+PARTS = ("forward", "backward", "update")
 BUCKETS = (1e6, 25e6)  # bytes of the first bucket and of the others, as DistributedDataParallel makes them
 
 
@@ -84,6 +94,38 @@ def all_reduce(network: Network, size: float, ranks: int) -> float:
     halving = 2 * rounds * network.alpha + moved + odd
     ring = 2 * (ranks - 1) * network.alpha + moved
     return min(doubling, halving, ring)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Ranks that share the memory of one machine, and its cores.
+
+    Attributes:
+        cores: of the machine; a rank uses one.
+        alpha: seconds of averaging next to nothing.
+        rate: bytes a second that each rank moves while all average.
+        crowd: how many times longer the update takes when all cores do it at once.
+    """
+
+    name: str
+    cores: int
+    alpha: float
+    rate: float
+    crowd: float = 1.0
+
+    def average(self, size: float, ranks: int) -> float:
+        """Return the seconds of averaging so many bytes over ranks with a core each."""
+        return 0.0 if ranks == 1 else self.alpha + (ranks + 3) * size / self.rate
+
+    def turns(self, ranks: int) -> float:
+        """Return how many times longer a rank computes as others have its core."""
+        return max(1.0, ranks / self.cores)
+
+    def step_time(self, step: Step, ranks: int) -> float:
+        """Return the seconds of a step on so many ranks; `step` was measured alone, with the rows of one of them."""
+        averages = sum(self.average(size, ranks) for size in buckets(step.gradients))
+        crowd = self.crowd if ranks > 1 else 1.0
+        return self.turns(ranks) * (step.forward + step.backward + step.update * crowd + averages)
 
 
 def buckets(size: float) -> list[float]:
@@ -194,13 +236,10 @@ def median_of(function, seconds, agree) -> float:
     return statistics.median(times)
 
 
-def worker(seconds: float) -> None:
-    """Measure on one rank; rank 0 prints."""
-    import numpy as np
-
+def worker(seconds: float, counts: list[int]) -> None:
+    """Measure on one rank; rank 0 prints. One process alone measures parts of steps with the rows of one of many."""
     import glassgrad as gg
     import glassgrad.distributed as dist
-    from benchmarks import data_parallel
 
     dist.init_process_group()
     rank, ranks = dist.get_rank(), dist.get_world_size()
@@ -210,7 +249,28 @@ def worker(seconds: float) -> None:
         dist.broadcast(given, 0)
         return given.item()
 
-    found = {"ranks": ranks, "message": {}, "all_reduce": {}, "steps": {}}
+    found: dict = {"ranks": ranks}
+    if ranks == 1:
+        found["alone"] = {count: {key: parts_of(key, 0, count, seconds / 2, agree) for key in KEYS} for count in counts}
+    else:
+        found |= transfers(rank, seconds, agree)
+        found["parts"] = {key: parts_of(key, rank, ranks, seconds / 2, agree) for key in KEYS}
+        found["together"] = {key: together(key, rank, ranks, seconds, agree) for key in KEYS}
+    if rank == 0:
+        sys.stdout.write("RESULT " + json.dumps(found) + "\n")
+    dist.barrier()
+
+
+def transfers(rank: int, seconds: float, agree) -> dict[str, dict[int, float]]:
+    """Return the seconds of a message, of `all_reduce` and of an average of a bucket, by the bytes."""
+    import numpy as np
+
+    import glassgrad as gg
+    import glassgrad.distributed as dist
+    from glassgrad.distributed.buckets import make_buckets, share_memory
+
+    world = dist.group.WORLD
+    found: dict[str, dict[int, float]] = {"message": {}, "all_reduce": {}, "average": {}}
     for size in SIZES:
         x = gg.tensor(np.zeros(size // 4, np.float32))
 
@@ -222,57 +282,77 @@ def worker(seconds: float) -> None:
                 dist.recv(x, 0)
                 dist.send(x, 0)
 
-        found["message"][size] = median_of(ping, seconds / len(SIZES), agree) / 2
+        made = make_buckets([x.shape], [np.float32], None)
+        window = share_memory(made, world.comm)
+
+        def average(x=x, bucket=made[0]) -> None:
+            bucket.start(world.comm, [x.array], in_place=True)
+            bucket.finish(world, [x.array])
+
+        part = seconds / len(SIZES)
+        found["message"][size] = median_of(ping, part, agree) / 2
         dist.barrier()
-        found["all_reduce"][size] = median_of(lambda x=x: dist.all_reduce(x), seconds / len(SIZES), agree)
-    for key in ("w2", "w3"):
-        found["steps"][key] = phases(data_parallel, key, ranks, seconds, agree)
-    if rank == 0:
-        sys.stdout.write("RESULT " + json.dumps(found) + "\n")
-    dist.barrier()
+        found["all_reduce"][size] = median_of(lambda x=x: dist.all_reduce(x), part, agree)
+        found["average"][size] = median_of(average, part, agree) if window is not None else math.nan
+    return found
 
 
-def phases(data_parallel, key: str, ranks: int, seconds: float, agree) -> dict[str, float]:
-    """Return the seconds of the parts of an eager step on this rank's rows, and of the whole step with all ranks."""
+def made(key: str, rank: int, ranks: int):
+    """Return model, optimizer, loss function and the first batch of a rank."""
     import importlib
 
     import glassgrad as gg
-    import glassgrad.distributed as dist
+    from benchmarks import data_parallel
 
-    model, optimizer, loss_fn = importlib.import_module(f"{data_parallel.package(key)}.glassgrad_peer").parts()
-    x, y = data_parallel.cut(key, dist.get_rank(), ranks, gg.tensor)[0]
-    names = ("forward", "backward", "update")
+    peer = importlib.import_module(f"{data_parallel.package(key)}.glassgrad_peer")
+    return (*peer.parts(), data_parallel.cut(key, rank, ranks, gg.tensor)[0])
 
-    def step(net, spent=None) -> None:
+
+def parts_of(key: str, rank: int, ranks: int, seconds: float, agree) -> dict[str, float]:
+    """Return the seconds of the parts of an eager step on a rank's rows, by itself, and the gradients' bytes."""
+    model, optimizer, loss_fn, (x, y) = made(key, rank, ranks)
+    spent: list[list[float]] = []
+
+    def step() -> None:
         marks = [time.perf_counter()]
-        loss = loss_fn(net(x), y)
+        loss = loss_fn(model(x), y)
         marks.append(time.perf_counter())
         optimizer.zero_grad()
         loss.backward()
         marks.append(time.perf_counter())
         optimizer.step()
         marks.append(time.perf_counter())
-        if spent is not None:
-            spent.append([end - begin for begin, end in itertools.pairwise(marks)])
+        spent.append([end - begin for begin, end in itertools.pairwise(marks)])
 
-    spent: list[list[float]] = []
-    median_of(lambda: step(model, spent), seconds, agree)
-    parts = dict(zip(names, map(statistics.median, zip(*spent, strict=True)), strict=True))
+    median_of(step, seconds, agree)
+    medians = map(statistics.median, zip(*spent, strict=True))
+    gradients = float(sum(one.numel() * 4 for one in model.parameters()))
+    return {**dict(zip(PARTS, medians, strict=True)), "gradients": gradients}
+
+
+def together(key: str, rank: int, ranks: int, seconds: float, agree) -> float:
+    """Return the seconds of an eager step of all ranks under DistributedDataParallel."""
+    import glassgrad as gg
+
+    model, optimizer, loss_fn, (x, y) = made(key, rank, ranks)
     net = gg.nn.parallel.DistributedDataParallel(model)
-    return {
-        **parts,
-        "gradients": float(sum(one.numel() * 4 for one in model.parameters())),
-        "together": median_of(lambda: step(net), seconds, agree),
-    }
+
+    def step() -> None:
+        loss = loss_fn(net(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+    return median_of(step, seconds, agree)
 
 
 def measure(counts: list[int], seconds: float) -> list[dict]:
-    """Start the ranks; return what each number of them found."""
+    """Start one process, and then each number of ranks; return what they found."""
     found = []
     launcher = Path(sys.executable).with_name("mpiexec")
-    for count in counts:
+    for count in [1, *counts]:
         command = [str(launcher if launcher.exists() else "mpiexec"), "-n", str(count), sys.executable]
-        command += ["-m", "benchmarks.scaling", "--worker", str(seconds)]
+        command += ["-m", "benchmarks.scaling", "--worker", str(seconds), ",".join(map(str, counts))]
         done = subprocess.run(
             command,
             env={**os.environ, "OMP_NUM_THREADS": "1"},
@@ -288,26 +368,94 @@ def measure(counts: list[int], seconds: float) -> list[dict]:
     return found
 
 
-def report(found: list[dict]) -> None:
-    """Print what was measured, and the model beside it."""
-    times = {one["ranks"]: {int(size): value for size, value in one["all_reduce"].items()} for one in found}
-    print(f"{os.cpu_count()} cores; ranks of one thread; seconds are medians\n")
-    for one in found:
+# --- what is told -----------------------------------------------------------------------------------
+
+
+def fitted_machine(alone: dict, one: dict, cores: int) -> Machine:
+    """Return the machine that explains what some ranks, no more than its cores, took to average and to update."""
+    times = {int(size): value for size, value in one["average"].items()}
+    large, ranks = max(times), one["ranks"]
+    turns = max(1.0, ranks / cores)
+    least = statistics.median(value for size, value in times.items() if size <= SMALL)
+    rate = turns * (ranks + 3) * large / max(times[large] - least, 1e-9)
+    updates = [one["parts"][key]["update"] / turns / alone[str(ranks)][key]["update"] for key in KEYS]
+    return Machine("this machine", cores, least / turns, rate, max(1.0, statistics.median(updates)))
+
+
+def step_rows(found: list[dict], machine: Machine) -> list[list[str]]:
+    """Return a row for each step and number of ranks: what the model says, and what was measured."""
+    alone, *several = found
+    rows = []
+    for key in KEYS:
+        for one in several:
+            ranks, parts = one["ranks"], alone["alone"][str(one["ranks"])][key]
+            step = Step(key, *(parts[part] for part in PARTS), parts["gradients"])
+            told, took = machine.step_time(step, ranks), one["together"][key]
+            shown = [*(parts[part] for part in PARTS), told, took]
+            row = [
+                key.upper(),
+                str(ranks),
+                f"{machine.turns(ranks):.1f}",
+                *(f"{value * 1e3:.2f} ms" for value in shown),
+            ]
+            rows.append([*row, f"{told / took:.2f}"])
+    return rows
+
+
+def report(found: list[dict]) -> str:
+    """Return what was measured, and the model beside it, as Markdown."""
+    from benchmarks.results import duration, markdown_table
+
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    alone, *several = found
+    lines = [f"Ranks of one thread on {cores} cores; seconds are medians.", ""]
+    for one in several:
         ranks = one["ranks"]
+        times = {ranks: {int(size): value for size, value in one["all_reduce"].items()}}
         network = fitted(times, ranks)
-        print(f"{ranks} ranks: alpha {network.alpha * 1e6:.1f} us, {1e-9 / network.beta:.2f} GB/s")
-        print(f"  {'bytes':>12} {'message':>12} {'GB/s':>8} {'all_reduce':>12} {'model':>12}")
-        for size in SIZES:
-            message, reduced = one["message"][str(size)], times[ranks][size]
-            shown = [f"{value * 1e6:9.1f} us" for value in (message, reduced, all_reduce(network, size, ranks))]
-            print(f"  {size:12,} {shown[0]} {size / message / 1e9:8.2f} {shown[1]} {shown[2]}")
-        for key, step in one["steps"].items():
-            whole = Step(key, step["forward"], step["backward"], step["update"], step["gradients"])
-            told = step_time(whole, network, ranks)
-            parts = ", ".join(f"{part} {step[part] * 1e3:.2f}" for part in ("forward", "backward", "update"))
-            print(f"  {key}: {parts} ms; together {step['together'] * 1e3:.2f} ms, ", end="")
-            print(f"model {told * 1e3:.2f} ms ({told / step['together']:.2f} of it)")
-        print()
+        rows = [
+            [
+                f"{size:,}",
+                *(duration(one[kind][str(size)]) for kind in ("message", "all_reduce")),
+                duration(all_reduce(network, size, ranks)),
+                duration(one["average"][str(size)]),
+            ]
+            for size in SIZES
+        ]
+        head = ["bytes", "message", "all_reduce", "model of it", "average in shared memory"]
+        lines += [f"{ranks} ranks: alpha {duration(network.alpha)}, {1e-9 / network.beta:.2f} GB/s", ""]
+        lines += [markdown_table(head, rows), ""]
+    machine = fitted_machine(alone["alone"], several[0], cores)
+    head = ["step", "ranks", "turns", "forward", "backward", "update", "predicted", "measured", "ratio"]
+    given = (
+        "Eager steps, one batch divided. Forward, backward and update are those of one process alone with a rank's "
+        f"rows; {several[0]['ranks']} ranks gave alpha {duration(machine.alpha)} and {machine.rate / 1e9:.1f} GB/s for "
+        f"averages, and updates at once that take {machine.crowd:.2f} times longer. From these:"
+    )
+    lines += [given, "", markdown_table(head, step_rows(found, machine)), ""]
+    lines += [paying(alone["alone"], key, machine) for key in KEYS]
+    return "\n".join(lines)
+
+
+def paying(alone: dict, key: str, machine: Machine) -> str:
+    """Return a line on how many ranks of this machine pay for a step, by the model."""
+    counts = sorted(map(int, alone))
+    few = alone[str(counts[0])][key]
+    # A line through the numbers of rows that were measured: seconds of products for all of them, and for none.
+    work = {1 / count: sum(alone[str(count)][key][part] for part in PARTS[:2]) for count in counts}
+    low, high = min(work), max(work)
+    slope = (work[high] - work[low]) / (high - low) if high > low else work[high] / high
+    fixed = max(0.0, work[high] - slope * high)
+
+    def seconds(ranks: int) -> float:
+        step = Step(key, 0.0, fixed + slope / ranks, few["update"], few["gradients"])
+        return machine.step_time(step, ranks)
+
+    tried = [2**power for power in range(6)]
+    speed = {ranks: seconds(1) / seconds(ranks) for ranks in tried}
+    best = max(tried, key=speed.__getitem__)
+    shown = ", ".join(f"{ranks}: {speed[ranks]:.2f}" for ranks in tried[:4])
+    return f"- {key.upper()}, speed-up by the model on so many ranks of this machine: {shown}; the most at {best}."
 
 
 def main() -> None:
@@ -316,14 +464,23 @@ def main() -> None:
     parser.add_argument("--predict", action="store_true", help="print the tables for clusters, measure nothing")
     parser.add_argument("--ranks", default="2,4")
     parser.add_argument("--seconds", type=float, default=2.0, help="for each thing that is measured")
+    parser.add_argument("--write", action="store_true", help="put the section into RESULTS.md")
     options = parser.parse_args()
-    if not options.predict:
-        report(measure([int(count) for count in options.ranks.split(",")], options.seconds))
-    print(tables())
+    if options.predict:
+        print(tables())
+        return
+    text = report(measure([int(count) for count in options.ranks.split(",")], options.seconds))
+    print(text)
+    if options.write:
+        from benchmarks.results import machine_lines, write_section
+
+        command = " ".join(["python -m benchmarks.scaling", *(one for one in sys.argv[1:] if one != "--write")])
+        title = "Ranks of one machine: messages, averages, and steps beside the model"
+        write_section("scaling", title, f"Command: `{command}`\n\n{text}\n\n{machine_lines()}")
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--worker"]:
-        worker(float(sys.argv[2]))
+        worker(float(sys.argv[2]), [int(count) for count in sys.argv[3].split(",")])
     else:
         main()

@@ -238,3 +238,29 @@ def test_a_second_process_finds_all_of_it(counted):
     )
     assert found.returncode == 0, found.stderr
     assert found.stdout.strip() == f"{losses!r} {summary}"
+
+
+def test_planning_takes_the_same_for_each_layer():
+    """By counting: what the search for groups between two others looks at, and what is made, for 4 and 16 layers."""
+    counts = []
+    for layers in (4, 16):
+        gg.manual_seed(0)
+        parts = [nn.Sequential(nn.Linear(8, 8), nn.LayerNorm(8), nn.GELU()) for _ in range(layers)]
+        model = nn.Sequential(*parts)
+        optimizer = gg.optim.AdamW(model.parameters())
+
+        @gg.compile(keep_grads=False, strict=True, threads=1)
+        def step(x, model=model, optimizer=optimizer):
+            loss = model(x).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        step(gg.ones(4, 8))
+        plan = stages.planned(step.traced, 1).plan
+        counts.append((plan.fusion.links.steps, len(plan.kernels), step.stats.functions))
+    (few, kernels, functions), (many, more, same) = counts
+    assert many <= 4 * max(few, kernels)
+    assert more <= 4 * kernels + 4
+    assert same <= functions + 2

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field, replace
 from glassgrad.compile.ir.graph import Graph, Instr, Var
 from glassgrad.compile.plan.indices import Axis, Extents, Index, Indices, NeedsSplit, NotAffine
 from glassgrad.compile.plan.late import late_instrs
+from glassgrad.compile.plan.links import Links
 from glassgrad.compile.plan.recompute import tokens_of
 from glassgrad.compile.plan.view_chains import ViewChain
 from glassgrad.ops.views import broadcast_indices
@@ -152,6 +153,7 @@ class Fusion:
         alone: instructions that keep a nest of their own.
         group_of: the group of each instruction that is not a view.
         tokens: what each of them waits for without using it.
+        links: which group reads which.
     """
 
     def __init__(
@@ -185,12 +187,12 @@ class Fusion:
                 self.group_of[instr] = group = self._single(instr)
                 for base in group.bases:
                     self.users.setdefault(base, []).append(instr)
-        self._readers: dict[Group, set[Group]] = {group: set() for group in self.group_of.values()}
-        self._feeders: dict[Group, set[Group]] = {group: set() for group in self.group_of.values()}
-        for group, feeders in self._feeders.items():
-            feeders.update(self.group_of[self.producer[base]] for base in group.bases if base in self.producer)
-            for maker in feeders:
-                self._readers[maker].add(group)
+        self.links = Links(
+            {
+                group: {self.group_of[self.producer[base]] for base in group.bases if base in self.producer}
+                for group in self.group_of.values()
+            }
+        )
 
     # --- structure ---------------------------------------------------------------------------------
 
@@ -229,28 +231,13 @@ class Fusion:
 
     def readers(self, group: Group) -> list[Group]:
         """Return the groups that read a group's results, the earliest first."""
-        return sorted(self._readers[group], key=lambda other: other.first)
-
-    def depends_otherwise(self, goal: Group, start: Group) -> bool:
-        """Tell whether `goal` depends on `start` through a third group."""
-        seen = self._readers[start] - {goal}
-        stack = list(seen)
-        while stack:
-            further = self._readers[stack.pop()]
-            if goal in further:
-                return True
-            stack += further - seen
-            seen |= further
-        return False
+        return sorted(self.links.readers[group], key=lambda other: other.first)
 
     def _put(self, merged: Group, parts: tuple[Group, Group]) -> None:
         """Let one group take the place of two."""
         for instr in merged.members:
             self.group_of[instr] = merged
-        for mine, theirs in ((self._readers, self._feeders), (self._feeders, self._readers)):
-            mine[merged] = (mine.pop(parts[0]) | mine.pop(parts[1])).difference(parts)
-            for other in mine[merged]:
-                theirs[other] = theirs[other].difference(parts) | {merged}
+        self.links.join(merged, *parts)
 
     # --- merging -----------------------------------------------------------------------------------
 
@@ -280,7 +267,7 @@ class Fusion:
         if len(readers) > 1 and not group.has_reduction and math.prod(group.extents.values()) <= _SCALARS:
             return False
         for reader in readers:
-            if reader.solid or not self._may_share(reader) or self.depends_otherwise(reader, group):
+            if reader.solid or not self._may_share(reader) or self.links.between(group, reader):
                 continue
             if self.late and not self._is_time(group, reader):
                 continue
@@ -308,7 +295,7 @@ class Fusion:
         while pending:
             rest = []
             for group in pending:
-                if self._feeders[group] <= done:
+                if self.links.feeders[group] <= done:
                     order.append(group)
                     done.add(group)
                 else:

@@ -27,10 +27,15 @@ def place_updates(plan: Plan, machine: Target) -> dict[Var, Var]:
     """
     alias: dict[Var, Var] = {}
     edges: dict[Kernel, set[Kernel]] = _edges(plan.kernels)
+    writers = {var: kernel for kernel in reversed(plan.kernels) for var in kernel.writes}
+    users: dict[Var, list[Kernel]] = {}
+    for kernel in plan.kernels:
+        for var in kernel.reads:
+            users.setdefault(var, []).append(kernel)
     returned = {out for out in plan.graph.outputs if isinstance(out, Var)}  # they have memory of their own
     for target, value in plan.graph.updates:
-        writer = next(kernel for kernel in plan.kernels if value in kernel.writes)
-        readers = [kernel for kernel in plan.kernels if target in kernel.reads and kernel is not writer]
+        writer = writers[value]
+        readers = [kernel for kernel in users.get(target, ()) if kernel is not writer]
         # One value may be that of several inputs: equal gradients, for one.
         free = value not in alias and value not in returned
         if free and _in_place(writer, target, value) and not any(_reaches(edges, writer, reader) for reader in readers):
@@ -40,6 +45,8 @@ def place_updates(plan: Plan, machine: Target) -> dict[Var, Var]:
         else:
             copy = copy_kernel(value, target, machine.stored_kind(value.dtype) or "")
             plan.kernels.append(copy)
+            users.setdefault(value, []).append(copy)
+            writers.setdefault(target, copy)
             edges[copy] = set()
             edges[writer].add(copy)
             for reader in [*readers, writer]:

@@ -21,6 +21,8 @@ from glassgrad.train.learner import measure
 from tests.tasks.stopping import check_stopping
 from tests.thinning import covering
 
+pytestmark = pytest.mark.usefixtures("numpy_target")  # test_engines.py trains in native code
+
 NAMES_TEXT = "anna bert carla dora emil fritz gerd hanna ida jonas karl lena mona nora otto paula quirin rosa"
 WORDS = WordList(tuple(NAMES_TEXT.split()), "test")
 Make = Callable[..., Any]

@@ -21,6 +21,8 @@ from glassgrad.train.calibrate import calibrate_batch_norm
 from glassgrad.train.config import command_line
 from glassgrad.train.learner import measure
 
+pytestmark = pytest.mark.usefixtures("numpy_target")  # test_engines.py trains in native code
+
 NAMES = "anna bert carla dora emil fritz gerd hanna ida jonas karl lena mona nora otto paula quirin rosa"
 WORDS = WordList(tuple(NAMES.split()), "test")
 

@@ -20,6 +20,8 @@ from glassgrad.train.kept.checkpoint import save_checkpoint
 
 from .fitting import assert_same, dead_process, loader, net, weights
 
+pytestmark = pytest.mark.usefixtures("numpy_target")  # test_engines.py trains in native code
+
 
 def train(path: Path, stop: int | None = None, own: bool = False) -> Any:
     """A plain loop over three epochs; `stop` ends it after so many steps."""

@@ -18,6 +18,8 @@ from glassgrad.utils.data import DataLoader
 
 from .fitting import assert_same, data, loader, net, stored, trainer, weights
 
+pytestmark = pytest.mark.usefixtures("numpy_target")  # test_engines.py trains in native code
+
 ENGINES = ["eager", "compiled"]
 
 

@@ -26,6 +26,8 @@ from tests.thinning import covering
 
 from .fitting import assert_same, data, loader, net, stored, timeless, trainer, weights
 
+pytestmark = pytest.mark.usefixtures("numpy_target")  # test_engines.py trains in native code
+
 EVERYTHING: dict[str, Any] = {
     "accumulate": 2, "clip_norm": 0.5, "skip_nonfinite": True, "ema": 0.9, "loss_scale": 16.0, "patience": 50,
     "scheduler": lambda optimizer: optim.lr_scheduler.CosineAnnealingLR(optimizer, 12), "log_to": "jsonl,csv",

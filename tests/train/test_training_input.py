@@ -18,6 +18,8 @@ from glassgrad.utils.data import DataLoader, TensorDataset
 
 from .fitting import data, loader, net, trainer, weights
 
+pytestmark = pytest.mark.usefixtures("numpy_target")  # test_engines.py trains in native code
+
 ENGINES = ["eager", "compiled"]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 
@@ -79,16 +81,28 @@ def test_the_reasons_are_of_primitives_that_exist():
 ONE_OF_EACH = [case for case in CASES if case.number == 0 or not isinstance(case.prim, Elementwise)]
 
 
-@pytest.mark.parametrize("case", ONE_OF_EACH, ids=lambda case: case.id)
-def test_no_call_of_the_host_is_silent(case):
+AT_ONCE = 12
+
+
+@pytest.mark.parametrize("first", range(0, len(ONE_OF_EACH), AT_ONCE))
+def test_no_call_of_the_host_is_silent(first):
     """What is traced and planned goes to the host only where the table says so, and always there."""
-    args, params = case.draw(dtype=np.float32)
-    step = gg.compile(lambda *given: case.prim(*given, **params), backend="numpy")  # `planned` is what is looked at
-    step(*[gg.tensor(arg) if isinstance(arg, np.ndarray) else arg for arg in args])
+    some = ONE_OF_EACH[first : first + AT_ONCE]
+    given = [case.draw(dtype=np.float32) for case in some]
+
+    def results(*leaves):
+        left = iter(leaves)
+        return [
+            case.prim(*(next(left) if isinstance(arg, np.ndarray) else arg for arg in args), **params)
+            for case, (args, params) in zip(some, given, strict=True)
+        ]
+
+    step = gg.compile(results, backend="numpy")  # `planned` is what is looked at
+    step(*[gg.tensor(arg) for args, _ in given for arg in args if isinstance(arg, np.ndarray)])
     plan = planned(step.traced, 1).plan
     code = StepModule(plan, 1).code
     solid = [kernel for kernel in plan.kernels if code[kernel].solid is not None]
-    hosted = {instr.op for kernel in solid if code[kernel].solid.label == "host" for instr in kernel.instrs}
-    assert hosted <= WITHOUT_CODE.keys() | PARTLY.keys()
-    if case.prim.name in WITHOUT_CODE:
-        assert case.prim.name in hosted, "it has native code after all: take its reason away"
+    hosted = Counter(instr.op for kernel in solid if code[kernel].solid.label == "host" for instr in kernel.instrs)
+    assert hosted.keys() <= WITHOUT_CODE.keys() | PARTLY.keys()
+    for name, count in Counter(case.prim.name for case in some if case.prim.name in WITHOUT_CODE).items():
+        assert hosted[name] >= count, f"{name} has native code after all: take its reason away"

@@ -214,6 +214,7 @@ def test_ctrl_c_and_sigterm_save_and_a_resumed_run_is_as_never_stopped(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
+@pytest.mark.slow
 def test_a_killed_run_goes_on_from_its_last_checkpoint(
     folder: Path, process: Call, glassgrad: Call, reference: Path
 ) -> None:
@@ -232,6 +233,7 @@ def test_a_killed_run_goes_on_from_its_last_checkpoint(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
+@pytest.mark.slow
 def test_many_ctrl_cs_do_no_harm(folder: Path, process: Call, glassgrad: Call, reference: Path) -> None:
     run = folder / "run"
     started = process("train", "names", *LONG, "run", "--save-every", "0.01")

@@ -14,7 +14,7 @@ pytest.importorskip("expecttest", reason="PyTorch's table of samples imports it"
 from tests.ops import opinfo  # noqa: E402 - after the checks above
 from tests.ops.opinfo_reasons import KNOWN, PROMOTION  # noqa: E402 - after the checks above
 
-SHARES = 8
+SHARES = 16
 SAMPLES = 10  # of each op; the file of the docs is made from twice as many
 
 

@@ -59,6 +59,7 @@ def test_micrograds_demo_gives_micrograds_numbers():
     assert np.allclose(mine, theirs, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_step_takes_less_than_six_tenths_of_micrograds_time():
     inputs, labels = two_moons(40)
 

@@ -180,6 +180,7 @@ print("freed")
 """
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_terms_and_freeing_them():
     """In a process of its own: what could go wrong is an overflow of the C stack."""
     done = subprocess.run([sys.executable, "-c", DEEP], capture_output=True, text=True, check=False)

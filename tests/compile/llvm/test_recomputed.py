@@ -69,6 +69,7 @@ def test_gradients_are_the_same_to_the_last_bit(forward: Any) -> None:
         np.testing.assert_allclose(one.detach().numpy(), other.detach().numpy(), rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_memory_of_a_chain_grows_with_the_root_of_its_length() -> None:
     """102 activations without checkpoints; with segments of k, k - 1, ... layers about sqrt(2 n) and a few."""
     whole, _ = chain(100, plain)
@@ -88,6 +89,7 @@ def test_memory_of_an_eager_chain_grows_with_the_root_of_its_length() -> None:
     assert found["sequential"] < 40 * one
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the system does not say what a process held")
 def test_a_process_needs_less_memory() -> None:
     found = {name: int(ran(COMPILED, name)) for name in ("plain", "sequential")}
@@ -238,6 +240,7 @@ def test_a_limit_of_memory_is_kept_by_computing_little_twice() -> None:
     assert whole.stats.peak_bytes > 30 * ONE
 
 
+@pytest.mark.slow
 def test_the_least_possible_is_named_where_a_limit_cannot_be_kept() -> None:
     with pytest.warns(gg.errors.CompileWarning, match="more than the 5,000 of memory=") as told:
         step, results = limited("5 KB")

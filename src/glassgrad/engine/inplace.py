@@ -23,7 +23,7 @@ from glassgrad.engine.mode import MODE, RECORDING, no_grad
 from glassgrad.engine.node import Node, describe, record
 from glassgrad.engine.operands import defers, is_foreign
 from glassgrad.engine.tensor import Tensor, base_class, make
-from glassgrad.engine.views import placeholders
+from glassgrad.engine.views import detached_p, placeholders
 from glassgrad.engine.writes import MUTATIONS, part_of, spare_result
 from glassgrad.ops import names
 from glassgrad.ops.core import Primitive
@@ -46,7 +46,7 @@ def check_leaf(x: Tensor) -> None:
     link = _link(x)
     while link is not None:
         base = link[0]
-        if base.node is None and base._tracks:
+        if base.node is None and base._tracks and link[1] is not detached_p:
             raise errors.VIEW_OF_LEAF_OVERWRITTEN(where=provenance.here())
         link = _link(base)
 
@@ -207,6 +207,7 @@ def _settle(x: Tensor, taped: bool = True) -> None:
     link = _link(x)
     while link is not None:
         base, prim, params = link
+        taped = taped and prim is not detached_p
         new = _written_back(base, prim, params, x)
         if taped:
             _replace(base, new.node, new._tracks)
@@ -257,7 +258,7 @@ def _refresh(base: Tensor, path: set[int], taped: bool) -> None:
             continue
         if id(view) not in path:
             new = link[1](base, **link[2])
-            if taped:
+            if taped and link[1] is not detached_p:
                 _replace(view, new.node, new._tracks)
             _rebind(view, new.array)
         _refresh(view, path, taped)

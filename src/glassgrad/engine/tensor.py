@@ -17,6 +17,7 @@ import numpy as np
 from glassgrad import errors, provenance
 from glassgrad.engine.mode import MODE, RECORDING, TRACING
 from glassgrad.engine.node import Node, describe
+from glassgrad.engine.views import detached
 from glassgrad.ops import complexes, index, narrow, shape
 from glassgrad.ops.core import INTERPRETERS, Array, Interpreter
 
@@ -204,7 +205,7 @@ class Tensor(TensorMethods):
     @property
     def data(self) -> Tensor:
         """The same memory without history; assigning replaces the memory."""
-        return make(self.array if MODE.stop is None else MODE.stop(self.array), None, False)
+        return detached(make(self.array if MODE.stop is None else MODE.stop(self.array), None, False), self)
 
     @data.setter
     def data(self, value: Any) -> None:
@@ -309,7 +310,7 @@ class Tensor(TensorMethods):
         """Return a Tensor of the same memory that gradients do not flow through."""
         if self._tracks:
             provenance.EXITS.note(".detach()")
-        return make(self.array if MODE.stop is None else MODE.stop(self.array), None, False)
+        return detached(make(self.array if MODE.stop is None else MODE.stop(self.array), None, False), self)
 
     def numpy(self, *, force: bool = False) -> np.ndarray[Any, Any]:
         """Return the array; raises when a gradient would be lost, unless with `force` or under `no_grad`."""

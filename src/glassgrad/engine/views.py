@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from glassgrad.ops.core import Aval, Primitive
+from glassgrad.ops.core import Aval, Custom, Primitive
+from glassgrad.ops.shape import reshape_p
+from glassgrad.ops.vmap.batched import Batched
 
 _ref = weakref.ref
 _ndarray = np.ndarray
+_View = TypeVar("_View", bound=Any)
 
 
 def link(view: Any, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
@@ -23,12 +26,37 @@ def link(view: Any, prim: Primitive, args: tuple[Any, ...], params: dict[str, An
     base, array = args[0], view.array
     if (
         len(args) > 1  # integer arrays as indices make copies
-        or (type(array) is _ndarray and array.base is None and array is not getattr(base, "array", None))
+        or (
+            array.base is None and array is not getattr(base, "array", None)
+            if type(array) is _ndarray
+            else _is_copy(array, base, prim, params)
+        )
         or array.dtype.kind not in "fcV"  # integers are never on the tape
         or not hasattr(base, "_extra")
     ):
         return view
     return bind(view, base, prim, params)
+
+
+def _is_copy(array: Any, base: Any, prim: Primitive, params: dict[str, Any]) -> bool:
+    """Tell whether a traced or batched result has memory of its own: a reshape of what lies there in another order."""
+    if type(array) is Batched:
+        return prim is reshape_p and not base.array.looks_from(params["shape"])
+    return getattr(array, "view", array) is None
+
+
+# What .detach() gives inside vmap, where tensors share no memory that a write to one of them could reach.
+detached_p = Custom(
+    "detached", lambda xp, x: x, vjp=(None,), jvp=(None,), formula="x", derivative="none", register=False,
+    batch=lambda prim, size, values, batched, params: values[0], write_back=lambda x, view, assign: view,
+)  # fmt: skip  # as an entry of the table
+
+
+def detached(view: _View, base: Any) -> _View:
+    """Let `view`, the same array as `base` without its place on the tape, follow writes to it; return it."""
+    if type(view.array) is Batched:
+        bind(view, base, detached_p, {})
+    return view
 
 
 def bind(view: Any, base: Any, prim: Primitive, params: dict[str, Any]) -> Any:

@@ -140,8 +140,11 @@ class Symbol:
 
     def lies_in_order(self) -> bool:
         """Tell whether the elements lie in memory in their order, without gaps, as far as views are known."""
-        root, steps = _origin_of(self)
-        return bool(_shown(root, steps).flags.c_contiguous)
+        return bool(self.layout().flags.c_contiguous)
+
+    def layout(self) -> Any:
+        """Return an array of no numbers that lies in memory as the value does, as far as views are known."""
+        return _shown(*_origin_of(self))
 
     def unshared(self) -> Symbol:
         """Return memory of its own with the same value, as `copy()` does for an array."""

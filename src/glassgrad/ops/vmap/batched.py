@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -84,6 +85,16 @@ class Batched:
         """Return the array in another shape (of one example)."""
         return reshape(self, *shape)
 
+    def lies_in_order(self) -> bool:
+        """Tell whether the elements of an example lie in memory in their order; other examples may lie between."""
+        steps = steps_of(self)
+        first = min([step for n, step in zip(self.shape, steps, strict=True) if n != 1], default=self.dtype.itemsize)
+        return looks(self.shape, steps, (self.size,)) and (first == self.dtype.itemsize or not self.size)
+
+    def looks_from(self, shape: Sequence[int]) -> bool:
+        """Tell whether a reshape of an example looks at its memory; of what lies in another order it is a copy."""
+        return looks(self.shape, steps_of(self), shape)
+
     def copy(self) -> Batched:
         """Return a copy."""
         return Batched(self.value.copy(), self.level)
@@ -114,6 +125,34 @@ def levels_of(array: Any) -> tuple[Level, ...]:
         found.append(array.level)
         array = array.value
     return tuple(found)
+
+
+def steps_of(array: Any) -> list[int]:
+    """Return the steps in memory of one example's axes as if the examples lay one after the other.
+
+    An axis that the examples lie inside of (`in_dims=1`) takes as many times its steps.
+    """
+    if type(array) is not Batched:
+        return list(array.layout().strides if hasattr(array, "layout") else array.strides)
+    between, *steps = steps_of(array.value)
+    count = max(array.value.shape[0], 1)
+    return [step // count if abs(step) > abs(between) > 0 else step for step in steps]
+
+
+def looks(before: Sequence[int], steps: Sequence[int], after: Sequence[int]) -> bool:
+    """Tell whether a shape can become another one without a copy."""
+    axes = [(n, step) for n, step in zip(before, steps, strict=True) if n != 1]
+    runs: list[int] = []  # numbers of elements with equal steps
+    for at, (n, step) in enumerate(axes):
+        joins = at > 0 and axes[at - 1][1] == step * n
+        runs = [*runs[:-1], runs[-1] * n] if joins else [*runs, n]
+    wanted = [n for n in after if n != 1]
+    for run in runs:
+        while run > 1 and wanted and run % wanted[0] == 0:
+            run //= wanted.pop(0)
+        if run != 1:
+            return 0 in before
+    return True
 
 
 def for_each_example(array: np.ndarray[Any, Any], like: Any) -> Array:

@@ -25,6 +25,7 @@ copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 copybutton_selector = "div:not(.output):not(.whole-file) > div.highlight > pre"
 
+templates_path = [str(Path(__file__).resolve().parent / "templates")]
 html_theme = "furo"
 html_title = f"glassgrad {version}"
 html_static_path = [str(Path(__file__).resolve().parent / "static")]

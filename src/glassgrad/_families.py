@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from glassgrad import _documents
+
 
 class Families:
     """The public names of a package and the families that they live in.
@@ -88,6 +90,7 @@ class Families:
             raise missing(self.package, name, () if name.startswith("_") else self.public, self.instead)
         else:
             value = getattr(importlib.import_module(self.homes[name]), name)
+            _documents.complete(self.package, name, value)
         setattr(sys.modules[self.package], name, value)
         return value
 

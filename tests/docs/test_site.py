@@ -255,4 +255,6 @@ def test_the_search_finds_names_and_words(site: Path) -> None:
             page.wait_for_selector("ul.search a")
             places = [link.get_attribute("href") or "" for link in page.query_selector_all("ul.search a")]
             assert any(place.startswith(first) for place in places[:3]), places[:5]
+            assert page.query_selector_all("h1")[0].inner_text() == "Search"
+            assert not browsing.AXE.is_file() or browsing.violations(page) == []
         browser.close()

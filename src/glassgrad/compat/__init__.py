@@ -326,6 +326,9 @@ class TypedTensor(type):
 def _typed(name: str, dtype: Any) -> Any:
     text = f"""A tensor of {np.dtype(dtype)} from data, or zeros of a shape.
 
+    Args:
+        data: numbers, nested lists, an array or a tensor; or the sizes, ints, of a tensor of zeros.
+
     Example:
         >>> import glassgrad as gg
         >>> gg.{name}([1, 0]).dtype

@@ -9,6 +9,7 @@ Example:
 
 from __future__ import annotations
 
+from glassgrad import _documents
 from glassgrad.data.batches import EpochBatches, RandomBatches
 from glassgrad.data.idx import read_idx
 from glassgrad.data.images import ImageData, read_mnist, shipped_digits
@@ -36,3 +37,4 @@ __all__ = [
     "split_words",
 ]
 __dir__ = lister(__name__)
+_documents.complete_all(__name__, globals())

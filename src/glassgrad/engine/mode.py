@@ -85,6 +85,9 @@ class _Switch:
 class no_grad(_Switch):  # noqa: N801 - PyTorch's name
     """Ops inside are not recorded: a context manager and a decorator, for the current thread only.
 
+    Args:
+        args: nothing, or the function that it decorates (`@gg.no_grad` does without brackets).
+
     Example:
         >>> import glassgrad as gg
         >>> w = gg.ones(2, requires_grad=True)

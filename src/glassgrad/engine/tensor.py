@@ -28,6 +28,9 @@ _PLAIN = frozenset({_ndarray, int, float, bool, np.float32, np.float64, np.int64
 class Size(tuple[int, ...]):
     """A shape: a tuple that also knows how many elements there are.
 
+    Args:
+        iterable: the sizes, ints.
+
     Example:
         >>> import glassgrad as gg
         >>> gg.Size((2, 3)).numel()

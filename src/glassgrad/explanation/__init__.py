@@ -68,6 +68,14 @@ def explain(function: Callable[..., Any], *args: Any, **options: Any) -> Explana
     op is a step: its formula, its value (or shape), the user's line, and in the backward pass its cotangent, the
     local derivative for each argument and the term that it adds to the argument's gradient.
 
+    Args:
+        function: the function; it returns one number, a scalar tensor or a Value.
+        args, options: its arguments: numbers, arrays, tensors and modules.
+
+    Returns:
+        An `Explanation`, which prints itself and shows itself in a notebook.
+
+    Example:
         >>> def f(x, w, b):
         ...     return (x * w + b) ** 2
         >>> explanation = explain(f, 2.0, -3.0, 1.0)

@@ -45,7 +45,7 @@ def draw(
         what: a tensor or a `scalar.Value` with a history; or a function or module, which is called with `inputs`, and
             whose tensors, modules, optimizers and random numbers are put back afterwards; or a compiled function that
             was called, whose program is drawn.
-        inputs: arguments; numbers and arrays of floats get gradients. Keyword arguments are passed on.
+        inputs, options: arguments; numbers and arrays of floats get gradients.
         view: "ops"; "layers", with modules shut; "neurons", a network of linear layers number by number; or "sweeps",
             the passes of forward mode from each input beside the one of reverse mode.
         depth: how many modules deep is shown open; None opens them while the picture can be read.

@@ -12,6 +12,8 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
+from glassgrad import _documents
+
 FILE = Path(__file__).with_name("examples.txt")
 _SETUP = ">>> import glassgrad as gg"
 
@@ -24,17 +26,17 @@ def table() -> dict[str, str]:
 
 
 def show(module: str, functions: Mapping[str, Any]) -> None:
-    """Add its example to the docstring of each function of a public module that has none."""
+    """Complete the docstrings of the functions of a public module: an example, and the arguments that many share."""
     prefix = f"{module}.".removeprefix("glassgrad.")
     known = table()
     for name, function in functions.items():
-        example = known.get(prefix + name)
-        if example is None or not isinstance(function, FunctionType):
+        if not isinstance(function, FunctionType):
             continue
-        about = (function.__doc__ or "").rstrip()
-        if ">>> " not in about:
+        example = known.get(prefix + name)
+        _documents.complete(module, name, function)
+        if example is not None and ">>> " not in (function.__doc__ or ""):
             lines = "\n        ".join([_SETUP, *example.split("\n")])
-            function.__doc__ = f"{about}\n\n    Example:\n        {lines}\n    "
+            function.__doc__ = f"{(function.__doc__ or '').rstrip()}\n\n    Example:\n        {lines}\n    "
 
 
 __all__ = ["FILE", "show", "table"]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad import _documents
 from glassgrad.engine import devices
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.tensor import make
@@ -243,3 +244,4 @@ __all__ = [
     "update_bn",
 ]  # fmt: skip  # a table
 __dir__ = lister(__name__)
+_documents.complete_all(__name__, globals())

@@ -14,7 +14,7 @@ from glassgrad.data.names import Examples
 from glassgrad.data.plane import plane_data, read_points
 from glassgrad.tasks import options as shared
 from glassgrad.tasks.classify import begun, final_lines, final_measures, loss_and_accuracy
-from glassgrad.tasks.task import CommandTask, Example, Prediction, TaskKind, learners_of, likeliest, settled
+from glassgrad.tasks.task import CommandTask, Example, Prediction, TaskKind, learners_of, likeliest, no_picture, settled
 from glassgrad.train.config import Layer, option, resolve
 from glassgrad.train.kept.samples import mistakes, softmax
 from glassgrad.train.learner import Learner
@@ -116,7 +116,7 @@ class PlaneTask(CommandTask):
             draw_boundary(picture, self.probability, self.data, title)
             yield f"\nboundary   {picture}"
         except (ImportError, OSError) as error:
-            yield f"\nboundary   no picture: {error}"
+            yield f"\nboundary   {no_picture(error)}"
 
 
 def predict(learner: Learner, description: Mapping[str, Any], points: Sequence[str]) -> Iterator[Prediction]:

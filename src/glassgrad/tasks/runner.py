@@ -16,7 +16,7 @@ import numpy as np
 from glassgrad import errors
 from glassgrad.data.atomic import write_atomically
 from glassgrad.tasks.options import DTYPES
-from glassgrad.tasks.task import CommandTask, TaskKind, with_data_in
+from glassgrad.tasks.task import CommandTask, TaskKind, no_picture, with_data_in
 from glassgrad.train.callbacks import Callback
 from glassgrad.train.config import Layer, command_line, flag, read_toml, rules, to_toml
 from glassgrad.train.kept import rundir
@@ -242,7 +242,7 @@ class _Session:
             title = f"{kind.name}: {self.task.config.model}"
             draw_loss(run.metrics, run.picture, title, self.task.held_out, kind.axis)
         except (ImportError, OSError) as error:
-            return f"no picture: {error}"
+            return no_picture(error)
         return str(run.picture)
 
 

@@ -205,6 +205,11 @@ def settled(config: Any) -> dict[str, Any]:
     return {key: getattr(config, key) for key, (_, rule) in rules(type(config)).items() if not rule.resumable}
 
 
+def no_picture(error: Exception) -> str:
+    """Return why there is no picture, in the column of what a run has written."""
+    return f"no picture: {error}".replace("\n", f"\n{'':11}")
+
+
 def with_data_in(layer: Layer, folder: Path) -> Layer:
     """Return a configuration file's layer with a relative `data` made relative to the folder of the file."""
     data = layer.values.get("data")

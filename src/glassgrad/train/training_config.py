@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from glassgrad import errors
+from glassgrad import _documents, errors
 from glassgrad.train.config import Layer, flag, nearest, option, read_toml, resolve, resolve_values, rules, to_toml
 from glassgrad.train.policy import DTYPES
 
@@ -224,6 +224,10 @@ class TrainingConfig:
             known = ["--config", *(flag(key) for key in rules(cls))]
             raise errors.OPTION_UNKNOWN(given=unknown[0], nearest=nearest(unknown[0].split("=")[0], known))
         return cls.from_arguments(given)
+
+
+_OPTIONS = {key: rule.help for key, (_, rule) in rules(TrainingConfig).items()}
+_documents.complete("glassgrad.train", "TrainingConfig", TrainingConfig, _OPTIONS)
 
 
 def check(cls: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:

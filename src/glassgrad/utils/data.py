@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import _documents, errors, provenance
 from glassgrad.engine import creation
 from glassgrad.engine.random import Generator
 from glassgrad.engine.tensor import Tensor, make
@@ -353,3 +353,4 @@ __all__ = [
     "WeightedRandomSampler", "WorkerInfo", "default_collate", "get_worker_info", "random_split",
 ]  # fmt: skip  # a table
 __dir__ = lister(__name__)
+_documents.complete_all(__name__, globals())

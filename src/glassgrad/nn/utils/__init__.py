@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from glassgrad import _documents
 from glassgrad.errors.missing import getter, lister
 from glassgrad.nn.utils import parametrizations, parametrize, rnn
 from glassgrad.nn.utils.clip_grad import (
@@ -33,3 +34,4 @@ __all__ = [
     "spectral_norm", "vector_to_parameters", "weight_norm",
 ]  # fmt: skip  # a table
 __dir__ = lister(__name__)
+_documents.complete_all(__name__, globals())

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from glassgrad import errors, provenance
+from glassgrad import _documents, errors, provenance
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.tensor import Tensor
 from glassgrad.errors.missing import lister
@@ -268,3 +268,4 @@ __all__ = [
     "transfer_parametrizations_and_params", "type_before_parametrizations",
 ]  # fmt: skip  # a table
 __dir__ = lister(__name__)
+_documents.complete_all(__name__, globals())

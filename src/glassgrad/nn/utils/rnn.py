@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from glassgrad import _documents
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.errors.missing import lister
 from glassgrad.ops import elementwise as ew
@@ -195,3 +196,4 @@ __all__ = [
     "unpack_sequence", "unpad_sequence",
 ]  # fmt: skip  # a table
 __dir__ = lister(__name__)
+_documents.complete_all(__name__, globals())

@@ -1,0 +1,117 @@
+"""What `help` says of arguments that many functions and classes share, told once.
+
+`_arguments.txt` holds one line for each. A line counts for all names of the modules at the head of its section; below
+``@ name ...`` only for those names, where it comes first. Docstrings that describe an argument themselves keep that.
+Names of errors stand behind an exclamation mark, always below ``@``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from types import CodeType
+from typing import Any
+
+FILE = f"{__file__.removesuffix('documents.py')}arguments.txt"
+_SECTIONS = ("Args", "Returns", "Raises", "Attributes", "Example", "Examples")
+
+
+@cache
+def table() -> dict[str, dict[str, str]]:
+    """Return what is said of arguments: by the module or ``module.name``, then by the argument."""
+    found: dict[str, dict[str, str]] = {}
+    modules: list[str] = []
+    places: list[str] = []
+    with open(FILE, encoding="utf-8") as file:  # noqa: PTH123 - `pathlib` takes longer to import than this to read
+        text = file.read()
+    for line in text.splitlines():
+        if line.startswith("["):
+            modules = places = line.strip("[]").split()
+        elif line.startswith("@"):
+            places = [f"{module}.{name}" for module in modules for name in line[1:].split()]
+        elif line and not line.startswith("#"):
+            names, _, told = line.partition(": ")
+            for place in places:
+                found.setdefault(place, {}).update(dict.fromkeys(names.split(", "), told))
+    return found
+
+
+def described(text: str) -> set[str]:
+    """Return the names that a docstring describes: under `Args`, or in backticks anywhere above its example."""
+    if "`" not in text and "Args:" not in text:
+        return set()  # most functions of the op table, whose docstrings are made as the library is loaded
+    head = text.partition("Example:\n")[0].partition("Examples:\n")[0]
+    names = set(re.findall(r"\w+", " ".join(head.replace("``", "`").split("`")[1::2])))
+    if "Args:" in head or "Attributes:" in head:
+        for item in re.findall(r"^ +([*\w][\w, *]*):(?= )", head, re.MULTILINE):
+            names.update(re.findall(r"\w+", item))
+    return names
+
+
+def complete_all(module: str, names: Mapping[str, Any]) -> None:
+    """Complete the docstrings of a module's functions and classes."""
+    for name, value in names.items():
+        if name[0] != "_" and getattr(value, "__module__", "").startswith("glassgrad"):
+            complete(module, name, value)
+
+
+def complete(module: str, name: str, value: Any, facts: Mapping[str, str] | None = None) -> None:
+    """Add to the docstring of a public function or class what is known of arguments that it does not describe.
+
+    Args:
+        module: the public module, whose section of the file counts.
+        name: its name there.
+        value: the function or class; anything else is left alone.
+        facts: what is known of its arguments, before what the file says.
+    """
+    text = value.__doc__
+    code = _code(value) if text else None
+    if code is None:
+        return
+    told = table()
+    own, shared, general = facts or told.get(f"{module}.{name}", {}), told.get(module, {}), told["*"]
+    known = described(text)
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + (code.co_flags & 0xC).bit_count()]
+    found = [(one, own.get(one) or shared.get(one) or general.get(one)) for one in names if one not in known]
+    lines = [f"{one}: {about}" for one, about in found if about]
+    if lines:
+        text = value.__doc__ = _with(text, "Args", lines)
+    raised = [f"{one[1:]}: {about}" for one, about in own.items() if one[0] == "!"] if own else []
+    if raised and raised[0] not in text:
+        value.__doc__ = _with(text, "Raises", raised)
+
+
+def _code(value: Any) -> CodeType | None:
+    """Return the code whose arguments a caller gives: of the function below its decorators, of a class's `__init__`."""
+    if isinstance(value, type):
+        value = value.__init__  # type: ignore[misc]  # looked at, not called
+    while hasattr(value, "__wrapped__"):
+        value = value.__wrapped__
+    return getattr(value, "__code__", None)
+
+
+def _with(text: str, head: str, lines: list[str]) -> str:
+    """Put lines into a section, which is made at its place where there is none."""
+    begin = text.find(f"{head}:\n")
+    if begin >= 0:
+        inner = " " * (begin - text.rfind("\n", 0, begin) + 3)
+        end = text.find("\n\n", begin)
+        end = len(text.rstrip()) if end < 0 else end
+        return "".join([text[:end], *(f"\n{inner}{line}" for line in lines), text[end:]])
+    later = _SECTIONS[_SECTIONS.index(head) + 1 :]
+    places = [place for place in (text.find(f"{other}:\n") for other in later) if place >= 0]
+    if places:
+        place = min(places)
+        margin = " " * (place - text.rfind("\n", 0, place) - 1)
+        return f"{text[:place]}{_section(head, lines, margin)}\n\n{margin}{text[place:]}"
+    rest = text.rstrip().partition("\n")[2].strip("\n")
+    margin = " " * (len(rest) - len(rest.lstrip()) or 4)
+    return f"{text.rstrip()}\n\n{margin}{_section(head, lines, margin)}\n{margin}"
+
+
+def _section(head: str, lines: list[str], margin: str) -> str:
+    return f"\n{margin}    ".join([f"{head}:", *lines])
+
+
+__all__ = ["FILE", "complete", "complete_all", "described", "table"]

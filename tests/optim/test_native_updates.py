@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,13 +10,13 @@ import pytest
 
 import glassgrad as gg
 from glassgrad import optim
-from glassgrad.ops.kernels import native
+from glassgrad.ops.kernels import native, products
 from glassgrad.optim import native_update
 from glassgrad.optim.in_place import InPlace
 from tests.optim.optimizer_cases import LION, OPTIMIZERS, Case
 from tests.optim.test_rules import rule_of
 
-pytest.importorskip("llvmlite", reason="native code needs llvmlite")
+updates = pytest.importorskip("glassgrad.compile.native.updates", reason="native code needs llvmlite")
 
 SHAPE = (100, 90)  # more than the elements that `in_place` calls few
 # Their rules are no loops over elements.
@@ -37,11 +38,11 @@ class Noted(native.Kernels):
 
 @pytest.fixture
 def kernels(monkeypatch: pytest.MonkeyPatch) -> Noted:
-    """Native code for all parameters that `in_place` calls large, in two blocks."""
+    """Native code for all parameters that `in_place` calls large, in chunks."""
     noted = Noted()
     monkeypatch.setattr(native, "kernels", noted)
     monkeypatch.setattr(native_update, "FROM", 1)
-    monkeypatch.setattr(native_update, "BLOCK", 8000)
+    monkeypatch.setattr(native_update, "CHUNK", 800)
     return noted
 
 
@@ -116,10 +117,61 @@ def test_equal_rules_share_their_kernels(kernels: Noted) -> None:
     for rate in (0.1, 0.2):
         p, optimizer = begun(Case("AdamW", {"lr": rate}), np.float32)
         step(p, optimizer, 0)
-    assert len(kernels._known) == 2  # a block and the rest
+    assert len(kernels._known) == 1
     p, optimizer = begun(Case("AdamW", {"lr": 0.1, "amsgrad": True}), np.float32)
     step(p, optimizer, 0)
-    assert len(kernels._known) == 4
+    assert len(kernels._known) == 2
+
+
+SIZES = [(100, 90), (3,), (1,), (40, 50), (7, 3), (800,), (0, 4)]
+
+
+def several(monkeypatch: pytest.MonkeyPatch, off: bool) -> tuple[list[Any], list[int]]:
+    """Parameters of many sizes after three steps, and how many were updated by each call of native code."""
+    monkeypatch.setattr(native.kernels, "off", off)
+    rng, calls = np.random.default_rng(3), []
+    run = updates.Loop.run
+
+    def noted(self: Any, entries: Any, numbers: Any) -> None:
+        calls.append(len(entries))
+        run(self, entries, numbers)
+
+    monkeypatch.setattr(updates.Loop, "run", noted)
+    params = [gg.tensor(rng.standard_normal(shape), requires_grad=True) for shape in SIZES]
+    optimizer = optim.AdamW(params, lr=0.03)
+    for _ in range(3):
+        for p in params:
+            p.grad = gg.tensor(rng.standard_normal(p.shape))
+        optimizer.step()
+    monkeypatch.setattr(updates.Loop, "run", run)
+    values = [value.detach().numpy() for p in params for value in (p, *optimizer.state[p].values())]
+    return values, calls
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.usefixtures("kernels")
+def test_all_parameters_are_updated_in_one_call(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
+    monkeypatch.setattr(native_update, "FROM", 9000)
+    monkeypatch.setattr(products, "source", lambda: SimpleNamespace(count=lambda _: threads))
+    (mine, calls), (expected, none) = (several(monkeypatch, off) for off in (False, True))
+    assert not none
+    assert calls[-2:] == [len(SIZES)] * 2  # the first step has shown how many elements there are
+    for one, other in zip(mine, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-15)
+
+
+def test_parameters_that_share_memory_are_updated_in_their_order(kernels: Noted) -> None:
+    found = []
+    for off in (False, True):
+        kernels.off = off
+        whole = np.random.default_rng(4).standard_normal(12_000)
+        params = [gg.from_numpy(whole[start : start + 9000]).requires_grad_() for start in (0, 3000)]
+        optimizer = optim.AdamW(params, lr=0.03)
+        for p in params:
+            p.grad = gg.tensor(np.ones(9000))
+        optimizer.step()
+        found.append(whole)
+    np.testing.assert_allclose(*found, rtol=1e-12)
 
 
 def test_drawn_rules(kernels: Noted) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from glassgrad.compile import backends
 from glassgrad.compile.ir import passes
 from glassgrad.compile.ir.graph import Graph, GraphBuilder, Shape
-from glassgrad.compile.native import cache_entry
+from glassgrad.compile.native import cache_entry, updates
 from glassgrad.compile.native.runtime import available_cores
 from glassgrad.compile.plan.index_checks import Computed, IndexCheck, find_checks
 from glassgrad.engine.terms import Evaluator, Term
@@ -30,6 +30,10 @@ class Kernel:
 
     def __call__(self, *arrays: Any) -> Any:
         return self._step(*arrays)[0]
+
+    def loop(self, arrays: int, shares: int) -> updates.Loop | None:
+        """Return what runs this kernel on all chunks of many arrays; see `updates.Loop`."""
+        return updates.loop(self._step, arrays, shares)
 
     def into(self, arrays: tuple[Any, ...], results: tuple[Any, ...]) -> bool:
         """Compute into arrays for all results; return False, with nothing written, if some array does not fit."""

@@ -23,7 +23,7 @@ import numpy as np
 from glassgrad.engine.terms import PLAIN, Number, Term
 from glassgrad.ops.core import REGISTRY, Elementwise, Primitive
 from glassgrad.optim.equations import Run, Update, begin, check_shape
-from glassgrad.optim.native_update import guarded, update_of
+from glassgrad.optim.native_update import Batch, guarded, update_of
 from glassgrad.optim.value import Value
 
 Item = tuple[Any, Any, dict[str, Any]]  # a parameter's array, its gradient, its state
@@ -33,7 +33,9 @@ _SMALL = 8192  # elements up to which a new array costs less than reusing one
 _MOST = 16  # functions kept per shape
 _UNFIT, _NONE_FITS = "return p, g, state", "return next(items, None)"
 _SIGNS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
-_WORDS = frozenset({"natively", "p", "g", "state", "items", "group", "shape", "np", "begin", "as_number", "scratch"})
+_WORDS = frozenset(
+    {"natively", "batch", "p", "g", "state", "items", "group", "shape", "np", "begin", "as_number", "scratch"}
+)
 
 
 class InPlace:
@@ -44,6 +46,7 @@ class InPlace:
     Attributes:
         steps: the functions for each shape of a parameter, the latest first.
         latest: the one that fitted last, for each shape.
+        batch: what native code is to update; a step ends with ``batch.end()``.
     """
 
     def __init__(self) -> None:
@@ -52,6 +55,7 @@ class InPlace:
         # Functions for parameters of any shape: for small ones, and for others.
         self._general: dict[bool, list[Step]] = {True: [], False: []}
         self._pools: dict[tuple[Any, int], Any] = {}
+        self.batch = Batch()
 
     def __reduce__(self) -> Any:
         return InPlace, ()  # a copy generates its own functions
@@ -63,6 +67,12 @@ class InPlace:
 
     def step(self, update: Update, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any], owner: str) -> None:
         """Update a parameter and its state."""
+        try:
+            self._step(update, p, g, state, group, owner)
+        finally:
+            self.batch.flush()
+
+    def _step(self, update: Update, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any], owner: str) -> None:
         item, shape = (p, g, state), p.shape
         for step in self.steps.get(shape, ()):
             if step(iter((item,)), group) is None:
@@ -87,7 +97,7 @@ class InPlace:
             raise AssertionError(f"a rule that was just written out does not hold:\n{step.__doc__}")
 
     def _written(self, recorder: Recorder) -> Step:
-        source, names = Writer(recorder).function()
+        source, names = Writer(recorder, self.batch).function()
         names["scratch"] = self.scratch
         exec(_compiled(source), names)  # noqa: S102 - the text is generated here
         step: Step = names["step"]
@@ -278,8 +288,8 @@ class Writer:
     contributes to; else the memory of an operand; else scratch memory.
     """
 
-    def __init__(self, recorder: Recorder) -> None:
-        self.recorder = recorder
+    def __init__(self, recorder: Recorder, batch: Batch) -> None:
+        self.recorder, self.batch = recorder, batch
         self.names: dict[str, Any] = {
             "np": np,
             "begin": begin,
@@ -307,8 +317,8 @@ class Writer:
             self._computed(at, value)
         self._moved()
         given = [self.p, self.recorder.g.what, *self.recorder.slots.values()]
-        update = None if self.recorder.small or not self.p.shape else update_of(given, self.order, self.targets)
-        self.lines = guarded(update, given, [*self._memory(), *self.lines], self.names)
+        update = update_of(given, self.order, self.targets) if self.p.shape else None
+        self.lines = guarded(update, self.batch, given, [*self._memory(), *self.lines], self.names, self.recorder.small)
         self._stored()
         each = [*self._checks(), *self.recorder.lines, *self._arrays(), *self.lines]
         lines = [*self.recorder.first, "for p, g, state in items:", *[f"    {line}" for line in each]]

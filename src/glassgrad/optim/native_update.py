@@ -6,18 +6,26 @@ function from is a graph as well: native code reads parameter, gradient and stat
 
 from __future__ import annotations
 
+import ctypes
+import functools
+import importlib
+import struct
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from glassgrad.engine.terms import Number, Term
 from glassgrad.ops.core import Elementwise
-from glassgrad.ops.kernels import native
+from glassgrad.ops.kernels import native, products
 from glassgrad.optim.value import Value
 
-FROM = 48_000  # elements from which a parameter is updated natively
-BLOCK = 65_536  # elements at a time, so that few sizes need a kernel of their own
-_LEAST = 4  # operators: for fewer, NumPy's passes cost no more than a call for each block
+FROM = 48_000  # elements from which parameters are updated natively, one or all together
+CHUNK = 4_000  # elements that the kernel is made for: they stay in the first-level cache
+_LEAST = 4  # operators: for fewer, NumPy's passes cost no more
+_PRODUCTS = 16  # multiplications of matrices that take as long as an element
+_HEAD = struct.Struct("<q i 4x q q q q i")  # address, axes, shape, strides, base, type, flags
+_READ, _WRITEABLE = 0x101, 0x400  # contiguous and aligned
 
 
 class Update:
@@ -46,6 +54,8 @@ class Update:
             for value in order
         )
         self.targets = tuple((place[target], place[new]) for target, new in targets)
+        self._loops: dict[tuple[Any, int], Any] = {}
+        self._hash = hash(self.key)
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -56,7 +66,7 @@ class Update:
         return type(other) is Update and self.key == other.key
 
     def __hash__(self) -> int:
-        return hash(self.key)
+        return self._hash
 
     def __call__(self, *given: Term) -> dict[int, Term]:
         """Compute on terms; return the new value of each array that is written to, by its place."""
@@ -67,40 +77,94 @@ class Update:
             values.append(prim(*args, **dict(params)))
         return {target: values[new] for target, new in self.targets}
 
-    def run(self, arrays: tuple[Any, ...], numbers: tuple[float, ...]) -> bool:
-        """Update arrays in place; return False, with nothing changed, where NumPy has to do it."""
+    def loop(self, dtype: Any, shares: int) -> Any:
+        """Return the native loop over parameters of a dtype; None where there is no native code."""
+        known = self._loops.get((dtype, shares))
+        if known is None:
+            types = (*[((CHUNK,), dtype)] * self.count, *[((), dtype)] * len(self.numbers))
+            kernel = native.kernels.find(self, types, (), {}, 1)
+            known = self._loops[dtype, shares] = None if kernel is None else kernel.loop(self.count, shares)
+        return known
+
+
+class Batch:
+    """The parameters of an optimizer's step that native code will update, all of them in one call for each rule.
+
+    Those too small to be worth a call of their own are taken as well if the step before has shown that all together are
+    large.
+
+    Attributes:
+        offered: elements of the parameters that this step has asked about.
+        few: whether those of the step before were too few.
+    """
+
+    def __init__(self) -> None:
+        self._entries: dict[tuple[Update, Any, tuple[float, ...]], list[Any]] = {}
+        self.offered, self.few = 0, True
+
+    def take(self, update: Update, arrays: tuple[Any, ...], numbers: tuple[float, ...]) -> bool:
+        """Take a parameter's arrays for `flush`; return False where NumPy has to update it."""
         p = arrays[0]
-        if p.size < FROM or native.kernels.off:
+        size = p.size
+        self.offered += size
+        if (size < FROM and self.few) or native.kernels.off:
             return False
+        addresses, place = [], _data()
         for array in arrays:
-            if not (array.flags.c_contiguous and array.flags.aligned and (array.flags.writeable or array is arrays[1])):
+            if type(array) is not np.ndarray:
                 return False
-        if any(np.may_share_memory(p, array) for array in arrays[1:]) or _share(arrays[1:]):
+            address, _, _, _, _, _, flags = _HEAD.unpack(ctypes.string_at(id(array) + place, _HEAD.size))
+            if flags & _READ != _READ or not (flags & _WRITEABLE or array is arrays[1]):
+                return False
+            addresses.append(address)
+        order, nbytes = sorted(addresses), p.nbytes
+        for before, after in pairwise(order):
+            if after - before < nbytes:
+                return False
+        if update.loop(p.dtype, 1) is None:
             return False
-        flat = [array.reshape(-1) for array in arrays]
-        given = tuple([np.asarray(number, p.dtype) for number in numbers])
-        blocks = [(start, min(start + BLOCK, p.size)) for start in range(0, p.size, BLOCK)]
-        kernels = {stop - start: self._kernel(stop - start, p.dtype) for start, stop in blocks}
-        if None in kernels.values():
-            return False
-        for start, stop in blocks:
-            if not kernels[stop - start].into((*[one[start:stop] for one in flat], *given), ()):
-                raise AssertionError("arrays that were looked at do not fit")
+        self._entries.setdefault((update, p.dtype, numbers), []).append((tuple(addresses), size, arrays))
         return True
 
-    def _kernel(self, size: int, dtype: Any) -> Any:
-        types = (*[((size,), dtype)] * self.count, *[((), dtype)] * len(self.numbers))
-        return native.kernels.find(self, types, (), {})
+    def end(self) -> None:
+        """Update what was taken in a step of the optimizer."""
+        self.few, self.offered = self.offered < FROM, 0
+        self.flush()
+
+    def flush(self) -> None:
+        """Update what was taken."""
+        entries, self._entries = self._entries, {}
+        for (update, dtype, numbers), listed in entries.items():
+            pairs = [(addresses, size) for addresses, size, _ in listed]
+            if _apart(pairs, dtype.itemsize):
+                threads = products.source()
+                total = sum(size for _, size in pairs)
+                count = 1 if threads is None else threads.count(total * _PRODUCTS)
+                update.loop(dtype, count).run(pairs, numbers)
+            else:  # one after the other, as they were given
+                for pair in pairs:
+                    update.loop(dtype, 1).run([pair], numbers)
+
+
+def _apart(entries: list[tuple[tuple[int, ...], int]], itemsize: int) -> bool:
+    """Tell whether no array of a parameter shares memory with one of another."""
+    starts = np.array([addresses for addresses, _ in entries])
+    stops = starts + np.array([[size * itemsize] for _, size in entries])
+    order = np.argsort(starts, axis=None)
+    after, before = starts.reshape(-1)[order[1:]], np.maximum.accumulate(stops.reshape(-1)[order])[:-1]
+    return bool((after >= before).all())
+
+
+@functools.cache
+def _data() -> int:
+    """Return where array objects keep what they are: address, axes, flags."""
+    return int(importlib.import_module("glassgrad.compile.native.executable").object_layout()[1])
 
 
 def _operand(arg: Any, place: dict[Any, int], numbers: list[str]) -> tuple[str, Any]:
     if type(arg) is Number:
         return "number", numbers.index(str(arg.what))
     return ("value", place[arg]) if arg in place else ("literal", float(arg) if isinstance(arg, float) else arg)
-
-
-def _share(arrays: tuple[Any, ...]) -> bool:
-    return any(np.may_share_memory(one, other) for at, one in enumerate(arrays) for other in arrays[:at])
 
 
 def update_of(given: list[Value], order: list[Value], targets: list[tuple[Value, Value]]) -> Update | None:
@@ -113,10 +177,16 @@ def update_of(given: list[Value], order: list[Value], targets: list[tuple[Value,
     return Update(given, order, targets)
 
 
-def guarded(update: Update | None, given: list[Value], lines: list[str], names: dict[str, Any]) -> list[str]:
-    """Return lines that do what others do, but leave it to native code where that takes the arrays."""
+def guarded(
+    update: Update | None, batch: Batch, given: list[Value], lines: list[str], names: dict[str, Any], is_small: bool
+) -> list[str]:
+    """Return lines that do what others do, but leave it to native code where a batch takes the arrays.
+
+    Small parameters ask only where larger ones are taken anyway: by themselves they cost less than a call each.
+    """
     if update is None:
         return lines
-    names["natively"] = update.run
+    names["natively"], names["batch"] = functools.partial(batch.take, update), batch
     arrays, numbers = "".join([f"{one.variable}, " for one in given]), "".join([f"{one}, " for one in update.numbers])
-    return [f"if not natively(({arrays}), ({numbers})):", *[f"    {line}" for line in lines]]
+    small = "batch.few or " if is_small else ""
+    return [f"if {small}not natively(({arrays}), ({numbers})):", *[f"    {line}" for line in lines]]

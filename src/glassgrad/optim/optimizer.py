@@ -150,16 +150,20 @@ class Optimizer:
             witness.stepping(self)
         written: list[Any] = []
         owner = type(self).__name__
-        for function, group, items in self._runs():
-            if function is Direct:
-                for parameter, g, state in items:
-                    Direct(parameter, g, state, group, self.moving, owner).step(self.update)
-                continue
-            rest = iter(items)
-            while (unfit := function(rest, group)) is not None:
-                p, g, state = unfit
-                self._in_place.step(self.update, p, g, state, group, owner)
-            written += map(_first, items)
+        try:
+            for function, group, items in self._runs():
+                if function is Direct:
+                    for parameter, g, state in items:
+                        Direct(parameter, g, state, group, self.moving, owner).step(self.update)
+                    continue
+                rest = iter(items)
+                while (unfit := function(rest, group)) is not None:
+                    p, g, state = unfit
+                    self._in_place.step(self.update, p, g, state, group, owner)
+                written += map(_first, items)
+        finally:
+            if self._in_place.batch.offered:  # also after an error: state has changed for what was taken
+                self._in_place.batch.end()
         self._writer.wrote(written)
         if witness is not None:
             witness.stepped(self)

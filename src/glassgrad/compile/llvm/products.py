@@ -40,7 +40,8 @@ def module(header: str, attributes: str, vector_bytes: int, data: int) -> str:
     return "\n".join([header, declared, _product(data), *sums, attributes])
 
 
-def _record() -> str:
+def record() -> str:
+    """Find the record of a share."""
     return f"""  %shares.p = getelementptr i8, ptr %ctx, i64 {SHARES}
   %shares = load i64, ptr %shares.p, align 8
   %claims = mul i64 %shares, {CLAIM_SIZE}
@@ -51,15 +52,16 @@ def _record() -> str:
 """
 
 
-def _word(name: str, word: int, kind: str = "i64") -> str:
-    return f"""  %{name}.p = getelementptr i64, ptr %record, i64 {word}
+def word(name: str, at: int, kind: str = "i64") -> str:
+    """Load a word of the record."""
+    return f"""  %{name}.p = getelementptr i64, ptr %record, i64 {at}
   %{name} = load {kind}, ptr %{name}.p, align 8
 """
 
 
 def _memory(name: str, array: int, data: int) -> str:
     """Load the address of an array, which is given as an object."""
-    return f"""{_word(name + ".object", array, "ptr")}\
+    return f"""{word(name + ".object", array, "ptr")}\
   %{name}.data.p = getelementptr i8, ptr %{name}.object, i64 {data}
   %{name}.data = load ptr, ptr %{name}.data.p, align 8
 """
@@ -67,7 +69,7 @@ def _memory(name: str, array: int, data: int) -> str:
 
 def _batch(name: str, start: int, outer: int, inner: int) -> str:
     """Compute the address of one matrix of a batch."""
-    return f"""{_word(name + ".start", start)}{_word(name + ".outer", outer)}{_word(name + ".inner", inner)}\
+    return f"""{word(name + ".start", start)}{word(name + ".outer", outer)}{word(name + ".inner", inner)}\
   %{name}.i = mul i64 %i, %{name}.outer
   %{name}.j = mul i64 %j, %{name}.inner
   %{name}.ij = add i64 %{name}.i, %{name}.j
@@ -84,10 +86,10 @@ def _product(data: int) -> str:
     return f"""
 define void @product(ptr %ctx, i64 %share) #0 {{
 entry:
-{_record()}{_word("gemm", GEMM, "ptr")}{places}{_memory("a", A, data)}{_memory("b", B, data)}{_memory("c", C, data)}\
-{_word("first", FIRST)}{_word("last", LAST)}{_word("inner", INNER)}{_word("rows", N)}\
-{_word("bias.object", BIAS, "ptr")}{_word("bias.start", BIAS_START)}\
-{_word("bias.bytes", BIAS_BYTES)}{_word("row.bytes", ROW_BYTES)}\
+{record()}{word("gemm", GEMM, "ptr")}{places}{_memory("a", A, data)}{_memory("b", B, data)}{_memory("c", C, data)}\
+{word("first", FIRST)}{word("last", LAST)}{word("inner", INNER)}{word("rows", N)}\
+{word("bias.object", BIAS, "ptr")}{word("bias.start", BIAS_START)}\
+{word("bias.bytes", BIAS_BYTES)}{word("row.bytes", ROW_BYTES)}\
   %no.bias = icmp eq ptr %bias.object, null
   br label %head
 head:
@@ -139,8 +141,8 @@ def _sum_rows(kind: str, name: str, lanes: int, data: int) -> str:
     return f"""
 define void @sum_rows_{name}(ptr %ctx, i64 %share) #0 {{
 entry:
-{_record()}{_memory("x", X, data)}{_memory("y", Y, data)}\
-{_word("rows", ROWS)}{_word("stride", STRIDE)}{_word("column", COLUMN)}{_word("end", END)}\
+{record()}{_memory("x", X, data)}{_memory("y", Y, data)}\
+{word("rows", ROWS)}{word("stride", STRIDE)}{word("column", COLUMN)}{word("end", END)}\
   br label %head0
 {loops}done:
   ret void

@@ -1,4 +1,4 @@
-"""Products and sums of rows on the threads of the pool, for eager mode: `compile.llvm.products`, loaded."""
+"""Work of eager mode for the threads of the pool: `compile.llvm.products` and `compile.llvm.updates`, loaded."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import struct
 from collections.abc import Sequence
 from functools import cache as cached
 
-from glassgrad.compile.llvm import products, support
+from glassgrad.compile.llvm import products, support, updates
 from glassgrad.compile.llvm.target import LoadedCode, host
 from glassgrad.compile.native import cache, runtime
 from glassgrad.compile.native.executable import Context, object_layout
@@ -17,7 +17,7 @@ _Resume = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctyp
 
 
 class Job:
-    """A function of `compile.llvm.products` with the memory of its shares. One caller at a time may run it.
+    """A function of those modules with the memory of its shares. One caller at a time may run it.
 
     Args:
         function: its name.
@@ -28,7 +28,7 @@ class Job:
         self.context = Context(shares, products.WORDS * shares)
         self.context.set(support.SHARES, shares)
         self.context.set(support.PHASES, 1)
-        self.context.set(support.TABLE, self.context.table([[_code().address(function)]]))
+        self.context.set(support.TABLE, self.context.table([[_code(function == "update").address(function)]]))
         self.pool = runtime.pool()
         self.context.set(support.POOL, self.pool.address)
         self.pool.ensure(shares - 1)
@@ -41,7 +41,7 @@ class Job:
         for at, record in enumerate(records):
             form.pack_into(memory, self.first + 8 * products.WORDS * at, *record)
         lock = self.pool.lock
-        alone = not lock.acquire(blocking=False)
+        alone = len(records) == 1 or not lock.acquire(blocking=False)
         try:
             self.resume(self.context.address, alone, 1)
         finally:
@@ -62,9 +62,13 @@ def job(function: str, shares: int) -> Job:
 
 
 @cached
-def _code() -> LoadedCode:
+def _code(of_updates: bool) -> LoadedCode:
     machine = host()
-    text = products.module(machine.header(), machine.attributes(), machine.vector_bytes, object_layout()[1])
+    header, attributes = machine.header(), machine.attributes()
+    if of_updates:
+        text = updates.module(header, attributes)
+    else:
+        text = products.module(header, attributes, machine.vector_bytes, object_layout()[1])
     return LoadedCode(cache.code_for(text, machine.compile)[0])
 
 

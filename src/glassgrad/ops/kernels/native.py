@@ -64,9 +64,14 @@ class Kernels:
         self._uses = 0
         self._lock = threading.RLock()
 
-    def find(self, op: str | Formula, types: Types, shape: Shape, params: dict[str, Any]) -> Kernel:
-        """Return the kernel for arrays of such types, of an op or of a formula; the first request makes it."""
-        threads = parallel.shares.threads()
+    def find(
+        self, op: str | Formula, types: Types, shape: Shape, params: dict[str, Any], threads: int | None = None
+    ) -> Kernel:
+        """Return the kernel for arrays of such types, of an op or of a formula; the first request makes it.
+
+        It runs on so many threads, by default on those that BLAS has.
+        """
+        threads = threads or parallel.shares.threads()
         key = (op, types, tuple(params.values()), threads)
         if key not in self._known:
             with self._lock:

@@ -1,0 +1,93 @@
+"""All parameters of an optimizer in one call of native code: `compile.llvm.updates`, loaded, around a rule's kernel."""
+
+from __future__ import annotations
+
+import struct
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from glassgrad.compile.llvm import support
+from glassgrad.compile.locks import free_in_children
+from glassgrad.compile.native import products, runtime
+from glassgrad.compile.native.executable import Context, NativeStep
+
+Entry = tuple[tuple[int, ...], int]  # addresses of a parameter's arrays, and how many elements each has
+
+_FORM = struct.Struct("<7q")
+_LOCK = free_in_children(threading.Lock())  # held while the job runs, which all rules share
+
+
+class Loop:
+    """A rule's kernel for one chunk, run on all chunks of many parameters.
+
+    Args:
+        step: the kernel; a plain step of one share without memory of its own, as elementwise rules are.
+        arrays: how many of its inputs are arrays of a chunk; those after them are numbers.
+        shares: into how many parts the parameters are divided.
+    """
+
+    def __init__(self, step: NativeStep, arrays: int, shares: int) -> None:
+        self.step, self.arrays, self.shares = step, arrays, shares
+        layout = step.layout
+        self.chunk = step.inputs[0].size
+        self.size = step.inputs[0].dtype.itemsize
+        places = [support.slot_offset(1, layout.slots[var]) for var in step.inputs]
+        self.numbers = places[arrays:]
+        self.contexts = [self._copied() for _ in range(shares)]
+        written = [int(var in layout.written) for var in step.inputs[:arrays]]
+        self.slots = self.contexts[0].table(list(zip(places, written, strict=False)))
+        self.spare = runtime.aligned(shares * arrays * self.chunk * self.size)
+
+    @staticmethod
+    def fits(step: NativeStep) -> bool:
+        """Tell whether a kernel may run in several places at once."""
+        layout = step.layout
+        return step.is_plain and step.shares == 1 and not layout.arena and not layout.scratch and not layout.buffers
+
+    def _copied(self) -> Context:
+        context = Context(1, self.step.context.words.size)
+        context.words[: self.step.context.words.size] = self.step.context.words
+        return context
+
+    def run(self, entries: Sequence[Entry], numbers: Sequence[float]) -> None:
+        """Update parameters in place. Their arrays lie apart from each other, contiguous and aligned."""
+        given = np.array(numbers, self.step.inputs[0].dtype)
+        begin = int(given.ctypes.data) if numbers else 0
+        shares = [np.array(rows, np.int64) for rows in self._shares(entries)]
+        records = []
+        for at, (context, rows) in enumerate(zip(self.contexts, shares, strict=True)):
+            for number, place in enumerate(self.numbers):
+                context.set(place, begin + number * self.size)
+            spare = int(self.spare.ctypes.data) + at * self.arrays * self.chunk * self.size
+            where = int(rows.ctypes.data) if rows.size else 0
+            records.append((context.address, self.arrays, self.slots, spare, self.chunk * self.size, where, len(rows)))
+        with _LOCK:
+            products.job("update", self.shares).run(_FORM, records)
+
+    def _shares(self, entries: Sequence[Entry]) -> list[list[tuple[int, ...]]]:
+        """Divide parameters into as many parts as there are shares, of about as many chunks; return their rows."""
+        chunks = [-(-count // self.chunk) for _, count in entries]
+        most = -(-sum(chunks) // self.shares)
+        found: list[list[tuple[int, ...]]] = [[] for _ in range(self.shares)]
+        share = taken = 0
+        for (addresses, count), parts in zip(entries, chunks, strict=True):
+            start = 0
+            while start < parts:
+                if taken == most:
+                    share, taken = share + 1, 0
+                stop = min(parts, start + most - taken)
+                elements = min(count, stop * self.chunk) - start * self.chunk
+                further = start * self.chunk * self.size
+                whole, left = divmod(elements, self.chunk)
+                found[share].append((whole, left * self.size, *[one + further for one in addresses]))
+                taken += stop - start
+                start = stop
+        return found
+
+
+def loop(step: Any, arrays: int, shares: int) -> Loop | None:
+    """Return the loop around a kernel; None for one that cannot run in several places at once."""
+    return Loop(step, arrays, shares) if Loop.fits(step) else None

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from glassgrad import errors
 
 _LEFT = 2.0  # seconds that others may wait in a call for a rank that has ended: both facts travel by themselves
+_MESSAGES = ("send", "recv")  # calls that go together
 _SLOW = 30.0  # seconds after which it is said, once for a call, who is waited for
 
 
@@ -102,7 +103,20 @@ class Monitor:
                 return errors.RANK_HANGS.text(seconds=known.idle, **facts), 1
             if known.circling > self.patience:
                 return errors.RANK_CIRCLES.text(seconds=known.circling, **facts), 1
-        return None
+        return self._locked(running, now)
+
+    def _locked(self, running: Sequence[Rank], now: float) -> tuple[str, int] | None:
+        """Return what to say of ranks that wait in different calls, so that none of them can end."""
+        calls = ["a message" if known.call in _MESSAGES else known.call for known in running]
+        alike = len(set(calls)) == 1
+        if len(running) < 2 or "" in calls or (alike and any(known.call != "recv" for known in running)):
+            return None
+        # Ranks in the same call may be moving much data over a slow network, while the others wait for them.
+        limit = self.patience * (1 if len(set(calls)) == len(calls) else 3)
+        waited = min(now - known.since for known in running)
+        if waited <= limit:
+            return None
+        return errors.RANKS_LOCKED.text(seconds=waited, calls=self._calls(running)), 1
 
     def slow(self, now: float) -> str:
         """Return, once for each wait, whom the others wait for when it takes long; empty otherwise."""

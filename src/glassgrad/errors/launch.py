@@ -51,6 +51,11 @@ RANK_CIRCLES = Message(
     "ranks were ended. What takes so long can say so: with glassgrad.distributed.busy('...') "
     "(GLASSGRAD_HANG_SECONDS sets the time)",
 )
+RANKS_LOCKED = Message(
+    RunError,
+    "all ranks wait for one another for {seconds:.0f} s: {calls}; all ranks were ended. Every rank has to make the same "
+    "calls in the same order, and every recv needs its send",
+)
 RANK_LEFT = Message(RunError, "{rank} has ended{how}, while others wait for it: {calls}; all ranks were ended")
 RANK_SLOW = Message(RunError, "waiting for more than {seconds:.0f} s: {calls}; {late}")
 RANK_NO_WATCH = Message(

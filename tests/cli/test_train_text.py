@@ -56,6 +56,7 @@ def test_a_text_from_beginning_to_end(text: str, folder: Path, glassgrad: Call) 
     assert glassgrad("train", "text", "--resume", run).code == 0
 
 
+@pytest.mark.slow
 def test_texts_drawn_again(trained: Path, glassgrad: Call, text: str) -> None:
     def drawn(*options: object) -> str:
         result = glassgrad("sample", "run", *options)

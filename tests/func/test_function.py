@@ -324,6 +324,7 @@ def test_custom_vjp_with_containers_to_third_order() -> None:
         np.testing.assert_allclose(order(total(ours_vjp())).numpy(), order(total(plain)).numpy(), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_custom_vjp_against_jax() -> None:
     jax = pytest.importorskip("jax", reason="JAX is the oracle")
 

@@ -72,6 +72,7 @@ def test_a_package_has_the_same_names_in_an_editor(package: str) -> None:
     assert {name for name in ours if getattr(module, name).__module__ == module.__name__} == set()
 
 
+@pytest.mark.slow
 def test_a_parameter_of_a_layer_is_a_tensor_in_an_editor() -> None:
     found = completions("import glassgrad as gg", "gg.nn.Linear(2, 3).weight.")
     assert found == live(gg.nn.Parameter(gg.ones(2)))

@@ -84,6 +84,7 @@ def mutants(family):
                 yield "\n".join([*lines[:number], changed, *lines[number + 1 :]]), number + 1, kind
 
 
+@pytest.mark.slow
 def test_mistakes_made_by_machine():
     total = lines = kinds = 0
     for family in FAMILIES.values():

@@ -123,6 +123,7 @@ def _write_many(folder, number):
             raise SystemExit(1)
 
 
+@pytest.mark.slow
 def test_many_writers_and_readers_see_whole_entries(place):
     context = multiprocessing.get_context("spawn")
     writers = [context.Process(target=_write_many, args=(str(place.parent), number)) for number in range(1, 4)]

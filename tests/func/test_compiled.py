@@ -12,6 +12,8 @@ import glassgrad as gg
 from glassgrad import func
 from glassgrad.checkpoint import checkpoint
 
+pytestmark = pytest.mark.usefixtures("numpy_target")  # native code of their graphs is for tests/compile/llvm
+
 
 class Square(gg.autograd.Function):
     @staticmethod

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -223,8 +222,3 @@ class Writer:
 def _brief(where: Any) -> str:
     """Return a place without the folders of the machine."""
     return str(where).rpartition("/")[2]
-
-
-def volume(dims: Sequence[int]) -> int:
-    """Return how many elements there are."""
-    return math.prod(dims)

@@ -31,14 +31,9 @@ def plot_activations(source: Any, activations: Sequence[str] | str | None = None
     Example:
         >>> import glassgrad as gg
         >>> model = gg.nn.Sequential(gg.nn.Linear(4, 8), gg.nn.Tanh(), gg.nn.Linear(8, 1))
-        >>> optimizer = gg.optim.SGD(model.parameters(), lr=0.1)
         >>> monitor = gg.GradientMonitor(model, every=1)
-        >>> for step in range(2):
-        ...     optimizer.zero_grad()
-        ...     loss = (model(gg.randn(16, 4)) ** 2).mean()
-        ...     loss.backward()
-        ...     monitor.update(loss)
-        ...     optimizer.step()
+        >>> (model(gg.randn(16, 4)) ** 2).mean().backward()
+        >>> monitor.update()
         >>> figure = gg.report.plot_activations(monitor)
     """
     owner = "plot_activations"

@@ -60,14 +60,9 @@ def visualize_gradient_flow(source: Any, step: int | None = None, parameters: Se
     Example:
         >>> import glassgrad as gg
         >>> model = gg.nn.Sequential(gg.nn.Linear(4, 8), gg.nn.Tanh(), gg.nn.Linear(8, 1))
-        >>> optimizer = gg.optim.SGD(model.parameters(), lr=0.1)
         >>> monitor = gg.GradientMonitor(model, every=1)
-        >>> for step in range(2):
-        ...     optimizer.zero_grad()
-        ...     loss = (model(gg.randn(16, 4)) ** 2).mean()
-        ...     loss.backward()
-        ...     monitor.update(loss)
-        ...     optimizer.step()
+        >>> (model(gg.randn(16, 4)) ** 2).mean().backward()
+        >>> monitor.update()
         >>> figure = gg.report.visualize_gradient_flow(monitor)
     """
     return plot_gradient_flow(source, step, parameters)
@@ -138,14 +133,9 @@ def plot_total_norm(source: Any) -> Any:
     Example:
         >>> import glassgrad as gg
         >>> model = gg.nn.Sequential(gg.nn.Linear(4, 8), gg.nn.Tanh(), gg.nn.Linear(8, 1))
-        >>> optimizer = gg.optim.SGD(model.parameters(), lr=0.1)
         >>> monitor = gg.GradientMonitor(model, every=1)
-        >>> for step in range(2):
-        ...     optimizer.zero_grad()
-        ...     loss = (model(gg.randn(16, 4)) ** 2).mean()
-        ...     loss.backward()
-        ...     monitor.update(loss)
-        ...     optimizer.step()
+        >>> (model(gg.randn(16, 4)) ** 2).mean().backward()
+        >>> monitor.update()
         >>> figure = gg.report.plot_total_norm(monitor)
     """
     data = sources.data_of(source, "plot_total_norm")

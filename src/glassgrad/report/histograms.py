@@ -40,14 +40,9 @@ def plot_gradient_histograms(
     Example:
         >>> import glassgrad as gg
         >>> model = gg.nn.Sequential(gg.nn.Linear(4, 8), gg.nn.Tanh(), gg.nn.Linear(8, 1))
-        >>> optimizer = gg.optim.SGD(model.parameters(), lr=0.1)
         >>> monitor = gg.GradientMonitor(model, every=1)
-        >>> for step in range(2):
-        ...     optimizer.zero_grad()
-        ...     loss = (model(gg.randn(16, 4)) ** 2).mean()
-        ...     loss.backward()
-        ...     monitor.update(loss)
-        ...     optimizer.step()
+        >>> (model(gg.randn(16, 4)) ** 2).mean().backward()
+        >>> monitor.update()
         >>> figure = gg.report.plot_gradient_histograms(monitor)
     """
     owner = "plot_gradient_histograms"

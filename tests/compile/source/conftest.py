@@ -1,0 +1,10 @@
+"""Printed programs are the same for every backend: these tests compile to NumPy where they name none."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _no_native_code(numpy_target: None) -> None:
+    """See `numpy_target`."""

@@ -59,7 +59,7 @@ def test_the_command_names_the_package_it_lacks(package: str, tmp_path: Path) ->
 def test_the_version_is_the_same_everywhere() -> None:
     citation = (ROOT / "CITATION.cff").read_text()
     recipe = (ROOT / "conda" / "recipe.yaml").read_text()
-    assert PROJECT["dynamic"] == ["version"]
+    assert PROJECT["dynamic"] == ["version", "readme"]
     assert re.findall(r"^version: (.+)$", citation, re.MULTILINE) == [gg.__version__]
     assert re.findall(r'^  version: "(.+)"$', recipe, re.MULTILINE) == [gg.__version__]
 
@@ -91,3 +91,7 @@ def test_archives_hold_what_they_need(tmp_path: Path) -> None:
     own = {f"glassgrad/{path.relative_to(package).as_posix()}" for path in package.rglob("*") if path.is_file()}
     assert sorted({name for name in own if "__pycache__" not in name} - inside) == []
     assert not [name for name in inside if name.startswith(("tests", "tools", "docs"))]
+    shown = zipfile.ZipFile(wheel).read(f"glassgrad-{gg.__version__}.dist-info/METADATA").decode().partition("\n\n")[2]
+    assert shown.startswith("# glassgrad\n")
+    assert "| watch gradients and weights over a run | docs/watching_gradients.md |" in shown
+    assert re.findall(r"\]\((?!https?:)[^)]*\)", shown) == [], "they lead nowhere outside of the repository"

@@ -1,0 +1,29 @@
+"""The README as package indexes show it: there, links into the repository lead nowhere.
+
+`pyproject.toml` names this file as a hook of hatchling's, which takes the text for the metadata of wheel and sdist.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from hatchling.metadata.plugin.interface import MetadataHookInterface
+
+_IMAGE = re.compile(r"^!\[[^\]]*\]\((?!\w+:)[^)]*\)\n\n?", re.MULTILINE)
+_LINK = re.compile(r"\[([^\]]+)\]\((?!\w+:)[^)]*\)")
+
+
+def alone(text: str) -> str:
+    """Return Markdown without its pictures of the repository, and with the words of links into it in their place."""
+    return _LINK.sub(r"\1", _IMAGE.sub("", text))
+
+
+class Readme(MetadataHookInterface):  # type: ignore[misc]  # hatchling is there while a package is built
+    """Sets the field `readme`."""
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        """Take the README of the folder that is built."""
+        text = Path(self.root, "README.md").read_text(encoding="utf-8")
+        metadata["readme"] = {"content-type": "text/markdown", "text": alone(text)}

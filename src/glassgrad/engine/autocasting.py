@@ -33,6 +33,9 @@ _SINGLE = np.dtype(np.float32)
 def cast_for(prim: Primitive, args: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return the arguments of an op in the dtypes that the lists ask for; float64 stays as it is."""
     if prim.name in LOWER:
+        # A constant is the library's own: means over parts and the like are products here only.
+        if prim.name == "matmul" and any(isinstance(arg, np.ndarray) for arg in args):
+            return args
         return tuple([_cast(arg, "f", narrow.bfloat16()) for arg in args])
     if prim.name in SINGLE:
         return tuple([_cast(arg, narrow.NARROW, _SINGLE) for arg in args])
@@ -44,10 +47,16 @@ def in_single(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if not MODE.flags & AUTOCAST:
+        flags = MODE.flags
+        if not flags & AUTOCAST:
             return function(*args, **kwargs)
         args = tuple([_cast(arg, narrow.NARROW, _SINGLE) for arg in args])
-        return function(*args, **{name: _cast(arg, narrow.NARROW, _SINGLE) for name, arg in kwargs.items()})
+        kwargs = {name: _cast(arg, narrow.NARROW, _SINGLE) for name, arg in kwargs.items()}
+        MODE.flags = flags & ~AUTOCAST  # for products inside of it as well
+        try:
+            return function(*args, **kwargs)
+        finally:
+            MODE.flags = flags
 
     return call
 

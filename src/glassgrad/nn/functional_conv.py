@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from glassgrad.engine.autocasting import all_in_single
 from glassgrad.ops.complex_input import guard_all
 from glassgrad.ops.core import Array
 from glassgrad.ops.pooling import (
@@ -59,3 +60,5 @@ __all__ = [
 ]  # fmt: skip  # a table
 
 guard_all(globals(), __all__)
+# Places between pixels have few digits in bfloat16.
+all_in_single(globals(), ["grid_sample"])

@@ -14,6 +14,7 @@ from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.complexes import conj
 from glassgrad.ops.core import Array, Linear, bad_option, canonical_axis, linear
 from glassgrad.ops.kernels import products
+from glassgrad.ops.narrow import beside
 from glassgrad.ops.reduce import max_p, sum_p
 from glassgrad.ops.samples import S
 from glassgrad.ops.shape import permute_p, reshape_p, roll_p
@@ -111,6 +112,7 @@ def _added(x: Array, product: Array, beta: float, alpha: float) -> Array:
             f"an array of shape {tuple(x.shape)}",
             f"one that broadcasts to {tuple(product.shape)}",
         )
+    x = beside(x, product)
     return (x if beta in {0, 1} else x * beta) + product
 
 

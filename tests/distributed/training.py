@@ -217,6 +217,37 @@ def schedule(me: int, ranks: int) -> None:
         assert max(starts) < min(waits)
 
 
+def early(me: int, ranks: int) -> None:
+    """Eagerly too: the last layer's bucket departs before the walk comes to the first layer."""
+    net = DistributedDataParallel(model(me, "float32"), bucket_cap_mb=0.001)
+    events: list[str] = []
+    for position, bucket in enumerate(net.reducer.buckets):
+
+        def start(*args: Any, bucket: Any = bucket, position: int = position, **options: Any) -> None:
+            events.append(f"bucket {position}")
+            buckets.Bucket.start(bucket, *args, **options)
+
+        bucket.start = start
+    first = net.module[0]
+    hidden: list[Any] = []
+    first.register_forward_hook(lambda _module, _inputs, output: hidden.append(output))
+    loss = net(gg.tensor(batches(ranks, "float32")[0][0][:ROWS])).sum()
+    hidden[0].register_hook(lambda _g: events.append("first layer"))
+    loss.backward()
+    assert events[0] == "bucket 0"
+    assert events.index("first layer") < events.index(f"bucket {len(net.reducer.buckets) - 1}")
+
+
+def room(me: int, ranks: int) -> None:
+    """Where one rank has no room for shared memory, all average through MPI."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(buckets, "has_room", lambda _nbytes: me != ranks - 1)
+        line = DistributedDataParallel(nn.Linear(2, 1, bias=False))
+    assert line.reducer.window is None
+    line(gg.full((1, 2), float(me + 1))).sum().backward()
+    np.testing.assert_allclose(line.module.weight.grad.array, [[(ranks + 1) / 2] * 2], rtol=1e-6)
+
+
 def results(me: int, ranks: int) -> None:
     """A collective stays in the program of a rank that does not read its result, and in its place."""
 
@@ -303,7 +334,7 @@ def refusals(me: int, ranks: int) -> None:
         DistributedDataParallel(nn.ReLU())
 
 
-PARTS = (optimizers, closures, native, shared, stored, schedule, results, unused, state, refusals)
+PARTS = (optimizers, closures, native, shared, stored, schedule, early, room, results, unused, state, refusals)
 
 if __name__ == "__main__":
     dist.init_process_group(timeout=30)

@@ -213,7 +213,7 @@ def share_memory(buckets: Sequence[Bucket], comm: Any) -> Any:
     ranks, count = comm.Get_size(), near.Get_size()
     near.Free()
     sizes = [bucket.room for bucket in buckets]
-    fits = np.array([count == ranks <= SHARED_RANKS and _has_room(2 * sum(sizes) * ranks)], np.int32)
+    fits = np.array([count == ranks <= SHARED_RANKS and has_room(2 * sum(sizes) * ranks)], np.int32)
     comm.Allreduce(mpi.IN_PLACE, fits, mpi.MIN)
     if not fits[0]:
         return None
@@ -227,7 +227,7 @@ def share_memory(buckets: Sequence[Bucket], comm: Any) -> Any:
     return window
 
 
-def _has_room(nbytes: int) -> bool:
+def has_room(nbytes: int) -> bool:
     """Tell whether so much fits into half of what this machine can still share: containers are often given 64 MB."""
     try:
         room = os.statvfs(_SHARED)

@@ -143,13 +143,13 @@ class Move:
     def __init__(self, step: NativeStep, block: Any) -> None:
         self._step = weakref.ref(step)
         self._block = block
-        self._slot = step.layout.slots[block[0]]
+        self._word = support.slot_offset(step.shares, step.layout.slots[block[0]]) // 8
 
     def __call__(self, address: int, array: np.ndarray[Any, Any]) -> bool:
         step = self._step()
         if step is None:
             return False
-        step.context.set_slot(self._slot, address)
+        step.context.words[self._word] = address
         step._views[self._block] = array
         return True
 

@@ -43,7 +43,9 @@ def arguments() -> argparse.Namespace:
         "what", nargs="*", default=["all"], metavar="WHAT", help=", ".join(["all", *WORKLOADS, *OTHERS])
     )
     parser.add_argument("--peers", help="only these, by printed names or parts of them (torch.compile,jax), by commas")
-    parser.add_argument("--within", type=float, default=math.inf, help="end a workload after about so many seconds")
+    parser.add_argument(
+        "--within", type=float, default=math.inf, help="end a workload, or ops, after about so many seconds"
+    )
     parser.add_argument("--rounds", type=int, default=7, help="how often each peer takes its turn (default 7)")
     parser.add_argument("--seconds", type=float, help="how long a turn takes; each workload has its default")
     parser.add_argument("--threads", type=int, help="threads for every peer (default: what each chooses)")
@@ -59,7 +61,10 @@ def arguments() -> argparse.Namespace:
     options.peers = [name.strip() for name in options.peers.split(",")] if options.peers else []
     for name in options.what:
         try:
-            harness.matching(options.peers, WORKLOADS[name].peers if name in WORKLOADS else options.peers)
+            known_peers = (
+                WORKLOADS[name].peers if name in WORKLOADS else ops.LIBRARIES if name == "ops" else options.peers
+            )
+            harness.matching(options.peers, known_peers)
         except ValueError as error:
             parser.error(f"{name}: {error}")
     return options
@@ -109,7 +114,8 @@ def main() -> int:
         if name in WORKLOADS:
             fine &= measure(WORKLOADS[name], options, command)
         else:
-            title, text, data = OTHERS[name].measure(threads=options.threads, rounds=options.rounds)
+            limits = {"chosen": options.peers, "within": options.within} if name == "ops" else {}
+            title, text, data = OTHERS[name].measure(threads=options.threads, rounds=options.rounds, **limits)
             print(f"\n{title}\n{text}", flush=True)
             if may_write(options, text):
                 results.write_section(name, title, f"Command: `{command}`\n\n{text}\n\n{results.machine_lines()}")

@@ -25,6 +25,7 @@ OURS = "glassgrad"
 TITLE = "Operation by operation, forward plus backward"
 TURN = 0.02  # seconds
 TOLERANCE = 2e-3
+MEDIAN, SLOW = 0.6, 2.0  # the bars: of the median over operations, and of each
 LETTERS = "abc"
 Once = Callable[[], list[Any]]
 
@@ -184,10 +185,13 @@ def agree(mine: list[list[float]], theirs: list[list[float]]) -> bool:
     )
 
 
-def start_libraries(threads: int | None) -> tuple[dict[str, harness.Peer], list[str]]:
-    """The libraries that run here, and a line for each that does not."""
+def start_libraries(threads: int | None, chosen: list[str]) -> tuple[dict[str, harness.Peer], list[str]]:
+    """The chosen libraries that run here, and a line for each that does not."""
     peers, notes = {}, []
+    wanted = harness.matching(chosen, LIBRARIES)
     for name, library in LIBRARIES.items():
+        if name not in wanted:
+            continue
         peer = harness.Peer("benchmarks.ops", library, threads)
         try:
             greeting = peer.read(harness.START_LIMIT)
@@ -217,14 +221,22 @@ def prepare_all(peers: Mapping[str, harness.Peer], case: Case, size: int, notes:
 
 
 def time_case(
-    peers: Mapping[str, harness.Peer], case: Case, size: int, rounds: int, notes: list[str]
+    peers: Mapping[str, harness.Peer], case: Case, size: int, rounds: int, notes: list[str], until: float = math.inf
 ) -> dict[str, float]:
-    """Median seconds of forward plus backward for each library that has the case."""
+    """Median seconds of forward plus backward for each library that has the case.
+
+    After the first round none begins that would not end by `until`, as `time.monotonic` has it.
+    """
     agreeing = prepare_all(peers, case, size, notes)
     seconds: dict[str, list[float]] = {name: [] for name in agreeing}
+    longest = 0.0
     for index in range(rounds):
+        start = time.monotonic()
+        if index and start + longest > until:
+            break
         for name in agreeing[:: 1 if index % 2 == 0 else -1]:
             seconds[name].append(peers[name].ask(do="time")["seconds"])
+        longest = max(longest, time.monotonic() - start)
     return {name: statistics.median(each) for name, each in seconds.items()}
 
 
@@ -267,7 +279,7 @@ def cells(medians: Mapping[str, float]) -> list[str]:
 def summary(found: Mapping[tuple[str, int], Mapping[str, float]]) -> list[str]:
     """The median over operations of our time as a multiple of PyTorch's, at each size, and the slowest ones."""
     lines = []
-    for size, limit in ((1, 0.7), (1_000, 0.7), (1_000_000, 1.5)):
+    for size in SIDES:
         ratios = {
             name: medians[OURS] / medians["PyTorch"]
             for (name, at), medians in found.items()
@@ -277,18 +289,18 @@ def summary(found: Mapping[tuple[str, int], Mapping[str, float]]) -> list[str]:
             lines.append(f"- {size:,} elements: not measured")
             continue
         middle = statistics.median(ratios.values())
-        verdict = "met" if middle <= limit else "missed"
-        slow = ", ".join(f"{name} {ratio:.1f}" for name, ratio in ratios.items() if ratio > 4) or "none"
+        verdict = "met" if middle <= MEDIAN else "missed"
+        slow = ", ".join(f"{name} {ratio:.1f}" for name, ratio in ratios.items() if ratio > SLOW) or "none"
         lines.append(
             f"- {size:,} elements: median over {len(ratios)} operations {middle:.2f} of PyTorch's time"
-            f" (at most {limit:g}: {verdict}); over 4: {slow}"
+            f" (at most {MEDIAN:g}: {verdict}); over {SLOW:g}: {slow}"
         )
-        lines += [f"  - {name}: {reason_for(name, size)}" for name, ratio in ratios.items() if ratio > 4]
+        lines += [f"  - {name}: {reason_for(name, size)}" for name, ratio in ratios.items() if ratio > SLOW]
     return lines + [bar_of_its_own(case, found) for case in FIXED if case.limit is not None]
 
 
 def reason_for(name: str, size: int) -> str:
-    """The reason written for an operation slower than four times PyTorch, or that there is none."""
+    """The reason written for an operation slower than `SLOW` times PyTorch, or that there is none."""
     return REASONS.get(name, {}).get(size, "no reason is written: missed")
 
 
@@ -312,15 +324,24 @@ def tables(found: Mapping[tuple[str, int], Mapping[str, float]]) -> str:
     return "\n\n".join(parts)
 
 
-def measure(threads: int | None, rounds: int) -> tuple[str, str, dict[str, Any]]:
-    """Title, text and raw numbers; on one thread unless told otherwise, because not every library has more."""
+def measure(
+    threads: int | None, rounds: int, chosen: list[str] | None = None, within: float = math.inf
+) -> tuple[str, str, dict[str, Any]]:
+    """Title, text and raw numbers; on one thread unless told otherwise, because not every library has more.
+
+    Each operation gets an equal part of what is left of `within` seconds: fewer rounds, at least one.
+    """
     threads = threads or 1
-    peers, notes = start_libraries(threads)
+    end = time.monotonic() + within
+    peers, notes = start_libraries(threads, chosen or [])
     found = {}
     watch = quiet.Watch(peer.process.pid for peer in peers.values())
     try:
-        for case, size in plan():
-            found[case.name, size] = time_case(peers, case, size, min(rounds, 5), notes)
+        whole = list(plan())
+        for at, (case, size) in enumerate(whole):
+            now = time.monotonic()
+            until = now + (end - now) / (len(whole) - at)
+            found[case.name, size] = time_case(peers, case, size, min(rounds, 5), notes, until)
         busy = quiet.verdict(watch.others())
     finally:
         for peer in peers.values():

@@ -44,3 +44,27 @@ def test_every_primitive_of_the_table_can_be_called(name: str) -> None:
     inputs, _ = ops.draw(case, 1)
     y = ops.compiled_expression(case, "glassgrad", {"m": gg, "F": functional})(*map(gg.tensor, inputs))
     assert np.isfinite(y.numpy()).all()
+
+
+class Clock:
+    """A peer whose turns take a second each, by a clock of its own."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now, self.turns = 0.0, 0
+        monkeypatch.setattr(ops.time, "monotonic", lambda: self.now)
+
+    def ask(self, **request: object) -> dict[str, object]:
+        if request["do"] == "prepare":
+            return {"prints": [[1.0, 1.0]]}
+        self.now, self.turns = self.now + 1, self.turns + 1
+        return {"seconds": float(self.turns)}
+
+
+@pytest.mark.parametrize(("until", "turns"), [(0.0, 1), (3.5, 3), (100.0, 5)])
+def test_rounds_end_in_time_and_there_is_one_at_least(
+    monkeypatch: pytest.MonkeyPatch, until: float, turns: int
+) -> None:
+    clock = Clock(monkeypatch)
+    medians = ops.time_case({"glassgrad": clock}, SIZED[0], 1, 5, [], until)
+    assert clock.turns == turns
+    assert medians == {"glassgrad": (turns + 1) / 2}

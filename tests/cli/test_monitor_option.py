@@ -117,6 +117,7 @@ def test_a_run_that_crashed_and_went_on_has_the_record_of_an_unbroken_one(folder
             np.testing.assert_array_equal(value, getattr(parts, name), err_msg=f"{name}, stopped at {at}")
 
 
+@pytest.mark.slow
 def test_a_resumed_run_goes_on_being_watched_until_told_otherwise(glassgrad: Callable[..., Any], folder: Path) -> None:
     options = {"data": "words.txt", "steps": 60, "hidden": 16, "engine": "eager", "save_every": 1e-9}
     for name in ("on", "off"):

@@ -15,7 +15,7 @@ from tests.fuzz import check
 from tests.fuzz.programs import OPS, leaves_of, loss_of, make
 
 ROOT = Path(__file__).resolve().parents[2]
-IN_THE_SUITE, CHUNK = 100, 50  # a process for each chunk takes as long to start as ten programs
+IN_THE_SUITE, CHUNK = 50, 50  # a process for each chunk takes as long to start as ten programs
 
 
 def failures(first: int, last: int) -> list[str]:

@@ -20,7 +20,7 @@ LIBRARY_OF = {
     "scalar_peer:micrograd": "micrograd",
 }
 SLOW_TO_START = ("torch_peer:compile", "glassgrad_peer:numpy", "glassgrad_peer:llvm", "glassgrad_peer:mkl", "jax_peer",
-                 "glassgrad_peer:float32")  # fmt: skip  # a table
+                 "glassgrad_peer:float32", "scalar_peer:glassgrad")  # fmt: skip  # a table
 # Large networks on few images: what agrees for these agrees for all.
 FEW_IMAGES = {"w6": 4, "w7": 4, "w8": 1, "w9": 4}
 MANY_LAYERS = ("w6", "w7", "w9")

@@ -51,6 +51,7 @@ def micrograd():
     return engine.Value, importlib.import_module("micrograd.nn").MLP
 
 
+@pytest.mark.slow
 def test_micrograds_demo_gives_micrograds_numbers():
     """Same seed, same weights, same losses: only the import differs."""
     inputs, labels = two_moons(30)

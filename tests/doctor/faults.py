@@ -1,10 +1,11 @@
 """Faults planted in healthy trainings, and healthy ones: `python -m tests.doctor.faults` prints what the doctor finds.
 
-    python -m tests.doctor.faults [tuning|tuning-too|tuning-also|reporting] [SEED] [WORDS] [--keep FILE] [--table]
+    python -m tests.doctor.faults [HALF] [SEED] [WORDS] [--seeds N] [--keep FILE] [--table]
 
 Each fault lists the findings that name it: one of them, as a warning or an error, is what counts as found (as worth
 knowing, where a fault says so). Thresholds were set on the trainings of the one half, the table of the documentation is
-made with those of the other. WORDS choose runs by their names, `--keep` goes on where a file of results ends.
+made with those of the other. WORDS choose runs by their names, `--seeds 3` takes the two seeds after SEED too, and
+`--keep` goes on where a file of results ends.
 """
 
 from __future__ import annotations
@@ -365,15 +366,18 @@ def main(arguments: list[str]) -> None:
     options.add_argument("half", nargs="?", choices=HALVES, default="reporting")
     options.add_argument("seed", nargs="?", type=int, default=1)
     options.add_argument("words", nargs="*")
+    options.add_argument("--seeds", type=int, default=1)
     options.add_argument("--keep", type=Path)
     options.add_argument("--table", action="store_true")
     given = options.parse_args(arguments)
     found = []
-    for one in results(given.half, given.seed, given.words, given.keep):
+    seeds = range(given.seed, given.seed + given.seeds)
+    for one in (one for seed in seeds for one in results(given.half, seed, given.words, given.keep)):
         found.append(one)
         if not one["right"]:
             mark = "MISSED" if one["kind"] == "fault" else "ALARM"
-            print(f"{mark:<7} {one['name']} ({one['library']}): {'; '.join(one['titles']) or 'nothing'}", flush=True)
+            told = f"{one['name']} ({one['library']}, seed {one['seed']})"
+            print(f"{mark:<7} {told}: {'; '.join(one['titles']) or 'nothing'}", flush=True)
     print()
     if given.table:
         print("\n".join(table(found)))

@@ -8,18 +8,23 @@ from functools import partial
 
 from tests.doctor.small_models import (
     char_gpt,
+    deep_lstm,
     digits_cnn,
     digits_mlp,
     dropped_lstm,
     gated_gpt,
+    glu_names_mlp,
     grouped_cnn,
     layered_names_mlp,
     mnist_cnn,
     names_gru,
     names_mlp,
     normalised_names_mlp,
+    parallel_gpt,
     residual_cnn,
     residual_names_mlp,
+    separable_cnn,
+    stacked_lstm,
 )
 from tests.doctor.trainings import HALVES, MNIST, Training, squares
 
@@ -82,8 +87,8 @@ def tuning_variants_also(tasks: dict[str, Training]) -> Iterator[tuple[str, Trai
     yield "GPT, narrow", replace(tasks["GPT"], model=partial(char_gpt, width=32, layers=4))
 
 
-def reporting_variants(tasks: dict[str, Training]) -> Iterator[tuple[str, Training]]:
-    """Yield healthy trainings of the half that is reported."""
+def tuning_variants_again(tasks: dict[str, Training]) -> Iterator[tuple[str, Training]]:
+    """Yield healthy trainings of another half that was reported once."""
     mlp, letters, cnn = tasks["digits MLP"], tasks["names MLP"], tasks["digits CNN"]
     images = partial(digits_mlp, features=784)
     for depth, width in ((1, 200), (2, 48), (5, 80)):
@@ -102,9 +107,49 @@ def reporting_variants(tasks: dict[str, Training]) -> Iterator[tuple[str, Traini
     yield "GPT, four heads", replace(tasks["GPT"], model=partial(gated_gpt, width=48, heads=4))
 
 
+def last_tuning_variants(tasks: dict[str, Training]) -> Iterator[tuple[str, Training]]:
+    """Yield healthy trainings of the half that was reported last."""
+    mlp, letters, cnn = tasks["digits MLP"], tasks["names MLP"], tasks["digits CNN"]
+    images = partial(digits_mlp, features=784)
+    for depth, width in ((1, 150), (3, 72), (6, 64)):
+        yield f"digits MLP, {depth} x {width}", replace(mlp, model=partial(images, depth=depth, width=width))
+    for activation in ("Tanh", "GELU", "Mish", "CELU", "LeakyReLU"):
+        yield f"digits MLP, {activation}", replace(mlp, model=partial(images, activation=activation))
+    yield "digits MLP, dropout", replace(mlp, model=partial(images, dropout=0.4))
+    yield "digits MLP, full", replace(mlp, preset="full", steps=80)
+    yield "digits MLP, NAdam", replace(mlp, optimizer="NAdam", rate=2e-3)
+    yield "digits MLP, Adamax", replace(mlp, optimizer="Adamax", rate=4e-3)
+    yield "digits MLP, validated", replace(mlp, held_out=True, steps=150)
+    yield "names MLP, SiLU", replace(letters, model=partial(glu_names_mlp, activation="SiLU"))
+    yield "names MLP, economy", replace(letters, preset="economy")
+    yield "digits CNN, Hardswish", replace(cnn, model=partial(separable_cnn, activation="Hardswish"))
+    yield "LSTM, one layer", replace(tasks["LSTM"], model=partial(stacked_lstm, width=30, layers=1))
+    yield "GPT, three layers", replace(tasks["GPT"], model=partial(parallel_gpt, width=36, layers=3))
+
+
+def reporting_variants(tasks: dict[str, Training]) -> Iterator[tuple[str, Training]]:
+    """Yield healthy trainings of the half that is reported."""
+    mlp, letters, cnn = tasks["digits MLP"], tasks["names MLP"], tasks["digits CNN"]
+    images = partial(digits_mlp, features=784)
+    for depth, width in ((1, 120), (2, 100), (4, 72)):
+        yield f"digits MLP, {depth} x {width}", replace(mlp, model=partial(images, depth=depth, width=width))
+    for activation in ("Tanh", "GELU", "ELU", "PReLU", "Softplus"):
+        yield f"digits MLP, {activation}", replace(mlp, model=partial(images, activation=activation))
+    yield "digits MLP, dropout", replace(mlp, model=partial(images, dropout=0.25))
+    yield "digits MLP, full", replace(mlp, preset="full", steps=90)
+    yield "digits MLP, RMSprop", replace(mlp, optimizer="RMSprop", rate=4e-4)
+    yield "digits MLP, Adamax", replace(mlp, optimizer="Adamax", rate=2e-3)
+    yield "digits MLP, validated", replace(mlp, held_out=True, steps=150)
+    yield "names MLP, Tanh", replace(letters, model=partial(names_mlp, width=60, depth=2))
+    yield "names MLP, economy", replace(letters, preset="economy")
+    yield "digits CNN, SiLU", replace(cnn, model=partial(separable_cnn, channels=14, activation="SiLU"))
+    yield "LSTM, wide", replace(tasks["LSTM"], model=partial(deep_lstm, width=52))
+    yield "GPT, one layer", replace(tasks["GPT"], model=partial(parallel_gpt, width=40, layers=1, heads=4))
+
+
 VARIANTS = {
     "tuning": tuning_variants, "tuning-too": more_tuning_variants, "tuning-also": tuning_variants_also,
-    "reporting": reporting_variants,
+    "tuning-again": tuning_variants_again, "tuning-last": last_tuning_variants, "reporting": reporting_variants,
 }  # fmt: skip  # a table
 
 

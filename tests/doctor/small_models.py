@@ -284,6 +284,92 @@ def gated_gpt(lib: Any, width: int = 40, layers: int = 2, heads: int = 2) -> Any
     return Net()
 
 
+def glu_names_mlp(lib: Any, width: int = 80, activation: str = "Sigmoid") -> Any:
+    """Letters in front, a hidden layer whose one half opens and shuts the other, and a normed layer behind it."""
+    nn = lib.nn
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.table = nn.Embedding(LETTERS, 14)
+            self.value, self.gate = nn.Linear(14 * CONTEXT, width), nn.Linear(14 * CONTEXT, width)
+            self.open = getattr(nn, activation)()
+            self.middle, self.norm = nn.Linear(width, width), nn.BatchNorm1d(width)
+            self.head = nn.Linear(width, LETTERS)
+
+        def forward(self, x: Any) -> Any:
+            h = self.table(x).flatten(1)
+            h = self.value(h) * self.open(self.gate(h))
+            return self.head(self.norm(self.middle(h)).relu())
+
+    return Net()
+
+
+def separable_cnn(lib: Any, channels: int = 12, activation: str = "ReLU") -> Any:
+    """Convolutions of each channel by itself, then across channels, as in MobileNets."""
+    nn = lib.nn
+
+    def pair(before: int, after: int) -> list[Any]:
+        own = nn.Conv2d(before, before, 3, stride=2, padding=1, groups=before, bias=False)
+        return [own, nn.Conv2d(before, after, 1), nn.BatchNorm2d(after), getattr(nn, activation)()]
+
+    first = [nn.Conv2d(1, channels, 3, stride=2, padding=1), nn.BatchNorm2d(channels), getattr(nn, activation)()]
+    inner = [*pair(channels, 2 * channels), nn.MaxPool2d(2), nn.Flatten(), nn.Dropout(0.15)]
+    return nn.Sequential(*first, *inner, nn.Linear(2 * channels * 9, CLASSES))
+
+
+def stacked_lstm(lib: Any, width: int = 36, layers: int = 2) -> Any:
+    class Net(lib.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.table = lib.nn.Embedding(LETTERS, 18)
+            self.lstm = lib.nn.LSTM(18, width, num_layers=layers, batch_first=True)
+            self.between, self.head = lib.nn.Linear(width, 40), lib.nn.Linear(40, LETTERS)
+
+        def forward(self, x: Any) -> Any:
+            return self.head(lib.tanh(self.between(self.lstm(self.table(x))[0])))
+
+    return Net()
+
+
+def parallel_gpt(lib: Any, width: int = 48, layers: int = 2, heads: int = 3) -> Any:
+    """A decoder whose attention and hidden layer stand side by side, with root-mean-square norms and squared ReLUs."""
+    nn, F = lib.nn, lib.nn.functional
+
+    class Block(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm, self.qkv = nn.RMSNorm(width), nn.Linear(width, 3 * width)
+            self.out, self.up, self.down = nn.Linear(width, width), nn.Linear(width, 144), nn.Linear(144, width)
+
+        def forward(self, x: Any) -> Any:
+            batch, length, _ = x.shape
+            h = self.norm(x)
+            parts = self.qkv(h).reshape(batch, length, 3, heads, width // heads).permute(2, 0, 3, 1, 4)
+            mixed = F.scaled_dot_product_attention(parts[0], parts[1], parts[2], is_causal=True)
+            mixed = self.out(mixed.transpose(1, 2).reshape(batch, length, width))
+            return x + mixed + self.down(F.relu(self.up(h)) ** 2)
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.table, self.places = nn.Embedding(LETTERS, width), nn.Embedding(12, width)
+            self.blocks = nn.Sequential(*[Block() for _ in range(layers)])
+            self.norm, self.head = nn.RMSNorm(width), nn.Linear(width, LETTERS)
+
+        def forward(self, x: Any) -> Any:
+            hidden = self.table(x) + self.places(lib.arange(x.shape[1]))
+            return self.head(self.norm(self.blocks(hidden)))
+
+    return Net()
+
+
+def rings_mlp(lib: Any, width: int = 44) -> Any:
+    nn = lib.nn
+    inner = [nn.Linear(2, width), nn.Tanh(), nn.Linear(width, width), nn.LayerNorm(width), nn.GELU()]
+    return nn.Sequential(*inner, nn.Linear(width, 1))
+
+
 def bumps_mlp(lib: Any, width: int = 36) -> Any:
     nn = lib.nn
     return nn.Sequential(nn.Linear(2, width), nn.SiLU(), nn.Linear(width, width), nn.SiLU(), nn.Linear(width, 1))

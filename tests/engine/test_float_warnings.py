@@ -223,3 +223,42 @@ def test_other_compiled_steps_count_nothing_or_find_nothing(name: str) -> None:
     step, _ = compiled(f, "auto")
     assert [one for one in told(step) if one.category is errors.HiddenBranchWarning] == []
     assert bool(step.capture.branches) == counts
+
+
+@pytest.mark.parametrize("backend", ["llvm", "numpy"])
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_backward_pass_from_a_compiled_result_tells_of_it_too(
+    inside: bool, backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if backend == "llvm":
+        pytest.importorskip("llvmlite", reason="native code needs llvmlite")
+    monkeypatch.setattr(float_warnings, "_TOLD", set())
+    w = gg.tensor([0.0, 4.0, 9.0], requires_grad=True)
+
+    def root(x: Any) -> Any:
+        y = x.sqrt()
+        return gg.where(x > 0, y, 0.0) if inside else y
+
+    line = root.__code__.co_firstlineno + 1
+    f = gg.compile(root, backend=backend)
+
+    def step() -> None:
+        y = f(w)
+        (y if inside else gg.where(w > 0, y, 0.0)).sum().backward()
+
+    found = [one for one in told(lambda: [step() for _ in range(2)]) if one.category is errors.HiddenBranchWarning]
+    assert [(one.filename, one.lineno) for one in found] == [(__file__, line)]
+    assert str(found[0].message).startswith("the gradient of sqrt")
+    assert "is NaN in 1 place:" in str(found[0].message)
+    assert np.isnan(w.grad.numpy()).tolist() == [True, False, False]
+
+
+def test_gradients_of_a_compiled_result_come_without_the_counts() -> None:
+    x, w = gg.tensor([1.0, 4.0], requires_grad=True), gg.tensor([2.0, 3.0], requires_grad=True)
+    f = gg.compile(lambda x, w: (gg.where(x > 2, (x * w).sqrt(), x), (x / w).log()))
+    root, log = f(x, w)
+    assert told((root.sum() + log.sum()).backward) == []
+    expected_x = [1 + 1 / 1.0, 0.5 * 3 / 12**0.5 + 1 / 4.0]
+    expected_w = [-1 / 2.0, 0.5 * 4 / 12**0.5 - 1 / 3.0]
+    np.testing.assert_allclose(x.grad.numpy(), expected_x, rtol=1e-6)
+    np.testing.assert_allclose(w.grad.numpy(), expected_w, rtol=1e-6)

@@ -15,6 +15,7 @@ import numpy as np
 
 from glassgrad.doctor import library
 from glassgrad.doctor.forward_watch import BEFORE
+from glassgrad.doctor.quantities.activations import living
 
 Array = Any
 Module = Any
@@ -143,4 +144,4 @@ class DeadUnits:
         left = np.flatnonzero(silent)
         if left.size:
             others = tuple(at for at in range(numbers.ndim) if at != axis)
-            silent[left] = ~np.any(np.take(numbers, left, axis) != 0, axis=others)
+            silent[left] = ~living(np.take(numbers, left, axis), others)

@@ -25,6 +25,8 @@ from glassgrad.engine.tensor import Tensor
 
 _TOLD: set[tuple[str, int]] = set()
 """The lines whose hidden branches were told of: once is enough, a line has several ops and is run in each step."""
+_COMPILED = frozenset({"compiled", "compiled_several"})
+"""Ops that count such cotangents themselves, and whose programs hold a lock while they run."""
 _FAR = 40
 """So many frames are looked through for a backward pass."""
 
@@ -88,7 +90,7 @@ def _walk(frame: FrameType | None) -> tuple[Node, Any] | None:
 
 def _trap(node: Node, g: Any) -> str | None:
     """Say that a rule makes a NaN of a cotangent that is 0; None where it does not."""
-    if type(node.saved) is not tuple or not isinstance(g, np.ndarray):
+    if type(node.saved) is not tuple or not isinstance(g, np.ndarray) or node.prim.name in _COMPILED:
         return None
     for c in _cotangents(node, g):
         if c.dtype.kind not in "fV" or c.shape != g.shape:

@@ -50,6 +50,12 @@ class StepTracer(Tracer):
         self.branches: list[Branch] = []
         self._chosen: set[int] = set()  # sequence numbers of nodes whose cotangents came through a choice
 
+    def follow(self, nodes: Iterable[Any]) -> list[Branch]:
+        """Begin a new list, for a walk from results: the choice may stand outside of the compiled function."""
+        self._chosen.update(node.seq for node in nodes)
+        self.branches = []
+        return self.branches
+
     def sent(self, target: Any, c: Any) -> None:
         if not self.rules:
             return

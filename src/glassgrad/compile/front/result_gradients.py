@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors, provenance
+from glassgrad.compile.front.hidden_branch import Branch, StepTracer, counts
 from glassgrad.compile.front.symbol import Symbol
 from glassgrad.compile.front.tracer import Tracer
 from glassgrad.compile.ir.graph import Graph, Instr, Operand, Var
 from glassgrad.engine import tape
+from glassgrad.engine.float_warnings import hidden_branch
 from glassgrad.engine.node import record
 from glassgrad.engine.tape import pick
 from glassgrad.engine.tensor import Tensor, make
@@ -33,7 +35,8 @@ class Boundary:
         kept: which outputs are values for the backward program.
         read: which inputs of the program it reads as well.
         parents: what receives gradients: a leaf of the state, or the position of an argument.
-        graph: the backward program: cotangents, kept values, inputs -> gradients of the parents.
+        graph: the backward program: cotangents, kept values, inputs -> gradients of the parents, then the counts.
+        branches: for each count, the op whose cotangents of 0 that became NaN it counts.
         program: runs it.
     """
 
@@ -42,6 +45,7 @@ class Boundary:
     read: list[int]
     parents: list[Tensor | int]
     graph: Graph
+    branches: list[Branch]
     program: Any = None
 
 
@@ -53,9 +57,11 @@ class Continuation:
         self.begin = len(tracer.builder.instrs)
         inputs = len(tracer.builder.inputs)
         seeds = [tracer.argument(one.array, f"d_result{number}") for number, one in enumerate(results)]
+        noted = tracer.follow(one.node for one in results) if isinstance(tracer, StepTracer) else []
         found = tape.backward([one.node for one in results], seeds, retain_graph=False, create_graph=False)
         self.found: dict[Tensor, Any] = {leaf: g for leaf, g in found.items() if isinstance(leaf, Tensor)}
         self.cotangents = [seed.var for seed in seeds]
+        self.counts = counts(tracer.builder, noted)
         # They are inputs of the other program.
         tracer.builder.inputs[inputs:] = [
             var for var in tracer.builder.inputs[inputs:] if var not in set(self.cotangents)
@@ -82,7 +88,7 @@ class Continuation:
         graph = Graph(
             (*self.cotangents, *kept, *taken),
             tuple(self.instrs),
-            tuple(gradients),
+            (*gradients, *(count for _, count in self.counts)),
             tuple(constants.items()),
             name=f"{self.tracer.builder.name}_backward",
         )
@@ -92,6 +98,7 @@ class Continuation:
             [place[var] for var in taken],
             [who for who, _ in wanted],
             graph,
+            [branch for branch, _ in self.counts],
         )
 
 
@@ -111,7 +118,12 @@ def _vjp(g: Any, needs: Sequence[bool], _y: Any, *saved: Any, boundary: Boundary
     if any(isinstance(one, Tensor) for one in gs):
         raise errors.COMPILE_SECOND_ORDER(where=provenance.here())
     gs = [np.zeros(shape, dtype) if one is None else one for one, (shape, dtype) in zip(gs, like, strict=True)]
-    return [tape.turned(c) for c in boundary.program(*map(tape.turned, gs), *saved)]
+    found = boundary.program(*map(tape.turned, gs), *saved)
+    gradients = len(found) - len(boundary.branches)
+    for branch, count in zip(boundary.branches, found[gradients:], strict=True):
+        if count:
+            hidden_branch(branch.op, branch.place, int(count))
+    return [tape.turned(c) for c in found[:gradients]]
 
 
 _ONE = Custom("compiled", lambda _xp, *_x: None, joint_vjp=_vjp, register=False, formula="a compiled function")

@@ -8,6 +8,7 @@ as often as the time allows.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from itertools import starmap
@@ -72,7 +73,7 @@ class CompiledSteps:
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
         self._log: list[tuple[Any, ...]] = []  # each entry holds the fields of a `_Call`
-        self._taken: dict[int, StepAside] = {}
+        self._taken: dict[Any, StepAside] = {}  # by program
         self._groups: list[dict[str, Any]] = []  # of the optimizers, as they were when the log began
         self._since = 0
         self._given: list[tuple[Any, Any]] = []
@@ -80,36 +81,52 @@ class CompiledSteps:
 
     def call(self, program: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a compiled function and check what it returns."""
-        if id(program) not in self._taken:
-            began = time.perf_counter()
-            if not self._taken:
-                self._groups = [group for one in self._guard.optimizers for group in one.param_groups]
-            self._taken[id(program)] = StepAside(program, (*args, *kwargs.values()))
-            self._spent += time.perf_counter() - began
+        return self.loss_of(program, run, args, kwargs)[0]
+
+    def loss_of(
+        self, program: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Any, float | None]:
+        """Do the same, and return the result with the number in it, None if it is not one number.
+
+        What happens here in every step is all that a check costs, since a small step leaves no room for more: the
+        caches are cold after each.
+        """
+        if program not in self._taken:
+            self._take(program, (*args, *kwargs.values()))
         options = [*map(tuple, map(_values, self._groups))]
-        flags, MODE.finite = MODE.flags, None
+        flags = MODE.flags
         MODE.flags = flags | FINITE
-        try:  # `run_checked`, inlined
+        try:  # `run_checked`, inlined; what an earlier step has told was no NaN
             result = run(program, *args, **kwargs)
         finally:
             MODE.flags = flags
-        told = MODE.finite
-        if type(result) is Tensor and result.array.size == 1:  # a loss, as a rule
-            numbers = result.array.item()
-            bad = numbers != numbers or (self._guard.inf and numbers - numbers != 0)  # noqa: PLR0124 - true of NaN
-        else:
-            leaves = tree.every_leaf(result)
-            numbers, bad = _numbers(leaves), self._is_bad(leaves)
         log = self._log
-        log.append((program, run, args, kwargs, options, numbers))
-        if bad or (told is not None and told.item() != 0 and not self._guard.is_good()):
+        if type(result) is Tensor and result.array.size == 1:  # a loss, as a rule
+            number = result.array.item()
+            log.append((program, run, args, kwargs, options, number))
+            bad = number - number != 0 and (self._guard.inf or math.isnan(number))
+        else:
+            leaves, number = tree.every_leaf(result), None
+            log.append((program, run, args, kwargs, options, _numbers(leaves)))
+            bad = any(has_bad(leaf, self._guard.inf) for leaf in leaves)
+        if bad or (MODE.finite and not self._is_good()):
             self._look()
         elif not len(log) % _BETWEEN and self._is_due(args):
             self._forget()
-        return result
+        return result, number
 
-    def _is_bad(self, leaves: list[Any]) -> bool:
-        return any(has_bad(leaf, self._guard.inf) for leaf in leaves)
+    def _take(self, program: Any, args: tuple[Any, ...]) -> None:
+        """Copy what a program reaches, before its first call in this log."""
+        began = time.perf_counter()
+        if not self._taken:
+            self._groups = [group for one in self._guard.optimizers for group in one.param_groups]
+        self._taken[program] = StepAside(program, args)
+        self._spent += time.perf_counter() - began
+
+    def _is_good(self) -> bool:
+        """Look at the weights themselves, after a step has told that something in it is not finite."""
+        MODE.finite = None
+        return self._guard.is_good()
 
     def _is_due(self, args: tuple[Any, ...]) -> bool:
         """Return whether it is time to copy the state."""

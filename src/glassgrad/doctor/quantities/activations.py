@@ -1,8 +1,9 @@
 """Statistics of the outputs of modules, and of dead and saturated units of activation functions.
 
-A unit of a ReLU is dead if it is zero for every example of the batch: no gradient passes it. An entry is
-saturated when a bounded function is so close to a bound that its slope is below 6 % of its steepest: |tanh(x)| > 0.97,
-and for other bounds the same place between them.
+A unit of a ReLU is dead if it is zero for every example of the batch: no gradient passes it. GELU, SiLU and the like
+come to rest at zero from below: there a unit is dead if no output is above zero or further from it than `FAINT`. An
+entry is saturated when a bounded function is so close to a bound that its slope is below 6 % of its steepest:
+|tanh(x)| > 0.97, and for other bounds the same place between them.
 """
 
 from __future__ import annotations
@@ -23,12 +24,14 @@ FIELDS = (
     Field("activation_std", "activation", "standard deviation of the output", "forward"),
     Field("activation_abs_max", "activation", "largest |output|", "forward"),
     Field("activation_nonfinite", "activation", "number of entries that are NaN or infinite", "forward"),
-    Field("activation_dead", "activation", "share of units that are zero for the whole batch (ReLU)", "forward"),
+    Field("activation_dead", "activation", "share of units that are zero for the whole batch (ReLU, GELU)", "forward"),
     Field("activation_saturated", "activation", "share of entries close to a bound (tanh, sigmoid, ...)", "forward"),
 )
 
 SATURATED = 0.97
 """Distance from the middle, relative to that of the bound, that counts as saturated; tanh has slope 0.059 there."""
+FAINT = 1e-6
+"""Outputs from -FAINT to 0 count as zero. A GELU has a slope of 5e-6 there and less, a SiLU one of 1e-6."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,7 @@ _RECTIFIER, _SYMMETRIC, _SHARE = Kind(rectifies=True), Kind(low=-1, high=1), Kin
 KINDS = {
     "relu": _RECTIFIER, "threshold": _RECTIFIER, "relu6": Kind(True, 0, 6), "tanh": _SYMMETRIC, "softsign": _SYMMETRIC,
     "hardtanh": _SYMMETRIC, "sigmoid": _SHARE, "hardsigmoid": _SHARE,
+    "gelu": _RECTIFIER, "silu": _RECTIFIER, "mish": _RECTIFIER, "hardswish": _RECTIFIER,
 }  # fmt: skip  # a table
 
 
@@ -59,6 +63,11 @@ def kind_of(name: str, module: Any = None) -> Kind | None:
     if name == "Hardtanh" and module is not None:
         return Kind(low=float(module.min_val), high=float(module.max_val))
     return kind
+
+
+def living(output: Array, axes: tuple[int, ...]) -> Array:
+    """Return which units of a rectifier are not at rest somewhere along `axes`; a NaN is no rest."""
+    return ~np.all((output <= 0) & (output >= -FAINT), axis=axes)
 
 
 class Activation:
@@ -99,7 +108,7 @@ class Activation:
         images = output.ndim > 3 or (output.ndim == 3 and self.channels_first)
         self.axis = 1 if images else max(output.ndim - 1, 0)
         others = tuple(axis for axis in range(output.ndim) if axis != self.axis)
-        return np.any(output != 0, axis=others)
+        return living(output, others)
 
     def measure(self) -> dict[str, float]:
         """Return the entries of this place."""

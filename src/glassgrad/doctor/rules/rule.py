@@ -17,7 +17,7 @@ SEVERITIES = ("error", "warning", "info")
 """An error: training cannot work. A warning: it is slower or worse than it has to be. Info: worth knowing."""
 
 
-AGAINST_DEAD = "Lower the learning rate, draw weights with kaiming_normal_ and biases at 0, or use LeakyReLU or GELU."
+AGAINST_DEAD = "Lower the learning rate, draw weights with kaiming_normal_ and biases at 0, or use LeakyReLU."
 AGAINST_SATURATED = "Draw smaller weights for the layer before it, normalise what enters it, or scale the inputs."
 """Advice of rules about one batch and about the steps of a run."""
 

@@ -14,8 +14,9 @@ from glassgrad.doctor.run import Run
 
 Array = Any
 
-VANISHED = 1e-3
-"""‖gradient‖ / ‖weights‖ of one matrix against that of another further on, in the middle of the samples."""
+VANISHED, AT_FIRST = 4e-4, 1e-4
+"""‖gradient‖ / ‖weights‖ of one matrix against that of another further on, in the middle of the samples, and in the
+first of them: Adam and its kin may grow the gradient again, at the price of the steps until then."""
 EXPLODED = 1e2
 """‖gradient‖ / ‖weights‖: with a rate of 0.01 one step would replace the weights."""
 MOSTLY = 0.5
@@ -23,10 +24,13 @@ MOSTLY = 0.5
 EARLY = 6
 ENOUGH = 5
 """Samples before something is said of layers: the first steps of a small net say little."""
-FAST, SLOW = 0.18, 1e-7
+FAST, SLOW = 0.18, 1e-6
 """‖change‖ / ‖weights‖ of all matrices in one step: above, weights are replaced; below, nothing moves."""
+GROWN, FIRST = 1.4, 4
+"""The size of all matrices in the fourth step against that in the first: later a change looks small beside them."""
 CLIPPED = 0.95
-OPPOSITE = -0.5
+OPPOSITE = -0.75
+"""Of successive gradients in the middle: RMSprop comes to -0.6 in healthy runs."""
 TOO_FAR = 3.0
 """Of an update against the way to the bottom along it. At 2 a whole batch settles by itself (Cohen et al. 2021)."""
 APART = 30.0
@@ -54,24 +58,26 @@ def _middle(values: Array) -> Array:
 
 def _vanishing(run: Run) -> Iterator[Seen]:
     data = run.data
-    if data is None or len(data) < ENOUGH:
+    if data is None or len(data) < FIRST:
         return
     places, ratios = _ratios(data)
-    if len(places) < 4:
-        return
-    middle = _middle(ratios)
-    known = [at for at in range(len(places)) if middle[at] > 0]
-    if len(known) < 4:
-        return
-    low = min(known, key=lambda at: middle[at])
-    high = max((at for at in known if at >= low), key=lambda at: middle[at])
-    share = float(middle[low] / middle[high])
-    if share < VANISHED:
-        yield Seen(
-            f"relative to its weights the gradient of {data.parameters[places[low]]} is {middle[low]:.1e}, that of "
-            f"{data.parameters[places[high]]} {middle[high]:.1e}",
-            data.parameters[places[low]], share, pairs(data.steps, ratios[:, low] / ratios[:, high]),
-        )  # fmt: skip  # in a row
+    parts = [(ratios, VANISHED, "")] if len(data) >= ENOUGH else []
+    for part, threshold, when in [*parts, (ratios[:1], AT_FIRST, " in the first step")]:
+        middle = _middle(part)
+        known = [at for at in range(len(places)) if middle[at] > 0]
+        if len(known) < 4:
+            return
+        low = min(known, key=lambda at: middle[at])
+        high = max((at for at in known if at >= low), key=lambda at: middle[at])
+        share = float(middle[low] / middle[high])
+        if share < threshold:
+            yield Seen(
+                f"relative to its weights the gradient of {data.parameters[places[low]]} is {middle[low]:.1e}{when}, "
+                f"that of {data.parameters[places[high]]} {middle[high]:.1e}",
+                data.parameters[places[low]], share, pairs(data.steps, ratios[:, low] / ratios[:, high]),
+                threshold=threshold,
+            )  # fmt: skip  # in a row
+            return
 
 
 def _exploding(run: Run) -> Iterator[Seen]:
@@ -156,6 +162,15 @@ def _update_shares(data: MonitorData) -> Array:
     return np.where(np.isfinite(data.update_norm[:, places]).any(axis=1), share, np.nan)
 
 
+def _growth(data: MonitorData) -> float:
+    """Return by how much the matrices grew in the first steps, NaN unless all of these were sampled."""
+    if len(data) < FIRST or data.steps[FIRST - 1] != FIRST - 1:
+        return math.nan
+    places = [at for at, axes in enumerate(data.dims) if axes > 1]
+    sizes = np.nansum(np.square(data.parameter_norm[:FIRST, places]), axis=1)
+    return math.sqrt(sizes[-1] / sizes[0]) if sizes[0] > 0 else math.nan
+
+
 def _rate_measured(run: Run) -> Iterator[Seen]:
     data = run.data
     if data is None or len(data) < 3:
@@ -172,6 +187,13 @@ def _rate_measured(run: Run) -> Iterator[Seen]:
             f"a step changes the weights by {middle:.0%} of their size", run.setup.built, middle, evidence,
             advice="Lower the learning rate, by powers of three; a healthy step changes about a thousandth.",
             remedy="optimizer.param_groups[0]['lr'] /= 10", threshold=FAST,
+        )  # fmt: skip  # in a row
+    elif (grown := _growth(data)) > GROWN:
+        yield Seen(
+            f"after {FIRST - 1} steps the weights are {grown:.1f} times as large as they began", run.setup.built, grown,
+            evidence,
+            advice="Lower the learning rate, by powers of three, or warm it up: what the layers began with is lost.",
+            remedy="optimizer.param_groups[0]['lr'] /= 10", threshold=GROWN,
         )  # fmt: skip  # in a row
     elif 0 < middle < SLOW:
         yield Seen(

@@ -183,19 +183,17 @@ class OurWire:
         if listener.hooked:
             listener.hands_off(args)
         if guard is None or guard.busy:
-            result = run(program, *args, **kwargs)
+            result, loss = run(program, *args, **kwargs), None
+            array = getattr(result, "array", None)
+            if type(array) is _ndarray and array.size == 1:
+                loss = array.item()
         else:
-            result = guard.compiled.call(program, run, args, kwargs)
-        array = getattr(result, "array", None)
-        if type(array) is _ndarray and array.size == 1:
-            listener.quiet_step(array.item(), compiled=True)
-        else:
+            result, loss = guard.compiled.loss_of(program, run, args, kwargs)
+        if loss is None:
             listener.compiled(False, result)
+        else:
+            listener.quiet_step(loss, compiled=True)
         return result
-
-    def is_quiet(self, program: Any) -> bool:
-        """Return whether a program is known to train the model and the step is not sampled, as most are not."""
-        return not self._listener.sampling and self._trains.get(id(program), False)
 
     def _run_beside(self, program: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Run the step eagerly, so that its inside can be inspected, and undo its effects."""
@@ -269,9 +267,9 @@ def _listen_to_programs() -> None:
         if MODE.flags & TRACING or not _WATCHING:
             return run(program, *args, **kwargs)
         wire = _WATCHING[-1]
-        if not wire.is_quiet(program):
-            return wire.call(program, run, args, kwargs)
-        return wire.quiet_call(program, run, args, kwargs)
+        if not wire._listener.sampling and wire._trains.get(id(program)):  # as in most steps
+            return wire.quiet_call(program, run, args, kwargs)
+        return wire.call(program, run, args, kwargs)
 
     api.Compiled.__call__ = told  # type: ignore[method-assign, assignment]  # for as long as somebody watches
 

@@ -227,12 +227,10 @@ def test_other_compiled_steps_count_nothing_or_find_nothing(name: str) -> None:
 
 @pytest.mark.parametrize("backend", ["llvm", "numpy"])
 @pytest.mark.parametrize("inside", [True, False])
-def test_a_backward_pass_from_a_compiled_result_tells_of_it_too(
-    inside: bool, backend: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_backward_pass_from_a_compiled_result_tells_of_it_too(inside: bool, backend: str) -> None:
     if backend == "llvm":
         pytest.importorskip("llvmlite", reason="native code needs llvmlite")
-    monkeypatch.setattr(float_warnings, "_TOLD", set())
+    float_warnings.forget()
     w = gg.tensor([0.0, 4.0, 9.0], requires_grad=True)
 
     def root(x: Any) -> Any:

@@ -16,7 +16,6 @@ import numpy as np
 from glassgrad import errors
 from glassgrad.data.names import IGNORED
 from glassgrad.distributed import world
-from glassgrad.engine.announced import announced
 
 if TYPE_CHECKING:
     from glassgrad.train.signals import StopSignals
@@ -113,6 +112,8 @@ class Ranks:
         Raises:
             OtherRankError: on the other ranks, when it has raised on rank 0.
         """
+        from glassgrad.engine.announced import announced  # not on import: layers by hand do without the engine
+
         result = None
         if self.first:
             try:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -134,3 +137,34 @@ def test_a_layer_and_its_gradients_are_those_without_threads(monkeypatch: pytest
     monkeypatch.setattr(native.kernels, "off", True)
     for ours, numpys in zip(cut, results(), strict=True):
         assert error(ours, numpys) < 1e-5
+
+
+PROGRAM = """
+import os
+import numpy as np
+import glassgrad as gg
+from glassgrad.compile.native import runtime
+from glassgrad.ops.kernels import parallel, products
+gg.tensor(1.0)
+runtime.available_cores = lambda: 2
+parallel.numpys_blas().set(2)
+a = np.random.default_rng(0).standard_normal((300, 300)).astype("f")
+wanted = a.astype("d") @ a
+def right():
+    found = products.product(a, a)
+    return found is not None and np.abs(found - wanted).max() < 1e-3
+assert right()
+if child := os.fork():
+    assert os.waitpid(child, 0)[1] == 0
+    assert right()
+else:
+    os._exit(0 if right() else 1)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system starts processes anew")
+def test_a_forked_child_has_threads_of_its_own() -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", PROGRAM], capture_output=True, encoding="utf-8", timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr

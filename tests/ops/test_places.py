@@ -121,3 +121,56 @@ def test_what_lies_behind_the_end_of_a_ctc_target_does_not_count() -> None:
     assert a.item() == b.item()
     with pytest.raises(IndexError, match="ctc_loss: label 7 is out of range for 4 classes"):
         gg.nn.functional.ctc_loss(logp, gg.tensor([[1, 7]]), gg.tensor([5]), gg.tensor([2]))
+
+
+# --- what is left out of a call ----------------------------------------------------------------------
+
+CALLS = {
+    "index_add": lambda lib, x: lib.index_add(x, 0, lib.tensor([2, 0, 2]), x),
+    "index_add of one number": lambda lib, x: lib.index_add(x[0, 0], 0, lib.tensor([0]), x[1, 1]),
+    "scatter of a tensor of one number": lambda lib, x: x.scatter(1, lib.tensor([[0], [3], [1]]), 2.5),
+    "scatter that adds": lambda lib, x: x.detach().scatter(
+        1, lib.tensor([[0, 0], [3, 1], [1, 1]]), x[:, :2].detach(), reduce="add"
+    ),
+    "scatter that multiplies": lambda lib, x: x.detach().scatter(0, lib.tensor([[0, 0, 2, 1]]), 3.0, reduce="multiply"),
+    "scatter from behind": lambda lib, x: x.scatter(-1, lib.tensor([[0], [3], [1]]), x[:, :1] * 2),
+    "masked_scatter": lambda lib, x: x.masked_scatter(x > 1.0, x * 2),
+    "scatter_reduce of nothing": lambda lib, x: x.scatter_reduce(0, lib.zeros((0, 4), dtype=lib.int64), x[:0], "prod"),
+}
+
+
+@pytest.mark.filterwarnings("ignore:The reduce argument of torch.scatter")
+@pytest.mark.parametrize("name", CALLS)
+def test_options_that_are_left_out_are_pytorchs(name: str) -> None:
+    numbers = np.arange(12.0).reshape(3, 4) / 5 + 0.3
+    found = []
+    for lib in (gg, torch):
+        x = lib.tensor(numbers, requires_grad=True)
+        y = CALLS[name](lib, x)
+        if y.requires_grad:  # PyTorch has no derivative of `reduce`
+            (y * y).sum().backward()
+        found.append((y.detach().numpy(), None if x.grad is None else x.grad.numpy()))
+    assert (found[0][1] is None) == (found[1][1] is None)
+    for mine, wanted in zip(*found, strict=True):
+        if wanted is None:
+            continue
+        np.testing.assert_allclose(mine, wanted, rtol=1e-13)
+
+
+def test_places_that_do_not_fit_are_refused() -> None:
+    x = gg.ones((3, 4))
+    with pytest.raises(ValueError, match="at least 12 elements"):
+        gg.masked_scatter(x, x > 0, gg.ones(5))
+    with pytest.raises((TypeError, ValueError), match="mask"):
+        gg.masked_fill(x, gg.ones((3, 4)), 1.0)
+    with pytest.raises((TypeError, ValueError), match="mask"):
+        gg.masked_select(x, gg.ones((3, 4), dtype=gg.int64))
+    with pytest.raises(ValueError, match="index_add"):
+        gg.index_add(x, 0, gg.tensor([0, 1]), gg.ones((3, 4)))
+    with pytest.raises(ValueError, match="index_copy"):
+        gg.index_copy(x, 0, gg.tensor([0, 1]), gg.ones((3, 4)))
+    for call in (gg.scatter, gg.scatter_add):
+        with pytest.raises((TypeError, ValueError), match=r"dtype|float32"):
+            call(x, 0, gg.tensor([[0]]), gg.ones((1, 1), dtype=gg.float64))
+    with pytest.raises((TypeError, ValueError), match=r"dtype|float32"):
+        gg.index_copy(x, 0, gg.tensor([0]), gg.ones((1, 4), dtype=gg.float64))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import gc
+import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from tools.mutants import making, patching, running
+from glassgrad.ops import core
+from tools.mutants import making, patching, pieces, reloading, running
 from tools.mutants.pieces import PACKAGE, PIECES, ROOT
 
 
@@ -53,7 +55,7 @@ def test_which_mutants_are_made() -> None:
     found = making.mutants_of("engine/plain_walk.py")
     made = {mutant.lines() for mutant in found}
     assert ("heappush(heap, (-parent.seq, parent))", "pass") in made
-    assert ("return result", "return None") in made
+    assert ("return found", "return None") in made
     assert ("elif node.seq < MUTATIONS.latest:", "elif node.seq <= MUTATIONS.latest:") in made
     assert ("if parent is None or c is None:", "if parent is None and c is None:") in made
     assert not any("not node.seq <" in becomes for _, becomes in made), "`>` in place of `<` says as much"
@@ -145,3 +147,86 @@ def test_the_lines_of_a_statement() -> None:
         [4, 5, 6],
         [7],
     ]
+
+
+AGAIN = """
+import functools
+from glassgrad.ops.core import REGISTRY, elementwise
+FACTOR = 2
+def scaled(x, by=3): return x * FACTOR + by
+class Thing:
+    __slots__ = ("x",)
+    kind = 1
+    def half(self): return 8 / self.kind
+@functools.lru_cache
+def cached(x): return x + 1
+def maker(step):
+    def inner(x): return x + step
+    return inner
+add_one = maker(1)
+tripled_p = elementwise("tripled", lambda xp, x: 3 * x, (3.0,))
+"""
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "call", "before", "after"),
+    [
+        ("FACTOR = 2", "FACTOR = 4", lambda m: m.scaled(1), 5, 7),
+        ("FACTOR = 2", "FACTOR = 4", lambda m: m.user.FACTOR, 2, 4),
+        ("by=3", "by=4", lambda m: m.scaled(1), 5, 6),
+        ("kind = 1", "kind = 2", lambda m: m.thing.half(), 8, 4),
+        ("return x + 1", "return x - 1", lambda m: m.cached(5), 6, 4),
+        ("maker(1)", "maker(2)", lambda m: m.add_one(5), 6, 7),
+        ("(3.0,)", "(4.0,)", lambda m: m.tripled_p.partials[0], 3, 4),
+        ("3 * x", "5 * x", lambda m: m.tripled_p(2.0), 6, 10),
+    ],
+)
+def test_a_module_runs_again_and_everybody_keeps_what_they_hold(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    was: str,
+    becomes: str,
+    call: Callable[..., float],
+    before: float,
+    after: float,
+) -> None:
+    path = tmp_path / "again.py"
+    module, user = ModuleType("tests.again"), ModuleType("tests.user_of_again")
+    module.__file__ = str(path)
+    for table in (core.REGISTRY, core.PRIMITIVES):
+        monkeypatch.setitem(table, "tripled", None)  # so that it is taken out again
+        del table["tripled"]
+    exec(compile(AGAIN, str(path), "exec", dont_inherit=True), vars(module))  # noqa: S102 - the text above
+    vars(user)["FACTOR"] = vars(module)["FACTOR"]
+    monkeypatch.setitem(sys.modules, "tests.again", module)
+    monkeypatch.setitem(sys.modules, "tests.user_of_again", user)
+    held = SimpleNamespace(**vars(module), user=user, thing=module.Thing())
+    assert call(held) == before
+    reloading.run_again(path, AGAIN)
+    assert call(held) == before
+    reloading.run_again(path, AGAIN.replace(was, becomes))
+    assert call(held) == after
+    assert core.REGISTRY["tripled"] is held.tripled_p
+    assert module.tripled_p is held.tripled_p
+    assert module.REGISTRY is core.REGISTRY
+
+
+def test_which_functions_a_change_of_an_import_concerns() -> None:
+    def concerned(text: str) -> tuple[set[str], set[str]] | None:
+        line = AGAIN[: AGAIN.index(text)].count("\n") + 1
+        found = reloading.concerned(Path("again.py"), AGAIN, line)
+        return None if found is None else ({name[1] for name in found[0]}, found[1])  # type: ignore[index]  # a tuple
+
+    assert concerned("FACTOR = 2") == ({"scaled"}, set())
+    assert concerned("kind = 1") == ({"Thing", "Thing.half"}, {"x"})
+    functions, texts = concerned("tripled_p") or (set(), set())
+    assert functions == {"<lambda>"}
+    assert "tripled" in texts
+    assert concerned("import functools") is None
+
+
+def test_of_a_registry_the_cases_of_a_piece_run() -> None:
+    piece = pieces.Piece(("ops/sort.py",), (), ("tests/ops/test_primitives.py",))
+    assert piece.concerns("tests/ops/test_primitives.py::test_one[sort-0]")
+    assert not piece.concerns("tests/ops/test_primitives.py::test_one[conv2d-0]")
+    assert piece.concerns("tests/ops/test_views.py::test_one[conv2d-0]")

@@ -40,6 +40,7 @@ HEAVY = (
     "llvmlite.binding",
     "hypothesis.extra.numpy",
     "torch",
+    "torch.testing._internal.common_methods_invocations",
     "torch._dynamo",  # which the first step of an optimizer of PyTorch's would load in every child
 )
 

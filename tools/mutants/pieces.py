@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -11,21 +14,61 @@ PACKAGE = "src/glassgrad"
 
 @dataclass(frozen=True)
 class Piece:
-    """Files whose mutants are tried together, as patterns under the package, and pytest's arguments for their tests."""
+    """Files whose mutants are tried together, as patterns under the package, and pytest's arguments for their tests.
+
+    Of the test files in `registries`, which have a case for every op, only the cases run whose name has a word that
+    the sources have as a string or as a function's name.
+    """
 
     sources: tuple[str, ...]
     tests: tuple[str, ...]
+    registries: tuple[str, ...] = ()
 
     def files(self) -> list[str]:
         """Return the files, relative to the package."""
         base = ROOT / PACKAGE
         return sorted({path.relative_to(base).as_posix() for one in self.sources for path in base.glob(one)})
 
+    def concerns(self, test: str) -> bool:
+        """Tell whether a test, by pytest's name of it, is to run."""
+        file, _, rest = test.partition("::")
+        return file not in self.registries or not self.words().isdisjoint(re.split(r"[-\s.\[\]()]+", rest))
+
+    @cache  # noqa: B019 - there are a dozen pieces
+    def words(self) -> set[str]:
+        """Return the strings and the names of functions in the sources, and the names of the files."""
+        found = set()
+        for file in self.files():
+            found.add(Path(file).stem)
+            for node in ast.walk(ast.parse((ROOT / PACKAGE / file).read_text(encoding="utf-8"))):
+                if isinstance(node, ast.FunctionDef):
+                    found.add(node.name)
+                elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    found.add(node.value)
+        return found - {""}
+
 
 OPTIMIZERS = (
     "optimizer", "sgd", "adam", "adadelta", "adafactor", "adagrad", "adamax", "asgd", "lbfgs", "lion", "muon", "nadam",
     "radam", "rmsprop", "rprop", "sparse_adam", "accumulate", "ema", "swa_utils", "update",
 )  # fmt: skip  # a table
+
+# Every op by its entry in the table, and by PyTorch's samples of it.
+REGISTRIES = (
+    "tests/ops/test_primitives.py",
+    "tests/ops/test_dtypes_registry.py",
+    "tests/func/test_registry_transforms.py",
+    "tests/ops/test_opinfo_op_by_op.py",
+    "tests/ops/test_refusals.py",
+)
+
+
+def _ops(names: str, *tests: str) -> Piece:
+    """Return the piece of some files of rules."""
+    files = tuple(f"tests/ops/test_{one}.py" for one in tests)
+    slow = ("-m", "slow or not slow")
+    return Piece(tuple(f"ops/{name}.py" for name in names.split()), (*REGISTRIES, *files, *slow), REGISTRIES)
+
 
 # The tests are the few fast ones that are about these files; what only the whole suite would notice counts as survived.
 PIECES = {
@@ -85,6 +128,11 @@ PIECES = {
             "tests/ops/test_blocks.py",
         ),
     ),
+    "places": _ops("index places scatter strided arrange views triangles", "indexing", "places"),
+    "orders": _ops("sort scan data_dependent einsum", "statistics"),
+    "linalg": _ops("linalg eigen norms complexes", "linalg"),
+    "solvers": _ops("lu solve factorise fft spectra", "factorise", "fft", "spectra"),
+    "blocks": _ops("fused fused_* recurrent_steps ctc compound", "losses"),
     "fusion": Piece(
         ("compile/plan/fusion.py",),
         (

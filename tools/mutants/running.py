@@ -26,7 +26,7 @@ from typing import Any, Self
 
 import pytest
 
-from tools.mutants import patching
+from tools.mutants import patching, reloading
 
 PASSED, FAILED, IMPORT_AGAIN = 0, 1, 3  # how a child ends
 WAIT = 120.0  # by the clock, for what sleeps; processor time is limited test by test, as others may use the machine
@@ -92,14 +92,14 @@ class Tracer:
 class Runner:
     """A plugin of pytest that takes the collected tests and hands them to `use` in place of running them."""
 
-    def __init__(self, use: Callable[[Runner], None]) -> None:
-        self.use = use
+    def __init__(self, use: Callable[[Runner], None], wanted: Callable[[str], bool]) -> None:
+        self.use, self.wanted = use, wanted
         self.items: dict[str, pytest.Item] = {}
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         session.config.pluginmanager.unregister(name="terminalreporter")
-        self.items = {item.nodeid: item for item in session.items}
+        self.items = {item.nodeid: item for item in session.items if self.wanted(item.nodeid)}
         self.use(self)
         return True
 
@@ -221,6 +221,7 @@ class Warm:
         self.files = {str(package / file) for file in files}
         self.functions: patching.Functions = {}
         self.reach = Reach()
+        self.again: dict[Path, bool] = {}
         self.runner: Runner
 
     def serve(self, runner: Runner, imported: set[Place]) -> None:
@@ -248,24 +249,46 @@ class Warm:
             return "no mutant"
         if not change.replaced and not change.imported:
             return "no mutant"
-        if change.imported:
-            return "import again"
         lines = lines_of(source, line)
         names = self.reach.tests_of(change.places, lines)
         while_imported = any((place, one) in self.reach.imported for place in change.places for one in lines)
-        ended = self._ended(path, text, change, names) if names else PASSED
+        ended = PASSED
+        if names and not change.imported:
+            ended = self._ended(path, text, lambda: change.apply(self.functions), names)
+        if change.imported or ended == IMPORT_AGAIN or (ended == PASSED and while_imported):
+            if not self._runs_again(path, source):
+                return "import again"
+            names = self._concerned(path, source, line)
+            ended = self._ended(path, text, lambda: reloading.run_again(path, text), names) if names else PASSED
         if ended is None:
             return "timed out"
-        if ended == IMPORT_AGAIN or (ended == PASSED and while_imported):
-            return "import again"
         if ended != PASSED:
             return "killed"
         return "survived" if names else "not reached"
 
-    def _ended(self, path: Path, text: str, change: patching.Change, names: list[str]) -> int | None:
+    def _runs_again(self, path: Path, source: str) -> bool:
+        """Tell whether a file can be run again where it was imported: with its own text, its tests still pass."""
+        if path not in self.again:
+            names = sorted({name for name, seen in self.reach.places.items() for one, _ in seen if one[0] == str(path)})
+            ended = self._ended(path, source, lambda: reloading.run_again(path, source), names)
+            self.again[path] = ended == PASSED
+        return self.again[path]
+
+    def _concerned(self, path: Path, source: str, line: int) -> list[str]:
+        """Return the tests that a change of what a module computes while it is imported concerns, the fastest first."""
+        found = reloading.concerned(path, source, line)
+        names = []
+        for name, seen in self.reach.places.items():
+            here = {place for place, _ in seen if place[0] == str(path)}
+            case = name.rpartition("[")[2].split("-")[0].rstrip("]")
+            if here if found is None else (here & found[0] or case in found[1]):
+                names.append(name)
+        return sorted(names, key=lambda name: self.reach.seconds[name])
+
+    def _ended(self, path: Path, text: str, put: Callable[[], None], names: list[str]) -> int | None:
         def work() -> None:
             try:
-                change.apply(self.functions)
+                put()
             except ValueError:  # it closes over other names than before
                 sys.exit(IMPORT_AGAIN)
             self.runner.run(names, lambda name: limited(self.reach.seconds[name]))

@@ -119,6 +119,6 @@ class Tree:
 
         arguments = ["-n0", "-q", "-p", "no:cacheprovider", *quiet]
         arguments += [one for one in self.piece.tests if one not in without]
-        status = pytest.main(arguments, plugins=[Runner(noted)])
+        status = pytest.main(arguments, plugins=[Runner(noted, self.piece.concerns)])
         if not used or status not in {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED}:
             sys.exit(FAILED)

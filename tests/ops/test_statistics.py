@@ -130,3 +130,62 @@ def test_blocks_and_cuts() -> None:
 def test_what_cannot_be_is_named(call: Callable[[Any], Any], said: str) -> None:
     with pytest.raises(errors.ArgumentError, match=said):
         call(gg.tensor(real(3, 6)))
+
+
+# --- what is left out of a call, on three dimensions -------------------------------------------------
+
+SHUFFLED = np.random.default_rng(0).permutation(60).reshape(3, 4, 5) / 7.0
+EDGES = np.sort(SHUFFLED, axis=-1)
+ORDERS = {
+    "sort": lambda lib, x: lib.sort(x),
+    "sort down": lambda lib, x: lib.sort(x, descending=True, stable=True),
+    "argsort": lambda lib, x: (lib.argsort(x), lib.argsort(x, stable=True)),
+    "topk": lambda lib, x: lib.topk(x, 2),
+    "topk of all": lambda lib, x: lib.topk(x, 5),
+    "topk of one number": lambda lib, x: lib.topk(x[0, 0, 0], 1),
+    "smallest two": lambda lib, x: lib.topk(x, 2, 1, largest=False),
+    "kthvalue": lambda lib, x: lib.kthvalue(x, 2),
+    "mode": lambda lib, x: lib.mode(lib.round(x / 3)).values,
+    "median": lambda lib, x: (lib.median(x), *lib.median(x, 1), *lib.median(x, 0, keepdim=True)),
+    "nanmedian": lambda lib, x: (lib.nanmedian(x), *lib.nanmedian(lib.where(x > 2, x, float("nan")), 2)),
+    "quantile": lambda lib, x: (lib.quantile(x, 0.3), lib.quantile(x, 0.0), lib.quantile(x, 1.0)),
+    "quantile kept": lambda lib, x: (lib.quantile(x, 0.3, keepdim=True), lib.quantile(x, 0.3, 1, keepdim=True)),
+    "quantile along the first": lambda lib, x: lib.quantile(x, 0.3, 0),
+    **{
+        f"quantile {way}": lambda lib, x, way=way: lib.quantile(
+            x, lib.tensor([0.0, 0.3, 0.375, 1.0], dtype=lib.float64), 2, interpolation=way
+        )
+        for way in ("linear", "lower", "higher", "midpoint", "nearest")
+    },
+    "searchsorted": lambda lib, x: lib.searchsorted(lib.tensor(EDGES), x.detach()),
+    "searchsorted right": lambda lib, x: lib.searchsorted(lib.tensor(EDGES), x.detach(), right=True),
+    "bucketize": lambda lib, x: lib.bucketize(x.detach(), lib.tensor([1.0, 2.0, 3.0], dtype=lib.float64)),
+}
+
+
+@pytest.mark.parametrize("name", ORDERS)
+def test_orders_of_three_dimensions_are_pytorchs(name: str) -> None:
+    found = []
+    for lib in (gg, torch):
+        x = lib.tensor(SHUFFLED, requires_grad=True)
+        y = ORDERS[name](lib, x)
+        parts = list(y) if isinstance(y, tuple) else [y]
+        tracked = [part for part in parts if part.requires_grad]
+        if tracked:
+            sum((part * part).sum() for part in tracked).backward()
+        found.append([part.detach().numpy() for part in parts] + ([x.grad.numpy()] if tracked else []))
+    for mine, wanted in zip(*found, strict=True):
+        assert mine.shape == wanted.shape
+        np.testing.assert_allclose(mine, wanted, rtol=1e-13)
+
+
+def test_orders_that_do_not_exist_are_refused() -> None:
+    x = gg.tensor(SHUFFLED)
+    for call in (lambda: gg.kthvalue(x, 6), lambda: gg.kthvalue(x, 0), lambda: gg.topk(x, 6)):
+        with pytest.raises((ValueError, IndexError), match="k"):
+            call()
+    for fraction in (-0.1, 1.5):
+        with pytest.raises(ValueError, match="between 0 and 1"):
+            gg.quantile(x, fraction)
+    with pytest.raises((ValueError, IndexError), match="one dimension"):
+        gg.bucketize(x, gg.ones((2, 2)))

@@ -215,7 +215,7 @@ def test_which_functions_a_change_of_an_import_concerns() -> None:
     def concerned(text: str) -> tuple[set[str], set[str]] | None:
         line = AGAIN[: AGAIN.index(text)].count("\n") + 1
         found = reloading.concerned(Path("again.py"), AGAIN, line)
-        return None if found is None else ({name[1] for name in found[0]}, found[1])  # type: ignore[index]  # a tuple
+        return None if found is None else ({name[1] for name in found[0]}, found[1])
 
     assert concerned("FACTOR = 2") == ({"scaled"}, set())
     assert concerned("kind = 1") == ({"Thing", "Thing.half"}, {"x"})

@@ -235,7 +235,7 @@ _BETWEEN = {
     "lower": lambda low, high, weight: low,
     "higher": lambda low, high, weight: ew.where(weight > 0, high, low),
     "midpoint": lambda low, high, weight: ew.where(weight > 0, (low + high) * 0.5, low),
-    "nearest": lambda low, high, weight: ew.where(weight > 0.5, high, low),
+    "nearest": lambda low, high, weight: low,  # which `at` is rounded to
 }
 
 
@@ -257,6 +257,7 @@ def quantile(
         keep = (*x.shape[:axis], *((1,) if keepdim else ()), *x.shape[axis + 1 :])
     first = movedim(sort(x, axis).values, axis, 0)
     at = fractions.reshape(-1) * (first.shape[0] - 1)
+    at = np.rint(at) if interpolation == "nearest" else at  # a half to the even one, as NumPy and PyTorch
     below = np.floor(at).astype(np.int64)
     # Between two elements the quantile is linear in q, which may require a gradient.
     exact = reshape_p(q, shape=(fractions.size,)) * (first.shape[0] - 1) if hasattr(q, "_tracks") else at

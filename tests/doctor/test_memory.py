@@ -190,3 +190,39 @@ def test_graphs_of_pytorch_that_grow_are_told_by_variable_and_line(way: str) -> 
     line = step.__code__.co_firstlineno + (5 if way == "sum" else 7)
     assert finding.where.endswith(f"test_memory.py:{line}")
     assert finding.remedy.startswith("total += loss.item()" if way == "sum" else "history.append(loss.item())")
+
+
+class _Trainer:
+    """A loop as an object, whose log keeps the history of the losses."""
+
+    def __init__(self, torch: Any) -> None:
+        self.weight = torch.ones(3, requires_grad=True)
+        self.total: Any = 0.0
+        self.sums: dict[str, Any] = {"loss": 0.0}
+
+    def loss(self) -> Any:
+        loss = (self.weight * 2).square().sum()
+        loss.backward()
+        return loss
+
+    def kept(self) -> None:
+        self.total = self.total + self.loss()
+
+    def kept_in_a_dictionary(self) -> None:
+        self.sums["loss"] += self.loss()
+
+    def dropped(self) -> None:
+        self.total = self.loss()
+
+
+@pytest.mark.parametrize(
+    ("way", "remedy"), [("kept", "self.total += "), ("kept_in_a_dictionary", "self.sums[...] += "), ("dropped", "")]
+)
+def test_attributes_that_keep_the_history_of_pytorchs_losses_are_named(way: str, remedy: str) -> None:
+    trainer = _Trainer(pytest.importorskip("torch", reason="the steps are PyTorch's"))
+    found = memory(getattr(trainer, way), steps=3, report=False).findings
+    assert [one.rule for one in found] == ["graph grows"] * bool(remedy)
+    assert all(one.remedy.startswith(f"{remedy}loss.item()") for one in found)
+    assert all("test_memory.py:" in one.where for one in found)
+    assert trainer.total == 0.0
+    assert trainer.sums == {"loss": 0.0}

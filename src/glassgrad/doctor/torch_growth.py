@@ -1,4 +1,4 @@
-"""Graphs of PyTorch's that grow from step to step: variables of a step that hold more and more nodes."""
+"""Graphs of PyTorch's that grow from step to step: variables and attributes that hold more and more nodes."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import dis
 import linecache
 from collections.abc import Callable, Iterator
 from itertools import pairwise
-from types import FunctionType
-from typing import Any
+from types import FunctionType, ModuleType
+from typing import Any, NamedTuple
 
 from glassgrad import provenance
 from glassgrad.doctor import library
@@ -16,31 +16,63 @@ from glassgrad.doctor.facts import Finding
 _MOST = 1_000_000
 
 
+class _Variable(NamedTuple):
+    """A variable or an attribute: what it is called, where it is, what it was, and what was in a list or dictionary."""
+
+    name: str
+    key: str
+    place: Any  # a dictionary, or a cell
+    value: Any
+    content: Any
+
+    def now(self) -> Any:
+        if isinstance(self.place, dict):
+            return self.place.get(self.key)
+        return self.place.cell_contents if _holds(self.place) else None
+
+
 class Variables:
-    """The global and enclosing variables that a function names, kept and put back.
+    """The global and enclosing variables that a function names, with the attributes of objects in them and of `self`.
+
+    They are kept and put back.
 
     Args:
         function: a step.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
+        owner, function = getattr(function, "__self__", None), getattr(function, "__func__", function)
         self._code = getattr(function, "__code__", None)
-        self._before: list[tuple[str, Any, Any, Any]] = []
+        self._before: list[_Variable] = []
         self._nodes: list[dict[str, int]] = []
         if not isinstance(function, FunctionType):
             return
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
         for name, cell in cells.items():
             if _holds(cell):
-                self._before.append((name, cell, cell.cell_contents, _copy(cell.cell_contents)))
+                self._add(name, name, cell, cell.cell_contents)
         for name in function.__code__.co_names:
             if name in function.__globals__:
-                value = function.__globals__[name]
-                self._before.append((name, function.__globals__, value, _copy(value)))
+                self._add(name, name, function.__globals__, function.__globals__[name])
+        if owner is not None:
+            self._add_attributes(function.__code__.co_varnames[0], owner)
+
+    def _add(self, name: str, key: str, place: Any, value: Any) -> None:
+        self._before.append(_Variable(name, key, place, value, _copy(value)))
+        if "." not in name:
+            self._add_attributes(name, value)
+
+    def _add_attributes(self, name: str, value: Any) -> None:
+        """Add what a program's own object holds, of a module what is no part of it."""
+        if isinstance(value, FunctionType | ModuleType | type) or not isinstance(_attributes(value), dict):
+            return
+        for key, held in list(_attributes(value).items()):
+            if not key.startswith("_"):
+                self._add(f"{name}.{key}", key, _attributes(value), held)
 
     def look(self) -> None:
         """Count, after a step, the nodes behind the tensors that each variable holds."""
-        self._nodes.append({name: _count(_now(name, place)) for name, place, _, _ in self._before})
+        self._nodes.append({one.name: _count(one.now()) for one in self._before})
 
     def growth(self) -> tuple[str, tuple[int, ...]] | None:
         """Return the variable whose graph has grown in every step, and the numbers of its nodes."""
@@ -56,7 +88,7 @@ class Variables:
         if found is None:
             return None
         name, counts = found
-        site = self._written(name)
+        site = self._written(name.rpartition(".")[2])
         source = f" ({linecache.getline(*site).strip()})" if site else ""
         where = f"{provenance.shorten(site[0])}:{site[1]}" if site else ""
         return Finding(
@@ -70,23 +102,26 @@ class Variables:
             threshold=float(counts[0]),
             remedy=f"{name}.append(loss.item())"
             if ".append(" in source
-            else f"{name} += loss.item()  # or .detach(), where a tensor is kept",
+            else f"{name}{self._index(name)} += loss.item()  # or .detach(), where a tensor is kept",
         )
+
+    def _index(self, name: str) -> str:
+        return "".join("[...]" for one in self._before if one.name == name and isinstance(one.now(), dict))
 
     def restore(self) -> None:
         """Put the variables back, and what was in lists and dictionaries."""
-        for name, place, value, content in self._before:
-            if isinstance(value, list):
-                value[:] = content
-            elif isinstance(value, dict) and content is not None:
-                value.clear()
-                value.update(content)
-            if _now(name, place) is value:
+        for one in self._before:
+            if isinstance(one.value, list):
+                one.value[:] = one.content
+            elif isinstance(one.value, dict) and one.content is not None:
+                one.value.clear()
+                one.value.update(one.content)
+            if one.now() is one.value:
                 continue
-            if isinstance(place, dict):
-                place[name] = value
+            if isinstance(one.place, dict):
+                one.place[one.key] = one.value
             else:
-                place.cell_contents = value
+                one.place.cell_contents = one.value
 
     def _written(self, name: str) -> tuple[str, int] | None:
         """Return file and line where the function writes a variable, else where it first reads it."""
@@ -109,8 +144,9 @@ def _holds(cell: Any) -> bool:
         return False
 
 
-def _now(name: str, place: Any) -> Any:
-    return place.get(name) if isinstance(place, dict) else place.cell_contents if _holds(place) else None
+def _attributes(value: Any) -> Any:
+    """Return the attributes of an object; None of one without a dictionary of them."""
+    return getattr(value, "__dict__", None)
 
 
 def _copy(value: Any) -> Any:

@@ -50,6 +50,11 @@ def _blank_pictures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
         monkeypatch.setattr(runner, "draw_loss", lambda _metrics, picture, *_rest: picture.write_bytes(b""))
 
 
+@pytest.fixture(autouse=True)
+def _no_native_code(numpy_target: None) -> None:
+    """See `numpy_target`; commands in a process of their own, and `tests/tasks`, train in native code."""
+
+
 @pytest.fixture
 def glassgrad(folder: Path, capfd: pytest.CaptureFixture[str]) -> Callable[..., Result]:
     """Call the command line in this process."""

@@ -13,6 +13,8 @@ from glassgrad.engine.tape import Walk, pick
 from glassgrad.nn import functional as F
 from glassgrad.ops.core import Custom
 
+pytestmark = pytest.mark.usefixtures("numpy_target")  # native code is for tests/compile/llvm
+
 gg_grad = gg.autograd.grad
 
 

@@ -67,6 +67,28 @@ def test_models_come_back_with_their_weights(tmp_path):
     loaded.load_state_dict(gpt.state_dict())
 
 
+def test_a_layer_of_bfloat16_keeps_its_dtype_in_the_file_and_back(tmp_path):
+    from onnx.reference import ReferenceEvaluator
+
+    import onnx
+
+    model, x = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)).bfloat16(), gg.randn(3, 4).bfloat16()
+    gg.onnx.export(model, (x,), tmp_path / "model.onnx")
+    written = onnx.load(tmp_path / "model.onnx")
+    onnx.checker.check_model(written, full_check=True)
+    kinds = [one.type.tensor_type.elem_type for one in (*written.graph.input, *written.graph.output)]
+    kinds += [one.data_type for one in written.graph.initializer]
+    assert set(kinds) == {onnx.TensorProto.BFLOAT16}
+    wanted = model(x).float().detach().numpy()
+    (found,) = ReferenceEvaluator(written).run(None, {written.graph.input[0].name: x.numpy()})
+    np.testing.assert_allclose(found.astype(np.float32), wanted, rtol=2.0**-7, atol=2.0**-7)
+    loaded = gg.onnx.load(tmp_path / "model.onnx")
+    assert {one.dtype for one in loaded.parameters()} == {gg.bfloat16}
+    back = loaded(x)
+    assert back.dtype == gg.bfloat16
+    np.testing.assert_allclose(back.float().detach().numpy(), wanted, rtol=2.0**-7, atol=2.0**-7)
+
+
 def test_a_loaded_model_is_fine_tuned_eagerly_and_compiled(tmp_path):
     path = tmp_path / "model.onnx"
     gg.onnx.export(nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.LayerNorm(8), nn.Linear(8, 2)), gg.randn(2, 3), path)

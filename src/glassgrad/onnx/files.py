@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors
+from glassgrad.ops.narrow import is_bfloat16
 
 # Elements that are not numbers, as the labels of classes.
 TEXT = 8
@@ -63,7 +64,7 @@ class Tensors:
             dtype = np.dtype(self.onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type))
         except (KeyError, TypeError, ValueError) as error:
             raise self._damaged(f"{name} has elements of the unknown kind {tensor.data_type}") from error
-        if dtype.kind not in "biuf":
+        if dtype.kind not in "biuf" and not is_bfloat16(dtype):
             raise self._damaged(f"{name} has elements of the kind {dtype}, which glassgrad does not compute with")
         if tensor.data_location == self.onnx.TensorProto.EXTERNAL:
             return self._external(tensor, name, dims, dtype)

@@ -60,7 +60,7 @@ class OnnxModel(Module):
 
     def _keep(self, name: str, array: Any, uses: Uses) -> None:
         """Make a parameter, a buffer or a constant of a tensor."""
-        number = array.dtype.kind == "f"
+        number = array.dtype.kind in "fV"
         trained = name in uses.weights or (name in uses.factors and array.size > 1)
         weight = name in uses.statistics or (trained and array.ndim > 0)
         if not number or (array.size < 2 and not weight):

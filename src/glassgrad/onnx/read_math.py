@@ -15,6 +15,7 @@ import numpy as np
 
 import glassgrad.nn.functional as F
 from glassgrad.onnx.calls import Call, Operator, gg
+from glassgrad.ops.narrow import is_bfloat16
 
 
 def _named(name: str) -> Operator:
@@ -49,7 +50,7 @@ def _cast(call: Call, x: Any, like: Any = None) -> Any:
     from onnx import helper
 
     dtype = np.dtype(like.dtype if like is not None else helper.tensor_dtype_to_np_dtype(call.attributes["to"]))
-    if dtype.kind not in "biuf":
+    if dtype.kind not in "biuf" and not is_bfloat16(dtype):
         raise call.refused(f"converts to {dtype}")
     return x.astype(dtype) if isinstance(x, np.ndarray) else x.to(dtype)
 

@@ -119,6 +119,25 @@ for dtype in (np.float16, np.float32, np.float64):
     z = gg.tensor(np.linspace(-2, 2, 20).reshape(4, 5).astype(dtype))
     found, wanted = gg.compile(lambda v: F.softmax(v * 2, -1), strict=True)(z), F.softmax(z * 2, -1)
     assert np.allclose(found.numpy(), wanted.numpy(), rtol=0.02), (found, wanted)
+
+# No product of bfloat16 here: that is said once, and everything is float32.
+import warnings
+a, b = gg.randn(20, 12), gg.randn(12, 7)
+exact = a.numpy().astype(np.float64) @ b.numpy().astype(np.float64)
+product = gg.compile(lambda a, b: a @ b, strict=True)
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    for _ in range(2):
+        with gg.autocast("cpu"):
+            found = product(a, b), a @ b
+assert [one.category for one in said] == [gg.errors.PrecisionWarning], said
+assert "everything stays in float32" in str(said[0].message)
+for one in found:
+    assert one.dtype == np.float32
+    assert np.allclose(one.numpy(), exact, atol=1e-5)
+narrow = product(a.bfloat16(), b.bfloat16())
+assert narrow.dtype == gg.bfloat16
+assert np.allclose(narrow.float().numpy(), exact, atol=0.1), narrow
 print("done")
 """
 

@@ -409,7 +409,8 @@ class _Running:
         if self.run is None:
             return
         began = time.perf_counter()
-        with self.stop.protected(), self.loop.saving(self.run):
+        alone = contextlib.nullcontext() if ranks is None else ranks.alone()
+        with self.stop.protected(), self.loop.saving(self.run), alone:
             for logger in self.loggers:
                 logger.sync()
             self.loop.save(self.run)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import signal
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -112,12 +113,10 @@ class Ranks:
         Raises:
             OtherRankError: on the other ranks, when it has raised on rank 0.
         """
-        from glassgrad.engine.announced import announced  # not on import: layers by hand do without the engine
-
         result = None
         if self.first:
             try:
-                with announced("what rank 0 does alone"):
+                with self.alone():
                     result = function()
             except Exception as error:
                 self.shared(str(error) or type(error).__name__)
@@ -125,6 +124,12 @@ class Ranks:
         if reason := self.shared(""):
             raise errors.OTHER_RANK(rank=self.rank, reason=reason)
         return result
+
+    def alone(self) -> AbstractContextManager[None]:
+        """Say that what rank 0 does in this block may take long, as a large checkpoint: others wait for it."""
+        from glassgrad.engine.announced import announced  # not on import: layers by hand do without the engine
+
+        return announced("what rank 0 does alone")
 
     def _wait(self, request: Any) -> None:
         from glassgrad.distributed.waiting import wait_until

@@ -464,7 +464,7 @@ def watch(
         model: the module that is trained.
         optimizer: its optimizer, or several.
         preset: "economy" measures norms alone, "standard" statistics and activations too, "full" every step. The
-            first two sample a few steps at the beginning, and then as many as 2 and 6 % of the time allow.
+            first two sample a few steps at the beginning, and then as many as 0.6 and 6 % of the time allow.
         every: sample each so many steps instead.
         path: npz file for the statistics, as `GradientMonitor` keeps it.
         report: print the findings when the block ends, to `file` or the standard output.

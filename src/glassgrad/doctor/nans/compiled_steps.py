@@ -29,7 +29,8 @@ from glassgrad.engine.writes import MUTATIONS
 if TYPE_CHECKING:
     from glassgrad.doctor.nans.guard import Guard
 
-_SHARE = 0.002
+SHARE = 0.002
+"""Part of the time that copies of the state may take, here and before harmless eager steps."""
 _values = dict.values
 _BETWEEN = 8
 """So many calls lie between two questions whether it is time for a copy."""
@@ -134,7 +135,7 @@ class CompiledSteps:
         held = count * sum(arg.nbytes for arg in args if isinstance(arg, Tensor | np.ndarray))
         if count >= _MOST_CALLS or held > _MOST_BYTES:
             return True
-        return self._spent <= _SHARE * (time.perf_counter() - self._began)
+        return self._spent <= SHARE * (time.perf_counter() - self._began)
 
     def _forget(self) -> None:
         """Start a new log with the next call: the present state is good."""
@@ -211,4 +212,4 @@ def _same(leaves: list[Any], result: Any) -> bool:
     return _numbers(leaves) == result if isinstance(result, str) else repr(leaves[0].array.item()) == repr(result)
 
 
-__all__ = ["CompiledSteps"]
+__all__ = ["SHARE", "CompiledSteps"]

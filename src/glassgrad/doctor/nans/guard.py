@@ -20,7 +20,7 @@ from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.nans import findings
 from glassgrad.doctor.nans.again import Again
 from glassgrad.doctor.nans.allowed import checked
-from glassgrad.doctor.nans.compiled_steps import CompiledSteps, run_checked
+from glassgrad.doctor.nans.compiled_steps import SHARE, CompiledSteps, run_checked
 from glassgrad.doctor.nans.largest import UNKNOWN, is_number, largest, reader
 from glassgrad.doctor.nans.state import Beginning, Copies
 from glassgrad.doctor.nans.tape_search import Tape
@@ -31,8 +31,6 @@ from glassgrad.engine.nonfinite import has_bad
 from glassgrad.engine.random import USES
 from glassgrad.engine.tensor import Tensor
 
-SHARE = 0.002
-"""Part of the time that copies before harmless steps may take."""
 _IN_A_ROW = 10
 """After so many steps in a row that a gradient scaler has left out, it is no longer the scale."""
 _HUGE, _NEAR_OVERFLOW = 1e9, 1e14

@@ -400,3 +400,40 @@ def test_numpy_and_vmap_read_the_same_triangle() -> None:
         L.eigh(gg.tensor(x), UPLO="X")
     with pytest.raises(errors.ShapeError):
         L.eigh(gg.zeros(2, 3))
+
+
+# --- what is left out of a call, and borders of dimensions -------------------------------------------
+
+CUBES = np.random.default_rng(0).normal(size=(3, 3, 3))
+PARTS: dict[str, Any] = {
+    "addmm": lambda lib, x: lib.addmm(x[0], x[1], x[2]),
+    "addmv": lambda lib, x: lib.addmv(x[0, 0], x[1], x[2, 1]),
+    "addr": lambda lib, x: lib.addr(x[0], x[1, 0], x[2, 1]),
+    "baddbmm": lambda lib, x: lib.baddbmm(x, x * 2, x.flip(0)),
+    "addbmm": lambda lib, x: lib.addbmm(x[0], x, x.flip(0)),
+    "addbmm scaled": lambda lib, x: lib.addbmm(x[0], x, x.flip(0), beta=2, alpha=0.5),
+    "without what is added": lambda lib, x: lib.addmm(x[0] * float("inf"), x[1], x[2], beta=0),
+    "cross": lambda lib, x: lib.linalg.cross(x, x.flip(1)),
+    "cross along the first": lambda lib, x: lib.linalg.cross(x, x.flip(1), dim=0),
+    "vecdot": lambda lib, x: (lib.linalg.vecdot(x, x.flip(0)), lib.linalg.vecdot(x, x[0], dim=0)),
+    "tensordot of all": lambda lib, x: (lib.tensordot(x, x, 3), lib.tensordot(x, x[0], 2), lib.tensordot(x[0], x, 0)),
+    "diff": lambda lib, x: (lib.diff(x), lib.diff(x, 2), lib.diff(x, dim=0)),
+    "cumsum in another dtype": lambda lib, x: lib.cumsum(x, 1, dtype=lib.float32),
+    "cumprod in another dtype": lambda lib, x: lib.cumprod(x, 1, dtype=lib.float32),
+    "trapezoid": lambda lib, x: (lib.trapezoid(x), lib.trapezoid(x, dim=0), lib.trapezoid(x, x.cumsum(1), dim=1)),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_options_that_are_left_out_are_pytorchs(name: str) -> None:
+    found = []
+    for lib in (gg, torch):
+        x = lib.tensor(CUBES, requires_grad=True)
+        y = PARTS[name](lib, x)
+        parts = list(y) if isinstance(y, tuple) else [y]
+        if name != "without what is added":  # whose gradient is 0 times infinity
+            sum((part * part).sum() for part in parts).backward()
+        found.append([part.detach().numpy() for part in parts] + ([] if x.grad is None else [x.grad.numpy()]))
+    for mine, wanted in zip(*found, strict=True):
+        assert mine.dtype == wanted.dtype
+        np.testing.assert_allclose(mine, wanted, rtol=1e-5 if "dtype" in name else 1e-11, atol=1e-12)

@@ -15,7 +15,7 @@ from glassgrad.compile.ir import passes
 from glassgrad.compile.ir.graph import Graph
 from glassgrad.compile.ir.totals import Row, Stats
 from glassgrad.compile.llvm.abilities import abilities
-from glassgrad.compile.llvm.step import StepModule
+from glassgrad.compile.llvm.step import StepModule, scratch_of
 from glassgrad.compile.llvm.target import LoadedCode, host
 from glassgrad.compile.native import cache, cache_entry
 from glassgrad.compile.native.assemble import Emitted, layout_of, stats_of
@@ -126,16 +126,18 @@ def planned(given: Graph, threads: int | None = None, *, as_it_is: bool = False,
     graph = normalise(guarded, target, expected_threads(guarded, threads))
     # What is computed twice: for checkpoints, and for a limit of memory that they do not keep to.
     marked = recomputed(graph)
-    if memory is not None and _needs(marked) > memory:
-        marked = within(graph, memory, _needs)
+    if memory is not None and _needs(marked, threads) > memory:
+        marked = within(graph, memory, functools.partial(_needs, threads=threads))
     graph = marked
     return Planned(small, checks, computed, graph, make_plan(graph, target))
 
 
-def _needs(graph: Graph) -> int:
-    """Return what the values between kernels need."""
+def _needs(graph: Graph, threads: int | None = None) -> int:
+    """Return what the values between kernels need, and the kernels themselves."""
     plan = make_plan(graph, abilities())
-    return bytes_between(plan, place_updates(plan, abilities()))
+    shares = choose_threads(plan, threads)
+    scratch = shares * scratch_of(plan, shares)
+    return scratch + bytes_between(plan, place_updates(plan, abilities()))
 
 
 def _loaded(emitted: Emitted, layout: Layout) -> tuple[bytes, bool, NativeStep]:

@@ -33,6 +33,27 @@ class Code:
     solid: SolidCode | None = None
 
 
+def _solid_code(plan: Plan, kernel: Kernel) -> SolidCode:
+    instr = kernel.instrs[0]
+    solid = SOLIDS.get(instr.op)
+    return HostCode(kernel) if solid is None or instr in plan.fusion.hosts else solid(kernel)
+
+
+def _most_scratch(codes: Sequence[NestPlan | SolidCode]) -> int:
+    return -(-max((code.scratch for code in codes), default=0) // 64) * 64
+
+
+def scratch_of(plan: Plan, shares: int) -> int:
+    """Return the bytes of scratch memory that one share of a step will need, before any code is written."""
+    width = host().vector_bytes
+    return _most_scratch(
+        [
+            _solid_code(plan, kernel) if kernel.nest is None else plan_nest(kernel.nest, width, shares)
+            for kernel in plan.kernels
+        ]
+    )
+
+
 class StepModule:
     """The code of a step, made in two moves: `tasks` says what the schedule needs to know, `emit` writes the phases.
 
@@ -57,9 +78,9 @@ class StepModule:
         self._written_for: Kernel | None = None
         for kernel in plan.kernels:
             self.code[kernel] = self._nest(kernel) if kernel.nest is not None else self._solid(kernel)
-        needs = [code.layout.scratch for code in self.code.values() if code.layout is not None]
-        needs += [code.solid.scratch for code in self.code.values() if code.solid is not None]
-        self.scratch = -(-max(needs, default=0) // 64) * 64
+        layouts = (code.layout for code in self.code.values() if code.layout is not None)
+        solids = (code.solid for code in self.code.values() if code.solid is not None)
+        self.scratch = _most_scratch([*layouts, *solids])
         self.phases = 0
 
     # --- kernels ---------------------------------------------------------------------------------
@@ -94,9 +115,7 @@ class StepModule:
         return None
 
     def _solid(self, kernel: Kernel) -> Code:
-        instr = kernel.instrs[0]
-        solid = SOLIDS.get(instr.op)
-        return Code(solid=HostCode(kernel) if solid is None or instr in self.plan.fusion.hosts else solid(kernel))
+        return Code(solid=_solid_code(self.plan, kernel))
 
     def tasks(self, alias: Mapping[Var, Var]) -> dict[Kernel, Task]:
         """Return a task for every kernel; `alias` tells which arrays are written into the memory of another."""

@@ -1,29 +1,35 @@
 """What to compute twice so that a step needs no more memory than it may.
 
-The forward pass is cut into stretches, and all that the backward pass reads of a stretch is computed again
+The forward pass is cut into stages at places where little crosses, `plan.chain` chooses which stretches of them to drop
+by their bytes and operations, and all that the backward pass reads of such a stretch is computed again
 (`plan.recompute`), or all but the results of products and convolutions, which are most of the work (Korthikanti et al.
-2023, "Reducing activation recomputation in large transformer models"). How many stretches there are is searched for, as
-in algorithm 3 of Chen et al. 2016, "Training deep nets with sublinear memory cost": k stretches keep what lies between
-them and need room for one of them, n/k; with k about sqrt(n) both are small. Of the plans that fit, the one with the
-fewest operations done twice is taken.
+2023, "Reducing activation recomputation in large transformer models").
 
-A cut is made where little crosses it: among the places in the last half of a stretch, the one over which the values
-that later instructions of the forward pass read have the fewest bytes.
+What a plan needs is known when its kernels are: fused loops keep values in registers that the chain counts, and the
+backward pass has gradients that it does not count. So the limit of the chain is set anew, a few times, by how far the
+plan was from the step's. Where none of these plans fits, some of equal stretches are tried (Chen et al. 2016, algorithm
+3).
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from glassgrad.compile.ir.graph import Graph, Instr, Var
+from glassgrad.compile.plan.chain import Chain
 from glassgrad.compile.plan.kernels import Plan
 from glassgrad.compile.plan.memory import ALIGNMENT, pinned_vars
-from glassgrad.compile.plan.recompute import extra_flops, is_forward, recomputed
+from glassgrad.compile.plan.recompute import extra_flops, flops_of, is_forward, recomputed
 from glassgrad.compile.plan.view_chains import only_moves
 
 _PRODUCTS = frozenset({"matmul", "conv2d"})
+_STAGES = 48
+_TRIES = 4
+_EQUAL = (2, 5, 8, 13)  # numbers of stretches of about the same size
+_NEAR = 0.95  # a plan that needs so much of the limit is not tried to be made cheaper
 
 
 @dataclass(eq=False)
@@ -34,38 +40,119 @@ class Stretch:
 
 
 def within(graph: Graph, budget: int, needs: Callable[[Graph], int]) -> Graph:
-    """Return the graph with the fewest operations done twice that `needs` at most so many bytes.
+    """Return the graph with the fewest operations done twice, of those tried, that `needs` at most so many bytes.
 
     Where no plan does, the one that needs least is returned.
     """
-    least, smallest = needs(graph), graph
-    if least <= budget:
+    whole = needs(graph)
+    if whole <= budget:
         return graph
-    plans = sorted(candidates(graph), key=extra_flops)
-    for plan in plans:
+    stages = stages_of(graph)
+    chain = chain_of(graph, stages)
+    least = chain.least() * (1 + 2 * len(stages) / 1000)  # levels are rounded up
+    found = [(whole, 0, graph)]
+    aim, low, high = float(budget - max(whole - chain.total(), 0)), least, float(chain.total())
+    for _ in range(_TRIES):
+        aim = min(max(aim, low), high)
+        plan = _dropping(graph, stages, chain, aim)
+        if plan is None:
+            break
         size = needs(plan)
-        if size <= budget:
-            return plan
-        if size < least:
-            least, smallest = size, plan
-    return smallest
+        found.append((size, extra_flops(plan), plan))
+        if _NEAR * budget <= size <= budget or (size > budget and aim <= least):
+            break
+        if size > budget:
+            high = aim
+        else:
+            low = aim
+        aim += budget * (1 + _NEAR) / 2 - size
+        if not low < aim < high:
+            aim = (low + high) / 2
+        if high - low < 0.02 * high:
+            break
+    fitting = [one for one in found if one[0] <= budget]
+    for count in () if fitting else _EQUAL:
+        plan = _equal(graph, count)
+        found.append((needs(plan), extra_flops(plan), plan))
+        fitting = [one for one in found if one[0] <= budget]
+    chosen = min(fitting, key=lambda one: one[1]) if fitting else min(found, key=lambda one: one[0])
+    return chosen[2]
 
 
-def candidates(graph: Graph) -> Iterator[Graph]:
-    """Yield plans with different numbers of stretches."""
+def _dropping(graph: Graph, stages: list[list[Instr]], chain: Chain, limit: float) -> Graph | None:
+    """Return the graph that the chain would make of this one within a limit."""
+    found = chain.cheapest(limit)
+    if found is None:
+        return None
+    marks: dict[Instr, Stretch] = {}
+    for choice in found[1]:
+        part = Stretch(_PRODUCTS if choice.spared else frozenset())
+        marks |= dict.fromkeys((instr for stage in stages[choice.begin : choice.end] for instr in stage), part)
+    return recomputed(graph, marks) if marks else graph
+
+
+def _equal(graph: Graph, count: int) -> Graph:
+    """Return the graph that drops all but the last of some stretches, which keep about the same number of bytes.
+
+    A chain does not see what fusion makes of each choice; with stretches of one size there is less to go wrong.
+    """
     forward = forward_pass(graph)
-    weights = _kept_bytes(graph, forward)
-    most = math.ceil(2 * math.sqrt(max(len(forward), 1)))
-    count = 2
-    while count <= most:
-        stretches = _stretches(forward, weights, count)
-        for keep in (_PRODUCTS, frozenset[str]()):
-            # What the last stretch has computed is needed at once.
-            marks: dict[Instr, Stretch] = {}
-            for one in stretches[:-1]:
-                marks |= dict.fromkeys(one, Stretch(keep))
-            yield recomputed(graph, marks)
-        count = max(count + 1, count * 4 // 3)
+    marks: dict[Instr, Stretch] = {}
+    for stretch in _stretches(forward, _kept_bytes(graph, forward), count)[:-1]:
+        marks |= dict.fromkeys(stretch, Stretch(frozenset()))
+    return recomputed(graph, marks)
+
+
+def stages_of(graph: Graph) -> list[list[Instr]]:
+    """Cut the forward pass into stages."""
+    forward = forward_pass(graph)
+    return _stretches(forward, _kept_bytes(graph, forward), min(_STAGES, len(forward))) if forward else []
+
+
+def chain_of(graph: Graph, stages: list[list[Instr]]) -> Chain:
+    """Return what the stages need, and what they give each other."""
+    forward = [instr for stage in stages for instr in stage]
+    weights = dict(zip(forward, _kept_bytes(graph, forward), strict=True))
+    place = {instr: number for number, stage in enumerate(stages) for instr in stage}
+    producer = graph.producers()
+    last: dict[Instr, int] = {}
+    for instr in forward:
+        for var in instr.reads():
+            maker = producer.get(var)
+            while maker in place and only_moves(maker):  # a view takes no memory
+                maker = producer.get(maker.reads()[0])
+            if maker in place:
+                last[maker] = max(last.get(maker, 0), place[instr])
+    crossing = np.zeros((len(stages), len(stages)))
+    for maker, stage in last.items():
+        crossing[place[maker], stage] += sum(out.nbytes for out in maker.outputs)
+    spare = [_spare(stage, weights, last, number) for number, stage in enumerate(stages)]
+    return Chain(
+        sizes=[sum(weights[instr] for instr in stage) for stage in stages],
+        products=[sum(out.nbytes for one in stage if one.op in _PRODUCTS for out in one.outputs) for stage in stages],
+        flops=[sum(map(flops_of, stage)) for stage in stages],
+        other_flops=[_others(stage) for stage in stages],
+        spare=[sum(map(flops_of, some)) for some in spare],
+        other_spare=[_others(some) for some in spare],
+        crossing=crossing,
+    )
+
+
+def _others(instrs: list[Instr]) -> int:
+    return sum(flops_of(instr) for instr in instrs if instr.op not in _PRODUCTS)
+
+
+def _spare(stage: list[Instr], weights: dict[Instr, int], last: dict[Instr, int], number: int) -> list[Instr]:
+    """Return the instructions at the end of a stage that only make what later stages read, which is kept."""
+    found = []
+    wanted: set[Var] = set()
+    for instr in reversed(stage):
+        kept = last.get(instr, 0) > number
+        if wanted.intersection(instr.outputs) or (weights[instr] and not kept):
+            wanted.update(instr.reads())
+        else:
+            found.append(instr)
+    return found
 
 
 def forward_pass(graph: Graph) -> list[Instr]:

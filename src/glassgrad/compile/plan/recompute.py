@@ -208,17 +208,20 @@ def _ends(graph: Graph, parts: Parts) -> dict[int, int]:
 
 def extra_flops(graph: Graph) -> int:
     """Return the floating-point operations that are done again: of products all, of other ops one for each result."""
-    total = 0
-    for instr in graph.instrs:
-        if AGAIN not in (instr.where, getattr(instr.where, "role", "")) or only_moves(instr):
-            continue
-        terms = 1
-        if instr.op == "matmul":
-            terms = 2 * instr.reads()[0].shape[-1]
-        elif instr.op.startswith("conv2d"):
-            terms = 2 * instr.reads()[1].size // max(instr.output.shape[1], 1)
-        total += terms * sum(out.size for out in instr.outputs if out.dtype.kind == "f")
-    return total
+    again = (instr for instr in graph.instrs if AGAIN in (instr.where, getattr(instr.where, "role", "")))
+    return sum(map(flops_of, again))
+
+
+def flops_of(instr: Instr) -> int:
+    """Return the floating-point operations of an instruction; of ops that are no products one for each result."""
+    if only_moves(instr):
+        return 0
+    terms = 1
+    if instr.op == "matmul":
+        terms = 2 * instr.reads()[0].shape[-1]
+    elif instr.op.startswith("conv2d"):
+        terms = 2 * instr.reads()[1].size // max(instr.output.shape[1], 1)
+    return terms * sum(out.size for out in instr.outputs if out.dtype.kind == "f")
 
 
 def tokens_of(producer: Mapping[Var, Instr], views: set[Instr], reads: Sequence[Var]) -> list[Var]:

@@ -472,9 +472,8 @@ def compile(
         keep_grads: leave gradients in ``.grad`` as eager mode does; without, they are None after a call.
         strict: raise where a call cannot be compiled, in place of the warning.
         memory: what values between kernels may take at most, as "256 MB" or in bytes; parameters, arguments and results
-            are not counted. What is computed twice for that is chosen by a dynamic program (Chen et al. 2016, Beaumont
-            et al. 2019); `stats` has `peak_bytes` and `extra_flops`. Where no plan is small enough, a warning
-            names the least.
+            are not counted. A dynamic program chooses what is computed twice for that (Beaumont et al. 2019); `stats`
+            has `peak_bytes` and `extra_flops`. Where no plan is that small, a warning names the least.
 
     Raises:
         ArgumentError: for a `memory` that is no size, or one for NumPy programs.

@@ -10,6 +10,8 @@ from typing import Any
 from glassgrad.compile.front.origin import Origin
 from glassgrad.compile.ir.graph import Graph, Instr, Var, type_text
 from glassgrad.compile.ir.totals import Row, Stats
+from glassgrad.compile.plan.recompute import extra_flops
+from glassgrad.compile.plan.view_chains import HOLD
 from glassgrad.ops.core import PRIMITIVES
 
 
@@ -17,10 +19,21 @@ def stats(call: Any) -> Stats:
     """Return the totals of a trace's program."""
     found: Stats | None = getattr(call.program, "stats", None)
     if found is None:
-        graph: Graph = call.graph
-        work = [instr for instr in graph.instrs if not instr.is_view]
-        found = Stats(sum(map(flops, work)), sum(map(traffic, work)), len(work), peak(graph), len(graph.instrs))
+        graph: Graph = call.program.runs
+        work = [instr for instr in graph.instrs if not _is_view(instr)]
+        found = Stats(
+            sum(map(flops, work)),
+            sum(map(traffic, work)),
+            len(work),
+            peak(graph),
+            len(call.graph.instrs),
+            extra_flops=extra_flops(graph),
+        )
     return replace(found, trace_seconds=call.trace_seconds, compile_seconds=call.compile_seconds)
+
+
+def _is_view(instr: Instr) -> bool:
+    return instr.op == HOLD or instr.is_view
 
 
 def table(call: Any, backend: str, retraces: Sequence[str], width: int = 100) -> str:
@@ -139,7 +152,7 @@ def peak(graph: Graph) -> int:
             last[var] = at
     for var in graph.results():
         last[var] = len(graph.instrs)
-    made = {var for instr in graph.instrs if not instr.is_view for var in instr.outputs}
+    made = {var for instr in graph.instrs if not _is_view(instr) for var in instr.outputs}
     now = most = 0
     for at, instr in enumerate(graph.instrs):
         now += sum(var.nbytes for var in instr.outputs if var in made)

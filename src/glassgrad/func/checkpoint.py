@@ -38,7 +38,7 @@ def checkpoint(
     """Return ``function(*args, **kwargs)`` and recompute its saved values when the backward pass needs them.
 
     Inside of a compiled function the values are recomputed in native code; random numbers are drawn once, and of calls
-    inside of one another the outermost decides what is kept. A NumPy program keeps everything.
+    inside of one another the outermost decides what is kept.
 
     Args:
         function: called now and once more in the backward pass; it must do the same both times.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -273,3 +274,35 @@ def test_a_limit_that_scratch_memory_breaks_is_tried_with_a_lower_one() -> None:
     limited(gg.ones(64, 32))
     assert limited.stats.peak_bytes <= limit
     assert limited.stats.extra_flops > 0
+
+
+def test_a_numpy_program_drops_what_is_checkpointed() -> None:
+    """By tracemalloc: a chain of 40 keeps 40 activations and a few, or about the root of twice as many."""
+    layers = [
+        lambda x, w=w: (x @ w).tanh() for w in gg.randn(40, 16, 16, generator=gg.Generator().manual_seed(0)).unbind()
+    ]
+
+    def most(*, marked: bool) -> tuple[float, Any, Any]:
+        @gg.compile(backend="numpy", strict=True)
+        def step(x: Any) -> Any:
+            y = x = x.detach().requires_grad_()
+            for layer in [] if marked else layers:
+                y = layer(y)
+            (checkpoint_sequential(layers, None, x) if marked else y).sum().backward()
+            return x.grad
+
+        x = gg.randn(2048, 16, generator=gg.Generator().manual_seed(1))
+        step(x)
+        tracemalloc.start()
+        try:
+            gradient = step(x)
+            return tracemalloc.get_traced_memory()[1] / (2048 * 16 * 4), gradient.numpy(), step.stats
+        finally:
+            tracemalloc.stop()
+
+    (whole, expected, stats), (dropped, found, fewer) = most(marked=False), most(marked=True)
+    assert whole > 40
+    assert dropped < (2 * 40) ** 0.5 + 6
+    np.testing.assert_array_equal(found, expected)
+    assert stats.extra_flops == 0 < fewer.extra_flops < 40 * 2 * 2048 * 16 * 17
+    assert fewer.peak_bytes < stats.peak_bytes / 2

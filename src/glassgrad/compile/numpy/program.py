@@ -22,6 +22,7 @@ from glassgrad.compile.numpy.templates import TEMPLATES
 from glassgrad.compile.numpy.text import ATOM, Text
 from glassgrad.compile.numpy.text_space import TextSpace, formula, is_short, term, written
 from glassgrad.compile.plan.index_checks import IndexCheck, find_checks
+from glassgrad.compile.plan.recompute import recomputed
 from glassgrad.ops.core import PRIMITIVES
 from glassgrad.ops.narrow import bare
 
@@ -40,6 +41,7 @@ class NumpyStep:
 
     Attributes:
         graph: the program.
+        runs: the same with what checkpoints compute again.
         inputs, outputs: the types of arguments and results.
         source: the program.
     """
@@ -48,7 +50,9 @@ class NumpyStep:
         self.graph = graph
         self.inputs = graph.inputs
         self.outputs = tuple(out for out in graph.outputs if isinstance(out, Var))
-        writer = Writer(graph)
+        # Lines run in their order, and what is dropped is deleted, so that checkpoints need nothing else.
+        self.runs = recomputed(graph)
+        writer = Writer(self.runs)
         self.source = writer.source()
         filename = f"{provenance.PACKAGE}<step {next(_numbers)}>"
         # Tracebacks can then show the generated lines.

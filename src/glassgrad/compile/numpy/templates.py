@@ -12,6 +12,7 @@ from glassgrad.compile.ir.graph import Instr, Var
 from glassgrad.compile.numpy import text
 from glassgrad.compile.numpy.text import ATOM, Text, call, method
 from glassgrad.compile.numpy.text_space import OPERATORS
+from glassgrad.compile.plan.view_chains import HOLD
 
 Template = Callable[[Instr, list[Text]], Text]
 
@@ -120,7 +121,7 @@ def _same(instr: Instr, xs: list[Text]) -> Text:
 TEMPLATES: dict[str, Template] = {
     "matmul": lambda instr, xs: OPERATORS["matmul"](*xs),
     "reshape": _reshape, "permute_dims": _permute, "broadcast_to": _broadcast, "astype": _astype,
-    "copy": lambda instr, xs: method(xs[0], "copy"), "alias": _same, "flip": _flip, "roll": _roll,
+    "copy": lambda instr, xs: method(xs[0], "copy"), "alias": _same, HOLD: _same, "flip": _flip, "roll": _roll,
     "tril": _triangle("tril"), "triu": _triangle("triu"), "pad": _pad, "concat": _concatenate,
     "sum": _reduction("sum"), "max": _reduction("max"), "min": _reduction("min"), "all": _reduction("all"),
     "any": _reduction("any"), "argmax": _reduction("argmax"), "argmin": _reduction("argmin"),

@@ -153,7 +153,9 @@ def assembly(cpu: str, writer: type[PairWriter], gemm: Gemm) -> list[str]:
     attributes = 'attributes #0 = { nounwind "prefer-vector-width"="512" }'
     parsed = llvm.parse_assembly(f'target triple = "{triple}"\n{module.text()}\n{text}\n{attributes}')
     parsed.verify()
-    target.Host.optimise(SimpleNamespace(machine=machine), parsed)  # all that it reads
+    other = target.Host()
+    other.machine = machine
+    other.optimise(parsed)
     return [line.strip() for line in str(machine.emit_assembly(parsed)).splitlines()]
 
 

@@ -7,9 +7,9 @@ part may import which; `tests/repo/test_layering.py` holds the source against it
 
 from __future__ import annotations
 
+import argparse
 import ast
 import re
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -299,4 +299,6 @@ def _box(name: str, x: float, y: float, width: float) -> str:
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(picture(), encoding="utf-8")
+    parser = argparse.ArgumentParser(description="Draw which room of the package imports which.")
+    parser.add_argument("file", type=Path, help="where to write the picture (SVG)")
+    parser.parse_args().file.write_text(picture(), encoding="utf-8")

@@ -40,6 +40,7 @@ def test_a_run_is_clicked_through_and_nothing_planted_runs(browser: Any, single:
         assert PLANTED in page.inner_text("#samples")
         finding = page.locator("details.finding").first
         finding.locator("summary").click()
+        finding.locator(".evidence .advice").wait_for()  # browsers tell of an opened element a little later
         assert "threshold" in finding.inner_text()
         assert "step 200: " in finding.inner_text()
         loss = page.locator("figure.chart", has=page.get_by_role("heading", name="Loss", exact=True))

@@ -13,6 +13,7 @@ import pytest
 
 import glassgrad as gg
 from glassgrad import func
+from glassgrad.ops.vmap.batched import looks
 from tests.ops.against_torch import torch
 
 X = np.arange(12.0).reshape(3, 4) / 5 + 0.3
@@ -149,3 +150,10 @@ def test_loss_and_gradient_are_pytorchs(program: Any, way: str) -> None:
     expected = eagerly(program, torch)
     for found, wanted in zip(WAYS[way](program), expected, strict=True):
         np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=1e-12)
+
+
+def test_a_reshape_of_nothing_is_a_view() -> None:
+    """Sizes of 0 divide nothing."""
+    assert looks((4, 0), (8, 8), (0, 8))
+    assert looks((3, 4, 0, 2), (1, 24, 8, 8), (2, 0))
+    assert not looks((3, 4), (8, 24), (12,))

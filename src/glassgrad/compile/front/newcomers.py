@@ -30,22 +30,25 @@ class Newcomers:
         self._known: dict[int, Tensor] = {}  # kept alive, so that no new tensor reuses their ids
         self._new: dict[int, weakref.ref[Tensor]] = {}
         self._by_age = False
-        self._frozen = 0
+        # Collections of the young since the last one of the others: `gc.freeze` sets them back. Python counts what is
+        # frozen one by one, which takes long where there is much.
+        self._collections = 0
+        self._froze = False
         self._guessed = False  # whether a tensor was counted as old for its age alone
 
     def start(self) -> None:
         """Begin: what there is now is old."""
         self._by_age = _collects()
         if self._by_age:
-            self._frozen = gc.get_freeze_count()
-            gc.callbacks.append(self._before_collection)
+            self._collections = gc.get_count()[1]  # at least the one of `_collects`
+            gc.callbacks.append(self._around_collection)
         else:
             self._known = {id(one): one for one in alive.tensors()}
 
     def stop(self) -> None:
         """Forget everything."""
-        if self._before_collection in gc.callbacks:
-            gc.callbacks.remove(self._before_collection)
+        if self._around_collection in gc.callbacks:
+            gc.callbacks.remove(self._around_collection)
         self._known.clear()
         self._new.clear()
 
@@ -55,9 +58,9 @@ class Newcomers:
         Raises:
             CompileError: `gc.freeze` has hidden young objects.
         """
-        frozen = gc.get_freeze_count() - self._frozen if self._guessed else 0
-        if frozen > 0:
-            raise errors.TRACE_FREEZE(count=frozen)
+        self._look_for_freeze()
+        if self._guessed and self._froze:
+            raise errors.TRACE_FREEZE(count=gc.get_freeze_count())
 
     def greet(self, target: Tensor) -> None:
         """Count a tensor among those that were there, without looking."""
@@ -88,10 +91,17 @@ class Newcomers:
         """Take down the young tensors."""
         self._new.update((id(one), weakref.ref(one)) for one in alive.tensors(_YOUNG) if id(one) not in self._known)
 
-    def _before_collection(self, phase: str, info: dict[str, Any]) -> None:
+    def _around_collection(self, phase: str, info: dict[str, Any]) -> None:
         """Note what is young before a collection, which the traced function may ask for, makes it old."""
         if phase == "start":
             self._note()
+            self._look_for_freeze()
+        # One of older objects begins to count anew; another thread may look before its end is told.
+        self._collections = 0 if phase == "start" and info["generation"] else gc.get_count()[1]
+
+    def _look_for_freeze(self) -> None:
+        if self._by_age and gc.get_count()[1] < self._collections:
+            self._froze = True
 
 
 def free(refs: Collection[Callable[[], Any]]) -> None:

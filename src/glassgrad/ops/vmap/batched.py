@@ -141,6 +141,8 @@ def steps_of(array: Any) -> list[int]:
 
 def looks(before: Sequence[int], steps: Sequence[int], after: Sequence[int]) -> bool:
     """Tell whether a shape can become another one without a copy."""
+    if 0 in before:
+        return True
     axes = [(n, step) for n, step in zip(before, steps, strict=True) if n != 1]
     runs: list[int] = []  # numbers of elements with equal steps
     for at, (n, step) in enumerate(axes):
@@ -151,7 +153,7 @@ def looks(before: Sequence[int], steps: Sequence[int], after: Sequence[int]) -> 
         while run > 1 and wanted and run % wanted[0] == 0:
             run //= wanted.pop(0)
         if run != 1:
-            return 0 in before
+            return False
     return True
 
 

@@ -190,7 +190,7 @@ def leaves_of(program: Program) -> list[np.ndarray[Any, Any]]:
     for shape, back in zip(program.shapes, program.backwards, strict=True):
         array = rng.normal(size=shape)
         if program.nudge:
-            array = array * (1 + 1e-14 * aside.normal(size=shape))
+            array = np.asarray(array * (1 + 1e-14 * aside.normal(size=shape)))  # of no axes: NumPy gives a number
         found.append(array[::-1] if back and array.ndim else array)
     return found
 

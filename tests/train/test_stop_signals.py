@@ -33,6 +33,16 @@ def test_the_second_signal_insists() -> None:
         assert stop.requested == signal.SIGINT
 
 
+def test_a_signal_that_another_rank_had_first_insists_on_nothing() -> None:
+    with StopSignals() as stop:
+        stop.join(signal.SIGINT)
+        assert stop.requested == signal.SIGINT
+        send()
+        assert stop.requested == signal.SIGINT
+        with pytest.raises(KeyboardInterrupt):
+            send()
+
+
 def test_a_save_is_finished_first() -> None:
     done = []
 

@@ -87,7 +87,7 @@ class Ranks:
         self.saving = bool(total[4])
         if not asked and total[1:4].any():
             stop.by_file = bool(total[3])
-            stop.request(signal.SIGINT if total[1] else signal.SIGTERM)
+            stop.join(signal.SIGINT if total[1] else signal.SIGTERM)
         return float(total[0]) / self.count
 
     def add(self, arrays: Sequence[Array]) -> None:

@@ -33,6 +33,7 @@ class StopSignals:
         """Raise at the first signal: for work after the last save, which can be interrupted without loss."""
         self.by_file = False
         """Whether it was a file in the run directory that asked, and no signal that somebody sent to the process."""
+        self._expected = 0  # the signal that another rank has had already
         self._depth = 0
         self._overdue = False
         self._former: dict[int, Any] = {}
@@ -40,6 +41,11 @@ class StopSignals:
     def request(self, number: int = signal.SIGINT) -> None:
         """Ask the loop to save and stop after its current step."""
         self.requested = self.requested or int(number)
+
+    def join(self, number: int) -> None:
+        """Stop as another rank was asked to by a signal, which may still be on its way here and insists on nothing."""
+        self._expected = number
+        self.request(number)
 
     def look_for(self, file: Path) -> None:
         """Ask the loop to stop if a file is there, and take the file away if that can be done."""
@@ -63,6 +69,9 @@ class StopSignals:
             raise KeyboardInterrupt
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
+        if number == self._expected:
+            self._expected = 0
+            return
         insist = self.at_once or bool(self.requested)
         self.requested = self.requested or number
         if insist and self._depth:

@@ -3,6 +3,7 @@
 import gc
 import sys
 import threading
+import time
 import weakref
 
 import numpy as np
@@ -199,3 +200,40 @@ def test_looking_for_tensors_keeps_nothing_alive_and_lets_a_tuple_be_finished() 
         if enabled:
             gc.enable()
     assert any(one is x for one in pair[1])
+
+
+def test_frames_that_another_thread_looks_at_are_waited_for():
+    main, taken, seen = threading.get_ident(), threading.Event(), []
+
+    def is_looked_at(x):
+        y = x * 2
+        taken.wait(5)
+        return y
+
+    def looks():
+        while not seen:
+            frame = sys._current_frames()[main]
+            while frame is not None and frame.f_code is not is_looked_at.__code__:
+                frame = frame.f_back
+            if frame is not None and "y" in frame.f_locals:
+                seen.append(frame)
+        taken.set()
+        until = time.monotonic() + 5
+        while not (waits := "_check_stored" in names_of(sys._current_frames()[main])) and time.monotonic() < until:
+            time.sleep(0.001)
+        time.sleep(0.01)
+        seen[0] = waits
+
+    thread = threading.Thread(target=looks)
+    thread.start()
+    try:
+        assert gg.compile(is_looked_at, backend="numpy", strict=True)(gg.tensor([1.0])).tolist() == [2.0]
+    finally:
+        thread.join()
+    assert seen == [True]
+
+
+def names_of(frame):
+    while frame is not None:
+        yield frame.f_code.co_name
+        frame = frame.f_back

@@ -8,6 +8,7 @@ is in the young generation.
 from __future__ import annotations
 
 import gc
+import threading
 import time
 import weakref
 from collections.abc import Callable, Collection
@@ -105,11 +106,19 @@ class Newcomers:
 
 
 def free(refs: Collection[Callable[[], Any]]) -> None:
-    """Free what weak references lead to and only cycles hold; of what a trace made, these are young cycles mostly."""
+    """Free what weak references lead to and only cycles hold; of what a trace made, these are young cycles mostly.
+
+    Another thread may look at this one's frames, as profilers and the guard of ranks do, and hold the variables of the
+    traced function for a moment after its end: that is waited for.
+    """
     for generation in (1, 2):
         if not any(ref() is not None for ref in refs):
             return
         _collect(generation)
+    for _ in range(_TRIES if threading.active_count() > 1 else 0):
+        if not any(ref() is not None for ref in refs):
+            return
+        time.sleep(0.001)
 
 
 class _Cycle:

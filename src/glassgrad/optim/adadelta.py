@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import sqrt
-from glassgrad.optim.optimizer import Hints, Optimizer, at_least, share
+from glassgrad.optim.optimizer import Hints, Optimizer, at_least, options, share
 
 
 class Adadelta(Optimizer):
@@ -42,9 +42,7 @@ class Adadelta(Optimizer):
         maximize: bool = False,
         **hints: Unpack[Hints],
     ) -> None:
-        super().__init__(
-            params, {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}, hints
-        )
+        super().__init__(params, options(locals()), hints)
 
     def limits(self) -> Any:
         return [*super().limits(), share("rho"), at_least("eps", 0)]

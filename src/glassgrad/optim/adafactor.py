@@ -10,7 +10,7 @@ from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import maximum, minimum, rsqrt, sqrt
 from glassgrad.ops.narrow import finfo
 from glassgrad.ops.reduce import sum_p
-from glassgrad.optim.optimizer import Hints, Optimizer, at_least
+from glassgrad.optim.optimizer import Hints, Optimizer, at_least, options
 
 
 class Adafactor(Optimizer):
@@ -50,18 +50,7 @@ class Adafactor(Optimizer):
         maximize: bool = False,
         **hints: Unpack[Hints],
     ) -> None:
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "beta2_decay": beta2_decay,
-                "eps": eps,
-                "d": d,
-                "weight_decay": weight_decay,
-                "maximize": maximize,
-            },
-            hints,
-        )
+        super().__init__(params, options(locals()), hints)
 
     def limits(self) -> Any:
         return [

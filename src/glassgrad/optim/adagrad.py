@@ -10,7 +10,7 @@ import numpy as np
 from glassgrad.engine.tensor import make
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import sqrt
-from glassgrad.optim.optimizer import Hints, Optimizer, at_least
+from glassgrad.optim.optimizer import Hints, Optimizer, at_least, options
 
 
 class Adagrad(Optimizer):
@@ -47,12 +47,7 @@ class Adagrad(Optimizer):
         maximize: bool = False,
         **hints: Unpack[Hints],
     ) -> None:
-        super().__init__(
-            params,
-            {"lr": lr, "lr_decay": lr_decay, "weight_decay": weight_decay,
-             "initial_accumulator_value": initial_accumulator_value, "eps": eps, "maximize": maximize},
-            hints,
-        )  # fmt: skip  # a table
+        super().__init__(params, options(locals()), hints)
 
     def limits(self) -> Any:
         names = ("lr_decay", "initial_accumulator_value", "eps")

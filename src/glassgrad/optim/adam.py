@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import maximum, sqrt
-from glassgrad.optim.optimizer import Hints, Optimizer, at_least, betas
+from glassgrad.optim.optimizer import Hints, Optimizer, at_least, betas, options
 
 
 def moments(g: Array, state: Any, betas: tuple[Any, Any]) -> tuple[Array, Array]:
@@ -42,18 +42,7 @@ class _Adam(Optimizer):
         maximize: bool = False,
         **hints: Unpack[Hints],
     ) -> None:
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "betas": betas,
-                "eps": eps,
-                "weight_decay": weight_decay,
-                "amsgrad": amsgrad,
-                "maximize": maximize,
-            },
-            hints,
-        )
+        super().__init__(params, options(locals()), hints)
 
     def limits(self) -> Any:
         return [*super().limits(), at_least("eps", 0), betas]

@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import abs, maximum
-from glassgrad.optim.optimizer import Hints, Optimizer, at_least, betas
+from glassgrad.optim.optimizer import Hints, Optimizer, at_least, betas, options
 
 
 class Adamax(Optimizer):
@@ -42,9 +42,7 @@ class Adamax(Optimizer):
         maximize: bool = False,
         **hints: Unpack[Hints],
     ) -> None:
-        super().__init__(
-            params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}, hints
-        )
+        super().__init__(params, options(locals()), hints)
 
     def limits(self) -> Any:
         return [*super().limits(), at_least("eps", 0), betas]

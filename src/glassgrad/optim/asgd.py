@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import maximum, where
-from glassgrad.optim.optimizer import Hints, Optimizer, at_least
+from glassgrad.optim.optimizer import Hints, Optimizer, at_least, options
 
 
 class ASGD(Optimizer):
@@ -46,11 +46,7 @@ class ASGD(Optimizer):
         maximize: bool = False,
         **hints: Unpack[Hints],
     ) -> None:
-        super().__init__(
-            params,
-            {"lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0, "weight_decay": weight_decay, "maximize": maximize},
-            hints,
-        )
+        super().__init__(params, options(locals()), hints)
 
     def limits(self) -> Any:
         return [*super().limits(), at_least("lambd", 0)]

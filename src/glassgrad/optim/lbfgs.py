@@ -12,7 +12,7 @@ from glassgrad import errors, provenance
 from glassgrad.engine.mode import MODE, enable_grad
 from glassgrad.engine.snapshot import Snapshot
 from glassgrad.engine.writes import MUTATIONS
-from glassgrad.optim.optimizer import Optimizer
+from glassgrad.optim.optimizer import Optimizer, options
 
 Vector = np.ndarray[Any, Any]
 
@@ -67,12 +67,8 @@ class LBFGS(Optimizer):
         history_size: int = 100,
         line_search_fn: str | None = None,
     ) -> None:
-        limit = max_iter * 5 // 4 if max_eval is None else max_eval
-        super().__init__(
-            params,
-            {"lr": lr, "max_iter": max_iter, "max_eval": limit, "tolerance_grad": tolerance_grad,
-             "tolerance_change": tolerance_change, "history_size": history_size, "line_search_fn": line_search_fn},
-        )  # fmt: skip  # a table
+        max_eval = max_iter * 5 // 4 if max_eval is None else max_eval
+        super().__init__(params, options(locals()))
         self._parameters = self.param_groups[0]["params"]
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:

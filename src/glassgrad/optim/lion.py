@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import sign
-from glassgrad.optim.optimizer import Hints, Optimizer, betas
+from glassgrad.optim.optimizer import Hints, Optimizer, betas, options
 
 
 class Lion(Optimizer):
@@ -42,7 +42,7 @@ class Lion(Optimizer):
         maximize: bool = False,
         **hints: Unpack[Hints],
     ) -> None:
-        super().__init__(params, {"lr": lr, "betas": betas, "weight_decay": weight_decay, "maximize": maximize}, hints)
+        super().__init__(params, options(locals()), hints)
 
     def limits(self) -> Any:
         return [*super().limits(), betas]

@@ -12,7 +12,7 @@ from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import maximum, sqrt
 from glassgrad.ops.linalg import matmul
 from glassgrad.ops.reduce import sum_p
-from glassgrad.optim.optimizer import Hints, Optimizer, at_least
+from glassgrad.optim.optimizer import Hints, Optimizer, at_least, options
 
 
 class Muon(Optimizer):
@@ -59,13 +59,7 @@ class Muon(Optimizer):
         maximize: bool = False,
         **hints: Unpack[Hints],
     ) -> None:
-        super().__init__(
-            params,
-            {"lr": lr, "weight_decay": weight_decay, "momentum": momentum, "nesterov": nesterov,
-             "ns_coefficients": ns_coefficients, "eps": eps, "ns_steps": ns_steps, "adjust_lr_fn": adjust_lr_fn,
-             "maximize": maximize},
-            hints,
-        )  # fmt: skip  # a table
+        super().__init__(params, options(locals()), hints)
 
     def limits(self) -> Any:
         known = (None, "original", "match_rms_adamw")

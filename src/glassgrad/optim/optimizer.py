@@ -36,10 +36,16 @@ class Hints(TypedDict, total=False):
 
 
 _HINTS = frozenset(Hints.__annotations__)
+_NO_OPTIONS = frozenset({"self", "__class__", "params", "hints"})
 _NO_FUNCTION = object()
 _first = itemgetter(0)
 
 Limit = tuple[str, Callable[[Any], bool], str]
+
+
+def options(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of a group, from the `locals()` of a constructor that has an argument for each of them."""
+    return {name: value for name, value in arguments.items() if name not in _NO_OPTIONS}
 
 
 def at_least(name: str, low: float) -> Limit:

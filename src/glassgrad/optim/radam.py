@@ -8,7 +8,7 @@ from typing import Any, Unpack
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import maximum, sqrt, where
 from glassgrad.optim.adam import decayed, moments
-from glassgrad.optim.optimizer import Hints, Optimizer, at_least, betas
+from glassgrad.optim.optimizer import Hints, Optimizer, at_least, betas, options
 
 
 class RAdam(Optimizer):
@@ -49,12 +49,7 @@ class RAdam(Optimizer):
         maximize: bool = False,
         **hints: Unpack[Hints],
     ) -> None:
-        super().__init__(
-            params,
-            {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
-             "decoupled_weight_decay": decoupled_weight_decay, "maximize": maximize},
-            hints,
-        )  # fmt: skip  # a table
+        super().__init__(params, options(locals()), hints)
 
     def limits(self) -> Any:
         return [*super().limits(), at_least("eps", 0), betas]

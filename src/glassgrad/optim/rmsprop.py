@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import sqrt
-from glassgrad.optim.optimizer import Hints, Optimizer, at_least, share
+from glassgrad.optim.optimizer import Hints, Optimizer, at_least, options, share
 
 
 class RMSprop(Optimizer):
@@ -46,12 +46,7 @@ class RMSprop(Optimizer):
         maximize: bool = False,
         **hints: Unpack[Hints],
     ) -> None:
-        super().__init__(
-            params,
-            {"lr": lr, "alpha": alpha, "eps": eps, "weight_decay": weight_decay, "momentum": momentum,
-             "centered": centered, "maximize": maximize},
-            hints,
-        )  # fmt: skip  # a table
+        super().__init__(params, options(locals()), hints)
 
     def limits(self) -> Any:
         return [*super().limits(), share("alpha"), at_least("eps", 0), at_least("momentum", 0)]

@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import maximum, minimum, sign, where
-from glassgrad.optim.optimizer import Hints, Limit, Optimizer
+from glassgrad.optim.optimizer import Hints, Limit, Optimizer, options
 
 _factors: Limit = ("etas", lambda v: len(v) == 2 and 0 < v[0] < 1 < v[1], "two numbers, 0 < eta- < 1 < eta+")
 _bounds: Limit = ("step_sizes", lambda v: len(v) == 2 and 0 <= v[0] <= v[1], "two numbers, the least and the largest")
@@ -45,7 +45,7 @@ class Rprop(Optimizer):
         maximize: bool = False,
         **hints: Unpack[Hints],
     ) -> None:
-        super().__init__(params, {"lr": lr, "etas": etas, "step_sizes": step_sizes, "maximize": maximize}, hints)
+        super().__init__(params, options(locals()), hints)
 
     def limits(self) -> Any:
         return [*super().limits(), _factors, _bounds]

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, Unpack
 
 from glassgrad.ops.core import Array, bad_option
-from glassgrad.optim.optimizer import Hints, Optimizer, at_least
+from glassgrad.optim.optimizer import Hints, Optimizer, at_least, options
 
 
 class SGD(Optimizer):
@@ -45,12 +45,7 @@ class SGD(Optimizer):
         maximize: bool = False,
         **hints: Unpack[Hints],
     ) -> None:
-        super().__init__(
-            params,
-            {"lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay,
-             "nesterov": nesterov, "maximize": maximize},
-            hints,
-        )  # fmt: skip  # a table
+        super().__init__(params, options(locals()), hints)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         merged = {**self.defaults, **param_group}

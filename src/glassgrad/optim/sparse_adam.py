@@ -8,7 +8,7 @@ from typing import Any
 from glassgrad.ops import reduce
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import not_equal, sqrt, where
-from glassgrad.optim.optimizer import Optimizer, at_least, betas
+from glassgrad.optim.optimizer import Optimizer, at_least, betas, options
 
 
 class SparseAdam(Optimizer):
@@ -43,7 +43,7 @@ class SparseAdam(Optimizer):
         eps: float = 1e-8,
         maximize: bool = False,
     ) -> None:
-        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
+        super().__init__(params, options(locals()))
 
     def limits(self) -> Any:
         return [*super().limits(), at_least("eps", 0), betas]

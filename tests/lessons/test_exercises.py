@@ -78,3 +78,10 @@ def test_there_are_enough_mistakes_and_the_lesson_answers_every_step(stem):
         assert lesson.section(step.section), f"lesson {exercise.number} has no part {step.section!r}"
     assert len({step.name for step in exercise.steps}) == len(exercise.steps)
     assert exercise.starter.summary.endswith(".")
+
+
+def test_a_starter_takes_definitions_from_its_lesson_with_the_prose_above_them():
+    text = EXERCISES["15_find_the_bug"].starter.text
+    assert "From the lesson" not in text
+    assert "tell(" not in text
+    assert "    return ended(model)\n\n\n# ## Loop 2\n\n\ndef loop_2(watch=watched):\n" in text

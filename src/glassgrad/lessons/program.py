@@ -36,6 +36,8 @@ class Cell:
 class Program:
     """A lesson, or what an exercise starts from: a file whose name begins with its number.
 
+    In a starter the comment `# From the lesson: f, g` stands for the definitions of `f` and `g` in its lesson.
+
     Example:
         >>> from glassgrad.lessons import programs
         >>> programs()[1].title
@@ -51,8 +53,14 @@ class Program:
 
     @cached_property
     def text(self) -> str:
-        """The source."""
-        return self.path.read_text(encoding="utf-8")
+        """The source; in that of a starter, what it takes from its lesson."""
+        lesson = self.path.parent.parent / "programs" / self.path.name
+        return re.sub(
+            r"^# From the lesson: (.+)$",
+            lambda line: _definitions(lesson.read_text(encoding="utf-8"), set(line[1].split(", "))),
+            self.path.read_text(encoding="utf-8"),
+            flags=re.MULTILINE,
+        )
 
     @cached_property
     def title(self) -> str:
@@ -126,3 +134,22 @@ def _cells(source: str) -> list[Cell]:
         else:
             cells.append(Cell(kind, text, number))
     return [cell for cell in cells if cell.kind != "end" and cell.text.strip()]
+
+
+def _definitions(source: str, names: set[str]) -> str:
+    """Return the statements of a program that define some names, each with the prose above it."""
+    lines = source.splitlines()
+    end, taken = 0, []
+    for node in ast.parse(source).body:
+        if names & _defined(node):
+            taken.append("\n".join(lines[end : node.end_lineno]))
+        end = node.end_lineno or end
+    # What stood between a function and the next piece may be left out: two empty lines follow a function.
+    return re.sub(r"(\n +[^\n]+)\n\n(?=\S)", r"\1\n\n\n", "\n".join(taken))
+
+
+def _defined(node: ast.stmt) -> set[str]:
+    """Return the names that a statement of a program defines."""
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return {node.name}
+    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}

@@ -26,31 +26,7 @@ inputs = {
     "contexts": np.array([[letters.index(letter) for letter in pairs[i][0]] for i in pick]),
     "targets": np.array([letters.index(pairs[i][1]) for i in pick]),
 }
-
-
-def forward(C, W1, b1, gain, shift, W2, b2, contexts, targets):
-    n = contexts.shape[0]
-    emb = C[contexts]
-    flat = emb.reshape(n, -1)
-    pre = flat @ W1 + b1
-    mean = pre.sum(0, keepdims=True) / n
-    diff = pre - mean
-    diff2 = diff**2
-    var = diff2.sum(0, keepdims=True) / (n - 1)
-    inv = (var + 1e-5) ** -0.5
-    hat = diff * inv
-    act = gain * hat + shift
-    h = act.tanh()
-    logits = h @ W2 + b2
-    top = logits.amax(1, keepdims=True)
-    shifted = logits - top
-    counts = shifted.exp()
-    total = counts.sum(1, keepdims=True)
-    share = total**-1
-    probs = counts * share
-    logprobs = probs.log()
-    loss = -logprobs[np.arange(n), targets].mean()
-    return loss
+# From the lesson: forward
 
 
 # ## Backwards, line by line

@@ -162,6 +162,24 @@ def test_stopped_and_resumed_is_as_never_stopped(tmp_path: Path, stops: list[int
         assert load_checkpoint(run.state)[1][key] == load_checkpoint(tmp_path / "whole" / "state.safetensors")[1][key]
 
 
+def test_a_rank_asked_after_a_step_was_agreed_on_goes_on_to_the_next() -> None:
+    class Ranks:
+        saving = stopping = False
+        gather, steps = None, 0
+
+        def agree(self, loss: float, stop: StopSignals, saving: bool) -> float:
+            self.steps += 1
+            self.stopping = bool(stop.requested)
+            if self.steps == 3:
+                stop.request(signal.SIGINT)
+            return loss
+
+    ranks = Ranks()
+    _, trainer = make(ranks=ranks)
+    assert not trainer.run(None, Recorder(), StopSignals())
+    assert (trainer.step, ranks.steps) == (4, 4)
+
+
 def test_a_kill_loses_only_what_came_after_the_checkpoint(tmp_path: Path) -> None:
     class Killed(BaseException):
         pass

@@ -264,7 +264,9 @@ class _Running:
         self.callbacks.call("on_train_start", self.state)
         if self.run is not None:
             self.next_save = time.perf_counter() + self.task.config.save_every
-        while loop.step < self.last and not loop.finished and not self.stop.requested:
+        if self.task.ranks is not None:
+            self.task.ranks.stopping = False
+        while loop.step < self.last and not loop.finished and not self.stopping():
             self.advance(self.next_stop())
             loop.seconds = time.perf_counter() - self.began
             self.settle()
@@ -272,6 +274,10 @@ class _Running:
         if loop.saved_step != loop.step:
             self.save()
         self.display.update(loop.progress(self.speedometer.mark(loop.seconds, loop.step)))
+
+    def stopping(self) -> bool:
+        """Tell whether the run was asked to stop; one of several ranks goes on until all have agreed to."""
+        return bool(self.stop.requested) if self.task.ranks is None else self.task.ranks.stopping
 
     def next_stop(self) -> int:
         """Return the next step after which something is due."""
@@ -315,7 +321,7 @@ class _Running:
                     loop._first = loss
             elif not self.task.skips:
                 raise self.diverged(loss, step, rate)
-            if last >= limit or stop.requested or (ranks is not None and ranks.saving):
+            if last >= limit or (stop.requested if ranks is None else ranks.stopping or ranks.saving):
                 break
         self.state.batch, self.state.loss, self.rate = batch, loss, rate
         loop.step = step

@@ -41,6 +41,8 @@ class Ranks:
         """What all ranks call before rank 0 saves: it brings there what is spread over them."""
         self.saving = False
         """Whether rank 0 saves after this step."""
+        self.stopping = False
+        """Whether all ranks stop after this step: a signal that came since they agreed waits for the next one."""
         self._compared = False
 
     # --- the data -------------------------------------------------------------------------------------
@@ -85,7 +87,8 @@ class Ranks:
         total = np.empty_like(sums)
         self._wait(self.group.comm.Iallreduce(sums, total))
         self.saving = bool(total[4])
-        if not asked and total[1:4].any():
+        self.stopping = bool(total[1:4].any())
+        if not asked and self.stopping:
             stop.by_file = bool(total[3])
             stop.join(signal.SIGINT if total[1] else signal.SIGTERM)
         return float(total[0]) / self.count

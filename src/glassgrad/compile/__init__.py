@@ -8,14 +8,13 @@ kernel, and would otherwise wait for the whole compiler.
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import glassgrad.engine  # noqa: F401 -- fills the table of ops, which every room here reads
-from glassgrad.errors.missing import lister, missing
+from glassgrad._families import Families
+from glassgrad.errors.missing import lister
 
 if TYPE_CHECKING:
     from glassgrad.compile.api import Compiled, compile
@@ -24,21 +23,16 @@ if TYPE_CHECKING:
 __all__ = ["Compiled", "backward_source", "compile"]
 __dir__ = lister(__name__)
 
-_HOMES = {
-    "Compiled": "glassgrad.compile.api",
-    "backward_source": "glassgrad.compile.source.readable",
-    "compile": "glassgrad.compile.api",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        found = globals()[name] = getattr(importlib.import_module(_HOMES[name]), name)
-        return found
-    if name.startswith("_") or importlib.util.find_spec(f"{__name__}.{name}") is None:
-        raise missing(__name__, name, __all__)
-    return importlib.import_module(f"{__name__}.{name}")
-
+__getattr__ = Families(
+    __name__,
+    __path__[0],
+    files="api",
+    elsewhere={
+        "Compiled": "glassgrad.compile.api",
+        "backward_source": "glassgrad.compile.source.readable",
+        "compile": "glassgrad.compile.api",
+    },
+).get
 
 _HINTS = ("fullgraph", "dynamic", "mode", "options")  # they tune PyTorch's compiler
 

@@ -25,54 +25,56 @@ declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"""
     return f"{header}\n{declared}\n{_run_kernel()}{_set()}{_left()}{_update()}\n{attributes}"
 
 
-def _run_kernel() -> str:
-    """Run the phases of a kernel that is cut into one share."""
-    return f"""
-define internal void @run(ptr %kernel) #0 {{
-entry:
-  %phases.p = getelementptr i8, ptr %kernel, i64 {PHASES}
-  %phases = load i64, ptr %phases.p, align 8
-  %table.p = getelementptr i8, ptr %kernel, i64 {TABLE}
-  %table = load ptr, ptr %table.p, align 8
-  br label %next
+def _each(count: str, turn: str, before: str = "") -> str:
+    """Return the body of a function that does something for %i from 0 up to a count of at least one."""
+    return f"""entry:
+{before}  br label %next
 next:
   %i = phi i64 [ 0, %entry ], [ %i.next, %next ]
-  %function.p = getelementptr ptr, ptr %table, i64 %i
-  %function = load ptr, ptr %function.p, align 8
-  call void %function(ptr %kernel, i64 0)
-  %i.next = add i64 %i, 1
-  %more = icmp slt i64 %i.next, %phases
+{turn}  %i.next = add i64 %i, 1
+  %more = icmp slt i64 %i.next, {count}
   br i1 %more, label %next, label %done
 done:
   ret void
-}}
 """
+
+
+def _address(kind: str) -> str:
+    """Load the address of array %i from a row."""
+    return f"""  %at = add i64 %i, {ADDRESSES}
+  %address.p = getelementptr i64, ptr %row, i64 %at
+  %address = load {kind}, ptr %address.p, align 8
+"""
+
+
+_PLACE = """  %pair = shl i64 %i, 1
+  %slot.p = getelementptr i64, ptr %slots, i64 %pair
+  %slot = load i64, ptr %slot.p, align 8
+  %place = getelementptr i8, ptr %kernel, i64 %slot
+"""
+"""Find the slot of array %i in the kernel's context."""
+
+
+def _run_kernel() -> str:
+    """Run the phases of a kernel that is cut into one share."""
+    before = f"""  %phases.p = getelementptr i8, ptr %kernel, i64 {PHASES}
+  %phases = load i64, ptr %phases.p, align 8
+  %table.p = getelementptr i8, ptr %kernel, i64 {TABLE}
+  %table = load ptr, ptr %table.p, align 8
+"""
+    turn = """  %function.p = getelementptr ptr, ptr %table, i64 %i
+  %function = load ptr, ptr %function.p, align 8
+  call void %function(ptr %kernel, i64 0)
+"""
+    return f"\ndefine internal void @run(ptr %kernel) #0 {{\n{_each('%phases', turn, before)}}}\n"
 
 
 def _set() -> str:
     """Put the addresses of a row, so many bytes further on, into a kernel's slots."""
-    return f"""
-define internal void @place(ptr %kernel, ptr %slots, i64 %arrays, ptr %row, i64 %further) #0 {{
-entry:
-  br label %next
-next:
-  %i = phi i64 [ 0, %entry ], [ %i.next, %next ]
-  %at = add i64 %i, {ADDRESSES}
-  %address.p = getelementptr i64, ptr %row, i64 %at
-  %address = load i64, ptr %address.p, align 8
-  %moved = add i64 %address, %further
-  %pair = shl i64 %i, 1
-  %slot.p = getelementptr i64, ptr %slots, i64 %pair
-  %slot = load i64, ptr %slot.p, align 8
-  %place = getelementptr i8, ptr %kernel, i64 %slot
-  store i64 %moved, ptr %place, align 8
-  %i.next = add i64 %i, 1
-  %more = icmp slt i64 %i.next, %arrays
-  br i1 %more, label %next, label %done
-done:
-  ret void
-}}
-"""
+    moved = "  %moved = add i64 %address, %further\n  store i64 %moved, ptr %place, align 8\n"
+    body = _each("%arrays", f"{_address('i64')}{_PLACE}{moved}")
+    given = "ptr %kernel, ptr %slots, i64 %arrays, ptr %row, i64 %further"
+    return f"\ndefine internal void @place({given}) #0 {{\n{body}}}\n"
 
 
 def _left() -> str:
@@ -84,9 +86,7 @@ entry:
   br label %fill
 fill:
   %i = phi i64 [ 0, %entry ], [ %i.next, %fill ]
-  %at = add i64 %i, {ADDRESSES}
-  %address.p = getelementptr i64, ptr %row, i64 %at
-  %address = load ptr, ptr %address.p, align 8
+{_address("ptr")}\
   %from = getelementptr i8, ptr %address, i64 %further
   %before = mul i64 %i, %chunk
   %own = getelementptr i8, ptr %spare, i64 %before
@@ -94,10 +94,7 @@ fill:
   %empty = sub i64 %chunk, %bytes
   call void @llvm.memset.p0.i64(ptr %rest, i8 0, i64 %empty, i1 false)
   call void @llvm.memcpy.p0.p0.i64(ptr %own, ptr %from, i64 %bytes, i1 false)
-  %pair = shl i64 %i, 1
-  %slot.p = getelementptr i64, ptr %slots, i64 %pair
-  %slot = load i64, ptr %slot.p, align 8
-  %place = getelementptr i8, ptr %kernel, i64 %slot
+{_PLACE}\
   store ptr %own, ptr %place, align 8
   %i.next = add i64 %i, 1
   %more = icmp slt i64 %i.next, %arrays

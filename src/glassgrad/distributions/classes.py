@@ -23,6 +23,10 @@ class OfClasses(Distribution):
 
     arg_constraints: ClassVar[Constraints] = {"probs": constraints.simplex, "logits": constraints.real_vector}
 
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+        shape = self._take(probs, logits)
+        super().__init__(shape[:-1], shape[-1:], validate_args)
+
     def _take(self, probs: Any, logits: Any) -> tuple[int, ...]:
         given_one(type(self).__name__, probs=probs, logits=logits)
         (given,) = spread(logits if probs is None else probs)
@@ -44,7 +48,11 @@ class OfClasses(Distribution):
     def _given(self) -> Any:
         return self.__dict__["probs" if "probs" in self.__dict__ else "logits"]
 
-    def _entropy(self) -> Any:
+    @property
+    def param_shape(self) -> Any:
+        return self._given.shape
+
+    def entropy(self) -> Any:
         lowest = float(finfo(self.logits.dtype).min)
         return -(self.logits.clamp(min=lowest) * self.probs).sum(-1)
 
@@ -78,27 +86,21 @@ class Categorical(OfClasses):
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         shape = self._take(probs, logits)
         self._num_events = shape[-1]
-        super().__init__(shape[:-1], validate_args=validate_args)
+        Distribution.__init__(self, shape[:-1], validate_args=validate_args)  # a number has no event dimension
 
     @property
     def support(self) -> constraints.Constraint:
         return constraints.integer_interval(0, self._num_events - 1)
 
     @property
-    def param_shape(self) -> Any:
-        return self._given.shape
-
-    @property
     def mean(self) -> Any:
         return self._given.detach().sum(-1) * float("nan")
+
+    variance = mean
 
     @property
     def mode(self) -> Any:
         return self.probs.argmax(-1)
-
-    @property
-    def variance(self) -> Any:
-        return self._given.detach().sum(-1) * float("nan")
 
     def sample(self, sample_shape: Any = ()) -> Any:
         return self._classes(as_sizes(sample_shape))
@@ -110,12 +112,8 @@ class Categorical(OfClasses):
         logits = self.logits.expand((*lead, self._num_events))
         return logits.gather(-1, classes.expand((*lead, 1))).squeeze(-1)
 
-    def entropy(self) -> Any:
-        return self._entropy()
-
-    def enumerate_support(self, expand: bool = True) -> Any:
-        values = creation.arange(self._num_events).reshape(-1, *(1,) * len(self._batch_shape))
-        return values.expand((self._num_events, *self._batch_shape)) if expand else values
+    def _values(self) -> Any:
+        return creation.arange(self._num_events)
 
 
 class OneHotCategorical(OfClasses):
@@ -128,18 +126,7 @@ class OneHotCategorical(OfClasses):
     """
 
     has_enumerate_support = True
-
-    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
-        shape = self._take(probs, logits)
-        super().__init__(shape[:-1], shape[-1:], validate_args)
-
-    @property
-    def support(self) -> constraints.Constraint:
-        return constraints.one_hot
-
-    @property
-    def param_shape(self) -> Any:
-        return self._given.shape
+    support = constraints.one_hot
 
     @property
     def mean(self) -> Any:
@@ -163,13 +150,8 @@ class OneHotCategorical(OfClasses):
         self._check_value(value)
         return (value * self.logits).sum(-1)
 
-    def entropy(self) -> Any:
-        return self._entropy()
-
-    def enumerate_support(self, expand: bool = True) -> Any:
-        k = self._event_shape[0]
-        values = creation.eye(k, dtype=self._given.dtype).reshape(k, *(1,) * len(self._batch_shape), k)
-        return values.expand((k, *self._batch_shape, k)) if expand else values
+    def _values(self) -> Any:
+        return creation.eye(self._event_shape[0], dtype=self._given.dtype)
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
@@ -203,8 +185,7 @@ class Multinomial(OfClasses):
         self, total_count: int = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
         self.total_count = int(total_count)
-        shape = self._take(probs, logits)
-        super().__init__(shape[:-1], shape[-1:], validate_args)
+        super().__init__(probs, logits, validate_args)
 
     @property
     def support(self) -> constraints.Constraint:
@@ -231,7 +212,7 @@ class Multinomial(OfClasses):
         n, p = self.total_count, self.probs
         counts = creation.arange(n + 1, dtype=p.dtype).reshape(-1, *(1,) * len(p.shape))
         share = Binomial(n, probs=p, validate_args=False).log_prob(counts).exp()
-        spread_out = n * (self._entropy() if n else p.sum(-1) * 0)
+        spread_out = n * (super().entropy() if n else p.sum(-1) * 0)
         return spread_out - math.lgamma(n + 1) + (share * (counts + 1).lgamma()).sum((0, -1))
 
     def log_prob(self, value: Any) -> Any:

@@ -88,63 +88,53 @@ class MixtureSameFamily(Distribution):
         tensor(0.)
     """
 
+    support = None  # bounds of the support may differ between components
+
     def __init__(
         self,
         mixture_distribution: Categorical,
         component_distribution: Distribution,
         validate_args: bool | None = None,
     ) -> None:
-        self._mixture_distribution = mixture_distribution
-        self._component_distribution = component_distribution
+        self.mixture_distribution = mixture_distribution
+        self.component_distribution = component_distribution
         event = tuple(component_distribution.event_shape)
         super().__init__(tuple(component_distribution.batch_shape)[:-1], event, validate_args)
 
-    @property
-    def mixture_distribution(self) -> Categorical:
-        return self._mixture_distribution
-
-    @property
-    def component_distribution(self) -> Distribution:
-        return self._component_distribution
-
-    @property
-    def support(self) -> constraints.Constraint | None:
-        return None  # bounds of the support may differ between components
-
     def _weights(self) -> Any:
-        probs = self._mixture_distribution.probs
+        probs = self.mixture_distribution.probs
         return probs.reshape(*probs.shape, *(1,) * len(self._event_shape))
 
     @property
     def mean(self) -> Any:
-        return (self._weights() * self._component_distribution.mean).sum(-1 - len(self._event_shape))
+        return (self._weights() * self.component_distribution.mean).sum(-1 - len(self._event_shape))
 
     @property
     def variance(self) -> Any:
-        axis, parts = -1 - len(self._event_shape), self._component_distribution
+        axis, parts = -1 - len(self._event_shape), self.component_distribution
         spread_out = (self._weights() * parts.variance).sum(axis)
         return spread_out + (self._weights() * (parts.mean - self.mean.unsqueeze(axis)).square()).sum(axis)
 
     def log_prob(self, value: Any) -> Any:
         self._check_value(value)
-        inside = self._component_distribution.log_prob(value.unsqueeze(-1 - len(self._event_shape)))
-        return (inside + self._mixture_distribution.logits.log_softmax(-1)).logsumexp(-1)
+        inside = self.component_distribution.log_prob(value.unsqueeze(-1 - len(self._event_shape)))
+        return (inside + self.mixture_distribution.logits.log_softmax(-1)).logsumexp(-1)
 
     def cdf(self, value: Any) -> Any:
-        inside = self._component_distribution.cdf(value.unsqueeze(-1))
-        return (inside * self._mixture_distribution.probs).sum(-1)
+        inside = self.component_distribution.cdf(value.unsqueeze(-1))
+        return (inside * self.mixture_distribution.probs).sum(-1)
 
     def sample(self, sample_shape: Any = ()) -> Any:
         with no_grad():
             extra, axis = len(self._event_shape), len(as_sizes(sample_shape)) + len(self._batch_shape)
-            chosen = self._mixture_distribution.expand(self._batch_shape).sample(sample_shape)
+            chosen = self.mixture_distribution.expand(self._batch_shape).sample(sample_shape)
             chosen = chosen.reshape(*chosen.shape, *(1,) * (1 + extra))
-            samples = self._component_distribution.sample(sample_shape)
+            samples = self.component_distribution.sample(sample_shape)
             picked = chosen.expand((*samples.shape[:axis], 1, *self._event_shape))
             return samples.gather(axis, picked).squeeze(axis)
 
     def __repr__(self) -> str:
-        return f"MixtureSameFamily(\n  {self._mixture_distribution},\n  {self._component_distribution})"
+        return f"MixtureSameFamily(\n  {self.mixture_distribution},\n  {self.component_distribution})"
 
 
 class TransformedDistribution(Distribution):
@@ -170,7 +160,7 @@ class TransformedDistribution(Distribution):
         validate_args: bool | None = None,
     ) -> None:
         self.transforms = [transforms] if isinstance(transforms, Transform) else list(transforms)
-        whole = ComposeTransform(self.transforms)
+        whole = self._whole
         event = len(base_distribution.event_shape)
         if whole.event_dim > event:
             base_distribution = Independent(base_distribution, whole.event_dim - event)
@@ -178,6 +168,10 @@ class TransformedDistribution(Distribution):
         shape = whole.forward_shape(tuple(base_distribution.batch_shape) + tuple(base_distribution.event_shape))
         split = len(shape) - max(whole.event_dim, len(base_distribution.event_shape))
         super().__init__(shape[:split], shape[split:], validate_args)
+
+    @property
+    def _whole(self) -> ComposeTransform:
+        return ComposeTransform(self.transforms)
 
     @property
     def has_rsample(self) -> bool:  # type: ignore[override]  # here it is that of the base
@@ -192,15 +186,10 @@ class TransformedDistribution(Distribution):
 
     def sample(self, sample_shape: Any = ()) -> Any:
         with no_grad():
-            return self._forward(self.base_dist.sample(sample_shape))
+            return self._whole(self.base_dist.sample(sample_shape))
 
     def rsample(self, sample_shape: Any = ()) -> Any:
-        return self._forward(self.base_dist.rsample(sample_shape))
-
-    def _forward(self, x: Any) -> Any:
-        for transform in self.transforms:
-            x = transform(x)
-        return x
+        return self._whole(self.base_dist.rsample(sample_shape))
 
     def log_prob(self, value: Any) -> Any:
         self._check_value(value)
@@ -211,17 +200,12 @@ class TransformedDistribution(Distribution):
             y = x
         return summed(self.base_dist.log_prob(y), event - len(self.base_dist.event_shape)) - grown
 
-    def _sign(self) -> Any:
-        return ComposeTransform(self.transforms).sign
-
     def cdf(self, value: Any) -> Any:
-        for transform in reversed(self.transforms):
-            value = transform._undo(value)
-        sign = self._sign()
-        return sign * (self.base_dist.cdf(value) - 0.5) + 0.5
+        inside = self.base_dist.cdf(self._whole._undo(value))
+        return self._whole.sign * (inside - 0.5) + 0.5
 
     def icdf(self, value: Any) -> Any:
-        return self._forward(self.base_dist.icdf(self._sign() * (value - 0.5) + 0.5))
+        return self._whole(self.base_dist.icdf(self._whole.sign * (value - 0.5) + 0.5))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.base_dist}, {self.transforms})"

@@ -7,6 +7,8 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
+import numpy as np
+
 from glassgrad.distributions import constraints
 from glassgrad.distributions.distribution import Constraints, OfParameters
 from glassgrad.engine.random import rand, randn
@@ -14,7 +16,6 @@ from glassgrad.ops.names import PUBLIC
 from glassgrad.ops.narrow import finfo
 
 _HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
-_EULER = 0.57721566490153286060651209
 
 
 def open_uniform(shape: Any, dtype: Any) -> Any:
@@ -181,7 +182,7 @@ class Gumbel(LocationScale):
 
     @property
     def mean(self) -> Any:
-        return self.loc + _EULER * self.scale
+        return self.loc + np.euler_gamma * self.scale
 
     @property
     def mode(self) -> Any:
@@ -206,7 +207,7 @@ class Gumbel(LocationScale):
         return self.loc - self.scale * (-value.log()).log()
 
     def entropy(self) -> Any:
-        return self.scale.log() + (1 + _EULER)
+        return self.scale.log() + (1 + np.euler_gamma)
 
 
 class Uniform(OfParameters):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
+import numpy as np
+
 from glassgrad.distributions import constraints
 from glassgrad.distributions.classes import OneHotCategorical
 from glassgrad.distributions.composed import TransformedDistribution
 from glassgrad.distributions.continuous import Gumbel, Normal, Uniform, open_uniform
-from glassgrad.distributions.discrete import inside_unit
+from glassgrad.distributions.discrete import Bernoulli
 from glassgrad.distributions.distribution import Constraints, Distribution, OfParameters, given_one, spread
 from glassgrad.distributions.transforms import (
     AffineTransform,
@@ -17,12 +19,25 @@ from glassgrad.distributions.transforms import (
     PowerTransform,
     SigmoidTransform,
     StickBreakingTransform,
+    Transform,
 )
 from glassgrad.engine import random
 from glassgrad.ops.narrow import finfo
 
 
-class LogNormal(TransformedDistribution):
+class OfNormal(TransformedDistribution):
+    """Base of distributions of what a transform makes of normal numbers."""
+
+    arg_constraints: ClassVar[Constraints] = {"loc": constraints.real, "scale": constraints.positive}
+    _transform: ClassVar[type[Transform]]
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+        base = Normal(loc, scale, validate_args)
+        self.loc, self.scale = base.loc, base.scale
+        super().__init__(base, self._transform(), validate_args)
+
+
+class LogNormal(OfNormal):
     """The distribution of exp(x) with x of Normal(loc, scale).
 
     Example:
@@ -31,12 +46,7 @@ class LogNormal(TransformedDistribution):
         tensor(1.6487)
     """
 
-    arg_constraints: ClassVar[Constraints] = {"loc": constraints.real, "scale": constraints.positive}
-
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
-        base = Normal(loc, scale, validate_args)
-        self.loc, self.scale = base.loc, base.scale
-        super().__init__(base, ExpTransform(), validate_args)
+    _transform = ExpTransform
 
     @property
     def mean(self) -> Any:
@@ -55,7 +65,22 @@ class LogNormal(TransformedDistribution):
         return self.base_dist.entropy() + self.loc
 
 
-class HalfNormal(OfParameters):
+class Half(OfParameters):
+    """Base of distributions of |x| with x of a distribution that is symmetric about 0 and has its mode there."""
+
+    has_rsample = True
+    arg_constraints: ClassVar[Constraints] = {"scale": constraints.positive}
+    support = constraints.nonnegative
+
+    def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
+        self._hold(validate_args, scale=scale)
+
+    @property
+    def mode(self) -> Any:
+        return self.scale.detach() * 0
+
+
+class HalfNormal(Half):
     """The distribution of |x| with x of Normal(0, scale).
 
     Example:
@@ -64,27 +89,13 @@ class HalfNormal(OfParameters):
         tensor(0.7979)
     """
 
-    has_rsample = True
-    arg_constraints: ClassVar[Constraints] = {"scale": constraints.positive}
-
-    def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
-        self._hold(validate_args, scale=scale)
-
     @property
     def _whole(self) -> Any:
         return Normal(0.0, self.scale, validate_args=False)
 
     @property
-    def support(self) -> constraints.Constraint:
-        return constraints.nonnegative
-
-    @property
     def mean(self) -> Any:
         return self.scale * math.sqrt(2 / math.pi)
-
-    @property
-    def mode(self) -> Any:
-        return self.scale.detach() * 0
 
     @property
     def variance(self) -> Any:
@@ -119,25 +130,20 @@ class Exponential(OfParameters):
 
     has_rsample = True
     arg_constraints: ClassVar[Constraints] = {"rate": constraints.positive}
+    support = constraints.nonnegative
 
     def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
         self._hold(validate_args, rate=rate)
 
     @property
-    def support(self) -> constraints.Constraint:
-        return constraints.nonnegative
-
-    @property
     def mean(self) -> Any:
         return 1 / self.rate
+
+    stddev = mean
 
     @property
     def mode(self) -> Any:
         return self.rate.detach() * 0
-
-    @property
-    def stddev(self) -> Any:
-        return 1 / self.rate
 
     @property
     def variance(self) -> Any:
@@ -171,16 +177,13 @@ class Weibull(TransformedDistribution):
     """
 
     arg_constraints: ClassVar[Constraints] = {"scale": constraints.positive, "concentration": constraints.positive}
+    support = constraints.positive
 
     def __init__(self, scale: Any, concentration: Any, validate_args: bool | None = None) -> None:
         self.scale, self.concentration = spread(scale, concentration)
         base = Exponential(self.scale * 0 + 1.0)
         powers = [PowerTransform(1 / self.concentration), AffineTransform(0, self.scale)]
         super().__init__(base, powers, validate_args)
-
-    @property
-    def support(self) -> constraints.Constraint:
-        return constraints.positive
 
     @property
     def mean(self) -> Any:
@@ -198,7 +201,7 @@ class Weibull(TransformedDistribution):
         return self.scale.square() * ((1 + 2 * inverse).lgamma().exp() - (2 * (1 + inverse).lgamma()).exp())
 
     def entropy(self) -> Any:
-        return 0.57721566490153286 * (1 - 1 / self.concentration) + (self.scale / self.concentration).log() + 1
+        return np.euler_gamma * (1 - 1 / self.concentration) + (self.scale / self.concentration).log() + 1
 
 
 class Pareto(TransformedDistribution):
@@ -242,7 +245,7 @@ class Pareto(TransformedDistribution):
         return (self.scale / self.alpha).log() + (1 + 1 / self.alpha)
 
 
-class LogisticNormal(TransformedDistribution):
+class LogisticNormal(OfNormal):
     """Vectors with a sum of 1: normal vectors through `StickBreakingTransform`.
 
     Example:
@@ -251,12 +254,7 @@ class LogisticNormal(TransformedDistribution):
         (4,)
     """
 
-    arg_constraints: ClassVar[Constraints] = {"loc": constraints.real, "scale": constraints.positive}
-
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
-        base = Normal(loc, scale, validate_args)
-        self.loc, self.scale = base.loc, base.scale
-        super().__init__(base, StickBreakingTransform(), validate_args)
+    _transform = StickBreakingTransform
 
 
 class RelaxedBernoulli(TransformedDistribution):
@@ -277,13 +275,8 @@ class RelaxedBernoulli(TransformedDistribution):
     ) -> None:
         given_one("RelaxedBernoulli", probs=probs, logits=logits)
         self.temperature = temperature
-        if logits is None:
-            (self.probs,) = spread(probs)
-            kept = inside_unit(self.probs)
-            self.logits = kept.log() - (-kept).log1p()
-        else:
-            (self.logits,) = spread(logits)
-            self.probs = self.logits.sigmoid()
+        hard = Bernoulli(probs, logits, validate_args=False)
+        self.logits, self.probs = hard.logits, hard.probs
         zero = self.logits.detach() * 0
         logistic = [SigmoidTransform().inv, AffineTransform(self.logits / temperature, 1 / temperature)]
         base = TransformedDistribution(Uniform(zero, zero + 1, False), logistic, False)
@@ -302,6 +295,7 @@ class RelaxedOneHotCategorical(Distribution):
     """
 
     has_rsample = True
+    support = constraints.simplex
 
     def __init__(
         self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
@@ -310,10 +304,6 @@ class RelaxedOneHotCategorical(Distribution):
         self.temperature = temperature
         self.logits, self.probs = hard.logits, hard.probs
         super().__init__(hard.batch_shape, hard.event_shape, validate_args)
-
-    @property
-    def support(self) -> constraints.Constraint:
-        return constraints.simplex
 
     def rsample(self, sample_shape: Any = ()) -> Any:
         zero = self.logits.detach() * 0
@@ -330,7 +320,7 @@ class RelaxedOneHotCategorical(Distribution):
         return score + (k - 1) * heat_log + math.lgamma(k) - logs.sum(-1)
 
 
-class HalfCauchy(OfParameters):
+class HalfCauchy(Half):
     """The distribution of |x| with x of Cauchy(0, scale). It has no mean.
 
     Example:
@@ -339,27 +329,11 @@ class HalfCauchy(OfParameters):
         tensor(0.5)
     """
 
-    has_rsample = True
-    arg_constraints: ClassVar[Constraints] = {"scale": constraints.positive}
-
-    def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
-        self._hold(validate_args, scale=scale)
-
-    @property
-    def support(self) -> constraints.Constraint:
-        return constraints.nonnegative
-
     @property
     def mean(self) -> Any:
         return self.scale.detach() * 0 + math.inf
 
-    @property
-    def mode(self) -> Any:
-        return self.scale.detach() * 0
-
-    @property
-    def variance(self) -> Any:
-        return self.scale.detach() * 0 + math.inf
+    variance = mean
 
     def rsample(self, sample_shape: Any = ()) -> Any:
         uniform = random.rand(self._extended_shape(sample_shape), dtype=self.scale.dtype)

@@ -40,6 +40,9 @@ class OfTwo(ExponentialFamily):
         chosen = {"logits": logits} if probs is None else {"probs": probs}
         self._hold(validate_args, **chosen, **others)
 
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+        self._take(probs, logits, validate_args)
+
     @cached_property
     def probs(self) -> Any:
         return self.logits.sigmoid()
@@ -73,13 +76,7 @@ class Bernoulli(OfTwo):
     """
 
     has_enumerate_support = True
-
-    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
-        self._take(probs, logits, validate_args)
-
-    @property
-    def support(self) -> constraints.Constraint:
-        return constraints.boolean
+    support = constraints.boolean
 
     @property
     def mean(self) -> Any:
@@ -104,9 +101,8 @@ class Bernoulli(OfTwo):
     def entropy(self) -> Any:
         return self._surprise(self.probs)
 
-    def enumerate_support(self, expand: bool = True) -> Any:
-        values = creation.arange(2, dtype=self._given.dtype).reshape(2, *(1,) * len(self._batch_shape))
-        return values.expand((2, *self._batch_shape)) if expand else values
+    def _values(self) -> Any:
+        return creation.arange(2, dtype=self._given.dtype)
 
 
 class Geometric(OfTwo):
@@ -118,12 +114,7 @@ class Geometric(OfTwo):
         tensor(3.)
     """
 
-    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
-        self._take(probs, logits, validate_args)
-
-    @property
-    def support(self) -> constraints.Constraint:
-        return constraints.nonnegative_integer
+    support = constraints.nonnegative_integer
 
     @property
     def mean(self) -> Any:
@@ -203,13 +194,11 @@ class Binomial(OfTwo):
         log_probs = self.log_prob(self.enumerate_support())
         return -(log_probs.exp() * log_probs).sum(0)
 
-    def enumerate_support(self, expand: bool = True) -> Any:
+    def _values(self) -> Any:
         total = int(concrete(self.total_count.detach(), "enumerate_support").max())
         if not bool((self.total_count == total).all()):
             raise self._missing("common list of values where total_count differs")
-        shape = (1 + total, *(1,) * len(self._batch_shape))
-        values = creation.arange(1 + total, dtype=self._given.dtype).reshape(shape)
-        return values.expand((1 + total, *self._batch_shape)) if expand else values
+        return creation.arange(1 + total, dtype=self._given.dtype)
 
 
 class NegativeBinomial(OfTwo):
@@ -222,16 +211,13 @@ class NegativeBinomial(OfTwo):
     """
 
     arg_constraints: ClassVar[Constraints] = {**OfTwo.arg_constraints, "total_count": constraints.nonnegative}
+    support = constraints.nonnegative_integer
 
     def __init__(
         self, total_count: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
         self._take(probs, logits, validate_args, total_count=total_count)
         self.__dict__["total_count"] = self.total_count.to(self._given.dtype)
-
-    @property
-    def support(self) -> constraints.Constraint:
-        return constraints.nonnegative_integer
 
     @property
     def mean(self) -> Any:
@@ -270,25 +256,20 @@ class Poisson(ExponentialFamily):
     """
 
     arg_constraints: ClassVar[Constraints] = {"rate": constraints.nonnegative}
+    support = constraints.nonnegative_integer
 
     def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
         self._hold(validate_args, rate=rate)
 
     @property
-    def support(self) -> constraints.Constraint:
-        return constraints.nonnegative_integer
-
-    @property
     def mean(self) -> Any:
         return self.rate
+
+    variance = mean
 
     @property
     def mode(self) -> Any:
         return self.rate.floor()
-
-    @property
-    def variance(self) -> Any:
-        return self.rate
 
     def sample(self, sample_shape: Any = ()) -> Any:
         with no_grad():

@@ -203,6 +203,12 @@ class Distribution:
 
     def enumerate_support(self, expand: bool = True) -> Any:
         """Return all values of a discrete distribution along a new first dimension."""
+        values = self._values()
+        count, event = len(values), self._event_shape
+        listed = values.reshape(count, *(1,) * len(self._batch_shape), *event)
+        return listed.expand((count, *self._batch_shape, *event)) if expand else listed
+
+    def _values(self) -> Any:
         raise self._missing("finite list of values")
 
     def __repr__(self) -> str:

@@ -97,13 +97,10 @@ class Gamma(ExponentialFamily):
 
     has_rsample = True
     arg_constraints: ClassVar[Constraints] = {"concentration": constraints.positive, "rate": constraints.positive}
+    support = constraints.nonnegative
 
     def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
         self._hold(validate_args, concentration=concentration, rate=rate)
-
-    @property
-    def support(self) -> constraints.Constraint:
-        return constraints.nonnegative
 
     @property
     def mean(self) -> Any:
@@ -159,13 +156,10 @@ class InverseGamma(ExponentialFamily):
 
     has_rsample = True
     arg_constraints: ClassVar[Constraints] = {"concentration": constraints.positive, "rate": constraints.positive}
+    support = constraints.positive
 
     def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
         self._hold(validate_args, concentration=concentration, rate=rate)
-
-    @property
-    def support(self) -> constraints.Constraint:
-        return constraints.positive
 
     @property
     def mean(self) -> Any:
@@ -212,6 +206,7 @@ class Dirichlet(Distribution):
 
     has_rsample = True
     arg_constraints: ClassVar[Constraints] = {"concentration": constraints.independent(constraints.positive, 1)}
+    support = constraints.simplex
 
     def __init__(self, concentration: Any, validate_args: bool | None = None) -> None:
         self.concentration: Any = concentration
@@ -219,10 +214,6 @@ class Dirichlet(Distribution):
         if not shape:
             raise errors.DISTRIBUTION_DIMS(owner="Dirichlet", name="concentration", dims=1, where=provenance.here())
         super().__init__(shape[:-1], shape[-1:], validate_args)
-
-    @property
-    def support(self) -> constraints.Constraint:
-        return constraints.simplex
 
     @property
     def mean(self) -> Any:
@@ -275,13 +266,10 @@ class Beta(ExponentialFamily):
         "concentration1": constraints.positive,
         "concentration0": constraints.positive,
     }
+    support = constraints.unit_interval
 
     def __init__(self, concentration1: Any, concentration0: Any, validate_args: bool | None = None) -> None:
         self._hold(validate_args, concentration1=concentration1, concentration0=concentration0)
-
-    @property
-    def support(self) -> constraints.Constraint:
-        return constraints.unit_interval
 
     @property
     def _total(self) -> Any:

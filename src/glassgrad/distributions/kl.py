@@ -22,7 +22,6 @@ from glassgrad.ops.solve import solve_triangular
 
 Formula = Callable[[Any, Any], Any]
 _FORMULAS: dict[tuple[type, type], Formula] = {}
-_EULER = 0.57721566490153286
 
 
 def register_kl(type_p: type, type_q: type) -> Callable[[Formula], Formula]:
@@ -93,7 +92,7 @@ def _cauchys(p: Any, q: Any) -> Any:
 @register_kl(Gumbel, Gumbel)
 def _gumbels(p: Any, q: Any) -> Any:
     ratio, moved = p.scale / q.scale, (p.loc - q.loc) / q.scale
-    return -ratio.log() - moved.neg() + (-moved + (1 + ratio).lgamma()).exp() - 1 - _EULER * (1 - ratio)
+    return -ratio.log() - moved.neg() + (-moved + (1 + ratio).lgamma()).exp() - 1 - np.euler_gamma * (1 - ratio)
 
 
 @register_kl(Uniform, Uniform)
@@ -126,8 +125,8 @@ def _exponentials(p: Any, q: Any) -> Any:
 
 @register_kl(Exponential, Gamma)
 def _exponential_gamma(p: Any, q: Any) -> Any:
-    ratio = q.rate / p.rate
-    return -q.concentration * ratio.log() + ratio + q.concentration.lgamma() + q.concentration * _EULER - (1 + _EULER)
+    ratio, a = q.rate / p.rate, q.concentration
+    return -a * ratio.log() + ratio + a.lgamma() + a * np.euler_gamma - (1 + np.euler_gamma)
 
 
 @register_kl(InverseGamma, InverseGamma)  # the divergence is invariant under bijections

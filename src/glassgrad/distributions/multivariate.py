@@ -52,6 +52,7 @@ class MultivariateNormal(Distribution):
         "precision_matrix": constraints.positive_definite,
         "scale_tril": constraints.lower_cholesky,
     }
+    support = constraints.real_vector
 
     def __init__(
         self,
@@ -92,10 +93,6 @@ class MultivariateNormal(Distribution):
         if name == "precision_matrix":
             return inv(self._scale @ self._scale.mT)
         raise AttributeError(f"'MultivariateNormal' object has no attribute {name!r}")
-
-    @property
-    def support(self) -> constraints.Constraint:
-        return constraints.real_vector
 
     @property
     def mean(self) -> Any:

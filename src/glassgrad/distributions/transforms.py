@@ -160,10 +160,7 @@ class ComposeTransform(Transform):
 
     @property
     def sign(self) -> Any:
-        sign = 1
-        for part in self.parts:
-            sign = sign * part.sign
-        return sign
+        return math.prod(part.sign for part in self.parts)
 
     def forward_shape(self, shape: Any) -> tuple[int, ...]:
         for part in self.parts:

@@ -14,7 +14,7 @@ import numpy as np
 
 from glassgrad.errors.missing import getter, lister
 from glassgrad.ops import elementwise as _ew
-from glassgrad.ops.complex_input import takes_complex
+from glassgrad.ops.complex_input import all_take_complex
 from glassgrad.ops.complexes import _squared_size, real
 from glassgrad.ops.core import Array, bad_option, canonical_axis
 from glassgrad.ops.eigen import eig, eigvals
@@ -53,7 +53,6 @@ class LstsqResult(NamedTuple):
     singular_values: Any
 
 
-@takes_complex
 def multi_dot(tensors: Any) -> Array:
     """Product of several matrices in the order that costs least; the first and the last may be vectors."""
     return chain_matmul(*tensors)
@@ -68,7 +67,6 @@ def _last_two(x: Array, dim: tuple[int, int]) -> Array:
     return permute_p(x, axes=(*(axis for axis in range(ndim) if axis not in (rows, columns)), rows, columns))
 
 
-@takes_complex
 def matrix_norm(
     x: Array, ord: Any = "fro", dim: tuple[int, int] = (-2, -1), keepdim: bool = False, *, dtype: Any = None
 ) -> Array:
@@ -95,7 +93,6 @@ def matrix_norm(
     return y.reshape(tuple(1 if axis in axes else n for axis, n in enumerate(x.shape)))
 
 
-@takes_complex
 def norm(x: Array, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Array:
     """Vector norm over one `dim` (or all of them, without `ord`), matrix norm over two."""
     x = x if dtype is None else astype(x, dtype)
@@ -111,7 +108,6 @@ def _is_pair(dim: Any, ord: Any) -> bool:
     return ord is not None and isinstance(dim, tuple | list) and len(dim) == 2
 
 
-@takes_complex
 def cond(x: Array, p: Any = None) -> Array:
     """Condition number: the ratio of the largest to the smallest singular value, or norm(x) norm(x**-1) for `p`."""
     if p in {None, 2, -2}:
@@ -121,7 +117,6 @@ def cond(x: Array, p: Any = None) -> Array:
     return matrix_norm(x, p) * matrix_norm(inv(x), p)
 
 
-@takes_complex
 def matrix_rank(x: Array, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Array:
     """Number of singular values above `atol` and above `rtol` times the largest; no gradient.
 
@@ -145,7 +140,6 @@ def _beside_values(limit: Any) -> Any:
     return reshape_p(plain, shape=(*plain.shape, 1)) if plain.shape else plain
 
 
-@takes_complex
 def lstsq(a: Array, b: Array, rcond: float | None = None, *, driver: str | None = None) -> LstsqResult:
     """The x that minimises |a x - b|, and has the least norm if there are several: a (..., m, n), b (..., m, k).
 
@@ -168,7 +162,6 @@ def lstsq(a: Array, b: Array, rcond: float | None = None, *, driver: str | None 
     return LstsqResult(solution, residuals, rank, values)
 
 
-@takes_complex
 def diagonal(x: Array, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Array:
     """The diagonals of the matrices in the last two dimensions; `glassgrad.diagonal` takes the first two."""
     return _diagonal(x, offset, dim1, dim2)
@@ -182,6 +175,7 @@ __all__ = [
 ]  # fmt: skip  # a table
 __dir__ = lister(__name__)
 
+all_take_complex(globals())
 # With the other libraries' names of arguments: linalg.solve(A, B), linalg.norm(input, axis=...).
 globals().update({name: public(globals()[name], name) for name in __all__})
 at_home(__name__, globals())

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad.ops.axes import concrete
-from glassgrad.ops.complex_input import takes_complex
+from glassgrad.ops.complex_input import all_take_complex
 from glassgrad.ops.core import Array, bad_option, canonical_axis, distinct_axes
 from glassgrad.ops.expects import expect_dimension
 from glassgrad.ops.index import getitem_p
@@ -22,7 +22,6 @@ Shape = tuple[int, ...]
 # --- repeating ------------------------------------------------------------------------------------
 
 
-@takes_complex
 @own_memory
 def repeat(x: Array, *sizes: Any) -> Array:
     """Lay copies of x side by side, `sizes` of them along each dimension; new dimensions come first.
@@ -40,14 +39,12 @@ def repeat(x: Array, *sizes: Any) -> Array:
     return reshape_p(repeated, shape=tuple(count * size for count, size in zip(times, shape, strict=True)))
 
 
-@takes_complex
 def tile(x: Array, *dims: Any) -> Array:
     """`repeat`, with 1 for leading dimensions that have no number."""
     times = _ints(dims)
     return repeat(x, *(1,) * (len(x.shape) - len(times)), *times)
 
 
-@takes_complex
 @own_memory
 def repeat_interleave(x: Array, repeats: Any, dim: int | None = None, *, output_size: int | None = None) -> Array:
     """Repeat each element along `dim` (of the flattened tensor without it) `repeats` times: one number or one each."""
@@ -75,7 +72,6 @@ _BORDERS = {"reflect": "reflect", "replicate": "edge", "edge": "edge", "circular
             "symmetric": "symmetric"}  # fmt: skip  # a table
 
 
-@takes_complex
 @own_memory
 def pad(x: Array, pad: Any, mode: str = "constant", value: Any = None, *, constant_values: Any = None) -> Array:
     """Add a border.
@@ -142,13 +138,11 @@ def _widths(pad: Any, ndim: int) -> tuple[tuple[int, int], ...]:
 # --- joining and cutting --------------------------------------------------------------------------
 
 
-@takes_complex
 def atleast_1d(*tensors: Any) -> Any:
     """x with at least one dimension; of several tensors, or a list of them, a tuple."""
     return _each(lambda x: x if x.shape else reshape_p(x, shape=(1,)), tensors)
 
 
-@takes_complex
 def atleast_2d(*tensors: Any) -> Any:
     """x with at least two dimensions, new ones first; of several tensors, or a list of them, a tuple."""
     return _each(
@@ -156,7 +150,6 @@ def atleast_2d(*tensors: Any) -> Any:
     )
 
 
-@takes_complex
 def atleast_3d(*tensors: Any) -> Any:
     """x with at least three dimensions: (1, n, 1) from a vector, (m, n, 1) from a matrix; of several a tuple."""
 
@@ -174,32 +167,27 @@ def _each(function: Callable[[Array], Array], given: tuple[Any, ...]) -> Any:
     return tuple(function(x) for x in (given[0] if len(given) == 1 else given))
 
 
-@takes_complex
 def hstack(tensors: Sequence[Array]) -> Array:
     """Join side by side: along dimension 1, vectors along their only one."""
     xs = [atleast_1d(x) for x in tensors]
     return cat(xs, 0 if len(xs[0].shape) == 1 else 1)
 
 
-@takes_complex
 def vstack(tensors: Sequence[Array]) -> Array:
     """Join one below the other: vectors become rows."""
     return cat([atleast_2d(x) for x in tensors], 0)
 
 
-@takes_complex
 def dstack(tensors: Sequence[Array]) -> Array:
     """Join along a third dimension."""
     return cat([atleast_3d(x) for x in tensors], 2)
 
 
-@takes_complex
 def column_stack(tensors: Sequence[Array]) -> Array:
     """Join side by side: vectors become columns."""
     return cat([reshape_p(x, shape=(math.prod(x.shape), 1)) if len(x.shape) < 2 else x for x in tensors], 1)
 
 
-@takes_complex
 def split(x: Array, split_size: int | Sequence[int], dim: int = 0) -> tuple[Array, ...]:
     """Split into pieces of `split_size` along `dim`, the last one possibly smaller, or into the sizes given."""
     axis = canonical_axis(dim, len(x.shape))
@@ -220,7 +208,6 @@ def split(x: Array, split_size: int | Sequence[int], dim: int = 0) -> tuple[Arra
     return tuple(x[(*lead, slice(stop - size, stop))] for size, stop in zip(sizes, stops, strict=True))
 
 
-@takes_complex
 def chunk(x: Array, chunks: int, dim: int = 0) -> tuple[Array, ...]:
     """Split into at most `chunks` pieces along `dim`, equal but for a smaller last one."""
     axis = canonical_axis(dim, len(x.shape))
@@ -231,7 +218,6 @@ def chunk(x: Array, chunks: int, dim: int = 0) -> tuple[Array, ...]:
     return split(x, max(1, -(-total // chunks)) if total else [0] * chunks, dim)
 
 
-@takes_complex
 def unbind(x: Array, dim: int = 0) -> tuple[Array, ...]:
     """Return the slices along `dim`, without that dimension."""
     lead = (slice(None),) * canonical_axis(dim, len(x.shape))
@@ -239,7 +225,6 @@ def unbind(x: Array, dim: int = 0) -> tuple[Array, ...]:
     return tuple(x[(*lead, index)] for index in range(x.shape[len(lead)]))
 
 
-@takes_complex
 def tensor_split(x: Array, indices_or_sections: Any, dim: int = 0) -> tuple[Array, ...]:
     """Split along `dim` into nearly equal sections, or before each of the indices given: NumPy's `array_split`."""
     axis = canonical_axis(dim, len(x.shape))
@@ -269,28 +254,24 @@ def _in_equal_parts(x: Array, op: str, indices_or_sections: Any, dim: int) -> tu
     return tensor_split(x, indices_or_sections, dim)
 
 
-@takes_complex
 def hsplit(x: Array, indices_or_sections: Any) -> tuple[Array, ...]:
     """Split columns (of a vector, elements) into equal parts, or before each of the indices given."""
     _checked(x, "hsplit", 1)
     return _in_equal_parts(x, "hsplit", indices_or_sections, 0 if len(x.shape) == 1 else 1)
 
 
-@takes_complex
 def vsplit(x: Array, indices_or_sections: Any) -> tuple[Array, ...]:
     """Split rows into equal parts, or before each of the indices given."""
     _checked(x, "vsplit", 2)
     return _in_equal_parts(x, "vsplit", indices_or_sections, 0)
 
 
-@takes_complex
 def dsplit(x: Array, indices_or_sections: Any) -> tuple[Array, ...]:
     """Split along the third dimension into equal parts, or before each of the indices given."""
     _checked(x, "dsplit", 3)
     return _in_equal_parts(x, "dsplit", indices_or_sections, 2)
 
 
-@takes_complex
 def block_diag(*tensors: Array) -> Array:
     """Matrices along the diagonal of one, zeros elsewhere; vectors and numbers count as rows.
 
@@ -311,7 +292,6 @@ def block_diag(*tensors: Array) -> Array:
     return cat(rows, 0) if rows else np.zeros((1, 0), np.float32)
 
 
-@takes_complex
 def narrow(x: Array, dim: int, start: int, length: int) -> Array:
     """The part of `length` elements from `start` on along `dim`: a view."""
     axis = canonical_axis(dim, len(x.shape))
@@ -321,31 +301,26 @@ def narrow(x: Array, dim: int, start: int, length: int) -> Array:
     return x[(*(slice(None),) * axis, slice(start, start + length))]
 
 
-@takes_complex
 def select(x: Array, dim: int, index: int) -> Array:
     """The slice at `index` along `dim`, without that dimension: a view."""
     return x[(*(slice(None),) * canonical_axis(dim, len(x.shape)), int(index))]
 
 
-@takes_complex
 def expand_as(x: Array, other: Array) -> Array:
     """x broadcast to the shape of `other`."""
     return broadcast_to_p(x, shape=tuple(other.shape))
 
 
-@takes_complex
 def view_as(x: Array, other: Array) -> Array:
     """x in the shape of `other`."""
     return reshape_p(x, shape=tuple(other.shape))
 
 
-@takes_complex
 def reshape_as(x: Array, other: Array) -> Array:
     """x in the shape of `other`."""
     return reshape_p(x, shape=tuple(other.shape))
 
 
-@takes_complex
 def t(x: Array) -> Array:
     """The transpose of a matrix; a vector itself."""
     if len(x.shape) > 2:
@@ -356,7 +331,6 @@ def t(x: Array) -> Array:
 # --- grids and turns ------------------------------------------------------------------------------
 
 
-@takes_complex
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Array, ...]:
     """The coordinates of the points of a grid: one array a dimension. "xy" swaps the first two dimensions."""
     if indexing not in {"ij", "xy"}:
@@ -376,7 +350,6 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Array, ...]:
     return tuple(grids)
 
 
-@takes_complex
 def broadcast_tensors(*tensors: Any) -> tuple[Array, ...]:
     """Broadcast all tensors to their common shape."""
     shapes = [tuple(x.shape) for x in tensors]
@@ -387,19 +360,16 @@ def broadcast_tensors(*tensors: Any) -> tuple[Array, ...]:
     return tuple(broadcast_to_p(x, shape=shape) for x in tensors)
 
 
-@takes_complex
 def fliplr(x: Array) -> Array:
     """Reverse the columns."""
     return flip_p(x, axis=(1,))
 
 
-@takes_complex
 def flipud(x: Array) -> Array:
     """Reverse the rows."""
     return flip_p(x, axis=(0,))
 
 
-@takes_complex
 @own_memory
 def rot90(x: Array, k: int = 1, dims: Sequence[int] = (0, 1)) -> Array:
     """Turn by k times 90 degrees, from the first of `dims` towards the second."""
@@ -414,3 +384,6 @@ def rot90(x: Array, k: int = 1, dims: Sequence[int] = (0, 1)) -> Array:
     if quarter == 1:
         return permute_p(flip_p(x, axis=(second,)), axes=tuple(order))
     return flip_p(permute_p(x, axes=tuple(order)), axis=(second,)) if quarter else x
+
+
+all_take_complex(globals())

@@ -1,14 +1,16 @@
 """Complex support of ops: an op is right for complex numbers, or refuses them.
 
 A primitive that states `takes_complex=True`, or a function with the decorator `@takes_complex`, has the right value,
-gradient and tangent for complex arguments. All others refuse them, so that an op nobody has checked for complex
-numbers raises instead of returning a wrong result. Primitives check in their call, functions in their public form.
+gradient and tangent for complex arguments; linear primitives do unless they state the opposite, and a file whose
+functions all do says so once, at its end. All others refuse them, so that an op nobody has checked for complex numbers
+raises instead of returning a wrong result. Primitives check in their call, functions in their public form.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, MutableMapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from types import FunctionType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,6 +24,14 @@ def takes_complex(function: Function) -> Function:
     """Mark a function as right for complex numbers."""
     function.takes_complex = True  # type: ignore[attr-defined]  # read below
     return function
+
+
+def all_take_complex(module: Mapping[str, Any], but: Iterable[str] = ()) -> None:
+    """Mark the functions that a module defines as right for complex numbers, except those that are named."""
+    for name, value in module.items():
+        defined = isinstance(value, FunctionType) and value.__module__ == module["__name__"]
+        if defined and not name.startswith("_") and name not in but:
+            takes_complex(value)
 
 
 def refuses_complex(function: Function) -> Function:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad.ops.axes import swap_last
-from glassgrad.ops.complex_input import takes_complex
+from glassgrad.ops.complex_input import all_take_complex
 from glassgrad.ops.core import PRIMITIVES, Array, Linear, linear
 from glassgrad.ops.shape import broadcast_to_p, stack
 
@@ -38,41 +38,34 @@ view_as_complex_p: Linear = linear(
     "view_as_complex", _as_complex, (lambda g, x: view_as_real_p(conj_p(g)),),
     formula="re + i im", derivative="re(g), -im(g)", register=False,
     write_back=lambda x, view, assign: view_as_real_p(view),
-    takes_complex=True,
 )  # fmt: skip  # an entry of the table
 view_as_real_p: Linear = linear(
     "view_as_real", _as_pairs, (lambda g, x: conj_p(view_as_complex_p(g)),),
     formula="(re, im)", derivative="g_re - i g_im", register=False,
     write_back=lambda x, view, assign: view_as_complex_p(view),
-    takes_complex=True,
 )  # fmt: skip  # an entry of the table
 conj_p: Linear = linear(
     "conj", lambda xp, x: xp.conj(x), (lambda g, x: conj_p(g),), formula="re - i im", derivative="conj(g)",
     register=False,
-    takes_complex=True,
 )  # fmt: skip  # an entry of the table
 PRIMITIVES.update({prim.name: prim for prim in (view_as_complex_p, view_as_real_p, conj_p)})
 
 
-@takes_complex
 def is_complex(x: Array) -> bool:
     """Whether the dtype is complex."""
     return bool(x.dtype.kind == "c")
 
 
-@takes_complex
 def view_as_complex(x: Array) -> Array:
     """Pairs (..., 2) of real and imaginary part as complex numbers (...)."""
     return view_as_complex_p(x)
 
 
-@takes_complex
 def view_as_real(x: Array) -> Array:
     """Complex numbers (...) as pairs (..., 2) of real and imaginary part."""
     return view_as_real_p(x)
 
 
-@takes_complex
 def complex(real: Array, imag: Array) -> Array:
     """real + i imag, from two real tensors that broadcast: the way to a complex tensor with a gradient."""
     shape = np.broadcast_shapes(tuple(real.shape), tuple(imag.shape))
@@ -80,19 +73,16 @@ def complex(real: Array, imag: Array) -> Array:
     return view_as_complex_p(stack(parts, -1))
 
 
-@takes_complex
 def real(x: Array) -> Array:
     """Real part; a real tensor is returned as it is."""
     return view_as_real_p(x)[..., 0] if is_complex(x) else x
 
 
-@takes_complex
 def imag(x: Array) -> Array:
     """Imaginary part of a complex tensor."""
     return view_as_real_p(x)[..., 1] if is_complex(x) else x * 0
 
 
-@takes_complex
 def conj(x: Array) -> Array:
     """Complex conjugate."""
     return conj_p(x) if is_complex(x) else x
@@ -106,3 +96,6 @@ def _squared_size(x: Array) -> Array:
 def _adjoint(x: Array) -> Array:
     """The conjugate transpose of (..., n, m)."""
     return conj(swap_last(x))
+
+
+all_take_complex(globals())

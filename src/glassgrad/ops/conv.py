@@ -399,7 +399,6 @@ conv2d_p: Linear = linear(
     samples=(S((2, 2, 4, 3), (3, 2, 2, 2), **_PLAIN), S((1, 1, 3, 4), (2, 1, 3, 2), **_PADDED),
              S((1, 2, 4, 4), (2, 2, 3, 2), **_STRIDED), S((1, 4, 3, 4), (4, 2, 2, 2), **_GROUPED),
              S((1, 2, 4, 3), (4, 1, 2, 2), **_DEPTHWISE)),
-    takes_complex=True,
 )  # fmt: skip  # an entry of the table
 
 conv2d_input_p: Linear = linear(
@@ -415,7 +414,6 @@ conv2d_input_p: Linear = linear(
              S((1, 2, 2, 2), (2, 1, 2, 2), size=(4, 3), **_CUT),
              S((1, 4, 2, 3), (4, 2, 2, 2), size=(3, 4), **_GROUPED),
              S((1, 4, 3, 2), (4, 1, 2, 2), size=(4, 3), **_DEPTHWISE)),
-    takes_complex=True,
 )  # fmt: skip  # an entry of the table
 conv2d_weight_p: Linear = linear(
     "conv2d_weight", _conv_weight,
@@ -426,5 +424,4 @@ conv2d_weight_p: Linear = linear(
     samples=(S((2, 2, 4, 3), (2, 3, 3, 2), kernel=(2, 2), **_PLAIN),
              S((1, 4, 3, 4), (1, 4, 2, 3), kernel=(2, 2), **_GROUPED),
              S((1, 2, 4, 3), (1, 4, 3, 2), kernel=(2, 2), **_DEPTHWISE)),
-    takes_complex=True,
 )  # fmt: skip  # an entry of the table

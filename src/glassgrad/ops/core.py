@@ -359,7 +359,8 @@ class Linear(Primitive):
 
     `transpose` holds per argument the rule ``(g, *x, **params)``, None where no gradient flows. The
     jvp with respect to an argument is the op itself with the tangent in its place. Variadic ops
-    (concatenate) are linear in all arguments together and state `joint_transpose` instead.
+    (concatenate) are linear in all arguments together and state `joint_transpose` instead. Real factors
+    and moved elements are right for complex numbers too, unless an entry says otherwise.
     """
 
     kind = "linear"
@@ -371,12 +372,14 @@ class Linear(Primitive):
         transpose: Sequence[Rule | None] = (),
         *,
         joint_transpose: Rule | None = None,
+        takes_complex: bool = True,
         **facts: Any,
     ) -> None:
-        super().__init__(name, forward, **facts)
+        super().__init__(name, forward, takes_complex=takes_complex, **facts)
         self.transpose = tuple(transpose)
         if joint_transpose is not None:
-            self.joint_vjp = _without_output_joint(joint_transpose)
+            joint: Rule = joint_transpose
+            self.joint_vjp = lambda g, needs, _y, *x, **params: joint(g, needs, *x, **params)
             self.joint_jvp = self._jvp_of_all
         else:
             alone = len(self.transpose) == 1
@@ -400,10 +403,6 @@ def _without_output(rule: Rule, alone: bool) -> Rule:
     if alone:
         return lambda g, _y, x, **params: rule(g, x, **params)
     return lambda g, _y, *x, **params: rule(g, *x, **params)
-
-
-def _without_output_joint(rule: Rule) -> Rule:
-    return lambda g, needs, _y, *x, **params: rule(g, needs, *x, **params)
 
 
 # --- custom and fused ---------------------------------------------------------------------------

@@ -19,7 +19,7 @@ import numpy as np
 
 from glassgrad import errors, provenance
 from glassgrad.ops.axes import swap_last
-from glassgrad.ops.complex_input import takes_complex
+from glassgrad.ops.complex_input import all_take_complex
 from glassgrad.ops.complexes import _adjoint, conj, imag, is_complex, real
 from glassgrad.ops.core import Array, Custom, bad_option, canonical_axis, custom
 from glassgrad.ops.linalg import matmul
@@ -306,7 +306,6 @@ svd_p: Custom = custom(
 # --- public functions -----------------------------------------------------------------------------
 
 
-@takes_complex
 def cholesky(x: Array, upper: bool = False) -> Array:
     """The lower triangular y with y yT = x for a positive definite (..., n, n); with `upper` its transpose.
 
@@ -319,7 +318,6 @@ def cholesky(x: Array, upper: bool = False) -> Array:
     return _adjoint(y) if upper else y
 
 
-@takes_complex
 def qr(x: Array, mode: str = "reduced") -> QRResult:
     """q, r with q r = x, the columns of q orthonormal and r upper triangular; x (..., m, n).
 
@@ -349,7 +347,6 @@ qr_complete_p: Custom = custom(
 )  # fmt: skip  # an entry of the table
 
 
-@takes_complex
 def eigh(x: Array, UPLO: str = "L") -> EighResult:
     """Eigenvalues in ascending order and eigenvectors (columns) of a symmetric (..., n, n).
 
@@ -365,13 +362,11 @@ def _reads_lower(op: str, triangle: str) -> bool:
     return triangle in {"L", "l"}
 
 
-@takes_complex
 def eigvalsh(x: Array, UPLO: str = "L") -> Array:
     """Eigenvalues of a symmetric (..., n, n) in ascending order; reads one triangle, as `eigh` does."""
     return eigh_p(mirrored("eigvalsh", x, lower=_reads_lower("eigvalsh", UPLO)))[0]
 
 
-@takes_complex
 def linalg_svd(x: Array, full_matrices: bool = True) -> SVDResult:
     """u, s, vh with u diag(s) vh = x (..., m, n), singular values in descending order: `linalg.svd`.
 
@@ -381,20 +376,17 @@ def linalg_svd(x: Array, full_matrices: bool = True) -> SVDResult:
     return SVDResult(*svd_p(x, full=bool(full_matrices and rows != columns)))
 
 
-@takes_complex
 def svd(x: Array, some: bool = True) -> Any:
     """PyTorch's older `svd`: u, s, v with u diag(s) vT = x. `linalg.svd` returns vT instead."""
     u, s, vh = linalg_svd(x, not some)
     return u, s, _adjoint(vh)
 
 
-@takes_complex
 def svdvals(x: Array) -> Array:
     """Singular values of (..., m, n), in descending order."""
     return svd_p(x, full=False)[1]
 
 
-@takes_complex
 def nuclear_norm(x: Array, dim: Any = None, keepdim: bool = False) -> Array:
     """Sum of the singular values of the matrices in two dimensions, by default the last two."""
     ndim = len(x.shape)
@@ -404,3 +396,6 @@ def nuclear_norm(x: Array, dim: Any = None, keepdim: bool = False) -> Array:
     moved = permute_p(x, axes=(*(axis for axis in range(ndim) if axis not in axes), *axes))
     y = sum_p(svdvals(moved), axis=(ndim - 2,), keepdims=False)
     return reshape_p(y, shape=tuple(1 if at in axes else n for at, n in enumerate(x.shape))) if keepdim else y
+
+
+all_take_complex(globals())

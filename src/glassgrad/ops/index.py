@@ -16,7 +16,7 @@ import numpy as np
 from glassgrad import errors, provenance
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import as_row, concrete
-from glassgrad.ops.complex_input import takes_complex
+from glassgrad.ops.complex_input import all_take_complex
 from glassgrad.ops.core import Array, Aval, Linear, bad_option, canonical_axis, custom, linear
 from glassgrad.ops.expects import as_index, expect_along
 from glassgrad.ops.kernels.choose import largest, least
@@ -121,7 +121,6 @@ getitem_p = linear(
     saves_from=1, formula="x[index]", derivative="zeros with g added at index", samples=_ROWS,
     shape=_indexed, indices=_sliced_places,
     write_back=lambda x, view, assign, *, spec: assign(x, view, [], spec),
-    takes_complex=True,
 )  # fmt: skip  # an entry of the table
 getitem_p.joint_jvp = _first_jvp(lambda: getitem_p)
 put_add_p: Linear = linear(
@@ -131,7 +130,6 @@ put_add_p: Linear = linear(
     shape=lambda x, *arrays, spec, shape: Aval(shape, x.dtype),
     samples=(S((4, 2), integers(0, 5, 4), spec=(ARRAY,), shape=(5, 2)),
              S((3,), integers(0, 4, 3), integers(0, 3, 3), spec=(ARRAY, ARRAY), shape=(4, 3))),
-    takes_complex=True,
 )  # fmt: skip  # an entry of the table
 put_add_p.joint_jvp = _first_jvp(lambda: put_add_p)
 
@@ -244,7 +242,6 @@ take_along_axis_p: Linear = linear(
     derivative="zeros with g added at index",
     shape=lambda x, index, *, axis: Aval(tuple(index.shape), x.dtype),
     samples=(S((3, 4), integers(0, 4, 3, 2), axis=1), S((3, 4), integers(0, 3, 2, 4), axis=0)),
-    takes_complex=True,
 )
 put_along_add_p: Linear = linear(
     "put_along_add",
@@ -255,7 +252,6 @@ put_along_add_p: Linear = linear(
     derivative="g[..., index, ...]",
     shape=lambda x, index, *, axis, shape: Aval(shape, x.dtype),
     samples=(S((3, 2), integers(0, 4, 3, 2), axis=1, shape=(3, 4)),),
-    takes_complex=True,
 )
 
 
@@ -350,7 +346,6 @@ one_hot_p = custom(
 # --- public functions -----------------------------------------------------------------------------
 
 
-@takes_complex
 def getitem(x: Array, index: Any) -> Array:
     """x[index], with slices, integers, None, ..., integer arrays and boolean arrays."""
     if type(index) is tuple and len(index) > 2:
@@ -361,7 +356,6 @@ def getitem(x: Array, index: Any) -> Array:
     return getitem_p(x, *arrays, spec=spec)
 
 
-@takes_complex
 def take_along_axis(x: Array, index: Array, dim: int | None = None) -> Array:
     """Pick along one axis; the other axes of `x` and `index` broadcast. Without `dim` from the flattened tensor.
 
@@ -384,7 +378,6 @@ def take_along_axis(x: Array, index: Array, dim: int | None = None) -> Array:
     return take_along_axis_p(x, index, axis=axis)
 
 
-@takes_complex
 def gather(x: Array, dim: int, index: Array, *, sparse_grad: bool = False) -> Array:
     """PyTorch's `gather`: y[i, j] = x[index[i, j], j] for dim 0. `index` may be smaller than `x`.
 
@@ -405,7 +398,6 @@ def gather(x: Array, dim: int, index: Array, *, sparse_grad: bool = False) -> Ar
     return y if index.shape else reshape_p(y, shape=())
 
 
-@takes_complex
 def index_select(x: Array, dim: int, index: Array) -> Array:
     """Return the slices of `x` at the positions `index` along `dim`.
 
@@ -422,7 +414,6 @@ def _slices_at(x: Array, dim: int, index: Array, kind: IndexArray) -> Array:
     return getitem_p(x, _array(index), spec=(EVERYTHING,) * axis + (kind,))
 
 
-@takes_complex
 def take(x: Array, index: Array, dim: int | None = None) -> Array:
     """The elements of the flattened tensor at `index`, in its shape; with `dim` the slices along it, as in NumPy."""
     index = _array(index)
@@ -433,7 +424,6 @@ def take(x: Array, index: Array, dim: int | None = None) -> Array:
     return _slices_at(x, dim, index, ARRAY)
 
 
-@takes_complex
 def _from_front(index: Array, size: int) -> Array:
     """Return an index with its negative numbers, which count from the end, counted from the front."""
     plain = getattr(index, "array", index)
@@ -471,3 +461,6 @@ def one_hot(index: Array, num_classes: int = -1) -> Array:
     if not num_classes and math.prod(index.shape):
         raise bad_option("one_hot", "num_classes", num_classes, "at least 1 for numbers that there are")
     return one_hot_p(index, count=num_classes)
+
+
+all_take_complex(globals(), but=("embedding", "one_hot"))

@@ -10,7 +10,7 @@ import numpy as np
 from glassgrad import errors, provenance
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import swap_last
-from glassgrad.ops.complex_input import takes_complex
+from glassgrad.ops.complex_input import all_take_complex
 from glassgrad.ops.complexes import conj
 from glassgrad.ops.core import Array, Linear, bad_option, canonical_axis, linear
 from glassgrad.ops.kernels import products
@@ -73,18 +73,15 @@ matmul: Linear = linear(
     shape=_matmul_shape,
     samples=(S((2, 3), (3, 4)), S((3,), (3,)), S((3,), (3, 2)), S((2, 3), (3,)), S((2, 2, 3), (3, 2)),
              S((2, 1, 2, 3), (3, 3, 2)), S((2, 2, 3), (3,)), S((3,), (2, 3, 2))),
-    takes_complex=True,
 )  # fmt: skip  # an entry of the table
 
 
-@takes_complex
 def mm(a: Array, b: Array) -> Array:
     """Product of two matrices."""
     _check_dims("mm", a, b, (2, 2))
     return matmul(a, b)
 
 
-@takes_complex
 def bmm(a: Array, b: Array) -> Array:
     """Products of matrices: (batch, n, k) and (batch, k, m) to (batch, n, m)."""
     _check_dims("bmm", a, b, (3, 3))
@@ -93,7 +90,6 @@ def bmm(a: Array, b: Array) -> Array:
     return matmul(a, b)
 
 
-@takes_complex
 def mv(a: Array, b: Array) -> Array:
     """Product of a matrix and a vector."""
     _check_dims("mv", a, b, (2, 1))
@@ -116,52 +112,44 @@ def _added(x: Array, product: Array, beta: float, alpha: float) -> Array:
     return (x if beta in {0, 1} else x * beta) + product
 
 
-@takes_complex
 def addmm(x: Array, a: Array, b: Array, *, beta: float = 1, alpha: float = 1) -> Array:
     """beta x + alpha (a @ b) for two matrices."""
     _check_dims("addmm", a, b, (2, 2))
     return _added(x, matmul(a, b), beta, alpha)
 
 
-@takes_complex
 def addmv(x: Array, a: Array, b: Array, *, beta: float = 1, alpha: float = 1) -> Array:
     """beta x + alpha (a @ b) for a matrix a and a vector b."""
     return _added(x, mv(a, b), beta, alpha)
 
 
-@takes_complex
 def addr(x: Array, vec1: Array, vec2: Array, *, beta: float = 1, alpha: float = 1) -> Array:
     """beta x + alpha times the outer product of two vectors."""
     return _added(x, outer(vec1, vec2), beta, alpha)
 
 
-@takes_complex
 def baddbmm(x: Array, a: Array, b: Array, *, beta: float = 1, alpha: float = 1) -> Array:
     """beta x + alpha (a @ b) for batches of matrices (batch, n, k) and (batch, k, m)."""
     return _added(x, bmm(a, b), beta, alpha)
 
 
-@takes_complex
 def addbmm(x: Array, a: Array, b: Array, *, beta: float = 1, alpha: float = 1) -> Array:
     """beta x + alpha times the sum of the products of a batch: (batch, n, k) and (batch, k, m) to (n, m)."""
     return _added(x, sum_p(bmm(a, b), axis=(0,), keepdims=False), beta, alpha)
 
 
-@takes_complex
 def vdot(a: Array, b: Array) -> Array:
     """Inner product of two vectors, with the complex conjugate of the first."""
     _check_dims("vdot", a, b, (1, 1))
     return matmul(conj(a), b)
 
 
-@takes_complex
 def dot(a: Array, b: Array) -> Array:
     """Inner product of two vectors. NumPy's product of matrices under this name is `np.dot`, and `matmul` here."""
     _check_dims("dot", a, b, (1, 1))
     return matmul(a, b)
 
 
-@takes_complex
 def inner(a: Array, b: Array) -> Array:
     """Sum of products over the last dimensions: shape (*a.shape[:-1], *b.shape[:-1])."""
     if not a.shape or not b.shape:
@@ -169,14 +157,12 @@ def inner(a: Array, b: Array) -> Array:
     return tensordot(a, b, ([len(a.shape) - 1], [len(b.shape) - 1]))
 
 
-@takes_complex
 def outer(a: Array, b: Array) -> Array:
     """Outer product of two vectors: shape (n, m)."""
     _check_dims("outer", a, b, (1, 1))
     return reshape_p(a, shape=(math.prod(a.shape), 1)) * reshape_p(b, shape=(1, math.prod(b.shape)))
 
 
-@takes_complex
 def vecdot(a: Array, b: Array, dim: int = -1) -> Array:
     """Sum of products along `dim`, with the conjugate of a; the other dimensions broadcast."""
     axis = dim if dim < 0 else dim - max(len(a.shape), len(b.shape))
@@ -184,7 +170,6 @@ def vecdot(a: Array, b: Array, dim: int = -1) -> Array:
     return sum_p(product, axis=(canonical_axis(axis, len(product.shape)),), keepdims=False)
 
 
-@takes_complex
 def tensordot(a: Array, b: Array, dims: Any = 2) -> Array:
     """Sum of products over several dimensions: the last `dims` of a and the first of b, or pairs of lists.
 
@@ -217,7 +202,6 @@ def _ordered(x: Array, axes: list[int]) -> Array:
     return x if axes == list(range(len(axes))) else permute_p(x, axes=tuple(axes))
 
 
-@takes_complex
 def kron(a: Array, b: Array) -> Array:
     """Kronecker product: every element of a times all of b. Shapes multiply from the right."""
     ndim = max(len(a.shape), len(b.shape))
@@ -228,7 +212,6 @@ def kron(a: Array, b: Array) -> Array:
     return reshape_p(product, shape=tuple(n * m for n, m in zip(first, second, strict=True)))
 
 
-@takes_complex
 def cross(a: Array, b: Array, dim: int = -1) -> Array:
     """Cross product of vectors of 3 along `dim`."""
     axis = (canonical_axis(dim, max(len(a.shape), len(b.shape))),)
@@ -242,7 +225,6 @@ def cross(a: Array, b: Array, dim: int = -1) -> Array:
     return turned(a, 1) * turned(b, 2) - turned(a, 2) * turned(b, 1)
 
 
-@takes_complex
 def trace(x: Array) -> Array:
     """Sum of the diagonal of a matrix (n, m)."""
     if len(x.shape) != 2:
@@ -288,3 +270,6 @@ def _check_dims(op: str, a: Array, b: Array, expected: tuple[int, int]) -> None:
     given = (len(a.shape), len(b.shape))
     if given != expected:
         raise errors.PRODUCT_DIMS(op=op, given=given, expected=expected, where=provenance.here())
+
+
+all_take_complex(globals(), but=("cdist",))

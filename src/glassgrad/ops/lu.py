@@ -13,7 +13,7 @@ import numpy as np
 from glassgrad.errors.packages import needed
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import swap_last
-from glassgrad.ops.complex_input import takes_complex
+from glassgrad.ops.complex_input import all_take_complex
 from glassgrad.ops.complexes import conj_p
 from glassgrad.ops.core import Array, Custom, bad_option, custom
 from glassgrad.ops.factorise import cholesky
@@ -106,7 +106,6 @@ matrix_exp_p: Custom = custom(
 )  # fmt: skip  # an entry of the table
 
 
-@takes_complex
 def matrix_exp(x: Array) -> Array:
     """Exponential of (..., n, n): 1 + x + x @ x / 2! + x @ x @ x / 3! + ...
 
@@ -261,7 +260,6 @@ lu_p: Custom = custom(
 )  # fmt: skip  # an entry of the table
 
 
-@takes_complex
 def lu_factor(x: Array, *, pivot: bool = True) -> LUFactors:
     """The factors L and U of (..., m, n) in one matrix, and LAPACK's row swaps (from 1): `linalg.lu_factor`."""
     _check("lu_factor", x, square=False)
@@ -272,7 +270,6 @@ def lu_factor(x: Array, *, pivot: bool = True) -> LUFactors:
     return LUFactors(lu_p(take_along_axis(x, reshape_p(order, shape=(*order.shape, 1)), -2)), pivots)
 
 
-@takes_complex
 def lu_unpack(LU: Array, pivots: Array, unpack_data: bool = True, unpack_pivots: bool = True) -> LUResult:
     """P, L, U with P L U = x from the results of `lu_factor`; parts that are not requested are empty."""
     none = np.zeros((0,), LU.dtype)
@@ -284,20 +281,17 @@ def lu_unpack(LU: Array, pivots: Array, unpack_data: bool = True, unpack_pivots:
     return LUResult(places, _lower(LU) if unpack_data else none, _upper(LU) if unpack_data else none)
 
 
-@takes_complex
 def linalg_lu(x: Array, *, pivot: bool = True) -> LUResult:
     """P, L, U with P L U = x (..., m, n): a permutation, a unit lower and an upper triangular matrix: `linalg.lu`."""
     return lu_unpack(*lu_factor(x, pivot=pivot))
 
 
-@takes_complex
 def lu(x: Array, pivot: bool = True, get_infos: bool = False) -> Any:
     """PyTorch's older `lu`: the factors in one matrix, the row swaps, and with `get_infos` LAPACK's info."""
     found = lu_factor_ex(x, pivot=pivot)
     return tuple(found) if get_infos else (found.LU, found.pivots)
 
 
-@takes_complex
 def linalg_lu_solve(LU: Array, pivots: Array, B: Array, *, left: bool = True, adjoint: bool = False) -> Array:
     """The x with a x = b (or x a = b, if not `left`), from `lu_factor(a)`; with `adjoint` for the adjoint of a."""
     _check("lu_solve", LU)
@@ -320,7 +314,6 @@ def _solved(LU: Array, pivots: Array, B: Array, turned: bool) -> Array:
     return take_along_axis(y, reshape_p(back, shape=(*back.shape, 1)), -2)
 
 
-@takes_complex
 def lu_solve(b: Array, LU_data: Array, LU_pivots: Array) -> Array:
     """`linalg.lu_solve` with the arguments in PyTorch's older order."""
     return linalg_lu_solve(LU_data, LU_pivots, b)
@@ -353,7 +346,6 @@ def _refused(op: str, info: Array, check_errors: bool) -> None:
         raise bad_option(op, "input", info, "matrices that can be factored: info is 0 for those")
 
 
-@takes_complex
 def cholesky_ex(x: Array, *, upper: bool = False, check_errors: bool = False) -> CholeskyInfo:
     """`cholesky` that does not raise: NaN and `info` above 0 for a matrix that is not positive definite."""
     info = cholesky_info_p(x)
@@ -361,7 +353,6 @@ def cholesky_ex(x: Array, *, upper: bool = False, check_errors: bool = False) ->
     return CholeskyInfo(_where_possible(lambda a: cholesky(a, upper), x, info), info)
 
 
-@takes_complex
 def inv_ex(x: Array, *, check_errors: bool = False) -> InverseInfo:
     """`inv` that does not raise: NaN and `info` above 0 for a singular matrix."""
     info = lu_info_p(x)
@@ -369,7 +360,6 @@ def inv_ex(x: Array, *, check_errors: bool = False) -> InverseInfo:
     return InverseInfo(_where_possible(inv, x, info), info)
 
 
-@takes_complex
 def solve_ex(a: Array, b: Array, *, left: bool = True, check_errors: bool = False) -> SolveInfo:
     """`solve` that does not raise: NaN and `info` above 0 for a singular matrix."""
     info = lu_info_p(a)
@@ -380,10 +370,12 @@ def solve_ex(a: Array, b: Array, *, left: bool = True, check_errors: bool = Fals
     return SolveInfo(ew.where(missing, y, np.asarray(np.nan, y.dtype)), info)
 
 
-@takes_complex
 def lu_factor_ex(x: Array, *, pivot: bool = True, check_errors: bool = False) -> LUFactorsInfo:
     """`lu_factor` with `info`: above 0 where U has a zero on its diagonal."""
     factors = lu_factor(x, pivot=pivot)
     info = lu_info_p(x)
     _refused("lu_factor_ex", info, check_errors)
     return LUFactorsInfo(*factors, info)
+
+
+all_take_complex(globals())

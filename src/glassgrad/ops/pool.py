@@ -159,14 +159,14 @@ def _chosen(shape: Shape, **p: Any) -> tuple[Any, Any]:
 # Both are linear maps fixed by where x has its maxima (y holds their values), and each other's transpose.
 max_pool2d_scatter_p: Linear = linear(
     "max_pool2d_scatter", _max_scatter, (lambda c, g, x, y, **p: max_pool2d_gather_p(c, x, y, **p), None, None),
-    saves="x", shape=lambda g, x, y, **p: x.shape, batch=native,
+    saves="x", shape=lambda g, x, y, **p: x.shape, batch=native, takes_complex=False,
     formula="zeros with g at the first largest x of each window", derivative="g at the same places",
     samples=(S((1, 2, 2, 2), *_chosen((1, 2, 4, 4), **_TILED), **_TILED),
              S((1, 1, 2, 3), *_chosen((1, 1, 4, 4), **_OVERLAPPING), **_OVERLAPPING)),
 )  # fmt: skip  # an entry of the table
 max_pool2d_gather_p: Linear = linear(
     "max_pool2d_gather", _max_gather, (lambda g, t, x, y, **p: max_pool2d_scatter_p(g, x, y, **p), None, None),
-    saves="x", shape=lambda t, x, y, **p: y.shape, batch=native,
+    saves="x", shape=lambda t, x, y, **p: y.shape, batch=native, takes_complex=False,
     formula="t where x is the first largest of each window", derivative="zeros with g there",
     samples=(S((1, 2, 4, 4), *_chosen((1, 2, 4, 4), **_TILED), **_TILED),
              S((1, 1, 5, 5), *_chosen((1, 1, 5, 5), **_HANGING), **_HANGING)),
@@ -203,11 +203,12 @@ sum_pool2d_p: Linear = linear(
     "sum_pool2d", _sum_pool, (lambda g, x, **p: sum_spread2d_p(g, size=tuple(x.shape[-2:]), **p),),
     shape=_pooled_shape, batch=native, formula="sum of x over each window", derivative="g spread over each window",
     samples=(S((1, 2, 4, 4), **_TILED), S((1, 1, 4, 4), **_OVERLAPPING), S((1, 1, 5, 5), **_HANGING)),
+    takes_complex=False,
 )  # fmt: skip  # an entry of the table
 sum_spread2d_p: Linear = linear(
     "sum_spread2d", _sum_spread, (lambda c, g, *, size, **p: sum_pool2d_p(c, **p),),
     shape=lambda g, *, size, **p: (*g.shape[:-2], *size), batch=native, formula="x added all over its window",
-    derivative="sum of g over each window",
+    derivative="sum of g over each window", takes_complex=False,
     samples=(S((1, 2, 2, 2), size=(4, 4), **_TILED), S((1, 1, 2, 3), size=(4, 4), **_OVERLAPPING)),
 )  # fmt: skip  # an entry of the table
 
@@ -249,7 +250,6 @@ unfold_p: Linear = linear(
     "im2col", _unfold, (lambda g, x, **p: fold_p(g, size=tuple(x.shape[-2:]), **p),), shape=_unfolded_shape,
     formula="every window of x as a column", derivative="columns added back where they were",
     samples=(S((1, 2, 4, 3), **_window((2, 2), (2, 1), _NONE)), S((1, 1, 4, 4), **_OVERLAPPING)),
-    takes_complex=True,
 )  # fmt: skip  # an entry of the table
 fold_p: Linear = linear(
     "col2im",
@@ -259,5 +259,4 @@ fold_p: Linear = linear(
     formula="columns added at the windows they stand for",
     derivative="every window of g as a column",
     samples=(S((1, 8, 4), size=(4, 3), **_window((2, 2), (2, 1), _NONE)), S((2, 6, 6), size=(4, 4), **_OVERLAPPING)),
-    takes_complex=True,
 )

@@ -51,7 +51,6 @@ sum_p = linear(
     formula="sum of x over axes",
     derivative="broadcast g",
     samples=REDUCTION_SAMPLES,
-    takes_complex=True,
 )
 
 

@@ -149,10 +149,12 @@ resample_p: Linear = linear(
     formula="weighted sum of neighbours along an axis", derivative="g spread over the neighbours",
     samples=(S((3, 2), axis=0, how=_NEAREST), S((2, 3), axis=1, how=_LINEAR), S((5, 2), axis=0, how=_SHRINKING),
              S((3,), axis=0, how=_CUBIC), S((2, 2), axis=0, how=_DOUBLED), S((2, 3, 2), axis=1, how=_LINEAR)),
+    takes_complex=False,
 )  # fmt: skip  # an entry of the table
 resample_back_p: Linear = linear(
     "resample_back", _resample_back, (lambda c, g, **p: resample_p(c, **p),), shape=_unsized, batch=shifted,
     formula="x spread over its neighbours along an axis", derivative="weighted sum of neighbours of g",
     samples=(S((5, 2), axis=0, how=_NEAREST), S((2, 5), axis=1, how=_LINEAR), S((3, 2), axis=0, how=_SHRINKING),
              S((3, 4), axis=1, how=_DOUBLED)),
+    takes_complex=False,
 )  # fmt: skip  # an entry of the table

@@ -15,7 +15,7 @@ import numpy as np
 
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import Axes, count, reduced_shape, restore, widened
-from glassgrad.ops.complex_input import takes_complex
+from glassgrad.ops.complex_input import all_take_complex
 from glassgrad.ops.complexes import real
 from glassgrad.ops.core import Array, Aval, Linear, bad_option, canonical_axes, canonical_axis, custom, fused, linear
 from glassgrad.ops.index import take_along_axis_p
@@ -64,7 +64,6 @@ cumsum_p: Linear = linear(
     "cumsum", _cumsum, (lambda g, x, *, axis, reverse: cumsum_p(g, axis=axis, reverse=not reverse),),
     formula="y[i] = x[0] + ... + x[i]", derivative="cumsum of g from behind", shape=_accumulated, batch=shifted,
     samples=(S((2, 4), axis=1, reverse=False), S((3, 2), axis=0, reverse=True)),
-    takes_complex=True,
 )  # fmt: skip  # an entry of the table
 
 # --- the linear recurrence ------------------------------------------------------------------------
@@ -257,7 +256,6 @@ def _flat_or_along(x: Array, dim: int | None) -> tuple[Array, int]:
     return x, canonical_axis(dim, len(x.shape))
 
 
-@takes_complex
 def cumsum(x: Array, dim: int | None = None, *, dtype: Any = None) -> Array:
     """y[i] = x[0] + ... + x[i] along `dim`, or over the flattened tensor.
 
@@ -270,14 +268,12 @@ def cumsum(x: Array, dim: int | None = None, *, dtype: Any = None) -> Array:
     return widened(_as_given(cumsum_p(flat, axis=axis, reverse=False), x), flat, dtype)
 
 
-@takes_complex
 def cumprod(x: Array, dim: int | None = None, *, dtype: Any = None) -> Array:
     """y[i] = x[0] * ... * x[i] along `dim`, or over the flattened tensor. Zeros have exact derivatives."""
     flat, axis = _flat_or_along(x if dtype is None else astype(x, dtype), dim)
     return widened(_as_given(cumprod_p(flat, axis=axis), x), flat, dtype)
 
 
-@takes_complex
 def logcumsumexp(x: Array, dim: int) -> Array:
     """y[i] = log(exp(x[0]) + ... + exp(x[i])) along `dim`, without overflow."""
     flat, axis = _flat_or_along(x, dim)
@@ -304,14 +300,12 @@ def _as_given(y: Array, x: Array) -> Array:
     return y if x.shape else reshape_p(y, shape=())
 
 
-@takes_complex
 def prod(x: Array, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Array:
     """Product over `dim` (an int, several, or None for all)."""
     x = x if dtype is None else astype(x, dtype)
     return widened(prod_p(x, axis=canonical_axes(dim, len(x.shape)), keepdims=keepdim), x, dtype)
 
 
-@takes_complex
 @own_memory
 def diff(x: Array, n: int = 1, dim: int = -1, prepend: Array | None = None, append: Array | None = None) -> Array:
     """x[i+1] - x[i] along `dim`, taken `n` times, of x with `prepend` and `append` joined to its ends."""
@@ -329,7 +323,6 @@ def diff(x: Array, n: int = 1, dim: int = -1, prepend: Array | None = None, appe
     return x
 
 
-@takes_complex
 def trapezoid(y: Array, x: Array | None = None, dx: float = 1.0, dim: int = -1) -> Array:
     """The integral along `dim` by the trapezoidal rule, over the points `x` or steps of `dx`."""
     axis = canonical_axis(dim, len(y.shape))
@@ -342,3 +335,6 @@ def trapezoid(y: Array, x: Array | None = None, dx: float = 1.0, dim: int = -1) 
     if len(x.shape) == 1:
         steps = reshape_p(steps, shape=(-1,) + (1,) * (len(y.shape) - 1 - axis))
     return sum_p(middles * steps, axis=(axis,), keepdims=False) * 0.5
+
+
+all_take_complex(globals(), but=("cummax", "cummin"))

@@ -10,7 +10,7 @@ import numpy as np
 
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import as_row, concrete, fitting
-from glassgrad.ops.complex_input import takes_complex
+from glassgrad.ops.complex_input import all_take_complex
 from glassgrad.ops.core import Array, bad_option, canonical_axis
 from glassgrad.ops.expects import as_index, expect_along, expect_dtype, expect_mask, expect_slices
 from glassgrad.ops.index import (
@@ -34,7 +34,6 @@ def _value(value: Any, like: Array) -> Any:
 # --- anywhere -------------------------------------------------------------------------------------
 
 
-@takes_complex
 def at_set(x: Array, index: Any, value: Any) -> Array:
     """x with x[index] = value: what `x[index] = value` does, on a copy.
 
@@ -50,7 +49,6 @@ def at_set(x: Array, index: Any, value: Any) -> Array:
     return at_set_p(x, _value(value, x), *arrays, spec=spec)
 
 
-@takes_complex
 def at_add(x: Array, index: Any, value: Any) -> Array:
     """x with `value` added at an index; repeated places accumulate."""
     steps = in_two_steps(index)
@@ -64,13 +62,11 @@ def at_add(x: Array, index: Any, value: Any) -> Array:
     return x + put_add_p(value, *arrays, spec=spec, shape=tuple(x.shape))
 
 
-@takes_complex
 def index_put(x: Array, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Array:
     """`at_set` with PyTorch's tuple of index arrays, or `at_add` if `accumulate`."""
     return (at_add if accumulate else at_set)(x, tuple(indices), values)
 
 
-@takes_complex
 def masked_fill(x: Array, mask: Array, value: Any) -> Array:
     """`x` with the number `value` where the boolean `mask` is true; in the dtype of x.
 
@@ -81,7 +77,6 @@ def masked_fill(x: Array, mask: Array, value: Any) -> Array:
     return ew.where(mask, fitting("masked_fill", value, x.dtype), x)
 
 
-@takes_complex
 def masked_select(x: Array, mask: Array) -> Array:
     """The elements of x where `mask` is true, in one dimension; the two broadcast."""
     expect_mask("masked_select", mask)
@@ -89,7 +84,6 @@ def masked_select(x: Array, mask: Array) -> Array:
     return getitem(broadcast_to_p(x, shape=shape), broadcast_to_p(mask, shape=shape))
 
 
-@takes_complex
 def masked_scatter(x: Array, mask: Array, source: Array) -> Array:
     """x with the first elements of `source` in order where `mask` is true."""
     expect_mask("masked_scatter", mask)
@@ -111,7 +105,6 @@ def _slices(x: Array, dim: int, index: Any, kind: IndexArray = PLACES) -> tuple[
     return (EVERYTHING,) * axis + (kind,), index if hasattr(index, "dtype") else np.asarray(index)
 
 
-@takes_complex
 def index_add(x: Array, dim: int, index: Array, source: Array, *, alpha: float = 1) -> Array:
     """x with the slices of alpha * `source` added at `index` along `dim`; repeated places accumulate."""
     if not x.shape:  # a 0-d array has one place along dimension 0
@@ -123,7 +116,6 @@ def index_add(x: Array, dim: int, index: Array, source: Array, *, alpha: float =
     return x + put_add_p(source, places, spec=spec, shape=tuple(x.shape))
 
 
-@takes_complex
 def index_copy(x: Array, dim: int, index: Array, source: Array) -> Array:
     """x with the slices of `source` at `index` along `dim`."""
     if not x.shape:
@@ -134,7 +126,6 @@ def index_copy(x: Array, dim: int, index: Array, source: Array) -> Array:
     return at_set_p(x, source, places, spec=spec)
 
 
-@takes_complex
 def index_fill(x: Array, dim: int, index: Array, value: Any) -> Array:
     """x with `value` in the slices at `index` along `dim`; negative indices count from the end, as in PyTorch."""
     if not x.shape:
@@ -143,7 +134,6 @@ def index_fill(x: Array, dim: int, index: Array, value: Any) -> Array:
     return at_set_p(x, _value(fitting("index_fill", value, x.dtype), x), places, spec=spec)
 
 
-@takes_complex
 def select_scatter(x: Array, src: Array, dim: int, index: int) -> Array:
     """x with `src` as the slice at `index` along `dim`."""
     return _with_part("select_scatter", x, (*(slice(None),) * canonical_axis(dim, len(x.shape)), index), src)
@@ -157,7 +147,6 @@ def _with_part(op: str, x: Array, key: tuple[Any, ...], src: Array) -> Array:
     return at_set(x, key, src)
 
 
-@takes_complex
 def slice_scatter(
     x: Array, src: Array, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Array:
@@ -168,7 +157,6 @@ def slice_scatter(
     return _with_part("slice_scatter", x, (*lead, slice(start, end, step)), src)
 
 
-@takes_complex
 def segment_sum(data: Array, segment_ids: Array, num_segments: int | None = None) -> Array:
     """The sums of the rows of `data` that have the same segment id: shape (num_segments, ...)."""
     if num_segments is None:
@@ -186,14 +174,12 @@ def _fitted(source: Array, index: Array) -> Array:
     return source if tuple(source.shape) == shape else source[tuple(slice(0, n) for n in shape)]
 
 
-@takes_complex
 def put_along_axis(x: Array, index: Array, value: Any, dim: int) -> Array:
     """x with `value` at `index` along `dim`: NumPy's `put_along_axis`, on a copy."""
     axis = canonical_axis(dim, len(x.shape))
     return put_along_p(x, _value(value, x), _from_front(index, x.shape[axis] if x.shape else 1), axis=axis)
 
 
-@takes_complex
 def scatter(
     x: Array, dim: int, index: Array, src: Any = None, *, value: Any = None, reduce: str | None = None
 ) -> Array:
@@ -212,7 +198,6 @@ def scatter(
     return scatter_reduce(x, dim, index, source, "sum" if reduce == "add" else "prod")
 
 
-@takes_complex
 def scatter_add(x: Array, dim: int, index: Array, src: Array) -> Array:
     """x with y[index[i, j], j] += src[i, j] for dim 0.
 
@@ -305,3 +290,6 @@ def _factors_at(factor: Array, index: Any, axis: int, x: Array) -> Array:
     shape = (*x.shape[:axis], x.shape[axis] + 1, *x.shape[axis + 1 :])
     placed = put_along_p(np.ones(shape, x.dtype), factor, wide, axis=axis)
     return placed[(*(slice(None),) * axis, slice(0, x.shape[axis]))]
+
+
+all_take_complex(globals(), but=("scatter_reduce",))

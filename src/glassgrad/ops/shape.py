@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad.ops.complex_input import takes_complex
+from glassgrad.ops.complex_input import all_take_complex
 from glassgrad.ops.core import Array, Aval, Linear, bad_option, canonical_axis, custom, distinct_axes, linear
 from glassgrad.ops.expects import expect_dimension
 from glassgrad.ops.samples import S
@@ -33,7 +33,6 @@ reshape_p: Linear = linear(
     formula="the same numbers in another shape", derivative="reshape back", indices=in_order,
     write_back=lambda x, view, assign, *, shape: reshape_p(view, shape=x.shape),
     shape=lambda x, *, shape: shape, samples=(S((2, 6), shape=(3, 4)), S((4,), shape=(2, 1, 2)), S((1,), shape=())),
-    takes_complex=True,
 )  # fmt: skip  # an entry of the table
 
 
@@ -48,7 +47,6 @@ permute_p: Linear = linear(
     indices=lambda at, x, *, axes: tuple([at[axes.index(axis)] for axis in range(len(axes))]),
     write_back=lambda x, view, assign, *, axes: permute_p(view, axes=_inverse(axes)),
     samples=(S((2, 3), axes=(1, 0)), S((2, 3, 4), axes=(2, 0, 1))),
-    takes_complex=True,
 )  # fmt: skip  # an entry of the table
 
 
@@ -61,7 +59,6 @@ broadcast_to_p = linear(
     formula="x repeated along new and size-1 axes", derivative="sum over them",
     indices=lambda at, x, *, shape: broadcast_indices(at, x.shape), write_back=read_only,
     shape=lambda x, *, shape: shape, samples=(S((3, 1), shape=(2, 3, 4)), S((), shape=(2,))),
-    takes_complex=True,
 )  # fmt: skip  # an entry of the table
 
 
@@ -85,7 +82,6 @@ def _bits_shape(x: Any, *, dtype: Any) -> Shape:
 astype_p = linear(
     "astype", _astype,
     (_unbroadcast,), formula="x in another dtype", derivative="cast back", samples=(S((2, 3), dtype=np.dtype("f8")),),
-    takes_complex=True,
 )  # fmt: skip  # an entry of the table
 
 
@@ -102,12 +98,10 @@ view_bits_p = custom(
 copy_p = linear(
     "copy", lambda xp, x: x.copy() if xp is np else xp.asarray(x, copy=True), (lambda g, x: g,),
     formula="x", derivative="1", samples=(S((2, 3)),), indices=in_order,
-    takes_complex=True,
 )  # fmt: skip  # an entry of the table
 alias_p = linear(
     "alias", lambda xp, x: x, (lambda g, x: g,), formula="x", derivative="1", samples=(S((2, 3)),), indices=in_order,
     write_back=lambda x, view, assign: view, notes="the same memory under a new place on the tape",
-    takes_complex=True,
 )  # fmt: skip  # an entry of the table
 
 
@@ -125,7 +119,6 @@ flip_p: Linear = linear(
         place * -1 + (x.shape[number] - 1) if number in axis else place for number, place in enumerate(at)
     ]),
     samples=(S((2, 3), axis=(1,)), S((2, 3), axis=(0, 1))),
-    takes_complex=True,
 )  # fmt: skip  # an entry of the table
 
 
@@ -144,7 +137,6 @@ roll_p: Linear = linear(
     derivative="roll back",
     shape=lambda x, *, shift, axis: x.shape,
     samples=(S((2, 5), shift=(2,), axis=(1,)),),
-    takes_complex=True,
 )
 
 
@@ -172,13 +164,11 @@ tril_p: Linear = linear(
     "tril", _triangle(True), (lambda g, x, *, diagonal: tril_p(g, diagonal=diagonal),),
     formula="x where j <= i + diagonal, else 0", derivative="tril", shape=lambda x, *, diagonal: x.shape,
     samples=(S((4, 4), diagonal=0), S((2, 3, 5), diagonal=-1)),
-    takes_complex=True,
 )  # fmt: skip  # an entry of the table
 triu_p: Linear = linear(
     "triu", _triangle(False), (lambda g, x, *, diagonal: triu_p(g, diagonal=diagonal),),
     formula="x where j >= i + diagonal, else 0", derivative="triu", shape=lambda x, *, diagonal: x.shape,
     samples=(S((4, 4), diagonal=0), S((3, 5), diagonal=1)),
-    takes_complex=True,
 )  # fmt: skip  # an entry of the table
 
 Pairs = tuple[tuple[int, int], ...]
@@ -202,7 +192,6 @@ pad_p = linear(
     "pad", _pad, (_pad_transpose,), formula="x with a border of `value`", derivative="cut the border off",
     shape=lambda x, *, widths, value: tuple(n + a + b for n, (a, b) in zip(x.shape, widths, strict=True)),
     samples=(S((2, 3), widths=((1, 0), (2, 1)), value=0.0), S((2,), widths=((0, 3),), value=1.5)),
-    takes_complex=True,
 )  # fmt: skip  # an entry of the table
 pad_p.jvps = (_pad_jvp,)  # affine rather than linear if value is not 0
 
@@ -232,7 +221,6 @@ concatenate_p = linear(
     "concat", _concatenate, joint_transpose=_split_cotangent, saves_from=sys.maxsize,
     formula="(x1, x2, ...) joined along an axis", derivative="the matching slice", shape=_joined_shape,
     samples=(S((2, 3), (1, 3), axis=0), S((2, 1), (2, 2), (2, 3), axis=1)),
-    takes_complex=True,
 )  # fmt: skip  # an entry of the table
 
 
@@ -259,7 +247,6 @@ def _full_shape(shape: Shape, size: int) -> Shape:
     return tuple(size // known if n == -1 else n for n in shape)
 
 
-@takes_complex
 def reshape(x: Array, *shape: Any) -> Array:
     """Return the same numbers in another shape; one size may be -1.
 
@@ -272,7 +259,6 @@ def reshape(x: Array, *shape: Any) -> Array:
     return reshape_p(x, shape=_full_shape(wanted, math.prod(x.shape)) if wanted and min(wanted) < 0 else wanted)
 
 
-@takes_complex
 def view(x: Array, *shape: Any) -> Array:
     """`reshape` under PyTorch's name (it copies where there is no view); with a dtype the same bits read as that dtype.
 
@@ -288,7 +274,6 @@ def view(x: Array, *shape: Any) -> Array:
     return reshape_p(x, shape=_full_shape(wanted, math.prod(x.shape)) if wanted and min(wanted) < 0 else wanted)
 
 
-@takes_complex
 def permute(x: Array, *dims: Any) -> Array:
     """Return `x` with its dimensions in the order `dims`."""
     order = distinct_axes(_ints(dims), len(x.shape))
@@ -297,7 +282,6 @@ def permute(x: Array, *dims: Any) -> Array:
     return permute_p(x, axes=order)
 
 
-@takes_complex
 def transpose(x: Array, dim0: Any = None, dim1: int | None = None) -> Array:
     """Swap two dimensions; without them reverse all, and with one tuple permute, as NumPy does."""
     ndim = len(x.shape)
@@ -313,13 +297,11 @@ def transpose(x: Array, dim0: Any = None, dim1: int | None = None) -> Array:
     return permute_p(x, axes=tuple(order))
 
 
-@takes_complex
 def matrix_transpose(x: Array) -> Array:
     """Swap the last two dimensions."""
     return transpose(x, -2, -1)
 
 
-@takes_complex
 def movedim(x: Array, source: Any, destination: Any) -> Array:
     """Move dimensions to other positions; the rest keep their order."""
     ndim = len(x.shape)
@@ -333,7 +315,6 @@ def movedim(x: Array, source: Any, destination: Any) -> Array:
     return permute_p(x, axes=tuple(order))
 
 
-@takes_complex
 def squeeze(x: Array, dim: Any = None) -> Array:
     """Drop dimensions of size 1: all of them, or those in `dim` that have it."""
     ndim = len(x.shape)
@@ -341,14 +322,12 @@ def squeeze(x: Array, dim: Any = None) -> Array:
     return reshape_p(x, shape=tuple(n for axis, n in enumerate(x.shape) if not (n == 1 and axis in dims)))
 
 
-@takes_complex
 def unsqueeze(x: Array, dim: int) -> Array:
     """Insert a dimension of size 1 at `dim`."""
     at = canonical_axis(dim, len(x.shape) + 1)
     return reshape_p(x, shape=(*x.shape[:at], 1, *x.shape[at:]))
 
 
-@takes_complex
 def flatten(x: Array, start_dim: int = 0, end_dim: int = -1) -> Array:
     """Merge the dimensions from `start_dim` to `end_dim`, both included."""
     shape = tuple(x.shape)
@@ -361,7 +340,6 @@ def flatten(x: Array, start_dim: int = 0, end_dim: int = -1) -> Array:
     return reshape_p(x, shape=(*shape[:start], math.prod(shape[start : end + 1]), *shape[end + 1 :]))
 
 
-@takes_complex
 def unflatten(x: Array, dim: int, sizes: Sequence[int]) -> Array:
     """Split dimension `dim` into `sizes`, one of which may be -1."""
     at = canonical_axis(dim, len(x.shape))
@@ -377,7 +355,6 @@ def _parts_of(sizes: Shape, size: int) -> Shape:
     return sizes
 
 
-@takes_complex
 def expand(x: Array, *sizes: Any) -> Array:
     """Repeat size-1 dimensions to `sizes` without copying; -1 keeps a size."""
     wanted = _ints(sizes)
@@ -388,13 +365,11 @@ def expand(x: Array, *sizes: Any) -> Array:
     return broadcast_to_p(x, shape=shape)
 
 
-@takes_complex
 def broadcast_to(x: Array, size: Sequence[int]) -> Array:
     """Broadcast `x` to the shape `size`."""
     return expand(x, tuple(size))
 
 
-@takes_complex
 def flip(x: Array, *dims: Any, dim: Any = None) -> Array:
     """Reverse the order of elements along `dims` (all, if none is given)."""
     if dim is not None:
@@ -403,7 +378,6 @@ def flip(x: Array, *dims: Any, dim: Any = None) -> Array:
     return flip_p(x, axis=distinct_axes(axes, len(x.shape)))
 
 
-@takes_complex
 def roll(x: Array, shifts: Any, dims: Any = None) -> Array:
     """Shift elements cyclically along `dims`; without them over the flattened array."""
     shift = (shifts,) if isinstance(shifts, int) else tuple(shifts)
@@ -422,21 +396,18 @@ def _expect_matrix(op: str, x: Array) -> None:
         raise bad_option(op, "x", f"an array of shape {tuple(x.shape)}", "at least two dimensions")
 
 
-@takes_complex
 def tril(x: Array, diagonal: int = 0) -> Array:
     """Keep the lower triangle of the last two dimensions."""
     _expect_matrix("tril", x)
     return tril_p(x, diagonal=diagonal)
 
 
-@takes_complex
 def triu(x: Array, diagonal: int = 0) -> Array:
     """Keep the upper triangle of the last two dimensions."""
     _expect_matrix("triu", x)
     return triu_p(x, diagonal=diagonal)
 
 
-@takes_complex
 def cat(tensors: Sequence[Array], dim: int = 0) -> Array:
     """Join along an existing dimension.
 
@@ -461,7 +432,6 @@ def _as_nothing(xs: list[Array], dim: int) -> list[Array]:
     return [reshape_p(x, shape=nothing) if tuple(x.shape) == (0,) else x for x in xs]
 
 
-@takes_complex
 def stack(tensors: Sequence[Array], dim: int = 0) -> Array:
     """Join along a new dimension."""
     xs = list(tensors)
@@ -473,16 +443,17 @@ def stack(tensors: Sequence[Array], dim: int = 0) -> Array:
     return cat([unsqueeze(x, dim) for x in xs], dim)
 
 
-@takes_complex
 def astype(x: Array, dtype: Any) -> Array:
     """Return `x` in another dtype; `x` itself when it has it already."""
     wanted = np.dtype(dtype)
     return x if x.dtype == wanted else astype_p(x, dtype=wanted)
 
 
-@takes_complex
 def clone(x: Array, *, memory_format: str | None = None) -> Array:
     """Return a copy through which gradients flow to `x`."""
     if memory_format not in {None, "contiguous", "preserve"}:
         raise bad_option("clone", "memory_format", memory_format, "'contiguous' or 'preserve'")
     return copy_p(x)
+
+
+all_take_complex(globals())

@@ -15,7 +15,7 @@ from glassgrad import errors, provenance
 from glassgrad.errors.packages import needed
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import swap_last
-from glassgrad.ops.complex_input import takes_complex
+from glassgrad.ops.complex_input import all_take_complex
 from glassgrad.ops.complexes import _adjoint, conj, imag, is_complex, real
 from glassgrad.ops.core import Array, Custom, custom
 from glassgrad.ops.linalg import matmul
@@ -224,7 +224,6 @@ slogdet_p: Custom = custom(
 # --- public functions -----------------------------------------------------------------------------
 
 
-@takes_complex
 def pinv(x: Array, *, atol: float | None = None, rtol: float | None = None, hermitian: bool = False) -> Array:
     """Pseudo-inverse (Moore and Penrose) of (..., m, n): shape (..., n, m).
 
@@ -245,7 +244,6 @@ def _is_vector(a: Array, b: Array) -> bool:
     return len(b.shape) == 1 or (len(b.shape) == len(a.shape) - 1 and tuple(b.shape) == tuple(a.shape[:-1]))
 
 
-@takes_complex
 def solve(a: Array, b: Array, *, left: bool = True) -> Array:
     """The x with a x = b (or x a = b, if not `left`): a (..., n, n), b (..., n, k) or (n,).
 
@@ -264,7 +262,6 @@ def solve(a: Array, b: Array, *, left: bool = True) -> Array:
     return solve_p(a, b) if left else swap_last(solve_p(swap_last(a), swap_last(b)))
 
 
-@takes_complex
 def solve_triangular(a: Array, b: Array, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Array:
     """The x with a x = b (or x a = b, if not `left`) for triangular a; the other triangle is not read."""
     _check_system("solve_triangular", a, b)
@@ -273,13 +270,11 @@ def solve_triangular(a: Array, b: Array, *, upper: bool, left: bool = True, unit
     return swap_last(solve_triangular_p(swap_last(a), swap_last(b), upper=not upper, unit=unitriangular))
 
 
-@takes_complex
 def inverse(x: Array) -> Array:
     """Inverse of (..., n, n)."""
     return inv(x)
 
 
-@takes_complex
 def pinverse(x: Array, rcond: float = 1e-15) -> Array:
     """`pinv`, under PyTorch's older name."""
     return pinv_p(x, rtol=rcond)
@@ -292,13 +287,11 @@ class SlogdetResult(NamedTuple):
     logabsdet: Any
 
 
-@takes_complex
 def slogdet(x: Array) -> Any:
     """Sign and logarithm of the absolute determinant of (..., n, n): two arrays of shape (...)."""
     return SlogdetResult(*slogdet_p(x))
 
 
-@takes_complex
 def logdet(x: Array) -> Array:
     """Logarithm of the determinant of (..., n, n); NaN where it is negative."""
     sign, value = slogdet_p(x)
@@ -307,7 +300,6 @@ def logdet(x: Array) -> Array:
     return ew.where(sign < 0, np.asarray(np.nan, x.dtype), value)
 
 
-@takes_complex
 @own_memory
 def matrix_power(x: Array, n: int) -> Array:
     """x multiplied by itself n times (its inverse, for negative n), by repeated squaring."""
@@ -325,3 +317,6 @@ def matrix_power(x: Array, n: int) -> Array:
         if not n:
             return result
         x = matmul(x, x)
+
+
+all_take_complex(globals())

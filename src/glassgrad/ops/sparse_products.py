@@ -65,7 +65,7 @@ sparse_product_p: Linear = linear(
     "sparse_product", _sparse_product,
     (_entries, lambda g, values, dense, rows, columns, *, size:
         sparse_product_p(values, g, columns, rows, size=dense.shape[0]), None, None),
-    saves="x", formula="y[rows[e]] = sum of values[e] * dense[columns[e]] over the entries e",
+    saves="x", formula="y[rows[e]] = sum of values[e] * dense[columns[e]] over the entries e", takes_complex=False,
     derivative="g[rows] . dense[columns], values[e] * g[rows[e]] added at columns[e]",
     shape=lambda values, dense, rows, columns, *, size:
         Aval((size, dense.shape[1]), np.result_type(values.dtype, dense.dtype)), batch=_batch,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad.ops.axes import concrete
-from glassgrad.ops.complex_input import takes_complex
+from glassgrad.ops.complex_input import all_take_complex
 from glassgrad.ops.core import Array, Linear, bad_option, canonical_axis, linear
 from glassgrad.ops.memory import own_memory
 from glassgrad.ops.places import ARRAY, EVERYTHING
@@ -62,7 +62,6 @@ diagonal_p: Linear = linear(
     formula="y[i] = x[i, i + offset]", derivative="g on the diagonal of zeros", shape=_diagonal_shape, batch=shifted,
     samples=(S((3, 4), offset=0, axis1=0, axis2=1), S((2, 3, 3), offset=-1, axis1=1, axis2=2),
              S((4, 2, 3), offset=1, axis1=0, axis2=2)),
-    takes_complex=True,
 )  # fmt: skip  # an entry of the table
 put_diagonal_p: Linear = linear(
     "put_diagonal", _put_diagonal, (lambda g, x, *, shape, **at: diagonal_p(g, **at),),
@@ -70,7 +69,6 @@ put_diagonal_p: Linear = linear(
     batch=shifted,
     samples=(S((3,), offset=0, axis1=0, axis2=1, shape=(3, 4)),
              S((2, 2), offset=-1, axis1=1, axis2=2, shape=(2, 3, 3))),
-    takes_complex=True,
 )  # fmt: skip  # an entry of the table
 
 # --- windows --------------------------------------------------------------------------------------
@@ -110,7 +108,6 @@ unfold_p: Linear = linear(
     write_back=read_only,
     batch=shifted,
     samples=(S((7,), axis=0, size=3, step=1), S((2, 9, 2), axis=1, size=4, step=2), S((8,), axis=0, size=2, step=3)),
-    takes_complex=True,
 )
 overlap_add_p: Linear = linear(
     "overlap_add", _overlap_add,
@@ -119,7 +116,6 @@ overlap_add_p: Linear = linear(
     shape=lambda x, *, axis, step, length: (*x.shape[:axis], length, *x.shape[axis + 1 : -1]),
     samples=(S((5, 3), axis=0, step=1, length=7), S((2, 3, 2, 4), axis=1, step=2, length=8),
              S((2, 3), axis=0, step=2, length=5)),
-    takes_complex=True,
 )  # fmt: skip  # an entry of the table
 
 # --- any strides ----------------------------------------------------------------------------------
@@ -166,14 +162,12 @@ add_strided_p: Linear = linear(
     derivative="these elements of g",
     shape=lambda x, *, shape, **at: shape,
     batch=_strided_batch,
-    takes_complex=True,
     samples=(S((3, 4), shape=(12,), stride=(2, 1), offset=1), S((), shape=(2, 3), stride=(), offset=4)),
 )
 
 # --- public functions -----------------------------------------------------------------------------
 
 
-@takes_complex
 def diagonal(x: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Array:
     """The diagonal of two dimensions, as the new last dimension: a view."""
     ndim = len(x.shape)
@@ -183,7 +177,6 @@ def diagonal(x: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Array:
     return diagonal_p(x, offset=offset, axis1=axis1, axis2=axis2)
 
 
-@takes_complex
 @own_memory
 def diag(x: Array, diagonal: int = 0) -> Array:
     """A vector as the diagonal of a matrix, or the diagonal of a matrix as a vector."""
@@ -192,7 +185,6 @@ def diag(x: Array, diagonal: int = 0) -> Array:
     return diag_embed(x, diagonal) if len(x.shape) == 1 else diagonal_p(x, offset=diagonal, axis1=0, axis2=1)
 
 
-@takes_complex
 def diag_embed(x: Array, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Array:
     """The last dimension as the diagonal of a square matrix in the dimensions `dim1` and `dim2` of the result."""
     ndim = len(x.shape) + 1
@@ -206,13 +198,11 @@ def diag_embed(x: Array, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Arr
     return put_diagonal_p(x, offset=offset, axis1=axis1, axis2=axis2, shape=tuple(shape))
 
 
-@takes_complex
 def diagflat(x: Array, offset: int = 0) -> Array:
     """All elements as the diagonal of a matrix."""
     return diag_embed(reshape_p(x, shape=(-1,) if 0 not in x.shape else (0,)), offset)
 
 
-@takes_complex
 def unfold(x: Array, dimension: int, size: int, step: int = 1) -> Array:
     """All windows of `size` elements along a dimension, `step` apart, with their elements as the last dimension.
 
@@ -230,7 +220,6 @@ def unfold(x: Array, dimension: int, size: int, step: int = 1) -> Array:
     return unfold_p(x, axis=axis, size=int(size), step=int(step))
 
 
-@takes_complex
 def sliding_window_view(x: Array, window_shape: Any, dim: Any = None) -> Array:
     """NumPy's `sliding_window_view`: windows along one or several axes, their elements in new last axes."""
     sizes = tuple(window_shape) if isinstance(window_shape, tuple | list) else (window_shape,)
@@ -243,7 +232,6 @@ def sliding_window_view(x: Array, window_shape: Any, dim: Any = None) -> Array:
     return x
 
 
-@takes_complex
 def as_strided(x: Array, size: Any, stride: Any, storage_offset: int | None = None) -> Array:
     """The elements that lie `stride` apart in memory, from `storage_offset` on; read-only, with a gradient.
 
@@ -269,3 +257,6 @@ def as_strided(x: Array, size: Any, stride: Any, storage_offset: int | None = No
     if last >= memory.size:
         raise bad_option("as_strided", "size", sizes, f"elements up to {memory.size - 1}; the last one would be {last}")
     return as_strided_p(x, size=sizes, stride=steps, offset=offset)
+
+
+all_take_complex(globals())

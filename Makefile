@@ -4,7 +4,7 @@
 #   make test        ruff, mypy and the test suite           make test-slow   the long tests too
 #   make bench       all benchmarks, side by side with their peers
 #   make mutants PIECE=cache   small changes of the core that its tests should notice; ARGS="--every 10 --minutes 5"
-#   make lint        ruff, its formatter and mypy only    make format      format the code, write stubs and examples
+#   make lint        ruff, its formatter and mypy only    make format      format the code, write stubs, examples and docstrings
 #   make docs        the documentation, in build/docs/html
 #   make clean       remove .venv and everything generated
 #
@@ -54,6 +54,7 @@ lint: $(DEV)
 
 format: $(DEV)
 	$(RUN) tools/examples.py
+	$(RUN) tools/docstrings.py
 	$(RUN) tools/stubs.py
 	$(RUN) -m ruff format .
 

@@ -28,7 +28,18 @@ def forward(x, w, b):
 
 rng = np.random.default_rng(0)
 inputs = {"x": rng.normal(size=(4, 3)), "w": rng.normal(size=(3, 2)), "b": rng.normal(size=2)}
-check_my_backward("dh = 2 * h\\ndw = x.T @ dh\\ndb = dh", forward, inputs)
+report = check_my_backward("dh = 2 * h\\ndw = x.T @ dh\\ndb = dh", forward, inputs)
+```
+
+```text output
+line   1 | dh              | exact: True  | approximate: True  | maxdiff: 0
+line   2 | dw              | exact: True  | approximate: True  | maxdiff: 0
+line   3 | db              | exact: False | approximate: False | shapes: (4, 2) and (2,)  <- wrong
+
+The first wrong line is line 3:
+    db = dh
+db: a missing sum over a broadcast axis. dh.sum(axis=0) instead of dh.
+Not derived: dx.
 ```
 
 How it works: the true gradients come from one backward walk over the tape, which also records the term that each

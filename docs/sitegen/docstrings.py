@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 # The sections that docstrings of this project have; the first group lists names, the others are text.
-_NAMED = {"Args": "Arguments", "Raises": "Raises", "Attributes": "Attributes"}
+_NAMED = {"Args": "Arguments", "Called": "When called", "Raises": "Raises", "Attributes": "Attributes"}
 _TEXT = {"Returns": "Returns", "Example": "Example", "Examples": "Example"}
 _HEAD = re.compile(rf"^({'|'.join([*_NAMED, *_TEXT])}):$")
 _ITEM = re.compile(r"^(\*{0,2}\w[\w ,.*]*): ?(.*)$")
@@ -28,7 +28,8 @@ def to_markdown(text: str, link: Link = lambda word: None) -> str:
         if head in _NAMED:
             parts.append(f"**{_NAMED[head]}**\n\n{_items(lines, link)}")
         elif head:
-            parts.append(f"**{_TEXT[head]}**\n\n{_paragraphs(lines, link)}")
+            listed = head == "Returns" and any(line.startswith("shape: ") for line in lines)
+            parts.append(f"**{_TEXT[head]}**\n\n{(_items if listed else _paragraphs)(lines, link)}")
         else:
             parts.append(_paragraphs(lines, link))
     return "\n\n".join(filter(None, parts))

@@ -10,11 +10,23 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cache
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any
 
 FILE = f"{__file__.removesuffix('documents.py')}arguments.txt"
-_SECTIONS = ("Args", "Returns", "Raises", "Attributes", "Example", "Examples")
+READY = f"{__file__.removesuffix('_documents.py')}_docstrings/"
+_END = re.compile("(?:Example|Examples|Returns|Raises):\n")
+_SECTIONS = ("Args", "Called", "Returns", "Raises", "Attributes", "Example", "Examples")
+
+
+@cache
+def ready(module: str) -> dict[str, str]:
+    """Return the docstrings of a module's functions that tools/docstrings.py has joined, by their names."""
+    try:
+        with open(f"{READY}{module}.txt", encoding="utf-8") as file:  # noqa: PTH123 - as in `table`
+            return dict(section.split("\n", 1) for section in file.read().split("\f")[1:])
+    except FileNotFoundError:
+        return {}
 
 
 @cache
@@ -38,10 +50,10 @@ def table() -> dict[str, dict[str, str]]:
 
 
 def described(text: str) -> set[str]:
-    """Return the names that a docstring describes: under `Args`, or in backticks anywhere above its example."""
+    """Return the names that a docstring describes: under `Args`, or in backticks above the other sections."""
     if "`" not in text and "Args:" not in text:
         return set()  # most functions of the op table, whose docstrings are made as the library is loaded
-    head = text.partition("Example:\n")[0].partition("Examples:\n")[0]
+    head = _END.split(text, maxsplit=1)[0]
     names = set(re.findall(r"\w+", " ".join(head.replace("``", "`").split("`")[1::2])))
     if "Args:" in head or "Attributes:" in head:
         for item in re.findall(r"^ +([*\w][\w, *]*):(?= )", head, re.MULTILINE):
@@ -51,9 +63,14 @@ def described(text: str) -> set[str]:
 
 def complete_all(module: str, names: Mapping[str, Any]) -> None:
     """Complete the docstrings of a module's functions and classes."""
+    done = ready(module)
     for name, value in names.items():
-        if name[0] != "_" and getattr(value, "__module__", "").startswith("glassgrad"):
+        if name in done:
+            value.__doc__ = done[name]
+        elif name[0] != "_" and getattr(value, "__module__", "").startswith("glassgrad"):
             complete(module, name, value)
+            if module != "glassgrad":  # what its functions return, tools/docstrings.py says
+                say_type(value)
 
 
 def complete(module: str, name: str, value: Any, facts: Mapping[str, str] | None = None) -> None:
@@ -76,10 +93,20 @@ def complete(module: str, name: str, value: Any, facts: Mapping[str, str] | None
     found = [(one, own.get(one) or shared.get(one) or general.get(one)) for one in names if one not in known]
     lines = [f"{one}: {about}" for one, about in found if about]
     if lines:
-        text = value.__doc__ = _with(text, "Args", lines)
+        text = value.__doc__ = put(text, "Args", lines)
+    if "->" in own:
+        text = value.__doc__ = put(text, "Called", [f"shape: {own['->']}.", f"dtype: {own['=>']}."])
     raised = [f"{one[1:]}: {about}" for one, about in own.items() if one[0] == "!"] if own else []
     if raised and raised[0] not in text:
-        value.__doc__ = _with(text, "Raises", raised)
+        value.__doc__ = put(text, "Raises", raised)
+
+
+def say_type(value: Any) -> None:
+    """Add to the docstring of a function that says nothing of what it returns the type of that, where it has a name."""
+    if isinstance(value, FunctionType) and value.__doc__ and "Returns:\n" not in value.__doc__:
+        kind = value.__annotations__.get("return", "None")
+        if kind not in {"None", "Any"}:
+            value.__doc__ = put(value.__doc__, "Returns", [f"`{kind}`."])
 
 
 def _code(value: Any) -> CodeType | None:
@@ -91,7 +118,7 @@ def _code(value: Any) -> CodeType | None:
     return getattr(value, "__code__", None)
 
 
-def _with(text: str, head: str, lines: list[str]) -> str:
+def put(text: str, head: str, lines: list[str]) -> str:
     """Put lines into a section, which is made at its place where there is none."""
     begin = text.find(f"{head}:\n")
     if begin >= 0:
@@ -114,4 +141,4 @@ def _section(head: str, lines: list[str], margin: str) -> str:
     return f"\n{margin}    ".join([f"{head}:", *lines])
 
 
-__all__ = ["FILE", "complete", "complete_all", "described", "table"]
+__all__ = ["FILE", "READY", "complete", "complete_all", "described", "put", "ready", "say_type", "table"]

@@ -91,6 +91,7 @@ class Families:
         else:
             value = getattr(importlib.import_module(self.homes[name]), name)
             _documents.complete(self.package, name, value)
+            _documents.say_type(value)
         setattr(sys.modules[self.package], name, value)
         return value
 

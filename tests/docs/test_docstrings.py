@@ -5,14 +5,20 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
+import numpy as np
 import pytest
 
-from glassgrad import _documents, errors
+import glassgrad as gg
+from glassgrad import _documents, errors, nn
+from tests.nn.layer_cases import LAYERS, OURS
+from tools import calls, docstrings
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = (
@@ -100,7 +106,7 @@ def test_what_is_told_of_arguments_is_used(public: list[Any]) -> None:
     for place, lines in _documents.table().items():
         if place in known and not place.startswith("glassgrad.nn.parallel"):
             arguments = set(inspect.signature(known[place]).parameters)
-            stale |= {f"{place}: {name}" for name in lines if name[0] != "!" and name not in arguments}
+            stale |= {f"{place}: {name}" for name in lines if name[0] not in "!-=" and name not in arguments}
         for name, text in lines.items():
             assert text, f"{place}: {name}"
             if name[0] == "!":
@@ -136,20 +142,75 @@ def test_sections_are_put_where_they_belong() -> None:
         assert function.__doc__ == before
 
 
-def test_what_becomes_of_integers_is_told_as_it_is() -> None:
-    """The sentence is read off NumPy's list of dtypes; here the op is called."""
-    import numpy as np
+def test_ready_docstrings_are_what_their_sources_give() -> None:
+    """They are joined once, by `make format`; the dtypes in them are found by calls."""
+    command = [sys.executable, str(ROOT / "tools" / "docstrings.py"), "--check"]
+    process = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert process.returncode == 0, process.stdout + process.stderr
 
-    import glassgrad as gg
 
-    kinds = {"Integers stay integers": "i", "The result is boolean": "b", "Integers become floating": "f"}
-    told = 0
-    for name, function in gg.ops.names.PUBLIC.items():
-        words = re.search("|".join(kinds), function.__doc__)
-        if words:
-            arity = len(inspect.signature(function).parameters)
-            with np.errstate(all="ignore"):
-                found = np.asarray(function(*[np.array([2, 3])] * arity))
-            assert (name, found.dtype.kind) == (name, kinds[words[0]])
-            told += 1
-    assert told > 60
+def _told(value: Any) -> tuple[str, str] | None:
+    """Return what a docstring says of the shape and the dtype of what is returned."""
+    found = re.search(r"^ *(?:Returns|Called):\n +shape: (.*)\.\n +dtype: (.*)\.$", value.__doc__ or "", re.MULTILINE)
+    return (found[1], found[2]) if found else None
+
+
+def test_functions_say_what_they_return(public: list[Any]) -> None:
+    """Shape and dtype where their examples show that arrays come back; else the type, where it has a name."""
+    silent, arrays, others = set(), 0, 0
+    for entry in public:
+        function = entry.value
+        if not isinstance(function, FunctionType):
+            continue
+        ours = entry.module in docstrings.MODULES and not entry.name.endswith("_")
+        made = list(calls.calls(function)) if ours else []
+        if made and calls.shape_of(made[0].result) is not None:
+            arrays += 1
+            if _told(function) is None and "Returns:\n" not in (function.__doc__ or ""):
+                silent.add(entry.full)
+        elif inspect.signature(function).return_annotation not in {"None", "Any", inspect.Signature.empty}:
+            others += 1
+            if "Returns:\n" not in (function.__doc__ or ""):
+                silent.add(entry.full)
+    assert silent == set()
+    assert arrays > 400
+    assert others > 150
+
+
+def test_the_shapes_of_results_are_as_their_examples_show(public: list[Any]) -> None:
+    wrong, computed, read = [], 0, set()
+    for entry in public:
+        told = _told(entry.value) if isinstance(entry.value, FunctionType) else None
+        if told is None:
+            continue
+        found = [calls.fits(told[0], call) for call in calls.calls(entry.value)]
+        wrong += [entry.full] if False in found else []
+        computed += any(found)
+        read |= set() if any(found) else {entry.full}
+    assert wrong == []
+    assert computed > 400
+    assert len(read) < 125, "sentences that nothing computes become more"
+
+
+def test_layers_return_what_they_say() -> None:
+    """Every call of every layer that the other tests make."""
+    wrong, computed, dtypes = [], 0, 0
+    for case in [*LAYERS, *OURS]:
+        layer = getattr(nn, case.name)(*case.args, **case.options).train(case.training)
+        told = _told(type(layer))
+        assert told is not None, case.name
+        inputs = [gg.tensor(one) for one in case.draw()]
+        result = layer(*inputs, **case.keywords)
+        given = dict(inspect.signature(layer.forward).bind(*inputs).arguments)
+        facts = {name: value for name, value in vars(layer).items() if isinstance(value, int)}
+        found = calls.fits(told[0], calls.Call(layer.forward, given | facts, result))
+        computed += found is True
+        wrong += [case.id] if found is False else []
+        wide = [one.astype(np.float64) if one.dtype == np.float32 else one for one in inputs]
+        if told[1].startswith(("that of `input`", "the one that `input`", "that of the inputs")):
+            again = layer(*wide, **case.keywords)
+            dtypes += 1
+            wrong += [f"{case.id}: {again.dtype}"] if isinstance(again, gg.Tensor) and again.dtype != np.float64 else []
+    assert wrong == []
+    assert computed > 120
+    assert dtypes > 120

@@ -47,6 +47,9 @@ def checkpoint(
         preserve_rng_state: whether the second run draws the same random numbers.
         use_reentrant: accepted for compatibility with PyTorch; there is only one variant, without restrictions.
 
+    Returns:
+        what `function` returns, with the shapes and dtypes that it gives.
+
     Raises:
         AutogradError: in the backward pass, if the second run differed from the first, an
             argument was overwritten in between, or both runs wrote to the same memory in place.
@@ -95,6 +98,9 @@ def checkpoint_sequential(
     There are `segments` of equal length, as in PyTorch, or by default about sqrt(2 n) of decreasing length: when
     the long first ones are recomputed, the inputs of the later ones are already freed.
     The last segment is not checkpointed. `options` go to `checkpoint`.
+
+    Returns:
+        what the last layer returns, with the shape and dtype that it gives.
 
     Example:
         >>> import glassgrad as gg

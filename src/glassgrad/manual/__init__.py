@@ -101,6 +101,7 @@ def __getattr__(name: str) -> Any:
     if name in {"as_function", "show_twin", "twin"}:
         value = getattr(importlib.import_module("glassgrad.manual.bridge"), name)
         _documents.complete(__name__, name, value)
+        _documents.say_type(value)
         return value
     instead = dict(_INSTEAD)
     if name not in instead and name[:1].isupper():

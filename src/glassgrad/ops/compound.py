@@ -119,6 +119,8 @@ def positive(x: Array) -> Array:
 @takes_complex
 def ldexp(x: Array, other: Array) -> Array:
     """x * 2**other."""
+    if hasattr(x, "dtype") and hasattr(other, "dtype") and _has_fractions(x) and not _has_fractions(other):
+        other = astype(other, x.dtype)  # integers do not widen a result of floating point
     return x * ew.exp2(other * 1.0)
 
 

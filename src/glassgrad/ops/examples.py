@@ -28,11 +28,15 @@ def table() -> dict[str, str]:
 def show(module: str, functions: Mapping[str, Any]) -> None:
     """Complete the docstrings of the functions of a public module: an example, and the arguments that many share."""
     prefix = f"{module}.".removeprefix("glassgrad.")
-    known = table()
+    ready = _documents.ready(module)
     for name, function in functions.items():
-        if not isinstance(function, FunctionType):
+        if not isinstance(function, FunctionType) or (function.__module__ == "glassgrad" and module != "glassgrad"):
             continue
-        example = known.get(prefix + name)
+        text = ready.get(name) or ready.get(function.__name__)
+        if text is not None:
+            function.__doc__ = text
+            continue
+        example = table().get(prefix + name)
         _documents.complete(module, name, function)
         if example is not None and ">>> " not in (function.__doc__ or ""):
             lines = "\n        ".join([_SETUP, *example.split("\n")])

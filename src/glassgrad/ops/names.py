@@ -14,8 +14,6 @@ from collections.abc import Callable, Mapping
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from glassgrad import errors, provenance
 from glassgrad.ops import (
     activation,
@@ -312,33 +310,18 @@ def _public_primitive(prim: Primitive, name: str) -> Callable[..., Any]:
 
 
 def _told_of(prim: Primitive, arity: int) -> str:
-    """Return what `help` says of a primitive: the formula, shapes, dtypes, errors and the derivative."""
+    """Return what `help` says of a primitive: formula, derivative and errors; tools/docstrings.py adds results."""
     text = prim.formula
     raised = "" if prim.takes_complex else "\n        KindError: complex numbers are given; real ones are expected."
     if prim.kind == "elementwise":
-        if arity == 1:
-            text += "\n\n    Computed for each element: the result has the shape of x."
-        else:
-            text += "\n\n    Computed for each pair of elements: shapes broadcast, dtypes are promoted as NumPy does."
+        text += f"\n\n    Computed for each {'element' if arity == 1 else 'pair of elements'}."
+        if arity > 1:
             raised += "\n        ShapeError: the shapes do not broadcast."
-        text += _of_integers(prim)
     if prim.derivative:
         text += f"\n\n    Derivative: {prim.derivative}" + (
             ", where y is the result." if "y" in prim.derivative else "."
         )
     return f"{text}\n\n    Raises:{raised}" if raised else text
-
-
-def _of_integers(prim: Primitive) -> str:
-    """Return what becomes of integers, where the forward is a function of NumPy's, which knows the dtypes it has."""
-    function = getattr(np, prim.forward, None) if isinstance(prim.forward, str) else None
-    if not isinstance(function, np.ufunc):
-        return ""
-    integers, floats = "l" * function.nin, "d" * function.nin
-    for kind, told in (("->?", "The result is boolean."), ("->l", "Integers stay integers.")):
-        if integers + kind in function.types:
-            return f" {told}"
-    return " Integers become floating point." if f"{floats}->d" in function.types else ""
 
 
 def _is_public(name: str, value: Any, module: ModuleType) -> bool:

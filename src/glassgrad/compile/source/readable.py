@@ -54,6 +54,9 @@ def backward_source(
             normalisation); `Source.notes` says which.
         loops: write lines that repeat, as those of the layers of a stack do, as loops; else each line by itself.
 
+    Returns:
+        a function of the same arguments that returns a `Source`: the text, and arrays by their names in it.
+
     Raises:
         CompileError: when the function cannot be traced, has no such loss, or uses an op without NumPy text.
 

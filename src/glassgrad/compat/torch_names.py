@@ -58,11 +58,7 @@ def _one(*_args: Any) -> int:
     return 1
 
 
-def _yes() -> bool:
-    return True
-
-
-cpu = _device("cpu", is_available=_yes, device_count=_one)
+cpu = _device("cpu", is_available=lambda: True, device_count=_one)
 
 
 @contextmanager
@@ -88,10 +84,6 @@ backends = Namespace("backends", {
 # --- compilers ------------------------------------------------------------------------------------
 
 
-def _annotate(_kind: Any, value: Any) -> Any:
-    return value
-
-
 class TracerWarning(Warning):
     """The category of PyTorch's tracer warnings, which are never issued here."""
 
@@ -99,7 +91,8 @@ class TracerWarning(Warning):
 jit = Namespace("jit", {
     "script": same, "trace": same, "trace_module": same, "ignore": same, "unused": same, "export": same,
     "script_method": same, "freeze": same, "optimize_for_inference": same, "interface": same,
-    "is_scripting": no, "is_tracing": no, "annotate": _annotate, "Final": Final, "TracerWarning": TracerWarning,
+    "is_scripting": no, "is_tracing": no, "annotate": lambda _kind, value: value, "Final": Final,
+    "TracerWarning": TracerWarning,
 })  # fmt: skip  # a table
 compiler = Namespace("compiler", {
     "is_compiling": no, "is_dynamo_compiling": no, "disable": same, "allow_in_graph": same,

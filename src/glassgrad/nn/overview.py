@@ -174,10 +174,6 @@ def _per_output(cost: int) -> Callable[..., int]:
     return lambda module, args, outputs: cost * math.prod(outputs[0])
 
 
-def _linear(module: Any, args: Any, outputs: list[Shape]) -> int:
-    return math.prod(outputs[0]) * (2 * int(module.in_features) + (module.bias is not None))
-
-
 def _conv(module: Any, args: Any, outputs: list[Shape]) -> int:
     window: int = math.prod(module.weight.shape[1:])
     return math.prod(outputs[0]) * (2 * window + (module.bias is not None))
@@ -186,10 +182,6 @@ def _conv(module: Any, args: Any, outputs: list[Shape]) -> int:
 def _conv_transpose(module: Any, args: Any, outputs: list[Shape]) -> int:
     window: int = math.prod(module.weight.shape[1:])
     return 2 * window * int(args[0].numel()) + (module.bias is not None) * math.prod(outputs[0])
-
-
-def _bilinear(module: Any, args: Any, outputs: list[Shape]) -> int:
-    return math.prod(outputs[0]) * int(2 * module.in1_features * (module.in2_features + 1))
 
 
 def _attention(module: Any, args: Any, outputs: list[Shape]) -> int:
@@ -214,7 +206,9 @@ def _cell(module: Any, args: Any, outputs: list[Shape]) -> int:
 
 
 _COUNTS: dict[str, Callable[..., int]] = {
-    "Linear": _linear, "Bilinear": _bilinear, "Conv1d": _conv, "Conv2d": _conv, "ConvTranspose1d": _conv_transpose,
+    "Linear": lambda layer, args, outputs: math.prod(outputs[0]) * (2 * layer.in_features + (layer.bias is not None)),
+    "Bilinear": lambda layer, args, outputs: math.prod(outputs[0]) * 2 * layer.in1_features * (layer.in2_features + 1),
+    "Conv1d": _conv, "Conv2d": _conv, "ConvTranspose1d": _conv_transpose,
     "ConvTranspose2d": _conv_transpose, "MultiheadAttention": _attention, "LSTM": _recurrent, "GRU": _recurrent,
     "RNN": _recurrent, "LSTMCell": _cell, "GRUCell": _cell, "RNNCell": _cell,
     **dict.fromkeys(("ReLU", "ReLU6", "LeakyReLU", "Hardtanh", "PReLU", "Threshold"), _per_output(1)),

@@ -178,10 +178,6 @@ def histc(x: Array, bins: int = 100, min: float = 0, max: float = 0) -> Array:
     return astype(histogram_p(x, edges, density=False)[0], x.dtype)
 
 
-def _histogram(_xp: Any, x: Array, edges: Array, weight: Any = None, *, density: bool) -> tuple[Array, Array]:
-    return np.histogram(x, edges, weights=weight, density=density)
-
-
 def _histogram_shape(_x: Any, edges: Any, weight: Any = None, *, density: bool) -> tuple[Aval, Aval]:
     counted = np.dtype(np.int64) if weight is None else weight.dtype
     dtype = np.dtype(np.float64) if density else counted
@@ -189,7 +185,8 @@ def _histogram_shape(_x: Any, edges: Any, weight: Any = None, *, density: bool) 
 
 
 histogram_p = custom(
-    "histogram", _histogram, vjp=(None, None, None), jvp=(None, None, None),
+    "histogram", lambda _xp, x, edges, weight=None, *, density: np.histogram(x, edges, weights=weight, density=density),
+    vjp=(None, None, None), jvp=(None, None, None),
     formula="how many values lie between the edges, or the sum of their weights", derivative="none",
     multiple=True, shape=_histogram_shape,
 )  # fmt: skip  # an entry of the table

@@ -206,10 +206,6 @@ heaviside = elementwise(
 )  # fmt: skip  # an entry of the table
 
 
-def _clip(xp: Any, x: Array, *, low: float | None, high: float | None) -> Array:
-    return xp.clip(x, low, high)
-
-
 def _inside(y: Array, x: Array, *, low: float | None, high: float | None) -> Array:
     if low is None:
         return x <= high
@@ -217,7 +213,8 @@ def _inside(y: Array, x: Array, *, low: float | None, high: float | None) -> Arr
 
 
 clip_p = elementwise(
-    "clip", _clip, (select(_inside),), saves="x", formula="min(max(x, low), high)", derivative="low <= x <= high",
+    "clip", lambda xp, x, *, low, high: xp.clip(x, low, high), (select(_inside),), saves="x",
+    formula="min(max(x, low), high)", derivative="low <= x <= high",
     samples=(reals(-3, 3, -1, 1),), sample_params={"low": -1.0, "high": 1.0}, edge=EDGES,
 )  # fmt: skip  # an entry of the table
 

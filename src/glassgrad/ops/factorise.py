@@ -107,10 +107,6 @@ def _whiten(y: Array, inner: Array) -> Array:
     return _adjoint(solve_triangular_p(_adjoint(y), _adjoint(left), upper=True, unit=False))
 
 
-def _cholesky_vjp(g: Array, y: Array, x: Any) -> Array:
-    return conj(_symmetric(_whiten(y, _half_lower(matmul(_adjoint(y), conj(g))))))
-
-
 def _cholesky_jvp(t: Array, y: Array, x: Any) -> Array:
     left = solve_triangular_p(y, _symmetric(t), upper=False, unit=False)
     inner = _adjoint(solve_triangular_p(y, _adjoint(left), upper=False, unit=False))
@@ -133,7 +129,8 @@ def _hermitian(xp: Any, x: Array) -> Array:
 
 cholesky_p: Custom = custom(
     "cholesky", lambda xp, x: xp.linalg.cholesky(_hermitian(xp, x)), saves="y", batch=native,
-    vjp=(_cholesky_vjp,), jvp=(_cholesky_jvp,), shape=lambda x: x.shape, formula="lower triangular y with y yT = x",
+    vjp=(lambda g, y, x: conj(_symmetric(_whiten(y, _half_lower(matmul(_adjoint(y), conj(g)))))),),
+    jvp=(_cholesky_jvp,), shape=lambda x: x.shape, formula="lower triangular y with y yT = x",
     derivative="sym(y**-T h y**-1), h = lower(yT g), its diagonal halved",
     samples=(S(_positive(size=3)), S(_positive(2, size=2))), notes="Murray 2016",
     takes_complex=True,

@@ -35,10 +35,6 @@ def _fft(xp: Any, x: Array, *, axis: int, inverse: bool) -> Array:
     return _as_pairs(xp, xp.fft.ifft(z, axis=axis, norm="forward") if inverse else xp.fft.fft(z, axis=axis))
 
 
-def _rfft(xp: Any, x: Array, *, axis: int) -> Array:
-    return _as_pairs(xp, xp.fft.rfft(x, axis=axis))
-
-
 def _half_weights(xp: Any, size: int, ndim: int, axis: int, dtype: Any) -> Array:
     """1 where a frequency is its own mirror image (0, and the middle one of an even size), else 1/2."""
     weights = xp.full(size // 2 + 1, 0.5, dtype)
@@ -60,7 +56,8 @@ fft_p: Linear = linear(
     samples=(S((4, 2), axis=0, inverse=False), S((3, 5, 2), axis=1, inverse=True)),
 )  # fmt: skip  # an entry of the table
 rfft_p: Linear = linear(
-    "rfft", _rfft, (lambda g, x, *, axis: rfft_back_p(g, axis=axis, size=x.shape[axis]),), batch=shifted,
+    "rfft", lambda xp, x, *, axis: _as_pairs(xp, xp.fft.rfft(x, axis=axis)),
+    (lambda g, x, *, axis: rfft_back_p(g, axis=axis, size=x.shape[axis]),), batch=shifted,
     formula="the first half of fft(x), as pairs, for real x", derivative="sum re(g[k] exp(2 pi i k n / N))",
     shape=lambda x, *, axis: (*_replaced(x.shape, axis, x.shape[axis] // 2 + 1), 2), takes_complex=False,
     samples=(S((4,), axis=0), S((2, 5), axis=1), S((6, 2), axis=0)),

@@ -129,10 +129,6 @@ def _weight_in_mean(x: Any, axes: tuple[int, ...]) -> float:
     return 1 / count if count else math.nan
 
 
-def _layer_norm_decomposed(x: Array, *parts: Array, dims: int, eps: float) -> Array:
-    return _layer_norm_in_ops(x, *parts, dims=dims, eps=eps)[0]
-
-
 def _layer_norm_in_ops(x: Array, *parts: Array, dims: int, eps: float) -> tuple[Array, Array, Array]:
     """Return the result, x in units of the deviation, and 1 / deviation."""
     ndim = len(x.shape)
@@ -148,7 +144,8 @@ def _layer_norm_in_ops(x: Array, *parts: Array, dims: int, eps: float) -> tuple[
 
 
 layer_norm_p = _fused_in_single(
-    "layer_norm", _layer_norm, joint_vjp=_norm_vjp(centred=True), decompose=_layer_norm_decomposed,
+    "layer_norm", _layer_norm, joint_vjp=_norm_vjp(centred=True),
+    decompose=lambda x, *parts, dims, eps: _layer_norm_in_ops(x, *parts, dims=dims, eps=eps)[0],
     formula="(x - mean) / sqrt(var + eps) * w + b over the last dims",
     derivative="(h - mean(h) - n * mean(h * n)) / std, h = g * w",
     samples=(S((4, 5), positive(5), (5,), dims=1, eps=1e-5), S((2, 3, 4), positive(3, 4), (3, 4), dims=2, eps=1e-3),
@@ -168,10 +165,6 @@ def _rms_norm(xp: Any, x: Array, *parts: Array, dims: int, eps: float) -> tuple[
     return _affine(normal, parts).reshape(x.shape), (normal, inverse)
 
 
-def _rms_norm_decomposed(x: Array, *parts: Array, dims: int, eps: float) -> Array:
-    return _rms_norm_in_ops(x, *parts, dims=dims, eps=eps)[0]
-
-
 def _rms_norm_in_ops(x: Array, *parts: Array, dims: int, eps: float) -> tuple[Array, Array, Array]:
     """Return the result, x in units of its root mean square, and 1 / root mean square."""
     ndim = len(x.shape)
@@ -182,7 +175,8 @@ def _rms_norm_in_ops(x: Array, *parts: Array, dims: int, eps: float) -> tuple[Ar
 
 
 rms_norm_p = _fused_in_single(
-    "rms_norm", _rms_norm, joint_vjp=_norm_vjp(centred=False), decompose=_rms_norm_decomposed,
+    "rms_norm", _rms_norm, joint_vjp=_norm_vjp(centred=False),
+    decompose=lambda x, *parts, dims, eps: _rms_norm_in_ops(x, *parts, dims=dims, eps=eps)[0],
     formula="x / sqrt(mean(x**2) + eps) * w over the last dims", derivative="(h - n * mean(h * n)) / rms, h = g * w",
     samples=(S((4, 5), positive(5), dims=1, eps=1e-5), S((2, 3, 4), dims=2, eps=1e-3)),
     notes="Zhang and Sennrich 2019",

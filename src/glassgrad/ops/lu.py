@@ -135,10 +135,6 @@ def _each(x: Array, name: str, call: Callable[[Any, Any], Any], shape: Shape, dt
     return out
 
 
-def _lu_pivots(xp: Any, x: Array) -> Array:
-    return _each(x, "getrf", lambda getrf, a: getrf(a)[1] + 1, (min(x.shape[-2:]),), np.int32)
-
-
 def _pivot_rows(xp: Any, pivots: Array, *, rows: int) -> Array:
     """The order of the rows after LAPACK's row swaps."""
     order = np.broadcast_to(np.arange(rows), (*pivots.shape[:-1], rows)).copy()
@@ -164,10 +160,6 @@ def _lu_in_order(getrf: Any, a: Array) -> Array:
     y, pivots, _ = getrf(a)
     # Where two pivots are equally good, rounding may make LAPACK swap their rows again.
     return y if (pivots == np.arange(len(pivots))).all() else _eliminated(a)
-
-
-def _lu(xp: Any, x: Array) -> Array:
-    return _each(x, "getrf", _lu_in_order, tuple(x.shape[-2:]), x.dtype)
 
 
 def _lower(y: Array) -> Array:
@@ -245,7 +237,9 @@ def _dominant(*shape: int) -> Any:
 
 
 lu_pivots_p: Custom = custom(
-    "lu_pivots", _lu_pivots, vjp=(None,), jvp=(None,), batch=native,
+    "lu_pivots",
+    lambda xp, x: _each(x, "getrf", lambda getrf, a: getrf(a)[1] + 1, (min(x.shape[-2:]),), np.int32),
+    vjp=(None,), jvp=(None,), batch=native,
     formula="the row that each row changes places with, from 1", derivative="none", takes_complex=True,
 )  # fmt: skip  # an entry of the table
 pivot_rows_p: Custom = custom(
@@ -253,7 +247,8 @@ pivot_rows_p: Custom = custom(
     formula="the order of the rows after the exchanges x", derivative="none",
 )  # fmt: skip  # an entry of the table
 lu_p: Custom = custom(
-    "lu", _lu, saves="y", batch=native, shape=lambda x: x.shape, vjp=(_lu_vjp,), jvp=(_lu_jvp,),
+    "lu", lambda xp, x: _each(x, "getrf", _lu_in_order, tuple(x.shape[-2:]), x.dtype), saves="y",
+    batch=native, shape=lambda x: x.shape, vjp=(_lu_vjp,), jvp=(_lu_jvp,),
     formula="L and U of x = L U in one matrix, without exchanges of rows",
     derivative="L**-T (lower(LT g_L) + upper(g_U UT)) U**-T",
     samples=(S(_dominant(3, 3)), S(_dominant(2, 4, 2)), S(_dominant(2, 4))), takes_complex=True,

@@ -31,10 +31,6 @@ def _sum(xp: Any, x: Array, *, axis: Axes, keepdims: bool) -> Array:
     return xp.sum(x, axis=axis, keepdims=keepdims)
 
 
-def _sum_transpose(g: Array, x: Any, *, axis: Axes, keepdims: bool) -> Array:
-    return spread(g, x.shape, axis, keepdims)
-
-
 REDUCTION_SAMPLES = (
     S((2, 3), axis=(0, 1), keepdims=False),
     S((2, 3, 2), axis=(1,), keepdims=True),
@@ -46,7 +42,7 @@ REDUCTION_SAMPLES = (
 sum_p = linear(
     "sum",
     _sum,
-    (_sum_transpose,),
+    (lambda g, x, *, axis, keepdims: spread(g, x.shape, axis, keepdims),),
     shape=summed,
     formula="sum of x over axes",
     derivative="broadcast g",
@@ -63,14 +59,6 @@ def _extreme_share(y: Array, x: Array, axis: Axes, keepdims: bool) -> Array:
     return mask / sum_p(mask, axis=axis, keepdims=True)
 
 
-def _extreme_vjp(g: Array, y: Array, x: Array, *, axis: Axes, keepdims: bool) -> Array:
-    return restore(g, x.shape, axis, keepdims) * _extreme_share(y, x, axis, keepdims)
-
-
-def _extreme_jvp(t: Array, y: Array, x: Array, *, axis: Axes, keepdims: bool) -> Array:
-    return sum_p(t * _extreme_share(y, x, axis, keepdims), axis=axis, keepdims=keepdims)
-
-
 def _extreme(name: str, formula: str) -> Any:
     over = max_over if name == "max" else min_over
 
@@ -82,8 +70,8 @@ def _extreme(name: str, formula: str) -> Any:
     return custom(
         name,
         forward,
-        vjp=(_extreme_vjp,),
-        jvp=(_extreme_jvp,),
+        vjp=(lambda g, y, x, **how: restore(g, x.shape, **how) * _extreme_share(y, x, **how),),
+        jvp=(lambda t, y, x, **how: sum_p(t * _extreme_share(y, x, **how), **how),),
         saves=("x", "y"),
         formula=formula,
         derivative="g at the extreme, shared equally on ties",

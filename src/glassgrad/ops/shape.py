@@ -24,12 +24,9 @@ Shape = tuple[int, ...]
 # --- one array ------------------------------------------------------------------------------------
 
 
-def _reshape_back(g: Array, x: Any, *, shape: Shape) -> Array:
-    return g.reshape(x.shape) if type(g) is np.ndarray else reshape_p(g, shape=x.shape)
-
-
 reshape_p: Linear = linear(
-    "reshape", lambda xp, x, *, shape: x.reshape(shape) if xp is np else xp.reshape(x, shape), (_reshape_back,),
+    "reshape", lambda xp, x, *, shape: x.reshape(shape) if xp is np else xp.reshape(x, shape),
+    (lambda g, x, *, shape: g.reshape(x.shape) if type(g) is np.ndarray else reshape_p(g, shape=x.shape),),
     formula="the same numbers in another shape", derivative="reshape back", indices=in_order,
     write_back=lambda x, view, assign, *, shape: reshape_p(view, shape=x.shape),
     shape=lambda x, *, shape: shape, samples=(S((2, 6), shape=(3, 4)), S((4,), shape=(2, 1, 2)), S((1,), shape=())),
@@ -180,26 +177,18 @@ def _pad(xp: Any, x: Array, *, widths: Pairs, value: float) -> Array:
     return out
 
 
-def _pad_transpose(g: Array, x: Any, *, widths: Pairs, value: float) -> Array:
-    return g[tuple(slice(a, n - b) for n, (a, b) in zip(g.shape, widths, strict=True))]
-
-
-def _pad_jvp(t: Array, y: Array, x: Array, *, widths: Pairs, value: float) -> Array:
-    return pad_p(t, widths=widths, value=0.0)
-
-
 pad_p = linear(
-    "pad", _pad, (_pad_transpose,), formula="x with a border of `value`", derivative="cut the border off",
+    "pad", _pad,
+    (lambda g, x, *, widths, value:
+        g[tuple(slice(a, n - b) for n, (a, b) in zip(g.shape, widths, strict=True))],),
+    formula="x with a border of `value`", derivative="cut the border off",
     shape=lambda x, *, widths, value: tuple(n + a + b for n, (a, b) in zip(x.shape, widths, strict=True)),
     samples=(S((2, 3), widths=((1, 0), (2, 1)), value=0.0), S((2,), widths=((0, 3),), value=1.5)),
 )  # fmt: skip  # an entry of the table
-pad_p.jvps = (_pad_jvp,)  # affine rather than linear if value is not 0
+# Affine rather than linear if value is not 0.
+pad_p.jvps = (lambda t, y, x, *, widths, value: pad_p(t, widths=widths, value=0.0),)
 
 # --- several arrays -------------------------------------------------------------------------------
-
-
-def _concatenate(xp: Any, *xs: Array, axis: int) -> Array:
-    return xp.concat(xs, axis=axis)
 
 
 def _split_cotangent(g: Array, needs: Sequence[bool], *xs: Any, axis: int) -> list[Array | None]:
@@ -218,7 +207,7 @@ def _joined_shape(*xs: Any, axis: int) -> Shape:
 
 
 concatenate_p = linear(
-    "concat", _concatenate, joint_transpose=_split_cotangent, saves_from=sys.maxsize,
+    "concat", lambda xp, *xs, axis: xp.concat(xs, axis=axis), joint_transpose=_split_cotangent, saves_from=sys.maxsize,
     formula="(x1, x2, ...) joined along an axis", derivative="the matching slice", shape=_joined_shape,
     samples=(S((2, 3), (1, 3), axis=0), S((2, 1), (2, 2), (2, 3), axis=1)),
 )  # fmt: skip  # an entry of the table

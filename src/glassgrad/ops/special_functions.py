@@ -38,10 +38,6 @@ def _gamma_density(y: Array, a: Array, x: Array) -> Array:
     return ew.exp(xlogy(a - 1, x) - x - gammaln(a))
 
 
-def _beta_density(y: Array, a: Array, b: Array, x: Array) -> Array:
-    return ew.exp(xlogy(a - 1, x) + xlog1py(b - 1, -x) - gammaln(a) - gammaln(b) + gammaln(a + b))
-
-
 gammainc_p: Elementwise = elementwise(
     "gammainc", _by_several("gammainc"), (None, _gamma_density), saves="x",
     formula="integral of u**(a - 1) exp(-u) / Gamma(a) from 0 to b", derivative="none, b**(a - 1) * exp(-b) / Gamma(a)",
@@ -53,7 +49,10 @@ gammaincc_p: Elementwise = elementwise(
     samples=(reals(0.5, 4), reals(0.3, 5)), edge=(0.5, 1.0, 2.0, 30.0, _nan),
 )  # fmt: skip  # an entry of the table
 betainc_p: Elementwise = elementwise(
-    "betainc", _by_several("betainc"), (None, None, _beta_density), saves="x",
+    "betainc", _by_several("betainc"),
+    (None, None,
+     lambda y, a, b, x: ew.exp(xlogy(a - 1, x) + xlog1py(b - 1, -x) - gammaln(a) - gammaln(b) + gammaln(a + b))),
+    saves="x",
     formula="integral of u**(a - 1) (1 - u)**(b - 1) / B(a, b) from 0 to x",
     derivative="none, none, x**(a - 1) * (1 - x)**(b - 1) / B(a, b)",
     samples=(reals(0.5, 3), reals(0.5, 3), reals(0.1, 0.9)), edge=(0.25, 0.5, 0.75),

@@ -27,10 +27,6 @@ def _arith(float_op: str, int_op: str) -> Emit:
     return emit
 
 
-def _divide(b: Builder, x: list[Value], data: Any) -> Value:
-    return b.fdiv(x[0], x[1])
-
-
 Parts = tuple[Value, Value, Value, Value]
 
 
@@ -98,14 +94,6 @@ def _extreme(b: Builder, a: Value, c: Value, largest: bool) -> Value:
     return b.call(name, a, c)
 
 
-def _maximum(b: Builder, x: list[Value], data: Any) -> Value:
-    return _extreme(b, x[0], x[1], largest=True)
-
-
-def _minimum(b: Builder, x: list[Value], data: Any) -> Value:
-    return _extreme(b, x[0], x[1], largest=False)
-
-
 def _compare(float_predicate: str, int_predicate: str) -> Emit:
     def emit(b: Builder, x: list[Value], data: Any) -> Value:
         return b.compare(float_predicate if is_float(x[0].kind) else int_predicate, x[0], x[1])
@@ -125,14 +113,6 @@ def _not(b: Builder, x: list[Value], data: Any) -> Value:
     return b.binary("xor", x[0], b.like(1 if x[0].kind == "b1" else -1, x[0]))
 
 
-def _square(b: Builder, x: list[Value], data: Any) -> Value:
-    return b.binary("fmul" if is_float(x[0].kind) else "mul", x[0], x[0])
-
-
-def _sqrt(b: Builder, x: list[Value], data: Any) -> Value:
-    return b.call("sqrt", x[0])
-
-
 def _abs(b: Builder, x: list[Value], data: Any) -> Value:
     if is_float(x[0].kind):
         return b.call("fabs", x[0])
@@ -143,10 +123,6 @@ def _abs(b: Builder, x: list[Value], data: Any) -> Value:
 
 def _rounding(intrinsic: str) -> Emit:
     return lambda b, x, data: b.call(intrinsic, x[0]) if is_float(x[0].kind) else x[0]
-
-
-def _isnan(b: Builder, x: list[Value], data: Any) -> Value:
-    return b.compare("uno", x[0], x[0]) if is_float(x[0].kind) else b.const(0, "b1", x[0].lanes)
 
 
 def _signbit(b: Builder, x: list[Value], data: Any) -> Value:
@@ -233,10 +209,6 @@ def _constant_power(b: Builder, x: list[Value], data: Any) -> Value:
     return result if exponent > 0 else b.fdiv(b.like(1, value), result)
 
 
-def _cast(b: Builder, x: list[Value], data: Any) -> Value:
-    return b.cast(x[0], data)
-
-
 def _within(b: Builder, x: list[Value], data: tuple[int, int]) -> Value:
     low, high = data
     # One unsigned comparison covers both ends.
@@ -253,10 +225,6 @@ def _wrap(b: Builder, x: list[Value], extent: int) -> Value:
     unsigned = Value(wrapped.text, "u64", wrapped.lanes)
     clamped = b.call("umin", unsigned, b.like(extent - 1, unsigned))
     return Value(clamped.text, "i64", clamped.lanes)
-
-
-def _copysign(b: Builder, x: list[Value], data: Any) -> Value:
-    return b.call("copysign", x[0], x[1])
 
 
 def _shift(opcode: str) -> Emit:
@@ -310,10 +278,13 @@ def _library(name: str) -> Emit:
 # op -> (cost in simple instructions, how it is emitted)
 ELEMENTWISE: dict[str, tuple[int, Emit]] = {
     "add": (1, _arith("fadd", "add")), "subtract": (1, _arith("fsub", "sub")), "multiply": (1, _arith("fmul", "mul")),
-    "divide": (6, _divide), "negative": (1, _negative), "square": (1, _square),
-    "power": (60, _power), "constant_power": (4, _constant_power), "where": (1, _where), "maximum": (2, _maximum),
-    "minimum": (2, _minimum), "exp": (18, _math("exp")), "expm1": (22, _math("expm1")),
-    "log": (20, _math("log")), "log1p": (26, _math("log1p")), "sqrt": (8, _sqrt),
+    "divide": (6, lambda b, x, data: b.fdiv(x[0], x[1])), "negative": (1, _negative),
+    "square": (1, lambda b, x, data: b.binary("fmul" if is_float(x[0].kind) else "mul", x[0], x[0])),
+    "power": (60, _power), "constant_power": (4, _constant_power), "where": (1, _where),
+    "maximum": (2, lambda b, x, data: _extreme(b, x[0], x[1], largest=True)),
+    "minimum": (2, lambda b, x, data: _extreme(b, x[0], x[1], largest=False)),
+    "exp": (18, _math("exp")), "expm1": (22, _math("expm1")), "log": (20, _math("log")), "log1p": (26, _math("log1p")),
+    "sqrt": (8, lambda b, x, data: b.call("sqrt", x[0])),
     "sin": (30, _math("sin")), "cos": (30, _math("cos")), "tanh": (30, _math("tanh")),
     "sigmoid": (26, _math("sigmoid")), "erf": (36, _math("erf")), "erfc_from": (30, _math("erfc_from")),
     "abs": (1, _abs), "equal": (1, _compare("oeq", "eq")), "not_equal": (1, _compare("une", "ne")),
@@ -321,11 +292,14 @@ ELEMENTWISE: dict[str, tuple[int, Emit]] = {
     "greater": (1, _compare("ogt", "gt")), "greater_equal": (1, _compare("oge", "ge")),
     "logical_and": (1, _bitwise("and")), "logical_or": (1, _bitwise("or")), "logical_xor": (1, _bitwise("xor")),
     "logical_not": (1, _not), "bitwise_and": (1, _bitwise("and")), "bitwise_or": (1, _bitwise("or")),
-    "bitwise_xor": (1, _bitwise("xor")), "bitwise_not": (1, _not), "isnan": (1, _isnan),
+    "bitwise_xor": (1, _bitwise("xor")), "bitwise_not": (1, _not),
+    "isnan": (1, lambda b, x, data:
+              b.compare("uno", x[0], x[0]) if is_float(x[0].kind) else b.const(0, "b1", x[0].lanes)),
     "signbit": (1, _signbit), "floor_divide": (20, _floor_divide),
     "floor": (1, _rounding("floor")), "ceil": (1, _rounding("ceil")),
-    "trunc": (1, _rounding("trunc")), "round": (1, _rounding("rint")), "cast": (1, _cast), "within": (1, _within),
-    "wrap": (3, _wrap), "copysign": (2, _copysign), "left_shift": (5, _shift("left")),
+    "trunc": (1, _rounding("trunc")), "round": (1, _rounding("rint")), "within": (1, _within),
+    "cast": (1, lambda b, x, data: b.cast(x[0], data)), "wrap": (3, _wrap),
+    "copysign": (2, lambda b, x, data: b.call("copysign", x[0], x[1])), "left_shift": (5, _shift("left")),
     "right_shift": (5, _shift("right")), "fmod": (20, _fmod), "nextafter": (8, _nextafter),
     **{op: (80, _library(name)) for op, name in LIBRARY.items()},
 }  # fmt: skip  # a table

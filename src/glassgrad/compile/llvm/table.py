@@ -106,10 +106,6 @@ def _one_hot(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
     return builder.exprs.cast(same, builder.kind(instr.output.dtype))
 
 
-def _one_hot_reads(instr: Instr, position: int, out: Indices, extents: Extents) -> Indices | None:
-    return out[:-1]
-
-
 # --- gather -----------------------------------------------------------------------------------------
 
 
@@ -152,10 +148,6 @@ def _take_along(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
     source, index = instr.inputs
     assert isinstance(source, Var)
     return builder.read_at_computed(source, _routed(builder, axis_routes(instr, index, source.shape), [index], out))
-
-
-def _take_along_reads(instr: Instr, position: int, out: Indices, extents: Extents) -> Indices | None:
-    return same_point(instr, position, out, extents) if position == 1 else None
 
 
 def _full(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
@@ -239,10 +231,6 @@ def _put_slice(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
     return builder.exprs.apply("where", [mask, placed, around], kind)
 
 
-def _set_slice_reads(instr: Instr, position: int, out: Indices, extents: Extents) -> Indices | None:
-    return out if position == 0 else None
-
-
 # --- the table ---------------------------------------------------------------------------------------
 
 
@@ -258,11 +246,14 @@ LOOPS: dict[str, LoopLowering] = {
     "at_place": LoopLowering(same_point, build=_at_place),
     "put_one_along": LoopLowering(same_point, build=_put_one_along),
     "put_slice": LoopLowering(in_memory, build=_put_slice),
-    "set_slice": LoopLowering(_set_slice_reads, build=_put_slice),
+    "set_slice": LoopLowering(lambda instr, position, out, extents: out if position == 0 else None, build=_put_slice),
     **GATHERS,
-    "one_hot": LoopLowering(_one_hot_reads, build=_one_hot),
+    "one_hot": LoopLowering(lambda instr, position, out, extents: out[:-1], build=_one_hot),
     "getitem": LoopLowering(_getitem_reads, build=_getitem),
-    "take_along_axis": LoopLowering(_take_along_reads, build=_take_along),
+    "take_along_axis": LoopLowering(
+        lambda instr, position, out, extents: same_point(instr, position, out, extents) if position == 1 else None,
+        build=_take_along,
+    ),
     **{op: _copied_view() for op, prim in PRIMITIVES.items() if prim.indices is not None and op != "getitem"},
     "full": LoopLowering(same_point, build=_full),
     "arange": LoopLowering(same_point, build=_arange),

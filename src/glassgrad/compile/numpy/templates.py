@@ -32,21 +32,9 @@ def _permute(instr: Instr, xs: list[Text]) -> Text:
     return method(xs[0], "transpose", *axes)
 
 
-def _broadcast(instr: Instr, xs: list[Text]) -> Text:
-    return call("np.broadcast_to", xs[0], instr.params["shape"])
-
-
-def _astype(instr: Instr, xs: list[Text]) -> Text:
-    return method(xs[0], "astype", instr.params["dtype"])
-
-
 def _flip(instr: Instr, xs: list[Text]) -> Text:
     # NumPy's flip is a view, which would see later writes to the state.
     return method(call("np.flip", xs[0], axis=_axis(instr.params["axis"])), "copy")
-
-
-def _roll(instr: Instr, xs: list[Text]) -> Text:
-    return call("np.roll", xs[0], instr.params["shift"], axis=instr.params["axis"])
 
 
 def _triangle(name: str) -> Template:
@@ -60,10 +48,6 @@ def _triangle(name: str) -> Template:
 def _pad(instr: Instr, xs: list[Text]) -> Text:
     options = {} if instr.params["value"] == 0 else {"constant_values": instr.params["value"]}
     return call("np.pad", xs[0], instr.params["widths"], **options)
-
-
-def _concatenate(instr: Instr, xs: list[Text]) -> Text:
-    return call("np.concatenate", Text("[", text.listed(xs), "]"), axis=instr.params["axis"])
 
 
 # --- reductions -----------------------------------------------------------------------------------
@@ -98,10 +82,6 @@ def reduction_options(instr: Instr) -> dict[str, Any]:
 # --- indexing -------------------------------------------------------------------------------------
 
 
-def _getitem(instr: Instr, xs: list[Text]) -> Text:
-    return Text(xs[0].at(ATOM), "[", text.index(instr.params["spec"], xs[1:]), "]")
-
-
 def _one_hot(instr: Instr, xs: list[Text]) -> Text:
     counted = call("np.arange", instr.params["count"])
     return Text("(", xs[0].at(ATOM), "[..., None] == ", counted, ").astype(np.int64)")
@@ -114,16 +94,18 @@ def _cumsum(instr: Instr, xs: list[Text]) -> Text:
     return call("np.flip", call("np.cumsum", call("np.flip", xs[0], axis=axis), axis=axis), axis=axis)
 
 
-def _same(instr: Instr, xs: list[Text]) -> Text:
-    return xs[0]
-
-
 TEMPLATES: dict[str, Template] = {
     "matmul": lambda instr, xs: OPERATORS["matmul"](*xs),
-    "reshape": _reshape, "permute_dims": _permute, "broadcast_to": _broadcast, "astype": _astype,
-    "copy": lambda instr, xs: method(xs[0], "copy"), "alias": _same, HOLD: _same, "flip": _flip, "roll": _roll,
-    "tril": _triangle("tril"), "triu": _triangle("triu"), "pad": _pad, "concat": _concatenate,
+    "reshape": _reshape, "permute_dims": _permute, "flip": _flip, "pad": _pad,
+    "broadcast_to": lambda instr, xs: call("np.broadcast_to", xs[0], instr.params["shape"]),
+    "astype": lambda instr, xs: method(xs[0], "astype", instr.params["dtype"]),
+    "copy": lambda instr, xs: method(xs[0], "copy"), "alias": lambda instr, xs: xs[0], HOLD: lambda instr, xs: xs[0],
+    "roll": lambda instr, xs: call("np.roll", xs[0], instr.params["shift"], axis=instr.params["axis"]),
+    "tril": _triangle("tril"), "triu": _triangle("triu"),
+    "concat": lambda instr, xs:
+        call("np.concatenate", Text("[", text.listed(xs), "]"), axis=instr.params["axis"]),
     "sum": _reduction("sum"), "max": _reduction("max"), "min": _reduction("min"), "all": _reduction("all"),
     "any": _reduction("any"), "argmax": _reduction("argmax"), "argmin": _reduction("argmin"),
-    "cumsum": _cumsum, "getitem": _getitem, "one_hot": _one_hot,
+    "cumsum": _cumsum, "one_hot": _one_hot,
+    "getitem": lambda instr, xs: Text(xs[0].at(ATOM), "[", text.index(instr.params["spec"], xs[1:]), "]"),
 }  # fmt: skip  # a table

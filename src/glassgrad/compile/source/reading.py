@@ -55,10 +55,6 @@ def _put_add(instr: Instr, xs: list[Text]) -> Text:
     return call("put_add", xs[0], key, instr.params["shape"])
 
 
-def _at_set(instr: Instr, xs: list[Text]) -> Text:
-    return call("at_set", xs[0], _key(instr.params["spec"], xs[2:]), xs[1])
-
-
 def _take_along(instr: Instr, xs: list[Text]) -> Text:
     x, positions = instr.inputs
     axis = instr.params["axis"]
@@ -69,10 +65,6 @@ def _take_along(instr: Instr, xs: list[Text]) -> Text:
     return call("np.take_along_axis" if alike else "take_along_axis", xs[0], xs[1], axis=axis)
 
 
-def _put_along(instr: Instr, xs: list[Text]) -> Text:
-    return call("put_along_add", xs[0], xs[1], instr.params["shape"], axis=instr.params["axis"])
-
-
 READING: dict[str, Template] = {
     **TEMPLATES,
     **{op: _helper(op) for op in ("conv2d_input", "conv2d_weight", "softmax", "log_softmax", "logsumexp")},
@@ -81,7 +73,10 @@ READING: dict[str, Template] = {
     "max_pool2d_scatter": _windowed("max_pool2d_scatter", shaped=False),
     "sum_pool2d": _windowed("sum_pool2d", shaped=True),
     "sum_spread2d": _windowed("sum_spread2d", shaped=False),
-    "put_add": _put_add, "at_set": _at_set, "take_along_axis": _take_along, "put_along_add": _put_along,
+    "put_add": _put_add, "take_along_axis": _take_along,
+    "at_set": lambda instr, xs: call("at_set", xs[0], _key(instr.params["spec"], xs[2:]), xs[1]),
+    "put_along_add": lambda instr, xs:
+        call("put_along_add", xs[0], xs[1], instr.params["shape"], axis=instr.params["axis"]),
     "mean": _mean,
     "inv": _linalg("inv"),
     "det": _linalg("det"),

@@ -57,10 +57,6 @@ def _nanvar(a: Array, axis: Any = None, ddof: float = 0, keepdims: bool = False)
     return reduce.sum(_squared_size(centred), axis, keepdims) / PUBLIC["where"](left > 0, left, np.nan)
 
 
-def _nanstd(a: Array, axis: Any = None, ddof: float = 0, keepdims: bool = False) -> Array:
-    return PUBLIC["sqrt"](_nanvar(a, axis, ddof, keepdims))
-
-
 def _gradient(f: Array, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
     dims = range(len(f.shape)) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
     spacing = list(varargs) * len(dims) if len(varargs) == 1 else list(varargs) or [1] * len(dims)
@@ -96,18 +92,6 @@ def _average(a: Array, axis: Any = None, weights: Any = None, keepdims: bool = F
         weights = shape.reshape(weights, *(-1 if at == axis % len(a.shape) else 1 for at in range(len(a.shape))))
     weights = shape.broadcast_to(weights, a.shape)
     return reduce.sum(a * weights, axis, keepdims) / reduce.sum(weights, axis, keepdims)
-
-
-def _median(a: Array, axis: Any = None, keepdims: bool = False) -> Array:
-    return sort.quantile(a, 0.5, axis, keepdims)
-
-
-def _quantile(a: Array, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False) -> Array:
-    return sort.quantile(a, q, axis, keepdims, interpolation=method)
-
-
-def _percentile(a: Array, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False) -> Array:
-    return sort.quantile(a, np.asarray(q) / 100, axis, keepdims, interpolation=method)
 
 
 def _sort(
@@ -165,20 +149,8 @@ def _polyval(p: Any, x: Array) -> Array:
     return y
 
 
-def _nan_to_num(x: Array, copy: bool = True, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> Array:
-    return compound.nan_to_num(x, nan, posinf, neginf)
-
-
-def _tile(A: Array, reps: Any) -> Array:
-    return arrange.tile(A, *(reps if isinstance(reps, tuple | list) else (reps,)))
-
-
 def _swapaxes(a: Array, axis1: int, axis2: int) -> Array:
     return shape.transpose(a, axis1, axis2)
-
-
-def _count_nonzero(a: Array, axis: Any = None, *, keepdims: bool = False) -> Array:
-    return reduce.sum(PUBLIC["ne"](a, 0), axis, keepdims)
 
 
 def _diff(a: Array, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Array:
@@ -195,14 +167,24 @@ def _diff(a: Array, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
 _SPELLINGS: dict[str, Callable[..., Any]] = {
     "diff": _diff,
     "ptp": lambda a, axis=None, keepdims=False: reduce.amax(a, axis, keepdims) - reduce.amin(a, axis, keepdims),
-    "std": _std, "var": _var, "nanstd": _nanstd, "nanvar": _nanvar, "average": _average,
+    "std": _std, "var": _var, "nanvar": _nanvar, "average": _average,
+    "nanstd": lambda a, axis=None, ddof=0, keepdims=False: PUBLIC["sqrt"](_nanvar(a, axis, ddof, keepdims)),
     "nanmax": _without_nan(reduce.amax, -np.inf), "nanmin": _without_nan(reduce.amin, np.inf),
     "nanprod": _without_nan(PUBLIC["prod"], 1.0),
-    "median": _median, "quantile": _quantile, "percentile": _percentile, "count_nonzero": _count_nonzero,
+    "median": lambda a, axis=None, keepdims=False: sort.quantile(a, 0.5, axis, keepdims),
+    "quantile": lambda a, q, axis=None, method="linear", keepdims=False:
+        sort.quantile(a, q, axis, keepdims, interpolation=method),
+    "percentile": lambda a, q, axis=None, method="linear", keepdims=False:
+        sort.quantile(a, np.asarray(q) / 100, axis, keepdims, interpolation=method),
+    "count_nonzero": lambda a, axis=None, *, keepdims=False: reduce.sum(PUBLIC["ne"](a, 0), axis, keepdims),
     "sort": _sort, "argsort": _argsort, "unique": _unique,
-    "repeat": PUBLIC["repeat_interleave"], "tile": _tile, "gradient": _gradient, "cov": _cov,
+    "repeat": PUBLIC["repeat_interleave"],
+    "tile": lambda A, reps: arrange.tile(A, *(reps if isinstance(reps, tuple | list) else (reps,))),
+    "gradient": _gradient, "cov": _cov,
     "corrcoef": lambda x, y=None, rowvar=True: statistics.corrcoef(_variables(x, y, rowvar)),
-    "pad": _pad, "select": _select, "nan_to_num": _nan_to_num,
+    "pad": _pad, "select": _select,
+    "nan_to_num": lambda x, copy=True, nan=0.0, posinf=None, neginf=None:
+        compound.nan_to_num(x, nan, posinf, neginf),
     "broadcast_arrays": arrange.broadcast_tensors,
     "swapaxes": _swapaxes,
     "transpose": lambda a, axes=None: shape.transpose(a) if axes is None else shape.permute(a, tuple(axes)),

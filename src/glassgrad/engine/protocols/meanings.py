@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -79,16 +80,8 @@ def _mean(a: Array, axis: Any = None, keepdims: bool = False, where: Any = True,
     return total / counted.sum(axis=canonical_axes(axis, len(a.shape)), keepdims=keepdims)
 
 
-def _added(y: Any, initial: Any) -> Any:
-    return y + initial
-
-
-def _multiplied(y: Any, initial: Any) -> Any:
-    return y * initial
-
-
 _PARTED: dict[str, tuple[Any, Any, Callable[[Any, Any], Any]]] = {
-    "sum": ("sum", 0, _added), "prod": ("prod", 1, _multiplied), "all": ("all", True, elementwise.logical_and),
+    "sum": ("sum", 0, operator.add), "prod": ("prod", 1, operator.mul), "all": ("all", True, elementwise.logical_and),
     "any": ("any", False, elementwise.logical_or), "max": ("amax", None, elementwise.maximum),
     "min": ("amin", None, elementwise.minimum), "amax": ("amax", None, elementwise.maximum),
     "amin": ("amin", None, elementwise.minimum),

@@ -131,18 +131,6 @@ def _eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = 
     return creation.tensor(np.eye(n_rows, n_cols, k), dtype or creation.DEFAULT, False, device)
 
 
-def _isdtype(dtype: Any, kind: Any) -> bool:
-    return bool(np.isdtype(np.dtype(dtype), kind))
-
-
-def _result_type(*values: Any) -> Any:
-    return narrow.result_type(*(np.empty(0, x.dtype) if isinstance(x, Tensor) else x for x in values))
-
-
-def _ternary(condition: Array, x1: Any, x2: Any, /) -> Array:
-    return elementwise.where(condition, x1, x2)
-
-
 def _can_cast(x: Any, to: Any, /) -> bool:
     source: Any = getattr(x, "dtype", x)
     return np.can_cast(source, to)
@@ -153,12 +141,16 @@ def _concat(xs: Any, /, *, axis: int | None = 0) -> Array:
 
 
 _OWN: dict[str, Any] = {
-    "asarray": _asarray, "astype": _astype, "reshape": _reshape, "from_dlpack": from_dlpack, "where": _ternary,
+    "asarray": _asarray, "astype": _astype, "reshape": _reshape, "from_dlpack": from_dlpack,
+    "where": lambda condition, x1, x2, /: elementwise.where(condition, x1, x2),
     "equal": elementwise.equal, "linspace": _linspace, "eye": _eye, "searchsorted": _searchsorted,
     "cumulative_sum": _cumulative(scan.cumsum, 0), "cumulative_prod": _cumulative(scan.cumprod, 1),
     "unique_all": _unique_all, "unique_counts": _unique_counts, "unique_inverse": _unique_inverse,
     "unique_values": lambda x, /: _unique_all(x).values,
-    "nonzero": lambda x, /: data_dependent.nonzero_p(x), "isdtype": _isdtype, "result_type": _result_type,
+    "nonzero": lambda x, /: data_dependent.nonzero_p(x),
+    "isdtype": lambda dtype, kind: bool(np.isdtype(np.dtype(dtype), kind)),
+    "result_type": lambda *values:
+        narrow.result_type(*(np.empty(0, x.dtype) if isinstance(x, Tensor) else x for x in values)),
     "can_cast": _can_cast, "finfo": lambda t, /: narrow.finfo(getattr(t, "dtype", t)),
     "iinfo": lambda t, /: np.iinfo(getattr(t, "dtype", t)), "concat": _concat,
     "take": lambda x, indices, /, *, axis=None: index.take(x, indices, axis),

@@ -26,18 +26,6 @@ from glassgrad.ops.names import PUBLIC
 # --- which of our functions computes which of NumPy's ---------------------------------------------
 
 
-def _cbrt(x: Array) -> Array:
-    return PUBLIC["sign"](x) * _abs(x) ** (1 / 3)
-
-
-def _divmod(x: Array, other: Array) -> tuple[Array, Array]:
-    return PUBLIC["floor_divide"](x, other), PUBLIC["remainder"](x, other)
-
-
-def _modf(x: Array) -> tuple[Array, Array]:
-    return compound.frac(x), PUBLIC["trunc"](x)
-
-
 def _heaviside(a: Array, b: Array) -> Array:
     """NumPy computes it in floats, ours of whole numbers is a whole number."""
     kinds = [x.dtype if hasattr(x, "dtype") else type(x) for x in (a, b)]
@@ -59,8 +47,10 @@ def _table() -> dict[Any, Callable[..., Any]]:
             table[ufunc] = prim
     return table | {
         np.matmul: REGISTRY["matmul"], np.reciprocal: REGISTRY["reciprocal"], np.power: REGISTRY["power"],
-        np.rint: PUBLIC["round"], np.conjugate: PUBLIC["conj"], np.positive: compound.positive, np.cbrt: _cbrt,
-        np.divmod: _divmod, np.modf: _modf, np.heaviside: _heaviside,
+        np.rint: PUBLIC["round"], np.conjugate: PUBLIC["conj"], np.positive: compound.positive,
+        np.cbrt: lambda x: PUBLIC["sign"](x) * _abs(x) ** (1 / 3), np.heaviside: _heaviside,
+        np.divmod: lambda x, other: (PUBLIC["floor_divide"](x, other), PUBLIC["remainder"](x, other)),
+        np.modf: lambda x: (compound.frac(x), PUBLIC["trunc"](x)),
     }  # fmt: skip  # a table
 
 

@@ -61,6 +61,58 @@ def test_products_in_every_order_of_memory_are_those_of_numpy(sizes: tuple[int, 
         assert error(products.product(a, b, bias), wanted + bias) < bound
 
 
+@pytest.fixture
+def packs(two_threads: None) -> Any:
+    """What multiplies, where it has code of its own."""
+    threads = native._jobs()
+    if threads is None or not threads.packs:
+        pytest.skip("the vectors of this processor have less than 64 bytes")
+    return threads
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize(
+    "sizes", [(72, 257, 96), (85, 600, 640), (99, 800, 127), (784, 70, 160), (1201, 513, 128), (300, 1025, 187)]
+)
+def test_packed_products_are_those_of_float64(
+    packs: Any, monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, int, int], count: int
+) -> None:
+    asked: list[tuple[str, int]] = []
+    noting = packs._replace(job=lambda name, shares: asked.append((name, shares)) or packs.job(name, shares))
+    monkeypatch.setattr(products, "source", lambda _packs=False: noting)
+    packs.blas.set(count)
+    m, k, n = sizes
+    for turned_a, turned_b in itertools.product((False, True), repeat=2):
+        a = drawn(k, m + 3).T[3:] if turned_a else drawn(m, k + 3)[:, 3:]
+        b = drawn(n, k + 5).T[5:] if turned_b else drawn(k, n + 5)[:, 5:]
+        bias, wanted = drawn(n), a.astype("d") @ b.astype("d")
+        assert error(products.product(a, b), wanted) < 2e-6
+        assert error(products.product(a, b, bias), wanted + bias) < 2e-6
+    assert asked == [("packed", asked[0][1])] * 8
+    assert asked[0][1] <= count
+
+
+def test_a_packed_product_passes_on_what_is_not_finite_and_writes_nothing_else(packs: Any) -> None:
+    a, b = drawn(130, 300), drawn(300, 110)
+    a[7, 5], b[9, 3], a[8, 2] = np.nan, np.inf, 0.0
+    with np.errstate(invalid="ignore"):
+        wanted = a.astype("d") @ b.astype("d")
+    found = products._packed(packs, (a, (False, 300)), (b, (False, 110)), None, [(0, 130, 0, 110)])
+    assert found is not None
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(wanted))
+    np.testing.assert_array_equal(np.isposinf(found), np.isposinf(wanted))
+    finite = np.isfinite(wanted)
+    assert error(found[finite], wanted[finite]) < 2e-6
+
+
+def test_rows_that_are_packed_divide_into_tiles(packs: Any) -> None:
+    from glassgrad.compile.llvm import packed
+
+    assert all(map(packed.divides, range(products._LEAST_ROWS, 3000)))
+    assert not packed.divides(products._LEAST_ROWS - 1)
+    assert (packed.HEIGHTS[0], packed.WIDTH) == (products._TILE_ROWS, products._TILE_COLUMNS)
+
+
 def test_parts_of_larger_arrays_are_multiplied_where_they_lie() -> None:
     whole = drawn(300, 700)
     a, b = whole[:200, 3:203], whole[100:, 250:650]

@@ -1,4 +1,4 @@
-"""Work of eager mode for the threads of the pool: `compile.llvm.products` and `compile.llvm.updates`, loaded."""
+"""Work of eager mode for the threads of the pool: `compile.llvm.products`, `packed` and `updates`, loaded."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import struct
 from collections.abc import Sequence
 from functools import cache as cached
 
-from glassgrad.compile.llvm import products, support, updates
+import numpy as np
+
+from glassgrad.compile.llvm import packed, products, support, updates
 from glassgrad.compile.llvm.target import LoadedCode, host
 from glassgrad.compile.native import cache, runtime
 from glassgrad.compile.native.executable import Context, object_layout
@@ -28,12 +30,23 @@ class Job:
         self.context = Context(shares, products.WORDS * shares)
         self.context.set(support.SHARES, shares)
         self.context.set(support.PHASES, 1)
-        self.context.set(support.TABLE, self.context.table([[_code(function == "update").address(function)]]))
+        self.context.set(support.TABLE, self.context.table([[_code(_module_of(function)).address(function)]]))
         self.pool = runtime.pool()
         self.context.set(support.POOL, self.pool.address)
         self.pool.ensure(shares - 1)
         self.first = support.slot_offset(shares, 0)
         self.resume = _Resume(runtime.support_code().address("resume"))
+        if function == "packed":
+            self._give_scratch(shares)
+
+    def _give_scratch(self, shares: int) -> None:
+        """Give each share memory for packed parts; what no share writes to takes none."""
+        size = -(-packed.SCRATCH_BYTES // packed.VECTOR_BYTES) * packed.VECTOR_BYTES
+        self.scratch = np.empty(shares * size + packed.VECTOR_BYTES, np.uint8)
+        first = -(-self.scratch.ctypes.data // packed.VECTOR_BYTES) * packed.VECTOR_BYTES
+        for share in range(shares):
+            at = self.first + 8 * (products.WORDS * share + packed.SCRATCH)
+            struct.pack_into("<q", self.context.memory, at, first + share * size)
 
     def run(self, form: struct.Struct, records: Sequence[tuple[int, ...]]) -> None:
         """Run the shares that these records describe; a step that has the threads meanwhile leaves this one alone."""
@@ -61,14 +74,29 @@ def job(function: str, shares: int) -> Job:
     return Job(function, shares)
 
 
+def packs() -> bool:
+    """Tell whether this machine has the vectors that `packed` is written for.
+
+    Raises:
+        ImportError: without llvmlite.
+    """
+    return host().vector_bytes == packed.VECTOR_BYTES
+
+
+def _module_of(function: str) -> str:
+    return {"update": "updates", "packed": "packed"}.get(function, "products")
+
+
 @cached
-def _code(of_updates: bool) -> LoadedCode:
+def _code(module: str) -> LoadedCode:
     machine = host()
-    header, attributes = machine.header(), machine.attributes()
-    if of_updates:
+    header, attributes, data = machine.header(), machine.attributes(), object_layout()[1]
+    if module == "updates":
         text = updates.module(header, attributes)
+    elif module == "packed":
+        text = packed.module(header, attributes, data)
     else:
-        text = products.module(header, attributes, machine.vector_bytes, object_layout()[1])
+        text = products.module(header, attributes, machine.vector_bytes, data)
     return LoadedCode(cache.code_for(text, machine.compile)[0])
 
 

@@ -177,24 +177,32 @@ def _in_use() -> Kernels | None:
 
 @functools.cache
 def _jobs() -> products.Threads | None:
-    """Return what cuts products among threads; None without OpenBLAS, a second core or a compiler."""
+    """Return what multiplies matrices; None without OpenBLAS or a compiler, or where it would gain nothing."""
     blas = parallel.numpys_blas()
     if blas is None or len(blas.products) < 2 or sys.byteorder != "little":
         return None
     try:
         library = importlib.import_module(_JOBS)
-        most = library.runtime.available_cores()
+        most, packs = library.runtime.available_cores(), library.packs()
+        if packs:
+            library.job("packed", 1)  # whatever is missing shows here
         if most > 1:
-            library.job("product", 2)  # whatever is missing shows here
+            library.job("product", 2)
     except (ImportError, OSError, RuntimeError):  # no llvmlite, or one that cannot
         return None
-    return products.Threads(library.job, blas, most) if most > 1 else None
+    return products.Threads(library.job, blas, most, packs) if most > 1 or packs else None
 
 
-def _cutting() -> products.Threads | None:
-    return None if kernels.off or (parallel.shares.threads() or 1) < 2 else _jobs()
+def _multiplying(packs: bool = False) -> products.Threads | None:
+    if kernels.off:
+        return None
+    if (parallel.shares.threads() or 1) > 1:
+        return _jobs()
+    # On one thread there is nothing to cut, and only a product that is packed gains.
+    found = _jobs() if packs else None
+    return found if found is not None and found.packs else None
 
 
 blocks.compute_natively = _in_blocks
 parts.source = _in_use
-products.source = _cutting
+products.source = _multiplying

@@ -2,7 +2,8 @@
 
 The BLAS of NumPy keeps its threads turning in circles for milliseconds after a product, on the cores that native code
 of the next op wants, and the other way round. So a large product is cut into shares, and each thread of the pool asks
-BLAS, set to one thread, for its own. Where that is impossible (another BLAS, one thread, no llvmlite,
+BLAS, set to one thread, for its own. Where vectors have 64 bytes, code of our own takes less time than BLAS for large
+products in float32 (`compile.llvm.packed`), also on one thread. Where neither is possible (another BLAS, no llvmlite,
 ``GLASSGRAD_NATIVE=0``, arrays of another kind), and for small products, NumPy multiplies as always.
 """
 
@@ -24,10 +25,15 @@ FROM = 262_144  # multiplications from which OpenBLAS uses its threads
 SUMMED_FROM = 9_216  # elements from which its product of a matrix and a vector does
 WORTH_A_LOOK = 49_152  # bytes of both operands from which callers ask
 
+_PACKED_FROM = 6 * FROM  # multiplications from which our own code gains more than calling it takes
+_LEAST_ROWS, _LEAST_COLUMNS, _LEAST_TERMS = 72, 96, 32  # rows divide into its tiles from here on, and packing A pays
+_TILE_ROWS, _TILE_COLUMNS = 14, 32
+_FILLED = 0.9  # how much of its tiles has to exist
+
 _A_SHARE = 3 * FROM  # fewer multiplications take less time than handing them to a thread
 _ONE = {"f": struct.unpack("<I", struct.pack("<f", 1.0))[0], "d": struct.unpack("<Q", struct.pack("<d", 1.0))[0]}
 _SUM = {"f": "sum_rows_f32", "d": "sum_rows_f64"}
-_PRODUCT_FORM, _SUM_FORM = struct.Struct("<30q"), struct.Struct("<6q")
+_PRODUCT_FORM, _PACKED_FORM, _SUM_FORM = struct.Struct("<30q"), struct.Struct("<16q"), struct.Struct("<6q")
 _ORDER = {False: ord("N"), True: ord("T")}
 _MULTIPLE = 16  # of columns or rows that shares begin at: a vector of the widest kind
 _SINGLE = (0, 1, 1, *[0] * 6)  # a batch of one
@@ -35,11 +41,15 @@ _NO_BIAS = (0, 0, 0, 0)
 
 
 class Threads(NamedTuple):
-    """What cuts products: `job` makes a job of native code, which `most` threads at most share."""
+    """What cuts products: `job` makes a job of native code, which `most` threads at most share.
+
+    `packs` says whether there is code for large products that is faster than BLAS.
+    """
 
     job: Callable[[str, int], Any]
     blas: parallel.Blas
     most: int
+    packs: bool
 
     def count(self, work: int) -> int:
         """Return into how many shares to cut; a power of two where that is not the whole number of threads."""
@@ -49,8 +59,11 @@ class Threads(NamedTuple):
         return min(count, most)
 
 
-def source() -> Threads | None:
-    """Return what cuts products, None if they stay in one piece; `native`, which stands above, puts this here."""
+def source(packs: bool = False) -> Threads | None:
+    """Return what cuts products, None if they are NumPy's; `native`, which stands above, puts this here.
+
+    `packs` tells whether the product is one that our own code is faster at, if there is such code.
+    """
     return None
 
 
@@ -68,12 +81,15 @@ def product(a: Array, b: Array, bias: Array | None = None) -> Array | None:
     (m, k), n = a.shape, b.shape[1]
     if m * n * k < FROM or min(m, n, k) < 2 or b.shape[0] != k:
         return None
-    threads, left, right = _threads(a, b), _order(a), _order(b)
+    packs = m * n * k >= _PACKED_FROM and _fill_tiles(a, n)
+    threads, left, right = _threads(a, b, packs), _order(a), _order(b)
     if threads is None or left is None or right is None:
         return None
     if bias is not None and not (_is_like(bias, a) and bias.shape == (n,) and bias.flags.c_contiguous):
         return None
     count = threads.count(m * n * k)
+    if packs and threads.packs and (cuts := _tile_cuts(m, n, count)):
+        return _packed(threads, (a, left), (b, right), bias, cuts)
     if count < 2:
         y = _alone(threads, a, b)
         return y if y is None or bias is None else np.add(y, bias, out=y)
@@ -89,6 +105,49 @@ def product(a: Array, b: Array, bias: Array | None = None) -> Array | None:
         done = top == bottom or start == stop
         records.append((*first, stop - start, bottom - top, *then, *begins, *((0,) * 9 if done else _SINGLE), *added))
     return c if _run(threads, "product", _PRODUCT_FORM, records) else None
+
+
+def _fill_tiles(a: Array, columns: int) -> bool:
+    """Tell whether our own code suits a product by its sizes and dtype."""
+    rows, terms = a.shape
+    if a.dtype.char != "f" or rows < _LEAST_ROWS or columns < _LEAST_COLUMNS or terms < _LEAST_TERMS:
+        return False
+    return columns >= _FILLED * _TILE_COLUMNS * -(-columns // _TILE_COLUMNS)
+
+
+def _tile_cuts(m: int, n: int, count: int) -> list[tuple[int, int, int, int]]:
+    """Return the parts of a product, rows and columns from and to, in whole tiles; none if some would be thin."""
+    if n >= m:
+        return [(0, m, *cut) for cut in _cuts(n, count, _TILE_COLUMNS) if cut[1] > cut[0]]
+    cuts = _cuts(m, count, _TILE_ROWS)
+    return [] if min(stop - start for start, stop in cuts) < _LEAST_ROWS else [(*cut, 0, n) for cut in cuts]
+
+
+def _packed(
+    threads: Threads,
+    one: tuple[Array, tuple[bool, int]],
+    other: tuple[Array, tuple[bool, int]],
+    bias: Array | None,
+    cuts: Sequence[tuple[int, int, int, int]],
+) -> Array | None:
+    """Multiply matrices, each with its order in memory, by our own code; None while that is at work already."""
+    (a, left), (b, right) = one, other
+    n, size = b.shape[1], a.itemsize
+    c = np.empty((a.shape[0], n), a.dtype)
+    records = []
+    for top, bottom, start, stop in cuts:  # the order of words is that of `compile.llvm.packed`
+        begins = (top * a.strides[0], start * b.strides[1], (top * n + start) * size)
+        sizes = (bottom - top, stop - start, a.shape[1], left[1], right[1], n, left[0], right[0])
+        added = (0, 0) if bias is None else (id(bias), start * size)
+        records.append((id(a), id(b), id(c), *begins, *sizes, *added))
+    busy = parallel.shares.busy
+    if not busy.acquire(blocking=False):
+        return None
+    try:
+        threads.job("packed", len(records)).run(_PACKED_FORM, records)
+    finally:
+        busy.release()
+    return c
 
 
 def batch(a: Array, b: Array) -> Array | None:
@@ -163,8 +222,8 @@ def _parts(m: int, n: int, count: int) -> list[tuple[int, int, int, int]]:
     return [(*cut, 0, n) for cut in _cuts(m, count)]
 
 
-def _cuts(length: int, count: int) -> Cuts:
-    edges = [min(length, -(-length * at // (count * _MULTIPLE)) * _MULTIPLE) for at in range(count)]
+def _cuts(length: int, count: int, multiple: int = _MULTIPLE) -> Cuts:
+    edges = [min(length, -(-length * at // (count * multiple)) * multiple) for at in range(count)]
     return list(pairwise([*edges, length]))
 
 
@@ -186,8 +245,8 @@ def _is_like(x: Array, model: Array) -> bool:
     return type(x) is np.ndarray and x.dtype is model.dtype and bool(x.flags.aligned)
 
 
-def _threads(a: Array, b: Array) -> Threads | None:
-    """Return what cuts a product of two arrays; None if it stays in one piece."""
+def _threads(a: Array, b: Array, packs: bool = False) -> Threads | None:
+    """Return what cuts a product of two arrays; None if NumPy computes it."""
     if type(a) is not np.ndarray or a.dtype.char not in "fd" or not (_is_like(a, a) and _is_like(b, a)):
         return None
-    return source()
+    return source(packs)

@@ -8,6 +8,7 @@ stands in src/glassgrad/_docstrings/, to be attached when the library is loaded:
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import inspect
 import sys
@@ -110,12 +111,15 @@ def _elsewhere(value: Any) -> bool:
 
 def main() -> int:
     """Write the files anew, or with `--check` tell which of them are not what would be written."""
+    parser = argparse.ArgumentParser(description="Write the docstrings of the functions of the op table.")
+    parser.add_argument("--check", action="store_true", help="write nothing; tell which files are stale")
+    check = parser.parse_args().check
     folder, stale = Path(_documents.READY), []
     folder.mkdir(exist_ok=True)
     for module in MODULES:
         text = "".join(f"\f{name}\n{text}" for name, text in sorted(joined(module).items()))
         file = folder / f"{module}.txt"
-        if "--check" not in sys.argv:
+        if not check:
             file.write_text(text, encoding="utf-8")
         elif not file.exists() or file.read_text(encoding="utf-8") != text:
             stale.append(file.name)

@@ -161,3 +161,10 @@ def test_states_of_other_optimizers() -> None:
     older = adam.state_dict()
     del older["param_groups"][0]["maximize"]  # a switch that came later
     adam.load_state_dict(older)
+
+
+def test_a_list_in_the_place_of_a_tensor_is_named() -> None:
+    with pytest.raises(gg.errors.KindError, match=r"linear at .*takes tensors and arrays.*\n.*gg\.tensor"):
+        nn.Linear(2, 1)([[1.0, 2.0]])
+    with pytest.raises(AttributeError, match=r"no 'Dense'\.\nNext: Linear"):
+        nn.Dense  # noqa: B018 - the look-up raises

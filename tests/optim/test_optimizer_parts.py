@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import glassgrad as gg
-from glassgrad import errors, optim
+from glassgrad import errors, nn, optim
 from glassgrad.engine.mode import MODE
 from glassgrad.optim import muon
 from glassgrad.optim.optimizer import Hints
@@ -47,6 +47,11 @@ REFUSALS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: optim.SGD(leaf(2)), errors.KindError, "SGD expects an iterable of tensors, given one tensor"),
     (lambda: optim.Adam([]), errors.ArgumentError, "Adam got no parameters"),
     (lambda: optim.SGD([leaf(2)], rate=1), errors.KindError, "SGD has no option 'rate'"),
+    (lambda: optim.SGD(nn.Sequential(nn.Linear(2, 1))), errors.KindError,
+     "SGD expects an iterable of tensors, given a Sequential"),
+    (lambda: optim.SGD(nn.Linear(2, 1)), errors.KindError, "SGD expects an iterable of tensors, given a Linear"),
+    (lambda: optim.SGD(nn.Linear(2, 1).parameters), errors.KindError,
+     "SGD expects an iterable of tensors, given a method"),
     (lambda: optim.SGD([leaf(2), 1.0]), errors.KindError, "SGD can only update tensors; parameter 1 is a float"),
     (lambda: optim.SGD([leaf(2), gg.ones(2, dtype=gg.complex64)]), errors.KindError,
      "SGD: parameter 1 has dtype complex64"),

@@ -219,6 +219,7 @@ def test_random_split() -> None:
         (lambda: data.random_split(range(10), [3, 3]), "makes 6 examples, the data set has 10"),
         (lambda: data.default_collate([{1, 2}]), "examples of type set"),
         (lambda: data.default_collate([(1, 2), (1,)]), "different numbers of parts"),
+        (lambda: data.default_collate([np.ones((4, 3)), np.ones(4)]), r"different shapes: \(4,\), \(4, 3\)"),
         (lambda: Dataset()[0], "does not define __getitem__"),
         (lambda: data.WeightedRandomSampler([0.0, 0.0], 3), "not all 0"),
         (lambda: gg.utils.tensorflow, "has no 'tensorflow'"),

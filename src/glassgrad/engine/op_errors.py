@@ -23,6 +23,8 @@ def explain(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any], erro
     frame = provenance.user_frame(2)
     place = provenance.resolve(frame.f_code, frame.f_lasti)
     operands = _operands(prim, args, place, frame)
+    if isinstance(error, AttributeError) and any(isinstance(arg, list | tuple) for arg in args):
+        return errors.OP_TAKES_ARRAYS(op=prim.name, where=place, operands=operands)
     if isinstance(error, IndexError):
         return errors.INDEX_FAILED(op=prim.name, where=place, operands=operands, reason=_sentence(error))
     shapes = [tuple(arg.shape) for arg in args if hasattr(arg, "shape")]

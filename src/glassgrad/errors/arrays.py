@@ -48,6 +48,11 @@ SHAPES_DO_NOT_FIT = Message(
     "{op} at {where}: shapes do not fit together: {operands}.\n{reason}",
 )
 
+OP_TAKES_ARRAYS = Message(
+    KindError,
+    "{op} at {where} takes tensors and arrays, given {operands}.\nNext: make a tensor of the list: gg.tensor(...).",
+)
+
 OP_FAILED = Message(
     ArgumentError,
     "{op} at {where} failed on {operands}: {reason}",

@@ -42,6 +42,13 @@ COLLATE_LENGTHS = Message(
     "Next: give a collate_fn that says how to put them together.",
 )
 
+COLLATE_SHAPES = Message(
+    ShapeError,
+    "the examples of a batch have different shapes: {given}.\n"
+    "Next: give TensorDataset(inputs, targets) where these are the arrays of a data set, and a collate_fn that pads where\n"
+    "examples differ.",
+)
+
 COLLATE_KIND = Message(
     KindError,
     "examples of type {kind} cannot be put together to a batch.\n"

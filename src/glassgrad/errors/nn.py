@@ -74,7 +74,7 @@ WRONG_INPUT = Message(
 
 PARAMS_NOT_ITERABLE = Message(
     KindError,
-    "{owner} expects an iterable of tensors, given one tensor ({where}).\nNext: put it into a list.",
+    "{owner} expects an iterable of tensors, given {given} ({where}).\nNext: {instead}.",
 )
 
 PARAMETER_KIND = Message(

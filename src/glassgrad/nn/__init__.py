@@ -7,6 +7,7 @@ from glassgrad._families import serve
 # What PyTorch has and this library has not, and what to use in its place.
 _INSTEAD = {
     "attention": "functional.scaled_dot_product_attention has one implementation, so there is none to choose.",
+    "Dense": "Linear(in_features, out_features).",
     "modules": "its classes are here: nn.Linear in place of nn.modules.linear.Linear.",
     "LazyInstanceNorm1d": "InstanceNorm1d with the number of features.",
     "LazyInstanceNorm2d": "InstanceNorm2d with the number of features.",

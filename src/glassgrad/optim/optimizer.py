@@ -90,13 +90,25 @@ class Optimizer:
         self.state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
         self._writer = Writer()
         self._in_place = InPlace()
-        if isinstance(params, Tensor):
-            raise errors.PARAMS_NOT_ITERABLE(owner=type(self).__name__, where=provenance.here())
+        if isinstance(params, Tensor) or not isinstance(params, Iterable):
+            raise self._not_iterable(params)
         groups = list(params)
+        if groups and hasattr(groups[0], "parameters"):  # a Sequential, or a list of modules
+            raise self._not_iterable(params)
         if not groups:
             raise errors.EMPTY_PARAMETERS(owner=type(self).__name__, where=provenance.here())
         for group in groups if isinstance(groups[0], dict) else [{"params": groups}]:
             self.add_param_group(group)
+
+    def _not_iterable(self, params: Any) -> Exception:
+        """Return the error for what stands in the place of the parameters: one of them, a model, its method."""
+        given, instead = f"a {type(params).__name__}", "give it a list of tensors"
+        if isinstance(params, Tensor):
+            given, instead = "one tensor", "put it into a list"
+        elif isinstance(params, Iterable) or "parameters" in (*dir(params), getattr(params, "__name__", "")):
+            instead = "give it model.parameters()"
+        where = provenance.here(2)
+        return errors.PARAMS_NOT_ITERABLE(owner=type(self).__name__, given=given, instead=instead, where=where)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a group of parameters with its own options."""

@@ -58,6 +58,9 @@ def default_collate(batch: list[Any]) -> Any:
     if isinstance(first, Tensor):
         return stack(batch)
     if isinstance(first, np.ndarray | np.generic):
+        shapes = {np.shape(one) for one in batch}
+        if len(shapes) > 1:
+            raise errors.COLLATE_SHAPES(given=", ".join(map(str, sorted(shapes))))
         return make(np.stack([np.asarray(one) for one in batch]), None, False)
     if isinstance(first, bool | int | float):
         return creation.tensor(batch)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,6 @@ from glassgrad.data.own_digits import brightest_of, read_digits
 from glassgrad.data.pictures import as_characters, read_digit
 from glassgrad.tasks import options as shared
 from glassgrad.tasks.classify import begun, final_lines, final_measures, loss_and_accuracy
-from glassgrad.tasks.rates import warm_up_and_cosine
 from glassgrad.tasks.task import (
     KEPT,
     CommandTask,
@@ -30,7 +28,7 @@ from glassgrad.tasks.task import (
     learners_of,
     likeliest,
     resolve_for_model,
-    settled,
+    with_absolute_data,
 )
 from glassgrad.train.config import option
 from glassgrad.train.kept.samples import softmax, wrong_images
@@ -99,6 +97,7 @@ class ImagesTask(CommandTask):
     """Data, model and optimizer of one configuration, and the functions that a training loop needs of them."""
 
     held_out = "test"
+    what = "images"
 
     def __init__(self, kind: str, config: ImagesConfig, data: ImageData) -> None:
         if config.batch > len(data.train_labels):
@@ -107,6 +106,7 @@ class ImagesTask(CommandTask):
             raise errors.IMAGES_SMALL(size=" x ".join(map(str, data.size)))
         super().__init__(config, build_learner(config, data.size))
         self.kind, self.data = kind, data
+        self.given = data
         self._mean, self._spread = float(data.train_images.mean()), max(float(data.train_images.std()), 1e-6)
         self.batches = EpochBatches(data.train_images, data.train_labels, config.batch, config.seed, self._prepare)
         self.batch_at = self.batches.at
@@ -122,32 +122,18 @@ class ImagesTask(CommandTask):
     def _prepare(self, images: Array, generator: np.random.Generator) -> Array:
         return self._inputs(shifted(images, self.config.shift, generator))
 
-    def rate_at(self, step: int) -> float:
-        """Return the learning rate of a step: linear warm-up, then cosine decay."""
-        config = self.config
-        return warm_up_and_cosine(step, self.steps, config.rate, config.final_rate, config.warm_up)
-
     def evaluate(self) -> dict[str, float]:
         """Return loss and accuracy on the test images."""
         return loss_and_accuracy(self.learner.logits, self._test, _CHUNK)
 
     def description(self) -> dict[str, Any]:
         """Return the description that is needed to use the weights."""
-        return {
-            "task": self.kind,
-            "config": settled(self.config),
-            "size": list(self.data.size),
-            "mean": self._mean,
-            "spread": self._spread,
-        }
-
-    def facts(self) -> dict[str, Any]:
-        """Return the facts that a resumed run must match."""
-        return {**super().facts(), "images": self.data.digest}
+        size = list(self.data.size)
+        return {**super().description(), "size": size, "mean": self._mean, "spread": self._spread}
 
     def check_data(self, facts: Mapping[str, Any]) -> None:
         """Raise `errors.InputError` unless the images are those that the run was started with."""
-        if facts["images"] != self.data.digest:
+        if facts["images"] != self.given.digest:
             raise errors.RUN_OTHER_IMAGES(path=self.data.source)
 
     def introduction(self) -> Iterator[str]:
@@ -214,18 +200,12 @@ def example(description: Mapping[str, Any]) -> Example:
 
 
 def _build_digits(config: ImagesConfig) -> ImagesTask:
-    if not config.data:
-        return ImagesTask("digits", config, shipped_digits())
-    return ImagesTask(
-        "digits", dataclasses.replace(config, data=str(Path(config.data).resolve())), read_digits(config.data)
-    )
+    data = read_digits(config.data) if config.data else shipped_digits()
+    return ImagesTask("digits", with_absolute_data(config), data)
 
 
 def _build_mnist(config: MnistConfig) -> ImagesTask:
-    data = read_mnist(config.data or fetch_mnist())
-    if config.data:
-        config = dataclasses.replace(config, data=str(Path(config.data).resolve()))
-    return ImagesTask("mnist", config, data)
+    return ImagesTask("mnist", with_absolute_data(config), read_mnist(config.data or fetch_mnist()))
 
 
 DIGITS = TaskKind(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,6 @@ from glassgrad.data import CharTokenizer, Examples, NamesData, RandomBatches, Wo
 from glassgrad.data.names import IGNORED, encoded
 from glassgrad.tasks import options as shared
 from glassgrad.tasks.drawing import SampleOptions, check_alphabet, check_known, sample_words
-from glassgrad.tasks.rates import warm_up_and_cosine
 from glassgrad.tasks.task import (
     KEPT,
     CommandTask,
@@ -27,7 +25,7 @@ from glassgrad.tasks.task import (
     learners_of,
     likeliest,
     resolve_for_model,
-    settled,
+    with_absolute_data,
 )
 from glassgrad.train.config import Layer, check_divides, name_of, option
 from glassgrad.train.kept.samples import softmax, texts
@@ -160,10 +158,11 @@ class NamesTask(CommandTask):
     """Data, model and optimizer of one configuration, and the functions that a training loop needs of them."""
 
     config: NamesConfig
+    kind, what = TASK, "words"
 
     def __init__(self, config: NamesConfig, words: WordList) -> None:
         self._whole = MODELS[config.model].whole
-        self.data = NamesData.build(words, config.context, self._whole)
+        self.data, self.given = NamesData.build(words, config.context, self._whole), words
         super().__init__(config, build_learner(config, self.data.tokenizer.size, self.data.longest))
         self.steps, self.eval_every = config.steps, config.eval_every
         train = self.data.train
@@ -174,7 +173,7 @@ class NamesTask(CommandTask):
         """Return the learning rate of a step, counted from 0."""
         config = self.config
         if self._whole:
-            return warm_up_and_cosine(step, config.steps, config.rate, config.final_rate, config.warm_up)
+            return super().rate_at(step)
         return config.rate if step < self._drop_step else config.final_rate
 
     def evaluate(self) -> dict[str, float]:
@@ -187,21 +186,8 @@ class NamesTask(CommandTask):
 
     def description(self) -> dict[str, Any]:
         """Return the description that is needed to rebuild the model and read its tokens."""
-        return {
-            "task": TASK,
-            "config": settled(self.config),
-            "alphabet": "".join(self.data.tokenizer.alphabet),
-            "longest": self.data.longest,
-        }
-
-    def facts(self) -> dict[str, Any]:
-        """Return the facts that a resumed run must match."""
-        return {**super().facts(), "words": self.data.words.digest}
-
-    def check_data(self, facts: Mapping[str, Any]) -> None:
-        """Raise `errors.InputError` unless the words are those that the run was started with."""
-        if facts["words"] != self.data.words.digest:
-            raise errors.RUN_OTHER_DATA(what="words", path=self.data.words.source)
+        alphabet = "".join(self.data.tokenizer.alphabet)
+        return {**super().description(), "alphabet": alphabet, "longest": self.data.longest}
 
     def introduction(self) -> Iterator[str]:
         """Yield the lines that say what is trained on what."""
@@ -249,14 +235,8 @@ class NamesTask(CommandTask):
 
 
 def build(config: NamesConfig) -> NamesTask:
-    """Read the words and build the task. Raises `errors.InputError`.
-
-    A run can be resumed from any directory, so it stores the absolute path of its words; messages show the given path.
-    """
-    words = load_words(config)
-    if config.data:
-        config = dataclasses.replace(config, data=str(Path(config.data).resolve()))
-    return NamesTask(config, words)
+    """Read the words and build the task. Raises `errors.InputError`, whose messages show the path as it was given."""
+    return NamesTask(with_absolute_data(config), load_words(config))
 
 
 def restore(description: Mapping[str, Any]) -> Learner:

@@ -14,7 +14,7 @@ from glassgrad.data.names import Examples
 from glassgrad.data.plane import plane_data, read_points
 from glassgrad.tasks import options as shared
 from glassgrad.tasks.classify import begun, final_lines, final_measures, loss_and_accuracy
-from glassgrad.tasks.task import CommandTask, Example, Prediction, TaskKind, learners_of, likeliest, no_picture, settled
+from glassgrad.tasks.task import CommandTask, Example, Prediction, TaskKind, learners_of, likeliest, no_picture
 from glassgrad.train.config import Layer, option, resolve
 from glassgrad.train.kept.samples import mistakes, softmax
 from glassgrad.train.learner import Learner
@@ -66,7 +66,7 @@ class PlaneTask(CommandTask):
 
     def __init__(self, shape: str, config: PlaneConfig) -> None:
         super().__init__(config, begun(learners_of(config.engine).plane_learner(config, CLASSES), config.seed))
-        self.shape = shape
+        self.kind = shape
         self.data = plane_data(shape, config.points, config.noise, config.seed)
         self.steps, self.eval_every = config.steps, config.eval_every
         self._train = Examples(self.data.train_points, self.data.train_labels)
@@ -80,10 +80,6 @@ class PlaneTask(CommandTask):
     def evaluate(self) -> dict[str, float]:
         """Return loss and accuracy on the test points."""
         return loss_and_accuracy(self.learner.logits, self._test, _CHUNK)
-
-    def description(self) -> dict[str, Any]:
-        """Return the description that is needed to use the weights."""
-        return {"task": self.shape, "config": settled(self.config)}
 
     def introduction(self) -> Iterator[str]:
         """Yield the lines that say what is trained on what."""
@@ -112,7 +108,7 @@ class PlaneTask(CommandTask):
         try:
             from glassgrad.tasks.boundary_picture import draw_boundary
 
-            title = f"{self.shape}: test accuracy {final['test_accuracy']:.1%}"
+            title = f"{self.kind}: test accuracy {final['test_accuracy']:.1%}"
             draw_boundary(picture, self.probability, self.data, title)
             yield f"\nboundary   {picture}"
         except (ImportError, OSError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple
 
 from glassgrad import errors
 from glassgrad.tasks.options import check_dtype
+from glassgrad.tasks.rates import warm_up_and_cosine
 from glassgrad.train.config import Layer, resolve, rules
 from glassgrad.train.kept.rundir import RunDirectory
 from glassgrad.train.kept.weights import write_weights
@@ -22,8 +24,17 @@ KEPT = "Everything about the run is kept in a directory. Ctrl-C saves and stops;
 
 
 class CommandTask(Task, ABC):
-    """Data and learner of one configuration, and the work and output of a run around its training steps."""
+    """Data and learner of one configuration, and the work and output of a run around its training steps.
 
+    Attributes:
+        kind: the name of the task.
+        what: what the data are called that a resumed run must have, which are `given`; "" if there are none.
+        given: has their `digest`, and their `source` for a message.
+    """
+
+    kind: str
+    what = ""
+    given: Any = None
     learner: Learner
     hopeless = 10.0  # of a cross entropy, whose first value is that of guessing
 
@@ -36,17 +47,23 @@ class CommandTask(Task, ABC):
         self.learner.share(ranks)
         self.step, self.ranks = self.learner.step, ranks
 
+    def rate_at(self, step: int) -> float:
+        """Return the learning rate of a step, counted from 0: linear warm-up, then cosine decay."""
+        config = self.config
+        return warm_up_and_cosine(step, self.steps, config.rate, config.final_rate, config.warm_up)
+
     @abstractmethod
     def evaluate(self) -> Mapping[str, float]:
         """Evaluate on the validation examples: "loss" and any other measures."""
 
-    @abstractmethod
     def description(self) -> dict[str, Any]:
         """Return the description that is needed to use the weights."""
+        return {"task": self.kind, "config": settled(self.config)}
 
     def facts(self) -> dict[str, Any]:
         """Return the facts that a resumed run must match; "config" is one of the keys."""
-        return {"config": settled(self.config)}
+        found = {"config": settled(self.config)}
+        return {**found, self.what: self.given.digest} if self.what else found
 
     def check(self, facts: Mapping[str, Any], run: RunDirectory) -> None:
         """Raise `errors.InputError` unless a checkpoint is of this configuration and of these data."""
@@ -61,7 +78,9 @@ class CommandTask(Task, ABC):
             self.check_data(facts)
 
     def check_data(self, facts: Mapping[str, Any]) -> None:
-        """Raise `errors.InputError` unless the data match `facts`, if these describe any."""
+        """Raise `errors.InputError` unless the data are those that the run was started with."""
+        if self.what and facts[self.what] != self.given.digest:
+            raise errors.RUN_OTHER_DATA(what=self.what, path=self.given.source)
 
     def save_model(self, run: RunDirectory) -> None:
         """Write the weights under their PyTorch names, with what is needed to use them. Raises `OSError`."""
@@ -216,3 +235,8 @@ def with_data_in(layer: Layer, folder: Path) -> Layer:
     if not isinstance(data, str) or not data:
         return layer
     return Layer({**layer.values, "data": str(folder / data)}, layer.name)
+
+
+def with_absolute_data(config: Any) -> Any:
+    """Return a configuration with the absolute path of its data: a run can be resumed from any directory."""
+    return dataclasses.replace(config, data=str(Path(config.data).resolve())) if config.data else config

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,8 +16,7 @@ from glassgrad.data.files import read_text
 from glassgrad.data.text import EXPECTED, TextData, all_windows, some_windows
 from glassgrad.tasks import options as shared
 from glassgrad.tasks.drawing import SampleOptions, check_alphabet, check_known, sample_texts
-from glassgrad.tasks.rates import warm_up_and_cosine
-from glassgrad.tasks.task import KEPT, CommandTask, Example, Prediction, TaskKind, likeliest, settled
+from glassgrad.tasks.task import KEPT, CommandTask, Example, Prediction, TaskKind, likeliest, with_absolute_data
 from glassgrad.train.config import Layer, check_divides, flag, option, resolve
 from glassgrad.train.kept.samples import softmax, texts
 from glassgrad.train.learner import Learner, measure
@@ -82,18 +80,15 @@ def build_learner(config: TextConfig, tokens: int) -> Learner:
 class TextTask(CommandTask):
     """Data, model and optimizer of one configuration, and the functions that a training loop needs of them."""
 
+    kind, what = TASK, "text"
+
     def __init__(self, config: TextConfig, data: TextData) -> None:
         super().__init__(config, build_learner(config, data.tokenizer.size))
-        self.data = data
+        self.data = self.given = data
         self.steps, self.eval_every = config.steps, config.eval_every
         windows = all_windows(data.train, config.context)
         self.batch_at = RandomBatches(windows.inputs, windows.targets, config.batch, config.seed).at
         self._validation = some_windows(data.validation, config.context, _MEASURED)
-
-    def rate_at(self, step: int) -> float:
-        """Return the learning rate of a step, counted from 0."""
-        config = self.config
-        return warm_up_and_cosine(step, config.steps, config.rate, config.final_rate, config.warm_up)
 
     def _loss(self, windows: Examples) -> float:
         return measure(self.learner.logits, windows, max(_CHUNK // self.config.context, 1)).loss
@@ -104,21 +99,8 @@ class TextTask(CommandTask):
 
     def description(self) -> dict[str, Any]:
         """Return the description that is needed to rebuild the model and read its tokens."""
-        return {
-            "task": TASK,
-            "config": settled(self.config),
-            "alphabet": "".join(self.data.tokenizer.alphabet),
-            "beginning": self.data.beginning,
-        }
-
-    def facts(self) -> dict[str, Any]:
-        """Return the facts that a resumed run must match."""
-        return {**super().facts(), "text": self.data.digest}
-
-    def check_data(self, facts: Mapping[str, Any]) -> None:
-        """Raise `errors.InputError` unless the text is the one that the run was started with."""
-        if facts["text"] != self.data.digest:
-            raise errors.RUN_OTHER_DATA(what="text", path=self.data.source)
+        alphabet = "".join(self.data.tokenizer.alphabet)
+        return {**super().description(), "alphabet": alphabet, "beginning": self.data.beginning}
 
     def introduction(self) -> Iterator[str]:
         """Yield the lines that say what is trained on what."""
@@ -157,12 +139,8 @@ class TextTask(CommandTask):
 
 
 def build(config: TextConfig) -> TextTask:
-    """Read the text and build the task. Raises `errors.InputError`.
-
-    A run can be resumed from any directory, so it stores the absolute path of its text; messages show the given path.
-    """
-    data = TextData.read(config.data, config.context)
-    return TextTask(dataclasses.replace(config, data=str(Path(config.data).resolve())), data)
+    """Read the text and build the task. Raises `errors.InputError`, whose messages show the path as it was given."""
+    return TextTask(with_absolute_data(config), TextData.read(config.data, config.context))
 
 
 def restore(description: Mapping[str, Any]) -> Learner:

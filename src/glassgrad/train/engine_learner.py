@@ -29,14 +29,14 @@ from glassgrad.optim.update import OldValues, clip, has_state, update
 from glassgrad.train.calibrate import calibrate_batch_norm
 from glassgrad.train.kept.checkpoint import Stateful
 from glassgrad.train.kept.randomness import RandomState
-from glassgrad.train.learner import MOST_SKIPPED, Learner, NormWindow, StepOptions
+from glassgrad.train.learner import CountedSteps, Learner, StepOptions
 from glassgrad.train.policy import Policy
-from glassgrad.train.ranks import Ranks, counted
+from glassgrad.train.ranks import Ranks, size_of
 
 Array = Any
 
 
-class EngineLearner(Learner):
+class EngineLearner(CountedSteps, Learner):
     """An `nn` module and its optimizer; `compiled` makes the step one program.
 
     Arguments: the model; its optimizer; compiled, short for options=StepOptions(compiled=True); loss_fn(outputs,
@@ -56,16 +56,12 @@ class EngineLearner(Learner):
         scaler: GradScaler | None = None,
         random: bool = False,
     ) -> None:
+        CountedSteps.__init__(self, options or StepOptions(compiled))
         self.model = model
         self.optimizer = optimizer
         self.loss_fn = loss_fn
-        self.options = options or StepOptions(compiled)
         self.averages, self.scaler = averages, scaler
         self.policy = self._trained = Policy(model, self.options.dtype)
-        self._ranks: Ranks | None = None
-        self.norms = NormWindow()
-        self.skipped = 0
-        self._skipped_in_a_row = 0
         self._begun = False
         parts: dict[str, Stateful] = {"model": AsArrays(model), "optimizer": AsArrays(optimizer)}
         if averages is not None:
@@ -224,14 +220,6 @@ class EngineLearner(Learner):
         self._note(norm, made)
         return loss
 
-    def _weighted(self, micro_batches: Sequence[Sequence[Any]]) -> list[tuple[Sequence[Any], float]]:
-        """Return what this process computes of each micro-batch, and its weight in the step."""
-        if self._ranks is None:
-            sizes = [size_of(batch) for batch in micro_batches]
-            return [(batch, size / sum(sizes)) for batch, size in zip(micro_batches, sizes, strict=True)]
-        whole = sum(map(counted, micro_batches))
-        return [self._ranks.part(batch, whole) for batch in micro_batches]
-
     def _factor(self, weight: float) -> Any:
         dtype = next((one.dtype for one in self.model.parameters() if one.dtype.kind == "f"), np.float32)
         return make(np.asarray(weight, dtype), None, False)
@@ -252,30 +240,22 @@ class EngineLearner(Learner):
         if self.scaler is not None:
             self.scaler.note(not done)
         if done:
-            # A change in what the program can read would retrace it, so nothing is assigned without need.
-            self._begun, self._skipped_in_a_row = self._begun or self.options.skip_nonfinite, 0
-            return
-        self.skipped += 1
-        self._skipped_in_a_row += 1
-        if self._skipped_in_a_row == MOST_SKIPPED:
-            raise errors.RUN_ONLY_SKIPS(count=MOST_SKIPPED)
+            # A change in what the program can read would retrace it: it is True from the first step on.
+            self._begun = self._begun or self.options.skip_nonfinite
+        self._count(done)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the counters."""
-        skipped = [self.skipped, self._skipped_in_a_row]
-        return {"begun": self._begun, "skipped": skipped, "norms": self.norms.values()}
+        return {"begun": self._begun, **super().state_dict()}
 
     def load_state_dict(self, state: dict[str, Any], /) -> None:
         """Take over what `state_dict` returned."""
-        self._begun, (self.skipped, self._skipped_in_a_row) = state["begun"], state["skipped"]
-        self.norms.set(state["norms"])
+        self._begun = state["begun"]
+        super().load_state_dict(state)
 
     def extras(self) -> dict[str, float]:
         """Return the metrics besides the loss since the last call, and begin a new window."""
-        found: dict[str, float] = self.norms.describe()
-        self.norms.set()
-        if self.options.skip_nonfinite:
-            found["skipped"] = self.skipped
+        found = super().extras()
         if self.scaler is not None:
             found["loss_scale"] = self.scaler.get_scale()
         return found
@@ -408,12 +388,6 @@ def as_tensor(value: Any) -> Any:
 
 def _tensors(batch: Sequence[Any]) -> Sequence[Any]:
     return [part if type(part) is Tensor else as_tensor(part) for part in batch]
-
-
-def size_of(batch: Sequence[Any]) -> int:
-    """The number of examples, which is the length of the first part."""
-    first = next(iter(batch[0].values())) if isinstance(batch[0], Mapping) else batch[0]
-    return len(first)
 
 
 def _to_arrays(tree: Any) -> Any:

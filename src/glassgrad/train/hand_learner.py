@@ -9,19 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors
 from glassgrad.manual import clipping
 from glassgrad.manual.losses import CrossEntropyLoss
 from glassgrad.manual.norm import BatchNorm1d
 from glassgrad.train.calibrate import calibrate_layers
 from glassgrad.train.kept.checkpoint import Stateful
-from glassgrad.train.learner import MOST_SKIPPED, Learner, NormWindow, StepOptions
-from glassgrad.train.ranks import Ranks, counted
+from glassgrad.train.learner import CountedSteps, Learner, StepOptions
+from glassgrad.train.ranks import Ranks
 
 Array = Any
 
 
-class HandLearner(Learner):
+class HandLearner(CountedSteps, Learner):
     """A model with `forward` and `backward`, its optimizer of `glassgrad.manual`, and a loss by hand.
 
     Weight decay is the gradient of weight_decay / 2 · |p|², added to that of the loss.
@@ -38,12 +37,9 @@ class HandLearner(Learner):
         options: StepOptions | None = None,
         weight_decay: float = 0.0,
     ) -> None:
+        CountedSteps.__init__(self, options or StepOptions())
         self.model, self.optimizer = model, optimizer
         self.loss_fn = CrossEntropyLoss() if loss_fn is None else loss_fn
-        self.options = options or StepOptions()
-        self._ranks: Ranks | None = None
-        self.norms = NormWindow()
-        self.skipped = self._skipped_in_a_row = 0
         self._weight_decay = weight_decay
         parts: dict[str, Stateful] = {"model": model, "optimizer": optimizer}
         if not self.options.plain:
@@ -70,12 +66,9 @@ class HandLearner(Learner):
             skip_nonfinite=self.options.skip_nonfinite,
         )
         self.norms.add(norm)
-        self._skipped_in_a_row = 0 if made else self._skipped_in_a_row + 1
         if not made:
-            self.skipped += 1
             self._put_back(before)
-            if self._skipped_in_a_row == MOST_SKIPPED:
-                raise errors.RUN_ONLY_SKIPS(count=MOST_SKIPPED)
+        self._count(made)
         return loss
 
     def _add_gradients(self, batches: list[tuple[Array, ...]]) -> float:
@@ -94,14 +87,6 @@ class HandLearner(Learner):
             for parameter in self.optimizer.parameters:
                 parameter.accumulate(self._weight_decay * parameter.data)
         return loss
-
-    def _weighted(self, batches: list[tuple[Array, ...]]) -> list[tuple[Any, float]]:
-        """Return what this process computes of each batch, and its weight in the step."""
-        if self._ranks is None:
-            total = sum(len(batch[0]) for batch in batches)
-            return [(batch, len(batch[0]) / total) for batch in batches]
-        whole = sum(map(counted, batches))
-        return [self._ranks.part(batch, whole) for batch in batches]
 
     def share(self, ranks: Ranks) -> None:
         """Compute a part of every batch from now on; gradients are averaged over the ranks."""
@@ -201,23 +186,6 @@ class HandLearner(Learner):
     def load_weights(self, weights: Mapping[str, Array]) -> None:
         """Take over what `weights` returned."""
         self.model.load_state_dict(weights)
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the counters."""
-        return {"skipped": [self.skipped, self._skipped_in_a_row], "norms": self.norms.values()}
-
-    def load_state_dict(self, state: dict[str, Any], /) -> None:
-        """Take over what `state_dict` returned."""
-        self.skipped, self._skipped_in_a_row = state["skipped"]
-        self.norms.set(state["norms"])
-
-    def extras(self) -> dict[str, float]:
-        """Return the metrics besides the loss since the last call, and begin a new window."""
-        found: dict[str, float] = self.norms.describe()
-        self.norms.set()
-        if self.options.skip_nonfinite:
-            found["skipped"] = self.skipped
-        return found
 
     @property
     def parameters(self) -> int:

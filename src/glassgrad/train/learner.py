@@ -18,9 +18,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from glassgrad import errors
 from glassgrad.data.names import IGNORED
 from glassgrad.train.kept.checkpoint import Stateful
-from glassgrad.train.ranks import Ranks
+from glassgrad.train.ranks import Ranks, counted, size_of
 
 Array = Any
 
@@ -173,3 +174,51 @@ class NormWindow:
         mean = total / count
         spread = math.sqrt(max(squares / count - mean * mean, 0.0))
         return {"norm": mean, "norm_std": spread, "norm_max": largest}
+
+
+class CountedSteps:
+    """What learners of all engines share: the options of a step, the norms of gradients, and which steps were skipped.
+
+    Arguments: the options.
+    """
+
+    def __init__(self, options: StepOptions) -> None:
+        self.options = options
+        self.norms = NormWindow()
+        self.skipped = self._skipped_in_a_row = 0
+        self._ranks: Ranks | None = None
+
+    def _count(self, made: bool) -> None:
+        """Count a step as made or skipped. Raises `errors.RunError` where only skipped ones follow one another."""
+        if made:
+            self._skipped_in_a_row = 0
+            return
+        self.skipped += 1
+        self._skipped_in_a_row += 1
+        if self._skipped_in_a_row == MOST_SKIPPED:
+            raise errors.RUN_ONLY_SKIPS(count=MOST_SKIPPED)
+
+    def _weighted(self, batches: Sequence[Sequence[Any]]) -> list[tuple[Sequence[Any], float]]:
+        """Return what this process computes of each batch of a step, and its weight in the step."""
+        if self._ranks is None:
+            sizes = [size_of(batch) for batch in batches]
+            return [(batch, size / sum(sizes)) for batch, size in zip(batches, sizes, strict=True)]
+        whole = sum(map(counted, batches))
+        return [self._ranks.part(batch, whole) for batch in batches]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the counters."""
+        return {"skipped": [self.skipped, self._skipped_in_a_row], "norms": self.norms.values()}
+
+    def load_state_dict(self, state: dict[str, Any], /) -> None:
+        """Take over what `state_dict` returned."""
+        self.skipped, self._skipped_in_a_row = state["skipped"]
+        self.norms.set(state["norms"])
+
+    def extras(self) -> dict[str, float]:
+        """Return the metrics besides the loss since the last call, and begin a new window."""
+        found: dict[str, float] = self.norms.describe()
+        self.norms.set()
+        if self.options.skip_nonfinite:
+            found["skipped"] = self.skipped
+        return found

@@ -59,7 +59,7 @@ class Ranks:
         """
         if not self._compared:
             self._compare(batch)
-        size = _length(batch[0])
+        size = size_of(batch)
         low, high = self.rank * size // self.count, (self.rank + 1) * size // self.count
         empty = low == high
         rows = [_cut(one, size, *((0, 1) if empty else (low, high))) for one in batch]
@@ -159,15 +159,17 @@ def once(ranks: Ranks | None, function: Callable[[], Any]) -> Any:
 
 def counted(batch: Sequence[Any]) -> float:
     """Return how many targets of a batch count for its mean loss: labels that are not `IGNORED`, or all examples."""
-    size = _length(batch[0])
+    size = size_of(batch)
     target = getattr(batch[-1], "array", batch[-1])
     if len(batch) > 1 and isinstance(target, np.ndarray) and target.dtype.kind == "i" and target.shape[:1] == (size,):
         return float((target != IGNORED).sum() / max(1, target[0].size))
     return float(size)
 
 
-def _length(part: Any) -> int:
-    return len(next(iter(part.values())) if isinstance(part, Mapping) else part)
+def size_of(batch: Sequence[Any]) -> int:
+    """The number of examples, which is the length of the first part."""
+    first = batch[0]
+    return len(next(iter(first.values())) if isinstance(first, Mapping) else first)
 
 
 def _cut(part: Any, size: int, low: int, high: int) -> Any:

@@ -22,7 +22,7 @@ from glassgrad.optim.ema import EMA
 from glassgrad.optim.lr_scheduler import ReduceLROnPlateau
 from glassgrad.optim.optimizer import Optimizer
 from glassgrad.train.callbacks import Callback, RunState
-from glassgrad.train.engine_learner import AsArrays, EngineLearner, can_compile, size_of
+from glassgrad.train.engine_learner import AsArrays, EngineLearner, can_compile
 from glassgrad.train.feed import LoaderFeed, parts_of
 from glassgrad.train.given import check_config, check_kinds
 from glassgrad.train.hand_learner import HandLearner
@@ -34,7 +34,7 @@ from glassgrad.train.kept.samples import mistakes, write_samples
 from glassgrad.train.kept.weights import check_shapes, shapes_of, write_weights
 from glassgrad.train.learner import StepOptions
 from glassgrad.train.loop import Loop, tags_of
-from glassgrad.train.ranks import joined
+from glassgrad.train.ranks import joined, size_of
 from glassgrad.train.show import choose_display
 from glassgrad.train.show.display import Display, NoDisplay, PlainDisplay
 from glassgrad.train.signals import StopSignals

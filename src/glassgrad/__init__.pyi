@@ -2247,6 +2247,12 @@ def promote_types(type1: Any, type2: Any) -> np.dtype[Any]:
 def psi(x: TensorOrArray) -> TensorOrArray:
     """Gamma'(x) / Gamma(x)"""
 
+def put(x: TensorLike, index: TensorLike, source: TensorLike, accumulate: builtins.bool = False) -> Tensor:
+    """x with the elements of `source` at the places `index` of the flattened tensor; added there if `accumulate`."""
+
+def put_(x: TensorLike, index: TensorLike, source: TensorLike, accumulate: builtins.bool = False) -> Tensor:
+    """`put`, written into the tensor itself; return it."""
+
 @overload
 def put_along_axis(x: TensorLike, index: TensorLike, value: TensorLike | None, dim: builtins.int) -> Tensor:
     """x with `value` at `index` along `dim`: NumPy's `put_along_axis`, on a copy."""
@@ -2377,6 +2383,18 @@ def remainder(x: TensorLike, other: TensorLike) -> Tensor:
 def remainder_(x: TensorLike, other: TensorLike) -> Tensor:
     """`remainder`, written into the tensor itself; return it."""
 
+@overload
+def renorm(x: TensorOrArray, p: builtins.float, dim: builtins.int, maxnorm: builtins.float) -> TensorOrArray:
+    """`x` with each slice along `dim` whose p-norm exceeds `maxnorm` scaled down to that norm."""
+
+@overload
+def renorm(x: TensorOrArray, p: builtins.float, *, axis: builtins.int, maxnorm: builtins.float) -> TensorOrArray: ...
+@overload
+def renorm_(x: TensorOrArray, p: builtins.float, dim: builtins.int, maxnorm: builtins.float) -> TensorOrArray:
+    """`renorm`, written into the tensor itself; return it."""
+
+@overload
+def renorm_(x: TensorOrArray, p: builtins.float, *, axis: builtins.int, maxnorm: builtins.float) -> TensorOrArray: ...
 def repeat(x: TensorOrArray, *sizes: Ints) -> TensorOrArray:
     """Lay copies of x side by side, `sizes` of them along each dimension; new dimensions come first."""
 

@@ -155,6 +155,8 @@ TABLE: dict[str, Entry] = {
         lambda lib, x, i, v: x.index_put((i,), v),
         (MATRIX, (*ROWS, real(2, 3) > 0), (real(), real(3), real(2, 3), real(2))),
     ),
+    "put": Entry(method("put"), (SHAPES[:4], (whole(2), PLACES[0], real(2)), (real(2), real(1, 2), real(3), whole(2)))),
+    "renorm": Entry(method("renorm"), (SHAPES, (2, 0, 1.0, -1), (0, 1, 2, -3), (0.5, 0.0, -1.0))),
     "getitem": Entry(lambda lib, x, i: x[i], (SHAPES, (*ROWS, real(2, 3) > 0, real(3) > 0, (0, 1, 2, 3), slice(0, 1)))),
     "expand": Entry(
         method("expand"),

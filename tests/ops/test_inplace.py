@@ -232,6 +232,8 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "lerp": (real(3, 4, seed=4), 0.3),
     "masked_fill": (real(3, 4, seed=4) > 0, 0.5),
     "masked_scatter": (real(3, 4, seed=4) > 0, real(12)),
+    "put": (np.array([0, -1, 5]), real(3)),
+    "renorm": (2, 0, 1.0),
     "scatter": (1, np.array([[0, 1], [2, 3], [1, 0]]), real(3, 2)),
     "scatter_add": (1, np.array([[0, 0], [2, 3], [1, 1]]), real(3, 2)),
     "threshold": (0.5, 0.1),

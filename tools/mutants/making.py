@@ -110,7 +110,10 @@ def mutants_of(file: str) -> list[Mutant]:
 
 def of_piece(name: str) -> list[Mutant]:
     """Return the mutants of all files of a piece."""
-    return [mutant for file in PIECES[name].files() for mutant in mutants_of(file)]
+    from tools.mutants import rules
+
+    made = [mutant for file in PIECES[name].files() for mutant in mutants_of(file)]
+    return rules.only(made) if PIECES[name].rules else made
 
 
 def _mutated(root: Any, node: Any, operator: Any, index: int) -> str:

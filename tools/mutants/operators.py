@@ -69,7 +69,7 @@ class Sparing:
         if found and _is_sample(node):
             found = []
         if name == "NumberReplacer":
-            found = found[:1]
+            found = [] if _is_what_remains(node) else found[:1]
         if name.startswith("ReplaceBinaryOperator") and node.parent.type not in {"arith_expr", "term", "power"}:
             found = []  # the star of a parameter list
         if name.startswith(("ReplaceTrue", "ReplaceFalse")) and found and _is_check(node):
@@ -101,6 +101,15 @@ def _is_negated(condition: Any) -> bool:
 def _is_check(node: Any) -> bool:
     """Tell whether a value stands at `strict=`, where zip checks what the code around it makes sure of."""
     return node.parent.type == "argument" and node.parent.children[0].get_code().strip() == "strict"
+
+
+def _is_what_remains(node: Any) -> bool:
+    """Tell whether a number is the 1 of `reshape(-1)`, where NumPy reads every negative number alike."""
+    sign = node.get_previous_leaf()
+    while node is not None and node.type != "trailer":
+        node = node.parent
+    before = node and node.get_first_leaf().get_previous_leaf()
+    return bool(sign and sign.value == "-" and before and before.value in {"reshape", "reshape_p"})
 
 
 def _is_sample(node: Any) -> bool:

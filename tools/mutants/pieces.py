@@ -17,12 +17,14 @@ class Piece:
     """Files whose mutants are tried together, as patterns under the package, and pytest's arguments for their tests.
 
     Of the test files in `registries`, which have a case for every op, only the cases run whose name has a word that
-    the sources have as a string or as a function's name.
+    the sources have as a string or as a function's name. With `rules`, only the functions that the op table reaches
+    are changed (`rules.py`).
     """
 
     sources: tuple[str, ...]
     tests: tuple[str, ...]
     registries: tuple[str, ...] = ()
+    rules: bool = False
 
     def files(self) -> list[str]:
         """Return the files, relative to the package."""
@@ -60,14 +62,17 @@ REGISTRIES = (
     "tests/func/test_registry_transforms.py",
     "tests/ops/test_opinfo_op_by_op.py",
     "tests/ops/test_refusals.py",
+    "tests/ops/test_other_namespaces.py",
 )
 
 
 def _ops(names: str, *tests: str) -> Piece:
-    """Return the piece of some files of rules."""
-    files = tuple(f"tests/ops/test_{one}.py" for one in tests)
+    """Return the piece of the rules in some files of ops, with tests named below `tests/`."""
+    files = tuple(f"tests/{one if '/' in one else f'ops/test_{one}'}.py" for one in tests)
     slow = ("-m", "slow or not slow")
-    return Piece(tuple(f"ops/{name}.py" for name in names.split()), (*REGISTRIES, *files, *slow), REGISTRIES)
+    return Piece(
+        tuple(f"ops/{name}.py" for name in names.split()), (*REGISTRIES, *files, *slow), REGISTRIES, rules=True
+    )
 
 
 # The tests are the few fast ones that are about these files; what only the whole suite would notice counts as survived.
@@ -128,11 +133,16 @@ PIECES = {
             "tests/ops/test_blocks.py",
         ),
     ),
-    "places": _ops("index places scatter strided arrange views triangles", "indexing", "places"),
-    "orders": _ops("sort scan data_dependent einsum", "statistics"),
+    "places": _ops("index places strided views triangles", "indexing", "places", "views"),
+    "orders": _ops("sort scan data_dependent", "statistics"),
     "linalg": _ops("linalg eigen norms complexes", "linalg"),
-    "solvers": _ops("lu solve factorise fft spectra", "factorise", "fft", "spectra"),
-    "blocks": _ops("fused fused_* recurrent_steps ctc compound", "losses"),
+    "solvers": _ops("lu solve factorise fft", "factorise", "fft"),
+    "blocks": _ops("fused fused_loss fused_norm fused_attention", "losses"),
+    "sequences": _ops("fused_recurrent recurrent_steps ctc", "losses", "engine/test_walks_of_fused_ops"),
+    "windows": _ops("conv pool resample kernels/windows", "conv", "volumes"),
+    "functions": _ops("special special_functions sparse_products", "special_functions", "sparse"),
+    "batches": _ops("vmap/*", "func/test_vmap", "func/test_views_inside"),
+    "interiors": _ops("core complex_input expects narrow kernels/*", "blocks", "kernels", "native_blocks"),
     "fusion": Piece(
         ("compile/plan/fusion.py",),
         (

@@ -27,8 +27,8 @@ _INSTEAD: dict[str, str] = {
     _ASSIGN: (
         "addbmm_ addmm_ addmv_ addr_ baddbmm_ bitwise_left_shift_ bitwise_right_shift_ conj_physical_ eq_ ge_ "
         "greater_ greater_equal_ gt_ heaviside_ i0_ le_ less_ less_equal_ logical_and_ logical_not_ logical_or_ "
-        "logical_xor_ lt_ ne_ nextafter_ not_equal_ polygamma_ renorm_ "
-        "gcd_ lcm_ igamma_ igammac_ mvlgamma_ index_reduce_ put_"
+        "logical_xor_ lt_ ne_ nextafter_ not_equal_ polygamma_ "
+        "gcd_ lcm_ igamma_ igammac_ mvlgamma_ index_reduce_"
     ),
     _MEMORY: (
         "as_strided_ as_strided_scatter const_data_ptr is_set_to map_ map2_ apply_ new_empty_strided "
@@ -56,7 +56,7 @@ _INSTEAD: dict[str, str] = {
     _NUMPY: ("gcd lcm frexp hash_tensor mvlgamma"),
     "": (
         "diagonal_scatter index index_reduce isreal nanquantile narrow_copy "
-        "nonzero_static put renorm slice_inverse split_with_sizes sum_to_size unsafe_chunk unsafe_split "
+        "nonzero_static slice_inverse split_with_sizes sum_to_size unsafe_chunk unsafe_split "
         "unsafe_split_with_sizes"
     ),
     _TURNED: "H adjoint",

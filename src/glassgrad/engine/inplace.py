@@ -28,6 +28,7 @@ from glassgrad.engine.writes import MUTATIONS, part_of, spare_result
 from glassgrad.ops import names
 from glassgrad.ops.core import Primitive
 from glassgrad.ops.index import at_set_p
+from glassgrad.ops.masks import instead_of_mask
 from glassgrad.ops.operators import BINARY
 from glassgrad.ops.places import in_two_steps, is_byte_mask, join_index, refuse_huge, split_index
 from glassgrad.ops.views import memory_owner
@@ -275,6 +276,9 @@ def setitem(x: Tensor, key: Any, value: Any) -> None:
     if steps is not None:
         setitem(x[steps[0]], steps[1], value)
         return
+    chosen = instead_of_mask(x, key, value)
+    if chosen is not None:
+        key, value = chosen
     memory = x.lifted()
     spare_result(x)
     if not _involved(x, (value,)):
@@ -375,10 +379,10 @@ IN_PLACE = (
     "cumprod", "cumsum", "deg2rad", "digamma", "div", "divide", "elu", "erf", "erfc", "erfinv", "exp", "exp2", "expm1",
     "fix", "float_power", "floor", "floor_divide", "fmod", "frac", "hardtanh", "hypot", "index_add", "index_copy",
     "index_fill", "index_put", "ldexp", "leaky_relu", "lerp", "lgamma", "log", "log10", "log1p", "log2", "logit",
-    "masked_fill", "masked_scatter", "mul", "multiply", "nan_to_num", "neg", "negative", "pow", "rad2deg",
-    "reciprocal", "relu", "relu6", "remainder", "round", "rsqrt", "scatter", "scatter_add", "scatter_reduce", "selu",
-    "sgn", "sigmoid", "sign", "silu", "sin", "sinc", "sinh", "softplus", "sqrt", "square", "sub", "subtract", "tan",
-    "tanh", "threshold", "tril", "triu", "true_divide", "trunc", "xlogy",
+    "masked_fill", "masked_scatter", "mul", "multiply", "nan_to_num", "neg", "negative", "pow", "put", "rad2deg",
+    "reciprocal", "relu", "relu6", "remainder", "renorm", "round", "rsqrt", "scatter", "scatter_add", "scatter_reduce",
+    "selu", "sgn", "sigmoid", "sign", "silu", "sin", "sinc", "sinh", "softplus", "sqrt", "square", "sub", "subtract",
+    "tan", "tanh", "threshold", "tril", "triu", "true_divide", "trunc", "xlogy",
 )  # fmt: skip  # a table
 
 

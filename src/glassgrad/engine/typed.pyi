@@ -1263,6 +1263,10 @@ class TensorMethods:
     ) -> Tensor: ...
     def psi(self) -> Tensor:
         """Gamma'(x) / Gamma(x)"""
+    def put(self, index: TensorLike, source: TensorLike, accumulate: builtins.bool = False) -> Tensor:
+        """x with the elements of `source` at the places `index` of the flattened tensor; added there if `accumulate`."""
+    def put_(self, index: TensorLike, source: TensorLike, accumulate: builtins.bool = False) -> Self:
+        """`put`, written into the tensor itself; return it."""
     @overload
     def put_along_axis(self, index: TensorLike, value: TensorLike | None, dim: builtins.int) -> Tensor:
         """x with `value` at `index` along `dim`: NumPy's `put_along_axis`, on a copy."""
@@ -1317,6 +1321,16 @@ class TensorMethods:
         """a - floor(a / b) * b"""
     def remainder_(self, other: TensorLike) -> Self:
         """`remainder`, written into the tensor itself; return it."""
+    @overload
+    def renorm(self, p: builtins.float, dim: builtins.int, maxnorm: builtins.float) -> Tensor:
+        """`x` with each slice along `dim` whose p-norm exceeds `maxnorm` scaled down to that norm."""
+    @overload
+    def renorm(self, p: builtins.float, *, axis: builtins.int, maxnorm: builtins.float) -> Tensor: ...
+    @overload
+    def renorm_(self, p: builtins.float, dim: builtins.int, maxnorm: builtins.float) -> Self:
+        """`renorm`, written into the tensor itself; return it."""
+    @overload
+    def renorm_(self, p: builtins.float, *, axis: builtins.int, maxnorm: builtins.float) -> Self: ...
     def repeat(self, *sizes: Ints) -> Tensor:
         """Lay copies of x side by side, `sizes` of them along each dimension; new dimensions come first."""
     @overload

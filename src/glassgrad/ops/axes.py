@@ -132,6 +132,11 @@ def swap_last(x: Array) -> Array:
     return permute_p(x, axes=(*range(ndim - 2), ndim - 1, ndim - 2))
 
 
+def unknown(x: Any) -> bool:
+    """Tell whether `x` has no numbers yet, inside a transformation."""
+    return hasattr(x.array if hasattr(x, "_tracks") else x, "no_numbers")
+
+
 def concrete(x: Any, op: str) -> np.ndarray[Any, Any]:
     """Return the values of `x` as an ndarray, for ops whose result shape depends on them.
 

@@ -11,7 +11,7 @@ from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import Axes, restore
 from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.complexes import _squared_size
-from glassgrad.ops.core import Array, bad_option, canonical_axes, fused
+from glassgrad.ops.core import Array, bad_option, canonical_axes, canonical_axis, fused
 from glassgrad.ops.kernels.choose import add_over, all_over
 from glassgrad.ops.reduce import REDUCTION_SAMPLES, any_p, max_p, min_p, sum_p
 from glassgrad.ops.shape import astype, reshape_p
@@ -101,3 +101,24 @@ def norm(x: Array, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, dt
 def dist(x: Array, other: Array, p: Any = 2) -> Array:
     """The norm of x - other."""
     return vector_norm(x - other, p)
+
+
+@takes_complex
+def renorm(x: Array, p: float, dim: int, maxnorm: float) -> Array:
+    """`x` with each slice along `dim` whose p-norm exceeds `maxnorm` scaled down to that norm.
+
+    As in PyTorch, 1e-7 is added to the norm that is divided by.
+
+    Raises:
+        ArgumentError: fewer than two dimensions, a `p` that is not positive, or a negative `maxnorm`.
+    """
+    ndim = len(x.shape)
+    if ndim < 2:
+        raise bad_option("renorm", "input", f"an array of shape {tuple(x.shape)}", "two dimensions or more")
+    if not p > 0:
+        raise bad_option("renorm", "p", p, "a number above 0")
+    if not maxnorm >= 0:
+        raise bad_option("renorm", "maxnorm", maxnorm, "0 or more")
+    others = tuple(axis for axis in range(ndim) if axis != canonical_axis(dim, ndim))
+    size = vector_norm(x, p, others, keepdim=True)
+    return x * ew.where(size > maxnorm, maxnorm / (size + 1e-7), 1.0)

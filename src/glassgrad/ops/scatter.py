@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad.ops import elementwise as ew
-from glassgrad.ops.axes import as_row, concrete, fitting
+from glassgrad.ops.axes import as_row, concrete, fitting, unknown
 from glassgrad.ops.complex_input import all_take_complex
 from glassgrad.ops.core import Array, bad_option, canonical_axis
 from glassgrad.ops.expects import as_index, expect_along, expect_dtype, expect_mask, expect_slices
@@ -23,7 +23,9 @@ from glassgrad.ops.index import (
     put_along_p,
     scatter_extreme_p,
 )
+from glassgrad.ops.masks import instead_of_mask
 from glassgrad.ops.places import ARRAY, EVERYTHING, PLACES, IndexArray, in_two_steps, split_index
+from glassgrad.ops.scan import cumsum
 from glassgrad.ops.shape import astype, broadcast_to_p, reshape_p
 
 
@@ -45,6 +47,9 @@ def at_set(x: Array, index: Any, value: Any) -> Array:
     steps = in_two_steps(index)
     if steps is not None:
         return at_set(x, steps[0], at_set(getitem(x, steps[0]), steps[1], value))
+    chosen = instead_of_mask(x, index, value)
+    if chosen is not None:
+        index, value = chosen
     spec, arrays = split_index(index)
     return at_set_p(x, _value(value, x), *arrays, spec=spec)
 
@@ -84,17 +89,42 @@ def masked_select(x: Array, mask: Array) -> Array:
     return getitem(broadcast_to_p(x, shape=shape), broadcast_to_p(mask, shape=shape))
 
 
+def put(x: Array, index: Array, source: Array, accumulate: bool = False) -> Array:
+    """x with the elements of `source` at the places `index` of the flattened tensor; added there if `accumulate`.
+
+    Negative places count from the end. Of several elements for one place the last one stays.
+
+    Raises:
+        ArgumentError: index and source have different numbers of elements, or the source has another dtype than x.
+        IndexRangeError: a place is outside of x.
+    """
+    index = as_index("put", index)
+    expect_dtype("put", x, source)
+    count = math.prod(index.shape)
+    if math.prod(source.shape) != count:
+        raise bad_option("put", "source", tuple(source.shape), f"as many elements as the index: {count}")
+    flat, places, values = (reshape_p(part, shape=(math.prod(part.shape),)) for part in (x, index, source))
+    return reshape_p((at_add if accumulate else at_set)(flat, places, values), shape=tuple(x.shape))
+
+
 def masked_scatter(x: Array, mask: Array, source: Array) -> Array:
     """x with the first elements of `source` in order where `mask` is true."""
     expect_mask("masked_scatter", mask)
     expect_dtype("masked_scatter", x, source)
     shape = np.broadcast_shapes(tuple(x.shape), tuple(mask.shape))
     x = x if tuple(x.shape) == shape else broadcast_to_p(x, shape=shape)
+    flat = reshape_p(source, shape=(math.prod(source.shape),))
+    if unknown(mask) and flat.shape[0]:
+        # Where the mask has no numbers yet, each place asks for the next element; one too many is out of range.
+        mask = broadcast_to_p(mask, shape=shape)
+        number = cumsum(reshape_p(mask, shape=(math.prod(shape),)), 0) - 1
+        taken = getitem(flat, ew.where(mask, reshape_p(number, shape=shape), 0))
+        return ew.where(mask, taken, x)
     plain = np.broadcast_to(concrete(mask, "masked_scatter"), shape)
     count = int(plain.sum())
     if math.prod(source.shape) < count:
         raise bad_option("masked_scatter", "source", tuple(source.shape), f"at least {count} elements")
-    return at_set(x, plain, reshape_p(source, shape=(math.prod(source.shape),))[:count])
+    return at_set(x, plain, flat[:count])
 
 
 # --- slices along a dimension ---------------------------------------------------------------------

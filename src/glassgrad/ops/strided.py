@@ -243,9 +243,12 @@ def as_strided(x: Array, size: Any, stride: Any, storage_offset: int | None = No
         >>> gg.as_strided(gg.arange(5), (3, 3), (1, 1)).tolist()
         [[0, 1, 2], [1, 2, 3], [2, 3, 4]]
     """
-    memory = concrete(x, "as_strided")
-    if not memory.flags.c_contiguous:
-        raise bad_option("as_strided", "input", f"strides {memory.strides}", "a contiguous tensor: call .contiguous()")
+    memory = _values_of_examples(x)
+    if memory is None:
+        memory = concrete(x, "as_strided")
+        if not memory.flags.c_contiguous:
+            expected = "a contiguous tensor: call .contiguous()"
+            raise bad_option("as_strided", "input", f"strides {memory.strides}", expected)
     if storage_offset is not None and memory_owner(memory).size > memory.size:
         expected = "None for a part of a larger tensor, or .clone()"
         raise bad_option("as_strided", "storage_offset", storage_offset, expected)
@@ -254,9 +257,20 @@ def as_strided(x: Array, size: Any, stride: Any, storage_offset: int | None = No
     if len(sizes) != len(steps) or min((*sizes, *steps, offset), default=0) < 0:
         raise bad_option("as_strided", "stride", stride, f"one step for each of {len(sizes)} sizes, none below 0")
     last = offset + sum((n - 1) * step for n, step in zip(sizes, steps, strict=True)) if 0 not in sizes else offset - 1
-    if last >= memory.size:
-        raise bad_option("as_strided", "size", sizes, f"elements up to {memory.size - 1}; the last one would be {last}")
+    most = math.prod(x.shape) - 1
+    if last > most:
+        raise bad_option("as_strided", "size", sizes, f"elements up to {most}; the last one would be {last}")
     return as_strided_p(x, size=sizes, stride=steps, offset=offset)
+
+
+def _values_of_examples(x: Any) -> np.ndarray[Any, Any] | None:
+    """Return the numbers of all examples of a value inside vmap, of which each lies in order; else None."""
+    array = outer = x.array if hasattr(x, "_tracks") else x
+    while hasattr(outer, "level"):
+        outer = outer.value
+    if outer is array or not isinstance(outer, np.ndarray) or not array.lies_in_order():
+        return None
+    return outer
 
 
 all_take_complex(globals())

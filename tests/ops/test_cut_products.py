@@ -92,6 +92,19 @@ def test_packed_products_are_those_of_float64(
     assert asked[0][1] <= count
 
 
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("sizes", [(64, 32, 64), (130, 90, 127), (61, 70, 61)])
+def test_packed_batches_are_those_of_float64(packs: Any, sizes: tuple[int, int, int], count: int) -> None:
+    m, k, n = sizes
+    packs.blas.set(count)
+    a, b = drawn(14, 3, m, k), drawn(14, n, 3 * k).reshape(14, n, 3, k).transpose(0, 2, 3, 1)  # columns of b in order
+    for left, right in ((a, b), (a[:, 1], b[:, 1]), (drawn(14, 3, k, m).swapaxes(2, 3), b)):
+        wanted = left.astype("d") @ right.astype("d")
+        assert error(products.batch(left, right), wanted) < 2e-6
+    big = drawn(2, 128, 100)
+    assert error(products.batch(big, drawn(2, 100, 128)), big.astype("d") @ drawn(2, 100, 128).astype("d")) < 2e-6
+
+
 def test_a_packed_product_passes_on_what_is_not_finite_and_writes_nothing_else(packs: Any) -> None:
     a, b = drawn(130, 300), drawn(300, 110)
     a[7, 5], b[9, 3], a[8, 2] = np.nan, np.inf, 0.0
@@ -110,7 +123,11 @@ def test_rows_that_are_packed_divide_into_tiles(packs: Any) -> None:
 
     assert all(map(packed.divides, range(products._LEAST_ROWS, 3000)))
     assert not packed.divides(products._LEAST_ROWS - 1)
-    assert (packed.HEIGHTS[0], packed.WIDTH) == (products._TILE_ROWS, products._TILE_COLUMNS)
+    assert (*packed.HEIGHTS[::2], packed.WIDTH) == (
+        products._TILE_ROWS,
+        products._THIN_TILE_ROWS,
+        products._TILE_COLUMNS,
+    )
 
 
 def test_parts_of_larger_arrays_are_multiplied_where_they_lie() -> None:

@@ -16,12 +16,14 @@ from collections.abc import Sequence
 from glassgrad.compile.llvm.gemm import Branch
 from glassgrad.compile.llvm.ir import Builder, Function, LoopNest, Module, Value
 from glassgrad.compile.llvm.memory_ops import load_vector, prefetch, store_vector
-from glassgrad.compile.llvm.products import record, word
+from glassgrad.compile.llvm.products import memory_of, one_of, record, word
 from glassgrad.compile.llvm.tiles import definition, named, pack_columns_function, pack_rows_function, place
 
 # Words of a share: array objects, where their parts begin (in bytes), sizes, distances of rows (of columns, where they
-# lie in order), whether A and B lie column by column, a bias (an array object, or 0) and where it begins.
+# lie in order), whether A and B lie column by column, a bias (an array object, or 0) and where it begins. Batches first
+# to last have two axes; `inner` is the length of the second one, then come the distances of matrices in bytes.
 A, B, C, A_START, B_START, C_START, M, N, K, LDA, LDB, LDC, TURNED_A, TURNED_B, BIAS, BIAS_START = range(16)
+FIRST, LAST, INNER, A_OUTER, A_INNER, B_OUTER, B_INNER, C_OUTER, C_INNER = range(16, 25)
 SCRATCH = 31  # the address of memory for packed parts; the last word of a record, which no share writes to
 
 KIND, SIZE, LANES, VECTORS = "f32", 4, 16, 2
@@ -56,39 +58,45 @@ def module(header: str, attributes: str, data: int) -> str:
 
 
 def _entry(data: int) -> str:
-    """Read the record of a share, and find the memory of its arrays."""
-    names = {"rows": M, "columns": N, "k": K, "lda": LDA, "ldb": LDB, "ldc": LDC}
-    text = record() + word("scratch", SCRATCH, "ptr")
-    text += "".join(word(name, at) for name, at in (*names.items(), ("turned.a", TURNED_A), ("turned.b", TURNED_B)))
-    for name, array, start in (("a", A, A_START), ("b", B, B_START), ("c", C, C_START)):
-        text += word(f"{name}.object", array, "ptr") + word(f"{name}.start", start) + _address(name, data)
-    text += word("bias.object", BIAS, "ptr") + word("bias.start", BIAS_START)
-    numbers = ", ".join(f"i64 %{name}" for name in names)
-    call = "call void @multiply(ptr %a, ptr %b, ptr %c, ptr {from_}, ptr %scratch, " + numbers
-    call += ", i64 0, i1 %a.turned, i1 %b.turned, i1 {reads})\n"
+    """Read the record of a share, and multiply one matrix of the batch after the other."""
+    names = {"rows": M, "columns": N, "k": K, "lda": LDA, "ldb": LDB, "ldc": LDC, "first": FIRST, "last": LAST}
+    names |= {"inner": INNER, "turned.a": TURNED_A, "turned.b": TURNED_B}
+    read = "".join(word(name, at) for name, at in names.items()) + word("scratch", SCRATCH, "ptr")
+    arrays = "".join(memory_of(name, array, data) for name, array in (("a", A), ("b", B), ("c", C)))
+    places = one_of("a", A_START, A_OUTER, A_INNER) + one_of("b", B_START, B_OUTER, B_INNER)
+    numbers = ", ".join(f"i64 %{name}" for name in _ARGUMENTS[:-1])
+    call = "call void @multiply(ptr %a, ptr %b, ptr %c, ptr {0}, ptr %scratch, " + numbers
+    call += ", i64 0, i1 %a.turned, i1 %b.turned, i1 {1})"
     return f"""
 define void @packed(ptr %ctx, i64 %share) #0 {{
 entry:
-{text}\
+{record()}{read}{arrays}{word("bias.object", BIAS, "ptr")}{word("bias.start", BIAS_START)}\
   %a.turned = icmp ne i64 %turned.a, 0
   %b.turned = icmp ne i64 %turned.b, 0
   %no.bias = icmp eq ptr %bias.object, null
+  br label %head
+head:
+  %at = phi i64 [ %first, %entry ], [ %at.next, %plain ], [ %at.next, %biased ]
+  %more = icmp slt i64 %at, %last
+  br i1 %more, label %body, label %done
+body:
+  %at.next = add i64 %at, 1
+  %i = udiv i64 %at, %inner
+  %j = urem i64 %at, %inner
+{places}{one_of("c", C_START, C_OUTER, C_INNER)}\
   br i1 %no.bias, label %plain, label %biased
 plain:
-  {call.format(from_="%c", reads="false")}\
-  ret void
+  {call.format("%c", "false")}
+  br label %head
 biased:
-{_address("bias", data)}\
-  {call.format(from_="%bias", reads="true")}\
+  %bias.data.p = getelementptr i8, ptr %bias.object, i64 {data}
+  %bias.data = load ptr, ptr %bias.data.p, align 8
+  %bias = getelementptr i8, ptr %bias.data, i64 %bias.start
+  {call.format("%bias", "true")}
+  br label %head
+done:
   ret void
 }}
-"""
-
-
-def _address(name: str, data: int) -> str:
-    return f"""  %{name}.data.p = getelementptr i8, ptr %{name}.object, i64 {data}
-  %{name}.data = load ptr, ptr %{name}.data.p, align 8
-  %{name} = getelementptr i8, ptr %{name}.data, i64 %{name}.start
 """
 
 

@@ -59,7 +59,7 @@ def word(name: str, at: int, kind: str = "i64") -> str:
 """
 
 
-def _memory(name: str, array: int, data: int) -> str:
+def memory_of(name: str, array: int, data: int) -> str:
     """Load the address of an array, which is given as an object."""
     return f"""{word(name + ".object", array, "ptr")}\
   %{name}.data.p = getelementptr i8, ptr %{name}.object, i64 {data}
@@ -67,8 +67,8 @@ def _memory(name: str, array: int, data: int) -> str:
 """
 
 
-def _batch(name: str, start: int, outer: int, inner: int) -> str:
-    """Compute the address of one matrix of a batch."""
+def one_of(name: str, start: int, outer: int, inner: int) -> str:
+    """Compute the address of the matrix (i, j) of a batch."""
     return f"""{word(name + ".start", start)}{word(name + ".outer", outer)}{word(name + ".inner", inner)}\
   %{name}.i = mul i64 %i, %{name}.outer
   %{name}.j = mul i64 %j, %{name}.inner
@@ -86,7 +86,8 @@ def _product(data: int) -> str:
     return f"""
 define void @product(ptr %ctx, i64 %share) #0 {{
 entry:
-{record()}{word("gemm", GEMM, "ptr")}{places}{_memory("a", A, data)}{_memory("b", B, data)}{_memory("c", C, data)}\
+{record()}{word("gemm", GEMM, "ptr")}{places}{memory_of("a", A, data)}{memory_of("b", B, data)}\
+{memory_of("c", C, data)}\
 {word("first", FIRST)}{word("last", LAST)}{word("inner", INNER)}{word("rows", N)}\
 {word("bias.object", BIAS, "ptr")}{word("bias.start", BIAS_START)}\
 {word("bias.bytes", BIAS_BYTES)}{word("row.bytes", ROW_BYTES)}\
@@ -99,8 +100,8 @@ head:
 body:
   %i = udiv i64 %at, %inner
   %j = urem i64 %at, %inner
-{_batch("a", A_START, A_OUTER, A_INNER)}{_batch("b", B_START, B_OUTER, B_INNER)}\
-{_batch("c", C_START, C_OUTER, C_INNER)}\
+{one_of("a", A_START, A_OUTER, A_INNER)}{one_of("b", B_START, B_OUTER, B_INNER)}\
+{one_of("c", C_START, C_OUTER, C_INNER)}\
   br i1 %no.bias, label %multiply, label %fill
 fill:
   %bias.data.p = getelementptr i8, ptr %bias.object, i64 {data}
@@ -141,7 +142,7 @@ def _sum_rows(kind: str, name: str, lanes: int, data: int) -> str:
     return f"""
 define void @sum_rows_{name}(ptr %ctx, i64 %share) #0 {{
 entry:
-{record()}{_memory("x", X, data)}{_memory("y", Y, data)}\
+{record()}{memory_of("x", X, data)}{memory_of("y", Y, data)}\
 {word("rows", ROWS)}{word("stride", STRIDE)}{word("column", COLUMN)}{word("end", END)}\
   br label %head0
 {loops}done:

@@ -26,14 +26,17 @@ SUMMED_FROM = 9_216  # elements from which its product of a matrix and a vector 
 WORTH_A_LOOK = 49_152  # bytes of both operands from which callers ask
 
 _PACKED_FROM = 6 * FROM  # multiplications from which our own code gains more than calling it takes
-_LEAST_ROWS, _LEAST_COLUMNS, _LEAST_TERMS = 72, 96, 32  # rows divide into its tiles from here on, and packing A pays
-_TILE_ROWS, _TILE_COLUMNS = 14, 32
+_LEAST_ROWS = 72  # from here on, rows divide into its tiles
+_LEAST = (_LEAST_ROWS, 96, 32)  # rows, columns and terms: packing A pays
+_LEAST_OF_BATCH = (60, 32, 16)
+_SMALL_OF_BLAS = 1_000_000  # multiplications up to which OpenBLAS packs nothing, which is faster unless B is turned
+_TILE_ROWS, _THIN_TILE_ROWS, _TILE_COLUMNS = 14, 12, 32
 _FILLED = 0.9  # how much of its tiles has to exist
 
 _A_SHARE = 3 * FROM  # fewer multiplications take less time than handing them to a thread
 _ONE = {"f": struct.unpack("<I", struct.pack("<f", 1.0))[0], "d": struct.unpack("<Q", struct.pack("<d", 1.0))[0]}
 _SUM = {"f": "sum_rows_f32", "d": "sum_rows_f64"}
-_PRODUCT_FORM, _PACKED_FORM, _SUM_FORM = struct.Struct("<30q"), struct.Struct("<16q"), struct.Struct("<6q")
+_PRODUCT_FORM, _PACKED_FORM, _SUM_FORM = struct.Struct("<30q"), struct.Struct("<25q"), struct.Struct("<6q")
 _ORDER = {False: ord("N"), True: ord("T")}
 _MULTIPLE = 16  # of columns or rows that shares begin at: a vector of the widest kind
 _SINGLE = (0, 1, 1, *[0] * 6)  # a batch of one
@@ -107,12 +110,13 @@ def product(a: Array, b: Array, bias: Array | None = None) -> Array | None:
     return c if _run(threads, "product", _PRODUCT_FORM, records) else None
 
 
-def _fill_tiles(a: Array, columns: int) -> bool:
-    """Tell whether our own code suits a product by its sizes and dtype."""
-    rows, terms = a.shape
-    if a.dtype.char != "f" or rows < _LEAST_ROWS or columns < _LEAST_COLUMNS or terms < _LEAST_TERMS:
+def _fill_tiles(a: Array, columns: int, least: tuple[int, int, int] = _LEAST) -> bool:
+    """Tell whether our own code suits products of the last two axes of `a` by sizes and dtype."""
+    rows, terms = a.shape[-2:]
+    if a.dtype.char != "f" or rows < least[0] or columns < least[1] or terms < least[2]:
         return False
-    return columns >= _FILLED * _TILE_COLUMNS * -(-columns // _TILE_COLUMNS)
+    tiles = -(-rows // _TILE_ROWS)
+    return rows >= tiles * _THIN_TILE_ROWS and columns >= _FILLED * _TILE_COLUMNS * -(-columns // _TILE_COLUMNS)
 
 
 def _tile_cuts(m: int, n: int, count: int) -> list[tuple[int, int, int, int]]:
@@ -139,15 +143,19 @@ def _packed(
         begins = (top * a.strides[0], start * b.strides[1], (top * n + start) * size)
         sizes = (bottom - top, stop - start, a.shape[1], left[1], right[1], n, left[0], right[0])
         added = (0, 0) if bias is None else (id(bias), start * size)
-        records.append((id(a), id(b), id(c), *begins, *sizes, *added))
+        records.append((id(a), id(b), id(c), *begins, *sizes, *added, *_SINGLE))
+    return c if _run_packed(threads, records) else None
+
+
+def _run_packed(threads: Threads, records: Sequence[tuple[int, ...]]) -> bool:
     busy = parallel.shares.busy
     if not busy.acquire(blocking=False):
-        return None
+        return False
     try:
         threads.job("packed", len(records)).run(_PACKED_FORM, records)
     finally:
         busy.release()
-    return c
+    return True
 
 
 def batch(a: Array, b: Array) -> Array | None:
@@ -158,18 +166,28 @@ def batch(a: Array, b: Array) -> Array | None:
     total, inner = a.size // max(1, m * k), a.shape[1] if a.ndim == 4 else 1
     if total * m * n * k < FROM or min(m, n, k, total) < 2:
         return None
-    threads, left, right = _threads(a, b), _order(a), _order(b)
-    if threads is None or left is None or right is None:
+    left, right = _order(a), _order(b)
+    if left is None or right is None:
         return None
-    count = min(threads.count(total * m * n * k), total)
-    if count < 2:
+    packs = total * m * n * k >= _PACKED_FROM and (right[0] or m * n * k > _SMALL_OF_BLAS)
+    packs = packs and _fill_tiles(a, n, _LEAST_OF_BATCH)
+    threads = _threads(a, b, packs)
+    if threads is None:
+        return None
+    packs, count = packs and threads.packs, min(threads.count(total * m * n * k), total)
+    if count < 2 and not packs:
         return None
     c = np.empty((*a.shape[:-1], n), a.dtype)
+    steps = [(one.strides[0], one.strides[1] if a.ndim == 4 else 0) for one in (b, a, c)]
+    edges = [total * at // count for at in range(count + 1)]
+    if packs:
+        sizes = (id(a), id(b), id(c), 0, 0, 0, m, n, k, left[1], right[1], n, left[0], right[0], 0, 0)
+        distances = (inner, *steps[1], *steps[0], *steps[2])
+        parts = [(*sizes, start, stop, *distances) for start, stop in pairwise(edges)]
+        return c if _run_packed(threads, parts) else None
     how = (threads.blas.products[c.dtype.char], _ORDER[right[0]], _ORDER[left[0]], n, m, k, _ONE[c.dtype.char], 0)
     first = (*how, right[1], left[1], n, id(b), id(a), id(c), 0, 0, 0)
-    steps = [(one.strides[0], one.strides[1] if a.ndim == 4 else 0) for one in (b, a, c)]
     then = (inner, *[step for pair in steps for step in pair], *_NO_BIAS)
-    edges = [total * at // count for at in range(count + 1)]
     records = [(*first, start, stop, *then) for start, stop in pairwise(edges)]
     return c if _run(threads, "product", _PRODUCT_FORM, records) else None
 

@@ -473,7 +473,7 @@ def compile(
         strict: raise where a call cannot be compiled, in place of the warning.
         memory: what values between kernels may take at most, as "256 MB" or in bytes; parameters, arguments and results
             are not counted. A dynamic program chooses what is computed twice for that (Beaumont et al. 2019); `stats`
-            has `peak_bytes` and `extra_flops`. Where no plan is that small, a warning names the least.
+            has `peak_bytes` and `extra_flops`, and `least_bytes` where no plan is that small, of which a warning tells.
 
     Raises:
         ArgumentError: for a `memory` that is no size, or one for NumPy programs.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import re
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 from glassgrad import errors, provenance
@@ -46,7 +45,6 @@ def _why_no_llvm() -> str | None:
 
 
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
-_TRIES = 4  # programs that are made for a limit, each for a lower aim
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Z]*)")
 
 
@@ -55,7 +53,9 @@ def bytes_of(memory: str | int | None, backend: str) -> int | None:
     if memory is None:
         return None
     if backend != "llvm":
-        raise bad_option("compile", "memory", memory, "None, since a NumPy program keeps everything")
+        raise bad_option(
+            "compile", "memory", memory, "None, since a NumPy program keeps everything but what `checkpoint` marks"
+        )
     found = _SIZE.fullmatch(str(memory).strip().upper())
     if isinstance(memory, bool) or found is None or found[2] not in _UNITS:
         raise bad_option("compile", "memory", memory, 'a number of bytes, or a size such as "256 MB" or "1.5 GiB"')
@@ -68,30 +68,10 @@ def build(graph: Graph, backend: str, threads: int | None, memory: int | None = 
     `stages.native` makes native code; the last line below makes a NumPy program.
     """
     if backend == "llvm":
-        native = importlib.import_module(_NATIVE).native
-        return (
-            native(graph, threads)
-            if memory is None
-            else _within(memory, lambda aim: native(graph, threads, memory=aim))
-        )
+        return importlib.import_module(_NATIVE).native(graph, threads, memory=memory)
     from glassgrad.compile.numpy.program import NumpyStep
 
     return NumpyStep(passes.simplified(passes.widen_products(graph)))
-
-
-def _within(limit: int, made: Callable[[int], Any]) -> Any:
-    """Return the program for a limit of memory, or for a lower one as long as what was made needs too much.
-
-    A plan is chosen without the scratch memory of its kernels, which is known when they are written.
-    """
-    program, aim = made(limit), limit
-    for _ in range(_TRIES):
-        over = program.stats.peak_bytes - limit
-        if over <= 0 or aim <= over:
-            break
-        aim -= over
-        program = min(program, made(aim), key=lambda one: one.stats.peak_bytes)
-    return program
 
 
 def tell_of_memory(program: Any, name: str, limit: int | None) -> None:

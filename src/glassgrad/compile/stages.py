@@ -15,14 +15,15 @@ from glassgrad.compile.ir import passes
 from glassgrad.compile.ir.graph import Graph
 from glassgrad.compile.ir.totals import Row, Stats
 from glassgrad.compile.llvm.abilities import abilities
-from glassgrad.compile.llvm.step import StepModule, scratch_of
+from glassgrad.compile.llvm.step import StepModule, memory_of
 from glassgrad.compile.llvm.target import LoadedCode, host
 from glassgrad.compile.native import cache, cache_entry
 from glassgrad.compile.native.assemble import Emitted, layout_of, stats_of
 from glassgrad.compile.native.executable import Layout, NativeStep
 from glassgrad.compile.native.runtime import available_cores
 from glassgrad.compile.native.threads import choose_threads, expected_threads
-from glassgrad.compile.plan.budget import bytes_between, within
+from glassgrad.compile.plan.budget import within
+from glassgrad.compile.plan.cheap import without_cheap
 from glassgrad.compile.plan.index_checks import Computed, IndexCheck, find_checks, with_guards
 from glassgrad.compile.plan.kernels import Plan, make_plan
 from glassgrad.compile.plan.memory import pinned_vars, plan_memory
@@ -92,6 +93,8 @@ def _native(
     # What runs: machine code with its memory.
     code, known, step = _loaded(emitted, layout_of(emitted, lambda: find_checks(small)))
     stats = stats_of(emitted, len(small.instrs), ready - began, time.perf_counter() - ready, cached=known)
+    if memory is not None and stats.peak_bytes > memory:
+        stats = replace(stats, least_bytes=stats.peak_bytes)
     if stored:
         cache_entry.write(key, given, step.layout, stats, code)
     return Executable(lambda: small, step, stats, emitted)
@@ -124,20 +127,30 @@ def planned(given: Graph, threads: int | None = None, *, as_it_is: bool = False,
     target = abilities()
     guarded = passes.widen_products(guarded, target.takes_product)
     graph = normalise(guarded, target, expected_threads(guarded, threads))
-    # What is computed twice: for checkpoints, and for a limit of memory that they do not keep to.
-    marked = recomputed(graph)
-    if memory is not None and _needs(marked, threads) > memory:
-        marked = within(graph, memory, functools.partial(_needs, threads=threads))
-    graph = marked
+    # What is computed twice: for checkpoints, where it is cheap, and for a limit of memory that is not kept then.
+    graph = _keeping_to(memory, graph, threads)
     return Planned(small, checks, computed, graph, make_plan(graph, target))
 
 
-def _needs(graph: Graph, threads: int | None = None) -> int:
-    """Return what the values between kernels need, and the kernels themselves."""
+def _keeping_to(memory: int | None, graph: Graph, threads: int | None) -> Graph:
+    """Return the graph with what is computed twice, so that it needs at most so many bytes or as few as possible."""
+    marked = recomputed(graph)
+    usual = without_cheap(marked)
+    if memory is None:
+        return usual
+    size_of = functools.partial(needs, threads=threads)
+    size = size_of(usual)
+    if size <= memory:
+        return usual
+    found = within(graph, memory, size_of)
+    return found if usual is marked or size_of(found) < size else usual
+
+
+def needs(graph: Graph, threads: int | None = None) -> int:
+    """Return the memory that the step of a graph will need: its `peak_bytes`."""
     plan = make_plan(graph, abilities())
     shares = choose_threads(plan, threads)
-    scratch = shares * scratch_of(plan, shares)
-    return scratch + bytes_between(plan, place_updates(plan, abilities()))
+    return memory_of(plan, shares, place_updates(plan, abilities()))
 
 
 def _loaded(emitted: Emitted, layout: Layout) -> tuple[bytes, bool, NativeStep]:

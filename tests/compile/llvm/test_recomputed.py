@@ -234,6 +234,7 @@ def test_a_limit_of_memory_is_kept_by_computing_little_twice() -> None:
         for one, other in zip(results, expected, strict=True):
             np.testing.assert_array_equal(one, other)
         assert step.stats.peak_bytes <= activations * ONE
+        assert step.stats.least_bytes == 0
         found.append(step.stats.extra_flops)
     assert found == sorted(found)
     assert found[0] == 0
@@ -246,6 +247,7 @@ def test_the_least_possible_is_named_where_a_limit_cannot_be_kept() -> None:
     with pytest.warns(gg.errors.CompileWarning, match="more than the 5,000 of memory=") as told:
         step, results = limited("5 KB")
     assert f"{step.stats.peak_bytes:,} bytes" in str(told[0].message)
+    assert step.stats.least_bytes == step.stats.peak_bytes
     assert step.stats.peak_bytes < 20 * ONE
     np.testing.assert_array_equal(results[1], limited(None)[1][1])
 
@@ -261,7 +263,18 @@ def test_a_numpy_program_keeps_everything_and_says_so() -> None:
         gg.compile(lambda x: x, memory="5 MB", backend="numpy")
 
 
-def test_a_limit_that_scratch_memory_breaks_is_tried_with_a_lower_one() -> None:
+@pytest.mark.parametrize("threads", [1, 2])
+def test_what_a_plan_needs_is_known_before_code_is_written(threads: int) -> None:
+    """The bytes that the planner goes by are those of the program; so no program is made in vain."""
+    from glassgrad.compile import stages
+
+    step, _ = chain(12, plain)
+    graph = stages.planned(step.capture.graph, threads).graph
+    program = stages.native(step.capture.graph, threads, stored=False)
+    assert stages.needs(graph, threads) == program.stats.peak_bytes
+
+
+def test_a_limit_that_scratch_memory_breaks_is_kept() -> None:
     layers = gg.nn.Sequential(*(gg.nn.Sequential(gg.nn.Linear(32, 32), gg.nn.Tanh()) for _ in range(20)))
 
     def gradients(x: gg.Tensor) -> None:

@@ -57,6 +57,7 @@ class Stats:
         cached: whether the machine code came from the disk.
         functions: functions of the LLVM module.
         extra_flops: how many of the operations are done for the second time, so that less has to be kept.
+        least_bytes: 0, but where no plan keeps to a limit of memory, the smallest found, which is used.
         reused_buffers: how many values reuse the memory of an earlier one.
     """
 
@@ -74,3 +75,4 @@ class Stats:
     functions: int = 0
     reused_buffers: int = 0
     extra_flops: int = 0
+    least_bytes: int = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from glassgrad.compile.ir.graph import Var
@@ -17,7 +17,9 @@ from glassgrad.compile.llvm.solid_base import SolidCode
 from glassgrad.compile.llvm.support import slot_offset
 from glassgrad.compile.llvm.target import host
 from glassgrad.compile.plan.kernels import Kernel, Plan
-from glassgrad.compile.plan.schedule import Schedule, Task
+from glassgrad.compile.plan.memory import pinned_vars, plan_memory
+from glassgrad.compile.plan.order import dependencies
+from glassgrad.compile.plan.schedule import Schedule, Task, make_schedule
 from glassgrad.compile.plan.view_chains import Strided
 
 BLAS_KINDS = ("f32", "f64")
@@ -39,19 +41,42 @@ def _solid_code(plan: Plan, kernel: Kernel) -> SolidCode:
     return HostCode(kernel) if solid is None or instr in plan.fusion.hosts else solid(kernel)
 
 
-def _most_scratch(codes: Sequence[NestPlan | SolidCode]) -> int:
-    return -(-max((code.scratch for code in codes), default=0) // 64) * 64
+def _most_scratch(codes: Iterable[Code]) -> int:
+    sizes = (part.scratch for code in codes for part in (code.layout, code.solid) if part is not None)
+    return -(-max(sizes, default=0) // 64) * 64
 
 
-def scratch_of(plan: Plan, shares: int) -> int:
-    """Return the bytes of scratch memory that one share of a step will need, before any code is written."""
-    width = host().vector_bytes
-    return _most_scratch(
-        [
-            _solid_code(plan, kernel) if kernel.nest is None else plan_nest(kernel.nest, width, shares)
-            for kernel in plan.kernels
-        ]
-    )
+def memory_of(plan: Plan, shares: int, alias: Mapping[Var, Var]) -> int:
+    """Return the bytes that a step will need for values between its kernels and for the kernels, before it is written.
+
+    Args:
+        plan: its kernels.
+        shares: into how many parts the work is cut.
+        alias: which arrays are written into the memory of another.
+    """
+    codes = {kernel: _unwritten(plan, kernel, shares) for kernel in plan.kernels}
+    tasks = {kernel: _task(kernel, code, shares, alias) for kernel, code in codes.items()}
+    schedule = make_schedule(list(tasks.values()), dependencies(plan, alias, tasks), shares)
+    between = plan_memory(schedule, set(pinned_vars(plan.graph)), alias).size
+    return between + shares * _most_scratch(codes.values())
+
+
+def _unwritten(plan: Plan, kernel: Kernel, shares: int) -> Code:
+    if kernel.nest is None:
+        return Code(solid=_solid_code(plan, kernel))
+    return Code(plan_nest(kernel.nest, host().vector_bytes, shares))
+
+
+def _task(kernel: Kernel, code: Code, shares: int, alias: Mapping[Var, Var]) -> Task:
+    if code.solid is not None:
+        return Task(kernel, code.solid.time(), code.solid.cuts(shares, alias), by_host=isinstance(code.solid, HostCode))
+    nest, layout = kernel.nest, code.layout
+    assert nest is not None
+    assert layout is not None
+    task = Task(kernel, nest_time(nest, layout), nest_cuts(nest, layout, shares, alias))
+    if layout.flexible:
+        task.recut = lambda region: recut_tiles(nest, layout, region, alias)
+    return task
 
 
 class StepModule:
@@ -78,9 +103,7 @@ class StepModule:
         self._written_for: Kernel | None = None
         for kernel in plan.kernels:
             self.code[kernel] = self._nest(kernel) if kernel.nest is not None else self._solid(kernel)
-        layouts = (code.layout for code in self.code.values() if code.layout is not None)
-        solids = (code.solid for code in self.code.values() if code.solid is not None)
-        self.scratch = _most_scratch([*layouts, *solids])
+        self.scratch = _most_scratch(self.code.values())
         self.phases = 0
 
     # --- kernels ---------------------------------------------------------------------------------
@@ -120,19 +143,7 @@ class StepModule:
     def tasks(self, alias: Mapping[Var, Var]) -> dict[Kernel, Task]:
         """Return a task for every kernel; `alias` tells which arrays are written into the memory of another."""
         self.alias = alias
-        return {kernel: self._task(kernel, code) for kernel, code in self.code.items()}
-
-    def _task(self, kernel: Kernel, code: Code) -> Task:
-        if code.solid is not None:
-            cuts = code.solid.cuts(self.shares, self.alias)
-            return Task(kernel, code.solid.time(), cuts, by_host=isinstance(code.solid, HostCode))
-        nest, layout = kernel.nest, code.layout
-        assert nest is not None
-        assert layout is not None
-        task = Task(kernel, nest_time(nest, layout), nest_cuts(nest, layout, self.shares, self.alias))
-        if layout.flexible:
-            task.recut = lambda region: recut_tiles(nest, layout, region, self.alias)
-        return task
+        return {kernel: _task(kernel, code, self.shares, alias) for kernel, code in self.code.items()}
 
     # --- phases ------------------------------------------------------------------------------------
 

@@ -20,8 +20,6 @@ import numpy as np
 
 from glassgrad.compile.ir.graph import Graph, Instr, Var
 from glassgrad.compile.plan.chain import Chain
-from glassgrad.compile.plan.kernels import Plan
-from glassgrad.compile.plan.memory import ALIGNMENT, pinned_vars
 from glassgrad.compile.plan.recompute import extra_flops, flops_of, is_forward, recomputed
 from glassgrad.compile.plan.view_chains import only_moves
 
@@ -209,22 +207,3 @@ def _stretches(forward: list[Instr], sizes: list[int], count: int) -> list[list[
             continue
         at += 1
     return [*found, forward[begin:]] if begin < len(forward) else found
-
-
-def bytes_between(plan: Plan, alias: dict[Var, Var]) -> int:
-    """Return what the values between kernels need at most at once, without what lies in memory of the caller's."""
-    elsewhere = {*pinned_vars(plan.graph), *alias}
-    last: dict[Var, int] = {}
-    for at, kernel in enumerate(plan.kernels):
-        for var in kernel.reads | kernel.writes:
-            last[var] = at
-    ends: dict[int, int] = {}
-    now = most = 0
-    for at, kernel in enumerate(plan.kernels):
-        for var in kernel.writes - elsewhere:
-            size = max(-(-var.nbytes // ALIGNMENT) * ALIGNMENT, ALIGNMENT)
-            now += size
-            ends[last[var]] = ends.get(last[var], 0) + size
-        most = max(most, now)
-        now -= ends.pop(at, 0)
-    return most

@@ -7,7 +7,7 @@ before. Otherwise the value gets memory of its own and is copied at the end.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from glassgrad.compile.ir.graph import Var
 from glassgrad.compile.plan.kernels import Kernel, Plan, copy_kernel
@@ -118,7 +118,7 @@ def _sorted(kernels: Sequence[Kernel], edges: dict[Kernel, set[Kernel]]) -> list
     return order
 
 
-def dependencies(plan: Plan, alias: dict[Var, Var], tasks: dict[Kernel, Task]) -> dict[Task, list[tuple[Task, Var]]]:
+def dependencies(plan: Plan, alias: Mapping[Var, Var], tasks: dict[Kernel, Task]) -> dict[Task, list[tuple[Task, Var]]]:
     """Return what each task must follow, with the array that is the reason."""
     writer: dict[Var, Kernel] = {}
     readers: dict[Var, list[Kernel]] = {}

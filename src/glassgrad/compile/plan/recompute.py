@@ -65,16 +65,20 @@ def recomputed(graph: Graph, parts: Parts | None = None) -> Graph:
     parts = marked(graph) if parts is None else parts
     if not parts:
         return graph
-    return eliminate_dead(_Copies(graph, parts).run())
+    return copied(graph, parts, _kept(graph, parts))
+
+
+def copied(graph: Graph, parts: Parts, kept: set[Var]) -> Graph:
+    """Return the graph with the values of the parts that are not `kept` computed again for the backward pass."""
+    return eliminate_dead(_Copies(graph, parts, kept).run())
 
 
 class _Copies:
     """One rewriting; values that are read again are copied one by one, the first reader first."""
 
-    def __init__(self, graph: Graph, parts: Parts) -> None:
-        self.graph, self.parts = graph, parts
+    def __init__(self, graph: Graph, parts: Parts, kept: set[Var]) -> None:
+        self.graph, self.parts, self.kept = graph, parts, kept
         self.producer = graph.producers()
-        self.kept = _kept(graph, parts)
         self.reach = _reach(graph)
         self.ends = _ends(graph, parts)
         self.instrs: list[Instr] = []

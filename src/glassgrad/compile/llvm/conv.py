@@ -20,6 +20,8 @@ from glassgrad.compile.llvm.direct import DirectWriter, scratch_of, side_of
 from glassgrad.compile.llvm.gemm import Branch, Gemm, GemmWriter, product_call, tile_shape
 from glassgrad.compile.llvm.ir import BITS, Builder
 from glassgrad.compile.llvm.solid_base import FormCode
+from glassgrad.compile.llvm.winograd import WinogradWriter, plan_of
+from glassgrad.compile.llvm.winograd_weight import WinogradWeightWriter, weight_plan_of
 from glassgrad.compile.plan.indices import Index, row_strides
 from glassgrad.compile.plan.schedule import Cut, even_bounds, region_of
 
@@ -40,6 +42,7 @@ class ConvCode(FormCode[Shape]):
     """conv2d, and what the transposes share with it. Images are the units of work."""
 
     label = "conv"
+    turned = False
     read = staticmethod(shape_of)
 
     @property
@@ -50,14 +53,18 @@ class ConvCode(FormCode[Shape]):
         return 200.0 + self.form.flops / 80.0
 
     def units(self) -> int:
-        return self.form.images // self.form.together
+        return self.form.images // self.together()
+
+    def together(self) -> int:
+        """Return how many images are a unit."""
+        return plan_of(self.form, turned=self.turned).blocks.images if self.form.is_winograd else self.form.together
 
     def cuts(self, shares: int, alias: Mapping[Var, Var]) -> list[Cut]:
         units = self.units()
         if units < 2:
             return []
         bounds = even_bounds(units, shares)
-        each = self.form.together if self.instr.op != "conv2d_weight_parts" else 1
+        each = self.together() if self.instr.op != "conv2d_weight_parts" else 1
         regions = {}
         operands = [(operand.root, operand.shape) for operand in self.kernel.operands if operand is not None]
         for var, shape in [*operands, (self.instr.output, self.instr.output.shape)]:
@@ -79,6 +86,8 @@ class ConvCode(FormCode[Shape]):
 
     @property
     def scratch(self) -> int:
+        if self.form.is_winograd:
+            return plan_of(self.form, turned=self.turned).scratch
         if self.form.is_direct:
             return scratch_of(self.form, self.instr.op, self.units()) * BITS[self.form.kind] // 8
         panel = 0 if self.form.is_depthwise else self.gemm().scratch
@@ -120,6 +129,10 @@ class ConvCode(FormCode[Shape]):
         """Return the function of a convolution that needs no columns; None for the others."""
         if self.form.is_depthwise:
             return DepthwiseWriter(step.module, self.form).forward_text("NAME")
+        if self.form.is_winograd:
+            return WinogradWriter(step.module, self.form, step.helper).sums_text(
+                "NAME", plan_of(self.form, turned=self.turned)
+            )
         if self.form.is_direct:
             return DirectWriter(step.module, self.form).sums_text("NAME", side_of(self.form, turned=False))
         return None
@@ -207,6 +220,8 @@ class ConvCode(FormCode[Shape]):
 class ConvInputCode(ConvCode):
     """The transpose with respect to the input: first = gradient, second = w."""
 
+    turned = True
+
     def gemm(self) -> Gemm:
         shape = self.form
         m, k, n = shape.rows // shape.groups, shape.outputs // shape.groups, shape.width
@@ -227,6 +242,10 @@ class ConvInputCode(ConvCode):
     def whole(self, step: StepModule) -> str | None:
         if self.form.is_depthwise:
             return DepthwiseWriter(step.module, self.form).input_text("NAME")
+        if self.form.is_winograd:
+            return WinogradWriter(step.module, self.form, step.helper).sums_text(
+                "NAME", plan_of(self.form, turned=self.turned)
+            )
         if self.form.is_direct:
             return DirectWriter(step.module, self.form).sums_text("NAME", side_of(self.form, turned=True))
         return None
@@ -238,9 +257,16 @@ class ConvWeightCode(ConvCode):
     def units(self) -> int:
         return self.instr.output.shape[0]
 
+    @property
+    def scratch(self) -> int:
+        return weight_plan_of(self.form, self.units()).scratch if self.form.is_winograd else super().scratch
+
     def whole(self, step: StepModule) -> str | None:
         if self.form.is_depthwise:
             return DepthwiseWriter(step.module, self.form).weight_text("NAME", self.units())
+        if self.form.is_winograd:
+            plan = weight_plan_of(self.form, self.units())
+            return WinogradWeightWriter(step.module, self.form, step.helper).weight_text("NAME", plan, self.units())
         if self.form.is_direct:
             return DirectWriter(step.module, self.form).weight_text("NAME", self.units())
         return None

@@ -24,6 +24,10 @@ _DIRECT_TAPS, _MOST_WEIGHTS = 9, 1 << 20
 # With more outputs the gradient of the weight is sooner done by a product, which reads each element less often.
 _FEW_OUTPUTS = 32
 
+# With so many channels, outputs and tiles, minimal filtering's transforms cost less than the products that it spares.
+# So many transformed weights have a place in scratch memory.
+FILTERED_CHANNELS, FILTERED_TILES, _MOST_FILTERED = 12, 48, 1 << 18
+
 # Scratch memory for the windows of one image, in elements, beyond which the host does it in blocks.
 _MOST_COLUMNS = 1 << 24
 
@@ -32,7 +36,7 @@ _MOST_COLUMNS = 1 << 24
 class Shape:
     """The sizes of a convolution y (N, O, *out) of x (N, C, *size) with w (O, C / groups, *kernel).
 
-    `for_weight` says that its transpose with respect to the weight is meant.
+    `for_weight` says that its transpose with respect to the weight is meant, in `parts` of the images.
     """
 
     kind: str
@@ -48,6 +52,7 @@ class Shape:
     groups: int
     lanes: int
     for_weight: bool = False
+    parts: int = 1
 
     @property
     def positions(self) -> int:
@@ -59,6 +64,17 @@ class Shape:
         alone = self.groups > 1 and self.channels == self.outputs == self.groups
         small = self.kernel[0] * self.kernel[1] <= _MOST_TAPS and max(self.size[1], self.out[1]) <= _WIDEST * self.lanes
         return alone and small and self._borders_fit
+
+    @property
+    def is_winograd(self) -> bool:
+        """Whether tiles of 2x2 outputs take fewer products: 3x3, stride 1, with enough of them for the transforms."""
+        plain = self.groups == 1 and self.kernel == (3, 3) and self.stride == self.dilation == (1, 1)
+        if not plain or not self._borders_fit:
+            return False
+        # A weight, or its gradient, is transformed once for all tiles of a share.
+        tiles = self.images // self.parts * math.prod(-(-extent // 2) for extent in self.out)
+        few = self.channels * self.outputs <= _MOST_FILTERED and self.size[1] <= _WIDEST * self.lanes
+        return few and min(self.channels, self.outputs) >= FILTERED_CHANNELS and tiles >= FILTERED_TILES
 
     @property
     def is_direct(self) -> bool:
@@ -159,6 +175,7 @@ def shape_of(instr: Instr) -> Shape | None:
     shape = Shape(
         kind, x[0], x[1], w[0], (x[2], x[3]), (w[2], w[3]), (y[2], y[3]), tuple(p["stride"]), tuple(p["padding"]),
         tuple(p["dilation"]), p["groups"], lanes, instr.op == "conv2d_weight_parts",
+        instr.output.shape[0] if instr.op == "conv2d_weight_parts" else 1,
     )  # fmt: skip  # a table
     empty = min(shape.images, shape.rows, shape.outputs, shape.positions) == 0
     negative = min(min(pair) for pair in shape.padding) < 0

@@ -112,10 +112,20 @@ def best_rows(sizes: Sequence[int], most: int) -> int:
 # --- the loops around the tiles -------------------------------------------------------------------
 
 
-def product_call(b: Builder, gemm: Gemm, name: str, places: tuple[str, str, str, str], sizes: tuple[str, str]) -> None:
-    """Call the function that a `GemmWriter` wrote: `places` are A, B, C and scratch, `sizes` rows and columns."""
+def product_call(
+    b: Builder,
+    gemm: Gemm,
+    name: str,
+    places: tuple[str, str, str, str],
+    sizes: tuple[str, str],
+    terms: str | None = None,
+) -> None:
+    """Call the function that a `GemmWriter` wrote: `places` are A, B, C and scratch, `sizes` rows and columns.
+
+    `terms` are as many as the product has, or fewer.
+    """
     (a_row, a_term), (b_row, b_column) = gemm.a_strides, gemm.b_strides
-    numbers = (*sizes, gemm.k, gemm.blocks[1], max(a_row, a_term), max(b_row, b_column), gemm.c_stride)
+    numbers = (*sizes, terms or gemm.k, gemm.blocks[1], max(a_row, a_term), max(b_row, b_column), gemm.c_stride)
     arguments = [*(f"ptr {address}" for address in places), *(f"i64 {number}" for number in numbers)]
     b.raw(f"call void @{name}({', '.join(arguments)})")
 

@@ -247,12 +247,13 @@ def transposed(b: Builder, rows: list[Value]) -> list[Value]:
         for row in range(lanes):
             if not row & distance:
                 first, second = rows[row], rows[row + distance]
-                rows[row], rows[row + distance] = _shuffle(b, first, second, keep), _shuffle(b, first, second, swap)
+                rows[row], rows[row + distance] = shuffled(b, first, second, keep), shuffled(b, first, second, swap)
         distance //= 2
     return rows
 
 
-def _shuffle(b: Builder, x: Value, y: Value, lanes: Sequence[int]) -> Value:
+def shuffled(b: Builder, x: Value, y: Value, lanes: Sequence[int]) -> Value:
+    """Return the elements of x and, behind them, y that stand at `lanes`."""
     mask = ", ".join(f"i32 {lane}" for lane in lanes)
     kind = type_name(x.kind, x.lanes)
     return b.define(f"shufflevector {kind} {x.text}, {kind} {y.text}, <{len(lanes)} x i32> <{mask}>", x.kind, x.lanes)

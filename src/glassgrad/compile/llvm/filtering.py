@@ -2,7 +2,7 @@
 
 F(2, r) computes two neighbouring outputs of a filter of r taps with r + 1 products in place of 2 r, from the r + 1
 elements that they see (Winograd 1980, "Arithmetic complexity of computations"). With g the filter and d the elements,
-the outputs are ``A^T [(G g) * (B^T d)]``, where the points 0, 1, -1 and infinity make all entries of B and A 0, 1 or -1.
+the outputs are ``A^T [(G g) * (B^T d)]``, where 0, 1, -1 and infinity as points make all entries of B and A 0, 1 or -1.
 Applied along rows and columns (Lavin and Gray 2015, "Fast algorithms for convolutional neural networks"), a tile of 2x2
 outputs of a 3x3 kernel takes 16 products in place of 36.
 

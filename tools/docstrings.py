@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import inspect
+import re
 import sys
 from functools import cache
 from pathlib import Path
@@ -30,6 +31,13 @@ from tools import calls  # noqa: E402 - it loads the engine, which the line abov
 
 SHAPES = ROOT / "tools" / "shapes.txt"
 MODULES = ("glassgrad", "glassgrad.nn.functional", "glassgrad.linalg", "glassgrad.fft", "glassgrad.sparse")
+# Shapes of arguments in front of those of the result, and what is said of arguments whose shape is told nowhere else.
+_GIVEN = re.compile(r"shape: ((?:\([^()]*\)(?:, | and )?)+) (?:to|gives?) ")
+_ANY = (
+    "a tensor of any shape; a NumPy array gives an array.|a tensor; the formula says which shapes.|the operands: .*|"
+    "the second operand: .*|a matrix .*|matrices, .*|points, .*|tensors of shapes that broadcast.|the weights; .*|"
+    "the right-hand side, .*"
+)
 _GUESSED = "`dtype`; without it that of an array, and as `tensor` chooses it for Python's numbers"
 # What changes the dtype of these is an argument, or the function that they are given.
 DTYPES = {
@@ -83,6 +91,15 @@ def returned(module: str, name: str, function: Any) -> list[str]:
     return [] if kind in {"None", "Any"} else [f"`{kind.rpartition('.')[2] if '[' not in kind else kind}`."]
 
 
+def narrowed(text: str, function: Any, lines: list[str]) -> str:
+    """Return a docstring in which arguments that were any tensor have the shape from which the result's follows."""
+    given = _GIVEN.match(lines[0])
+    shapes = re.findall(r"\([^()]*\)", given[1]) if given else []
+    for name, shape in zip(inspect.signature(function).parameters, shapes, strict=False):
+        text = re.sub(rf"^( +{name}): (?:{_ANY})$", rf"\1: a tensor {shape}.", text, flags=re.MULTILINE)
+    return text
+
+
 def joined(module: str) -> dict[str, str]:
     """Return the docstrings of a module's own functions by their names."""
     public_names = importlib.import_module("sitegen.public_names")
@@ -94,12 +111,13 @@ def joined(module: str) -> dict[str, str]:
     for entry in public_names.entries(module):
         for name in (entry.name, *(one for one in entry.aliases if shown.get(one) is not entry.value)):
             value = shown.get(name)
-            if not isinstance(value, FunctionType | type) or (module != "glassgrad" and _elsewhere(value)):
+            ours = isinstance(value, FunctionType | type) and value.__module__.startswith("glassgrad")
+            if not ours or (module != "glassgrad" and _elsewhere(value)):
                 continue
             text = value.__doc__ or ""
             if isinstance(value, FunctionType) and "Returns:\n" not in text:
                 lines = returned(module, name, value)
-                text = _documents.put(text, "Returns", lines) if lines else text
+                text = _documents.put(narrowed(text, value, lines), "Returns", lines) if lines else text
             found[name] = text
     return found
 

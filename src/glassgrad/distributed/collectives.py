@@ -32,8 +32,6 @@ def all_reduce(
     Args:
         tensor: of one shape and dtype on all ranks; one that requires a gradient is written without being recorded.
         op: SUM, AVG (floating point and complex), PRODUCT, MIN, MAX (not complex), BAND, BOR, BXOR (integers, bool).
-        group: the processes; by default all.
-        async_op: return a `Work` at once.
 
     Raises:
         DistributedError: the ranks' calls, shapes or dtypes differ, or a rank does not answer.
@@ -97,8 +95,6 @@ def broadcast(tensor: Tensor, src: int, group: ProcessGroup | None = None, async
     Args:
         tensor: of one shape and dtype on all ranks.
         src: the rank in the world that it comes from.
-        group: the processes; by default all.
-        async_op: return a `Work` at once.
 
     Raises:
         DistributedError: the ranks' calls, shapes or dtypes differ, or a rank does not answer.
@@ -123,8 +119,6 @@ def all_gather(
     Args:
         tensor_list: one tensor for each rank, which are written.
         tensor: of one shape and dtype on all ranks.
-        group: the processes; by default all.
-        async_op: return a `Work` at once.
 
     Raises:
         DistributedError: the ranks' calls, shapes or dtypes differ, or a rank does not answer.
@@ -179,8 +173,6 @@ def reduce_scatter(
         output: is written.
         input_list: one tensor of its shape and dtype for each rank.
         op: see `all_reduce`.
-        group: the processes; by default all.
-        async_op: return a `Work` at once.
     """
     call = Call("reduce_scatter", group, async_op)
     if call.outside:

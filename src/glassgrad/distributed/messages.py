@@ -38,7 +38,6 @@ def recv(tensor: Tensor, src: int | None = None, group: ProcessGroup | None = No
     Args:
         tensor: is written; of the shape and dtype that is sent.
         src: the rank in the world; None for any.
-        group: the processes; by default all.
         tag: the number that `send` was given.
 
     Raises:

@@ -60,7 +60,6 @@ def broadcast_object_list(
     Args:
         object_list: of one length on all ranks; is written.
         src: the rank in the world that they come from.
-        group: the processes; by default all.
         device: accepted; everything is on the CPU.
 
     Raises:

@@ -72,7 +72,6 @@ class Categorical(OfClasses):
     Args:
         probs: (..., k), none negative; divided by their sum.
         logits: (..., k), logarithms of probabilities up to a constant, in place of `probs`.
-        validate_args: whether parameters and values are checked.
 
     Example:
         >>> import glassgrad as gg

@@ -50,7 +50,6 @@ class Normal(LocationScale):
     Args:
         loc: mean, number or tensor.
         scale: standard deviation, above 0; broadcasts with `loc`.
-        validate_args: whether parameters and values are checked.
 
     Example:
         >>> import glassgrad as gg

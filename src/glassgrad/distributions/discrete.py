@@ -67,7 +67,6 @@ class Bernoulli(OfTwo):
     Args:
         probs: probability of 1, in [0, 1].
         logits: log(probs / (1 - probs)), in place of `probs`.
-        validate_args: whether parameters and values are checked.
 
     Example:
         >>> import glassgrad as gg

@@ -87,7 +87,6 @@ class Gamma(ExponentialFamily):
     Args:
         concentration: a, above 0.
         rate: above 0.
-        validate_args: whether parameters and values are checked.
 
     Example:
         >>> import glassgrad as gg
@@ -196,7 +195,6 @@ class Dirichlet(Distribution):
 
     Args:
         concentration: (..., k), above 0.
-        validate_args: whether parameters and values are checked.
 
     Example:
         >>> import glassgrad as gg
@@ -253,7 +251,6 @@ class Beta(ExponentialFamily):
     Args:
         concentration1: a, above 0.
         concentration0: b, above 0.
-        validate_args: whether parameters and values are checked.
 
     Example:
         >>> import glassgrad as gg

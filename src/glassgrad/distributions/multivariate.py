@@ -37,7 +37,6 @@ class MultivariateNormal(Distribution):
         covariance_matrix: (..., k, k), positive definite.
         precision_matrix: its inverse instead.
         scale_tril: the lower Cholesky factor of the covariance instead, which is used internally.
-        validate_args: whether parameters and values are checked.
 
     Example:
         >>> import glassgrad as gg

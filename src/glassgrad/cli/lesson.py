@@ -112,7 +112,7 @@ def exercise(
         return 0
     program = _found(which, [one.starter for one in every], errors.EXERCISE_UNKNOWN)
     chosen = next(one for one in every if one.starter is program)
-    from glassgrad.lessons.writing import exercise_text, file_of, write
+    from glassgrad.lessons.writing import exercise_text, file_of, named, write
 
     if answer is not None:
         return _answer(chosen, answer)
@@ -122,10 +122,9 @@ def exercise(
     if check:
         return _check(chosen, path)
     write(path, exercise_text(chosen, path))
-    named = "" if path == file_of(chosen) else f" {path}"
     ask = "fill in every `...`" if chosen.starter.has_gaps else "mend what is wrong"
     print(f"wrote {path}, with {_steps(len(chosen.steps))}: {ask}, then")
-    print(f"glassgrad exercise {chosen.number} --check{named}")
+    print(f"glassgrad exercise {chosen.number} --check{named(chosen, path)}")
     return 0
 
 
@@ -143,9 +142,9 @@ def _without_a_number(what: str, options: dict[str, object]) -> None:
 
 def _quiz(number: int | None, count: int) -> int:
     import random
-    import shutil
 
     from glassgrad.lessons.quiz import ask, chosen
+    from glassgrad.lessons.showing import width
 
     def read(prompt: str) -> str | None:
         print(prompt, end="", flush=True)
@@ -156,8 +155,7 @@ def _quiz(number: int | None, count: int) -> int:
 
     rng = random.Random()
     questions = chosen(number, count, rng)
-    width = min(max(shutil.get_terminal_size().columns, 40), 100)
-    print(f"\n{ask(questions, read, lambda text: print(text, end=''), rng, width)}")
+    print(f"\n{ask(questions, read, lambda text: print(text, end=''), rng, width())}")
     return 0
 
 
@@ -221,11 +219,10 @@ def _check(chosen: Exercise, path: Path) -> int:
     from glassgrad.lessons.checking import LIMIT, RIGHT, LoadError, load
     from glassgrad.lessons.limits import Watchdog
     from glassgrad.lessons.showing import judged
-    from glassgrad.lessons.writing import file_of
+    from glassgrad.lessons.writing import named
 
     if not path.is_file():
-        named = "" if path == file_of(chosen) else f" {path}"
-        raise errors.EXERCISE_NO_FILE(path=path, number=chosen.number, named=named)
+        raise errors.EXERCISE_NO_FILE(path=path, number=chosen.number, named=named(chosen, path))
     watchdog = Watchdog(str(path), 2 * LIMIT)
 
     def write(text: str) -> None:

@@ -12,12 +12,13 @@ from glassgrad.lessons.checking import LIMIT, NOT_YET, RIGHT, WRONG, Outcome, is
 from glassgrad.lessons.exercise import Exercise, Names, exercises
 from glassgrad.lessons.program import PROSE, Cell, Program
 
-__all__ = ["check", "judged", "listed", "markdown", "plain", "summary"]
+__all__ = ["check", "judged", "listed", "markdown", "plain", "summary", "width"]
 
 _MARKS = {RIGHT: "right", WRONG: "WRONG", "error": "ERROR", NOT_YET: "open"}
 
 
-def _width() -> int:
+def width() -> int:
+    """Return the width of text in this terminal."""
     return min(max(shutil.get_terminal_size().columns, 40), 100)
 
 
@@ -26,7 +27,7 @@ def listed(programs: Iterable[Program], note: Callable[[Program], str] = lambda 
     lines = []
     for program in programs:
         lines.append(f"{program.number:>3}  {program.title}{note(program)}")
-        lines += textwrap.wrap(program.summary, _width() - 5, initial_indent=" " * 5, subsequent_indent=" " * 5)
+        lines += textwrap.wrap(program.summary, width() - 5, initial_indent=" " * 5, subsequent_indent=" " * 5)
     return "\n".join(lines) + "\n"
 
 
@@ -70,7 +71,7 @@ def _open(names: list[str]) -> str:
     if not names:
         return ""
     lines = textwrap.wrap(
-        "; ".join(names), _width(), initial_indent=f"  {_MARKS[NOT_YET]:<6} ", subsequent_indent=" " * 9
+        "; ".join(names), width(), initial_indent=f"  {_MARKS[NOT_YET]:<6} ", subsequent_indent=" " * 9
     )
     return "\n".join(lines) + "\n"
 
@@ -79,7 +80,7 @@ def _line(outcome: Outcome) -> str:
     lines = [f"  {_MARKS[outcome.state]:<6} {outcome.step}"]
     for text in outcome.text.splitlines():
         indent = " " * 9
-        lines += textwrap.wrap(text, _width(), initial_indent=indent, subsequent_indent=indent) or [""]
+        lines += textwrap.wrap(text, width(), initial_indent=indent, subsequent_indent=indent) or [""]
     return "\n".join(lines) + "\n"
 
 

@@ -18,11 +18,15 @@ def file_of(exercise: Exercise) -> Path:
     return Path(f"exercise_{exercise.number:02}.py")
 
 
+def named(exercise: Exercise, path: Path) -> str:
+    """Return a file as commands name it, which is nothing where they would take it anyway."""
+    return "" if path == file_of(exercise) else f" {path}"
+
+
 def exercise_text(exercise: Exercise, path: Path) -> str:
     """Return what a learner begins with, as a program or, for a file that ends in .ipynb, as a notebook."""
     starter, number = exercise.starter, exercise.number
-    named = "" if path == file_of(exercise) else f" {path}"
-    ask = f"`glassgrad exercise {number} --check{named}` judges every step, however many are filled in."
+    ask = f"`glassgrad exercise {number} --check{named(exercise, path)}` judges every step, however many are filled in."
     if path.suffix == ".ipynb":
         head = Cell(
             PROSE, f"# {starter.title}\n\n{starter.summary}\n\n`check({number})` in the last cell judges every step.", 1

@@ -12,23 +12,13 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors
-from glassgrad.manual import cache
 from glassgrad.manual.activations import log_softmax, sigmoid
-from glassgrad.manual.protocols import Array, check_range
+from glassgrad.manual.protocols import Array, Saving, check_range
 
 LOG_FLOOR = -100.0  # of BCELoss, as in PyTorch: log(0) would be -inf
 
 
-class _Loss(ABC):
-    training: bool = True
-    saved: Any = None
-    _latest: cache.Latest | None = None  # the forward pass that `saved` is of
-    _inside = False
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        cache.watch(cls)
-
+class _Loss(Saving, ABC):
     def __init__(self, reduction: str = "mean") -> None:
         if reduction not in {"mean", "sum"}:
             raise errors.MANUAL_OPTION(

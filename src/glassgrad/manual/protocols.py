@@ -100,7 +100,20 @@ _INSTEAD = {
 }
 
 
-class Module:
+class Saving:
+    """What layers and losses share: the values that a forward pass keeps for its backward pass, in `saved`."""
+
+    training: bool = True
+    saved: Any = None
+    _latest: cache.Latest | None = None  # the forward pass that `saved` is of
+    _inside = False
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cache.watch(cls)
+
+
+class Module(Saving):
     """Bookkeeping shared by the layers of this package: names, modes, state. No mathematics.
 
     A layer keeps the values for its backward pass in `saved`. Parameters are found among the attributes, in the
@@ -110,14 +123,6 @@ class Module:
     forward: Callable[..., Any]
     backward: Callable[..., Any]
     buffers: tuple[str, ...] = ()
-    training: bool = True
-    saved: Any = None
-    _latest: cache.Latest | None = None  # the forward pass that `saved` is of
-    _inside = False
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        cache.watch(cls)
 
     def __getattr__(self, name: str) -> Any:
         known = [*vars(self), *(one for kind in type(self).__mro__ for one in vars(kind))]

@@ -80,14 +80,7 @@ def _spread(axes: Any, data: MonitorData, rows: list[int]) -> None:
     for place, row in zip(places, rows, strict=True):
         bad = data.activation_nonfinite[-1, row]
         if bad > 0:
-            axes.annotate(
-                f"{bad:,.0f} NaN or infinite",
-                (0.01, place),
-                xycoords=("axes fraction", "data"),
-                fontsize=7.5,
-                color=style.LOST,
-                va="center",
-            )
+            style.beside(axes, f"{bad:,.0f} NaN or infinite", place, fontsize=7.5, color=style.LOST)
     style.dress(axes)
     style.headline(axes, f"output, step {data.steps[-1]:,}")
     below = -0.8 / max(len(rows), 9)
@@ -134,15 +127,7 @@ def _shares(axes: Any, data: MonitorData, rows: list[int], lost: Array) -> Any:
     for place, row in enumerate(rows):
         share = lost[-1, row]
         if np.isfinite(share):
-            axes.annotate(
-                f"{share:.0%}",
-                (1.01, place),
-                xycoords=("axes fraction", "data"),
-                fontsize=7,
-                color=style.GREY,
-                va="center",
-                annotation_clip=False,
-            )
+            style.beside(axes, f"{share:.0%}", place, at=1.01, fontsize=7, color=style.GREY)
     return image
 
 

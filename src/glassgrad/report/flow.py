@@ -111,9 +111,7 @@ def _missing(axes: Any, places: Array, data: MonitorData, rows: list[int], at: i
             text = "exactly zero"
         else:
             continue
-        axes.annotate(
-            text, (0.01, place), xycoords=("axes fraction", "data"), fontsize=7.5, color=style.LOST, va="center"
-        )
+        style.beside(axes, text, place, fontsize=7.5, color=style.LOST)
 
 
 def _positive(values: Array) -> Array:

@@ -115,3 +115,8 @@ def cell_edges(steps: Any) -> Any:
         return np.array([steps[0] - 0.5, steps[0] + 0.5])
     middle = (steps[1:] + steps[:-1]) / 2
     return np.concatenate([[2 * steps[0] - middle[0]], middle, [2 * steps[-1] - middle[-1]]])
+
+
+def beside(axes: Any, text: str, place: Any, *, at: float = 0.01, **look: Any) -> None:
+    """Write beside a row of a picture: `at` is a share of the width, which may lie outside of the axes."""
+    axes.annotate(text, (at, place), xycoords=("axes fraction", "data"), va="center", **look)

@@ -141,10 +141,7 @@ class TensorSubject(Subject):
         placed, results = self._run(values)
         given = [self.engine.like(c, y) for c, y in zip(cotangents, results, strict=True)]
         found = self.engine.grad(results, placed, given, create_graph=False)
-        return [
-            np.zeros_like(variable.value) if g is None else self.engine.float64(g)
-            for g, variable in zip(found, self.variables, strict=True)
-        ]
+        return _arrays(self.engine, found, self.variables)
 
 
 class SecondOrder(Subject):
@@ -177,19 +174,13 @@ class SecondOrder(Subject):
 
     def evaluate(self, values: Sequence[Array]) -> list[Array]:
         found = self._first_order(values)[1]
-        return [
-            np.zeros_like(variable.value) if g is None else self.engine.float64(g)
-            for g, variable in zip(found, self.first.variables, strict=True)
-        ]
+        return _arrays(self.engine, found, self.first.variables)
 
     def gradient(self, values: Sequence[Array], cotangents: Sequence[Array]) -> list[Array]:
         leaves, found = self._first_order(values)
         kept = [(g, self.engine.like(c, g)) for g, c in zip(found, cotangents, strict=True) if g is not None]
         second = self.engine.grad([g for g, _ in kept], leaves, [c for _, c in kept], create_graph=False)
-        return [
-            np.zeros_like(variable.value) if g is None else self.engine.float64(g)
-            for g, variable in zip(second, self.variables, strict=True)
-        ]
+        return _arrays(self.engine, second, self.variables)
 
 
 class LayerSubject(Subject):
@@ -272,6 +263,12 @@ class LayerSubject(Subject):
                 raise WrongShape(variable.name, array.shape, variable.value.shape)
             gradients.append(array)
         return gradients
+
+
+def _arrays(engine: Any, found: Sequence[Any], variables: Sequence[Variable]) -> list[Array]:
+    """Return gradients as arrays, of zeros where there is none."""
+    pairs = zip(found, variables, strict=True)
+    return [np.zeros_like(variable.value) if g is None else engine.float64(g) for g, variable in pairs]
 
 
 class WrongShape(Exception):  # noqa: N818 - internal: carries a finding to the verdict

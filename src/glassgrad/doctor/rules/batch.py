@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from glassgrad.doctor.facts import CheckUp, Gradient, Layer
-from glassgrad.doctor.rules.rule import AGAINST_DEAD, AGAINST_SATURATED, Rule
+from glassgrad.doctor.rules.rule import AGAINST_DEAD, AGAINST_SATURATED, Rule, listed
 
 VANISHED = 1e-3
 """‖gradient‖ / ‖weights‖ of one matrix against that of another further on: below this, depth eats the gradient."""
@@ -138,14 +138,14 @@ def _no_gradient(found: CheckUp) -> Iterator[str]:
         return
     missing = [entry.name for entry in found.gradients if entry.trainable and entry.gradient is None]
     if missing:
-        yield f"{_list(missing)} got no gradient at all: no path leads from the loss to it"
+        yield f"{listed(missing)} got no gradient at all: no path leads from the loss to it"
 
 
 def _zero_gradient(found: CheckUp) -> Iterator[str]:
     known = [(entry.name, entry.gradient.summary) for entry in found.gradients if entry.gradient is not None]
     zero = [name for name, summary in known if summary.abs_max == 0]
     if zero:
-        yield f"the gradient of {_list(zero)} is exactly zero everywhere"
+        yield f"the gradient of {listed(zero)} is exactly zero everywhere"
 
 
 def _frozen(found: CheckUp) -> Iterator[str]:
@@ -155,25 +155,25 @@ def _frozen(found: CheckUp) -> Iterator[str]:
 
 def _matrices(found: CheckUp) -> list[tuple[Gradient, float]]:
     """Return the matrices in the order of the forward pass, with ‖gradient‖ / ‖weights‖."""
-    listed = []
+    matrices = []
     for entry in sorted(found.gradients, key=lambda entry: entry.order):
         weights = entry.values.summary.norm
         if entry.gradient is not None and entry.dims > 1 and entry.order >= 0 and weights > 0:
             ratio = entry.gradient.summary.norm / weights
             if math.isfinite(ratio) and ratio > 0:
-                listed.append((entry, ratio))
-    return listed
+                matrices.append((entry, ratio))
+    return matrices
 
 
 def _vanishing(found: CheckUp) -> Iterator[str]:
-    listed = _matrices(found)
-    if len(listed) < 4:
+    matrices = _matrices(found)
+    if len(matrices) < 4:
         return
-    low = min(range(len(listed)), key=lambda at: listed[at][1])
-    after = max((ratio for _, ratio in listed[low:]), default=0.0)
-    if listed[low][1] < VANISHED * after:
-        high = max(range(low, len(listed)), key=lambda at: listed[at][1])
-        (early, little), (late, much) = listed[low], listed[high]
+    low = min(range(len(matrices)), key=lambda at: matrices[at][1])
+    after = max((ratio for _, ratio in matrices[low:]), default=0.0)
+    if matrices[low][1] < VANISHED * after:
+        high = max(range(low, len(matrices)), key=lambda at: matrices[at][1])
+        (early, little), (late, much) = matrices[low], matrices[high]
         yield (
             f"relative to its weights the gradient of {early.name} is {little:.1e}, that of {late.name} {much:.1e}: "
             f"{much / little:.0e} times as much within {high - low} layers"
@@ -181,8 +181,8 @@ def _vanishing(found: CheckUp) -> Iterator[str]:
 
 
 def _exploding(found: CheckUp) -> Iterator[str]:
-    listed = _matrices(found)
-    worst = max(listed, key=lambda entry: entry[1], default=None)
+    matrices = _matrices(found)
+    worst = max(matrices, key=lambda entry: entry[1], default=None)
     if worst is not None and worst[1] > EXPLODED:
         entry, ratio = worst
         total = f"total norm {found.total_norm:.1e}"
@@ -204,10 +204,6 @@ def _saturated(found: CheckUp) -> Iterator[str]:
 
 def _called(layer: Layer) -> str:
     return f"'{layer.name}'" if " before " in layer.name else f"'{layer.name}' ({layer.kind})"
-
-
-def _list(names: list[str]) -> str:
-    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
 RULES: tuple[Rule, ...] = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from glassgrad.doctor.wires.listener import Listener
@@ -23,12 +24,11 @@ class HandWire:
         if hasattr(model, "forward"):
             self._replace(model, "forward", self._forward(model.forward))
         if hasattr(model, "backward"):
-            self._replace(
-                model, "backward", self._around(model.backward, listener.before_backward, listener.after_backward)
-            )
+            before = partial(listener.before_backward, None)
+            self._replace(model, "backward", self._around(model.backward, before, listener.after_backward))
         for optimizer in self._optimizers:
-            told = self._step(optimizer, optimizer.step)
-            self._replace(optimizer, "step", told)
+            before, after = partial(listener.before_step, optimizer), partial(listener.after_step, optimizer)
+            self._replace(optimizer, "step", self._around(optimizer.step, before, after))
 
     def _replace(self, owner: Any, name: str, method: Callable[..., Any]) -> None:
         setattr(owner, name, method)
@@ -43,24 +43,15 @@ class HandWire:
         return forward
 
     def _around(
-        self, method: Callable[..., Any], before: Callable[[Any], None], after: Callable[[], None]
+        self, method: Callable[..., Any], before: Callable[[], None], after: Callable[[], None]
     ) -> Callable[..., Any]:
         def around(*args: Any, **kwargs: Any) -> Any:
-            before(None)
+            before()
             result = method(*args, **kwargs)
             after()
             return result
 
         return around
-
-    def _step(self, optimizer: Any, method: Callable[..., Any]) -> Callable[..., Any]:
-        def step(*args: Any, **kwargs: Any) -> Any:
-            self._listener.before_step(optimizer)
-            result = method(*args, **kwargs)
-            self._listener.after_step(optimizer)
-            return result
-
-        return step
 
     def sampled(self, wanted: bool) -> None:
         """Do nothing: the methods report every step."""

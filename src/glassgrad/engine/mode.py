@@ -86,7 +86,8 @@ class no_grad(_Switch):  # noqa: N801 - PyTorch's name
     """Ops inside are not recorded: a context manager and a decorator, for the current thread only.
 
     Args:
-        args: nothing, or the function that it decorates (`@gg.no_grad` does without brackets).
+        args: nothing; or the function that it decorates (`@gg.no_grad` does without brackets); or a `mode`, as
+            `enable_grad` takes it.
 
     Example:
         >>> import glassgrad as gg

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -12,9 +11,10 @@ from glassgrad import provenance
 from glassgrad.doctor import library
 from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.nans import findings
+from glassgrad.doctor.nans.replay import Replay
 from glassgrad.engine.anomaly import detect_anomaly
 from glassgrad.engine.mode import MODE
-from glassgrad.engine.nonfinite import ALLOWED, has_bad
+from glassgrad.engine.nonfinite import has_bad
 from glassgrad.engine.tensor import Tensor
 
 
@@ -22,25 +22,14 @@ class _Found(BaseException):
     """Unwinds the step past any handler in the user's code."""
 
 
-class Again:
-    """Replays a step under anomaly mode, as the engine's witness, and keeps the first finding.
-
-    Args:
-        model: whose parameters and modules have names.
-        inf: look for infinities as well.
-        allow: names of ops, and of modules of the model, whose NaN and infinities are meant.
-
-    Attributes:
-        finding: the first place where a NaN appears, None if there is none.
-    """
+class Again(Replay):
+    """Replays a step under anomaly mode, as the engine's witness; the model's parameters have names, too."""
 
     def __init__(self, model: Any, *, inf: bool = False, allow: Collection[str] = ()) -> None:
-        self.model, self.inf, self.allow = model, inf, frozenset(allow)
-        self.finding: Finding | None = None
+        super().__init__(model, inf=inf, allow=allow)
         self.tensors = dict(_tensors(model))
         self.names = {id(tensor): name for name, tensor in self.tensors.items()}
         self._looking: Any = None
-        self._path: list[str] = []
         self._output: Any = None
         self._before: dict[str, dict[str, Any]] = {}
 
@@ -66,42 +55,9 @@ class Again:
             self.finding = findings.of_backward(looking.backward.raised, looking.backward)
         return self.finding
 
-    @contextmanager
-    def _modules(self) -> Iterator[None]:
-        """Note in which module the ops run, and let those be that are allowed."""
-        handles: list[Any] = []
-        for name, module in self.model.named_modules() if hasattr(self.model, "named_modules") else ():
-            if hasattr(module, "register_forward_pre_hook"):
-                told = f"{name} ({type(module).__name__})" if name else type(module).__name__
-                handles.append(module.register_forward_pre_hook(self._enters(name, told)))
-                handles.append(module.register_forward_hook(self._leaves(name), always_call=True))
-        if hasattr(self.model, "register_forward_hook"):
-            handles.append(self.model.register_forward_hook(self._keep_output))
-        depth = ALLOWED.depth
-        try:
-            yield
-        finally:
-            ALLOWED.depth = depth
-            for handle in handles:
-                handle.remove()
-            library.drop_empty_hooks(self.model)
-
-    def _enters(self, name: str, told: str) -> Callable[..., None]:
-        def enters(_module: Any, _args: Any) -> None:
-            self._path.append(told)
-            ALLOWED.depth += name in self.allow
-
-        return enters
-
-    def _leaves(self, name: str) -> Callable[..., None]:
-        def leaves(_module: Any, _args: Any, _output: Any) -> None:
-            self._path.pop()
-            ALLOWED.depth -= name in self.allow
-
-        return leaves
-
-    def _keep_output(self, _module: Any, _args: Any, output: Any) -> None:
-        self._output = output
+    def _put_out(self, module: Any, told: str, output: Any) -> None:
+        if module is self.model:
+            self._output = output
 
     # --- events reported by the engine ---
 

@@ -14,6 +14,7 @@ from glassgrad.doctor import library
 from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.graph import canonical
 from glassgrad.doctor.nans import findings
+from glassgrad.doctor.nans.replay import Replay
 from glassgrad.engine.nonfinite import ADVICE, ALLOWED, place_in
 from glassgrad.provenance import pytorch
 
@@ -22,20 +23,12 @@ _UNWRITTEN = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_st
 """Ops whose results are uninitialised memory."""
 
 
-class TorchAgain:
-    """Replays a step of PyTorch's and keeps the first op that makes a NaN of finite numbers.
-
-    Args:
-        model: gives the modules their names.
-        inf: look for infinities too.
-        allow: names of ops and modules whose NaN and infinities are intended.
-    """
+class TorchAgain(Replay):
+    """Replays a step of PyTorch's and keeps the first op that makes a NaN of finite numbers."""
 
     def __init__(self, model: Any, *, inf: bool = False, allow: Collection[str] = ()) -> None:
-        self.model, self.inf, self.allow = model, inf, frozenset(allow)
-        self.finding: Finding | None = None
+        super().__init__(model, inf=inf, allow=allow)
         self._phase = "forward pass"
-        self._path: list[str] = []
         self._behind: dict[int, str] = {}
         self._place: provenance.Place | None = None
         self._places: list[tuple[int, int, provenance.Place]] = []
@@ -177,41 +170,15 @@ class TorchAgain:
         source = f" ({linecache.getline(found[-1][0], int(found[-1][1])).strip()})" if found else ""
         return site, f" at {site}{source}" * bool(site) + self._behind.get(node._sequence_nr(), "")
 
-    @contextmanager
-    def _modules(self) -> Iterator[None]:
-        handles = []
-        for name, module in self.model.named_modules():
-            told = f"{name} ({type(module).__name__})" if name else type(module).__name__
-            handles.append(module.register_forward_pre_hook(self._enters(name, told)))
-            handles.append(module.register_forward_hook(self._leaves(name, told), always_call=True))
-        depth = ALLOWED.depth
-        try:
-            yield
-        finally:
-            ALLOWED.depth = depth
-            for handle in handles:
-                handle.remove()
-
-    def _enters(self, name: str, told: str) -> Callable[..., None]:
-        def enters(_module: Any, _args: Any) -> None:
-            self._path.append(told)
-            ALLOWED.depth += name in self.allow
-
-        return enters
-
-    def _leaves(self, name: str, told: str) -> Callable[..., None]:
-        def leaves(_module: Any, _args: Any, output: Any) -> None:
-            self._path.pop()
-            ALLOWED.depth -= name in self.allow
-            made = library.first_tensor(output)
-            stack = [] if made is None else [made.grad_fn]
-            while stack:
-                node = stack.pop()
-                if node is not None and node._sequence_nr() not in self._behind:
-                    self._behind[node._sequence_nr()] = f" in {told}"
-                    stack += [before for before, _ in node.next_functions]
-
-        return leaves
+    def _put_out(self, module: Any, told: str, output: Any) -> None:
+        """Note for each op of a module that it is behind its output."""
+        made = library.first_tensor(output)
+        stack = [] if made is None else [made.grad_fn]
+        while stack:
+            node = stack.pop()
+            if node is not None and node._sequence_nr() not in self._behind:
+                self._behind[node._sequence_nr()] = f" in {told}"
+                stack += [before for before, _ in node.next_functions]
 
 
 def _mode(again: TorchAgain) -> Any:

@@ -140,6 +140,23 @@ class Call:
             wait_until(request.Test, self.group, self.name)
             compare()
 
+    def move(self, kind: str, sent: Any, received: Any, finish: Callable[[], Any]) -> Work | None:
+        """Let a method of the communicator move elements between arrays, and do what follows; alone, they are copied.
+
+        Args:
+            kind: the name of the method.
+            sent, received: contiguous, of any dtype.
+            finish: called when all have come.
+        """
+        if self.alone:
+            received[...] = sent
+            return self.run(follow=finish)
+
+        def arrived(_kept: Any = sent) -> None:  # MPI reads it until then
+            finish()
+
+        return self.run(getattr(self.comm, kind)(as_bytes(sent), as_bytes(received)), arrived)
+
     def run(self, request: Any = None, follow: Callable[[], Any] | None = None) -> Work | None:
         """Wait for a request of MPI and do what follows; with `async_op` return the work instead."""
         if request is not None:

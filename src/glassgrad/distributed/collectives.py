@@ -130,12 +130,9 @@ def all_gather(
     array = call.array(tensor, "tensor", writes=False)
     outputs = call.arrays(tensor_list, "tensor_list", array, writes=True)
     call.agree(shown(array))
-    if call.alone:
-        return call.run(follow=lambda: put_back(outputs[0], flat(array).copy()))
     elements = flat(array)
     all_of_them = np.empty((call.group.size(), elements.size), elements.dtype)
-    request = call.comm.Iallgather(as_bytes(elements), as_bytes(all_of_them.reshape(-1)))
-    return call.run(request, lambda: _deal(outputs, all_of_them))
+    return call.move("Iallgather", elements, all_of_them.reshape(-1), lambda: _deal(outputs, all_of_them))
 
 
 def all_gather_into_tensor(
@@ -152,12 +149,8 @@ def all_gather_into_tensor(
     output = call.array(output_tensor, "output_tensor", writes=True)
     _check_whole(call, "output_tensor", output, array)
     call.agree(shown(array))
-    elements, whole = flat(array), flat(output)
-    if call.alone:
-        return call.run(follow=lambda: put_back(output, elements.copy()))
-    return call.run(
-        call.comm.Iallgather(as_bytes(elements), as_bytes(whole)), lambda: put_back(output, whole)
-    )  # fmt: skip  # one call
+    whole = flat(output)
+    return call.move("Iallgather", flat(array), whole, lambda: put_back(output, whole))
 
 
 def reduce_scatter(
@@ -283,11 +276,8 @@ def all_to_all(
     outputs = call.arrays(output_tensor_list, "output_tensor_list", first, writes=True)
     call.agree(shown(first))
     sent = rows(inputs)
-    if call.alone:
-        return call.run(follow=lambda: _deal(outputs, sent))
     received = np.empty_like(sent)
-    request = call.comm.Ialltoall(as_bytes(sent.reshape(-1)), as_bytes(received.reshape(-1)))
-    return call.run(request, lambda _kept=sent: _deal(outputs, received))  # type: ignore[misc]  # keeps what MPI reads
+    return call.move("Ialltoall", sent.reshape(-1), received.reshape(-1), lambda: _deal(outputs, received))
 
 
 def all_to_all_single(
@@ -309,11 +299,8 @@ def all_to_all_single(
     if not array.shape or array.shape[0] % ranks:
         call.refuse("input", shown(array), f"a first dimension that {ranks} ranks divide")
     call.agree(shown(array))
-    sent, received = flat(array), flat(target)
-    if call.alone:
-        return call.run(follow=lambda: put_back(target, sent.copy()))
-    request = call.comm.Ialltoall(as_bytes(sent), as_bytes(received))
-    return call.run(request, lambda _kept=sent: put_back(target, received))  # type: ignore[misc]  # keeps what MPI reads
+    received = flat(target)
+    return call.move("Ialltoall", flat(array), received, lambda: put_back(target, received))
 
 
 def barrier(

@@ -33,6 +33,12 @@ class LocationScale(OfParameters):
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         self._hold(validate_args, loc=loc, scale=scale)
 
+    @property
+    def mean(self) -> Any:
+        return self.loc
+
+    mode = mean
+
     def _noise(self, shape: Any, dtype: Any) -> Any:
         raise NotImplementedError
 
@@ -60,12 +66,6 @@ class Normal(LocationScale):
 
     def _noise(self, shape: Any, dtype: Any) -> Any:
         return randn(shape, dtype=dtype)
-
-    @property
-    def mean(self) -> Any:
-        return self.loc
-
-    mode = mean
 
     @property
     def stddev(self) -> Any:
@@ -100,12 +100,6 @@ class Laplace(LocationScale):
     def _noise(self, shape: Any, dtype: Any) -> Any:
         signed = 1 - 2 * open_uniform(shape, dtype)
         return -signed.sign() * (-signed.abs().clamp(max=1 - float(finfo(dtype).eps))).log1p()
-
-    @property
-    def mean(self) -> Any:
-        return self.loc
-
-    mode = mean
 
     @property
     def stddev(self) -> Any:
@@ -147,10 +141,6 @@ class Cauchy(LocationScale):
         return self.loc.detach() * math.nan
 
     @property
-    def mode(self) -> Any:
-        return self.loc
-
-    @property
     def variance(self) -> Any:
         return self.scale.detach() * math.inf
 
@@ -182,10 +172,6 @@ class Gumbel(LocationScale):
     @property
     def mean(self) -> Any:
         return self.loc + np.euler_gamma * self.scale
-
-    @property
-    def mode(self) -> Any:
-        return self.loc
 
     @property
     def stddev(self) -> Any:

@@ -127,7 +127,6 @@ class ImagesTask(CommandTask):
         return loss_and_accuracy(self.learner.logits, self._test, _CHUNK)
 
     def description(self) -> dict[str, Any]:
-        """Return the description that is needed to use the weights."""
         size = list(self.data.size)
         return {**super().description(), "size": size, "mean": self._mean, "spread": self._spread}
 
@@ -137,7 +136,6 @@ class ImagesTask(CommandTask):
             raise errors.RUN_OTHER_IMAGES(path=self.data.source)
 
     def introduction(self) -> Iterator[str]:
-        """Yield the lines that say what is trained on what."""
         data, size = self.data, " x ".join(map(str, self.data.size))
         yield f"images     {size}: {data.source}"
         yield f"examples   {len(data.train_labels):,} training / {len(data.test_labels):,} test"

@@ -190,7 +190,6 @@ class NamesTask(CommandTask):
         return {**super().description(), "alphabet": alphabet, "longest": self.data.longest}
 
     def introduction(self) -> Iterator[str]:
-        """Yield the lines that say what is trained on what."""
         data, words = self.data, self.data.words
         origin = "the list that comes with glassgrad (US Census 1990)" if not self.config.data else words.source
         distinct = f", {len(words.words) - words.repeated:,} of them different" if words.repeated else ""

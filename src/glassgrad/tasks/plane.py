@@ -82,7 +82,6 @@ class PlaneTask(CommandTask):
         return loss_and_accuracy(self.learner.logits, self._test, _CHUNK)
 
     def introduction(self) -> Iterator[str]:
-        """Yield the lines that say what is trained on what."""
         yield f"points     {len(self._train):,} training / {len(self._test):,} test"
         yield f"model      {self.config.model}, {self.learner.parameters:,} parameters"
 

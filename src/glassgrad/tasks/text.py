@@ -103,7 +103,6 @@ class TextTask(CommandTask):
         return {**super().description(), "alphabet": alphabet, "beginning": self.data.beginning}
 
     def introduction(self) -> Iterator[str]:
-        """Yield the lines that say what is trained on what."""
         data = self.data
         yield f"text       {data.source}"
         yield f"characters {len(data.train):,} training / {len(data.validation):,} validation"

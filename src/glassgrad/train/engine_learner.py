@@ -245,16 +245,13 @@ class EngineLearner(CountedSteps, Learner):
         self._count(done)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the counters."""
         return {"begun": self._begun, **super().state_dict()}
 
     def load_state_dict(self, state: dict[str, Any], /) -> None:
-        """Take over what `state_dict` returned."""
         self._begun = state["begun"]
         super().load_state_dict(state)
 
     def extras(self) -> dict[str, float]:
-        """Return the metrics besides the loss since the last call, and begin a new window."""
         found = super().extras()
         if self.scaler is not None:
             found["loss_scale"] = self.scaler.get_scale()

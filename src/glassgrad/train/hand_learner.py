@@ -93,7 +93,6 @@ class HandLearner(CountedSteps, Learner):
         self._ranks = ranks
 
     def set_rate(self, rate: float) -> None:
-        """Set the learning rate of the following steps."""
         self.optimizer.lr = rate
 
     # --- without a step ---
@@ -134,7 +133,6 @@ class HandLearner(CountedSteps, Learner):
             return self.model(inputs)
 
     def calibrate(self, inputs: Array) -> None:
-        """Set the statistics of batch normalisation to those of all inputs."""
         norms = [module for module in self.model.modules() if isinstance(module, BatchNorm1d)]
         calibrate_layers(norms, self.model, inputs)
 
@@ -177,7 +175,6 @@ class HandLearner(CountedSteps, Learner):
     # --- weights and state ---
 
     def weights(self) -> dict[str, Array]:
-        """Return every parameter and buffer under PyTorch's name for it."""
         state: dict[str, Array] = self.model.state_dict()
         return state
 
@@ -189,7 +186,6 @@ class HandLearner(CountedSteps, Learner):
 
     @property
     def parameters(self) -> int:
-        """The number of trained numbers."""
         return sum(parameter.data.size for parameter in self.model.parameters())
 
 

@@ -77,7 +77,6 @@ class EarlyStopping(Callback):
         return {"best": None if math.isinf(self.best) else self.best, "waited": self.waited}
 
     def load_state_dict(self, state: dict[str, Any], /) -> None:
-        """Take over what `state_dict` returned."""
         self.best, self.waited = math.inf if state["best"] is None else state["best"], state["waited"]
 
 
@@ -146,7 +145,6 @@ class BestWeights(Callback):
         return {"ranking": [list(entry) for entry in self._ranking]}
 
     def load_state_dict(self, state: dict[str, Any], /) -> None:
-        """Take over what `state_dict` returned."""
         self._ranking = [(value, step) for value, step in state["ranking"]]
 
 

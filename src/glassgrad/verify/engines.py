@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,6 +20,7 @@ class Engine(Protocol):
     """How tensors are made, differentiated and turned into arrays."""
 
     tensor_name: str
+    slopes: Callable[..., Any]
 
     def is_tensor(self, value: Any) -> bool: ...
     def is_float(self, value: Any) -> bool: ...
@@ -32,11 +34,20 @@ class Engine(Protocol):
     def constant(self, value: Any, exact: bool) -> Any: ...
     def twin(self, module: Any, exact: bool) -> Any: ...
     def put(self, parameter: Any, value: Array, dtype: np.dtype[Any]) -> Any: ...
-    def grad(self, outputs: Any, inputs: Any, cotangents: Any, create_graph: bool) -> list[Any]: ...
+
+    def grad(self, outputs: Any, inputs: Any, cotangents: Any, create_graph: bool) -> list[Any]:
+        kept = [(y, c) for y, c in zip(outputs, cotangents, strict=True) if y.requires_grad]
+        if not kept:
+            return [None] * len(inputs)
+        found = self.slopes(
+            [y for y, _ in kept], inputs, [c for _, c in kept], create_graph=create_graph, allow_unused=True
+        )
+        return list(found)
 
 
-class _Glassgrad:
+class _Glassgrad(Engine):
     tensor_name = "glassgrad Tensors"
+    slopes = staticmethod(backward.grad)
 
     def is_tensor(self, value: Any) -> bool:
         return isinstance(value, Tensor)
@@ -86,24 +97,16 @@ class _Glassgrad:
         parameter.array = np.array(value, dtype)
         return parameter
 
-    def grad(self, outputs: Any, inputs: Any, cotangents: Any, create_graph: bool) -> list[Any]:
-        kept = [(y, c) for y, c in zip(outputs, cotangents, strict=True) if y.requires_grad]
-        if not kept:
-            return [None] * len(inputs)
-        found = backward.grad(
-            [y for y, _ in kept], inputs, [c for _, c in kept], create_graph=create_graph, allow_unused=True
-        )
-        return list(found)
-
 
 GLASSGRAD = _Glassgrad()
 
 
-class _Torch:
+class _Torch(Engine):
     tensor_name = "PyTorch tensors"
 
     def __init__(self) -> None:
         self.torch = pytorch()
+        self.slopes = self.torch.autograd.grad
 
     def is_tensor(self, value: Any) -> bool:
         return isinstance(value, self.torch.Tensor)
@@ -150,15 +153,6 @@ class _Torch:
     def put(self, parameter: Any, value: Array, dtype: np.dtype[Any]) -> Any:
         parameter.data = self.torch.from_numpy(np.array(value, dtype)).to(parameter.dtype)
         return parameter
-
-    def grad(self, outputs: Any, inputs: Any, cotangents: Any, create_graph: bool) -> list[Any]:
-        kept = [(y, c) for y, c in zip(outputs, cotangents, strict=True) if y.requires_grad]
-        if not kept:
-            return [None] * len(inputs)
-        found = self.torch.autograd.grad(
-            [y for y, _ in kept], inputs, [c for _, c in kept], create_graph=create_graph, allow_unused=True
-        )
-        return list(found)
 
 
 @functools.cache

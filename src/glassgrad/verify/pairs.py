@@ -18,6 +18,7 @@ import numpy as np
 from glassgrad.engine import tree
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.tensor import Tensor, make
+from glassgrad.verify.compare import as_array
 from glassgrad.verify.derivation import spelled, spellings
 from glassgrad.verify.subjects import Subject, Variable, WrongShape, argument_names, name_of
 
@@ -36,24 +37,24 @@ class Pair(Subject):
         if named:
             asked = [at for at in floats if names[at] in named]
         self.named = named
-        found = self._call([_array(self.leaves[at]) for at in floats], floats)[1]
+        found = self._call([as_array(self.leaves[at]) for at in floats], floats)[1]
         self.slots = asked[: len(found)]
         self.variables = [
-            Variable(names[at], np.asarray(_array(self.leaves[at]), np.float64), _array(self.leaves[at]).dtype)
+            Variable(names[at], np.asarray(as_array(self.leaves[at]), np.float64), as_array(self.leaves[at]).dtype)
             for at in self.slots
         ]
         if skipped := [names[at] for at in asked[len(found) :]]:
             self.unchecked = f"no gradient of {', '.join(skipped)} is returned"
 
     def _call(self, values: Sequence[Array], slots: Sequence[int]) -> tuple[Any, list[Any]]:
-        leaves = [_array(leaf) if isinstance(leaf, Tensor) else leaf for leaf in self.leaves]
+        leaves = [as_array(leaf) if isinstance(leaf, Tensor) else leaf for leaf in self.leaves]
         for at, value in zip(slots, values, strict=True):
             leaves[at] = np.array(value)
         if self.tensors:
             leaves = [make(leaf, None, False) if isinstance(leaf, np.ndarray) else leaf for leaf in leaves]
         with no_grad():
             loss, *rest = self.function(*tree.unflatten(self.tree, leaves))
-        return _array(loss), [_array(part) for part in gradients_in(rest, self.named)]
+        return as_array(loss), [as_array(part) for part in gradients_in(rest, self.named)]
 
     def _run(self, values: Sequence[Array]) -> tuple[Any, list[Any]]:
         cast = [value if self.exact else value.astype(self.variables[at].dtype) for at, value in enumerate(values)]
@@ -101,7 +102,7 @@ def pair_of(function: Any, arguments: Sequence[Any]) -> Pair | None:
     if not floats:
         return None
     tensors, found = _called(function, arguments)
-    if not isinstance(found, tuple) or len(found) < 2 or np.size(_array(found[0])) != 1:
+    if not isinstance(found, tuple) or len(found) < 2 or np.size(as_array(found[0])) != 1:
         return None
     names = argument_names(function, arguments)
     named: list[str] = []
@@ -113,7 +114,7 @@ def pair_of(function: Any, arguments: Sequence[Any]) -> Pair | None:
     asked = [leaf for leaf in floats if getattr(leaf, "requires_grad", False)] or floats
     if not parts or len(parts) > len(asked) or not all(_is_float(part) for part in parts):
         return None
-    if not named and [np.size(_array(part)) for part in parts] != [np.size(_array(x)) for x in asked[: len(parts)]]:
+    if not named and [np.size(as_array(part)) for part in parts] != [np.size(as_array(x)) for x in asked[: len(parts)]]:
         return None
     traced = any(isinstance(part, Tensor) and part.requires_grad for part in parts)
     if traced and not named and not _called_gradients(function, names):
@@ -138,7 +139,7 @@ def _called(function: Any, arguments: Sequence[Any]) -> tuple[bool, Any]:
 def _given(leaf: Any, tensors: bool) -> Any:
     if not isinstance(leaf, Tensor | np.ndarray):
         return leaf
-    array = np.array(_array(leaf))
+    array = np.array(as_array(leaf))
     return Tensor(array, requires_grad=array.dtype.kind in "fV") if tensors else array
 
 
@@ -158,7 +159,3 @@ def _called_gradients(function: Any, names: Sequence[str]) -> bool:
 
 def _is_float(leaf: Any) -> bool:
     return isinstance(leaf, Tensor | np.ndarray | np.floating) and leaf.dtype.kind in "fV"
-
-
-def _array(leaf: Any) -> Any:
-    return leaf.detach().numpy() if isinstance(leaf, Tensor) else np.asarray(leaf)

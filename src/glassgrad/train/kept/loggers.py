@@ -96,9 +96,8 @@ class TensorBoardLogger:
         """Add every number of a record under its event."""
         if self._writer is None:
             self._writer = self._package.SummaryWriter(str(self._directory), purge_step=self._purge)
-        for key, value in record.items():
-            if key not in _PLACE and isinstance(value, int | float):
-                self._writer.add_scalar(f"{record['event']}/{key}", value, record["step"])
+        for name, value in _numbers(record).items():
+            self._writer.add_scalar(name, value, record["step"])
 
     def drop_after(self, step: int) -> None:
         """Make TensorBoard ignore later steps that an earlier process wrote."""
@@ -129,12 +128,7 @@ class WandbLogger:
 
     def write(self, **record: Any) -> None:
         """Log every number of a record under its event."""
-        values = {
-            f"{record['event']}/{key}": value
-            for key, value in record.items()
-            if key not in _PLACE and isinstance(value, int | float)
-        }
-        self._run.log(values, step=record["step"])
+        self._run.log(_numbers(record), step=record["step"])
 
     def drop_after(self, step: int) -> None:
         """Do nothing: the service keeps the first value of a step."""
@@ -145,6 +139,12 @@ class WandbLogger:
     def close(self) -> None:
         """Finish the run."""
         self._run.finish()
+
+
+def _numbers(record: Mapping[str, Any]) -> dict[str, float]:
+    """Return the numbers of a record by the names of its event and their own."""
+    numbers = {key: value for key, value in record.items() if key not in _PLACE and isinstance(value, int | float)}
+    return {f"{record['event']}/{key}": value for key, value in numbers.items()}
 
 
 def _package(name: str, package: str) -> Any:

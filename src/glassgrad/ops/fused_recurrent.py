@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from glassgrad.ops.core import Array, fused
+from glassgrad.ops.core import Array, Fused, Rule, fused
 from glassgrad.ops.fused import _sum_rows
 from glassgrad.ops.recurrent_steps import gru_step, lstm_step, rnn_step, unrolled
 from glassgrad.ops.samples import S, integers
@@ -21,11 +21,29 @@ from glassgrad.ops.samples import S, integers
 # --- what the kinds share -------------------------------------------------------------------------
 
 
-def _parts(rest: Sequence[Array], biased: bool, ragged: bool) -> tuple[Array | None, Array | None, Array | None]:
-    """Return the two biases and the lengths from the arguments after the weights."""
-    parts = list(rest)
-    b_ih, b_hh = (parts.pop(0), parts.pop(0)) if biased else (None, None)
-    return b_ih, b_hh, parts.pop(0) if ragged else None
+class _Layer(NamedTuple):
+    """One call of any kind: the sequence, the states before it, the weights, and how it is read."""
+
+    x: Array
+    states: tuple[Array, ...]
+    w_ih: Array
+    w_hh: Array
+    b_ih: Array | None
+    b_hh: Array | None
+    lengths: Array | None
+    reverse: bool
+
+    @property
+    def bias(self) -> Any:
+        """Both biases together, where they are added to the same."""
+        return None if self.b_ih is None else self.b_ih + self.b_hh
+
+    @property
+    def alive(self) -> Array | None:
+        """A mask (steps, batch, 1) of the steps, in reading order, that each sequence has."""
+        if self.lengths is None:
+            return None
+        return _read(np.arange(self.x.shape[0])[:, None, None] < self.lengths[:, None], self.reverse)
 
 
 def _read(x: Array, reverse: bool) -> Array:
@@ -33,13 +51,9 @@ def _read(x: Array, reverse: bool) -> Array:
     return x[::-1] if reverse else x
 
 
-def _alive(lengths: Array | None, steps: int, reverse: bool) -> Array | None:
-    """Return a mask (steps, batch, 1) of the steps, in reading order, that each sequence has."""
-    return None if lengths is None else _read(np.arange(steps)[:, None, None] < lengths[:, None], reverse)
-
-
-def _projected(x: Array, weight: Array, bias: Array | None) -> Array:
-    """x wT + b for all steps at once."""
+def _projected(layer: _Layer, weight: Array, bias: Array | None) -> Array:
+    """x wT + b for all steps at once, in reading order."""
+    x = _read(layer.x, layer.reverse)
     steps, batch, width = x.shape
     y = x.reshape(steps * batch, width).dot(weight.T)
     if bias is not None:
@@ -58,20 +72,17 @@ def _keep_dead(new: Array, old: Array, alive: Array | None, step: int) -> None:
 
 
 def _input_cotangents(
-    dgates: Array, x: Array, before: Array, w_ih: Array, needs: Sequence[bool], reverse: bool, dhidden: Array | None
+    layer: _Layer, dgates: Array, before: Array, dhidden: Array | None, needs: Sequence[bool]
 ) -> tuple[Any, ...]:
     """Return the cotangents of x, w_ih, w_hh and the sums for the biases, from those of the gates of all steps."""
+    x, reverse = layer.x, layer.reverse
     steps, batch, width = dgates.shape
     rows = dgates.reshape(steps * batch, width)
     hidden_rows = rows if dhidden is None else dhidden.reshape(steps * batch, width)
-    dx = _read(rows.dot(w_ih).reshape(x.shape), reverse) if needs[0] else None
+    dx = _read(rows.dot(layer.w_ih).reshape(x.shape), reverse) if needs[0] else None
     dw_ih = rows.T.dot(_read(x, reverse).reshape(steps * batch, x.shape[2]))
     dw_hh = hidden_rows.T.dot(before.reshape(steps * batch, before.shape[2]))
     return dx, dw_ih, dw_hh, _sum_rows(rows), _sum_rows(hidden_rows)
-
-
-def _rest(sums: tuple[Array, Array], biased: bool, ragged: bool) -> tuple[Array | None, ...]:
-    return *(sums if biased else ()), *((None,) if ragged else ())
 
 
 def _cotangent(g: Any, like: tuple[int, ...], dtype: Any) -> Array:
@@ -102,6 +113,49 @@ def _samples(gates: int, states: int, **params: Any) -> tuple[S, ...]:
     )
 
 
+def _recurrent(name: str, forward: Rule, backward: Rule, cell: Rule, states: int, **facts: Any) -> Fused:
+    """Declare a kind of layer.
+
+    Args:
+        name: of the primitive.
+        forward: ``forward(layer, **options)`` returns outputs and last states, and the residuals.
+        backward: ``backward(layer, g, residuals, **options)`` returns the cotangents of the gates, the states before
+            each step, the cotangents of the first states, and those of what w_hh gives where they are not the gates'.
+        cell: one step of it in other ops.
+        states: how many there are.
+        facts: the rest of the entry.
+    """
+
+    def layer_of(args: Sequence[Array], reverse: bool, biased: bool, ragged: bool) -> _Layer:
+        x, *rest = args
+        w_ih, w_hh, *parts = rest[states:]
+        b_ih, b_hh = parts[:2] if biased else (None, None)
+        return _Layer(x, tuple(rest[:states]), w_ih, w_hh, b_ih, b_hh, parts[-1] if ragged else None, reverse)
+
+    def compute(_xp: Any, *args: Array, reverse: bool, biased: bool, ragged: bool, **options: Any) -> Any:
+        return forward(layer_of(args, reverse, biased, ragged), **options)
+
+    def vjp(
+        g: Any, needs: Any, residuals: Any, *args: Array, reverse: bool, biased: bool, ragged: bool, **options: Any
+    ) -> Any:
+        layer = layer_of(args, reverse, biased, ragged)
+        dgates, before, dstates, dhidden = backward(layer, g, residuals, **options)
+        dx, dw_ih, dw_hh, *sums = _input_cotangents(layer, dgates, before, dhidden, needs)
+        return dx, *dstates, dw_ih, dw_hh, *(sums if biased else ()), *((None,) if ragged else ())
+
+    def decomposed(*args: Array, reverse: bool, biased: bool, ragged: bool, **options: Any) -> tuple[Array, ...]:
+        layer = layer_of(args, reverse, biased, ragged)
+
+        def step(x_t: Array, *before: Array) -> Any:
+            return cell(x_t, *before, layer.w_ih, layer.w_hh, layer.b_ih, layer.b_hh, **options)
+
+        return unrolled(step, layer.x, layer.states, layer.lengths, reverse)
+
+    return fused(
+        name, compute, joint_vjp=vjp, decompose=decomposed, multiple=True, derivative="backward through time", **facts
+    )
+
+
 # --- LSTM -----------------------------------------------------------------------------------------
 
 
@@ -118,24 +172,13 @@ def _lstm_gates(hidden: int, dtype: Any) -> tuple[Array, Array]:
     return factor, shift
 
 
-def _lstm(
-    xp: Any,
-    x: Array,
-    h: Array,
-    c: Array,
-    w_ih: Array,
-    w_hh: Array,
-    *rest: Array,
-    reverse: bool,
-    biased: bool,
-    ragged: bool,
-) -> tuple[Any, Any]:
-    b_ih, b_hh, lengths = _parts(rest, biased, ragged)
+def _lstm(layer: _Layer) -> tuple[Any, Any]:
+    x, (h, c), w_ih, w_hh = layer[:4]
     steps, batch, n = x.shape[0], x.shape[1], w_hh.shape[1]
     factor, shift = _lstm_gates(n, x.dtype)
-    gates = _projected(_read(x, reverse), w_ih * factor[:, None], None if b_ih is None else (b_ih + b_hh) * factor)
+    gates = _projected(layer, w_ih * factor[:, None], None if layer.b_ih is None else layer.bias * factor)
     recurrent = np.ascontiguousarray((w_hh * factor[:, None]).T)
-    alive = _alive(lengths, steps, reverse)
+    alive = layer.alive
     hs, cs = np.empty((steps + 1, batch, n), x.dtype), np.empty((steps + 1, batch, n), x.dtype)
     squashed = np.empty((steps, batch, n), x.dtype)
     hs[0], cs[0] = h, c
@@ -153,7 +196,7 @@ def _lstm(
         if alive is not None:
             _keep_dead(hs[s + 1], hs[s], alive, s)
             _keep_dead(cs[s + 1], cs[s], alive, s)
-    y = _visible(hs[1:], alive, reverse)
+    y = _visible(hs[1:], alive, layer.reverse)
     return (y, hs[-1].copy(), cs[-1].copy()), (gates, hs, cs, squashed)
 
 
@@ -168,25 +211,12 @@ def _lstm_factors(gates: Array, cs: Array, squashed: Array, n: int) -> tuple[Arr
     return local, o * (1 - squashed * squashed)
 
 
-def _lstm_vjp(
-    g: Sequence[Any],
-    needs: Sequence[bool],
-    residuals: Any,
-    x: Array,
-    h: Array,
-    c: Array,
-    w_ih: Array,
-    w_hh: Array,
-    *rest: Array,
-    reverse: bool,
-    biased: bool,
-    ragged: bool,
-) -> Any:
+def _lstm_back(layer: _Layer, g: Sequence[Any], residuals: Any) -> Any:
+    x, (h, c), _, w_hh = layer[:4]
     gates, hs, cs, squashed = residuals
-    steps, n = x.shape[0], w_hh.shape[1]
-    alive = _alive(_parts(rest, biased, ragged)[2], steps, reverse)
+    steps, n, alive = x.shape[0], w_hh.shape[1], layer.alive
     local, through = _lstm_factors(gates, cs, squashed, n)
-    dys = _output_cotangent(g[0], alive, reverse)
+    dys = _output_cotangent(g[0], alive, layer.reverse)
     dh, dc = _cotangent(g[1], h.shape, x.dtype), _cotangent(g[2], c.shape, x.dtype)
     dgates = np.empty_like(gates)
     triples = dgates.reshape(*gates.shape[:2], 4, n), local.reshape(*gates.shape[:2], 4, n)
@@ -204,39 +234,24 @@ def _lstm_vjp(
             dgates[s] *= alive[s]
             dc = np.where(alive[s], dc, dc_before)
             dh = dgates[s].dot(w_hh) + np.where(alive[s], 0, dh)
-    dx, dw_ih, dw_hh, *sums = _input_cotangents(dgates, x, hs[:-1], w_ih, needs, reverse, None)
-    return dx, dh, dc, dw_ih, dw_hh, *_rest((sums[0], sums[1]), biased, ragged)
+    return dgates, hs[:-1], (dh, dc), None
 
 
-def _lstm_decomposed(
-    x: Array, h: Array, c: Array, w_ih: Array, w_hh: Array, *rest: Array, reverse: bool, biased: bool, ragged: bool
-) -> tuple[Array, ...]:
-    b_ih, b_hh, lengths = _parts(rest, biased, ragged)
-
-    def step(x_t: Array, h: Array, c: Array) -> tuple[Array, Array]:
-        return lstm_step(x_t, h, c, w_ih, w_hh, b_ih, b_hh)
-
-    return unrolled(step, x, (h, c), lengths, reverse)
-
-
-lstm_p = fused(
-    "lstm", _lstm, joint_vjp=_lstm_vjp, decompose=_lstm_decomposed, multiple=True,
+lstm_p = _recurrent(
+    "lstm", _lstm, _lstm_back, lstm_step, 2, samples=_samples(4, 2),
     formula="c = f * c + i * g, h = o * tanh(c), with i, f, o = sigmoid and g = tanh of x @ W + h @ U + b",
-    derivative="backward through time", samples=_samples(4, 2),
     notes="Hochreiter and Schmidhuber 1997, with the forget gate of Gers et al. 2000",
 )  # fmt: skip  # an entry of the table
 
 # --- GRU ------------------------------------------------------------------------------------------
 
 
-def _gru(
-    xp: Any, x: Array, h: Array, w_ih: Array, w_hh: Array, *rest: Array, reverse: bool, biased: bool, ragged: bool
-) -> tuple[Any, Any]:
-    b_ih, b_hh, lengths = _parts(rest, biased, ragged)
+def _gru(layer: _Layer) -> tuple[Any, Any]:
+    x, (h,), w_ih, w_hh = layer[:4]
     steps, batch, n = x.shape[0], x.shape[1], w_hh.shape[1]
-    gates = _projected(_read(x, reverse), w_ih, b_ih)
+    gates = _projected(layer, w_ih, layer.b_ih)
     recurrent = np.ascontiguousarray(w_hh.T)
-    alive = _alive(lengths, steps, reverse)
+    alive = layer.alive
     hs = np.empty((steps + 1, batch, n), x.dtype)
     inner = np.empty((steps, batch, n), x.dtype)
     hs[0] = h
@@ -244,8 +259,8 @@ def _gru(
     for s in range(steps):
         a = gates[s]
         np.dot(hs[s], recurrent, out=product)
-        if b_hh is not None:
-            product += b_hh
+        if layer.b_hh is not None:
+            product += layer.b_hh
         switches = a[:, : 2 * n]
         switches += product[:, : 2 * n]
         switches *= 0.5
@@ -261,31 +276,19 @@ def _gru(
         state *= a[:, n : 2 * n]
         state += new
         _keep_dead(hs[s + 1], hs[s], alive, s)
-    return (_visible(hs[1:], alive, reverse), hs[-1].copy()), (gates, hs, inner)
+    return (_visible(hs[1:], alive, layer.reverse), hs[-1].copy()), (gates, hs, inner)
 
 
-def _gru_vjp(
-    g: Sequence[Any],
-    needs: Sequence[bool],
-    residuals: Any,
-    x: Array,
-    h: Array,
-    w_ih: Array,
-    w_hh: Array,
-    *rest: Array,
-    reverse: bool,
-    biased: bool,
-    ragged: bool,
-) -> Any:
+def _gru_back(layer: _Layer, g: Sequence[Any], residuals: Any) -> Any:
+    x, (h,), _, w_hh = layer[:4]
     gates, hs, inner = residuals
-    steps, n = x.shape[0], w_hh.shape[1]
-    alive = _alive(_parts(rest, biased, ragged)[2], steps, reverse)
+    steps, n, alive = x.shape[0], w_hh.shape[1], layer.alive
     r, z, new = (gates[:, :, at * n : (at + 1) * n] for at in range(3))
     # dn = dh (1 - z)(1 - n**2), dz = dh (h - n) z (1 - z), dr = dn (U h)_n r (1 - r).
     for_n = (1 - z) * (1 - new * new)
     for_z = (hs[:-1] - new) * (z * (1 - z))
     for_r = inner * (r * (1 - r))
-    dys = _output_cotangent(g[0], alive, reverse)
+    dys = _output_cotangent(g[0], alive, layer.reverse)
     dh = _cotangent(g[1], h.shape, x.dtype)
     dgates, dhidden = np.empty_like(gates), np.empty_like(gates)
     for s in range(steps - 1, -1, -1):
@@ -302,47 +305,23 @@ def _gru_vjp(
         passed = dh * z[s] if alive is None else dh * np.where(alive[s], z[s], 1)
         dh = dhidden[s].dot(w_hh)
         dh += passed
-    dx, dw_ih, dw_hh, *sums = _input_cotangents(dgates, x, hs[:-1], w_ih, needs, reverse, dhidden)
-    return dx, dh, dw_ih, dw_hh, *_rest((sums[0], sums[1]), biased, ragged)
+    return dgates, hs[:-1], (dh,), dhidden
 
 
-def _gru_decomposed(
-    x: Array, h: Array, w_ih: Array, w_hh: Array, *rest: Array, reverse: bool, biased: bool, ragged: bool
-) -> tuple[Array, ...]:
-    b_ih, b_hh, lengths = _parts(rest, biased, ragged)
-
-    def step(x_t: Array, h: Array) -> tuple[Array]:
-        return gru_step(x_t, h, w_ih, w_hh, b_ih, b_hh)
-
-    return unrolled(step, x, (h,), lengths, reverse)
-
-
-gru_p = fused(
-    "gru", _gru, joint_vjp=_gru_vjp, decompose=_gru_decomposed, multiple=True,
+gru_p = _recurrent(
+    "gru", _gru, _gru_back, gru_step, 1, samples=_samples(3, 1), notes="Cho et al. 2014",
     formula="h = n + z * (h - n), n = tanh(W_n x + r * U_n h), with r, z = sigmoid of W x + U h",
-    derivative="backward through time", samples=_samples(3, 1), notes="Cho et al. 2014",
 )  # fmt: skip  # an entry of the table
 
 # --- plain ----------------------------------------------------------------------------------------
 
 
-def _rnn(
-    xp: Any,
-    x: Array,
-    h: Array,
-    w_ih: Array,
-    w_hh: Array,
-    *rest: Array,
-    reverse: bool,
-    biased: bool,
-    ragged: bool,
-    rectified: bool,
-) -> tuple[Any, Any]:
-    b_ih, b_hh, lengths = _parts(rest, biased, ragged)
+def _rnn(layer: _Layer, rectified: bool) -> tuple[Any, Any]:
+    x, (h,), w_ih, w_hh = layer[:4]
     steps, batch, n = x.shape[0], x.shape[1], w_hh.shape[1]
-    states = _projected(_read(x, reverse), w_ih, None if b_ih is None else b_ih + b_hh)
+    states = _projected(layer, w_ih, layer.bias)
     recurrent = np.ascontiguousarray(w_hh.T)
-    alive = _alive(lengths, steps, reverse)
+    alive = layer.alive
     hs = np.empty((steps + 1, batch, n), x.dtype)
     hs[0] = h
     for s in range(steps):
@@ -353,28 +332,15 @@ def _rnn(
         else:
             np.tanh(a, out=hs[s + 1])
         _keep_dead(hs[s + 1], hs[s], alive, s)
-    return (_visible(hs[1:], alive, reverse), hs[-1].copy()), hs
+    return (_visible(hs[1:], alive, layer.reverse), hs[-1].copy()), hs
 
 
-def _rnn_vjp(
-    g: Sequence[Any],
-    needs: Sequence[bool],
-    hs: Array,
-    x: Array,
-    h: Array,
-    w_ih: Array,
-    w_hh: Array,
-    *rest: Array,
-    reverse: bool,
-    biased: bool,
-    ragged: bool,
-    rectified: bool,
-) -> Any:
-    steps = x.shape[0]
-    alive = _alive(_parts(rest, biased, ragged)[2], steps, reverse)
+def _rnn_back(layer: _Layer, g: Sequence[Any], hs: Array, rectified: bool) -> Any:
+    x, (h,), _, w_hh = layer[:4]
+    steps, alive = x.shape[0], layer.alive
     after = hs[1:]
     slopes = (after > 0).astype(x.dtype) if rectified else 1 - after * after
-    dys = _output_cotangent(g[0], alive, reverse)
+    dys = _output_cotangent(g[0], alive, layer.reverse)
     dh = _cotangent(g[1], h.shape, x.dtype)
     dgates = np.empty_like(after)
     for s in range(steps - 1, -1, -1):
@@ -386,31 +352,10 @@ def _rnn_vjp(
         else:
             row *= alive[s]
             dh = row.dot(w_hh) + np.where(alive[s], 0, dh)
-    dx, dw_ih, dw_hh, *sums = _input_cotangents(dgates, x, hs[:-1], w_ih, needs, reverse, None)
-    return dx, dh, dw_ih, dw_hh, *_rest((sums[0], sums[1]), biased, ragged)
+    return dgates, hs[:-1], (dh,), None
 
 
-def _rnn_decomposed(
-    x: Array,
-    h: Array,
-    w_ih: Array,
-    w_hh: Array,
-    *rest: Array,
-    reverse: bool,
-    biased: bool,
-    ragged: bool,
-    rectified: bool,
-) -> tuple[Array, ...]:
-    b_ih, b_hh, lengths = _parts(rest, biased, ragged)
-
-    def step(x_t: Array, h: Array) -> tuple[Array]:
-        return rnn_step(x_t, h, w_ih, w_hh, b_ih, b_hh, rectified)
-
-    return unrolled(step, x, (h,), lengths, reverse)
-
-
-rnn_p = fused(
-    "rnn", _rnn, joint_vjp=_rnn_vjp, decompose=_rnn_decomposed, multiple=True,
-    formula="h = tanh or relu of x @ W + h @ U + b", derivative="backward through time",
+rnn_p = _recurrent(
+    "rnn", _rnn, _rnn_back, rnn_step, 1, formula="h = tanh or relu of x @ W + h @ U + b",
     samples=(*_samples(1, 1, rectified=False), *_samples(1, 1, rectified=True)[:1]), notes="Elman 1990",
 )  # fmt: skip  # an entry of the table

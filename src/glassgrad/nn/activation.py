@@ -17,17 +17,15 @@ _relu, _tanh, _sigmoid = PUBLIC["relu"], PUBLIC["tanh"], PUBLIC["sigmoid"]
 
 
 class _Activation(Module):
-    """An activation without parameters; `shown` names the options that `repr` prints.
+    """An activation without parameters.
 
     `inplace` is accepted for PyTorch's sake: the result is the same, only PyTorch's memory saving is not there.
     """
 
-    shown: tuple[str, ...] = ()
     inplace: bool = False
 
     def extra_repr(self) -> str:
-        parts = [f"{name}={getattr(self, name)!r}" for name in self.shown]
-        return ", ".join([*parts, "inplace=True"] if self.inplace else parts)
+        return ", ".join(filter(None, (super().extra_repr(), "inplace=True" if self.inplace else "")))
 
 
 # --- without options ------------------------------------------------------------------------------
@@ -200,7 +198,7 @@ class GELU(_Activation):
         tensor([-0.1587,  0.1159,  1.9545])
     """
 
-    shown = ("approximate",)
+    _shown = "approximate={approximate!r}"
 
     def __init__(self, approximate: str = "none") -> None:
         super().__init__()
@@ -218,7 +216,7 @@ class LeakyReLU(_Activation):
         tensor([-0.01,  0.2 ,  2.  ])
     """
 
-    shown = ("negative_slope",)
+    _shown = "negative_slope={negative_slope}"
 
     def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None:
         super().__init__()
@@ -230,7 +228,7 @@ class LeakyReLU(_Activation):
 
 
 class _Alpha(_Activation):
-    shown = ("alpha",)
+    _shown = "alpha={alpha}"
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
@@ -273,7 +271,7 @@ class Softplus(_Activation):
         tensor([0.3133, 0.7981, 2.1269])
     """
 
-    shown = ("beta", "threshold")
+    _shown = "beta={beta}, threshold={threshold}"
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         super().__init__()
@@ -292,7 +290,7 @@ class Hardtanh(_Activation):
         tensor([-1. ,  0.2,  1. ])
     """
 
-    shown = ("min_val", "max_val")
+    _shown = "min_val={min_val}, max_val={max_val}"
 
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
@@ -312,7 +310,7 @@ class Threshold(_Activation):
         tensor([20. ,  0.2,  2. ])
     """
 
-    shown = ("threshold", "value")
+    _shown = "threshold={threshold}, value={value}"
 
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         super().__init__()
@@ -325,12 +323,11 @@ class Threshold(_Activation):
 
 
 class _Shrink(_Activation):
+    _shown = "{lambd}"
+
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
         self.lambd = lambd
-
-    def extra_repr(self) -> str:
-        return str(self.lambd)
 
 
 class Softshrink(_Shrink):
@@ -365,7 +362,7 @@ class RReLU(_Activation):
         (3,)
     """
 
-    shown = ("lower", "upper")
+    _shown = "lower={lower}, upper={upper}"
 
     def __init__(self, lower: float = 1 / 8, upper: float = 1 / 3, inplace: bool = False) -> None:
         super().__init__()
@@ -381,7 +378,7 @@ class RReLU(_Activation):
 
 
 class _Along(_Activation):
-    shown = ("dim",)
+    _shown = "dim={dim}"
 
     def __init__(self, dim: int | None = None) -> None:
         super().__init__()
@@ -446,7 +443,7 @@ class GLU(_Activation):
         tensor([0.7311, 0.7311])
     """
 
-    shown = ("dim",)
+    _shown = "dim={dim}"
 
     def __init__(self, dim: int = -1) -> None:
         super().__init__()
@@ -467,6 +464,8 @@ class PReLU(Module):
         tensor([-0.25,  0.2 ,  2.  ])
     """
 
+    _shown = "num_parameters={num_parameters}"
+
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
         devices.check(device)
         super().__init__()
@@ -481,9 +480,6 @@ class PReLU(Module):
 
     def forward(self, input: TensorLike) -> Tensor:
         return F.prelu(input, self.weight)
-
-    def extra_repr(self) -> str:
-        return f"num_parameters={self.num_parameters}"
 
 
 __all__ = [

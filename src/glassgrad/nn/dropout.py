@@ -11,15 +11,14 @@ from glassgrad.ops.core import bad_option
 class _Dropout(Module):
     """What the dropouts share; `inplace` is accepted and has no effect."""
 
+    _shown = "p={p}, inplace={inplace}"
+
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
         if not 0 <= p <= 1:
             raise bad_option(type(self).__name__, "p", p, "a probability between 0 and 1")
         self.p = p
         self.inplace = inplace
-
-    def extra_repr(self) -> str:
-        return f"p={self.p}, inplace={self.inplace}"
 
 
 class Dropout(_Dropout):

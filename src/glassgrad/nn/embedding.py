@@ -38,10 +38,10 @@ class _Table(Module):
         parts = [f"{self.num_embeddings}, {self.embedding_dim}"]
         if self.padding_idx is not None:
             parts.append(f"padding_idx={self.padding_idx}")
-        parts.extend(self._shown())
+        parts.extend(self._options())
         return ", ".join(parts)
 
-    def _shown(self) -> list[str]:
+    def _options(self) -> list[str]:
         return []
 
 
@@ -93,7 +93,7 @@ class Embedding(_Table):
     def forward(self, input: TensorLike) -> Tensor:
         return F.embedding(input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq)
 
-    def _shown(self) -> list[str]:
+    def _options(self) -> list[str]:
         parts = [] if self.max_norm is None else [f"max_norm={self.max_norm}"]
         parts += [] if self.norm_type == 2 else [f"norm_type={self.norm_type}"]
         parts += [f"scale_grad_by_freq={self.scale_grad_by_freq}"] if self.scale_grad_by_freq else []

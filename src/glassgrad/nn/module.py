@@ -53,6 +53,7 @@ class Module:
     """
 
     training: bool = True
+    _shown: str = ""  # "size={size}", say: see `extra_repr`
     _hooks: Hooks | None = None
     if TYPE_CHECKING:  # buffers, parameters and modules may be set by name
 
@@ -356,8 +357,8 @@ class Module:
     # --- printing ---------------------------------------------------------------------------------------
 
     def extra_repr(self) -> str:
-        """Return what stands in the brackets of `repr`."""
-        return ""
+        """Return what stands in the brackets of `repr`: as the class says it, with attributes by name."""
+        return self._shown.format_map(vars(self))
 
     def _get_name(self) -> str:
         return type(self).__name__

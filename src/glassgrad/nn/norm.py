@@ -287,6 +287,8 @@ class RMSNorm(Module):
         tensor([[0.8485, 1.1314]])
     """
 
+    _shown = "{normalized_shape}, eps={eps}, elementwise_affine={elementwise_affine}"
+
     def __init__(
         self,
         normalized_shape: Any,
@@ -309,9 +311,6 @@ class RMSNorm(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
-
-    def extra_repr(self) -> str:
-        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
 
 
 class GroupNorm(Module):
@@ -366,6 +365,8 @@ class LocalResponseNorm(Module):
         (1, 3, 1)
     """
 
+    _shown = "{size}, alpha={alpha}, beta={beta}, k={k}"
+
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         super().__init__()
         self.size = size
@@ -375,9 +376,6 @@ class LocalResponseNorm(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
-
-    def extra_repr(self) -> str:
-        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
 
 
 __all__ = [

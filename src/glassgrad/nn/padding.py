@@ -14,6 +14,7 @@ class _Padding(Module):
 
     dims = 0
     mode = "constant"
+    _shown = "{padding}"
 
     def __init__(self, padding: Any) -> None:
         super().__init__()
@@ -22,20 +23,16 @@ class _Padding(Module):
     def forward(self, input: TensorLike) -> Tensor:
         return pad(input, self.padding, mode=self.mode)
 
-    def extra_repr(self) -> str:
-        return str(self.padding)
-
 
 class _Constant(_Padding):
+    _shown = "padding={padding}, value={value}"
+
     def __init__(self, padding: Any, value: float) -> None:
         super().__init__(padding)
         self.value = value
 
     def forward(self, input: TensorLike) -> Tensor:
         return pad(input, self.padding, value=self.value)
-
-    def extra_repr(self) -> str:
-        return f"padding={self.padding}, value={self.value}"
 
 
 class ConstantPad1d(_Constant):

@@ -15,6 +15,7 @@ class _MaxPool(Module):
     """What the max poolings share."""
 
     operation: Callable[..., Any]
+    _shown = "kernel_size={kernel_size}, stride={stride}, padding={padding}, dilation={dilation}, ceil_mode={ceil_mode}"
 
     def __init__(
         self,
@@ -36,12 +37,6 @@ class _MaxPool(Module):
     def forward(self, input: TensorLike) -> Any:
         return self.operation(
             input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices
-        )
-
-    def extra_repr(self) -> str:
-        return (
-            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
-            f"dilation={self.dilation}, ceil_mode={self.ceil_mode}"
         )
 
 
@@ -90,6 +85,7 @@ class _AvgPool(Module):
     """What the mean poolings share; the functions over one axis take no divisor."""
 
     operation: Callable[..., Any]
+    _shown = "kernel_size={kernel_size}, stride={stride}, padding={padding}"
 
     def __init__(
         self,
@@ -113,9 +109,6 @@ class _AvgPool(Module):
         return self.operation(
             input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad, *options
         )
-
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
 class AvgPool1d(_AvgPool):
@@ -175,6 +168,7 @@ class _PowerPool(Module):
     """What the power poolings share."""
 
     operation: Callable[..., Any]
+    _shown = "norm_type={norm_type}, kernel_size={kernel_size}, stride={stride}, ceil_mode={ceil_mode}"
 
     def __init__(self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> None:
         super().__init__()
@@ -185,12 +179,6 @@ class _PowerPool(Module):
 
     def forward(self, input: TensorLike) -> Tensor:
         return self.operation(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
-
-    def extra_repr(self) -> str:
-        return (
-            f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, "
-            f"ceil_mode={self.ceil_mode}"
-        )
 
 
 class LPPool1d(_PowerPool):
@@ -239,6 +227,7 @@ class _MaxUnpool(Module):
 
     dims = 0
     operation: Callable[..., Any]
+    _shown = "kernel_size={kernel_size}, stride={stride}, padding={padding}"
 
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
         super().__init__()
@@ -248,9 +237,6 @@ class _MaxUnpool(Module):
 
     def forward(self, input: TensorLike, indices: TensorLike, output_size: Any = None) -> Tensor:
         return self.operation(input, indices, self.kernel_size, self.stride, self.padding, output_size)
-
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
 class MaxUnpool1d(_MaxUnpool):
@@ -298,12 +284,11 @@ class MaxUnpool3d(_MaxUnpool):
 
 
 class _Adaptive(Module):
+    _shown = "output_size={output_size}"
+
     def __init__(self, output_size: Any) -> None:
         super().__init__()
         self.output_size = output_size
-
-    def extra_repr(self) -> str:
-        return f"output_size={self.output_size}"
 
 
 class _AdaptiveAvg(_Adaptive):

@@ -31,6 +31,8 @@ class RoPE(Module):
         (2, 5, 8)
     """
 
+    _shown = "{dim}, base={base}, interleaved={interleaved}, scale={scale}"
+
     def __init__(self, dim: int, base: float = 10000.0, interleaved: bool = False, scale: float = 1.0) -> None:
         super().__init__()
         if dim <= 0 or dim % 2:
@@ -59,9 +61,6 @@ class RoPE(Module):
             a, b = turned[..., :half], turned[..., half:]
             y = cat([a * cos - b * sin, a * sin + b * cos], -1)
         return y if whole else cat([y, input[..., self.dim :]], -1)
-
-    def extra_repr(self) -> str:
-        return f"{self.dim}, base={self.base}, interleaved={self.interleaved}, scale={self.scale}"
 
 
 __all__ = ["RoPE"]

@@ -17,6 +17,8 @@ class Flatten(Module):
         (2, 48)
     """
 
+    _shown = "start_dim={start_dim}, end_dim={end_dim}"
+
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
         self.start_dim = start_dim
@@ -24,9 +26,6 @@ class Flatten(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         return input.flatten(self.start_dim, self.end_dim)
-
-    def extra_repr(self) -> str:
-        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
 
 
 class Unflatten(Module):
@@ -38,6 +37,8 @@ class Unflatten(Module):
         (2, 3, 4)
     """
 
+    _shown = "dim={dim}, unflattened_size={unflattened_size}"
+
     def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
         super().__init__()
         self.dim = dim
@@ -45,9 +46,6 @@ class Unflatten(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         return input.unflatten(self.dim, self.unflattened_size)
-
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
 
 
 __all__ = ["Flatten", "Unflatten"]

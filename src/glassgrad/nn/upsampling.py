@@ -89,15 +89,14 @@ class PixelShuffle(Module):
         (1, 3, 8, 8)
     """
 
+    _shown = "upscale_factor={upscale_factor}"
+
     def __init__(self, upscale_factor: int) -> None:
         super().__init__()
         self.upscale_factor = upscale_factor
 
     def forward(self, input: TensorLike) -> Tensor:
         return pixel_shuffle(input, self.upscale_factor)
-
-    def extra_repr(self) -> str:
-        return f"upscale_factor={self.upscale_factor}"
 
 
 class PixelUnshuffle(Module):
@@ -109,15 +108,14 @@ class PixelUnshuffle(Module):
         (1, 12, 4, 4)
     """
 
+    _shown = "downscale_factor={downscale_factor}"
+
     def __init__(self, downscale_factor: int) -> None:
         super().__init__()
         self.downscale_factor = downscale_factor
 
     def forward(self, input: TensorLike) -> Tensor:
         return pixel_unshuffle(input, self.downscale_factor)
-
-    def extra_repr(self) -> str:
-        return f"downscale_factor={self.downscale_factor}"
 
 
 class ChannelShuffle(Module):
@@ -129,6 +127,8 @@ class ChannelShuffle(Module):
         tensor([0., 2., 1., 3.])
     """
 
+    _shown = "groups={groups}"
+
     def __init__(self, groups: int) -> None:
         super().__init__()
         self.groups = groups
@@ -137,9 +137,6 @@ class ChannelShuffle(Module):
         batch, channels, *rest = input.shape
         split = input.reshape(batch, self.groups, channels // self.groups, *rest)
         return split.transpose(1, 2).reshape(batch, channels, *rest)
-
-    def extra_repr(self) -> str:
-        return f"groups={self.groups}"
 
 
 class Unfold(Module):
@@ -151,6 +148,8 @@ class Unfold(Module):
         (1, 12, 4)
     """
 
+    _shown = "kernel_size={kernel_size}, dilation={dilation}, padding={padding}, stride={stride}"
+
     def __init__(self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> None:
         super().__init__()
         self.kernel_size = kernel_size
@@ -161,9 +160,6 @@ class Unfold(Module):
     def forward(self, input: TensorLike) -> Tensor:
         return unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
 
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, stride={self.stride}"
-
 
 class Fold(Module):
     """Adds columns (N, C kh kw, positions) at the windows of an image of `output_size`.
@@ -173,6 +169,10 @@ class Fold(Module):
         >>> gg.nn.Fold(output_size=(4, 4), kernel_size=2, stride=2)(gg.zeros(1, 12, 4)).shape
         (1, 3, 4, 4)
     """
+
+    _shown = (
+        "output_size={output_size}, kernel_size={kernel_size}, dilation={dilation}, padding={padding}, stride={stride}"
+    )
 
     def __init__(
         self, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
@@ -186,12 +186,6 @@ class Fold(Module):
 
     def forward(self, input: TensorLike) -> Tensor:
         return fold(input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
-
-    def extra_repr(self) -> str:
-        return (
-            f"output_size={self.output_size}, kernel_size={self.kernel_size}, dilation={self.dilation}, "
-            f"padding={self.padding}, stride={self.stride}"
-        )
 
 
 __all__ = [

@@ -52,29 +52,16 @@ sigmoid = elementwise(
 )  # fmt: skip  # an entry of the table
 
 
-@in_native_blocks
-def _softplus(xp: Any, x: Array) -> Array:
-    return xp.maximum(x, 0) + xp.log1p(xp.exp(-xp.abs(x)))
-
-
-@in_native_blocks
-def _log_sigmoid(xp: Any, x: Array) -> Array:
-    return xp.minimum(x, 0) - xp.log1p(xp.exp(-xp.abs(x)))
-
-
 softplus_p = elementwise(
-    "softplus", _softplus, (in_native_blocks(lambda y, x: sigmoid(x)),), saves="x", formula="log(1 + exp(x))",
-    derivative="sigmoid(x)", samples=(reals(-4, 4),), edge=EDGES,
+    "softplus", in_native_blocks(lambda xp, x: xp.maximum(x, 0) + xp.log1p(xp.exp(-xp.abs(x)))),
+    (in_native_blocks(lambda y, x: sigmoid(x)),), saves="x", formula="log(1 + exp(x))", derivative="sigmoid(x)",
+    samples=(reals(-4, 4),), edge=EDGES,
 )  # fmt: skip  # an entry of the table
 log_sigmoid = elementwise(
-    "log_sigmoid", _log_sigmoid, (in_native_blocks(lambda y, x: sigmoid(-x)),), saves="x",
+    "log_sigmoid", in_native_blocks(lambda xp, x: xp.minimum(x, 0) - xp.log1p(xp.exp(-xp.abs(x)))),
+    (in_native_blocks(lambda y, x: sigmoid(-x)),), saves="x",
     formula="log(1 / (1 + exp(-x)))", derivative="sigmoid(-x)", samples=(reals(-4, 4),), edge=EDGES,
 )  # fmt: skip  # an entry of the table
-
-
-@in_native_blocks
-def _silu(xp: Any, x: Array) -> Array:
-    return x * sigmoid.within(xp, x)
 
 
 @in_native_blocks
@@ -84,14 +71,10 @@ def _silu_slope(y: Array, x: Array) -> Array:
 
 
 silu = elementwise(
-    "silu", _silu, (_silu_slope,), saves="x", formula="x * sigmoid(x)",
+    "silu", in_native_blocks(lambda xp, x: x * sigmoid.within(xp, x)), (_silu_slope,), saves="x",
+    formula="x * sigmoid(x)",
     derivative="s * (1 + x * (1 - s)), s = sigmoid(x)", samples=(reals(-4, 4),), edge=EDGES, takes_complex=True,
 )  # fmt: skip  # an entry of the table
-
-
-@in_native_blocks
-def _mish(xp: Any, x: Array) -> Array:
-    return x * xp.tanh(softplus_p.within(xp, x))
 
 
 @in_native_blocks
@@ -101,7 +84,8 @@ def _mish_slope(y: Array, x: Array) -> Array:
 
 
 mish = elementwise(
-    "mish", _mish, (_mish_slope,), saves="x", formula="x * tanh(softplus(x))",
+    "mish", in_native_blocks(lambda xp, x: x * xp.tanh(softplus_p.within(xp, x))), (_mish_slope,), saves="x",
+    formula="x * tanh(softplus(x))",
     derivative="u + x * sigmoid(x) * (1 - u**2), u = tanh(softplus(x))", samples=(reals(-4, 4),), edge=EDGES,
 )  # fmt: skip  # an entry of the table
 
@@ -133,18 +117,14 @@ gelu_p = elementwise(
 
 
 @in_native_blocks
-def _gelu_tanh(xp: Any, x: Array) -> Array:
-    return 0.5 * x * (1 + xp.tanh(_SLOPE * (x + _CUBE * x * x * x)))
-
-
-@in_native_blocks
 def _gelu_tanh_slope(y: Array, x: Array) -> Array:
     u = ew.tanh(_SLOPE * (x + _CUBE * x * x * x))
     return 0.5 * (1 + u) + 0.5 * x * (1 - u * u) * (_SLOPE * (1 + 3 * _CUBE * x * x))
 
 
 gelu_tanh_p = elementwise(
-    "gelu_tanh", _gelu_tanh, (_gelu_tanh_slope,), saves="x", notes="gelu with approximate='tanh'",
+    "gelu_tanh", in_native_blocks(lambda xp, x: 0.5 * x * (1 + xp.tanh(_SLOPE * (x + _CUBE * x * x * x)))),
+    (_gelu_tanh_slope,), saves="x", notes="gelu with approximate='tanh'",
     formula="x / 2 * (1 + u), u = tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))",
     derivative="(1 + u) / 2 + x / 2 * (1 - u**2) * sqrt(2 / pi) * (1 + 0.134145 * x**2)", samples=(reals(-4, 4),),
     edge=EDGES,
@@ -179,17 +159,14 @@ leaky_relu_p = elementwise(
 
 
 @in_native_blocks
-def _elu(xp: Any, x: Array, *, alpha: float) -> Array:
-    return _choose(xp, x > 0, x, alpha * xp.expm1(xp.minimum(x, 0)))
-
-
-@in_native_blocks
 def _elu_slope(y: Array, x: Array, *, alpha: float) -> Array:
     return ew.where(x > 0, 1.0, alpha * ew.exp(ew.minimum(x, 0.0)))
 
 
 elu_p = elementwise(
-    "elu", _elu, (_elu_slope,), saves="x",
+    "elu",
+    in_native_blocks(lambda xp, x, *, alpha: _choose(xp, x > 0, x, alpha * xp.expm1(xp.minimum(x, 0)))),
+    (_elu_slope,), saves="x",
     formula="x if x > 0 else alpha * (exp(x) - 1)", derivative="1 if x > 0 else alpha * exp(x)",
     samples=(reals(-3, 3, 0),), edge=EDGES, sample_params={"alpha": 1.5},
 )  # fmt: skip  # an entry of the table
@@ -203,17 +180,12 @@ hardtanh_p = elementwise(
 
 
 @in_native_blocks
-def _hardswish(xp: Any, x: Array) -> Array:
-    return x * xp.clip(x + 3, 0, 6) / 6
-
-
-@in_native_blocks
 def _hardswish_slope(y: Array, x: Array) -> Array:
     return ew.where(x >= 3, 1.0, ew.where(x <= -3, 0.0, x / 3 + 0.5))
 
 
 hardswish = elementwise(
-    "hardswish", _hardswish, (_hardswish_slope,), saves="x",
+    "hardswish", in_native_blocks(lambda xp, x: x * xp.clip(x + 3, 0, 6) / 6), (_hardswish_slope,), saves="x",
     formula="x * min(max(x + 3, 0), 6) / 6", derivative="0 if x <= -3 else 1 if x >= 3 else x / 3 + 1/2",
     samples=(reals(-4, 4, -3, 3),), edge=EDGES,
 )  # fmt: skip  # an entry of the table

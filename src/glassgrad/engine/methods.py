@@ -206,8 +206,7 @@ def is_same_size(x: Tensor, other: Tensor) -> bool:
 @_device.on_the_processor
 def new_tensor(x: Tensor, data: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """A tensor of `data` with the dtype of x."""
-    _device.check(device)
-    return creation.tensor(data, dtype or x.dtype, requires_grad)
+    return creation.tensor(data, dtype or x.dtype, requires_grad, device)
 
 
 def new(x: Tensor, *size: Any, device: Any = None) -> Tensor:
@@ -221,22 +220,19 @@ def new(x: Tensor, *size: Any, device: Any = None) -> Tensor:
 @_device.on_the_processor
 def new_zeros(x: Tensor, *size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """Zeros with the dtype of x."""
-    _device.check(device)
-    return creation.zeros(*size, dtype=dtype or x.dtype, requires_grad=requires_grad)
+    return creation.zeros(*size, dtype=dtype or x.dtype, requires_grad=requires_grad, device=device)
 
 
 @_device.on_the_processor
 def new_ones(x: Tensor, *size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """Ones with the dtype of x."""
-    _device.check(device)
-    return creation.ones(*size, dtype=dtype or x.dtype, requires_grad=requires_grad)
+    return creation.ones(*size, dtype=dtype or x.dtype, requires_grad=requires_grad, device=device)
 
 
 @_device.on_the_processor
 def new_empty(x: Tensor, *size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """A tensor with the dtype of x whose values are not set."""
-    _device.check(device)
-    return creation.empty(*size, dtype=dtype or x.dtype, requires_grad=requires_grad)
+    return creation.empty(*size, dtype=dtype or x.dtype, requires_grad=requires_grad, device=device)
 
 
 @_device.on_the_processor
@@ -244,8 +240,7 @@ def new_full(
     x: Tensor, size: Any, fill_value: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None
 ) -> Tensor:
     """`fill_value` in the given shape, with the dtype of x."""
-    _device.check(device)
-    return creation.full(size, fill_value, dtype=dtype or x.dtype, requires_grad=requires_grad)
+    return creation.full(size, fill_value, dtype=dtype or x.dtype, requires_grad=requires_grad, device=device)
 
 
 # --- attaching ------------------------------------------------------------------------------------

@@ -191,7 +191,8 @@ class MultiheadAttention(Module):
         if padding is not None:
             columns = _added(padding, q.dtype)
             columns = pad(columns, (0, added)) if added else columns
-            mask = _both(mask, columns.reshape(batch, 1, 1, columns.shape[1]))
+            columns = columns.reshape(batch, 1, 1, columns.shape[1])
+            mask = columns if mask is None else mask + columns
         return mask
 
     def _attend(self, q: Any, k: Any, v: Any, mask: Any, causal: bool, need_weights: bool) -> tuple[Any, Any]:
@@ -209,10 +210,6 @@ class MultiheadAttention(Module):
 def _added(mask: Any, dtype: Any) -> Any:
     """Return a mask as numbers to add to scores: -inf where a boolean one is true."""
     return ew.where(mask, np.asarray(-math.inf, dtype), np.asarray(0, dtype)) if mask.dtype.kind == "b" else mask
-
-
-def _both(first: Any, second: Any) -> Any:
-    return second if first is None else first + second
 
 
 def _causal(rows: int, columns: int, dtype: Any) -> Any:

@@ -14,17 +14,13 @@ from glassgrad.ops.core import Array, bad_option
 _SELU_FLOOR = -1.7580993408473766
 
 
-def _checked(p: float, op: str) -> float:
-    if not 0 <= p <= 1:
-        raise bad_option(op, "p", p, "a probability between 0 and 1")
-    return p
-
-
 def _passes(input: Array, p: float, training: bool, op: str) -> bool:
     """Tell whether nothing is dropped; numbers of every kind pass then."""
     if not training or p == 0:
         return True
     refuse_complex(op, (input,))
+    if not 0 <= p <= 1:
+        raise bad_option(op, "p", p, "a probability between 0 and 1")
     return False
 
 
@@ -46,7 +42,7 @@ def dropout(
     """
     if _passes(input, p, training, "dropout"):
         return input
-    return _drop(input, _checked(p, "dropout"), tuple(input.shape), generator)
+    return _drop(input, p, tuple(input.shape), generator)
 
 
 def _channels(input: Array, dims: int) -> tuple[int, ...]:
@@ -59,7 +55,7 @@ def _channels(input: Array, dims: int) -> tuple[int, ...]:
 def _dropout_nd(input: Array, p: float, training: bool, dims: int) -> Array:
     if _passes(input, p, training, f"dropout{dims}d"):
         return input
-    return _drop(input, _checked(p, f"dropout{dims}d"), _channels(input, dims), None)
+    return _drop(input, p, _channels(input, dims), None)
 
 
 @takes_complex
@@ -94,7 +90,7 @@ def alpha_dropout(input: Array, p: float = 0.5, training: bool = False, inplace:
     """Dropout for SELU: sets to its floor and rescales, so that mean and variance stay (Klambauer et al. 2017)."""
     if _passes(input, p, training, "alpha_dropout"):
         return input
-    return _alpha(input, _checked(p, "alpha_dropout"), tuple(input.shape))
+    return _alpha(input, p, tuple(input.shape))
 
 
 @takes_complex
@@ -103,7 +99,7 @@ def feature_alpha_dropout(input: Array, p: float = 0.5, training: bool = False, 
     if _passes(input, p, training, "feature_alpha_dropout"):
         return input
     shape: Any = tuple(input.shape)
-    return _alpha(input, _checked(p, "feature_alpha_dropout"), (*shape[:2], *(1,) * (len(shape) - 2)))
+    return _alpha(input, p, (*shape[:2], *(1,) * (len(shape) - 2)))
 
 
 __all__ = ["alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout"]

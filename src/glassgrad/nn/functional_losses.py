@@ -49,10 +49,6 @@ def _equal_shapes(op: str, input: Array, target: Array) -> None:
         )
 
 
-def _at_least(x: Array, low: float) -> Array:
-    return clip(x, low)
-
-
 # --- differences ----------------------------------------------------------------------------------
 
 
@@ -259,7 +255,7 @@ def hinge_embedding_loss(
 ) -> Array:
     """x where the target is 1, max(0, margin - x) where it is -1."""
     reduction = reduction_of(reduction, size_average, reduce, "hinge_embedding_loss")
-    far = ew.where(target != 1, _at_least(margin - input, 0), 0)
+    far = ew.where(target != 1, clip(margin - input, 0), 0)
     return reduce_loss(far + ew.where(target != -1, input, 0), reduction)
 
 
@@ -274,7 +270,7 @@ def margin_ranking_loss(
 ) -> Array:
     """max(0, -t (x1 - x2) + margin): t is 1 where x1 should be the larger one, else -1."""
     reduction = reduction_of(reduction, size_average, reduce, "margin_ranking_loss")
-    return reduce_loss(_at_least(-target * (input1 - input2) + margin, 0), reduction)
+    return reduce_loss(clip(-target * (input1 - input2) + margin, 0), reduction)
 
 
 def soft_margin_loss(
@@ -368,7 +364,7 @@ def cosine_embedding_loss(
     last = len(input1.shape) - 1
     squares = [sum(ew.square(x), last) + 1e-12 for x in (input1, input2)]
     cosine = sum(input1 * input2, last) * ew.rsqrt(squares[0] * squares[1])
-    losses = ew.where(target == 1, 1 - cosine, ew.where(target == -1, _at_least(cosine - margin, 0), 0))
+    losses = ew.where(target == 1, 1 - cosine, ew.where(target == -1, clip(cosine - margin, 0), 0))
     return reduce_loss(losses, reduction)
 
 
@@ -416,10 +412,7 @@ def _triplet(
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
         far = ew.minimum(far, distance(positive, negative))
-    return reduce_loss(_at_least(near - far + margin, 0), reduction)
-
-
-# --- sequences ------------------------------------------------------------------------------------
+    return reduce_loss(clip(near - far + margin, 0), reduction)
 
 
 __all__ = [

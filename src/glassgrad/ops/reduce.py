@@ -239,35 +239,22 @@ var_p = fused(
 # --- positions and truth --------------------------------------------------------------------------
 
 
-def _arg(name: str) -> Any:
+def _without_slope(name: str, formula: str, takes_complex: bool = False) -> Any:
     return custom(
         name,
         lambda xp, x, *, axis, keepdims: getattr(xp, name)(x, axis=axis, keepdims=keepdims),
         vjp=(None,),
         jvp=(None,),
-        formula=f"index of the {name[3:]}imum",
+        formula=formula,
         derivative="none",
+        takes_complex=takes_complex,
     )
 
 
-argmax_p = _arg("argmax")
-argmin_p = _arg("argmin")
-
-
-def _all_or_any(name: str) -> Any:
-    return custom(
-        name,
-        lambda xp, x, *, axis, keepdims: getattr(xp, name)(x, axis=axis, keepdims=keepdims),
-        vjp=(None,),
-        jvp=(None,),
-        formula=f"{name} of x over axes",
-        derivative="none",
-        takes_complex=True,
-    )
-
-
-all_p = _all_or_any("all")
-any_p = _all_or_any("any")
+argmax_p = _without_slope("argmax", "index of the maximum")
+argmin_p = _without_slope("argmin", "index of the minimum")
+all_p = _without_slope("all", "all of x over axes", takes_complex=True)
+any_p = _without_slope("any", "any of x over axes", takes_complex=True)
 
 # --- public functions -----------------------------------------------------------------------------
 

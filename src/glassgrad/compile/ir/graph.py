@@ -186,8 +186,6 @@ class GraphBuilder:
 
 # --- printing -----------------------------------------------------------------------------------
 
-_KIND = {"f": "f", "i": "i", "u": "u", "c": "c"}
-
 
 def dtype_text(dtype: np.dtype[Any]) -> str:
     """Return the short name of a dtype: f32, i64, bool."""
@@ -195,7 +193,7 @@ def dtype_text(dtype: np.dtype[Any]) -> str:
         return "bool"
     if dtype.kind == NARROW:
         return "bf16"
-    return f"{_KIND.get(dtype.kind, dtype.kind)}{dtype.itemsize * 8}"
+    return f"{dtype.kind}{dtype.itemsize * 8}"
 
 
 def type_text(var: Var) -> str:

@@ -19,10 +19,6 @@ Template = Callable[[Instr, list[Text]], Text]
 # --- shape ----------------------------------------------------------------------------------------
 
 
-def _reshape(instr: Instr, xs: list[Text]) -> Text:
-    return method(xs[0], "reshape", *instr.params["shape"]) if instr.params["shape"] else method(xs[0], "reshape", ())
-
-
 def _permute(instr: Instr, xs: list[Text]) -> Text:
     axes = instr.params["axes"]
     if axes == tuple(reversed(range(len(axes)))):
@@ -96,7 +92,8 @@ def _cumsum(instr: Instr, xs: list[Text]) -> Text:
 
 TEMPLATES: dict[str, Template] = {
     "matmul": lambda instr, xs: OPERATORS["matmul"](*xs),
-    "reshape": _reshape, "permute_dims": _permute, "flip": _flip, "pad": _pad,
+    "reshape": lambda instr, xs: method(xs[0], "reshape", *(instr.params["shape"] or [()])),
+    "permute_dims": _permute, "flip": _flip, "pad": _pad,
     "broadcast_to": lambda instr, xs: call("np.broadcast_to", xs[0], instr.params["shape"]),
     "astype": lambda instr, xs: method(xs[0], "astype", instr.params["dtype"]),
     "copy": lambda instr, xs: method(xs[0], "copy"), "alias": lambda instr, xs: xs[0], HOLD: lambda instr, xs: xs[0],

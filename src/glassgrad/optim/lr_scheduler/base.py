@@ -143,6 +143,16 @@ class LRScheduler:
         vars(self).update(state_dict)
 
 
+def for_each_group(value: float | Sequence[float], optimizer: Optimizer, owner: str, name: str) -> list[float]:
+    """Return one number for each group."""
+    count = len(optimizer.param_groups)
+    if isinstance(value, list | tuple):
+        if len(value) != count:
+            raise bad_option(owner, name, value, f"one number, or {count}")
+        return [float(one) for one in value]
+    return [float(value)] * count  # type: ignore[arg-type]  # not a sequence here
+
+
 def for_new_group(value: Any, owner: str, name: str) -> Any:
     """Return an option's value for an added group; raise for a list, which has no value for it."""
     if isinstance(value, list | tuple):

@@ -8,18 +8,8 @@ from typing import Any
 
 from glassgrad import errors
 from glassgrad.ops.core import bad_option
-from glassgrad.optim.lr_scheduler.base import LRScheduler, for_new_group
+from glassgrad.optim.lr_scheduler.base import LRScheduler, for_each_group, for_new_group
 from glassgrad.optim.optimizer import Optimizer
-
-
-def _each(value: float | Sequence[float], optimizer: Optimizer, owner: str, name: str) -> list[float]:
-    """Return one number for each group."""
-    count = len(optimizer.param_groups)
-    if isinstance(value, list | tuple):
-        if len(value) != count:
-            raise bad_option(owner, name, value, f"one number, or {count}")
-        return [float(one) for one in value]
-    return [float(value)] * count  # type: ignore[arg-type]  # not a sequence here
 
 
 class _Momentum:
@@ -59,8 +49,8 @@ class _InCycles(LRScheduler):
     ) -> None:
         owner = type(self).__name__
         self._momentum = _Momentum(optimizer, owner)
-        self.base_momentums = _each(base, optimizer, owner, "base_momentum")
-        self.max_momentums = _each(highest, optimizer, owner, "max_momentum")
+        self.base_momentums = for_each_group(base, optimizer, owner, "base_momentum")
+        self.max_momentums = for_each_group(highest, optimizer, owner, "max_momentum")
         self._given |= {"base_momentum": base, "max_momentum": highest}
 
     def _new(self, name: str) -> float:
@@ -125,7 +115,7 @@ class CyclicLR(_InCycles):
     ) -> None:
         if scale_fn is None and mode not in {"triangular", "triangular2", "exp_range"}:
             raise bad_option("CyclicLR", "mode", mode, "'triangular', 'triangular2' or 'exp_range'")
-        self.max_lrs = _each(max_lr, optimizer, "CyclicLR", "max_lr")
+        self.max_lrs = for_each_group(max_lr, optimizer, "CyclicLR", "max_lr")
         self.up = float(step_size_up)
         self.total_size = self.up + float(step_size_up if step_size_down is None else step_size_down)
         self.mode = mode
@@ -133,7 +123,7 @@ class CyclicLR(_InCycles):
         self.scale_fn = scale_fn
         self.scale_mode = scale_mode
         self.cycle_momentum = cycle_momentum
-        starts = _each(base_lr, optimizer, "CyclicLR", "base_lr")
+        starts = for_each_group(base_lr, optimizer, "CyclicLR", "base_lr")
         self._given = {"base_lr": base_lr, "max_lr": max_lr}
         if last_epoch == -1:
             for group, start in zip(optimizer.param_groups, starts, strict=True):
@@ -226,7 +216,7 @@ class OneCycleLR(_InCycles):
         self.total_steps = total_steps
         self.anneal_strategy = anneal_strategy
         self.cycle_momentum = cycle_momentum
-        self.max_lrs = _each(max_lr, optimizer, "OneCycleLR", "max_lr")
+        self.max_lrs = for_each_group(max_lr, optimizer, "OneCycleLR", "max_lr")
         self._given = {"max_lr": max_lr}
         self.div_factor, self.final_div_factor = div_factor, final_div_factor
         self.first_lrs = [rate / div_factor for rate in self.max_lrs]

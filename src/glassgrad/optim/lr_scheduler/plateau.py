@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from glassgrad.ops.core import bad_option
-from glassgrad.optim.lr_scheduler.base import LRScheduler, for_new_group
+from glassgrad.optim.lr_scheduler.base import LRScheduler, for_each_group, for_new_group
 from glassgrad.optim.optimizer import Optimizer
 
 
@@ -52,7 +52,6 @@ class ReduceLROnPlateau(LRScheduler):
                 raise self._wrong(name, given, " or ".join(map(repr, known)))
         if factor >= 1:
             raise self._wrong("factor", factor, "a number below 1")
-        count = len(optimizer.param_groups)
         self.optimizer = optimizer
         self.mode = mode
         self.factor = factor
@@ -61,9 +60,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.threshold_mode = threshold_mode
         self.cooldown = cooldown
         self._given = min_lr
-        self.min_lrs = list(min_lr) if isinstance(min_lr, list | tuple) else [min_lr] * count
-        if len(self.min_lrs) != count:
-            raise self._wrong("min_lr", min_lr, f"one number, or {count}")
+        self.min_lrs = for_each_group(min_lr, optimizer, "ReduceLROnPlateau", "min_lr")
         self.eps = eps
         self.last_epoch = 0
         self.best = math.inf if mode == "min" else -math.inf

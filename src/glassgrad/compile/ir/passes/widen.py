@@ -5,7 +5,6 @@ No digit is lost: a product of two bfloat16 is exact in float32, and the sums ar
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -26,12 +25,11 @@ def _in_single(rewriter: Rewriter, instr: Instr, a: Operand, b: Operand) -> Var:
 WIDEN = Rules((rule("matmul", _in_single),))
 
 
-def _is_wanted(takes: Callable[[Instr], bool], instr: Instr) -> bool:
-    return instr.output.dtype.kind == NARROW and not takes(instr)
-
-
 def widen_products(graph: Graph, takes: Callable[[Instr], bool] = lambda _: False) -> Graph:
     """Rewrite the products of bfloat16, except for those that the target takes."""
     if not any(instr.op == "matmul" and instr.output.dtype.kind == NARROW for instr in graph.instrs):
         return graph
-    return Rewriter(graph).rewrite(WIDEN, functools.partial(_is_wanted, takes), again=False).finish()
+    rewriter = Rewriter(graph)
+    return rewriter.rewrite(
+        WIDEN, lambda instr: instr.output.dtype.kind == NARROW and not takes(instr), again=False
+    ).finish()

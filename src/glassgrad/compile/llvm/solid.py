@@ -119,22 +119,12 @@ class ProductCode(SolidCode):
     def _gemm(self, rows: tuple[int, ...], columns: tuple[int, ...]) -> Gemm:
         product = self.product
         (ta, lda), (tb, ldb) = layouts(product)
+        strides_a, strides_b = (1, lda) if ta else (lda, 1), (1, ldb) if tb else (ldb, 1)
+        operands = (product.kind, product.k, strides_a, strides_b, product.n, rows, columns)
         if product.kind == "bf16":
             tile = tile_shape(product.n, LANES)
             whole = TileShape(tile.rows, tile.vectors, product.k)  # all terms in one block
-            gemm = Gemm(
-                "bf16",
-                product.k,
-                (1, lda) if ta else (lda, 1),
-                (1, ldb) if tb else (ldb, 1),
-                product.n,
-                rows,
-                columns,
-                LANES,
-                whole,
-                pack=True,
-                pack_a=ta or product.k % 2 == 1,
-            )
+            gemm = Gemm(*operands, LANES, whole, pack=True, pack_a=ta or product.k % 2 == 1)
             return tile_gemm(gemm) if self._is_tiled() else gemm
         lanes = self._lanes()
         c_is_far = max(rows) * max(columns) * BITS[product.kind] // 8 >= _FAR
@@ -144,20 +134,7 @@ class ProductCode(SolidCode):
         # An A whose columns lie in order and far apart misses the cache at every step, unless it is packed, too.
         far = lda * BITS[product.kind] // 8 >= 1024 and product.n > shape.vectors * lanes
         pack_a = ta and far and max(rows) >= 32 and max(rows) * product.k <= _MOST_PACKED
-        return Gemm(
-            product.kind,
-            product.k,
-            (1, lda) if ta else (lda, 1),
-            (1, ldb) if tb else (ldb, 1),
-            product.n,
-            rows,
-            columns,
-            lanes,
-            shape,
-            pack,
-            pack_a,
-            fetch=c_is_far,
-        )
+        return Gemm(*operands, lanes, shape, pack, pack_a, fetch=c_is_far)
 
     def _own(self, step: StepModule, b: Builder, task: Task) -> Call:
         rows: tuple[int, ...] = (self.product.m,)

@@ -191,6 +191,7 @@ REASONS: dict[str, dict[int, str]] = {
         1_000_000: "PyTorch computes it and its slope in registers, in one pass over memory each; here they are "
         "fourteen passes of NumPy over blocks in the cache. The ratio moves between 3 and 4.5 with the memory's speed."
     },
+    "cat": {1_000_000: "As for reshape: PyTorch's leaves get views of the cotangent. Here each owns its part, a copy."},
     "stack": {
         1_000_000: "As for reshape: PyTorch's leaves get views of the cotangent. Here each owns its part, a copy."
     },
@@ -221,11 +222,15 @@ def from_registry(registry: Mapping[str, Any]) -> list[Case]:
         timed = SPELLED.get(name) == "" or {name, OPERATORS.get(name, name)} & known
         if not plain or timed or not any(primitive.partials):
             continue
-        arguments = ", ".join("abc"[: len(domains)])
-        where = ",".join(f"{domain.low}:{domain.high}" for domain in domains)
+        pairs = list(zip(domains, primitive.partials, strict=True))
+        letters = iter("abc")
+        arguments = ", ".join(f"fixed{at}" if slope is None else next(letters) for at, (_, slope) in enumerate(pairs))
+        where = ",".join(f"{domain.low}:{domain.high}" for domain, slope in pairs if slope is not None)
+        # What has no derivative is a constant of the case.
+        fixed = tuple(f"fixed{at}:{d.low}:{d.high}" for at, (d, slope) in enumerate(pairs) if slope is None)
         expression = SPELLED.get(name, f"m.{name}({arguments})")
-        dialects = {"numpy": ""} if name in SPELLED else {}
-        cases.append(Case(name, expression, where, inputs=len(domains), **dialects))
+        dialects = {"numpy": ""} if name in SPELLED or fixed else {}
+        cases.append(Case(name, expression, where, inputs=len(pairs) - len(fixed), constants=fixed, **dialects))
     return cases
 
 
@@ -255,6 +260,8 @@ def draw(case: Case, size: int) -> tuple[list[np.ndarray], dict[str, np.ndarray]
             constants["mask"] = generator.random(first) < 0.5
         elif kind == "index":
             constants["index"] = generator.integers(0, first[0], int(count) if count else first[0])
+        elif kind.startswith("fixed"):
+            constants[kind] = domain(generator, count, first).astype(np.float32)
         elif kind == "small_index":
             constants["index"] = generator.integers(0, first[1], first[0])
         else:

@@ -140,7 +140,22 @@ def test_error_of_trigamma(dtype: Any, error: float) -> None:
     assert worst(approximations.trigamma(x), scipy.special.polygamma(1, x.astype(np.float64))) < error
 
 
-@pytest.mark.parametrize("name", ["gelu", "erfc", "erfinv", "digamma", "sigmoid", "logaddexp", "leaky_relu"])
+@pytest.mark.parametrize("order", [0, 1])
+def test_error_of_modified_bessel_functions(order: int) -> None:
+    x = np.concatenate([np.logspace(-20, 0, 2000), np.linspace(1, 91.5, 20_001)]).astype(np.float32)
+    exact = [scipy.special.i0, scipy.special.i1][order](x.astype(np.float64))
+    assert worst(approximations.bessel_i(x, order), exact) < 5e-7
+    assert worst(approximations.bessel_i(-x, order), -exact if order else exact) < 5e-7
+    ends = np.array([np.inf, -np.inf, np.nan, 0.0, -0.0, 100.0], np.float32)
+    np.testing.assert_array_equal(
+        approximations.bessel_i(ends, order),
+        [scipy.special.i0, scipy.special.i1][order](ends),
+    )
+
+
+@pytest.mark.parametrize(
+    "name", ["gelu", "erfc", "erfinv", "digamma", "i0", "i1", "atan2", "sigmoid", "logaddexp", "leaky_relu"]
+)
 def test_edges_of_large_arrays_are_those_of_small_ones(name: str) -> None:
     prim = REGISTRY[name]
     edges = np.array([0.0, -0.0, 1.0, -1.0, 1e3, -1e3, 1e-30, 1e30, -1e30, np.inf, -np.inf, np.nan, -2.0], np.float32)

@@ -55,6 +55,7 @@ WIDTH = 5  # four rows at a time: 23 rows leave three over
 WEIGHTED = ((23, WIDTH), (WIDTH,), (WIDTH,))
 CASES: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...], list[str]]] = {
     "layer norm": (lambda x, w, b: F.layer_norm(x, (WIDTH,), w, b), WEIGHTED, ["layer_norm_in_ops", "vjp"]),
+    "running sums": (lambda x: x.cumsum(1), ((23, WIDTH),), ["rows_summed", "rows_from_behind"]),
     "layer norm of two axes": (
         lambda x, w: F.layer_norm(x, (2, 4), w),
         ((3, 5, 2, 4), (2, 4)),

@@ -385,7 +385,8 @@ def _turn(a: Array, b: Array) -> Array:
 
 
 atan2 = elementwise(
-    "atan2", "arctan2", (in_blocks(lambda y, a, b: _turn(a, b)), in_blocks(lambda y, a, b: -_turn(b, a))), saves="x",
+    "atan2", "arctan2", (in_native_blocks(lambda y, a, b: _turn(a, b)), in_native_blocks(lambda y, a, b: -_turn(b, a))),
+    saves="x",
     formula="angle of the point (b, a)", derivative="b / (a**2 + b**2), -a / (a**2 + b**2); 0 at the origin",
     samples=(reals(0.3, 3), reals(-3, 3)), edge=EDGES,
 )  # fmt: skip  # an entry of the table

@@ -21,6 +21,7 @@ from glassgrad.ops.core import Array, Aval, Linear, bad_option, canonical_axes, 
 from glassgrad.ops.index import take_along_axis_p
 from glassgrad.ops.kernels.choose import all_over, multiply_over
 from glassgrad.ops.kernels.logarithms import complex_log_of_two
+from glassgrad.ops.kernels.parts import along_last, pays
 from glassgrad.ops.memory import own_memory
 from glassgrad.ops.reduce import Extreme, sum_p
 from glassgrad.ops.samples import S
@@ -51,8 +52,16 @@ def _shifted(x: Array, axis: int, back: bool = False, fill: float = 0.0) -> Arra
 # --- sums -----------------------------------------------------------------------------------------
 
 
+# Longer rows are few, as a rule, and a kernel is made for each length.
+_LONGEST_ROW = 8_192
+
+
 def _cumsum(xp: Any, x: Array, *, axis: int, reverse: bool) -> Array:
     if xp is np:
+        if pays(x) and x.shape[-1] <= _LONGEST_ROW:
+            found = along_last(_rows_from_behind if reverse else _rows_summed, axis, x)
+            if found is not None:
+                return found
         turn = (slice(None),) * axis + (slice(None, None, -1),)
         return x[turn].cumsum(axis)[turn] if reverse else x.cumsum(axis)
     if reverse:
@@ -65,6 +74,16 @@ cumsum_p: Linear = linear(
     formula="y[i] = x[0] + ... + x[i]", derivative="cumsum of g from behind", shape=_accumulated, batch=shifted,
     samples=(S((2, 4), axis=1, reverse=False), S((3, 2), axis=0, reverse=True)),
 )  # fmt: skip  # an entry of the table
+
+
+def _rows_summed(x: Array) -> tuple[Array]:
+    """Return running sums of rows, as native code takes them; NumPy adds each of them to memory first."""
+    return (cumsum_p(x, axis=1, reverse=False),)
+
+
+def _rows_from_behind(x: Array) -> tuple[Array]:
+    return (cumsum_p(x, axis=1, reverse=True),)
+
 
 # --- the linear recurrence ------------------------------------------------------------------------
 

@@ -206,8 +206,18 @@ def _i1e_slope(y: Array, x: Array) -> Array:
     return ew.where(zero, 0.5, i0e(x) - y * (ew.sign(x) + 1 / apart))
 
 
+@in_blocks
+def _i0(xp: Any, x: Array) -> Array:
+    return approximations.bessel_i(x, 0) if approximations.fits(x) else _by("i0")(xp, x)
+
+
+@in_blocks
+def _i1(xp: Any, x: Array) -> Array:
+    return approximations.bessel_i(x, 1) if approximations.fits(x) else _by("i1")(xp, x)
+
+
 i0 = elementwise(
-    "i0", _by("i0"), (lambda y, x: i1(x),), saves="x", formula="modified Bessel function I0(x)", derivative="I1(x)",
+    "i0", _i0, (lambda y, x: i1(x),), saves="x", formula="modified Bessel function I0(x)", derivative="I1(x)",
     samples=(reals(-3, 3),), edge=(0.0, 1.0, -1.0, _nan),
 )  # fmt: skip  # an entry of the table
 i0e = elementwise(
@@ -215,7 +225,7 @@ i0e = elementwise(
     derivative="i1e(x) - sign(x) * y", samples=(reals(-3, 3, 0),), edge=(0.0, 1.0, -1.0, 1e3, _nan),
 )  # fmt: skip  # an entry of the table
 i1: Elementwise = elementwise(
-    "i1", _by("i1"), (_i1_slope,), saves=("x", "y"), formula="modified Bessel function I1(x)",
+    "i1", _i1, (_i1_slope,), saves=("x", "y"), formula="modified Bessel function I1(x)",
     derivative="I0(x) - y / x", samples=(reals(-3, 3, 0),), edge=(0.0, 1.0, -1.0, _nan),
 )  # fmt: skip  # an entry of the table
 i1e: Elementwise = elementwise(

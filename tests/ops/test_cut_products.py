@@ -157,6 +157,25 @@ def test_rows_are_summed(columns: int, dtype: str) -> None:
     assert error(products.sum_rows(part), part.astype("d").sum(axis=0)) < (1e-5 if dtype == "f" else 1e-13)
 
 
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("dtype", ["f", "d"])
+def test_large_sums_are_rows_times_ones(dtype: str, count: int) -> None:
+    blas = parallel.numpys_blas()
+    assert blas is not None
+    blas.set(count)
+    bound = 2e-7 if dtype == "f" else 1e-15
+    x = np.abs(drawn(91, 1101, dtype=dtype))
+    wide = x.astype("d")
+    assert products.total(x, (0, 1)) == pytest.approx(wide.sum(), rel=bound)
+    assert error(products.total(x, (1,)), wide.sum(axis=1)) < bound
+    assert products.total(x, (0,)) is None
+    assert products.total(x[:, 1:], (0, 1)) is None
+    found = gg.tensor(x).sum(1, keepdim=True)
+    assert found.shape == (91, 1)
+    assert error(found.numpy(), wide.sum(axis=1, keepdims=True)) < bound
+    assert gg.tensor(x).sum().dtype == x.dtype
+
+
 def test_what_no_thread_can_take_stays_with_numpy() -> None:
     a = drawn(256, 256)
     assert products.product(a[:, ::2], a[::2]) is None  # rows that are not contiguous

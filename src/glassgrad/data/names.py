@@ -54,7 +54,14 @@ class Examples:
 
 @dataclass(frozen=True)
 class NamesData:
-    """A word list cut 80/10/10 into training, validation and test words, as examples of next-character prediction."""
+    """A word list cut 80/10/10 into training, validation and test words, as examples of next-character prediction.
+
+    Example:
+        >>> from glassgrad.data import NamesData, read_words, shipped_words
+        >>> names = NamesData.build(read_words(shipped_words()), context=3)
+        >>> names.train.inputs.shape[1], names.tokenizer.decode(names.tokenizer.encode("ava"))
+        (3, 'ava')
+    """
 
     tokenizer: CharTokenizer
     train: Examples

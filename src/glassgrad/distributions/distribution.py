@@ -50,6 +50,12 @@ class Distribution:
         event_shape: shape of one draw from one of them.
         support: the constraint of its samples.
         has_rsample: whether gradients flow from samples to parameters.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> normal = gg.distributions.Normal(gg.zeros(3), gg.ones(3))
+        >>> isinstance(normal, gg.distributions.Distribution), normal.batch_shape, normal.sample((2,)).shape
+        (True, (3,), (2, 3))
     """
 
     has_rsample: bool = False
@@ -245,7 +251,13 @@ class OfParameters(Distribution):
 
 
 class ExponentialFamily(OfParameters):
-    """A distribution of the exponential family."""
+    """A distribution of the exponential family.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> isinstance(gg.distributions.Gamma(2.0, 1.0), gg.distributions.ExponentialFamily)
+        True
+    """
 
 
 def summed(x: Any, count: int) -> Any:

@@ -26,6 +26,14 @@ class Transform:
     Attributes:
         bijective: whether it is invertible.
         event_dim: how many of the last dimensions are transformed together.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> transform = gg.distributions.transforms.ExpTransform()
+        >>> isinstance(transform, gg.distributions.Transform)
+        True
+        >>> round(transform.inv(transform(gg.tensor([0.5]))).item(), 4)
+        0.5
     """
 
     bijective: bool = True

@@ -29,6 +29,12 @@ class DataExamination:
         classes: how many examples the rarest and the commonest class have; (0, 0) if targets are not classes.
         unseen: classes of the held-out examples that the training set lacks.
         findings: what the rules make of it, errors first.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> found = gg.doctor.examine_data((gg.ones(6, 2), gg.tensor([0, 1, 0, 1, 0, 1])), report=False)
+        >>> [one.rule for one in found.findings]
+        ['inputs constant', 'examples twice', 'examples twice']
     """
 
     inputs: tuple[Facts, ...]

@@ -43,6 +43,15 @@ class Examination:
         curvature: the loss's curvature along its gradient; plain SGD with a rate above 2 / curvature goes uphill.
         noise_scale: the batch size at which noise and signal of the gradient are equal (McCandlish et al. 2018).
         findings: what the rules make of it, errors first.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> _ = gg.manual_seed(0)
+        >>> model, inputs = gg.nn.Linear(4, 2), gg.randn(32, 4)
+        >>> batch = inputs, (inputs[:, 0] > 0).long()
+        >>> found = gg.doctor.examine(model, batch, gg.nn.functional.cross_entropy, report=False)
+        >>> found.leaks, found.learnt[1] > found.learnt[2]
+        (0, True)
     """
 
     check_up: CheckUp

@@ -102,6 +102,14 @@ class Finding:
         value: the measured value, compared with `threshold`; NaN if there is none. `source`: the threshold's origin.
         evidence: (step, value) pairs, if it was measured over time.
         remedy: the line of code that helps.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> model = gg.nn.Linear(2, 3)
+        >>> batch = 100 * gg.ones(8, 2), gg.tensor([0, 1, 2, 0, 1, 2, 0, 1])
+        >>> finding = gg.doctor.check_up(model, batch, gg.nn.functional.cross_entropy).findings[0]
+        >>> finding.rule, finding.severity
+        ('inputs constant', 'error')
     """
 
     rule: str
@@ -144,6 +152,14 @@ class CheckUp:
         failure: the exception raised instead of a loss or a gradient, empty if none.
         graph: the ops from the parameters to the loss, None if unknown.
         findings: the findings of the rules, the worst first.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> model = gg.nn.Linear(2, 3)
+        >>> batch = gg.randn(8, 2), gg.tensor([0, 1, 2, 0, 1, 2, 0, 1])
+        >>> found = gg.doctor.check_up(model, batch, gg.nn.functional.cross_entropy)
+        >>> [layer.kind for layer in found.layers], round(found.expected, 4)
+        (['Linear'], 1.0986)
     """
 
     model: str

@@ -60,6 +60,12 @@ class Difference:
         relative: the largest difference, divided by the largest value.
         tolerance: the relative difference that counts as rounding.
         cause: why it differs, if that is known.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> found = gg.doctor.bisect(lambda x: (x * 2).sum(), lambda x: (x * 3).sum(), gg.ones(4), report=False)
+        >>> found.difference.name
+        'multiply'
     """
 
     phase: str
@@ -84,6 +90,12 @@ class Bisection:
         compared: the number of tensors compared.
         parted: the first ops at which the runs part, None for a run without one there; None if they do not part.
         program: the fault of a compiled function's program; empty if there is none.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> found = gg.doctor.bisect(lambda x: (x * 2).sum(), lambda x: (x * 3).sum(), gg.ones(4), report=False)
+        >>> found.difference.name, found.difference.phase
+        ('multiply', 'forward')
     """
 
     difference: Difference | None

@@ -34,6 +34,13 @@ class Kept:
         op: the op that saved it.
         bytes: size of the memory that no earlier op saves.
         arrays: the number of arrays.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> w = gg.ones(4, 8, requires_grad=True)
+        >>> found = gg.doctor.memory(lambda: (gg.ones(2, 4) @ w).tanh().sum().backward(), report=False)
+        >>> found.rows[0].op, found.rows[0].bytes
+        ('tanh', 64)
     """
 
     place: Place
@@ -61,6 +68,13 @@ class Memory:
         steps: the number of steps run.
         growth: the number of recorded ops still alive one step later, for each step but the first.
         findings: the warning about a graph that grows.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> w = gg.ones(4, 8, requires_grad=True)
+        >>> found = gg.doctor.memory(lambda: (gg.ones(2, 4) @ w).tanh().sum().backward(), report=False)
+        >>> [(row.op, row.bytes) for row in found.rows]
+        [('tanh', 64), ('matmul', 32)]
     """
 
     rows: tuple[Kept, ...]

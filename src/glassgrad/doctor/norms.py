@@ -18,6 +18,14 @@ class GradientNorms:
         total: the norm of all gradients as one vector, which `clip_grad_norm_` compares with its limit.
         by_parameter: the norm of each parameter's gradient, by name, in the model's order.
         without: names of the trainable parameters without a gradient.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> model = gg.nn.Linear(2, 1)
+        >>> model(gg.ones(1, 2)).sum().backward()
+        >>> norms = gg.compute_gradient_norms(model)
+        >>> round(norms.total, 4), list(norms.by_parameter)
+        (1.7321, ['weight', 'bias'])
     """
 
     total: float

@@ -60,6 +60,15 @@ class MonitorData:
         gradient_cosine, gradient_growth: (S,) against the gradient of the step before, where that was sampled too;
             curvature, update_reach: (S,) of the loss along the update in between.
         batch, rate: (S,) how many examples, and the learning rate.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> model = gg.nn.Linear(2, 1)
+        >>> with gg.GradientMonitor(model) as monitor:
+        ...     model(gg.ones(1, 2)).sum().backward()
+        ...     monitor.update(0.0)
+        >>> monitor.data.parameters, monitor.data.gradient_norm.shape
+        (('weight', 'bias'), (1, 2))
     """
 
     steps: Array

@@ -108,6 +108,16 @@ class Run:
         labels: (step, labels) of the sampled steps whose loss takes class numbers.
         dead: by rectifier, the share of its units that were zero for every example of many steps.
         unseen: what was not looked at, and why, in words.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> model = gg.nn.Linear(2, 1)
+        >>> optimizer = gg.optim.SGD(model.parameters(), lr=0.1)
+        >>> with gg.doctor.watch(model, optimizer, report=False) as seen:
+        ...     model(gg.ones(4, 2)).square().mean().backward()
+        ...     optimizer.step()
+        >>> seen.run.model, len(seen.run.losses)
+        ('Linear', 1)
     """
 
     model: str = ""

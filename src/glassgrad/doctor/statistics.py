@@ -47,6 +47,13 @@ class Summary:
         nonfinite: the number of NaN and infinities.
 
     Statistics of no elements are NaN.
+
+    Example:
+        >>> import numpy as np
+        >>> import glassgrad as gg
+        >>> found = gg.doctor.summarise(np.array([1.0, 2.0, 6.0]))
+        >>> found.mean, found.maximum
+        (3.0, 6.0)
     """
 
     count: int

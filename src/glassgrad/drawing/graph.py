@@ -27,6 +27,12 @@ class Numbers:
         nonfinite: how many are NaN or infinite.
         whole: whether they are integers or truth values, of which the range says more than the norm.
         bins: how many of the finite ones lie in each of as many even steps from low to high, where that was asked for.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> a = gg.tensor([1.0, 2.0], requires_grad=True)
+        >>> gg.draw((a * a).sum()).graph.nodes[0].value.text
+        '[1, 2]'
     """
 
     text: str
@@ -118,6 +124,13 @@ class Node:
         module: the calls of modules that it was made in, the outermost first.
         root: whether it is a result.
         late: whether it is computed after the backward pass, as an optimizer's update is.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> a = gg.tensor(2.0, requires_grad=True)
+        >>> node = gg.draw(a * a).graph.nodes[0]
+        >>> node.kind, node.name, node.value.text
+        ('input', 'a', '2')
     """
 
     kind: str
@@ -145,6 +158,13 @@ class Edge:
         sent: what the backward pass sends along it.
         weight: what the tail is multiplied by, in a picture of neurons.
         gradient: whether not the tail is read but the gradient by it.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> a = gg.tensor(2.0, requires_grad=True)
+        >>> edge = gg.draw(3.0 * a).graph.edges[0]
+        >>> edge.tail, edge.head
+        (0, 2)
     """
 
     tail: int
@@ -193,7 +213,14 @@ class Kernel:
 
 @dataclass
 class Sweep:
-    """One pass over a graph: what it computes at each node, as text, and what it costs."""
+    """One pass over a graph: what it computes at each node, as text, and what it costs.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> drawing = gg.draw(lambda x, y: x * y, 2.0, 3.0, view="sweeps")
+        >>> [sweep.cost for sweep in drawing.graph.sweeps][0]
+        '1 sweep, 2 products, for all 2 inputs'
+    """
 
     title: str
     cost: str
@@ -211,6 +238,13 @@ class Graph:
         notes: sentences for below the picture.
         lines: the same computation as a program to read.
         kernels: what its compiled form consists of, and in `measured` where their costs are from.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> a = gg.tensor(2.0, requires_grad=True)
+        >>> graph = gg.draw(a * a).graph
+        >>> [(node.op, node.value.text) for node in graph.nodes], len(graph.edges)
+        ([('', '2'), ('multiply', '4')], 2)
     """
 
     name: str

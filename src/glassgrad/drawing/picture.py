@@ -23,6 +23,13 @@ class Drawing:
     Attributes:
         graph: the data that is drawn; `graph.as_dict()` is JSON.
         opened: paths of the modules that are open.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> a = gg.tensor(2.0, requires_grad=True)
+        >>> drawing = gg.draw(a * a)
+        >>> drawing.svg.startswith("<svg"), drawing.mermaid.split()[0]
+        (True, 'graph')
     """
 
     def __init__(self, graph: Graph, opened: Collection[Path] = ()) -> None:

@@ -19,7 +19,14 @@ __dir__ = lister(__name__)
 
 
 class Explanation:
-    """The result of `explain`: it prints as text, shows tables in a notebook, and holds plain data in `record`."""
+    """The result of `explain`: it prints as text, shows tables in a notebook, and holds plain data in `record`.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> found = gg.explain(lambda x: (x * x).exp(), 1.0)
+        >>> found.record.steps[0].op, round(float(found.record.inputs[0].gradient), 4)
+        ('multiply', 5.4366)
+    """
 
     def __init__(self, data: Record, page: Callable[[], str]) -> None:
         self.record = data

@@ -25,6 +25,12 @@ class Edge:
     """The derivative of a step with respect to one of its arguments, and the cotangent sent along it.
 
     `local` is the formula of the derivative, `number` its value if the step is a number.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> edge = gg.explain(lambda x: x.exp(), 0.0).record.steps[0].edges[0]
+        >>> float(edge.sent)
+        1.0
     """
 
     name: str
@@ -36,7 +42,14 @@ class Edge:
 
 @dataclass
 class Step:
-    """One op. `value` and `cotangent` are arrays; `line` is the user's, with its text in `source`."""
+    """One op. `value` and `cotangent` are arrays; `line` is the user's, with its text in `source`.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> step = gg.explain(lambda x: x * x, 3.0).record.steps[0]
+        >>> step.op, float(step.value)
+        ('multiply', 9.0)
+    """
 
     name: str
     op: str
@@ -52,7 +65,14 @@ class Step:
 
 @dataclass
 class Input:
-    """A differentiated argument with its gradient."""
+    """A differentiated argument with its gradient.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> given = gg.explain(lambda x: x * x, 3.0).record.inputs[0]
+        >>> given.name, float(given.gradient)
+        ('x', 6.0)
+    """
 
     name: str
     value: Any
@@ -62,7 +82,14 @@ class Input:
 
 @dataclass
 class Record:
-    """A function at a point, explained."""
+    """A function at a point, explained.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> record = gg.explain(lambda x: (x * x).exp(), 1.0).record
+        >>> [step.op for step in record.steps]
+        ['multiply', 'exp']
+    """
 
     function: str
     inputs: list[Input]

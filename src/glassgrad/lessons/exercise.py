@@ -79,7 +79,13 @@ class Steps:
 
 @dataclass(frozen=True)
 class Exercise:
-    """The exercise to a lesson."""
+    """The exercise to a lesson.
+
+    Example:
+        >>> from glassgrad.lessons import exercises
+        >>> exercises()[0].number
+        1
+    """
 
     starter: Program
 

@@ -57,6 +57,11 @@ class Layer(Protocol):
     gradient of the loss with respect to the output (same shape as the output), adds the gradients of the
     parameters to their `grad`, and returns the gradient with respect to the input (a tuple when there are
     several). Calling the layer is calling `forward`.
+
+    Example:
+        >>> from glassgrad import manual
+        >>> isinstance(manual.Tanh(), manual.Layer)
+        True
     """
 
     forward: Callable[..., Any]
@@ -69,7 +74,13 @@ class Layer(Protocol):
 
 @runtime_checkable
 class Loss(Protocol):
-    """`forward(prediction, target)` returns a float; `backward()` the gradient of the prediction."""
+    """`forward(prediction, target)` returns a float; `backward()` the gradient of the prediction.
+
+    Example:
+        >>> from glassgrad import manual
+        >>> isinstance(manual.MSELoss(), manual.Loss)
+        True
+    """
 
     forward: Callable[..., float]
     backward: Callable[..., Any]
@@ -77,7 +88,14 @@ class Loss(Protocol):
 
 @runtime_checkable
 class Optimizer(Protocol):
-    """`step()` updates every parameter from its `grad`; `zero_grad()` clears the gradients."""
+    """`step()` updates every parameter from its `grad`; `zero_grad()` clears the gradients.
+
+    Example:
+        >>> import numpy as np
+        >>> from glassgrad import manual
+        >>> isinstance(manual.SGD([manual.Parameter(np.ones(2))], lr=0.1), manual.Optimizer)
+        True
+    """
 
     def step(self) -> None: ...
 
@@ -118,6 +136,23 @@ class Module(Saving):
 
     A layer keeps the values for its backward pass in `saved`. Parameters are found among the attributes, in the
     order of their definition; attributes named in `buffers` are saved and loaded with them.
+
+    Example:
+        >>> import numpy as np
+        >>> from glassgrad import manual
+        >>> class Scale(manual.Module):
+        ...     def __init__(self):
+        ...         self.weight = manual.Parameter(np.ones(2))
+        ...     def forward(self, x):
+        ...         self.x = x
+        ...         return x * self.weight.data
+        ...     def backward(self, dout):
+        ...         self.weight.accumulate((dout * self.x).sum(0))
+        ...         return dout * self.weight.data
+        >>> layer = Scale()
+        >>> y = layer(np.array([[3.0, 4.0]]))
+        >>> layer.backward(np.ones_like(y)).tolist(), layer.weight.grad.tolist()
+        ([[1.0, 1.0]], [3.0, 4.0])
     """
 
     forward: Callable[..., Any]

@@ -50,6 +50,12 @@ class Summary:
         parameters, trainable: numbers in parameters, shared ones once.
         flops: of one forward pass.
         size: bytes of parameters and buffers.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> found = gg.nn.summary(gg.nn.Linear(3, 2), (5, 3))
+        >>> found.parameters
+        8
     """
 
     rows: list[Row]

@@ -75,6 +75,19 @@ class Optimizer:
     Raises:
         ArgumentError: no parameters, one that is not a leaf, or an invalid option.
         KindError: an option that the optimizer does not have.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> class Descent(gg.optim.Optimizer):
+        ...     def __init__(self, params, lr):
+        ...         super().__init__(params, {"lr": lr})
+        ...     def update(self, p, g, state, group):
+        ...         return p - group.lr * g
+        >>> w = gg.tensor([3.0], requires_grad=True)
+        >>> (w**2).sum().backward()
+        >>> Descent([w], lr=0.5).step()
+        >>> w.detach()
+        tensor([0.])
     """
 
     moving: frozenset[str] = frozenset()

@@ -61,6 +61,15 @@ class FitResult:
         records: everything that was logged, in order.
         best: (value, step) of the best validations, the best first.
         directory: the run directory.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> model = gg.nn.Linear(1, 1)
+        >>> optimizer = gg.optim.SGD(model.parameters(), lr=0.1)
+        >>> data = [(gg.ones(2, 1), gg.ones(2, 1))]
+        >>> found = gg.train.Trainer(model, optimizer, gg.nn.functional.mse_loss, data).fit()
+        >>> found.step, found.finished
+        (10, True)
     """
 
     step: int

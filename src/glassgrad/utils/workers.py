@@ -24,6 +24,11 @@ class WorkerInfo:
         num_workers: how many there are.
         seed: the seed of the batch that is being loaded.
         dataset: the data set.
+
+    Example:
+        >>> from glassgrad.utils.data import get_worker_info
+        >>> get_worker_info() is None  # in the process that trains
+        True
     """
 
     id: int

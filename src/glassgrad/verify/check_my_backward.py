@@ -35,7 +35,16 @@ from glassgrad.verify.words import speaking, words
 
 @dataclass(frozen=True)
 class CheckedLine:
-    """A line that assigned a gradient, and its comparison; unless it is `complete`, later lines add the rest."""
+    """A line that assigned a gradient, and its comparison; unless it is `complete`, later lines add the rest.
+
+    Example:
+        >>> from glassgrad.verify import check_my_backward
+        >>> def square(x):
+        ...     return (x * x).sum()
+        >>> line = check_my_backward("dx = 3 * x", square, {"x": [1.0, 2.0]}, show=False).lines[0]
+        >>> line.line, line.comparison.exact
+        (1, False)
+    """
 
     line: int
     source: str
@@ -59,6 +68,14 @@ class BackwardReport:
     `wrong_line`, `wrong_source`, `wrong_name` and `diagnosis` describe the first wrong line, and are None
     if there is none; `error` is what it raised, if it could not be run. `missing` are inputs whose gradient was
     not derived.
+
+    Example:
+        >>> from glassgrad.verify import check_my_backward
+        >>> def square(x):
+        ...     return (x * x).sum()
+        >>> report = check_my_backward("dx = 3 * x", square, {"x": [1.0, 2.0]}, show=False)
+        >>> bool(report), report.lines[0].source
+        (False, 'dx = 3 * x')
     """
 
     lines: list[CheckedLine] = field(default_factory=list)

@@ -12,7 +12,16 @@ RELATIVE, ABSOLUTE = 1e-5, 1e-8  # what counts as approximately equal, as in num
 
 @dataclass(frozen=True)
 class Comparison:
-    """The outcome of `compare`. True if the two agree at least approximately."""
+    """The outcome of `compare`. True if the two agree at least approximately.
+
+    Example:
+        >>> import numpy as np
+        >>> from glassgrad.verify import compare
+        >>> found = compare("dx", np.ones(2), np.ones(2))
+        dx              | exact: True  | approximate: True  | maxdiff: 0
+        >>> bool(found), found.exact
+        (True, True)
+    """
 
     name: str
     exact: bool

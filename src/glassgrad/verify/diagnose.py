@@ -26,7 +26,15 @@ FAILS = "a line that fails"
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The fault of a line: a kind from `edits`, and a description."""
+    """The fault of a line: a kind from `edits`, and a description.
+
+    Example:
+        >>> from glassgrad.verify import check_my_backward
+        >>> def square(x):
+        ...     return (x * x).sum()
+        >>> check_my_backward("dx = -2 * x", square, {"x": [1.0, 2.0]}, show=False).diagnosis.kind
+        'a sign'
+    """
 
     kind: str
     words: str

@@ -33,6 +33,13 @@ class Entry:
         left, right: the slopes on either side.
         status: the verdict about this entry alone.
         note: a further remark.
+
+    Example:
+        >>> import numpy as np
+        >>> from glassgrad.verify import gradcheck
+        >>> worst = gradcheck(lambda x: x.sin(), np.array([0.5])).worst
+        >>> worst.position, round(worst.analytic, 4)
+        ((0,), 0.8776)
     """
 
     name: str
@@ -73,7 +80,15 @@ def _index(position: tuple[int, ...]) -> str:
 
 @dataclass(frozen=True)
 class Row:
-    """The comparison of one argument's or parameter's gradient: number of entries, and largest errors."""
+    """The comparison of one argument's or parameter's gradient: number of entries, and largest errors.
+
+    Example:
+        >>> import numpy as np
+        >>> from glassgrad.verify import gradcheck
+        >>> row = gradcheck(lambda x: x.sin(), np.array([0.5, 1.0])).rows[0]
+        >>> row.name, row.shape
+        ('x', (2,))
+    """
 
     name: str
     shape: tuple[int, ...]
@@ -99,6 +114,13 @@ class Verdict:
         rows: one line per argument and parameter.
         why: the reason for the verdict.
         subject: the name of the checked function.
+
+    Example:
+        >>> import numpy as np
+        >>> from glassgrad.verify import gradcheck
+        >>> verdict = gradcheck(lambda x: x.sin(), np.array([0.5]))
+        >>> verdict.kind, bool(verdict), [row.name for row in verdict.rows]
+        ('right', True, ['x'])
     """
 
     kind: str

@@ -47,6 +47,20 @@ class LRScheduler:
     Attributes:
         base_lrs: the rates of the groups at the start.
         last_epoch: number of steps made.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> class Halved(gg.optim.lr_scheduler.LRScheduler):
+        ...     def rate(self, lr, base):
+        ...         return lr * 0.5 if self.last_epoch else lr
+        >>> w = gg.ones(1, requires_grad=True)
+        >>> optimizer = gg.optim.SGD([w], lr=0.8)
+        >>> schedule = Halved(optimizer)
+        >>> w.sum().backward()
+        >>> optimizer.step()
+        >>> schedule.step()
+        >>> optimizer.param_groups[0]["lr"]
+        0.4
     """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

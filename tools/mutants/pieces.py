@@ -63,6 +63,7 @@ REGISTRIES = (
     "tests/ops/test_opinfo_op_by_op.py",
     "tests/ops/test_refusals.py",
     "tests/ops/test_other_namespaces.py",
+    "tests/ops/test_shape_rules.py",
 )
 
 
@@ -133,11 +134,11 @@ PIECES = {
             "tests/ops/test_blocks.py",
         ),
     ),
-    "places": _ops("index places strided views triangles", "indexing", "places", "views"),
-    "orders": _ops("sort scan data_dependent", "statistics"),
-    "linalg": _ops("linalg eigen norms complexes", "linalg"),
-    "solvers": _ops("lu solve factorise fft", "factorise", "fft"),
-    "blocks": _ops("fused fused_loss fused_norm fused_attention", "losses"),
+    "places": _ops("index places strided views triangles", "indexing", "places", "views", "sampling"),
+    "orders": _ops("sort scan data_dependent", "statistics", "complex"),
+    "linalg": _ops("linalg eigen norms complexes", "linalg", "complex", "native_blocks"),
+    "solvers": _ops("lu solve factorise fft", "factorise", "fft", "complex"),
+    "blocks": _ops("fused fused_loss fused_norm fused_attention", "losses", "native_blocks", "native_rows", "bfloat16"),
     "sequences": _ops("fused_recurrent recurrent_steps ctc", "losses", "engine/test_walks_of_fused_ops"),
     "windows": _ops("conv pool resample kernels/windows", "conv", "volumes"),
     "functions": _ops("special special_functions sparse_products", "special_functions", "sparse"),

@@ -220,7 +220,7 @@ class Primitive:
         """Return the `Aval` (or tuple of them) of the result for arguments that have shape and dtype."""
         if self.shape_rule is not None:
             found = self.shape_rule(*args, **params)
-            if isinstance(found, Aval):  # the rule states the dtype as well
+            if isinstance(found, Aval) or self.multiple:  # the rule states the dtypes as well
                 return found
             dtypes = [np.empty(0, arg.dtype) if hasattr(arg, "dtype") else arg for arg in args]
             return Aval(found, np.result_type(*dtypes))

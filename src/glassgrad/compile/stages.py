@@ -18,8 +18,9 @@ from glassgrad.compile.llvm.abilities import abilities
 from glassgrad.compile.llvm.step import StepModule, memory_of
 from glassgrad.compile.llvm.target import LoadedCode, host
 from glassgrad.compile.native import cache, cache_entry
+from glassgrad.compile.native.ahead import Ahead
 from glassgrad.compile.native.assemble import Emitted, layout_of, stats_of
-from glassgrad.compile.native.executable import Layout, NativeStep
+from glassgrad.compile.native.executable import Layout, NativeStep, memory_for
 from glassgrad.compile.native.runtime import available_cores
 from glassgrad.compile.native.threads import choose_threads, expected_threads
 from glassgrad.compile.plan.budget import within
@@ -31,6 +32,7 @@ from glassgrad.compile.plan.native_form import normalise
 from glassgrad.compile.plan.order import dependencies, place_updates
 from glassgrad.compile.plan.recompute import recomputed
 from glassgrad.compile.plan.schedule import make_schedule
+from glassgrad.engine import fresh
 from glassgrad.engine.announced import announced
 
 
@@ -56,13 +58,16 @@ def native(
         memory: bytes for the values between kernels; what has to be computed twice for that is chosen.
         begun: what `planned` has returned for the same graph.
     """
-    with announced("compiling"):
-        return _native(given, threads, as_it_is=as_it_is, stored=stored, separate=separate, begun=begun, memory=memory)
+    with announced("compiling"), Ahead() as early:
+        return _native(
+            given, threads, early, as_it_is=as_it_is, stored=stored, separate=separate, begun=begun, memory=memory
+        )
 
 
 def _native(
     given: Graph,
     threads: int | None,
+    early: Ahead,
     *,
     as_it_is: bool,
     stored: bool,
@@ -75,6 +80,7 @@ def _native(
     found = _on_disk(key, given, began, as_it_is=as_it_is) if stored else None
     if found is not None:
         return found
+    early.touch(fresh.taken())  # while one core plans; the rest while it writes the code
     way = begun or planned(given, threads, as_it_is=as_it_is, memory=memory)
     small, checks, computed, graph, plan = way.small, way.checks, way.computed, way.graph, way.plan
     # The order of the kernels; threads.
@@ -87,11 +93,13 @@ def _native(
     schedule = make_schedule([tasks[kernel] for kernel in plan.kernels], after, shares, separate=separate)
     pinned = pinned_vars(graph)
     places = plan_memory(schedule, set(pinned), alias)
+    space = memory_for(places.size + shares * module.scratch)
+    early.touch([space])
     text = module.emit(schedule, pinned)
     emitted = Emitted(graph, checks, computed, alias, schedule, places, module, text)
     ready = time.perf_counter()
     # What runs: machine code with its memory.
-    code, known, step = _loaded(emitted, layout_of(emitted, lambda: find_checks(small)))
+    code, known, step = _loaded(emitted, layout_of(emitted, lambda: find_checks(small)), space)
     stats = stats_of(emitted, len(small.instrs), ready - began, time.perf_counter() - ready, cached=known)
     if memory is not None and stats.peak_bytes > memory:
         stats = replace(stats, least_bytes=stats.peak_bytes)
@@ -153,7 +161,7 @@ def needs(graph: Graph, threads: int | None = None) -> int:
     return memory_of(plan, shares, place_updates(plan, abilities()))
 
 
-def _loaded(emitted: Emitted, layout: Layout) -> tuple[bytes, bool, NativeStep]:
+def _loaded(emitted: Emitted, layout: Layout, space: Any) -> tuple[bytes, bool, NativeStep]:
     """Return the machine code of a step, whether it was on the disk, and what runs.
 
     Raises:
@@ -162,7 +170,7 @@ def _loaded(emitted: Emitted, layout: Layout) -> tuple[bytes, bool, NativeStep]:
     """
     try:
         code, known = cache.code_for(emitted.text, lambda text: host().compile(text, available_cores()))
-        return code, known, NativeStep(code, layout)
+        return code, known, NativeStep(code, layout, space)
     except RuntimeError as error:
         kernel = emitted.module.refused(_is_accepted)
         error.add_note(f"The kernel at fault: {'none by itself' if kernel is None else kernel.name}.")

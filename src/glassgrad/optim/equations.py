@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors
+from glassgrad.engine import fresh
 from glassgrad.engine.mode import MODE, TRACING
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.terms import Evaluator, Immediate, Number, Term
@@ -205,7 +206,7 @@ def begin(
 ) -> Tensor:
     """Return the tensor of a state array; if there is none, make it filled with one number."""
     if name not in values:
-        values[name] = make(np.zeros(shape, dtype) if start == 0 else np.full(shape, start, dtype), None, False)
+        values[name] = make(fresh.zeros(shape, dtype) if start == 0 else np.full(shape, start, dtype), None, False)
     return values[name]  # type: ignore[no-any-return]  # dictionaries of state hold tensors
 
 

@@ -28,6 +28,7 @@ EPOCH, SLEEPERS, JOB, INSIDE, STOP = 0, 64, 128, 192, 256
 POOL_BYTES = 320
 
 BAD_INDEX = 1 << 32
+PAGE = 4096  # the smallest page of any system
 _SPINS_IN_STEP = 2000
 _SPINS_IDLE = 20000
 _YIELDS_IDLE = 200
@@ -92,7 +93,7 @@ def support_text() -> str:
     declarations, give_way, sleep, wake = _system()
     parts = [
         pause_declaration, declarations, "declare i64 @llvm.umin.i64(i64, i64)", _check_args(), _check_indices(),
-        _participate(pause, give_way), _call(wake), _worker(pause, give_way, sleep), _wake_all(wake),
+        _participate(pause, give_way), _call(wake), _worker(pause, give_way, sleep), _wake_all(wake), _touch(),
     ]  # fmt: skip  # a table
     return "\n".join(parts)
 
@@ -280,6 +281,45 @@ gave:
   br label %spin
 finished:
   ret i64 0
+}}
+"""
+
+
+def _touch() -> str:
+    """Write to a byte of every page of some arrays without changing it, until told to stop.
+
+    `places` has address and bytes of each. Other threads may be at work there, so that a write is an addition in one
+    piece; LLVM would make a read of an addition of a constant zero.
+    """
+    return f"""
+define void @touch(ptr %places, i64 %count, ptr %stop, i8 %zero) {{
+entry:
+  br label %array
+array:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %next ]
+  %left = icmp ult i64 %i, %count
+  br i1 %left, label %open, label %finished
+open:
+  %place = getelementptr [2 x i64], ptr %places, i64 %i
+{_field("begin", "place", 0, "ptr")}{_field("bytes", "place", 8)}  br label %page
+page:
+  %at = phi i64 [ 0, %open ], [ %at.next, %write ]
+  %inside = icmp ult i64 %at, %bytes
+  br i1 %inside, label %look, label %next
+look:
+  %told = load atomic i64, ptr %stop monotonic, align 8
+  %on = icmp eq i64 %told, 0
+  br i1 %on, label %write, label %finished
+write:
+  %p = getelementptr i8, ptr %begin, i64 %at
+  %old = atomicrmw add ptr %p, i8 %zero monotonic
+  %at.next = add i64 %at, {PAGE}
+  br label %page
+next:
+  %i.next = add i64 %i, 1
+  br label %array
+finished:
+  ret void
 }}
 """
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from glassgrad import errors
-from glassgrad.lessons.exercise import OPEN, Exercise, Names, Step
+from glassgrad.lessons.exercise import OPEN, Exercise, Names, Step, first_hint
 from glassgrad.lessons.gaps import is_open
 from glassgrad.lessons.limits import TooLongError, limited
 
@@ -167,7 +167,7 @@ def _outcome(step: Step, exercise: Exercise, names: Names, limit: float) -> Outc
     try:
         with _reported(files), limited(limit), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a wrong attempt may divide by zero; what it gives is judged
-            hint = step.judge(**arguments)
+            hint = first_hint(step.judge(**arguments))
     except EndlessError:
         raise
     except LoadError as error:

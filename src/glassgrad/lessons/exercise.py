@@ -20,6 +20,7 @@ __all__ = ["OPEN", "Exercise", "Names", "Step", "Steps", "Verdict", "exercises"]
 
 Names = dict[str, Any]
 Verdict = str | None  # a hint, or None for what is right
+Judge = Callable[..., Verdict | Iterator[Verdict]]  # of those that it yields the first hint counts
 OPEN = "not done yet"  # the hint of a step whose judge sees itself that there is nothing to judge
 
 
@@ -29,14 +30,15 @@ class Step:
 
     Attributes:
         name: what it is called, in what learners read and after `--answer`.
-        judge: a function of the learner's names, and of `given`, which returns a hint, or None if all is right.
+        judge: a function of the learner's names, and of `given`, which returns a hint, or None if all is right; or
+            yields both, one after the other, up to the first hint.
         takes: the names that the judge is called with.
         gaps: the names that must have been changed before there is something to judge, as `f` or `Class.method`.
         section: the heading of the lesson below which the answer is.
     """
 
     name: str
-    judge: Callable[..., Verdict]
+    judge: Judge
     takes: tuple[str, ...]
     gaps: tuple[str, ...]
     section: str
@@ -58,10 +60,8 @@ class Steps:
     def __init__(self) -> None:
         self._all: list[Step] = []
 
-    def __call__(
-        self, name: str, *, section: str, gaps: Sequence[str] | None = None
-    ) -> Callable[[Callable[..., Verdict]], Callable[..., Verdict]]:
-        def added(judge: Callable[..., Verdict]) -> Callable[..., Verdict]:
+    def __call__(self, name: str, *, section: str, gaps: Sequence[str] | None = None) -> Callable[[Judge], Judge]:
+        def added(judge: Judge) -> Judge:
             takes = tuple(inspect.signature(judge).parameters)
             own = tuple(one for one in takes if one != "given") if gaps is None else tuple(gaps)
             self.add(Step(name, judge, takes, own, section))
@@ -75,6 +75,13 @@ class Steps:
 
     def __iter__(self) -> Iterator[Step]:
         return iter(self._all)
+
+
+def first_hint(said: Verdict | Iterator[Verdict]) -> Verdict:
+    """Return what a judge has returned, or the first hint that it yields."""
+    if said is None or isinstance(said, str):
+        return said
+    return next((hint for hint in said if hint is not None), None)
 
 
 @dataclass(frozen=True)

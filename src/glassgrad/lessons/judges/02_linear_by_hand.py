@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ add_derivation(
 
 
 @STEPS("the layer", section="As a layer")
-def _layer(linear_backward: Any) -> Verdict:
+def _layer(linear_backward: Any) -> Iterator[Verdict]:
     rng = np.random.default_rng(1)
     layer = Linear(3, 2, rng=rng)
     x, dy = rng.normal(size=(4, 3)), rng.normal(size=(4, 2))
@@ -42,9 +43,9 @@ def _layer(linear_backward: Any) -> Verdict:
     expected = dx, layer.weight.grad, bias.grad
     found = linear_backward(x.copy(), np.array(layer.weight.data), dy.copy())
     if not isinstance(found, tuple) or len(found) != 3:
-        return "linear_backward has to return three gradients: dx, dweight, dbias."
+        yield "linear_backward has to return three gradients: dx, dweight, dbias."
     for name, mine, true in zip(("dx", "dweight", "dbias"), found, expected, strict=True):
-        hint = judged(
+        yield judged(
             mine,
             true,
             (np.transpose(true), f"{name} is turned round: a gradient has the shape of its value."),
@@ -53,9 +54,6 @@ def _layer(linear_backward: Any) -> Verdict:
             (true / len(x), f"{name} is divided by the number of samples; dy holds that already, if it is wanted."),
             what=name,
         )
-        if hint is not None:
-            return hint
-    return None
 
 
 @STEPS("a layer used twice", section="With indices")

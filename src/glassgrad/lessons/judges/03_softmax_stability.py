@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -62,24 +63,22 @@ def _large(softmax: Any) -> Verdict:
 
 
 @STEPS("log-softmax", section="The logarithm of a probability")
-def _log_softmax(log_softmax: Any) -> Verdict:
+def _log_softmax(log_softmax: Any) -> Iterator[Verdict]:
     found = log_softmax(_SMALL.copy())
-    hint = judged(
+    yield judged(
         found,
         _logs(_SMALL),
         (_softmax_of(_SMALL), "Those are the probabilities; their logarithms are wanted."),
         (-_logs(_SMALL), "The sign: the logarithm of a probability is negative."),
         what=f"log_softmax({_SMALL.tolist()})",
     )
-    if hint is not None:
-        return hint
     if not np.isfinite(log_softmax(_LARGE.copy())).all():
-        return "It overflows for large scores: shift each row inside the logarithm too."
+        yield "It overflows for large scores: shift each row inside the logarithm too."
     if not np.isfinite(log_softmax(_APART.copy())).all():
-        return (
+        yield (
             "The probability underflows to 0, and its logarithm is -inf: take the logarithm on paper, before rounding."
         )
-    return judged(log_softmax(_APART.copy()), _logs(_APART), what=f"log_softmax({_APART.tolist()})")
+    yield judged(log_softmax(_APART.copy()), _logs(_APART), what=f"log_softmax({_APART.tolist()})")
 
 
 @STEPS("the gradient of softmax", section="Their gradients")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from glassgrad.lessons.exercise import Names, Steps, Verdict
@@ -44,17 +45,15 @@ def _fault(found: Any, nodes: list[Any]) -> Verdict:
 
 
 @STEPS("a diamond", section="Sending at once is wrong")
-def _order(order: Any, given: Names) -> Verdict:
+def _order(order: Any, given: Names) -> Iterator[Verdict]:
     for nodes in (_diamond(given["Node"]), _square(given["Node"])):
-        hint = _fault(order(nodes[-1]), nodes)
-        if hint is not None:
-            return hint
+        yield _fault(order(nodes[-1]), nodes)
     node = given["Node"]
     x = node("x")  # one whose long way is found after the short one
     b = node("b", [x], [1.0])
     c = node("c", [b], [1.0])
     e = node("e", [x, c, b], [1.0, 1.0, 1.0])
-    return _fault(order(e), [x, b, c, e])
+    yield _fault(order(e), [x, b, c, e])
 
 
 @STEPS("a deep graph", section="Three ways to an order")
@@ -79,7 +78,7 @@ def _paths(order: Any, given: Names) -> Verdict:
 
 
 @STEPS("gradients", section="Sending at once is wrong")
-def _gradients(gradients: Any, given: Names) -> Verdict:
+def _gradients(gradients: Any, given: Names) -> Iterator[Verdict]:
     for nodes, expected, known in (
         (
             _diamond(given["Node"]),
@@ -97,9 +96,6 @@ def _gradients(gradients: Any, given: Names) -> Verdict:
     ):
         found = gradients(nodes[-1])
         if not isinstance(found, dict) or any(node not in found for node in nodes):
-            return "gradients(root) has to be a dictionary with an entry for every node."
+            yield "gradients(root) has to be a dictionary with an entry for every node."
         names = ", ".join(map(str, nodes))
-        hint = judged([found[node] for node in nodes], expected, *known, what=f"the slopes of {names}")
-        if hint is not None:
-            return hint
-    return None
+        yield judged([found[node] for node in nodes], expected, *known, what=f"the slopes of {names}")

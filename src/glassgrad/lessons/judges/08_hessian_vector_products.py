@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -76,15 +77,15 @@ def _whole(whole: Any) -> Verdict:
 
 
 @STEPS("the largest curvature", section="The largest curvature")
-def _largest(largest_curvature: Any) -> Verdict:
+def _largest(largest_curvature: Any) -> Iterator[Verdict]:
     for matrix in (_H, -_H):
         values = np.linalg.eigvalsh(matrix)
         largest = values[np.argmax(np.abs(values))]
         start = np.array([1.0, 0.2, 0.1])
         found = largest_curvature(lambda v, matrix=matrix: matrix @ v, start.copy(), 200)
         if found is not None and np.ndim(found) == 0 and not abs(found) < 1e6:
-            return "The direction grows beyond all numbers: bring its length back to 1 after every product."
-        hint = judged(
+            yield "The direction grows beyond all numbers: bring its length back to 1 after every product."
+        yield judged(
             found,
             largest,
             (abs(largest), "A length has no sign. Curvature can be negative: how much of H d points along d?"),
@@ -94,9 +95,6 @@ def _largest(largest_curvature: Any) -> Verdict:
             what="largest_curvature(product, start, 200)",
             tolerance=1e-4,
         )
-        if hint is not None:
-            return hint
-    return None
 
 
 @STEPS("the largest rate", section="What it is good for")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -33,27 +34,22 @@ def _true(x: Any, segments: list[list[Any]]) -> tuple[list[Any], Any, list[Any],
 
 
 @STEPS("forward", section="Weighing")
-def _forward(forward: Any) -> Verdict:
+def _forward(forward: Any) -> Iterator[Verdict]:
     x, segments = _chain((2, 1, 3))
     inputs, result, _, _ = _true(x, segments)
     found = forward(x.copy(), segments)
     if not isinstance(found, tuple) or len(found) != 2:
-        return "forward has to return two things: the result, and the list of what is kept."
+        yield "forward has to return two things: the result, and the list of what is kept."
     y, kept = found
-    hint = judged(y, result, (inputs[-1], "That is the input of the last segment."), what="the result")
-    if hint is not None:
-        return hint
+    yield judged(y, result, (inputs[-1], "That is the input of the last segment."), what="the result")
     if len(kept) > len(segments):
-        return f"{len(kept)} arrays are kept for {len(segments)} segments: the input of each, and nothing else."
+        yield f"{len(kept)} arrays are kept for {len(segments)} segments: the input of each, and nothing else."
     if len(kept) < len(segments):
-        return f"{len(kept)} arrays are kept for {len(segments)} segments: each needs its input, the first one too."
+        yield f"{len(kept)} arrays are kept for {len(segments)} segments: each needs its input, the first one too."
     if all(close(mine, true) for mine, true in zip(kept, [*inputs[1:], result], strict=True)):
-        return "Those are the results of the segments. To compute one again, its input is needed."
+        yield "Those are the results of the segments. To compute one again, its input is needed."
     for number, (mine, true) in enumerate(zip(kept, inputs, strict=True)):
-        hint = judged(mine, true, what=f"kept[{number}]")
-        if hint is not None:
-            return hint
-    return None
+        yield judged(mine, true, what=f"kept[{number}]")
 
 
 def _gradients(x: Any, segments: list[list[Any]], backward: Any) -> tuple[Any, list[Any]]:
@@ -117,9 +113,9 @@ def _bill(bill: Any) -> Verdict:
 
 
 @STEPS("the best number of segments", section="The bill")
-def _best(best_segments: Any) -> Verdict:
+def _best(best_segments: Any) -> Iterator[Verdict]:
     for n, right in ((36, 6), (100, 10), (2500, 50)):
-        hint = judged(
+        yield judged(
             best_segments(n),
             right,
             (n, "Then every layer is kept: nothing is saved."),
@@ -128,6 +124,3 @@ def _best(best_segments: Any) -> Verdict:
             (2 * right, "That is the bill, not the number of segments."),
             what=f"best_segments({n})",
         )
-        if hint is not None:
-            return hint
-    return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -30,17 +31,15 @@ def _flat(arrays: Any) -> Any:
 
 
 @STEPS("clipping by norm", section="Two kinds")
-def _norm(clip_by_norm: Any) -> Verdict:
+def _norm(clip_by_norm: Any) -> Iterator[Verdict]:
     gradients = _model()
     found = clip_by_norm(gradients, 17.0)
-    fault = _arrays(found, "clip_by_norm(gradients, 17.0)", gradients)
-    if fault is not None:
-        return fault
+    yield _arrays(found, "clip_by_norm(gradients, 17.0)", gradients)
     flat = _flat(_model())
     if not close(_flat(gradients), flat):
-        return "The given arrays were changed. Somebody else may still need them: make new ones."
+        yield "The given arrays were changed. Somebody else may still need them: make new ones."
     each = np.concatenate([_flat([one]) * min(1.0, 17.0 / np.linalg.norm(one)) for one in _model()])
-    return judged(
+    yield judged(
         _flat(found),
         flat * 0.2,
         (each, "Each array was clipped by itself. The norm is taken over all of them, so that proportions survive."),
@@ -61,15 +60,13 @@ def _norm(clip_by_norm: Any) -> Verdict:
 
 
 @STEPS("short gradients", section="Two kinds", gaps=("clip_by_norm",))
-def _short(clip_by_norm: Any) -> Verdict:
+def _short(clip_by_norm: Any) -> Iterator[Verdict]:
     short = [np.array([0.3, 0.0]), np.array([[0.4]])]
     found = clip_by_norm([one.copy() for one in short], 1.0)
-    fault = _arrays(found, "clip_by_norm(gradients, 1.0)", short)
-    if fault is not None:
-        return fault
+    yield _arrays(found, "clip_by_norm(gradients, 1.0)", short)
     if [np.shape(one) for one in found] != [one.shape for one in short]:
-        return "The arrays have other shapes than before."
-    return judged(
+        yield "The arrays have other shapes than before."
+    yield judged(
         _flat(found),
         _flat(short),
         (_flat(short) * 2, "A gradient shorter than the limit was made longer. It is not to be touched."),
@@ -79,27 +76,23 @@ def _short(clip_by_norm: Any) -> Verdict:
 
 
 @STEPS("a gradient of zeros", section="Two kinds", gaps=("clip_by_norm",))
-def _zeros(clip_by_norm: Any) -> Verdict:
+def _zeros(clip_by_norm: Any) -> Iterator[Verdict]:
     found = clip_by_norm([np.zeros(2), np.zeros((1, 3))], 1.0)
-    fault = _arrays(found, "clip_by_norm(zeros, 1.0)", [0, 0])
-    if fault is not None:
-        return fault
+    yield _arrays(found, "clip_by_norm(zeros, 1.0)", [0, 0])
     if np.isnan(_flat(found)).any():
-        return "0 / 0: a gradient of zeros has length 0, and what is divided by it is no number."
-    return judged(_flat(found), np.zeros(5), what="a gradient of zeros, clipped,")
+        yield "0 / 0: a gradient of zeros has length 0, and what is divided by it is no number."
+    yield judged(_flat(found), np.zeros(5), what="a gradient of zeros, clipped,")
 
 
 @STEPS("clipping by value", section="Two kinds")
-def _value(clip_by_value: Any) -> Verdict:
+def _value(clip_by_value: Any) -> Iterator[Verdict]:
     gradients = _model()
     found = clip_by_value(gradients, 3.5)
-    fault = _arrays(found, "clip_by_value(gradients, 3.5)", gradients)
-    if fault is not None:
-        return fault
+    yield _arrays(found, "clip_by_value(gradients, 3.5)", gradients)
     flat = _flat(_model())
     if not close(_flat(gradients), flat):
-        return "The given arrays were changed. Somebody else may still need them: make new ones."
-    return judged(
+        yield "The given arrays were changed. Somebody else may still need them: make new ones."
+    yield judged(
         _flat(found),
         np.clip(flat, -3.5, 3.5),
         (np.minimum(flat, 3.5), "Large negative entries are cut too: the range is from -limit to limit."),
@@ -111,9 +104,9 @@ def _value(clip_by_value: Any) -> Verdict:
 
 
 @STEPS("the angle", section="Two kinds")
-def _angle(angle: Any) -> Verdict:
+def _angle(angle: Any) -> Iterator[Verdict]:
     first, second = [np.array([3.0, 0.0]), np.array([[0.0]])], [np.array([2.0, 2.0]), np.array([[0.0]])]
-    hint = judged(
+    yield judged(
         angle(first, second),
         45.0,
         (np.pi / 4, "That is in radians; degrees are asked for."),
@@ -121,11 +114,9 @@ def _angle(angle: Any) -> Verdict:
         (6.0, "That is the product of the two. Which part of it is due to their lengths?"),
         what="angle([3, 0, 0], [2, 2, 0])",
     )
-    if hint is not None:
-        return hint
     if not close(angle([np.array([0.1, 0.2]), np.array([0.3])], [np.array([0.3, 0.6]), np.array([0.9])]), 0.0, 1e-4):
-        return "Gradients in the same direction should be at 0 degrees; rounding can bring a cosine above 1."
-    return judged(angle(first, [np.array([0.0, 0.0]), np.array([[4.0]])]), 90.0, what="angle([3, 0, 0], [0, 0, 4])")
+        yield "Gradients in the same direction should be at 0 degrees; rounding can bring a cosine above 1."
+    yield judged(angle(first, [np.array([0.0, 0.0]), np.array([[4.0]])]), 90.0, what="angle([3, 0, 0], [0, 0, 4])")
 
 
 @STEPS("usable gradients", section="What it does not do")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
+from collections.abc import Iterator
 from typing import Any
 
 from glassgrad.engine.mode import no_grad
@@ -109,15 +110,12 @@ def _loop_3(loop_3: Any, given: Names) -> Verdict:
 
 
 @STEPS("loop 4", section="4. It trains on yesterday's gradient")
-def _loop_4(loop_4: Any, given: Names) -> Verdict:
+def _loop_4(loop_4: Any, given: Names) -> Iterator[Verdict]:
     model, fault = _trained(loop_4, "loop_4")
-    if fault is not None:
-        return fault
-    order = _order(loop_4)
-    if order is not None:
-        return order
+    yield fault
+    yield _order(loop_4)
     fallen = _entropy(given["classifier"](), given) - _entropy(model, given)
-    return None if fallen > 0.1 else _RATE
+    yield None if fallen > 0.1 else _RATE
 
 
 @STEPS("loop 5", section="5. The weights that the optimizer does not know")

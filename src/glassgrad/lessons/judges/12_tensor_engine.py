@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ _G = np.arange(24.0).reshape(2, 4, 3) ** 1.5 - 20.0
 
 
 @STEPS("shrink", section="Broadcasting, backwards")
-def _shrink(shrink: Callable[..., Any]) -> Verdict:
+def _shrink(shrink: Callable[..., Any]) -> Iterator[Verdict]:
     g = _G
     for shape, expected, known in (
         (
@@ -49,38 +49,33 @@ def _shrink(shrink: Callable[..., Any]) -> Verdict:
         ((), g.sum(), []),
         ((2, 4, 3), g, [(g.sum(), "Nothing was stretched here, so nothing is to be summed.")]),
     ):
-        hint = judged(shrink(g.copy(), shape), expected, *known, what=f"shrink(g, {shape}) of a g with shape {g.shape}")
-        if hint:
-            return hint
-    return None
+        yield judged(shrink(g.copy(), shape), expected, *known, what=f"shrink(g, {shape}) of a g with shape {g.shape}")
 
 
 @STEPS("receive", section="Adding in place, and whose array it is")
-def _receive(receive: Callable[..., Any], given: Names) -> Verdict:
+def _receive(receive: Callable[..., Any], given: Names) -> Iterator[Verdict]:
     t, shared, second = given["Tensor"]([0.0, 0.0]), np.array([1.0, 2.0]), np.array([10.0, 20.0])
     receive(t, shared)
     if t.grad is None:
-        return "After the first gradient, t.grad is still None."
+        yield "After the first gradient, t.grad is still None."
     if t.grad is not shared:
-        return "The first gradient was copied. It is enough to keep it, as long as nobody changes it."
+        yield "The first gradient was copied. It is enough to keep it, as long as nobody changes it."
     receive(t, second)
     if shared.tolist() != [1.0, 2.0]:
-        return (
+        yield (
             "The first gradient was changed, and it belongs to others too: in z = x + y the same array arrives at x "
             "and at y. Make a new one of the two."
         )
     if second.tolist() != [10.0, 20.0]:
-        return "The second gradient was changed, and it belongs to others too. Make a new one of the two."
-    hint = judged(
+        yield "The second gradient was changed, and it belongs to others too. Make a new one of the two."
+    yield judged(
         t.grad,
         [11.0, 22.0],
         (second, "The second gradient took the place of the first. A value that is used twice gets the sum."),
         (shared, "The second gradient was dropped."),
         what="t.grad after [1, 2] and [10, 20]",
     )
-    if hint:
-        return hint
-    return _third(receive, t, shared, second)
+    yield _third(receive, t, shared, second)
 
 
 def _third(receive: Callable[..., Any], t: Any, shared: Array, second: Array) -> Verdict:
@@ -147,46 +142,42 @@ def _sigmoid(sigmoid: Callable[..., Any], given: Names) -> Verdict:
 
 
 @STEPS("matmul", section="The product of matrices")
-def _matmul(matmul: Callable[..., Any], given: Names) -> Verdict:
+def _matmul(matmul: Callable[..., Any], given: Names) -> Iterator[Verdict]:
     a, b = np.sin(np.arange(12.0)).reshape(4, 3), np.cos(np.arange(6.0)).reshape(3, 2)
     (to_a, to_b), g = _rules(matmul, given, a, b)
     order = "The factors are right, and stand in the wrong order: which product has the shape of the argument?"
-    hint = judged(to_a, g @ b.T, ((b @ g.T), order), what="the gradient of a in a @ b") or judged(
+    yield judged(to_a, g @ b.T, ((b @ g.T), order), what="the gradient of a in a @ b") or judged(
         to_b, a.T @ g, ((g.T @ a), order), what="the gradient of b in a @ b"
     )
-    if hint:
-        return hint
     square = np.sin(np.arange(9.0)).reshape(3, 3)
     (to_a, to_b), g = _rules(matmul, given, square, square.T + 1.0)
     turned = (
         "Right for the shapes of before, by accident: of square matrices every product fits. Which one is transposed?"
     )
-    hint = judged(
+    yield judged(
         to_a, g @ (square + 1.0), (g @ (square.T + 1.0), turned), what="the gradient of a, both square"
     ) or judged(to_b, square.T @ g, (square @ g, turned), what="the gradient of b, both square")
-    if hint:
-        return hint
     stack, other = np.sin(np.arange(24.0)).reshape(2, 4, 3), np.cos(np.arange(12.0)).reshape(2, 3, 2)
     axes = "Of a stack, .T turns all axes round. Only the last two are to be swapped: np.swapaxes(x, -1, -2)."
     try:
         (to_a, to_b), g = _rules(matmul, given, stack, other)
     except ValueError:
-        return axes
-    return judged(to_a, g @ other.swapaxes(1, 2), what="the gradient of a stack of matrices") or judged(
+        yield axes
+    yield judged(to_a, g @ other.swapaxes(1, 2), what="the gradient of a stack of matrices") or judged(
         to_b, stack.swapaxes(1, 2) @ g, what="the gradient of a stack of matrices"
     )
 
 
 @STEPS("total", section="Operations that move or gather numbers")
-def _total(total: Callable[..., Any], given: Names) -> Verdict:
+def _total(total: Callable[..., Any], given: Names) -> Iterator[Verdict]:
     a = np.sin(np.arange(12.0)).reshape(4, 3)
     for axis in (0, 1):
         try:
             (to_a,), g = _rules(total, given, a, rest=(axis,))
         except ValueError:
-            return f"Of a sum over axis {axis} the shapes do not fit: first put back the axis, with length 1."
+            yield f"Of a sum over axis {axis} the shapes do not fit: first put back the axis, with length 1."
         spread = np.expand_dims(g, axis)
-        hint = judged(
+        yield judged(
             to_a,
             np.broadcast_to(spread, a.shape),
             (g, "It has the shape of the result. Each number that was summed gets the gradient of its sum."),
@@ -198,13 +189,11 @@ def _total(total: Callable[..., Any], given: Names) -> Verdict:
             ),
             what=f"the gradient of a in its sum over axis {axis}",
         )
-        if hint:
-            return hint
     square = np.sin(np.arange(9.0)).reshape(3, 3)
     (to_a,), g = _rules(total, given, square, rest=(1,))
     along_the_wrong = "It fits by accident: for a square matrix the gradient is stretched along the wrong axis."
     expected = np.broadcast_to(g[:, None], (3, 3))
-    return judged(to_a, expected, (expected.T, along_the_wrong), what="the gradient of a square matrix, axis 1")
+    yield judged(to_a, expected, (expected.T, along_the_wrong), what="the gradient of a square matrix, axis 1")
 
 
 @STEPS("pick", section="Operations that move or gather numbers")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -46,9 +46,9 @@ def _factor(factor: Callable[..., Any]) -> Verdict:
 
 
 @STEPS("spread", section="How to draw weights")
-def _spread(spread: Callable[..., Any]) -> Verdict:
+def _spread(spread: Callable[..., Any]) -> Iterator[Verdict]:
     for activation, gain in (("tanh", 1.0), ("relu", 2.0)):
-        hint = judged(
+        yield judged(
             spread(200, activation),
             (gain / 200) ** 0.5,
             (gain / 200, "That is the variance. The standard deviation is its root."),
@@ -58,9 +58,6 @@ def _spread(spread: Callable[..., Any]) -> Verdict:
             ((gain * 200) ** 0.5, "More inputs make a larger sum, so the weights have to be smaller."),
             what=f'spread(200, "{activation}")',
         )
-        if hint:
-            return hint
-    return None
 
 
 @STEPS("draw", section="How to draw weights")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -49,12 +49,12 @@ def _bfloat16(bfloat16: Callable[[Array], Any]) -> Verdict:
 
 
 @STEPS("lost", section="Where gradients live")
-def _lost(lost: Callable[..., Any]) -> Verdict:
+def _lost(lost: Callable[..., Any]) -> Iterator[Verdict]:
     g = np.array([1e-9, -3e-8, 1e-8, 2e-7, -5e-6, 1e-3, 4.0, 0.1])
     for scale in (1.0, 16.0):
         scaled = g * scale
         right = float((scaled.astype(np.float16) == 0).mean())
-        hint = judged(
+        yield judged(
             lost(g.copy(), scale),
             right,
             (right * len(g), "That is how many. Which share of all of them?"),
@@ -71,9 +71,6 @@ def _lost(lost: Callable[..., Any]) -> Verdict:
             (0.0, "Nothing is lost in yours: were they rounded to float16?"),
             what=f"lost(gradients, {scale:g})",
         )
-        if hint:
-            return hint
-    return None
 
 
 @STEPS("largest scale", section="Scaling the loss")
@@ -94,7 +91,7 @@ def _largest(largest_scale: Callable[..., Any]) -> Verdict:
 
 
 @STEPS("step", section="Small steps on large numbers")
-def _step(step: Callable[..., Any]) -> Verdict:
+def _step(step: Callable[..., Any]) -> Iterator[Verdict]:
     scale, rate = 2.0**14, 0.01
     weights = np.array([1.0, -2.0, 0.5], np.float32)
     small = np.array([3e-8, 1e-3, -2e-2])
@@ -103,8 +100,8 @@ def _step(step: Callable[..., Any]) -> Verdict:
     kept = weights.copy()
     found = step(weights, gradients.copy(), scale, rate)
     if getattr(found, "dtype", None) != np.float32:
-        return f"The new weights have dtype {getattr(found, 'dtype', type(found).__name__)}, and not float32."
-    hint = judged(
+        yield f"The new weights have dtype {getattr(found, 'dtype', type(found).__name__)}, and not float32."
+    yield judged(
         found,
         right,
         (
@@ -121,23 +118,20 @@ def _step(step: Callable[..., Any]) -> Verdict:
         what="the array of new weights",
         tolerance=1e-9,
     )
-    if hint:
-        return hint
     tiny = np.array([0.5, 0.5, 0.5], np.float16)
     found = step(np.zeros(3, np.float32), tiny.copy(), 2.0**30, 1.0)
     if not np.asarray(found).any():
-        return "Divided by the scale in float16, small gradients underflow after all. First float32, then divide."
+        yield "Divided by the scale in float16, small gradients underflow after all. First float32, then divide."
     for bad in (np.inf, np.nan):
         found = np.asarray(step(kept.copy(), np.array([bad, 1.0, 1.0], np.float16), scale, rate))
         if not np.array_equal(found, kept):
-            return (
+            yield (
                 f"A gradient was {bad}, and weights changed. Leave the whole step out: return the weights as they are."
             )
-    return None
 
 
 @STEPS("next scale", section="Scaling the loss")
-def _next(next_scale: Callable[..., Any]) -> Verdict:
+def _next(next_scale: Callable[..., Any]) -> Iterator[Verdict]:
     cases = (
         (1024.0, False, 0, 512.0, "after an overflow"),
         (1024.0, True, 5, 1024.0, "after 5 good steps"),
@@ -147,7 +141,7 @@ def _next(next_scale: Callable[..., Any]) -> Verdict:
     )
     for scale, finite, good, expected, when in cases:
         found = next_scale(scale, finite, good)
-        hint = judged(
+        yield judged(
             found,
             expected,
             (
@@ -163,9 +157,6 @@ def _next(next_scale: Callable[..., Any]) -> Verdict:
             (scale / 2 if finite else -1.0, "Nothing has overflowed, and it became smaller."),
             what=f"the next scale {when}",
         )
-        if hint:
-            return hint
-    return None
 
 
 @STEPS("slope", section="Why gradients are checked in float64")

@@ -35,20 +35,20 @@ def _arrivals(model: Any) -> list[tuple[str, float]]:
 
 
 @STEPS("listen", section="Listening at every layer")
-def _listen(listen: Callable[..., Any]) -> Verdict:
+def _listen(listen: Callable[..., Any]) -> Iterator[Verdict]:
     model, expected = _model(), _arrivals(_model())
     found = list(listen(model, _X, _TARGET))
     if not found:
-        return "Nothing was heard. Were the hooks there before the forward pass, and was there a backward pass?"
+        yield "Nothing was heard. Were the hooks there before the forward pass, and was there a backward pass?"
     names = [str(name) for name, _ in found]
     if names == [name for name, _ in expected][::-1]:
-        return (
+        yield (
             "That is the order of the forward pass. Note down each one when it is called: the last layer speaks first."
         )
     if names != [name for name, _ in expected]:
-        return f"Heard of {', '.join(names)}; expected 2, 1, 0: every part of the model once, and not the model itself."
+        yield f"Heard of {', '.join(names)}; expected 2, 1, 0: every part of the model once, and not the model itself."
     norms = [float(norm) for _, norm in found]
-    hint = judged(
+    yield judged(
         norms,
         [norm for _, norm in expected],
         (
@@ -58,13 +58,10 @@ def _listen(listen: Callable[..., Any]) -> Verdict:
         ([norm**2 for _, norm in expected], "That is the square of the norm."),
         what="the list of norms",
     )
-    if hint:
-        return hint
     before = list(found)
     nn.functional.mse_loss(model(_X), _TARGET).backward()
     if len(found) != len(before) or any(hooks for hooks in map(_backward_hooks, model.modules())):
-        return "The hooks are still there. Each registration returns a handle: handle.remove()."
-    return None
+        yield "The hooks are still there. Each registration returns a handle: handle.remove()."
 
 
 def _backward_hooks(module: Any) -> Any:
@@ -129,7 +126,7 @@ def _jump(first_jump: Callable[..., Any]) -> Verdict:
 
 
 @STEPS("clip", section="Clipping")
-def _clip(clip: Callable[..., Any]) -> Verdict:
+def _clip(clip: Callable[..., Any]) -> Iterator[Verdict]:
     gradients = [np.array([1.0, 2.0]), np.array([[2.0], [4.0]])]
     kept = [g.copy() for g in gradients]
 
@@ -138,14 +135,14 @@ def _clip(clip: Callable[..., Any]) -> Verdict:
 
     found = clip(gradients, 2.0)
     if found is None or found is ...:
-        return judged(found, 0.0, what="clip(gradients, 2.0)")
+        yield judged(found, 0.0, what="clip(gradients, 2.0)")
     found = list(found)
     if len(found) != 2:
-        return "Return a list with one array for each that was given."
+        yield "Return a list with one array for each that was given."
     if not all(np.array_equal(a, b) for a, b in zip(gradients, kept, strict=True)):
-        return "The arrays that were given have changed: g *= ... works in place. Write g * ..."
+        yield "The arrays that were given have changed: g *= ... works in place. Write g * ..."
     whole = flat(kept)
-    hint = judged(
+    yield judged(
         flat(found),
         whole * 2 / 5,
         (
@@ -163,9 +160,7 @@ def _clip(clip: Callable[..., Any]) -> Verdict:
         (whole * 5 / 2, "The quotient is upside down: it became longer."),
         what="the clipped gradient",
     )
-    if hint:
-        return hint
-    return judged(
+    yield judged(
         flat(clip([g.copy() for g in kept], 10.0)),
         whole,
         (whole * 2, "A gradient that is shorter than the limit was made longer. It stays as it is."),

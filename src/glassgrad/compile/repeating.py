@@ -1,8 +1,12 @@
-"""Steps that native code can run many times in a row without going back to Python."""
+"""Steps that native code can run many times in a row without going back to Python, and calls that are recorded."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+
+from glassgrad.compile.front.cached_trace import TraceCall
+from glassgrad.compile.front.fast_call import Quick, Recorder
 
 
 class Repeating:
@@ -20,3 +24,16 @@ class Repeating:
         """
         step = getattr(self.program, "step", None) if self._latest is not None else None
         return step if step is not None and step.is_plain and not step.outputs and not self.capture.feeds else None
+
+
+def recorded(
+    program: Any, args: tuple[Any, ...], begin: Callable[[], Any], record: Callable[..., None]
+) -> Quick | None:
+    """Return the fast path of calls like the latest one of a compiled function; it calls `begin` and `record` in each.
+
+    None where there is none. See `Recorder`; `args` are those of the latest call.
+    """
+    latest: TraceCall | None = program._latest
+    if latest is None or program._in_a_row:  # calls of a fast path would not end a row of traces
+        return None
+    return latest.recorded(list(args), Recorder(program._lock, begin, record))

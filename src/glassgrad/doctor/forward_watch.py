@@ -5,7 +5,10 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+import numpy as np
+
 from glassgrad.doctor import library
+from glassgrad.doctor.facts import Facts
 from glassgrad.doctor.quantities.activations import Activation, Kind, kind_of
 
 Module = Any
@@ -104,3 +107,11 @@ class ForwardWatch:
         if name not in self._found:
             self._found[name] = Activation(kind, self._latest.startswith("Conv"))
         self._found[name].add(numbers)
+
+
+def inputs_of(args: tuple[Any, ...]) -> tuple[Facts, ...]:
+    """Describe the floating-point arrays that go into a model."""
+    found = [library.numbers(arg) if library.is_tensor(arg) else arg for arg in args]
+    arrays = [array for array in found if isinstance(array, np.ndarray) and array.size]
+    floats = [array for array in arrays if array.dtype.kind == "f"]
+    return tuple(Facts.of(f"input {at}" if at else "input", array) for at, array in enumerate(floats))

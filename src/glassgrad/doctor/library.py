@@ -51,6 +51,12 @@ def numbers(value: Any) -> Array | None:
     return array
 
 
+def number(value: Any) -> float | None:
+    """Return the number in a tensor, None where it has none or several."""
+    array = numbers(value)
+    return float(array.reshape(())) if array is not None and array.size == 1 else None
+
+
 def is_tensor(value: Any) -> bool:
     """Tell whether a value is a tensor of one of the libraries."""
     return is_torch(value) or (hasattr(value, "array") and hasattr(value, "requires_grad"))

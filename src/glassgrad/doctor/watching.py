@@ -15,9 +15,10 @@ from glassgrad import errors, provenance
 from glassgrad.doctor import library
 from glassgrad.doctor.dead_units import DeadUnits
 from glassgrad.doctor.facts import Facts, Finding
-from glassgrad.doctor.forward_watch import ForwardWatch
+from glassgrad.doctor.forward_watch import ForwardWatch, inputs_of
 from glassgrad.doctor.graph import Graph
 from glassgrad.doctor.leftovers import Leftovers
+from glassgrad.doctor.loss_record import LossRecord
 from glassgrad.doctor.nans import guard_of
 from glassgrad.doctor.record import MonitorData, Sample
 from glassgrad.doctor.rules import RUN_RULES, apply
@@ -25,9 +26,6 @@ from glassgrad.doctor.run import Calls, Run, here
 from glassgrad.doctor.sampling import PRESETS, Sampler, Schedule
 from glassgrad.doctor.setup import options_of, setup_of, stochastic
 from glassgrad.doctor.wires import wire
-
-Array = Any
-Module = Any
 
 _FIRST_CALLS = 60
 _LEFTOVERS = 8
@@ -41,7 +39,8 @@ class Watch(AbstractContextManager["Watch"]):
     """The watch of one loop: it listens while its block runs, and keeps what it has heard.
 
     Attributes:
-        calls: the order of the calls.
+        heard: the order of the calls, without the quiet steps that are not counted yet.
+        losses: of the steps so far.
         sampling: whether the step under way is sampled.
         quiet: whether nothing but the loss is wanted of it.
         hooked: whether there may be hooks on the model.
@@ -49,7 +48,7 @@ class Watch(AbstractContextManager["Watch"]):
 
     def __init__(
         self,
-        model: Module,
+        model: Any,
         optimizer: Any = None,
         *,
         preset: str = "standard",
@@ -72,7 +71,7 @@ class Watch(AbstractContextManager["Watch"]):
         told = "register_step_pre_hook" if library.is_torch(model) else "step"
         if strange := [type(one).__name__ for one in self.optimizers if not hasattr(one, told)]:
             raise errors.WATCH_OPTIMIZER(model=type(model).__name__, given=strange[0])
-        self.calls = Calls()
+        self.heard = Calls()
         self.sampling = self.quiet = self.hooked = False
         self._naming = True  # the first calls are
         self._preset = PRESETS[preset]
@@ -84,14 +83,14 @@ class Watch(AbstractContextManager["Watch"]):
         if not self._named:
             raise errors.MONITOR_NO_PARAMETERS(owner="watch", model=type(model).__name__)
         self._sampler = Sampler(self._named, self._preset)
-        self._leftovers = Leftovers(self._named, self.optimizers, self._preset, self.calls)
+        self._leftovers = Leftovers(self._named, self.optimizers, self._preset, self.heard)
         self._schedule = Schedule(self._preset, every)
         looks = self._preset.activations
         self._forward = ForwardWatch(inner, self._schedule) if looks else None
         self._dead = DeadUnits(inner, self._schedule, library.is_torch_compiled(model)) if looks else None
         self._guard = guard_of(model, self.optimizers, inf=inf, allow=allow) if nan or inf else None
         self._wire = wire(self, model, self.optimizers, self._guard)
-        self._losses: list[tuple[int, float]] = []
+        self.losses = LossRecord()
         self._samples: list[Sample] = []
         self._graphs: list[tuple[int, Graph]] = []
         self._labels: list[tuple[int, Any]] = []
@@ -139,11 +138,16 @@ class Watch(AbstractContextManager["Watch"]):
     # --- results ---
 
     @property
+    def calls(self) -> Calls:
+        """The order of the calls."""
+        self.settle()
+        return self.heard
+
+    @property
     def data(self) -> MonitorData:
         """Statistics of the sampled steps, as plain arrays."""
         shapes = {name: tuple(parameter.shape) for name, parameter in self._named}
-        kinds = {} if self._forward is None else self._forward.kinds
-        return MonitorData.gather(self._every or 1, shapes, kinds, self._samples)
+        return MonitorData.gather(self._every or 1, shapes, getattr(self._forward, "kinds", {}), self._samples)
 
     @property
     def run(self) -> Run:
@@ -151,8 +155,8 @@ class Watch(AbstractContextManager["Watch"]):
         return Run(
             model=type(self.model).__name__,
             data=self.data if self._samples else None,
-            losses=np.array(self._losses, np.float64).reshape(-1, 2),
             calls=self.calls,
+            losses=self.losses.table(),
             unseen=tuple(self._unseen),
             setup=self._setup,
             graph=self._graphs[0][1] if self._graphs else None,
@@ -203,29 +207,19 @@ class Watch(AbstractContextManager["Watch"]):
             return
         self._call("F")
         if self.sampling:
-            self._look_at_inputs(args)
+            if self._inputs is None:
+                self._inputs = inputs_of(args)
             entering = library.first_tensor(args)
-            first = args[0] if args else None
-            shape: tuple[int, ...] = tuple(getattr(first if entering is None else entering, "shape", ()))
-            self._batch = float(shape[0]) if shape else float("nan")
-
-    def _look_at_inputs(self, args: tuple[Any, ...]) -> None:
-        """Describe what goes in, once."""
-        if self._inputs is None:
-            found = [library.numbers(arg) if library.is_tensor(arg) else arg for arg in args]
-            arrays = [array for array in found if isinstance(array, np.ndarray) and array.size]
-            floats = [array for array in arrays if array.dtype.kind == "f"]
-            named = [("input" if at == 0 else f"input {at}", array) for at, array in enumerate(floats)]
-            self._inputs = tuple(Facts.of(name, array) for name, array in named)
+            first = entering if entering is not None else args[0] if args else None
+            self._batch = float(next(iter(getattr(first, "shape", ())), "nan"))
 
     def before_backward(self, loss: Any, traced: bool = False) -> None:
         """Record the beginning of a backward pass."""
         with self._schedule:
             self.calls.backwards += 1
             self._call("B")
-            value = None if traced else library.numbers(loss)
-            if value is not None and value.size == 1:
-                self._pending_loss = float(value.reshape(()))
+            if not traced and (value := library.number(loss)) is not None:
+                self._pending_loss = value
             if loss is not None and library.is_cut(loss):
                 self.calls.detached.append((self.calls.steps, here()))
             if self._leftovers.used and (self.sampling or traced or self.calls.steps < _LEFTOVERS):
@@ -245,7 +239,7 @@ class Watch(AbstractContextManager["Watch"]):
             return
         self._pending_loss = self._pending_graph = None
         if loss is not None:
-            self._losses.append((self.calls.steps, loss))
+            self.losses.add(self.calls.steps, loss)
         if graph is None:
             return
         if len(self._graphs) < _GRAPHS:
@@ -305,7 +299,7 @@ class Watch(AbstractContextManager["Watch"]):
     def hands_off(self, args: tuple[Any, ...]) -> None:
         """Remove the hooks before a compiled program is called."""
         if self._inputs is None:
-            self._look_at_inputs(args[:1])
+            self._inputs = inputs_of(args[:1])
         if self.hooked:
             self._unhook()
 
@@ -372,12 +366,19 @@ class Watch(AbstractContextManager["Watch"]):
 
     def quiet_step(self, loss: float, compiled: bool = False) -> None:
         """Record the end of a step that is not sampled."""
-        calls = self.calls
-        self._losses.append((calls.steps, loss))
-        self._pending_loss = self._pending_graph = None
-        calls.steps += 1
-        if calls.steps >= self._schedule.asks:
-            self._look_ahead(compiled)
+        waiting = self.losses.waiting
+        waiting.append(loss)
+        if self.heard.steps + len(waiting) >= self._schedule.asks:
+            self.settle(compiled)
+
+    def settle(self, compiled: bool = True) -> int:
+        """Count the quiet steps whose losses are waiting; return how many may follow before it is decided again."""
+        if self.losses.waiting:
+            self.heard.steps += self.losses.count(self.heard.steps)
+            self._pending_loss = self._pending_graph = None
+            if self.heard.steps >= self._schedule.asks:
+                self._look_ahead(compiled)
+        return self._schedule.asks - self.heard.steps
 
     def _end_step(self, compiled: bool = False) -> None:
         self._leftovers.end_step()
@@ -386,9 +387,8 @@ class Watch(AbstractContextManager["Watch"]):
             self._look_ahead(compiled)
 
     def _note_result(self, result: Any) -> None:
-        value = library.numbers(library.first_tensor(result))
-        if value is not None and value.size == 1:
-            self._losses.append((self.calls.steps, float(value.item())))
+        if (value := library.number(library.first_tensor(result))) is not None:
+            self.losses.add(self.calls.steps, value)
 
     # --- inside ---
 
@@ -435,15 +435,15 @@ class Watch(AbstractContextManager["Watch"]):
         if self._forward is not None and self._dead is not None:
             self._dead.sampled(self._forward.alive())
             sample.activations = self._forward.take()
-        if self._losses and self._losses[-1][0] == sample.step:
-            sample.values["loss"] = np.float64(self._losses[-1][1])
+        if (loss := self.losses.of(sample.step)) is not None:
+            sample.values["loss"] = np.float64(loss)
         self._samples.append(sample)
         if len(self._samples) > _MOST_SAMPLES:
             self._samples = self._samples[::2]
 
 
 def watch(
-    model: Module,
+    model: Any,
     optimizer: Any | Iterable[Any] = None,
     *,
     preset: str = "standard",

@@ -11,7 +11,7 @@ from glassgrad import errors
 from glassgrad.compile.front.captured import Capture, builder
 from glassgrad.compile.front.edges import is_constant
 from glassgrad.compile.front.effects import apply
-from glassgrad.compile.front.fast_call import Quick, quick_call
+from glassgrad.compile.front.fast_call import Quick, Recorder, quick_call
 from glassgrad.compile.front.guards import Guards, hooks_of
 from glassgrad.compile.front.refusal import RefusedError
 from glassgrad.compile.front.result_gradients import connect
@@ -142,6 +142,7 @@ class TraceCall:
         self._arrays = [one.tensor.array for one in capture.state]
         self._at = capture.arguments
         self.quick: Quick | None = None
+        self._recorded: Quick | None = None
         self._written = self._positions_written()
         self.owners: set[int] = set()
         self._note_owners()
@@ -169,6 +170,20 @@ class TraceCall:
             self.quick = quick_call(
                 self.capture, self.guards, self.program, self._arrays, self.writer, self.key, leaves, self.owners
             )
+
+    def recorded(self, leaves: list[Any], recorder: Recorder) -> Quick | None:
+        """Return a fast path for calls like this one that tells `recorder` of each, None where there is none.
+
+        There is one for all recorders: it tells the latest.
+        """
+        if self.quick is None:
+            return None
+        if self._recorded is None:
+            state = self.program, self._arrays, self.writer
+            self._recorded = quick_call(self.capture, self.guards, *state, self.key, leaves, self.owners, recorder)
+        else:
+            self._recorded.__globals__.update(lock=recorder.lock, begin=recorder.begin, record=recorder.record)
+        return self._recorded
 
     # --- does it fit ----------------------------------------------------------------------------------
 

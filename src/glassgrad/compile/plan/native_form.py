@@ -113,6 +113,20 @@ def _sum_in_parts(rewriter: Normaliser, instr: Instr, source: Operand) -> Operan
     return _joined(rewriter, instr, sums)
 
 
+def _zeros_in_one(rewriter: Normaliser, instr: Instr, _x: Operand) -> Operand | None:
+    """A sum of 0 times what shall be finite, of rows first: one thread adds up all of it in the loop that makes it.
+
+    Each sum is 0 or NaN, in whatever order, so that it may be taken in another. One for each row would cut the vectors
+    at its end, and need a kernel of its own for the sum of these.
+    """
+    rows = rewriter.behind(instr.inputs[0])
+    product = rows.inputs[0] if rows is not None else None
+    if rewriter.shares > 1 or not isinstance(product, Var) or instr.output.shape:
+        return None
+    flat = rewriter.reshaped(product, (product.size,), instr)
+    return rewriter.apply("sum", flat, like=instr, axis=(0,), keepdims=False)
+
+
 def _joined(rewriter: Normaliser, instr: Instr, parts: Var) -> Var:
     """Return the sum over the first axis."""
     if parts.shape[0] > 4:
@@ -290,6 +304,7 @@ NATIVE_FORM = Rules(
         rule("argmax", _arg),
         rule("argmin", _arg),
         *(rule(op, _without_reducing, _over_ones) for op in _REDUCTIONS),
+        rule("sum(sum(multiply(x, 0)))", _zeros_in_one),
         rule("sum", _sum_in_parts, lambda _, instr: instr.inputs[0].dtype == instr.output.dtype),
         rule("getitem", _getitem),
         rule("take_along_axis", _take_along),

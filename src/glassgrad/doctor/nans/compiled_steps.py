@@ -11,12 +11,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from itertools import starmap
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from glassgrad._undo import put_back
+from glassgrad.compile.repeating import recorded
 from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.nans.again import Again
 from glassgrad.doctor.step_aside import StepAside, arrays_in, written_as
@@ -28,12 +29,17 @@ from glassgrad.engine.writes import MUTATIONS
 
 if TYPE_CHECKING:
     from glassgrad.doctor.nans.guard import Guard
+    from glassgrad.doctor.wires.listener import Listener
 
 SHARE = 0.002
 """Part of the time that copies of the state may take, here and before harmless eager steps."""
-_values = dict.values
-_BETWEEN = 8
+AGAIN: dict[Any, Callable[[tuple[Any, ...], dict[str, Any]], Any]] = {}
+"""By program: the fast path that makes its next call if that is like the one before. See `CompiledSteps.follow`."""
+_BETWEEN = 256
 """So many calls lie between two questions whether it is time for a copy."""
+_FIELDS = 4
+"""Of each call in the log."""
+_ARRAYS = {Tensor, np.ndarray}
 _SMALL = 16
 _MOST_CALLS = 2048
 _MOST_BYTES = 1 << 28
@@ -50,18 +56,29 @@ def run_checked(program: Any, run: Callable[..., Any], args: tuple[Any, ...], kw
         MODE.flags = flags
 
 
-class _Call(NamedTuple):
-    """A call of a compiled function: what it was given, which options optimizers had, which numbers it returned."""
+class _Way(NamedTuple):
+    """How a compiled function is called."""
 
     program: Any
     run: Callable[..., Any]
-    args: tuple[Any, ...]
     kwargs: dict[str, Any]
-    options: list[tuple[Any, ...]]
+
+
+class _Call(NamedTuple):
+    """A call: how, of what, which options the optimizers had, which numbers it returned."""
+
+    way: _Way
+    args: tuple[Any, ...]
+    options: tuple[Any, ...]
     result: Any
 
     def make(self) -> list[Any]:
-        return tree.every_leaf(run_checked(self.program, self.run, self.args, self.kwargs))
+        program, run, kwargs = self.way
+        return tree.every_leaf(run_checked(program, run, self.args, kwargs))
+
+    def given(self) -> tuple[Any, ...]:
+        """Return all arguments."""
+        return *self.args, *self.way.kwargs.values()
 
 
 class CompiledSteps:
@@ -73,10 +90,11 @@ class CompiledSteps:
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
-        self._log: list[tuple[Any, ...]] = []  # each entry holds the fields of a `_Call`
+        self._log: list[Any] = []  # the fields of a `_Call` for each call, one after the other
         self._taken: dict[Any, StepAside] = {}  # by program
         self._groups: list[dict[str, Any]] = []  # of the optimizers, as they were when the log began
-        self._since = 0
+        self._options: Callable[[], tuple[Any, ...]] = tuple  # the values in one, or those in each of several
+        self._since = self._asks = 0  # calls before this log, and in it before it is asked whether to copy
         self._given: list[tuple[Any, Any]] = []
         self._began, self._spent = time.perf_counter(), 0.0
 
@@ -87,40 +105,72 @@ class CompiledSteps:
     def loss_of(
         self, program: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[Any, float | None]:
-        """Do the same, and return the result with the number in it, None if it is not one number.
-
-        What happens here in every step is all that a check costs, since a small step leaves no room for more: the
-        caches are cold after each.
-        """
+        """Do the same, and return the result with the number in it, None if it is not one number."""
         if program not in self._taken:
             self._take(program, (*args, *kwargs.values()))
-        options = [*map(tuple, map(_values, self._groups))]
-        flags = MODE.flags
-        MODE.flags = flags | FINITE
-        try:  # `run_checked`, inlined; what an earlier step has told was no NaN
-            result = run(program, *args, **kwargs)
-        finally:
-            MODE.flags = flags
-        log = self._log
+        options = self._options()
+        result = run_checked(program, run, args, kwargs)
         if type(result) is Tensor and result.array.size == 1:  # a loss, as a rule
-            number = result.array.item()
-            log.append((program, run, args, kwargs, options, number))
-            bad = number - number != 0 and (self._guard.inf or math.isnan(number))
+            told = number = result.array.item()
+            bad = self._is_bad(number)
         else:
             leaves, number = tree.every_leaf(result), None
-            log.append((program, run, args, kwargs, options, _numbers(leaves)))
-            bad = any(has_bad(leaf, self._guard.inf) for leaf in leaves)
+            told, bad = _numbers(leaves), any(has_bad(leaf, self._guard.inf) for leaf in leaves)
+        self._log += _Way(program, run, kwargs), args, options, told
+        self._check(bad, args)
+        return result, number
+
+    def _check(self, bad: bool, args: tuple[Any, ...]) -> None:
+        """Look at what the latest call told, and copy the state if it is good and there is time."""
         if bad or (MODE.finite and not self._is_good()):
             self._look()
-        elif not len(log) % _BETWEEN and self._is_due(args):
+        elif self._count >= self._asks and self._is_due(args):
             self._forget()
-        return result, number
+
+    def _is_bad(self, number: float) -> bool:
+        return number - number != 0 and (self._guard.inf or math.isnan(number))
+
+    def follow(self, program: Any, run: Callable[..., Any], args: tuple[Any, ...], listener: Listener) -> None:
+        """Let the program's fast path make the next calls that are like the one before, by itself.
+
+        A small step leaves no room for more than it does, since the caches are cold after each: what can be known is
+        bound here, and the rest is left to every so many calls.
+        """
+        losses, log, way = listener.losses.waiting, self._log, _Way(program, run, {})
+        known, until = self._options(), self._until(listener)
+
+        def record(args: tuple[Any, ...], options: Any, number: float, told: Any) -> None:
+            nonlocal known, until
+            if options != known:
+                known = options  # else what is kept takes no memory of its own
+            log.extend((way, args, known, number))
+            if number - number or told:
+                MODE.finite = told
+                self._check(self._is_bad(number), args)
+            losses.append(number)
+            if len(log) >= until:
+                if self._count >= self._asks and self._is_due(args):
+                    self._forget()
+                until = self._until(listener)
+                if len(log) >= until:
+                    AGAIN.pop(program, None)
+
+        if program in self._taken and len(log) < until:
+            quick = recorded(program, args, self._options, record)
+            if quick is not None:
+                AGAIN[program] = quick
+
+    def _until(self, listener: Listener) -> int:
+        """Return the length of the log at which there is something to decide, less the call that is to find out."""
+        return _FIELDS * (self._count + min(listener.settle() - 1, self._asks - self._count))
 
     def _take(self, program: Any, args: tuple[Any, ...]) -> None:
         """Copy what a program reaches, before its first call in this log."""
         began = time.perf_counter()
         if not self._taken:
             self._groups = [group for one in self._guard.optimizers for group in one.param_groups]
+            views = [group.values() for group in self._groups]
+            self._options = partial(tuple, *views) if len(views) == 1 else lambda: tuple(map(tuple, views))
         self._taken[program] = StepAside(program, args)
         self._spent += time.perf_counter() - began
 
@@ -129,31 +179,41 @@ class CompiledSteps:
         MODE.finite = None
         return self._guard.is_good()
 
+    @property
+    def _count(self) -> int:
+        return len(self._log) // _FIELDS
+
+    def _calls(self) -> list[_Call]:
+        return [_Call(*self._log[at : at + _FIELDS]) for at in range(0, len(self._log), _FIELDS)]
+
     def _is_due(self, args: tuple[Any, ...]) -> bool:
-        """Return whether it is time to copy the state."""
-        count = len(self._log)
-        held = count * sum(arg.nbytes for arg in args if isinstance(arg, Tensor | np.ndarray))
-        if count >= _MOST_CALLS or held > _MOST_BYTES:
-            return True
-        return self._spent <= SHARE * (time.perf_counter() - self._began)
+        """Return whether it is time to copy the state; if not, set when to ask again."""
+        count = self._count
+        each = sum(getattr(arg, "array", arg).nbytes for arg in args if type(arg) in _ARRAYS)
+        most = min(_MOST_CALLS, _MOST_BYTES // max(each, 1))
+        is_time = count >= _BETWEEN and self._spent <= SHARE * (time.perf_counter() - self._began)
+        self._asks = min(count + _BETWEEN, most)
+        return is_time or count >= most
 
     def _forget(self) -> None:
         """Start a new log with the next call: the present state is good."""
-        self._since += len(self._log)
-        self._log, self._taken, self._given = [], {}, []
+        self._since += self._count
+        self._log, self._taken, self._given, self._asks = [], {}, [], 0
+        AGAIN.clear()
 
     # --- after a failed check ---
 
     def _look(self) -> None:
         guard, witness = self._guard, MODE.witness
-        bad = _Call(*self._log[-1])
-        self._given = [(array, array.copy()) for array in arrays_in((*bad.args, *bad.kwargs.values()))]
+        AGAIN.clear()
+        bad = self._calls()[-1]
+        self._given = [(array, array.copy()) for array in arrays_in(bad.given())]
         guard.busy, MODE.witness = True, None
         try:
             found, kept = self._found(self._repeats())
         finally:
             guard.busy, MODE.witness = False, witness
-        step = self._since + len(self._log) - 1
+        step = self._since + self._count - 1
         self._forget()
         guard.report(found, step, kept)
 
@@ -162,13 +222,14 @@ class CompiledSteps:
             taken.restore()
 
     def _prepare(self, call: _Call) -> None:
-        for group, values in zip(self._groups, call.options, strict=True):
-            group.update(zip(group, values, strict=True))
+        options = (call.options,) if len(self._groups) == 1 else call.options
+        for group, values in zip(self._groups, options, strict=True):
+            group.update(zip(group, values, strict=False))  # some may have come since
 
     def _repeats(self) -> bool:
         """Replay up to the state before the last call; return whether the calls gave the same results as before."""
         self._restore()
-        for call in starmap(_Call, self._log[:-1]):
+        for call in self._calls()[:-1]:
             self._prepare(call)
             if not _same(call.make(), call.result):
                 return False
@@ -178,14 +239,14 @@ class CompiledSteps:
         """Run the last call eagerly from the state before it, or from the last copy if that state is lost."""
         if not repeats:
             self._restore()
-        bad = _Call(*self._log[-1])
+        bad = self._calls()[-1]
         self._prepare(bad)
         for array, content in self._given:
             put_back(array, content, MUTATIONS.record)  # the copy of the state has earlier contents
-        before = StepAside(bad.program, (*bad.args, *bad.kwargs.values()))
-        function = written_as(bad.program)
+        program, _, kwargs = bad.way
+        before, function = StepAside(program, bad.given()), written_as(program)
         again = Again(self._guard.model, inf=self._guard.inf, allow=self._guard.allow)
-        found = again.run(lambda: function(*bad.args, **bad.kwargs))
+        found = again.run(lambda: function(*bad.args, **kwargs))
         before.restore()
         if repeats:
             kept = "Weights, optimizer, running statistics and random numbers are as they were before the step."
@@ -193,7 +254,7 @@ class CompiledSteps:
             advice = "Compile it with verify=True to see where."
         else:
             kept = (
-                f"The {len(self._log) - 1} calls before it came to something else when they were made again: their "
+                f"The {self._count - 1} calls before it came to something else when they were made again: their "
                 f"arguments, or what else they read, were overwritten. Everything is as before step {self._since}."
             )
             what = "a call made a NaN that it does not make from the state that is left"

@@ -36,8 +36,7 @@ _IN_A_ROW = 10
 _HUGE, _NEAR_OVERFLOW = 1e9, 1e14
 """Options, and gradients, beyond which a product may leave single precision."""
 _ASLEEP = TRACING | ANOMALY
-_values = dict.values
-_BETWEEN = 8
+_BETWEEN = 16
 """So many harmless steps lie between two questions whether there is time for a copy."""
 
 
@@ -85,8 +84,9 @@ class Guard(Reports):
         self.root: Any = None
         self._left_out, self._largest = 0, 0.0
         self._looks = False
-        self._harmless = 0
-        self._options: Any = None
+        self._harmless = -1  # so that the first is one of those that are copied
+        self._latest: Any = None  # optimizer that was about to step
+        self._options: Any = None  # its options, as far as they were looked at
         self._divides = True
         self._last: Any = None
         self._read = reader()
@@ -158,18 +158,23 @@ class Guard(Reports):
         """Before an optimizer's step, copy what it overwrites if it may turn it into a NaN."""
         if self.busy or MODE.flags & _ASLEEP:
             return
-        if optimizer not in self.optimizers:
-            self.optimizers.append(optimizer)
+        groups = optimizer.param_groups
+        options = tuple(groups[0].values()) if len(groups) == 1 else [tuple(group.values()) for group in groups]
+        if optimizer is not self._latest or options != self._options:
+            self._look_at_options(optimizer, options)
         self._harmless += 1
-        options = [optimizer, *map(tuple, map(_values, optimizer.param_groups))]
-        if options != self._options:
-            self._options, self._divides = options, divides(optimizer)
         dangerous = self._divides or not self._largest < _NEAR_OVERFLOW  # may make a NaN of finite numbers
-        self._looks = dangerous or (self._harmless % _BETWEEN == 1 and self._is_time())
+        self._looks = dangerous or (not self._harmless % _BETWEEN and self._is_time())
         if self._looks:
             began = time.perf_counter()
             self._copies = Copies(list(self.named.values()), self.optimizers, self.steps)
             self._spent += time.perf_counter() - began
+
+    def _look_at_options(self, optimizer: Any, options: Any) -> None:
+        """Learn whether an optimizer may divide by 0."""
+        if not any(optimizer is one for one in self.optimizers):
+            self.optimizers.append(optimizer)
+        self._latest, self._options, self._divides = optimizer, options, divides(optimizer)
 
     def _is_time(self) -> bool:
         """Tell whether there is time for a copy before a harmless step."""

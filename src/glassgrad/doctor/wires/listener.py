@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
+from glassgrad.doctor.loss_record import LossRecord
+
 
 class Listener(Protocol):
     """Receives the events of a training loop, in the order in which they happen."""
@@ -15,11 +17,16 @@ class Listener(Protocol):
     """Whether nothing but the loss is wanted of the current step: `quiet_step` may stand for all other events."""
     hooked: bool
     """Whether there may be hooks on the model."""
-    calls: Any
-    """Counts the calls."""
+    losses: LossRecord
+    """Where the loss of a quiet step may be put in place of a call of `quiet_step`; see `settle`."""
+    heard: Any
+    """Counts the calls; the steps among them not before `settle`."""
 
     def quiet_step(self, loss: float, compiled: bool = False) -> None:
         """Called after a step that is not sampled, in place of its other events."""
+
+    def settle(self) -> int:
+        """Count the quiet steps whose losses are waiting; return how many more there may be until it is called."""
 
     def forward(self, output: Any, args: tuple[Any, ...]) -> None:
         """Called after a forward pass of the model."""

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from glassgrad.compile.front.fast_call import MISS
+from glassgrad.doctor.nans.compiled_steps import AGAIN
 from glassgrad.doctor.tape_graph import graph_of
 from glassgrad.doctor.wires.listener import Listener
 from glassgrad.engine.mode import ANOMALY, MODE, TRACING
@@ -52,7 +54,7 @@ class OurWire:
             array = roots.array
             if type(array) is _ndarray and array.size == 1 and roots.node is not None:
                 loss = self._loss = array.item()
-                listener.calls.backwards += 1
+                listener.heard.backwards += 1
                 if guard is None:
                     return False
                 if loss - loss != 0 or guard.busy:
@@ -110,6 +112,7 @@ class OurWire:
 
     def connect(self) -> None:
         """Become the engine's witness; a previous one continues to be called."""
+        AGAIN.clear()
         self._before = MODE.witness
         MODE.witness = self if self._before is None else _Both(self._before, self)
         _WATCHING.append(self)
@@ -117,6 +120,7 @@ class OurWire:
 
     def sampled(self, wanted: bool) -> None:
         """Hook the model for the steps that are sampled."""
+        AGAIN.clear()
         if wanted and self._handle is None:
             self._handle = self._model.register_forward_hook(self._forward)
         elif not wanted and self._handle is not None:
@@ -139,6 +143,7 @@ class OurWire:
 
     def disconnect(self) -> None:
         """Stop listening."""
+        AGAIN.clear()
         if self._handle is not None:
             self._unhook()
         MODE.witness = self._before
@@ -193,6 +198,8 @@ class OurWire:
             listener.compiled(False, result)
         else:
             listener.quiet_step(loss, compiled=True)
+            if guard is not None and not (kwargs or guard.busy or listener.sampling):
+                guard.compiled.follow(program, run, args, listener)
         return result
 
     def _run_beside(self, program: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -264,7 +271,12 @@ def _listen_to_programs() -> None:
 
     @functools.wraps(run)
     def told(program: Any, *args: Any, **kwargs: Any) -> Any:
-        if MODE.flags & TRACING or not _WATCHING:
+        quick = AGAIN.get(program)
+        if quick is not None:  # as in most steps
+            result = quick(args, kwargs)
+            if result is not MISS:
+                return result
+        if MODE.flags & _UNUSUAL or not _WATCHING:  # traced, or run as it is written: the engine reports it
             return run(program, *args, **kwargs)
         wire = _WATCHING[-1]
         if not wire._listener.sampling and wire._trains.get(id(program)):  # as in most steps

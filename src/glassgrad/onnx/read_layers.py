@@ -152,10 +152,6 @@ def _batch_norm(call: Call, x: Any, scale: Any, bias: Any, mean: Any, var: Any) 
     return F.batch_norm(x, mean, var, scale, bias, training, 1 - call.get("momentum", 0.9), call.get("epsilon", 1e-5))
 
 
-def _instance_norm(call: Call, x: Any, scale: Any, bias: Any) -> Any:
-    return F.instance_norm(x, None, None, scale, bias, True, 0.1, call.get("epsilon", 1e-5))
-
-
 def _layer_norm(call: Call, x: Any, scale: Any, bias: Any = None) -> Any:
     if sum(map(bool, call.outputs)) > 1:
         raise call.refused("returns its statistics")
@@ -178,10 +174,6 @@ def _lrn(call: Call, x: Any) -> Any:
     return F.local_response_norm(
         x, call.attributes["size"], call.get("alpha", 1e-4), call.get("beta", 0.75), call.get("bias", 1.0)
     )
-
-
-def _lp_norm(call: Call, x: Any) -> Any:
-    return F.normalize(x, call.get("p", 2), call.get("axis", -1), 1e-30)
 
 
 def _dropout(call: Call, x: Any, ratio: Any = None, training: Any = None) -> Any:
@@ -270,8 +262,12 @@ def _understood(call: Call, kind: str, peepholes: Any) -> bool:
 LAYERS: dict[str, Operator] = {
     "Conv": _conv, "ConvTranspose": _conv_transpose, "MaxPool": _max_pool, "AveragePool": _average_pool,
     "GlobalAveragePool": _global("mean"), "GlobalMaxPool": _global("amax"), "Resize": _resize, "Col2Im": _col2im,
-    "BatchNormalization": _batch_norm, "InstanceNormalization": _instance_norm, "LayerNormalization": _layer_norm,
-    "RMSNormalization": _rms_norm, "GroupNormalization": _group_norm, "LRN": _lrn, "LpNormalization": _lp_norm,
+    "BatchNormalization": _batch_norm, "LayerNormalization": _layer_norm,
+    "InstanceNormalization": lambda call, x, scale, bias: F.instance_norm(
+        x, None, None, scale, bias, True, 0.1, call.get("epsilon", 1e-5)
+    ),
+    "LpNormalization": lambda call, x: F.normalize(x, call.get("p", 2), call.get("axis", -1), 1e-30),
+    "RMSNormalization": _rms_norm, "GroupNormalization": _group_norm, "LRN": _lrn,
     "Dropout": _dropout, "Scaler": _scaler,
     "LSTM": _recurrent("LSTM"), "GRU": _recurrent("GRU"), "RNN": _recurrent("RNN"),
 }  # fmt: skip  # a table

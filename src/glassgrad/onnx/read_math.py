@@ -42,10 +42,6 @@ def _div(call: Call, a: Any, b: Any) -> Any:
     return a / b
 
 
-def _mod(call: Call, a: Any, b: Any) -> Any:
-    return gg.fmod(a, b) if call.get("fmod", 0) else a % b
-
-
 def _cast(call: Call, x: Any, like: Any = None) -> Any:
     from onnx import helper
 
@@ -71,10 +67,6 @@ def _isinf(call: Call, x: Any) -> Any:
 # --- activations ----------------------------------------------------------------------------------
 
 
-def _gelu(call: Call, x: Any) -> Any:
-    return F.gelu(x, approximate=call.get("approximate", "none"))
-
-
 def _softmax(function: Callable[..., Any]) -> Operator:
     def operator(call: Call, x: Any) -> Any:
         axis = call.get("axis", -1 if call.opset >= 13 else 1)
@@ -87,21 +79,9 @@ def _softmax(function: Callable[..., Any]) -> Operator:
     return operator
 
 
-def _hard_sigmoid(call: Call, x: Any) -> Any:
-    return gg.clip(x * call.get("alpha", 0.2) + call.get("beta", 0.5), 0.0, 1.0)
-
-
 def _selu(call: Call, x: Any) -> Any:
     alpha, gamma = call.get("alpha", 1.6732632423543772), call.get("gamma", 1.0507009873554805)
     return F.elu(x, alpha) * gamma
-
-
-def _prelu(call: Call, x: Any, slope: Any) -> Any:
-    return gg.where(x > 0, x, x * slope)
-
-
-def _thresholded_relu(call: Call, x: Any) -> Any:
-    return gg.where(x > call.get("alpha", 1.0), x, 0.0)
 
 
 def _shrink(call: Call, x: Any) -> Any:
@@ -124,12 +104,11 @@ def _reduced(function: Callable[..., Any], before: Callable[[Any], Any] | None =
     return operator
 
 
-def _extreme(name: str) -> Callable[..., Any]:
+def _over(name: str) -> Callable[..., Any]:
     return lambda x, dims, keep: getattr(gg, name)(x, dim=dims, keepdim=keep)
 
 
-def _total(x: Any, dims: Any, keep: bool) -> Any:
-    return gg.sum(x, dim=dims, keepdim=keep)
+_total = _over("sum")
 
 
 def _average(x: Any, dims: Any, keep: bool) -> Any:
@@ -140,10 +119,6 @@ def _product(x: Any, dims: Any, keep: bool) -> Any:
     for axis in sorted(dims, reverse=True):
         x = gg.prod(x, dim=axis, keepdim=keep)
     return x
-
-
-def _log_sum_exp(x: Any, dims: Any, keep: bool) -> Any:
-    return gg.logsumexp(x, dim=dims, keepdim=keep)
 
 
 def _place(name: str) -> Operator:
@@ -180,10 +155,6 @@ def _gemm(call: Call, a: Any, b: Any, c: Any = None) -> Any:
     return y if c is None else y + c * call.get("beta", 1.0)
 
 
-def _einsum(call: Call, *xs: Any) -> Any:
-    return gg.einsum(call.attributes["equation"], *xs)
-
-
 def _power(call: Call, a: Any, b: Any) -> Any:
     exponent = b.item() if isinstance(b, np.ndarray) and b.size == 1 else b
     return a**exponent
@@ -204,19 +175,25 @@ _ONE = {
 }  # fmt: skip  # a table
 MATH: dict[str, Operator] = {
     **{op: _named(name) for op, name in {**_TWO, **_ONE}.items()},
-    "Div": _div, "Mod": _mod, "Pow": _power, "Cast": _cast, "CastLike": _cast, "Clip": _clip, "IsInf": _isinf,
+    "Div": _div, "Pow": _power, "Cast": _cast, "CastLike": _cast, "Clip": _clip, "IsInf": _isinf,
     "Max": _folded(gg.maximum), "Min": _folded(gg.minimum), "Sum": _folded(gg.add), "Mean": _mean,
     "Where": _named("where"),
-    "Gelu": _gelu, "Softplus": _of(F.softplus), "Softsign": _of(F.softsign), "Mish": _of(F.mish),
-    "HardSwish": _of(F.hardswish), "HardSigmoid": _hard_sigmoid, "Selu": _selu, "PRelu": _prelu, "Shrink": _shrink,
+    "Mod": lambda call, a, b: gg.fmod(a, b) if call.get("fmod", 0) else a % b,
+    "Gelu": lambda call, x: F.gelu(x, approximate=call.get("approximate", "none")),
+    "Softplus": _of(F.softplus), "Softsign": _of(F.softsign), "Mish": _of(F.mish),
+    "HardSwish": _of(F.hardswish), "Selu": _selu, "Shrink": _shrink,
+    "HardSigmoid": lambda call, x: gg.clip(x * call.get("alpha", 0.2) + call.get("beta", 0.5), 0.0, 1.0),
+    "PRelu": lambda call, x, slope: gg.where(x > 0, x, x * slope),
+    "ThresholdedRelu": lambda call, x: gg.where(x > call.get("alpha", 1.0), x, 0.0),
     "Elu": lambda call, x: F.elu(x, call.get("alpha", 1.0)), "Celu": lambda call, x: F.celu(x, call.get("alpha", 1.0)),
-    "LeakyRelu": lambda call, x: F.leaky_relu(x, call.get("alpha", 0.01)), "ThresholdedRelu": _thresholded_relu,
+    "LeakyRelu": lambda call, x: F.leaky_relu(x, call.get("alpha", 0.01)),
     "Softmax": _softmax(F.softmax), "LogSoftmax": _softmax(F.log_softmax),
-    "ReduceSum": _reduced(_total), "ReduceMean": _reduced(_average), "ReduceMax": _reduced(_extreme("amax")),
-    "ReduceMin": _reduced(_extreme("amin")), "ReduceProd": _reduced(_product),
+    "ReduceSum": _reduced(_total), "ReduceMean": _reduced(_average), "ReduceMax": _reduced(_over("amax")),
+    "ReduceMin": _reduced(_over("amin")), "ReduceProd": _reduced(_product),
     "ReduceL1": _reduced(_total, gg.abs), "ReduceL2": _reduced(_total, gg.square, gg.sqrt),
     "ReduceSumSquare": _reduced(_total, gg.square), "ReduceLogSum": _reduced(_total, None, gg.log),
-    "ReduceLogSumExp": _reduced(_log_sum_exp), "ArgMax": _place("argmax"), "ArgMin": _place("argmin"),
-    "CumSum": _cumsum, "TopK": _topk, "Gemm": _gemm, "Einsum": _einsum,
+    "ReduceLogSumExp": _reduced(_over("logsumexp")), "ArgMax": _place("argmax"), "ArgMin": _place("argmin"),
+    "CumSum": _cumsum, "TopK": _topk, "Gemm": _gemm,
+    "Einsum": lambda call, *xs: gg.einsum(call.attributes["equation"], *xs),
     "Det": lambda call, x: gg.det(x),
 }  # fmt: skip  # a table

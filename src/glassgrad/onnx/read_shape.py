@@ -55,10 +55,6 @@ def _expand(call: Call, x: Any, shape: Any) -> Any:
     return gg.broadcast_to(x, dims)
 
 
-def _concat(call: Call, *xs: Any) -> Any:
-    return gg.cat(xs, call.attributes["axis"])
-
-
 def _split(call: Call, x: Any, sizes: Any = None) -> Any:
     axis = call.get("axis", 0)
     parts = call.ints("split", sizes)
@@ -199,23 +195,18 @@ def _depth_to_space(call: Call, x: Any) -> Any:
     return x.reshape(n, b, b, c // (b * b), h, w).permute(0, 3, 4, 1, 5, 2).reshape(n, c // (b * b), h * b, w * b)
 
 
-def _size(call: Call, x: Any) -> Any:
-    return np.array(math.prod(x.shape), np.int64)
-
-
-def _features(call: Call, x: Any, indices: Any) -> Any:
-    return x[..., indices.reshape(-1)]
-
-
 def _same(call: Call, x: Any, *_rest: Any) -> Any:
     return x
 
 
 SHAPES: dict[str, Operator] = {
-    "Shape": _shape, "Size": _size, "Reshape": _reshape, "Flatten": _flatten, "Squeeze": _squeeze,
-    "Unsqueeze": _unsqueeze, "Transpose": _transpose, "Expand": _expand, "Concat": _concat, "Split": _split,
+    "Size": lambda call, x: np.array(math.prod(x.shape), np.int64),
+    "Concat": lambda call, *xs: gg.cat(xs, call.attributes["axis"]),
+    "ArrayFeatureExtractor": lambda call, x, indices: x[..., indices.reshape(-1)],
+    "Shape": _shape, "Reshape": _reshape, "Flatten": _flatten, "Squeeze": _squeeze,
+    "Unsqueeze": _unsqueeze, "Transpose": _transpose, "Expand": _expand, "Split": _split,
     "Slice": _slice, "Gather": _gather, "GatherElements": _gather_elements, "GatherND": _gather_nd,
     "ScatterElements": _scatter_elements, "ScatterND": _scatter_nd, "Pad": _pad, "Constant": _constant,
     "ConstantOfShape": _constant_of_shape, "Range": _range, "Trilu": _trilu, "Tile": _tile, "OneHot": _one_hot,
-    "DepthToSpace": _depth_to_space, "Identity": _same, "ArrayFeatureExtractor": _features, "ZipMap": _same,
+    "DepthToSpace": _depth_to_space, "Identity": _same, "ZipMap": _same,
 }  # fmt: skip  # a table

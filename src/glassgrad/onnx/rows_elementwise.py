@@ -127,10 +127,6 @@ def _trunc(w: Writer, step: Step, x: Value) -> Value:
     return w.op("Mul", w.op("Sign", x), w.op("Floor", w.op("Abs", x)), shape=step.out.shape)
 
 
-def _square(w: Writer, step: Step, x: Value) -> Value:
-    return w.op("Mul", x, x, shape=step.out.shape)
-
-
 def _rsqrt(w: Writer, step: Step, x: Value) -> Value:
     return w.op("Reciprocal", w.op("Sqrt", w.cast(x, step.out.dtype)), shape=step.out.shape)
 
@@ -181,10 +177,6 @@ def _atan2(w: Writer, step: Step, a: Any, b: Any) -> Value:
     return w.op("Where", at_origin, zero, found, dtype=dtype, shape=step.out.shape)
 
 
-def _silu(w: Writer, step: Step, x: Value) -> Value:
-    return w.op("Mul", x, w.op("Sigmoid", x), shape=step.out.shape)
-
-
 def _gelu(form: str) -> Row:
     def row(w: Writer, step: Step, x: Value) -> Value:
         if w.opset >= 20:
@@ -201,14 +193,6 @@ def _gelu(form: str) -> Row:
     return row
 
 
-def _leaky_relu(w: Writer, step: Step, x: Value, *, slope: float) -> Value:
-    return w.op("LeakyRelu", x, shape=step.out.shape, alpha=float(slope))
-
-
-def _elu(w: Writer, step: Step, x: Value, *, alpha: float) -> Value:
-    return w.op("Elu", x, shape=step.out.shape, alpha=float(alpha))
-
-
 def _round(w: Writer, step: Step, x: Value, *, decimals: int = 0) -> Value:
     if x.dtype.kind != "f":
         return x
@@ -216,10 +200,6 @@ def _round(w: Writer, step: Step, x: Value, *, decimals: int = 0) -> Value:
         return w.op("Round", x, shape=step.out.shape)
     scale = w.cast(10.0**decimals, x.dtype)
     return w.op("Div", w.op("Round", w.op("Mul", x, scale)), scale, shape=step.out.shape)
-
-
-def _fmod(w: Writer, step: Step, a: Any, b: Any) -> Value:
-    return w.op("Mod", *w.alike((a, b), step.out.dtype), shape=step.out.shape, fmod=1)
 
 
 def _erfc(w: Writer, step: Step, x: Value) -> Value:
@@ -345,8 +325,8 @@ def _whole(kind: str) -> Row:
 ELEMENTWISE: dict[str, Row] = {
     "add": _booleans_as("Or", direct("Add")), "multiply": _booleans_as("And", direct("Mul")),
     "subtract": direct("Sub"), "divide": direct("Div"), "negative": direct("Neg"), "power": direct("Pow"),
-    "reciprocal": direct("Reciprocal"), "square": _square, "sqrt": direct("Sqrt"), "root": direct("Sqrt"),
-    "rsqrt": _rsqrt, "remainder": _remainder, "fmod": _fmod, "floor_divide": _floor_divide,
+    "reciprocal": direct("Reciprocal"), "sqrt": direct("Sqrt"), "root": direct("Sqrt"),
+    "rsqrt": _rsqrt, "remainder": _remainder, "fmod": direct("Mod", fmod=1), "floor_divide": _floor_divide,
     "where": _where, "maximum": direct("Max"), "minimum": direct("Min"), "fmax": _minmax("Max"), "fmin": _minmax("Min"),
     "clip": _clip, "exp": direct("Exp"), "expm1": _expm1, "log": direct("Log"), "log1p": _log1p,
     "exp2": _power_of(2.0), "log2": _scaled_log(2.0), "log10": _scaled_log(10.0),
@@ -362,8 +342,12 @@ ELEMENTWISE: dict[str, Row] = {
     "bitwise_xor": _bits("BitwiseXor", "Xor"), "bitwise_not": _bits("BitwiseNot", "Not"),
     "isnan": _tested("IsNaN"), "isinf": _tested("IsInf"), "isfinite": _isfinite,
     "erf": direct("Erf"), "erfc": _erfc, "ndtr": _ndtr,
-    "sigmoid": direct("Sigmoid"), "softplus": direct("Softplus"), "silu": _silu, "mish": direct("Mish"),
-    "gelu": _gelu("none"), "gelu_tanh": _gelu("tanh"), "relu": direct("Relu"), "leaky_relu": _leaky_relu, "elu": _elu,
+    "sigmoid": direct("Sigmoid"), "softplus": direct("Softplus"), "mish": direct("Mish"),
+    "gelu": _gelu("none"), "gelu_tanh": _gelu("tanh"), "relu": direct("Relu"),
+    "leaky_relu": lambda w, step, x, *, slope: w.op("LeakyRelu", x, shape=step.out.shape, alpha=float(slope)),
+    "elu": lambda w, step, x, *, alpha: w.op("Elu", x, shape=step.out.shape, alpha=float(alpha)),
+    "square": lambda w, step, x: w.op("Mul", x, x, shape=step.out.shape),
+    "silu": lambda w, step, x: w.op("Mul", x, w.op("Sigmoid", x), shape=step.out.shape),
     "hypot": _hypot, "logaddexp": _logaddexp(math.e), "logaddexp2": _logaddexp(2.0),
     "xlogy": _times_log(direct("Log")),
     "lerp": _lerp, "heaviside": _heaviside, "log_sigmoid": _log_sigmoid, "nan_to_num": _nan_to_num,

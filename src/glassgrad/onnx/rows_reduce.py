@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad.onnx.rows_elementwise import Row
+from glassgrad.onnx.rows_elementwise import Row, direct
 from glassgrad.onnx.rows_shape import transposed
 from glassgrad.onnx.traced import Step
 from glassgrad.onnx.writer import Value, Writer
@@ -87,10 +87,6 @@ def _searchsorted(w: Writer, step: Step, edges: Value, x: Value, *, right: bool)
     return w.op("ReduceSum", w.cast(below, np.int64), w.ints(-1), shape=step.out.shape, keepdims=0)
 
 
-def _matmul(w: Writer, step: Step, a: Value, b: Value) -> Value:
-    return w.op("MatMul", *w.alike((a, b), step.out.dtype), shape=step.out.shape)
-
-
 def _linear(w: Writer, step: Step, x: Value, weight: Value, bias: Value | None = None) -> Value:
     operands = w.alike([x, weight, *([] if bias is None else [bias])], step.out.dtype)
     x, weight = operands[:2]
@@ -107,14 +103,11 @@ def _layer_norm(w: Writer, step: Step, x: Value, *parts: Value, dims: int, eps: 
     return w.op("LayerNormalization", *operands, shape=step.out.shape, axis=-dims, epsilon=float(eps))
 
 
-def _det(w: Writer, step: Step, x: Value) -> Value:
-    return w.op("Det", x, shape=step.out.shape)
-
-
 REDUCE: dict[str, Row] = {
     "sum": _reduced("ReduceSum"), "max": _reduced("ReduceMax"), "min": _reduced("ReduceMin"),
     "prod": _reduced("ReduceProd"), "logsumexp": _reduced("ReduceLogSumExp"), "all": _truth("ReduceMin"),
     "any": _truth("ReduceMax"), "argmax": _place("ArgMax"), "argmin": _place("ArgMin"), "softmax": _along("Softmax"),
     "log_softmax": _along("LogSoftmax"), "cumsum": _cumsum, "argsort": _argsort, "topk": _topk, "kth": _kth,
-    "searchsorted": _searchsorted, "matmul": _matmul, "linear": _linear, "layer_norm": _layer_norm, "det": _det,
+    "searchsorted": _searchsorted, "matmul": direct("MatMul"), "linear": _linear, "layer_norm": _layer_norm,
+    "det": direct("Det"),
 }  # fmt: skip  # a table

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from glassgrad.compile import backends
-from glassgrad.compile.ir import passes
 from glassgrad.compile.ir.graph import Graph, GraphBuilder, Shape
-from glassgrad.compile.native import cache_entry, updates
+from glassgrad.compile.native import cache_entry
 from glassgrad.compile.native.runtime import available_cores
-from glassgrad.compile.plan.index_checks import Computed, IndexCheck, find_checks
+from glassgrad.compile.plan.index_bounds import Computed, IndexCheck
 from glassgrad.engine.terms import Evaluator, Term
 from glassgrad.ops.core import Primitive
+
+if TYPE_CHECKING:
+    from glassgrad.compile.native import updates
 
 
 class Kernel:
@@ -33,6 +34,8 @@ class Kernel:
 
     def loop(self, arrays: int, shares: int) -> updates.Loop | None:
         """Return what runs this kernel on all chunks of many arrays; see `updates.Loop`."""
+        from glassgrad.compile.native import updates  # only optimizers need it
+
         return updates.loop(self._step, arrays, shares)
 
     def into(self, arrays: tuple[Any, ...], results: tuple[Any, ...]) -> bool:
@@ -66,13 +69,22 @@ def kernel_for(
     """
     graph = _primitive(op, types, shape, params) if isinstance(op, str) else _formula(op, types, params)
     most = None if threads is None else min(threads, available_cores())
-    # Looked for here already: where a kernel is found, the stages are not even imported.
+    # Looked for here already: where a kernel is found, neither passes nor stages are even imported.
     found = cache_entry.find(cache_entry.key_of(graph, most, as_it_is=False), graph, lambda: _uses(graph))
-    step = backends.build(graph, "llvm", most).step if found is None else found[0]
+    step = _built(graph, most) if found is None else found[0]
     return Kernel(step) if step.is_plain else None
 
 
+def _built(graph: Graph, threads: int | None) -> Any:
+    from glassgrad.compile import backends
+
+    return backends.build(graph, "llvm", threads).step
+
+
 def _uses(graph: Graph) -> tuple[list[IndexCheck], list[Computed]]:
+    from glassgrad.compile.ir import passes
+    from glassgrad.compile.plan.index_checks import find_checks
+
     return find_checks(passes.simplified(passes.decompose(graph)))
 
 

@@ -25,7 +25,8 @@ from glassgrad.compile.native.runtime import available_cores
 from glassgrad.compile.native.threads import choose_threads, expected_threads
 from glassgrad.compile.plan.budget import within
 from glassgrad.compile.plan.cheap import without_cheap
-from glassgrad.compile.plan.index_checks import Computed, IndexCheck, find_checks, with_guards
+from glassgrad.compile.plan.index_bounds import Computed, IndexCheck
+from glassgrad.compile.plan.index_checks import find_checks, with_guards
 from glassgrad.compile.plan.kernels import Plan, make_plan
 from glassgrad.compile.plan.memory import pinned_vars, plan_memory
 from glassgrad.compile.plan.native_form import normalise

@@ -16,7 +16,6 @@ import ctypes
 import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -58,6 +57,8 @@ def emitted(
         translator = machine()
         passes(part, translator)
         return free(translator, part)
+
+    from concurrent.futures import ThreadPoolExecutor  # not for loading: it imports much
 
     with ThreadPoolExecutor(parts - 1) as pool:
         others = [pool.submit(one, number) for number in range(1, parts)]

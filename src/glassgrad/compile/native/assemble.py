@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from glassgrad.compile.ir.graph import Graph, Var
 from glassgrad.compile.ir.totals import Row, Stats
 from glassgrad.compile.llvm.blas import GEMM, blas
 from glassgrad.compile.llvm.step import StepModule
 from glassgrad.compile.native.executable import HostCall, Layout
+from glassgrad.compile.native.host_calls import host_call
 from glassgrad.compile.native.rows import rows_of
-from glassgrad.compile.plan.index_checks import Computed, IndexCheck
+from glassgrad.compile.plan.index_bounds import Computed, IndexCheck
 from glassgrad.compile.plan.indices import row_strides
 from glassgrad.compile.plan.kernels import Kernel
 from glassgrad.compile.plan.memory import MemoryPlan
 from glassgrad.compile.plan.recompute import extra_flops
 from glassgrad.compile.plan.schedule import Schedule
-from glassgrad.ops.core import PRIMITIVES, Primitive
+from glassgrad.ops.core import PRIMITIVES
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,39 +100,6 @@ def _host_call(kernel: Kernel, alias: Mapping[Var, Var], free: frozenset[Var]) -
     results = tuple((alias.get(out, out), 0, out.shape, row_strides(out.shape)) for out in instr.outputs)
     primitive, params = PRIMITIVES[instr.op], dict(instr.params)
     return host_call(primitive, params, operands, results, free)
-
-
-def host_call(
-    primitive: Primitive,
-    params: dict[str, Any],
-    operands: tuple[Any, ...],
-    results: tuple[Any, ...],
-    free: frozenset[Var],
-) -> HostCall:
-    """Return the call of a primitive in Python; of what it touches, arrays in `free` may lie where it wants them."""
-    bind = getattr(primitive, "bind", None)
-    if bind is not None and (bound := bind(params)) is not None:
-        whole = [one for one in (*operands, *results) if isinstance(one, tuple) and _is_whole(one)]
-        movable = free.intersection(var for var, *_ in whole)
-        return HostCall(bound.run, operands, results, True, bound.attach, movable, primitive.name, params)
-    into = getattr(primitive, "compute_into", None)
-    if into is not None:
-        fill = functools.partial(_fill, into, params)
-        return HostCall(fill, operands, results, fills=True, op=primitive.name, params=params)
-    return HostCall(_host_function(primitive, params), operands, results, op=primitive.name, params=params)
-
-
-def _fill(into: Callable[..., None], params: dict[str, Any], outputs: Sequence[Any], *arrays: Any) -> None:
-    into(outputs, *arrays, **params)
-
-
-def _is_whole(block: Any) -> bool:
-    var, offset, shape, strides = block
-    return offset == 0 and shape == var.shape and tuple(strides) == tuple(row_strides(shape))
-
-
-def _host_function(primitive: Primitive, params: dict[str, Any]) -> Callable[..., Any]:
-    return lambda *arrays: primitive.compute(arrays, params)
 
 
 def stats_of(

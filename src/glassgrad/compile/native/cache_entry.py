@@ -13,11 +13,10 @@ from glassgrad.compile.ir.graph import Graph, Var, all_vars
 from glassgrad.compile.ir.totals import Stats
 from glassgrad.compile.llvm.blas import GEMM, blas
 from glassgrad.compile.native import cache
-from glassgrad.compile.native.assemble import host_call
 from glassgrad.compile.native.executable import HostCall, Layout, NativeStep
+from glassgrad.compile.native.host_calls import host_call
 from glassgrad.compile.native.runtime import available_cores
-from glassgrad.compile.plan.index_checks import Computed, IndexBounds, IndexCheck
-from glassgrad.compile.plan.recompute import key_of_parts
+from glassgrad.compile.plan.index_bounds import Computed, IndexBounds, IndexCheck
 from glassgrad.ops.core import PRIMITIVES
 from glassgrad.ops.narrow import NARROW, bfloat16
 
@@ -36,8 +35,16 @@ def key_of(graph: Graph, threads: int | None, memory: int | None = None, *, as_i
         how += f" within {memory}"
     # AMX is the processor's and the system's to give: a process that may not use it must not find code that does.
     tiles = _has_tiles() if any(var.dtype.kind == NARROW for var in all_vars(graph)) else None
-    parts = f"{how} {graph.key()} {key_of_parts(graph)}"
+    parts = f"{how} {graph.key()} {_key_of_parts(graph)}"
     return cache.key_of("step", parts, shares, blas().name, blas().always, tiles)
+
+
+def _key_of_parts(graph: Graph) -> str:
+    if all(getattr(instr.where, "part", None) is None for instr in graph.instrs):
+        return ""
+    from glassgrad.compile.plan.recompute import key_of_parts  # and with it some of the passes
+
+    return key_of_parts(graph)
 
 
 def _has_tiles() -> bool:

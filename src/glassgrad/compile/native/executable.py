@@ -24,7 +24,7 @@ from glassgrad.compile.llvm import support
 from glassgrad.compile.llvm.target import LoadedCode
 from glassgrad.compile.locks import free_in_children
 from glassgrad.compile.native import runtime
-from glassgrad.compile.plan.index_checks import Computed, IndexBounds, IndexCheck
+from glassgrad.compile.plan.index_bounds import Computed, IndexBounds, IndexCheck
 
 _Call = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 _Resume = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)

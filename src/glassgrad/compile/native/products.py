@@ -10,7 +10,7 @@ from functools import cache as cached
 
 import numpy as np
 
-from glassgrad.compile.llvm import packed, products, support, updates
+from glassgrad.compile.llvm import products, support
 from glassgrad.compile.llvm.target import LoadedCode, host
 from glassgrad.compile.native import cache, runtime
 from glassgrad.compile.native.executable import Context, object_layout
@@ -41,6 +41,8 @@ class Job:
 
     def _give_scratch(self, shares: int) -> None:
         """Give each share memory for packed parts; what no share writes to takes none."""
+        from glassgrad.compile.llvm import packed
+
         size = -(-packed.SCRATCH_BYTES // packed.VECTOR_BYTES) * packed.VECTOR_BYTES
         self.scratch = np.empty(shares * size + packed.VECTOR_BYTES, np.uint8)
         first = -(-self.scratch.ctypes.data // packed.VECTOR_BYTES) * packed.VECTOR_BYTES
@@ -80,7 +82,7 @@ def packs() -> bool:
     Raises:
         ImportError: without llvmlite.
     """
-    return host().vector_bytes == packed.VECTOR_BYTES
+    return host().vector_bytes == 64
 
 
 def _module_of(function: str) -> str:
@@ -91,9 +93,14 @@ def _module_of(function: str) -> str:
 def _code(module: str) -> LoadedCode:
     machine = host()
     header, attributes, data = machine.header(), machine.attributes(), object_layout()[1]
+    # Each job needs one of them.
     if module == "updates":
+        from glassgrad.compile.llvm import updates
+
         text = updates.module(header, attributes)
     elif module == "packed":
+        from glassgrad.compile.llvm import packed
+
         text = packed.module(header, attributes, data)
     else:
         text = products.module(header, attributes, machine.vector_bytes, data)

@@ -7,69 +7,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from glassgrad import errors
 from glassgrad.compile.ir.graph import Graph, Instr, Operand, Var
 from glassgrad.compile.ir.passes.rewriter import Rewriter
 from glassgrad.compile.ir.passes.rules import fits, pattern
+from glassgrad.compile.plan.index_bounds import Computed, IndexCheck, wrong_index
 from glassgrad.compile.plan.view_chains import only_moves
 from glassgrad.ops.core import PRIMITIVES
 from glassgrad.ops.places import PLACES, IndexArray, makes_axis, spec_entries
-
-
-@dataclass(frozen=True)
-class IndexBounds:
-    """An argument that is used as an index into an axis of `extent` places: what native code compares it with.
-
-    Attributes:
-        low: the least index allowed; -extent where negative ones count from the end.
-        spare: one value that need not be an index, because the program puts another into its place.
-    """
-
-    var: Var
-    extent: int
-    low: int = 0
-    spare: int | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class IndexCheck(IndexBounds):
-    """The same with what it takes to say what is wrong.
-
-    Attributes:
-        select: returns the part of the array that really is an index.
-        where: the line that uses it.
-    """
-
-    select: Callable[[Any], Any]
-    where: Any = None
-
-    def verify(self, array: Any) -> None:
-        """Raise if an index in the argument is out of range."""
-        part = np.asarray(self.select(array))
-        wrong = (part < self.low) | (part >= self.extent)
-        if self.spare is not None:
-            wrong &= part != self.spare
-        if not wrong.any():
-            return
-        worst = part[wrong].flat[0]
-        if self.spare is not None and self.low == 0:
-            raise errors.CLASS_OUT_OF_RANGE(
-                op=f"labels {self.var.name or ''}".strip(),
-                label=worst,
-                classes=self.extent,
-                last=self.extent - 1,
-                where=self.where,
-            )
-        raise _wrong_index(worst, self.low, self.extent, self.var.name or "", self.where)
-
-
-def _wrong_index(index: Any, low: int, extent: int, name: str, where: Any) -> Exception:
-    return errors.STEP_INDEX(index=index, extent=extent, low=low, high=extent - 1, name=name, where=where)
 
 
 def index_uses(instr: Instr) -> Iterable[tuple[Operand, int, int]]:
@@ -108,16 +56,6 @@ def _of_spec(instr: Instr, shape: tuple[int, ...], skip: int) -> Iterable[tuple[
         if isinstance(part, IndexArray):
             yield next(arrays), 0 if part is PLACES else -shape[axis], shape[axis]
         axis += 1
-
-
-@dataclass(frozen=True)
-class Computed:
-    """An index that the program computes, so that it can be checked only when it has run."""
-
-    var: Var
-    low: int
-    extent: int
-    where: Any
 
 
 def find_checks(graph: Graph) -> tuple[list[IndexCheck], list[Computed]]:
@@ -186,7 +124,7 @@ _FROM_EITHER_END = pattern("where(less(x, 0), x + n, x)")
 def _check_constant(values: Any, low: int, extent: int, instr: Instr) -> None:
     if values.size and (values.min() < low or values.max() >= extent):
         worst = values.min() if values.min() < low else values.max()
-        raise _wrong_index(worst, low, extent, "a constant", instr.where)
+        raise wrong_index(worst, low, extent, "a constant", instr.where)
 
 
 def _origin(var: Var, producer: dict[Var, Instr]) -> tuple[Var, Callable[[Any], Any]]:

@@ -1,0 +1,48 @@
+"""Primitives that Python computes between two turns of native code, as calls.
+
+Apart from `assemble`, since a step from the disk needs these and none of the stages before machine code.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from glassgrad.compile.ir.graph import Var
+from glassgrad.compile.native.executable import HostCall
+from glassgrad.compile.plan.indices import row_strides
+from glassgrad.ops.core import Primitive
+
+
+def host_call(
+    primitive: Primitive,
+    params: dict[str, Any],
+    operands: tuple[Any, ...],
+    results: tuple[Any, ...],
+    free: frozenset[Var],
+) -> HostCall:
+    """Return the call of a primitive in Python; of what it touches, arrays in `free` may lie where it wants them."""
+    bind = getattr(primitive, "bind", None)
+    if bind is not None and (bound := bind(params)) is not None:
+        whole = [one for one in (*operands, *results) if isinstance(one, tuple) and _is_whole(one)]
+        movable = free.intersection(var for var, *_ in whole)
+        return HostCall(bound.run, operands, results, True, bound.attach, movable, primitive.name, params)
+    into = getattr(primitive, "compute_into", None)
+    if into is not None:
+        fill = functools.partial(_fill, into, params)
+        return HostCall(fill, operands, results, fills=True, op=primitive.name, params=params)
+    return HostCall(_host_function(primitive, params), operands, results, op=primitive.name, params=params)
+
+
+def _fill(into: Callable[..., None], params: dict[str, Any], outputs: Sequence[Any], *arrays: Any) -> None:
+    into(outputs, *arrays, **params)
+
+
+def _is_whole(block: Any) -> bool:
+    var, offset, shape, strides = block
+    return offset == 0 and shape == var.shape and tuple(strides) == tuple(row_strides(shape))
+
+
+def _host_function(primitive: Primitive, params: dict[str, Any]) -> Callable[..., Any]:
+    return lambda *arrays: primitive.compute(arrays, params)

@@ -1,0 +1,74 @@
+"""What is known of the indices of a program: where they may lie, and what to say of one that does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from glassgrad import errors
+from glassgrad.compile.ir.graph import Var
+
+
+@dataclass(frozen=True)
+class IndexBounds:
+    """An argument that is used as an index into an axis of `extent` places: what native code compares it with.
+
+    Attributes:
+        low: the least index allowed; -extent where negative ones count from the end.
+        spare: one value that need not be an index, because the program puts another into its place.
+    """
+
+    var: Var
+    extent: int
+    low: int = 0
+    spare: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class IndexCheck(IndexBounds):
+    """The same with what it takes to say what is wrong.
+
+    Attributes:
+        select: returns the part of the array that really is an index.
+        where: the line that uses it.
+    """
+
+    select: Callable[[Any], Any]
+    where: Any = None
+
+    def verify(self, array: Any) -> None:
+        """Raise if an index in the argument is out of range."""
+        part = np.asarray(self.select(array))
+        wrong = (part < self.low) | (part >= self.extent)
+        if self.spare is not None:
+            wrong &= part != self.spare
+        if not wrong.any():
+            return
+        worst = part[wrong].flat[0]
+        if self.spare is not None and self.low == 0:
+            raise errors.CLASS_OUT_OF_RANGE(
+                op=f"labels {self.var.name or ''}".strip(),
+                label=worst,
+                classes=self.extent,
+                last=self.extent - 1,
+                where=self.where,
+            )
+        raise wrong_index(worst, self.low, self.extent, self.var.name or "", self.where)
+
+
+def wrong_index(index: Any, low: int, extent: int, name: str, where: Any) -> Exception:
+    """Return the exception for an index out of range."""
+    return errors.STEP_INDEX(index=index, extent=extent, low=low, high=extent - 1, name=name, where=where)
+
+
+@dataclass(frozen=True)
+class Computed:
+    """An index that the program computes, so that it can be checked only when it has run."""
+
+    var: Var
+    low: int
+    extent: int
+    where: Any

@@ -27,14 +27,10 @@ from glassgrad.ops.names import PUBLIC
 VERSION = "2.5.0+glassgrad"
 
 
-def _zero(*_args: Any, **_kwargs: Any) -> int:
-    return 0
-
-
 def _device(name: str, **names: Any) -> Namespace:
     """Return the namespace of an absent device type, with additional names."""
     return Namespace(name, {
-        "is_available": no, "is_built": no, "device_count": _zero, "synchronize": nothing,
+        "is_available": no, "is_built": no, "device_count": lambda *_: 0, "synchronize": nothing,
         "empty_cache": nothing, "manual_seed": nothing, "manual_seed_all": nothing, "seed": nothing, **names,
     }, otherwise="there is no GPU to ask; is_available() is False.")  # fmt: skip  # a table
 
@@ -54,11 +50,7 @@ cuda = _device(
 )  # fmt: skip  # a table
 
 
-def _one(*_args: Any) -> int:
-    return 1
-
-
-cpu = _device("cpu", is_available=lambda: True, device_count=_one)
+cpu = _device("cpu", is_available=lambda: True, device_count=lambda *_: 1)
 
 
 @contextmanager

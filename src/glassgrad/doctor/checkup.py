@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -148,9 +147,7 @@ def _tensor(value: Any, model: Module) -> Any:
     parameter = next((parameter for _, parameter in model.named_parameters()), None)
     if value.dtype.kind == "f" and parameter is not None:
         value = value.astype(library.values(parameter).dtype, copy=False)
-    if library.is_torch(model):
-        return sys.modules["torch"].from_numpy(value)
-    return sys.modules["glassgrad.engine.creation"].from_numpy(value)
+    return library.tensor_of(value, library.is_torch(model))
 
 
 def _examined(model: Module, given: Batch, loss_fn: Callable[..., Any] | None) -> CheckUp:

@@ -97,11 +97,8 @@ class DeadUnits:
 
     def detach(self) -> None:
         """Remove the hooks."""
-        if self._handles:
-            for handle in self._handles.values():
-                handle.remove()
-            self._handles.clear()
-            library.drop_empty_hooks(self._model)
+        library.remove_hooks(self._model, self._handles.values())
+        self._handles.clear()
 
     def count(self, steps: int) -> None:
         """Count the steps since the last call, all seen like the first; begin a new window if this one is over."""

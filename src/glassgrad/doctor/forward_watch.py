@@ -47,11 +47,8 @@ class ForwardWatch:
 
     def detach(self) -> None:
         """Remove the hooks, so that modules are called as before."""
-        if self._handles:
-            for handle in self._handles:
-                handle.remove()
-            self._handles = []
-            library.drop_empty_hooks(self._model)
+        library.remove_hooks(self._model, self._handles)
+        self._handles = []
 
     def take(self) -> dict[str, dict[str, float]]:
         """Return the statistics of each place with outputs since the last call, in the order of the model."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 import numpy as np
@@ -143,6 +143,19 @@ def first_tensor(value: Any) -> Tensor | None:
         found = (first_tensor(part) for part in value)
         return next((part for part in found if part is not None), None)
     return first_tensor(value.logits) if hasattr(value, "logits") else None
+
+
+def tensor_of(array: Array, torch: bool) -> Tensor:
+    """Return a tensor of PyTorch's, or one of ours, on the memory of an array."""
+    return sys.modules["torch" if torch else "glassgrad.engine.creation"].from_numpy(array)
+
+
+def remove_hooks(model: Module, handles: Collection[Any]) -> None:
+    """Remove hooks from the modules of a model, so that they are called as before."""
+    for handle in handles:
+        handle.remove()
+    if handles:
+        drop_empty_hooks(model)
 
 
 def is_by_hand(model: Module) -> bool:

@@ -171,10 +171,7 @@ def given_to(run_is_torch: bool, arg: Any) -> Any:
     """Convert an argument to a tensor of the run's library; return anything else unchanged."""
     if not isinstance(arg, np.ndarray) and (not library.is_tensor(arg) or library.is_torch(arg) == run_is_torch):
         return arg
-    numbers = np.array(library.numbers(arg))
-    if run_is_torch:
-        return sys.modules["torch"].from_numpy(numbers)
-    return sys.modules["glassgrad.engine.creation"].from_numpy(numbers)
+    return library.tensor_of(np.array(library.numbers(arg)), run_is_torch)
 
 
 def record_torch(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
 from typing import Any
 
+from glassgrad.drawing.graph import Path, common
 from glassgrad.engine.node import Node
 from glassgrad.engine.tensor import Tensor
 
-Path = tuple[str, ...]
 _UNCALLED = frozenset({"ModuleList", "ModuleDict"})
 
 
@@ -33,7 +32,7 @@ def gathered(modules: Sequence[tuple[str, Any]], nodes: Sequence[Any]) -> tuple[
                 return {}, {}
             if id(leaf) in owners:
                 seen.add(id(leaf))
-                direct[node] = _common(direct.get(node, owners[id(leaf)]), owners[id(leaf)])
+                direct[node] = common([direct.get(node, owners[id(leaf)]), owners[id(leaf)]])
     readers: dict[Any, list[Any]] = {}
     for node in nodes:
         for parent in node.parents:
@@ -42,11 +41,11 @@ def gathered(modules: Sequence[tuple[str, Any]], nodes: Sequence[Any]) -> tuple[
     before: dict[Any, Path] = {}
     for node in nodes:
         makers = [behind[made] for parent in node.parents if (made := maker(parent)) in behind]
-        behind[node] = direct.get(node, reduce(_common, makers) if makers else ())
+        behind[node] = direct.get(node, common(makers) if makers else ())
     for node in reversed(nodes):
         users = [before[reader] for reader in readers.get(node, ()) if reader in before]
-        before[node] = direct.get(node, reduce(_common, users) if users else ())
-    found = {node: direct.get(node, _common(behind[node], before[node])) for node in nodes}
+        before[node] = direct.get(node, common(users) if users else ())
+    found = {node: direct.get(node, common([behind[node], before[node]])) for node in nodes}
     paths = {path[:length] for path in found.values() for length in range(1, len(path) + 1)}
     if any(_leaves_and_enters(path, found, readers, nodes) for path in paths):
         return {}, {}
@@ -71,12 +70,6 @@ def _owners(modules: Sequence[tuple[str, Any]]) -> tuple[dict[int, Path], dict[P
             for _, parameter in inner.named_parameters(recurse=False):
                 owners.setdefault(id(parameter), path)
     return owners, kinds
-
-
-def _common(one: Path, other: Path) -> Path:
-    """Return what two paths begin with."""
-    length = next((at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), None)
-    return one[: min(len(one), len(other)) if length is None else length]
 
 
 def _leaves_and_enters(path: Path, found: Mapping[Any, Path], readers: Mapping[Any, Iterable[Any]], nodes: Any) -> bool:

@@ -229,7 +229,8 @@ class Names:
             unnamed = entry.node in inner or (entry.node.code, entry.node.lasti) == asking
             variable = None if unnamed else entry.node.place.variable
             if entry.node is last and variable is None:
-                variable = _identifier(getattr(function, "__name__", "result"))
+                name = getattr(function, "__name__", "result")
+                variable = name if name.isidentifier() else "result"
             if variable is None or not variable.isidentifier():
                 count += 1
                 variable = f"v{count}"
@@ -265,10 +266,6 @@ def _inner(applied: Sequence[Applied]) -> set[Node]:
         if same_call and node in reader.parents and node.prim.name != reader.prim.name:
             found.add(node)
     return found
-
-
-def _identifier(name: str) -> str:
-    return name if name.isidentifier() else "result"
 
 
 def _step(entry: Applied, names: Names, seen: Recorder) -> Step:

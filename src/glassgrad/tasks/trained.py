@@ -61,14 +61,11 @@ def predictions(trained: Trained, given: Sequence[str]) -> Iterator[Prediction]:
     """Yield what a model says about inputs. Raises `errors.InputError` before it looks at any."""
     predict = trained.kind.predict
     if predict is None:
-        raise errors.MODEL_OF_NO_TASK(path=trained.file, what=content(trained.description), known=_with_predictions())
+        known = ", ".join(kind.name for kind in task_kinds() if kind.predict is not None)
+        raise errors.MODEL_OF_NO_TASK(path=trained.file, what=content(trained.description), known=known)
     if not given:
         raise errors.PREDICT_NOTHING(expected=trained.kind.inputs)
     return predict(trained.learner, trained.description, given)
-
-
-def _with_predictions() -> str:
-    return ", ".join(kind.name for kind in task_kinds() if kind.predict is not None)
 
 
 def assessed(path: Path, data: Path | None) -> dict[str, float]:

@@ -295,7 +295,7 @@ def _plain(value: Any) -> Any:
     """Return a Tensor's or a list's numbers as an array; anything else as it is."""
     if isinstance(value, Tensor):
         return value.array
-    return np.asarray(value) if _is_number_like(value) else value
+    return np.asarray(value) if isinstance(value, float | np.floating | list) else value
 
 
 def _listed(value: Any) -> tuple[Any, ...]:
@@ -304,10 +304,6 @@ def _listed(value: Any) -> tuple[Any, ...]:
 
 def _is_float_array(x: Any) -> bool:
     return isinstance(x, np.ndarray) and x.dtype.kind in "fV"
-
-
-def _is_number_like(x: Any) -> bool:
-    return isinstance(x, float | np.floating | list)
 
 
 def _variable(name: str, value: Any) -> Variable:

@@ -42,9 +42,7 @@ class Replay:
             yield
         finally:
             ALLOWED.depth = depth
-            for handle in handles:
-                handle.remove()
-            library.drop_empty_hooks(self.model)
+            library.remove_hooks(self.model, handles)
 
     def _enters(self, name: str, told: str) -> Callable[..., None]:
         def enters(_module: Any, _args: Any) -> None:

@@ -87,7 +87,7 @@ class TorchAgain(Replay):
         if (
             self._phase == "forward pass"
             and not self._infinity
-            and any(bool(one.isinf().any()) for one in _floats(made))
+            and any(bool(one.isinf().any()) for one in made if one.is_floating_point())
         ):
             here = self._place or provenance.here()
             self._infinity = canonical(name), f"{name} at {here} ({here.source})"
@@ -232,10 +232,6 @@ def _leaves(value: Any) -> Iterator[Any]:
             yield from _leaves(part)
     elif isinstance(value, dict):
         yield from _leaves(list(value.values()))
-
-
-def _floats(values: list[Any]) -> list[Any]:
-    return [one for one in values if one.is_floating_point()]
 
 
 def _fits(value: Any, shape: Any) -> bool:

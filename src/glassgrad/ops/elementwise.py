@@ -13,7 +13,7 @@ import numpy as np
 
 from glassgrad.ops.complex_input import complex_dtype
 from glassgrad.ops.complexes import conj_p, real
-from glassgrad.ops.core import REGISTRY, Array, Elementwise, elementwise, select
+from glassgrad.ops.core import REGISTRY, Array, Elementwise, Rule, elementwise, select
 from glassgrad.ops.kernels.blocks import in_blocks, in_native_blocks, natively
 from glassgrad.ops.kernels.choose import choose
 from glassgrad.ops.kernels.logarithms import log_of_two
@@ -24,6 +24,17 @@ _nan = float("nan")
 _LN2 = math.log(2.0)
 _LN10 = math.log(10.0)
 EDGES = (0.0, -0.0, 1.0, -1.0, 1e3, -1e3, 1e-30, _inf, -_inf, _nan)
+
+
+def _smooth(
+    name: str, forward: str, slope: Rule, derivative: str, sample: Domain, *, saves: str, formula: str = ""
+) -> Elementwise:
+    """Declare a function of one argument that NumPy has, for complex numbers as well."""
+    return elementwise(
+        name, forward, (slope,), saves=saves, formula=formula or f"{forward}(x)", derivative=derivative,
+        samples=(sample,), edge=EDGES, takes_complex=True,
+    )  # fmt: skip  # an entry of the table
+
 
 # --- arithmetic -----------------------------------------------------------------------------------
 
@@ -72,11 +83,7 @@ reciprocal: Elementwise = elementwise(
     samples=(reals(0.3, 3),), edge=EDGES,
     takes_complex=True,
 )  # fmt: skip  # an entry of the table
-square = elementwise(
-    "square", "square", (lambda y, x: 2 * x,), saves="x", formula="x**2", derivative="2 * x",
-    samples=(reals(-3, 3),), edge=EDGES,
-    takes_complex=True,
-)  # fmt: skip  # an entry of the table
+square = _smooth("square", "square", lambda y, x: 2 * x, "2 * x", reals(-3, 3), saves="x", formula="x**2")
 
 
 def _power_base(y: Array, a: Array, b: Array) -> Array:
@@ -220,37 +227,13 @@ clip_p = elementwise(
 
 # --- exponentials and logarithms ------------------------------------------------------------------
 
-exp = elementwise(
-    "exp",
-    "exp",
-    (lambda y, x: y,),
-    saves="y",
-    formula="exp(x)",
-    derivative="y",
-    samples=(reals(-3, 3),),
-    edge=EDGES,
-    takes_complex=True,
+exp = _smooth("exp", "exp", lambda y, x: y, "y", reals(-3, 3), saves="y")
+expm1 = _smooth("expm1", "expm1", lambda y, x: y + 1, "y + 1", reals(-3, 3), saves="y", formula="exp(x) - 1")
+log = _smooth("log", "log", lambda y, x: reciprocal(x), "1 / x", reals(0.3, 4), saves="x")
+log1p = _smooth(
+    "log1p", "log1p", lambda y, x: reciprocal(1 + x), "1 / (1 + x)", reals(-0.7, 3), saves="x", formula="log(1 + x)"
 )
-expm1 = elementwise(
-    "expm1", "expm1", (lambda y, x: y + 1,), saves="y", formula="exp(x) - 1", derivative="y + 1",
-    samples=(reals(-3, 3),), edge=EDGES,
-    takes_complex=True,
-)  # fmt: skip  # an entry of the table
-log = elementwise(
-    "log", "log", (lambda y, x: reciprocal(x),), saves="x", formula="log(x)", derivative="1 / x",
-    samples=(reals(0.3, 4),), edge=EDGES,
-    takes_complex=True,
-)  # fmt: skip  # an entry of the table
-log1p = elementwise(
-    "log1p", "log1p", (lambda y, x: reciprocal(1 + x),), saves="x", formula="log(1 + x)", derivative="1 / (1 + x)",
-    samples=(reals(-0.7, 3),), edge=EDGES,
-    takes_complex=True,
-)  # fmt: skip  # an entry of the table
-sqrt = elementwise(
-    "sqrt", "sqrt", (lambda y, x: reciprocal(2 * y),), saves="y", formula="sqrt(x)", derivative="1 / (2 * y)",
-    samples=(reals(0.3, 4),), edge=EDGES,
-    takes_complex=True,
-)  # fmt: skip  # an entry of the table
+sqrt = _smooth("sqrt", "sqrt", lambda y, x: reciprocal(2 * y), "1 / (2 * y)", reals(0.3, 4), saves="y")
 root_p = elementwise(
     "root", "sqrt", (lambda y, x: _ratio(0.5, y),), saves="y", formula="sqrt(x)", derivative="1 / (2 * y); 0 at 0",
     samples=(reals(0.3, 4),), edge=(0.0, 1.0, 1e-30, _inf, _nan), scalar="sqrt",
@@ -262,23 +245,16 @@ rsqrt = elementwise(
     takes_complex=True,
 )  # fmt: skip  # an entry of the table
 
-exp2 = elementwise(
-    "exp2", "exp2", (lambda y, x: y * _LN2,), saves="y", formula="2 ** x", derivative="y * log(2)",
-    samples=(reals(-3, 3),), edge=EDGES, takes_complex=True,
-)  # fmt: skip  # an entry of the table
+exp2 = _smooth("exp2", "exp2", lambda y, x: y * _LN2, "y * log(2)", reals(-3, 3), saves="y", formula="2 ** x")
 # NumPy's function takes real numbers only.
 exp2.evaluate = lambda x: np.exp(x * _LN2) if np.iscomplexobj(x) else np.exp2(x)
-log2 = elementwise(
-    "log2", "log2", (lambda y, x: reciprocal(x * _LN2),), saves="x", formula="log(x) / log(2)",
-    derivative="1 / (x * log(2))",
-    samples=(reals(0.3, 4),), edge=EDGES,
-    takes_complex=True,
+log2 = _smooth(
+    "log2", "log2", lambda y, x: reciprocal(x * _LN2), "1 / (x * log(2))", reals(0.3, 4), saves="x",
+    formula="log(x) / log(2)",
 )  # fmt: skip  # an entry of the table
-log10 = elementwise(
-    "log10", "log10", (lambda y, x: reciprocal(x * _LN10),), saves="x", formula="log(x) / log(10)",
-    derivative="1 / (x * log(10))",
-    samples=(reals(0.3, 4),), edge=EDGES,
-    takes_complex=True,
+log10 = _smooth(
+    "log10", "log10", lambda y, x: reciprocal(x * _LN10), "1 / (x * log(10))", reals(0.3, 4), saves="x",
+    formula="log(x) / log(10)",
 )  # fmt: skip  # an entry of the table
 
 
@@ -311,71 +287,18 @@ logaddexp2 = elementwise(
 
 # --- trigonometry ---------------------------------------------------------------------------------
 
-sin = elementwise(
-    "sin", "sin", (lambda y, x: cos(x),), saves="x", formula="sin(x)", derivative="cos(x)",
-    samples=(reals(-4, 4),), edge=EDGES,
-    takes_complex=True,
-)  # fmt: skip  # an entry of the table
-cos: Elementwise = elementwise(
-    "cos", "cos", (lambda y, x: -sin(x),), saves="x", formula="cos(x)", derivative="-sin(x)",
-    samples=(reals(-4, 4),), edge=EDGES,
-    takes_complex=True,
-)  # fmt: skip  # an entry of the table
-tan = elementwise(
-    "tan", "tan", (lambda y, x: 1 + y * y,), saves="y", formula="tan(x)", derivative="1 + y**2",
-    samples=(reals(-1.2, 1.2),), edge=EDGES,
-    takes_complex=True,
-)  # fmt: skip  # an entry of the table
-asin = elementwise(
-    "asin", "arcsin", (lambda y, x: rsqrt(1 - x * x),), saves="x", formula="arcsin(x)", derivative="1 / sqrt(1 - x**2)",
-    samples=(reals(-0.8, 0.8),), edge=EDGES,
-    takes_complex=True,
-)  # fmt: skip  # an entry of the table
-acos = elementwise(
-    "acos", "arccos", (lambda y, x: -rsqrt(1 - x * x),), saves="x", formula="arccos(x)",
-    derivative="-1 / sqrt(1 - x**2)",
-    samples=(reals(-0.8, 0.8),), edge=EDGES,
-    takes_complex=True,
-)  # fmt: skip  # an entry of the table
-atan = elementwise(
-    "atan", "arctan", (lambda y, x: reciprocal(1 + x * x),), saves="x", formula="arctan(x)",
-    derivative="1 / (1 + x**2)",
-    samples=(reals(-4, 4),), edge=EDGES,
-    takes_complex=True,
-)  # fmt: skip  # an entry of the table
-sinh = elementwise(
-    "sinh", "sinh", (lambda y, x: cosh(x),), saves="x", formula="sinh(x)", derivative="cosh(x)",
-    samples=(reals(-3, 3),), edge=EDGES,
-    takes_complex=True,
-)  # fmt: skip  # an entry of the table
-cosh: Elementwise = elementwise(
-    "cosh", "cosh", (lambda y, x: sinh(x),), saves="x", formula="cosh(x)", derivative="sinh(x)",
-    samples=(reals(-3, 3),), edge=EDGES,
-    takes_complex=True,
-)  # fmt: skip  # an entry of the table
-tanh = elementwise(
-    "tanh", "tanh", (lambda y, x: 1 - y * y,), saves="y", formula="tanh(x)", derivative="1 - y**2",
-    samples=(reals(-3, 3),), edge=EDGES,
-    takes_complex=True,
-)  # fmt: skip  # an entry of the table
-asinh = elementwise(
-    "asinh", "arcsinh", (lambda y, x: rsqrt(x * x + 1),), saves="x", formula="arcsinh(x)",
-    derivative="1 / sqrt(x**2 + 1)",
-    samples=(reals(-4, 4),), edge=EDGES,
-    takes_complex=True,
-)  # fmt: skip  # an entry of the table
-acosh = elementwise(
-    "acosh", "arccosh", (lambda y, x: rsqrt(x * x - 1),), saves="x", formula="arccosh(x)",
-    derivative="1 / sqrt(x**2 - 1)",
-    samples=(reals(1.2, 4),), edge=EDGES,
-    takes_complex=True,
-)  # fmt: skip  # an entry of the table
-atanh = elementwise(
-    "atanh", "arctanh", (lambda y, x: reciprocal(1 - x * x),), saves="x", formula="arctanh(x)",
-    derivative="1 / (1 - x**2)",
-    samples=(reals(-0.8, 0.8),), edge=EDGES,
-    takes_complex=True,
-)  # fmt: skip  # an entry of the table
+sin = _smooth("sin", "sin", lambda y, x: cos(x), "cos(x)", reals(-4, 4), saves="x")
+cos: Elementwise = _smooth("cos", "cos", lambda y, x: -sin(x), "-sin(x)", reals(-4, 4), saves="x")
+tan = _smooth("tan", "tan", lambda y, x: 1 + y * y, "1 + y**2", reals(-1.2, 1.2), saves="y")
+asin = _smooth("asin", "arcsin", lambda y, x: rsqrt(1 - x * x), "1 / sqrt(1 - x**2)", reals(-0.8, 0.8), saves="x")
+acos = _smooth("acos", "arccos", lambda y, x: -rsqrt(1 - x * x), "-1 / sqrt(1 - x**2)", reals(-0.8, 0.8), saves="x")
+atan = _smooth("atan", "arctan", lambda y, x: reciprocal(1 + x * x), "1 / (1 + x**2)", reals(-4, 4), saves="x")
+sinh = _smooth("sinh", "sinh", lambda y, x: cosh(x), "cosh(x)", reals(-3, 3), saves="x")
+cosh: Elementwise = _smooth("cosh", "cosh", lambda y, x: sinh(x), "sinh(x)", reals(-3, 3), saves="x")
+tanh = _smooth("tanh", "tanh", lambda y, x: 1 - y * y, "1 - y**2", reals(-3, 3), saves="y")
+asinh = _smooth("asinh", "arcsinh", lambda y, x: rsqrt(x * x + 1), "1 / sqrt(x**2 + 1)", reals(-4, 4), saves="x")
+acosh = _smooth("acosh", "arccosh", lambda y, x: rsqrt(x * x - 1), "1 / sqrt(x**2 - 1)", reals(1.2, 4), saves="x")
+atanh = _smooth("atanh", "arctanh", lambda y, x: reciprocal(1 - x * x), "1 / (1 - x**2)", reals(-0.8, 0.8), saves="x")
 
 
 def _turn(a: Array, b: Array) -> Array:

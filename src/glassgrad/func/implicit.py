@@ -113,19 +113,14 @@ def dense_solve(linear: Callable[[Any], Any], b: Any) -> Any:
     leaves, structure = tree.flatten(b)
     sizes = [math.prod(x.shape) for x in leaves]
 
+    def parted(v: Tensor) -> Any:
+        parts = [part.reshape(x.shape) for part, x in zip(v.split(sizes), leaves, strict=True)]
+        return tree.unflatten(structure, parts)
+
     def flat(v: Tensor) -> Tensor:
-        parts, start = [], 0
-        for x, size in zip(leaves, sizes, strict=True):
-            parts.append(v[start : start + size].reshape(x.shape))
-            start += size
-        found = tree.flatten(linear(tree.unflatten(structure, parts)))[0]
+        found = tree.flatten(linear(parted(v)))[0]
         joined: Tensor = cat([y.reshape(-1) for y in found], 0)
         return joined
 
     right = cat([x.reshape(-1) for x in leaves], 0)
-    v = solve_matrix(jacrev(flat)(right.detach() * 0), right)
-    parts, start = [], 0
-    for x, size in zip(leaves, sizes, strict=True):
-        parts.append(v[start : start + size].reshape(x.shape))
-        start += size
-    return tree.unflatten(structure, parts)
+    return parted(solve_matrix(jacrev(flat)(right.detach() * 0), right))

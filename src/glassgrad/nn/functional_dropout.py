@@ -7,7 +7,7 @@ from typing import Any
 
 from glassgrad.engine.random import Generator, bernoulli_mask
 from glassgrad.ops import elementwise as ew
-from glassgrad.ops.complex_input import refuse_complex, takes_complex
+from glassgrad.ops.complex_input import all_take_complex, refuse_complex
 from glassgrad.ops.core import Array, bad_option
 
 # The value that SELU tends to for very negative inputs: -scale * alpha (Klambauer et al. 2017).
@@ -31,7 +31,6 @@ def _drop(input: Array, p: float, shape: tuple[int, ...], generator: Generator |
     return ew.where(kept, input * (1 / (1 - p)), 0)
 
 
-@takes_complex
 def dropout(
     input: Array, p: float = 0.5, training: bool = True, inplace: bool = False, *, generator: Generator | None = None
 ) -> Array:
@@ -58,19 +57,16 @@ def _dropout_nd(input: Array, p: float, training: bool, dims: int) -> Array:
     return _drop(input, p, _channels(input, dims), None)
 
 
-@takes_complex
 def dropout1d(input: Array, p: float = 0.5, training: bool = True, inplace: bool = False) -> Array:
     """Zero whole channels of (N, C, L) or (C, L) (Tompson et al. 2015)."""
     return _dropout_nd(input, p, training, 1)
 
 
-@takes_complex
 def dropout2d(input: Array, p: float = 0.5, training: bool = True, inplace: bool = False) -> Array:
     """Zero whole channels of (N, C, H, W) or (C, H, W) (Tompson et al. 2015)."""
     return _dropout_nd(input, p, training, 2)
 
 
-@takes_complex
 def dropout3d(input: Array, p: float = 0.5, training: bool = True, inplace: bool = False) -> Array:
     """Zero whole channels of (N, C, D, H, W) or (C, D, H, W)."""
     return _dropout_nd(input, p, training, 3)
@@ -85,7 +81,6 @@ def _alpha(input: Array, p: float, shape: tuple[int, ...]) -> Array:
     return ew.where(kept, input, _SELU_FLOOR) * scale - scale * p * _SELU_FLOOR
 
 
-@takes_complex
 def alpha_dropout(input: Array, p: float = 0.5, training: bool = False, inplace: bool = False) -> Array:
     """Dropout for SELU: sets to its floor and rescales, so that mean and variance stay (Klambauer et al. 2017)."""
     if _passes(input, p, training, "alpha_dropout"):
@@ -93,7 +88,6 @@ def alpha_dropout(input: Array, p: float = 0.5, training: bool = False, inplace:
     return _alpha(input, p, tuple(input.shape))
 
 
-@takes_complex
 def feature_alpha_dropout(input: Array, p: float = 0.5, training: bool = False, inplace: bool = False) -> Array:
     """`alpha_dropout` of whole channels, (N, C, ...)."""
     if _passes(input, p, training, "feature_alpha_dropout"):
@@ -103,3 +97,5 @@ def feature_alpha_dropout(input: Array, p: float = 0.5, training: bool = False, 
 
 
 __all__ = ["alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout"]
+
+all_take_complex(globals())

@@ -370,12 +370,9 @@ trunc: Elementwise = _step("trunc", "trunc", "x without its fraction", _BETWEEN_
 round_p = _step("round", "round", "nearest integer, to even on ties", _BETWEEN_HALVES)
 
 
-def _nan_to_num(xp: Any, x: Array, *, nan: float, posinf: float | None, neginf: float | None) -> Array:
-    return getattr(xp, "nan_to_num", np.nan_to_num)(x, nan=nan, posinf=posinf, neginf=neginf)
-
-
 nan_to_num_p = elementwise(
-    "nan_to_num", _nan_to_num, (select(lambda y, x, **_: isfinite(x)),), saves="x",
+    "nan_to_num", lambda xp, x, **limits: getattr(xp, "nan_to_num", np.nan_to_num)(x, **limits),
+    (select(lambda y, x, **_: isfinite(x)),), saves="x",
     formula="x with numbers for NaN and inf", derivative="isfinite(x)", samples=(reals(-3, 3),), edge=EDGES,
     sample_params={"nan": 0.0, "posinf": None, "neginf": None},
 )  # fmt: skip  # an entry of the table

@@ -143,9 +143,8 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
         return getattr(self.__dict__["function"], name)
 
     def __repr__(self) -> str:
-        return (
-            f"<compiled {getattr(self.function, '__qualname__', self.function)}, {self.traces} traces, {self.backend}>"
-        )
+        name = getattr(self.function, "__qualname__", self.function)
+        return f"<compiled {name}, {self.traces} traces, {self.backend}>"
 
     def _repr_html_(self) -> str:
         from glassgrad.engine import notebook
@@ -325,6 +324,7 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
             moving=self._moving,
             keep_grads=self.keep_grads,
             make_tracer=StepTracer,
+            expects=(self.threads, self.memory) if self.backend == "llvm" else None,
         )
         traced = time.perf_counter()
         try:
@@ -340,7 +340,7 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
 
     def _built(self, captured: Capture, key: Any) -> TraceCall:
         with opened(), told_if_long(captured.graph.name, len(captured.graph.instrs)):
-            program = backends.build(captured.graph, self.backend, self.threads, self.memory)
+            program = backends.build(captured.graph, self.backend, self.threads, self.memory, captured.expected)
             if captured.boundary is not None:
                 captured.boundary.program = backends.build(captured.boundary.graph, self.backend, self.threads)
         backends.tell_of_memory(program, captured.graph.name, self.memory)

@@ -62,13 +62,15 @@ def bytes_of(memory: str | int | None, backend: str) -> int | None:
     return int(float(found[1]) * _UNITS[found[2]])
 
 
-def build(graph: Graph, backend: str, threads: int | None, memory: int | None = None) -> Any:
+def build(graph: Graph, backend: str, threads: int | None, memory: int | None = None, early: Any = None) -> Any:
     """Return the program that runs a graph, whose attribute `graph` is what the passes made of it.
+
+    `early` touches memory for it (`compile.native.ahead`).
 
     `stages.native` makes native code; the last line below makes a NumPy program.
     """
     if backend == "llvm":
-        return importlib.import_module(_NATIVE).native(graph, threads, memory=memory)
+        return importlib.import_module(_NATIVE).native(graph, threads, memory=memory, early=early)
     from glassgrad.compile.numpy.program import NumpyStep
 
     return NumpyStep(passes.simplified(passes.widen_products(graph)))

@@ -20,7 +20,7 @@ from glassgrad.compile.llvm.target import LoadedCode, host
 from glassgrad.compile.native import cache, cache_entry
 from glassgrad.compile.native.ahead import Ahead
 from glassgrad.compile.native.assemble import Emitted, layout_of, stats_of
-from glassgrad.compile.native.executable import Layout, NativeStep, memory_for
+from glassgrad.compile.native.executable import Layout, NativeStep
 from glassgrad.compile.native.runtime import available_cores
 from glassgrad.compile.native.threads import choose_threads, expected_threads
 from glassgrad.compile.plan.budget import within
@@ -46,6 +46,7 @@ def native(
     separate: bool = False,
     begun: Planned | None = None,
     memory: int | None = None,
+    early: Ahead | None = None,
 ) -> Executable:
     """Compile a graph to native code, or find it compiled on the disk.
 
@@ -58,10 +59,11 @@ def native(
         separate: give each kernel a phase of its own, so that it can be timed.
         memory: bytes for the values between kernels; what has to be computed twice for that is chosen.
         begun: what `planned` has returned for the same graph.
+        early: touches memory that the step is expected to need.
     """
-    with announced("compiling"), Ahead() as early:
+    with announced("compiling"), early or Ahead() as touching:
         return _native(
-            given, threads, early, as_it_is=as_it_is, stored=stored, separate=separate, begun=begun, memory=memory
+            given, threads, touching, as_it_is=as_it_is, stored=stored, separate=separate, begun=begun, memory=memory
         )
 
 
@@ -78,10 +80,11 @@ def _native(
 ) -> Executable:
     began = time.perf_counter()
     key = cache_entry.key_of(given, threads, memory, as_it_is=as_it_is)
-    found = _on_disk(key, given, began, as_it_is=as_it_is) if stored else None
+    state = fresh.taken()
+    found = _on_disk(key, given, began, early, as_it_is=as_it_is) if stored else None
     if found is not None:
         return found
-    early.touch(fresh.taken())  # while one core plans; the rest while it writes the code
+    early.touch(state)  # while one core plans; the rest while it writes the code
     way = begun or planned(given, threads, as_it_is=as_it_is, memory=memory)
     small, checks, computed, graph, plan = way.small, way.checks, way.computed, way.graph, way.plan
     # The order of the kernels; threads.
@@ -94,8 +97,7 @@ def _native(
     schedule = make_schedule([tasks[kernel] for kernel in plan.kernels], after, shares, separate=separate)
     pinned = pinned_vars(graph)
     places = plan_memory(schedule, set(pinned), alias)
-    space = memory_for(places.size + shares * module.scratch)
-    early.touch([space])
+    space = early.place(places.size + shares * module.scratch)
     text = module.emit(schedule, pinned)
     emitted = Emitted(graph, checks, computed, alias, schedule, places, module, text)
     ready = time.perf_counter()
@@ -106,6 +108,7 @@ def _native(
         stats = replace(stats, least_bytes=stats.peak_bytes)
     if stored:
         cache_entry.write(key, given, step.layout, stats, code)
+        early.note(space.nbytes)
     return Executable(lambda: small, step, stats, emitted)
 
 
@@ -186,13 +189,14 @@ def _is_accepted(text: str) -> bool:
     return True
 
 
-def _on_disk(key: str, given: Graph, began: float, *, as_it_is: bool) -> Executable | None:
+def _on_disk(key: str, given: Graph, began: float, early: Ahead, *, as_it_is: bool) -> Executable | None:
     """Return a step from the disk, or None. Its graph is prepared only when it is asked for."""
     small = functools.cache(lambda: prepared(given, as_it_is=as_it_is))
-    found = cache_entry.find(key, given, lambda: find_checks(small()))
+    found = cache_entry.find(key, given, lambda: find_checks(small()), early.memory)
     if found is None:
         return None
     step, stats = found
+    early.note(step.memory.nbytes)
     stats = replace(stats, plan_seconds=0.0, compile_seconds=time.perf_counter() - began, cached=True)
     return Executable(small, step, stats)
 

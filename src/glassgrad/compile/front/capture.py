@@ -6,7 +6,7 @@ import functools
 import random
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from glassgrad import errors, provenance
 from glassgrad.compile.front import checks, origin
 from glassgrad.compile.front.arguments import Arguments
 from glassgrad.compile.front.captured import Capture
+from glassgrad.compile.front.expectation import expected
 from glassgrad.compile.front.finish import Finish
 from glassgrad.compile.front.interrupts import opened
 from glassgrad.compile.front.iterators import watched
@@ -22,6 +23,9 @@ from glassgrad.compile.front.reach import Reach, reach
 from glassgrad.compile.front.tracer import Tracer
 from glassgrad.engine.random import default_generator
 from glassgrad.engine.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from glassgrad.compile.native.ahead import Ahead
 
 origin.ENTRANCES.add(__file__)
 
@@ -37,6 +41,7 @@ def capture(
     keep_grads: bool = True,
     after: Callable[[Any], Any] | None = None,
     make_tracer: Callable[[str], Tracer] = Tracer,
+    expects: Any = None,
 ) -> Capture:
     """Trace one call.
 
@@ -49,6 +54,7 @@ def capture(
         after: called with the result while tracing goes on; gives the result of the program. Tensors that are
             detached are marked then (see `Origin.records`).
         make_tracer: called with the name of the program.
+        expects: options that the memory of a native program depends on, to touch it while tracing goes on.
 
     Raises:
         CompileError: when the function cannot be compiled as it is. Everything is as before then.
@@ -62,7 +68,8 @@ def capture(
     streams = [(path, stream, checks.state_of(stream)) for path, stream in [*found.streams, *hidden]]
     places = Places(found.holders)
     randoms = Snapshot(streams=[default_generator, *(stream for _, stream, _ in streams)])
-    undo = functools.partial(_undo, found, places, randoms)
+    ahead = None if expects is None else expected(found, args, kwargs, expects)
+    undo = functools.partial(_undo, found, places, randoms, ahead)
     tracer.live = {id(array): path for path, array in found.arrays if id(array) not in found.tables}
     try:
         with tracer.active(), watched(found.edges), _read_only([array for _, array in found.arrays]):
@@ -85,7 +92,7 @@ def capture(
         checks.check_streams(streams)
         checks.check_numbers(tracer)
         captured = finished.capture(function, statics, found)
-        captured.undo = undo
+        captured.undo, captured.expected = undo, ahead
         return captured
     except BaseException:  # as above
         undo()
@@ -119,8 +126,10 @@ def _last_line(error: BaseException) -> object:
     return provenance.resolve(found.tb_frame.f_code, found.tb_lasti) if found is not None else "an unknown line"
 
 
-def _undo(found: Reach, places: Places, randoms: Snapshot) -> bool:
+def _undo(found: Reach, places: Places, randoms: Snapshot, ahead: Ahead | None) -> bool:
     """Undo what a failed trace did to random streams and to Python's objects; return what `put_back` does."""
+    if ahead is not None:
+        ahead.stop()
     randoms.restore()
     places.restore()
     return put_back(found)

@@ -18,6 +18,7 @@ from glassgrad.engine.tensor import Tensor, make
 
 if TYPE_CHECKING:
     from glassgrad.compile.front.hidden_branch import Branch
+    from glassgrad.compile.native.ahead import Expected
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,7 @@ class Capture:
         finite: number of the output that is NaN where a new weight is not finite, if that was asked for.
         branches: numbers of outputs, and the op in whose backward pass each counts cotangents of 0 that became NaN.
         watching: number of the first output that is there to watch the program, not for its result.
+        expected: the memory that the program will need, if steps like it were made before.
     """
 
     graph: Graph
@@ -126,6 +128,7 @@ class Capture:
     finite: int | None = None
     branches: list[tuple[int, Branch]] = field(default_factory=list)
     watching: int | None = None
+    expected: Expected | None = None
 
     @property
     def unwatched(self) -> Graph:

@@ -17,7 +17,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from glassgrad.compile.native import runtime
+from glassgrad.compile.native import cache, runtime
 
 LEAST = 32 << 20  # bytes: less is touched in the time that a thread takes to be of use
 _Touch = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int8)
@@ -32,7 +32,10 @@ class Ahead:
 
     Attributes:
         touched: bytes given to threads so far.
+        memory: for the values between a step's kernels, if that was touched before the step was known.
     """
+
+    memory: Any = None
 
     def __init__(self, cores: int | None = None, free: int | None = None) -> None:
         self.touched = 0
@@ -43,8 +46,12 @@ class Ahead:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # The step's threads would have to wait for this one, and a step that was not made needs no memory.
+        self.stop()
+
+    def stop(self) -> None:
+        """Leave the rest to the step, whose threads would have to wait for this one; or there is none."""
         self._stop[0] = 1
+        self.memory = None
 
     def touch(self, arrays: Sequence[Any]) -> bool:
         """Begin to touch arrays that a step will write to; return whether that is worth a thread and possible.
@@ -52,14 +59,59 @@ class Ahead:
         The arrays are kept alive until the thread has done with them. They may be used meanwhile.
         """
         size = sum(array.nbytes for array in arrays)
-        if size < LEAST or (self._cores or runtime.available_cores()) < 2:
-            return False
-        if (free_bytes() if self._free is None else self._free) < 2 * (self.touched + size):
+        if not self.fits(size):
             return False
         self.touched += size
         touch = _Touch(runtime.support_code().address("touch"))
         _thread.start_new_thread(_work, (touch, list(arrays), self._stop))
         return True
+
+    def fits(self, size: int) -> bool:
+        """Tell whether so many bytes more are worth a thread, and free twice with what is touched already."""
+        if size < LEAST or (self._cores or runtime.available_cores()) < 2:
+            return False
+        return (free_bytes() if self._free is None else self._free) >= 2 * (self.touched + size)
+
+    def place(self, size: int) -> Any:
+        """Return memory of so many bytes for the values between a step's kernels, which is being touched."""
+        if self.memory is None or self.memory.nbytes != size:
+            self.stop()
+            self._stop = np.zeros(1, np.int64)
+            self.memory = runtime.space(size)
+            self.touch([self.memory])
+        return self.memory
+
+    def note(self, size: int) -> None:
+        """Learn the bytes that a step was found to need between its kernels."""
+
+
+class Expected(Ahead):
+    """The memory of a step that is about to be traced, touched from now on if a step like it was made before.
+
+    How much that is lies on the disk beside the machine code, which is found after the trace only. Where the step has
+    changed without the key's noticing, the memory is given back and the size written anew.
+
+    Args:
+        key: of what decides about the step, as `cache.key_of` makes it.
+        cores, free: as for `Ahead`.
+
+    Attributes:
+        size: bytes that a step with this key has needed; 0 where none is known.
+    """
+
+    def __init__(self, key: str, cores: int | None = None, free: int | None = None) -> None:
+        super().__init__(cores, free)
+        self._key = key
+        entry = cache.read(key)
+        found = None if entry is None else entry[0].get("bytes")
+        self.size = found if type(found) is int else 0
+        if self.fits(self.size):
+            self.memory = runtime.space(self.size)
+            self.touch([self.memory])
+
+    def note(self, size: int) -> None:
+        if size != self.size and max(size, self.size) >= LEAST:
+            cache.write(self._key, {"bytes": size}, b"")
 
 
 def _work(touch: Any, arrays: list[Any], stop: Any) -> None:

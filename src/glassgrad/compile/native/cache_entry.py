@@ -54,15 +54,15 @@ def _has_tiles() -> bool:
     return has_tiles()
 
 
-def find(key: str, graph: Graph, uses: Uses) -> tuple[NativeStep, Stats] | None:
-    """Return a step from the disk; None when there is none, or its description does not make sense."""
+def find(key: str, graph: Graph, uses: Uses, space: Any = None) -> tuple[NativeStep, Stats] | None:
+    """Return a step from the disk, in memory that is there for it if it is of its size; None without a sound entry."""
     entry = cache.read(key)
     if entry is None:
         return None
     header, code = entry
     try:
         layout, stats = to_layout(graph, header, uses)
-        return NativeStep(code, layout), stats
+        return NativeStep(code, layout, space), stats
     except (ValueError, TypeError, LookupError, OverflowError, AttributeError, MemoryError, errors.LinkError):
         cache.forget(key)
         return None

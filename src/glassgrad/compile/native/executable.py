@@ -30,7 +30,6 @@ _Call = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctype
 _Resume = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 _Address = ctypes.CFUNCTYPE(ctypes.c_void_p)
 _CONTIGUOUS, _ALIGNED, _WRITEABLE = 0x1, 0x100, 0x400
-_HUGE_PAGE = 2 << 20
 
 
 @lru_cache(maxsize=1)
@@ -182,11 +181,6 @@ class Layout:
     uses: Callable[[], tuple[list[IndexCheck], list[Computed]]]
 
 
-def memory_for(size: int) -> Any:
-    """Return memory for the values between the kernels of a step, and for its kernels."""
-    return runtime.aligned(size, alignment=_HUGE_PAGE if size >= 4 * _HUGE_PAGE else 64)
-
-
 class NativeStep:
     """A compiled program and its memory. Calling it is safe from any number of threads; calls run one by one.
 
@@ -201,10 +195,10 @@ class NativeStep:
     """
 
     def __init__(self, code: bytes, layout: Layout, memory: Any = None) -> None:
-        """Load the code; `memory` is what `memory_for` has returned for the layout's sizes, by default made now."""
+        """Load the code; `memory` is a `runtime.space`, which is used if it is of the layout's size."""
         self.layout = layout
         size = layout.arena + layout.shares * layout.scratch
-        self.memory = memory if memory is not None and memory.nbytes == size else memory_for(size)
+        self.memory = memory if memory is not None and memory.nbytes == size else runtime.space(size)
         self.inputs = tuple(layout.inputs)
         self.outputs = tuple(layout.outputs)
         self.shares = layout.shares

@@ -19,6 +19,7 @@ from glassgrad.compile.llvm.target import LoadedCode, host
 from glassgrad.compile.native import cache
 from glassgrad.engine import devices
 
+_HUGE_PAGE = 2 << 20
 _Work = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
 _Wake = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
@@ -36,6 +37,11 @@ def aligned(count: int, dtype: Any = np.uint8, alignment: int = 64) -> Any:
     raw = np.zeros(size + alignment, np.uint8)
     start = -int(raw.ctypes.data) % alignment
     return raw[start : start + size].view(dtype)
+
+
+def space(size: int) -> Any:
+    """Return memory for the values between the kernels of a step, and for its kernels: whole huge pages of much."""
+    return aligned(size, alignment=_HUGE_PAGE if size >= 4 * _HUGE_PAGE else 64)
 
 
 def available_cores() -> int:

@@ -89,3 +89,18 @@ def test_compiled_functions_findings_and_optimizers_are_tables() -> None:
     texts = read(SGD([gg.ones(3, requires_grad=True)], lr=0.5)).texts
     assert texts[:3] == ["SGD", "group", "parameters"]
     assert texts[texts.index("0") + 1] == "3"
+
+
+def test_a_monitor_is_a_table_of_its_latest_sample() -> None:
+    model = gg.nn.Linear(2, 1, bias=False)
+    with gg.GradientMonitor(model) as monitor:
+        assert read(monitor).texts == ["no step was sampled yet"]
+        for factor in (1.0, 2.0):
+            model.zero_grad()
+            (model(gg.tensor([[3.0, 4.0]])) * factor).sum().backward()
+            monitor.update(0.25)
+    found = read(monitor)
+    assert found.texts[0] == "step 1 · loss 0.25 · 2 samples"
+    assert found.texts[6:8] == ["weight", "10"]
+    assert read(monitor.data).texts == found.texts
+    assert repr(monitor) == "<GradientMonitor of Linear: 2 samples, one in 1 steps>"

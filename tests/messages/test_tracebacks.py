@@ -120,3 +120,19 @@ def test_an_error_that_is_its_own_cause_is_shown():
         raise first from second
     second.__cause__ = first
     assert files(caught.value) == ["test_an_error_that_is_its_own_cause_is_shown"]
+
+
+def test_a_training_loop_of_the_library_is_left_out_too() -> None:
+    model = gg.nn.Linear(2, 1)
+    optimizer = gg.optim.SGD(model.parameters(), lr=0.1)
+
+    def loss(outputs: gg.Tensor, targets: gg.Tensor) -> gg.Tensor:
+        return outputs @ targets
+
+    trainer = gg.train.Trainer(model, optimizer, loss, [(gg.ones(4, 2), gg.ones(3, 3))])
+    with pytest.raises(gg.errors.ShapeError) as caught:
+        trainer.fit()
+    assert files(caught.value) == ["test_a_training_loop_of_the_library_is_left_out_too", "loss"]
+    with pytest.raises(gg.errors.InputError) as wrong:
+        gg.train.TrainingConfig(max_epochs=3)
+    assert files(wrong.value) == ["test_a_training_loop_of_the_library_is_left_out_too"]

@@ -101,6 +101,13 @@ class GradientMonitor(AbstractContextManager["GradientMonitor"]):
         self._due = self.step + -self.step % self.every
         self._look_ahead()
 
+    def __repr__(self) -> str:
+        count = len(self._samples)
+        return f"<GradientMonitor of {type(self.model).__name__}: {count} samples, one in {self.every} steps>"
+
+    def _repr_html_(self) -> str:
+        return self.data._repr_html_()
+
     # --- in the training loop ---
 
     @property

@@ -113,6 +113,11 @@ class MonitorData:
     def __len__(self) -> int:
         return len(self.steps)
 
+    def _repr_html_(self) -> str:
+        from glassgrad.engine import notebook
+
+        return notebook.monitored(self)
+
     @property
     def update_ratio(self) -> Array:
         """‖change‖ / ‖weights‖ of each parameter, (S, P); healthy training is around 1e-3. NaN where weights are 0."""

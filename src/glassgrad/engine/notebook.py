@@ -99,6 +99,18 @@ def finding(found: Any) -> str:
     return table(f"{found.severity}: {found.rule}", [row for row in rows if row[1]])
 
 
+def monitored(data: Any) -> str:
+    """Return the latest sample of a record of gradients, a row for each parameter."""
+    if not len(data):
+        return table("no step was sampled yet", [])
+    shown = (data.gradient_norm, data.parameter_norm, data.update_ratio, data.gradient_zeros)
+    columns = [[f"{number:.3g}" for number in numbers[-1]] for numbers in shown]
+    rows = zip(data.parameters, *columns, strict=True)
+    loss = f" · loss {data.loss[-1]:.4g}" if np.isfinite(data.loss[-1]) else ""
+    caption = f"step {data.steps[-1]}{loss} · {len(data)} samples"
+    return table(caption, rows, ["parameter", "gradient norm", "weight norm", "update / weights", "zeros"], "right")
+
+
 def optimizer(rule: Any) -> str:
     """Return an optimizer as a table of its groups."""
     options = [key for key in rule.param_groups[0] if key != "params"]

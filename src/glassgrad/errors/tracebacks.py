@@ -43,10 +43,14 @@ def tell() -> None:
 
 
 def is_ours(file: str) -> bool:
-    """Tell whether a file is part of the library that a user does not look at."""
+    """Tell whether a file is part of the library that a user does not look at.
+
+    Training loops count as a user's code where messages name the line of an op, but nobody who calls `fit` wrote them.
+    """
     from glassgrad import provenance
 
-    return file.startswith(provenance.PACKAGE) and provenance.is_internal(file)
+    loop = file.startswith(f"{provenance.PACKAGE}train{os.sep}")
+    return loop or (file.startswith(provenance.PACKAGE) and provenance.is_internal(file))
 
 
 def trimmed(trace: TracebackType | None) -> TracebackType | None:

@@ -40,9 +40,9 @@ class Watch(AbstractContextManager["Watch"]):
 
     Attributes:
         heard: the order of the calls, without the quiet steps that are not counted yet.
-        losses: of the steps so far.
-        sampling: whether the step under way is sampled.
-        quiet: whether nothing but the loss is wanted of it.
+        losses: of the steps so far; that of a quiet step may be put there in place of a call of `quiet_step`.
+        sampling: whether the step under way is sampled; forward passes and graphs are looked at only then.
+        quiet: whether nothing but the loss is wanted of it: `quiet_step` may stand for all other events.
         hooked: whether there may be hooks on the model.
     """
 
@@ -200,7 +200,7 @@ class Watch(AbstractContextManager["Watch"]):
     # --- events reported by the wire ---
 
     def forward(self, output: Any, args: tuple[Any, ...]) -> None:
-        """Record a forward pass."""
+        """Record a forward pass of the model, after it."""
         if not library.is_recording(self.model):
             if bool(getattr(self.model, "training", False)) and self._setup.stochastic:
                 self.calls.training.append((self.calls.steps, here()))
@@ -214,7 +214,7 @@ class Watch(AbstractContextManager["Watch"]):
             self._batch = float(next(iter(getattr(first, "shape", ())), "nan"))
 
     def before_backward(self, loss: Any, traced: bool = False) -> None:
-        """Record the beginning of a backward pass."""
+        """Record the beginning of a backward pass; `loss` is None if it is unknown."""
         with self._schedule:
             self.calls.backwards += 1
             self._call("B")
@@ -250,13 +250,13 @@ class Watch(AbstractContextManager["Watch"]):
         self._labels += [(self.calls.steps, op.labels) for op in graph.losses() if op.labels is not None][:1]
 
     def after_backward(self) -> None:
-        """Measure the gradients of a sampled step."""
+        """Measure the gradients of a sampled step, after its backward pass."""
         if self._sample is not None:
             with self._schedule:
                 self._sampler.gradients(self._sample)
 
     def before_step(self, optimizer: Any, traced: bool = False, closure: bool = False) -> None:
-        """Record the beginning of an optimizer's step."""
+        """Record the beginning of an optimizer's step, or that it first calls a `closure`."""
         self._call("S")
         if traced or closure:
             return
@@ -297,7 +297,7 @@ class Watch(AbstractContextManager["Watch"]):
         self._end_step()
 
     def hands_off(self, args: tuple[Any, ...]) -> None:
-        """Remove the hooks before a compiled program is called."""
+        """Remove the hooks before a compiled program is called: they would be traced."""
         if self._inputs is None:
             self._inputs = inputs_of(args[:1])
         if self.hooked:
@@ -331,20 +331,20 @@ class Watch(AbstractContextManager["Watch"]):
         return self._sample is not None and self._forward is not None
 
     def beside_backward(self, loss: Any) -> None:
-        """Record a backward pass of that eager run."""
+        """Record a backward pass of that eager run; `after_backward` follows."""
         self._look_at_graph(loss)
 
     def beside_step(self, optimizer: Any) -> None:
-        """Record an optimizer's step of that eager run."""
+        """Record the beginning of an optimizer's step of that eager run."""
         if self._sample is not None:
             self._before_sampled_step(optimizer)
 
     def unseen(self, reason: str) -> None:
-        """Record that something cannot be inspected."""
+        """Record the reason why something cannot be inspected."""
         self._unseen.setdefault(reason, None)
 
     def compiled(self, before: bool, result: Any) -> None:
-        """Record a compiled training step, before or after it."""
+        """Record a compiled training step: with `before` its beginning, else its end and result."""
         with self._schedule:
             if before:
                 if self._sample is not None:
@@ -365,7 +365,7 @@ class Watch(AbstractContextManager["Watch"]):
             self._end_step(compiled=True)
 
     def quiet_step(self, loss: float, compiled: bool = False) -> None:
-        """Record the end of a step that is not sampled."""
+        """Record the end of a step that is not sampled, in place of its other events."""
         waiting = self.losses.waiting
         waiting.append(loss)
         if self.heard.steps + len(waiting) >= self._schedule.asks:

@@ -29,7 +29,7 @@ from glassgrad.engine.writes import MUTATIONS
 
 if TYPE_CHECKING:
     from glassgrad.doctor.nans.guard import Guard
-    from glassgrad.doctor.wires.listener import Listener
+    from glassgrad.doctor.watching import Watch
 
 SHARE = 0.002
 """Part of the time that copies of the state may take, here and before harmless eager steps."""
@@ -130,7 +130,7 @@ class CompiledSteps:
     def _is_bad(self, number: float) -> bool:
         return number - number != 0 and (self._guard.inf or math.isnan(number))
 
-    def follow(self, program: Any, run: Callable[..., Any], args: tuple[Any, ...], listener: Listener) -> None:
+    def follow(self, program: Any, run: Callable[..., Any], args: tuple[Any, ...], listener: Watch) -> None:
         """Let the program's fast path make the next calls that are like the one before, by itself.
 
         A small step leaves no room for more than it does, since the caches are cold after each: what can be known is
@@ -160,7 +160,7 @@ class CompiledSteps:
             if quick is not None:
                 AGAIN[program] = quick
 
-    def _until(self, listener: Listener) -> int:
+    def _until(self, listener: Watch) -> int:
         """Return the length of the log at which there is something to decide, less the call that is to find out."""
         return _FIELDS * (self._count + min(listener.settle() - 1, self._asks - self._count))
 

@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from glassgrad.doctor import library
-from glassgrad.doctor.wires.listener import Listener, Wire
+
+if TYPE_CHECKING:
+    from glassgrad.doctor.watching import Watch
 
 
-def wire(listener: Listener, model: Any, optimizers: tuple[Any, ...], guard: Any = None) -> Wire:
+class Wire(Protocol):
+    """A connection to a model and its optimizers."""
+
+    def connect(self) -> None:
+        """Begin to report events."""
+
+    def sampled(self, wanted: bool) -> None:
+        """Prepare for the next step, which is sampled if `wanted`."""
+
+    def graph(self, loss: Any) -> Any:
+        """Return the graph of a loss, or None if it is unknown."""
+
+    def disconnect(self) -> None:
+        """Stop reporting, and remove every hook."""
+
+
+def wire(listener: Watch, model: Any, optimizers: tuple[Any, ...], guard: Any = None) -> Wire:
     """Return the wire for a model; `guard` looks for NaN."""
     if library.is_torch(model):
         from glassgrad.doctor.wires.pytorch import TorchWire

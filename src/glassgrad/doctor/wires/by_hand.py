@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from glassgrad.doctor.wires.listener import Listener
+if TYPE_CHECKING:
+    from glassgrad.doctor.watching import Watch
 
 
 class HandWire:
     """A connection to a model with `forward` and `backward`, and optimizers with `step`."""
 
-    def __init__(self, listener: Listener, model: Any, optimizers: tuple[Any, ...]) -> None:
+    def __init__(self, listener: Watch, model: Any, optimizers: tuple[Any, ...]) -> None:
         self._listener = listener
         self._model = model
         self._optimizers = optimizers

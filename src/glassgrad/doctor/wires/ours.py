@@ -14,12 +14,12 @@ import numpy as np
 from glassgrad.compile.front.fast_call import MISS
 from glassgrad.doctor.nans.compiled_steps import AGAIN
 from glassgrad.doctor.tape_graph import graph_of
-from glassgrad.doctor.wires.listener import Listener
 from glassgrad.engine.mode import ANOMALY, MODE, TRACING
 from glassgrad.engine.tensor import Tensor
 
 if TYPE_CHECKING:
     from glassgrad.doctor.nans.guard import Guard
+    from glassgrad.doctor.watching import Watch
 
 _ndarray = np.ndarray
 _UNUSUAL = TRACING | ANOMALY
@@ -30,7 +30,7 @@ _WATCHING: list[OurWire] = []
 class OurWire:
     """A connection to our engine."""
 
-    def __init__(self, listener: Listener, model: Any, optimizers: tuple[Any, ...], guard: Guard | None = None) -> None:
+    def __init__(self, listener: Watch, model: Any, optimizers: tuple[Any, ...], guard: Guard | None = None) -> None:
         self._listener = listener
         self._guard = guard
         if guard is not None:

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 from glassgrad.doctor import library
 from glassgrad.doctor.set_aside import aside
 from glassgrad.doctor.torch_graph import Recorder
-from glassgrad.doctor.wires.listener import Listener
 
 if TYPE_CHECKING:
     from glassgrad.doctor.nans.torch_guard import TorchGuard
+    from glassgrad.doctor.watching import Watch
 
 
 class TorchWire:
     """A connection to a module and optimizers of PyTorch's."""
 
     def __init__(
-        self, listener: Listener, model: Any, optimizers: tuple[Any, ...], guard: TorchGuard | None = None
+        self, listener: Watch, model: Any, optimizers: tuple[Any, ...], guard: TorchGuard | None = None
     ) -> None:
         self._listener = listener
         self._guard = guard

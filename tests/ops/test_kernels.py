@@ -1,4 +1,4 @@
-"""`choose` is `np.where`, bit for bit, whatever it is given."""
+"""`choose` is `np.where`, bit for bit, whatever it is given, and `positive` the maximum with 0."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from glassgrad.ops.kernels.choose import choose
+from glassgrad.ops.kernels.choose import choose, positive
 
 SPECIAL = np.array([0.0, -0.0, 1.5, -2.5, np.inf, -np.inf, np.nan, 1e-45])
 
@@ -30,3 +30,13 @@ def test_choose_is_where(dtype: Any, right: str) -> None:
         found, expected = choose(mask, first, second), np.where(mask, first, second)
         assert found.dtype == expected.dtype
         np.testing.assert_array_equal(found.view(np.uint8), expected.view(np.uint8))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_positive_is_the_maximum_with_zero(dtype: Any) -> None:
+    drawn = np.random.default_rng(3).standard_normal((4, 40, 31, 8)).astype(dtype)
+    drawn[0, :3, 0, 0] = np.nan, np.inf, -np.inf
+    for x in (drawn, drawn.transpose(0, 3, 1, 2), drawn[:, ::2], drawn[:1, :1], drawn[..., :0]):
+        found = positive(x)
+        np.testing.assert_array_equal(found, np.maximum(x, 0))
+        assert found.dtype == dtype

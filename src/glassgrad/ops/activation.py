@@ -17,11 +17,12 @@ from glassgrad.ops.core import Array, bad_option, canonical_axis, elementwise, s
 from glassgrad.ops.elementwise import EDGES
 from glassgrad.ops.kernels import approximations, blocks
 from glassgrad.ops.kernels.blocks import in_native_blocks
-from glassgrad.ops.kernels.choose import choose
+from glassgrad.ops.kernels.choose import choose, positive
 from glassgrad.ops.samples import reals
 from glassgrad.ops.shape import astype
 from glassgrad.ops.special import erfc
 
+_LARGE = 99_999  # elements beyond which native code may pay
 _HALF = frozenset("e?bB")  # half precision, and the integers for which NumPy's exp returns it
 
 
@@ -132,8 +133,16 @@ gelu_tanh_p = elementwise(
 
 # --- with a kink ----------------------------------------------------------------------------------
 
+
+def _relu(xp: Any, x: Array) -> Array:
+    if xp is not np:
+        return xp.maximum(x, 0)
+    found = blocks.inside(x, x, 0.0, math.nan) if type(x) is np.ndarray and x.size > _LARGE else None
+    return positive(x) if found is None else found
+
+
 relu = elementwise(
-    "relu", lambda xp, x: xp.maximum(x, 0),
+    "relu", _relu,
     (select(lambda y, x: y <= 0, keep=False, natively=lambda c, y, x: blocks.inside(c, y, 0.0, math.nan)),), saves="y",
     formula="max(x, 0)", derivative="x > 0", samples=(reals(-3, 3, 0),), edge=EDGES,
 )  # fmt: skip  # an entry of the table

@@ -6,6 +6,7 @@ branches, which costs ten times the arithmetic. `choose` multiplies bits instead
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ min_over: Any = np.minimum.reduce
 all_over: Any = np.logical_and.reduce
 
 _SEARCH_UP_TO = 4096  # elements
+_POSITIVE_FROM, _PART = 8_192, 32_768  # elements; so many zeros stay in the cache
 
 
 def least(x: Array) -> Any:
@@ -35,6 +37,25 @@ def least(x: Array) -> Any:
 def largest(x: Array) -> Any:
     """Return the largest of some integers."""
     return x.item(x.argmax()) if x.size <= _SEARCH_UP_TO else max_over(x, None)
+
+
+def positive(x: Array) -> Array:
+    """Return ``np.maximum(x, 0)``. NumPy compares with an array in less than half the time it takes with a number."""
+    if type(x) is not np.ndarray or x.size < _POSITIVE_FROM or x.dtype.char not in "fd":
+        return np.maximum(x, 0)
+    y = np.empty_like(x)
+    if y.strides != x.strides:  # elements that do not lie side by side, in whatever order of axes
+        return np.maximum(x, 0)
+    zeros, given, taken = _zeros(x.dtype), x.ravel(order="K"), y.ravel(order="K")
+    for start in range(0, x.size, _PART):
+        part = given[start : start + _PART]
+        np.maximum(part, zeros[: part.size], out=taken[start : start + _PART])
+    return y
+
+
+@functools.cache
+def _zeros(dtype: np.dtype[Any]) -> Array:
+    return np.zeros(_PART, dtype)
 
 
 def choose(mask: Array, a: Array, b: Array) -> Array:

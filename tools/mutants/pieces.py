@@ -140,10 +140,41 @@ PIECES = {
     "solvers": _ops("lu solve factorise fft", "factorise", "fft", "complex"),
     "blocks": _ops("fused fused_loss fused_norm fused_attention", "losses", "native_blocks", "native_rows", "bfloat16"),
     "sequences": _ops("fused_recurrent recurrent_steps ctc", "losses", "engine/test_walks_of_fused_ops"),
-    "windows": _ops("conv pool resample kernels/windows", "conv", "volumes"),
+    "windows": _ops("conv pool resample", "conv", "volumes"),
     "functions": _ops("special special_functions sparse_products", "special_functions", "sparse"),
     "batches": _ops("vmap/*", "func/test_vmap", "func/test_views_inside"),
-    "interiors": _ops("core complex_input expects narrow kernels/*", "blocks", "kernels", "native_blocks"),
+    "interiors": Piece(
+        tuple(f"ops/{name}.py" for name in ("core", "complex_input", "expects", "narrow")),
+        (
+            "tests/ops/test_primitives.py",
+            "tests/ops/test_complex.py",
+            "tests/ops/test_bfloat16.py",
+            "tests/ops/test_axes.py",
+            "tests/ops/test_refusals.py",
+            "tests/ops/test_shape_rules.py",
+        ),
+        rules=True,
+    ),
+    "kernels": Piece(
+        ("ops/kernels/*.py",),
+        tuple(
+            f"tests/ops/test_{name}.py"
+            for name in (
+                "kernels",
+                "blocks",
+                "native_blocks",
+                "native_rows",
+                "channels",
+                "cut_products",
+                "complex",
+                "conv",
+                "activations_against_torch",
+                "elementwise_rules",
+                "shape_rules",
+            )
+        ),
+        rules=True,
+    ),
     "fusion": Piece(
         ("compile/plan/fusion.py",),
         (

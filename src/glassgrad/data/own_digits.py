@@ -11,6 +11,7 @@ import numpy as np
 from glassgrad import errors
 from glassgrad.data.files import no_directory
 from glassgrad.data.images import CLASSES, ImageData
+from glassgrad.data.numpy_files import read_arrays
 from glassgrad.data.pictures import read_digit
 
 Array = Any
@@ -63,11 +64,11 @@ def _pictures(folder: Path) -> list[Path]:
 
 def _from_arrays(path: Path) -> ImageData:
     try:
-        with np.load(path, allow_pickle=False) as found:
-            arrays: Mapping[str, Array] = {name: found[name] for name in found.files}
-    except (OSError, ValueError, EOFError) as error:
-        reason = "there is no such file" if not path.exists() else " ".join(str(error).split())
+        found = read_arrays(path)
+    except (OSError, ValueError) as error:
+        reason = "there is no such file" if not path.exists() else error
         raise errors.DIGITS_NOT_FOUND(path=path, reason=reason) from None
+    arrays: Mapping[str, Array] = found if isinstance(found, dict) else {}
     names = next((names for names in _NAMES if arrays.keys() >= set(names)), None)
     if names is None:
         raise errors.DIGITS_NOT_FOUND(path=path, reason=f"it holds {', '.join(sorted(arrays)) or 'nothing'}")

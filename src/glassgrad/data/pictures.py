@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors
+from glassgrad.data.numpy_files import read_arrays
 from glassgrad.errors.packages import needed
 
 Array = Any
@@ -48,7 +49,8 @@ def read_digit(path: Path, size: tuple[int, int], brightest: int) -> Array:
 def _grey(path: Path) -> Array:
     try:
         if path.suffix == ".npy":
-            grey = np.load(path, allow_pickle=False)
+            found = read_arrays(path)
+            grey = found if isinstance(found, np.ndarray) else np.empty(0)
         else:
             with needed("PIL", "pictures", extra="pictures"):
                 from PIL import Image

@@ -7,7 +7,6 @@ without running code. It holds every array of `MonitorData` under its name, and 
 from __future__ import annotations
 
 import io
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -187,23 +186,24 @@ class MonitorData:
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read what `save` wrote. Raises `errors.InputError` if the file is missing, truncated or not a record."""
+        from glassgrad.data.numpy_files import read_arrays
+
         try:
-            content = Path(path).read_bytes()
-            with np.load(io.BytesIO(content), allow_pickle=False) as file:
-                if "format" not in file or int(file["format"]) != FORMAT:
-                    raise errors.MONITOR_FOREIGN(path=path)
-                nothing = [Sample(int(step)) for step in file["steps"]]
-                older = {entry.name: _stacked(entry, nothing, len(file["parameters"]), []) for entry in LATER}
-                return cls(**{
-                    name: _plain(file[name]) if name in file or name not in older else older[name]
-                    for name in cls.__dataclass_fields__
-                })  # fmt: skip  # in a row
+            file = read_arrays(Path(path))
+            if not isinstance(file, dict) or "format" not in file or int(file["format"]) != FORMAT:
+                raise errors.MONITOR_FOREIGN(path=path)
+            nothing = [Sample(int(step)) for step in file["steps"]]
+            older = {entry.name: _stacked(entry, nothing, len(file["parameters"]), []) for entry in LATER}
+            return cls(**{
+                name: _plain(file[name]) if name in file or name not in older else older[name]
+                for name in cls.__dataclass_fields__
+            })  # fmt: skip  # in a row
         except OSError as error:
             raise errors.MONITOR_UNREADABLE(path=path, reason=error.strerror or error) from None
-        except (ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile) as error:
+        except (ValueError, KeyError, TypeError) as error:
             if isinstance(error, errors.InputError):
                 raise
-            raise errors.MONITOR_UNREADABLE(path=path, reason=f"it is damaged or no npz file ({error})") from None
+            raise errors.MONITOR_UNREADABLE(path=path, reason=error) from None
 
 
 _KINDS = {"step": (), "parameter": ("P",), "activation": ("A",), "bins": ("P", "B"), "signed": ("P", "C")}

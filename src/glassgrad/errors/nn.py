@@ -43,6 +43,12 @@ EMPTY_PARAMETERS = Message(
     "{owner} got no parameters ({where}).\nNext: pass model.parameters() of a model that has some.",
 )
 
+NOTHING_TO_CLIP = Message(
+    IdleStepWarning,
+    "clipping changed nothing: it got a {kind} that yields no parameters ({where}).\n"
+    "Next: call model.parameters() here again; what it returned before is used up by the first loop over it.",
+)
+
 NOT_A_LEAF_PARAMETER = Message(
     ArgumentError,
     "{owner} can only update leaf tensors; parameter {index} is the result of {op} ({where}).\n"

@@ -10,7 +10,7 @@ import copy
 import gc
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 from typing import Any, TypedDict
 
@@ -110,8 +110,12 @@ class Optimizer:
             raise self._not_iterable(params)
         if not groups:
             raise errors.EMPTY_PARAMETERS(owner=type(self).__name__, where=provenance.here())
-        for group in groups if isinstance(groups[0], dict) else [{"params": groups}]:
+        given = groups if isinstance(groups[0], dict) else [{"params": groups}]
+        for group in given:
             self.add_param_group(group)
+        used_up = any(isinstance(group["params"], Iterator) for group in given)
+        if used_up and not any(group["params"] for group in self.param_groups):
+            raise errors.EMPTY_PARAMETERS(owner=type(self).__name__, where=provenance.here())
 
     def _not_iterable(self, params: Any) -> Exception:
         """Return the error for what stands in the place of the parameters: one of them, a model, its method."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,10 @@ from glassgrad.ops.shape import reshape_p, stack
 
 
 def _gradients(parameters: Any) -> list[Tensor]:
-    listed = [parameters] if isinstance(parameters, Tensor) else parameters
+    listed = [parameters] if isinstance(parameters, Tensor) else list(parameters)
+    if not listed and isinstance(parameters, Iterator):
+        text = errors.NOTHING_TO_CLIP.text(kind=type(parameters).__name__, where=provenance.here())
+        warnings.warn(text, errors.IdleStepWarning, stacklevel=provenance.stack_level())
     return [parameter._grad for parameter in listed if parameter._grad is not None]
 
 

@@ -182,7 +182,7 @@ class OfAChild(Base):
     def __init__(self) -> None:
         super().__init__()
         self.child = nn.Identity()
-        self.child.cache = gg.zeros(2)  # type: ignore[assignment]  # any module may hold a tensor
+        self.child.cache = gg.zeros(2)
 
     def forward(self, x: Any) -> Any:
         self.child.cache = self.child.cache.detach() + x

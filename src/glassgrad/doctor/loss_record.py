@@ -14,6 +14,15 @@ class LossRecord:
     Attributes:
         waiting: losses of consecutive steps that are not counted yet. Whoever makes steps of which only the loss is
             wanted appends to it, which takes less time than telling of each.
+
+    Example:
+        >>> losses = LossRecord()
+        >>> losses.add(0, 2.5)
+        >>> losses.waiting += [2.0, 1.5]
+        >>> losses.count(1)
+        2
+        >>> losses.of(2)
+        1.5
     """
 
     def __init__(self) -> None:

@@ -21,6 +21,7 @@ import glassgrad as gg
 from glassgrad import nn, optim
 from glassgrad.errors import InputError, RunError
 from glassgrad.train import Callback, RunState, load_weights, read_metrics
+from glassgrad.train.kept.checkpoint import load_checkpoint
 from glassgrad.utils.data import DataLoader
 from tests.thinning import covering
 
@@ -215,6 +216,11 @@ def test_a_checkpoint_cut_short_is_named(run: Path, share: float) -> None:
         made.fit(resume=True)
     for name, array in before.items():
         np.testing.assert_array_equal(weights(made.model)[name], array)
+
+
+def test_another_file_of_a_run_is_no_damaged_one(run: Path) -> None:
+    with pytest.raises(InputError, match=r"metrics\.jsonl holds no weights\.\nExpected: the directory of a run"):
+        load_checkpoint(run / "metrics.jsonl")
 
 
 def test_a_changed_or_foreign_file_is_named(run: Path) -> None:

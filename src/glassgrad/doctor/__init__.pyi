@@ -14,7 +14,6 @@ from glassgrad.doctor.first_difference import bisect as bisect
 from glassgrad.doctor.kept_memory import Kept as Kept
 from glassgrad.doctor.kept_memory import Memory as Memory
 from glassgrad.doctor.kept_memory import memory as memory
-from glassgrad.doctor.loss_record import LossRecord as LossRecord
 from glassgrad.doctor.monitor import GradientMonitor as GradientMonitor
 from glassgrad.doctor.norms import GradientNorms as GradientNorms
 from glassgrad.doctor.norms import compute_gradient_norms as compute_gradient_norms

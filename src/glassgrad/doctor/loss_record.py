@@ -49,6 +49,3 @@ class LossRecord:
         """Return the array of (step, loss)."""
         pairs = [(at, loss) for step, losses in self._runs for at, loss in enumerate(losses, step)]
         return np.array(pairs, np.float64).reshape(-1, 2)
-
-
-__all__ = ["LossRecord"]

@@ -61,6 +61,8 @@ def load_checkpoint(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
         arrays = load(content)
         entry = json.loads(_metadata(content).get(_KEY, "null"))
     except (SafetensorError, ValueError, KeyError, TypeError, AttributeError) as error:
+        if path.suffix != ".safetensors":
+            raise errors.RUN_FILE(path=path) from None
         raise errors.RUN_DAMAGED(path=path, reason=f"it is cut short or not a safetensors file ({error})") from None
     except RecursionError:
         raise errors.RUN_DAMAGED(path=path, reason="its description is nested too deeply") from None

@@ -12,7 +12,7 @@ import glassgrad as gg
 from glassgrad.ops import names  # noqa: F401 - `names` fills the registry
 from glassgrad.ops.core import REGISTRY, Elementwise
 from glassgrad.ops.kernels import native
-from glassgrad.ops.kernels.blocks import BLOCK
+from glassgrad.ops.kernels.native import BLOCK
 
 pytest.importorskip("llvmlite", reason="native code needs llvmlite")
 

@@ -15,6 +15,7 @@ import numpy as np
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.activation import softplus_p
 from glassgrad.ops.core import Array, fused
+from glassgrad.ops.kernels.choose import positive
 from glassgrad.ops.narrow import finfo
 from glassgrad.ops.reduce import sum_p
 from glassgrad.ops.samples import S
@@ -83,7 +84,7 @@ mse_loss_p = fused(
 def _bce_logits(xp: Any, x: Array, target: Array, *, reduction: str) -> tuple[Array, Array]:
     small = np.exp(-np.abs(x))  # never overflows
     losses = np.log1p(small)
-    losses += np.maximum(x, 0)
+    losses += positive(x)
     losses = losses - x * target
     return _reduced(losses, reduction), small
 

@@ -21,7 +21,6 @@ import numpy as np
 
 from glassgrad import errors
 from glassgrad.ops.kernels import blocks, parallel, parts, products
-from glassgrad.ops.kernels.blocks import BLOCK
 
 Array = Any
 Shape = tuple[int, ...]
@@ -128,11 +127,12 @@ def _is_plain(array: Array, first: Array) -> bool:
 
 _NUMBERS = (int, float, np.floating)
 _NS = 3  # about what an element takes NumPy in a formula marked `native`
+BLOCK = 65_536  # elements that a kernel is made for; a power of two divides most sizes of batches
 
 
 def _in_blocks(formula: Formula, params: dict[str, Any], parts: list[Any], out: Array, product: bool) -> bool:
     """Compute a formula of flat arrays into `out`, with `product` times the first of them; False if NumPy should."""
-    if not pays(_NS * out.size) or out.dtype.char not in "fd":
+    if out.size < BLOCK or not pays(_NS * out.size) or out.dtype.char not in "fd":
         return False
     if parts[0] is np:  # the forward of an op, for which the compiler has code
         what, parts = formula.op, parts[1:]  # type: ignore[attr-defined]  # `entitle` has set it
@@ -150,16 +150,12 @@ def _in_blocks(formula: Formula, params: dict[str, Any], parts: list[Any], out: 
         return False
     full = [None if part.ndim else np.full(BLOCK, part) for part in given]
     pairs = list(zip(given, full, strict=True))
-    whole = out.size - out.size % BLOCK
-    for start in range(0, whole, BLOCK):
+    starts = [*range(0, out.size - BLOCK, BLOCK), out.size - BLOCK]  # the last block may repeat some of the one before
+    for start in starts:
         stop = start + BLOCK
         cuts = [part[start:stop] if same is None else same for part, same in pairs]
         if not kernel.into(tuple(cuts), (out[start:stop],)):
             return False
-    if whole < out.size:
-        none = np.zeros(BLOCK - (out.size - whole), out.dtype)
-        cuts = [np.concatenate([part[whole:], none]) if same is None else same for part, same in pairs]
-        out[whole:] = kernel(*cuts)[: out.size - whole]
     return True
 
 

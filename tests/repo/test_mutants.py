@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fnmatch
 import gc
+import re
 import sys
 import tomllib
 from collections.abc import Callable
@@ -147,6 +149,19 @@ def test_the_lines_of_a_statement() -> None:
         [4, 5, 6],
         [7],
     ]
+
+
+def test_every_pattern_fits_a_line_of_a_piece_and_says_why() -> None:
+    files = {file for piece in PIECES.values() for file in piece.files()}
+    for entry in making.patterns():
+        assert set(entry) - {"becomes"} == {"file", "was", "reason"}
+        texts = [source_of(file) for file in files if fnmatch.fnmatch(file, entry["file"])]
+        lines = [line.split("  #")[0].strip() for text in texts for line in text.split("\n")]
+        assert any(re.fullmatch(entry["was"], line) for line in lines), f"nothing to explain: {entry}"
+        assert len(entry["reason"]) > 20
+    mutant = making.Mutant("ops/conv.py", "parallel.shares.run(work, n)\n", "parallel.shares.run(work, 2)\n")
+    other = making.Mutant("ops/conv.py", "a = 1\n", "a = 2\n")
+    assert [sum(making.fits(entry, one) for entry in making.patterns()) for one in (mutant, other)] == [1, 0]
 
 
 AGAIN = """

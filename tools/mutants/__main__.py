@@ -25,7 +25,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from tools.mutants.making import Mutant, explained, of_piece, planted
+from tools.mutants.making import Mutant, explained, fits, of_piece, patterns, planted
 from tools.mutants.pieces import PIECES, ROOT
 from tools.mutants.tree import Tree
 
@@ -97,6 +97,7 @@ def _table(name: str, made: Sequence[Mutant], tried: Sequence[Mutant], kept: dic
         mutant
         for mutant in survivors
         if not reasons & {(mutant.file, *mutant.lines(), place) for place in (None, mutant.above())}
+        and not any(fits(entry, mutant) for entry in patterns())
     ]
     for mutant in sorted(left, key=lambda mutant: (mutant.file, mutant.span)):
         print(f"{mutant}{' (no test runs it)' if kept[mutant.key] == 'not reached' else ''}")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import fnmatch
 import hashlib
+import re
 import tomllib
 from dataclasses import dataclass
 from functools import lru_cache
@@ -89,6 +91,20 @@ def explained() -> list[dict[str, str]]:
     Where the line stands in many places, `below` is the line above the one that is meant.
     """
     return tomllib.loads(EXPLAINED.read_text(encoding="utf-8")).get("mutant", [])
+
+
+def patterns() -> list[dict[str, str]]:
+    """Return what explains many mutants: `file`, expressions that `was` and `becomes` match whole, and the `reason`."""
+    return tomllib.loads(EXPLAINED.read_text(encoding="utf-8")).get("pattern", [])
+
+
+def fits(entry: dict[str, str], mutant: Mutant) -> bool:
+    """Tell whether a pattern explains a mutant."""
+    was, becomes = mutant.lines()
+    same_file = fnmatch.fnmatch(mutant.file, entry["file"])
+    return same_file and all(
+        re.fullmatch(entry.get(name, ".*"), text) for name, text in (("was", was), ("becomes", becomes))
+    )
 
 
 def mutants_of(file: str) -> list[Mutant]:

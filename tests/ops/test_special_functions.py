@@ -86,3 +86,31 @@ def test_what_has_no_derivative_is_refused_not_dropped(call: Callable[[Any], Any
 def test_scipys_names_of_bessel_functions_have_gradients(name: str) -> None:
     function = getattr(scipy.special, name)
     assert gg.verify.gradcheck(function, (gg.tensor(np.array([0.7, 1.5, 4.0]), requires_grad=True),))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_the_trigamma_function_of_many_numbers_of_all_kinds(dtype: Any) -> None:
+    rare = [0.0, -1.0, -2.5, np.inf, -np.inf, np.nan, 1e-10, 1e30, 1.0, 0.5]
+    x = np.concatenate([rare, np.random.default_rng(0).normal(size=400) * 5]).astype(dtype)
+    expected = scipy.special.polygamma(1, x.astype(np.float64))
+    for found in (gg.special.polygamma(1, gg.tensor(x)), gg.special.polygamma(1, gg.tensor(x[:40]))):
+        rtol = 1e-12 if dtype is np.float64 else 2e-6
+        np.testing.assert_allclose(found.numpy(), expected[: len(found)], rtol=rtol)
+
+
+@pytest.mark.parametrize("name", ["xlogy", "xlog1py"])
+def test_nothing_times_a_logarithm(name: str) -> None:
+    """Where x is 0, so is x log y and its slope by x, for every y but NaN; elsewhere the logarithm itself."""
+    log = np.log if name == "xlogy" else np.log1p
+    y = np.array([-2.0, -1.0, -0.5, 0.0, 0.3, 0.5, 2.0, np.inf])
+    with np.errstate(all="ignore"):
+        slopes = log(y)
+    x, z = gg.tensor(np.zeros(8), requires_grad=True), gg.tensor(np.ones(8), requires_grad=True)
+    function = getattr(gg.special, name)
+    assert function(x, gg.tensor(y)).tolist() == [0.0] * 8
+    with np.errstate(all="ignore"):
+        (by_zero,) = gg.autograd.grad(function(x, gg.tensor(y)).sum(), x)
+        (by_one,) = gg.autograd.grad(function(z, gg.tensor(y)).sum(), z)
+    edge = 0 if name == "xlogy" else -1
+    np.testing.assert_allclose(by_zero.numpy(), np.where(y <= edge, 0.0, slopes), rtol=1e-12)
+    np.testing.assert_allclose(by_one.numpy(), slopes, rtol=1e-12)

@@ -142,7 +142,7 @@ PIECES = {
     "sequences": _ops("fused_recurrent recurrent_steps ctc", "losses", "engine/test_walks_of_fused_ops"),
     "windows": _ops("conv pool resample", "conv", "volumes"),
     "functions": _ops("special special_functions sparse_products", "special_functions", "sparse"),
-    "batches": _ops("vmap/*", "func/test_vmap", "func/test_views_inside"),
+    "batches": _ops("vmap/*", "func/test_vmap", "func/test_views_inside", "func/test_vmap_of_windows"),
     "interiors": Piece(
         tuple(f"ops/{name}.py" for name in ("core", "complex_input", "expects", "narrow")),
         (

@@ -37,6 +37,7 @@ from glassgrad.errors import tracebacks
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
+_AS_WRITTEN = TRACING | ANOMALY
 _OFTEN = 16  # traces of one function, after which a warning says why
 _IN_A_ROW = 8  # consecutive traces of one kind of call after which such calls run eagerly
 _KEPT = 64  # default number of programs that a function keeps; GLASSGRAD_MAX_TRACES overrides it
@@ -103,8 +104,7 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
         self._verify = verify
         self._lock = free_in_children(threading.RLock())
         self._traces: dict[Any, list[TraceCall]] = {}
-        self._dropped = 0
-        self._in_a_row = 0
+        self._dropped = self._in_a_row = 0
         self._latest: TraceCall | None = None
         self._names = parameter_names(function)
         self._plain = plain_parameters(function)
@@ -112,7 +112,7 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
         self._fixed: set[int] = set()
 
     def __call__(self, *args: Given.args, **kwargs: Given.kwargs) -> Result:
-        if MODE.flags & (TRACING | ANOMALY):  # part of another trace's program, or every op is looked at
+        if MODE.flags & _AS_WRITTEN:  # part of another trace's program, or every op is looked at
             return self.function(*args, **kwargs)
         if kwargs and self._plain:
             args, kwargs = placed(args, kwargs, self._plain)  # type: ignore[assignment]  # the same arguments

@@ -16,6 +16,7 @@ import numpy as np
 from glassgrad import provenance
 from glassgrad.compile.front.captured import Capture, Given, Output, assembled
 from glassgrad.compile.front.guards import Guards, hooks_of
+from glassgrad.compile.native.slots import holder
 from glassgrad.engine.float_warnings import hidden_branch
 from glassgrad.engine.mode import ANOMALY, FINITE, KEYED, MODE, TRACING
 from glassgrad.engine.node import next_sequence
@@ -74,7 +75,7 @@ def quick_call(
         return None
     held = [f"m{number}" for number in range(len(arrays))]
     lines += [f"{', '.join(held)}, = K"] * bool(held)
-    lines += _conditions(space, capture, guards, owners)
+    lines += _conditions(space, capture, guards, owners, native=step is not None)
     lines += ["begun = begin()"] * recorded
     passed = [*(f"x{at}" for at in capture.arguments), *held, *(f"f{at}" for at in _fed(capture))]
     lines += _feeds(space, capture)
@@ -94,12 +95,20 @@ def _made(space: dict[str, Any], lines: Sequence[str]) -> Quick:
     return quick
 
 
-def _conditions(space: dict[str, Any], capture: Capture, guards: Guards, owners: set[int]) -> list[str]:
+def _conditions(
+    space: dict[str, Any], capture: Capture, guards: Guards, owners: set[int], *, native: bool
+) -> list[str]:
     """Return the lines that leave the fast path unless the guards hold and the arrays are the known ones."""
-    terms = list(guards.terms(space))
+    terms, tensors = list(guards.edge_terms(space)), list(guards.tensor_terms(space))
     for number, one in enumerate(capture.state):
         space[f"s{number}"] = one.tensor
-        terms.append(f"s{number}.array is m{number}")
+        tensors.append(f"s{number}.array is m{number}")
+    held = holder(guards.slots(), [(one.tensor, "array") for one in capture.state], space["K"]) if native else None
+    if held is None or not tensors:
+        terms += tensors
+    else:  # the slots first, all of them by one call
+        space["held"] = held
+        terms.append(f"(held() or ({' and '.join(tensors)}))")
     if owners:
         space["owners"] = owners
         terms += [f"id(x{at} if x{at}.base is None else x{at}.base) not in owners" for at in capture.arguments]

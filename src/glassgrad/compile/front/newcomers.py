@@ -19,7 +19,7 @@ from glassgrad.compile.front import alive
 from glassgrad.engine.tensor import Tensor
 
 _YOUNG = 0
-_MANY = 10_000  # young objects after which they are looked through once and sent on to the next generation
+_MANY = 1_000  # young objects after which they are sent on to the next generation: each look goes through all of them
 
 _TRIES = 50
 

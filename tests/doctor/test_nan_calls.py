@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import sys
+import time
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -162,6 +163,17 @@ def test_one_thread_adds_up_what_is_finite_in_the_loops_that_write() -> None:
             MODE.flags = before
         kernels.append(step.stats.kernels)
     assert kernels[1] <= kernels[0]
+
+
+@pytest.mark.parametrize(("seconds", "floats", "asks"), [(0.04, 1, 18), (1e-4, 1, 266), (0.04, 1 << 22, 16)])
+def test_long_steps_are_asked_often_and_short_ones_seldom(seconds: float, floats: int, asks: int) -> None:
+    loop = Loop("numpy")
+    steps = watched(loop)._guard.compiled
+    steps._log = [None] * 4 * 10  # ten calls
+    steps._spent = 1e9
+    steps._copied = time.perf_counter() - 10 * seconds
+    assert not steps._is_due((np.empty(floats, np.float32), 3))
+    assert steps._asks == asks
 
 
 def test_losses_are_kept_by_step() -> None:

@@ -35,8 +35,8 @@ SHARE = 0.002
 """Part of the time that copies of the state may take, here and before harmless eager steps."""
 AGAIN: dict[Any, Callable[[tuple[Any, ...], dict[str, Any]], Any]] = {}
 """By program: the fast path that makes its next call if that is like the one before. See `CompiledSteps.follow`."""
-_BETWEEN = 256
-"""So many calls lie between two questions whether it is time for a copy."""
+_FEWEST, _MOST, _SECONDS = 8, 256, 0.05
+"""Between two questions whether it is time for a copy: at least and at most so many calls, in between so much time."""
 _FIELDS = 4
 """Of each call in the log."""
 _ARRAYS = {Tensor, np.ndarray}
@@ -96,7 +96,8 @@ class CompiledSteps:
         self._options: Callable[[], tuple[Any, ...]] = tuple  # the values in one, or those in each of several
         self._since = self._asks = 0  # calls before this log, and in it before it is asked whether to copy
         self._given: list[tuple[Any, Any]] = []
-        self._began, self._spent = time.perf_counter(), 0.0
+        self._began = self._copied = time.perf_counter()
+        self._spent = 0.0
 
     def call(self, program: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a compiled function and check what it returns."""
@@ -172,7 +173,8 @@ class CompiledSteps:
             views = [group.values() for group in self._groups]
             self._options = partial(tuple, *views) if len(views) == 1 else lambda: tuple(map(tuple, views))
         self._taken[program] = StepAside(program, args)
-        self._spent += time.perf_counter() - began
+        self._copied = time.perf_counter()
+        self._spent += self._copied - began
 
     def _is_good(self) -> bool:
         """Look at the weights themselves, after a step has told that something in it is not finite."""
@@ -188,11 +190,12 @@ class CompiledSteps:
 
     def _is_due(self, args: tuple[Any, ...]) -> bool:
         """Return whether it is time to copy the state; if not, set when to ask again."""
-        count = self._count
+        count, now = self._count, time.perf_counter()
+        between = min(max(int(_SECONDS * count / max(now - self._copied, 1e-9)), _FEWEST), _MOST)
         each = sum(getattr(arg, "array", arg).nbytes for arg in args if type(arg) in _ARRAYS)
         most = min(_MOST_CALLS, _MOST_BYTES // max(each, 1))
-        is_time = count >= _BETWEEN and self._spent <= SHARE * (time.perf_counter() - self._began)
-        self._asks = min(count + _BETWEEN, most)
+        is_time = count >= _FEWEST and self._spent <= SHARE * (now - self._began)
+        self._asks = min(count + between, most)
         return is_time or count >= most
 
     def _forget(self) -> None:

@@ -25,7 +25,8 @@ FROM = 262_144  # multiplications from which OpenBLAS uses its threads
 SUMMED_FROM = 9_216  # elements from which its product of a matrix and a vector does
 WORTH_A_LOOK = 49_152  # bytes of both operands from which callers ask
 
-_PACKED_FROM = 6 * FROM  # multiplications from which our own code gains more than calling it takes
+# Multiplications from which our own code takes less time than BLAS: of batches; where B lies by columns; of all others.
+_BATCHES_FROM, _TURNED_FROM, _PACKED_FROM = 6 * FROM, 16 * FROM, 32 * FROM
 _LEAST_ROWS = 72  # from here on, rows divide into its tiles
 _LEAST = (_LEAST_ROWS, 96, 32)  # rows, columns and terms: packing A pays
 _LEAST_OF_BATCH = (60, 32, 16)
@@ -87,9 +88,12 @@ def product(a: Array, b: Array, bias: Array | None = None) -> Array | None:
     (m, k), n = a.shape, b.shape[1]
     if m * n * k < FROM or min(m, n, k) < 2 or b.shape[0] != k:
         return None
-    packs = m * n * k >= _PACKED_FROM and _fill_tiles(a, n)
-    threads, left, right = _threads(a, b, packs), _order(a), _order(b)
-    if threads is None or left is None or right is None:
+    left, right = _order(a), _order(b)
+    if left is None or right is None:
+        return None
+    packs = m * n * k >= (_TURNED_FROM if right[0] else _PACKED_FROM) and _fill_tiles(a, n)
+    threads = _threads(a, b, packs)
+    if threads is None:
         return None
     if bias is not None and not (_is_like(bias, a) and bias.shape == (n,) and bias.flags.c_contiguous):
         return None
@@ -172,7 +176,7 @@ def batch(a: Array, b: Array) -> Array | None:
     left, right = _order(a), _order(b)
     if left is None or right is None:
         return None
-    packs = total * m * n * k >= _PACKED_FROM and (right[0] or m * n * k > _SMALL_OF_BLAS)
+    packs = total * m * n * k >= _BATCHES_FROM and (right[0] or m * n * k > _SMALL_OF_BLAS)
     packs = packs and _fill_tiles(a, n, _LEAST_OF_BATCH)
     threads = _threads(a, b, packs)
     if threads is None:

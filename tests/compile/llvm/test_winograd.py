@@ -8,20 +8,26 @@ import pytest
 import glassgrad as gg
 from glassgrad.compile.llvm import conv_windows
 from glassgrad.compile.llvm.conv_windows import shape_of
-from glassgrad.compile.llvm.target import host
+from glassgrad.compile.llvm.target import host, parsed
 from glassgrad.nn import functional as F
 from tests.compile.graphs import Builder, lower
 from tests.thinning import covering
 
-# images, channels, outputs, size, padding
+# images, channels, outputs, size, padding, side of the kernel: 3 at stride 1, 4 at stride 2
 CASES = {
-    "even": (2, 3, 5, (8, 8), ((1, 1), (1, 1))),
-    "odd, uneven borders": (3, 4, 2, (7, 9), ((0, 1), (2, 0))),
-    "blocks of rows, the last overlaps": (2, 3, 4, (33, 70), ((1, 1), (1, 1))),
-    "one tile, no border": (1, 2, 3, (3, 3), ((0, 0), (0, 0))),
-    "images together, wide borders": (6, 17, 9, (5, 4), ((2, 2), (2, 2))),
-    "a single row": (5, 2, 3, (1, 6), ((1, 1), (1, 1))),
-    "panels": (1, 33, 67, (12, 10), ((1, 1), (1, 1))),
+    "even": (2, 3, 5, (8, 8), ((1, 1), (1, 1)), 3),
+    "odd, uneven borders": (3, 4, 2, (7, 9), ((0, 1), (2, 0)), 3),
+    "blocks of rows, the last overlaps": (2, 3, 4, (33, 70), ((1, 1), (1, 1)), 3),
+    "one tile, no border": (1, 2, 3, (3, 3), ((0, 0), (0, 0)), 3),
+    "images together, wide borders": (6, 17, 9, (5, 4), ((2, 2), (2, 2)), 3),
+    "a single row": (5, 2, 3, (1, 6), ((1, 1), (1, 1)), 3),
+    "panels": (1, 33, 67, (12, 10), ((1, 1), (1, 1)), 3),
+    "halves, even": (2, 3, 5, (8, 8), ((1, 1), (1, 1)), 4),
+    "halves, odd, uneven borders": (3, 4, 2, (9, 11), ((0, 1), (2, 0)), 4),
+    "halves, blocks of rows, the last overlaps": (2, 3, 4, (70, 136), ((1, 1), (1, 1)), 4),
+    "halves, one tile, no border": (1, 2, 3, (4, 4), ((0, 0), (0, 0)), 4),
+    "halves, images together, wide borders": (6, 17, 9, (10, 7), ((2, 2), (2, 2)), 4),
+    "halves, a column that no window sees": (3, 5, 3, (7, 9), ((1, 0), (0, 0)), 4),
 }
 WIDTHS = [64, 32, 16]
 
@@ -32,8 +38,8 @@ def _everything_is_filtered(monkeypatch):
     monkeypatch.setattr(conv_windows, "FILTERED_TILES", 1)
 
 
-def settings(padding=((1, 1), (1, 1))):
-    return {"stride": (1, 1), "padding": padding, "dilation": (1, 1), "groups": 1}
+def settings(padding=((1, 1), (1, 1)), side=3):
+    return {"stride": (side - 2, side - 2), "padding": padding, "dilation": (1, 1), "groups": 1}
 
 
 def graph_of(op, arrays, params):
@@ -45,10 +51,11 @@ def truth(x, w, g, padding):
     """The convolution and the gradients of its product with g, tap by tap in float64."""
     x, w, g = (array.astype(np.float64) for array in (x, w, g))
     padded = np.pad(x, ((0, 0), (0, 0), *padding))
-    high, wide = g.shape[2:]
+    (high, wide), (side, _) = g.shape[2:], w.shape[2:]
+    step = side - 2
     y, dx, dw = np.zeros(g.shape), np.zeros(padded.shape), np.zeros(w.shape)
-    for i, j in np.ndindex(3, 3):
-        seen = np.s_[:, :, i : i + high, j : j + wide]
+    for i, j in np.ndindex(side, side):
+        seen = np.s_[:, :, i : i + step * high : step, j : j + step * wide : step]
         y += np.einsum("nchw,oc->nohw", padded[seen], w[:, :, i, j])
         dx[seen] += np.einsum("nohw,oc->nchw", g, w[:, :, i, j])
         dw[:, :, i, j] = np.einsum("nohw,nchw->oc", g, padded[seen])
@@ -58,18 +65,19 @@ def truth(x, w, g, padding):
 
 def passes(x, w, g, padding):
     """The three primitives with their operands and parameters."""
-    given = settings(padding)
+    side = w.shape[2]
+    given = settings(padding, side)
     return [
         ("conv2d", [x, w], given),
         ("conv2d_input", [g, w], {**given, "size": x.shape[2:]}),
-        ("conv2d_weight", [x, g], {**given, "kernel": (3, 3)}),
+        ("conv2d_weight", [x, g], {**given, "kernel": (side, side)}),
     ]
 
 
 def drawn(name, dtype, draw):
-    n, c, o, size, padding = CASES[name]
-    out = tuple(extent + sum(pair) - 2 for extent, pair in zip(size, padding, strict=True))
-    shapes = (n, c, *size), (o, c, 3, 3), (n, o, *out)
+    n, c, o, size, padding, side = CASES[name]
+    out = tuple((extent + sum(pair) - side) // (side - 2) + 1 for extent, pair in zip(size, padding, strict=True))
+    shapes = (n, c, *size), (o, c, side, side), (n, o, *out)
     return [*(draw(shape).astype(dtype) for shape in shapes), padding]
 
 
@@ -90,9 +98,10 @@ def test_all_passes_agree_with_float64(name, dtype, width, monkeypatch):
         assert error < 20 * np.finfo(dtype).eps
 
 
-def test_small_integers_are_exact():
+@pytest.mark.parametrize("name", ["panels", "halves, odd, uneven borders"])
+def test_small_integers_are_exact(name):
     rng = np.random.default_rng(6)
-    given = drawn("panels", np.float32, lambda shape: rng.integers(-9, 10, shape))
+    given = drawn(name, np.float32, lambda shape: rng.integers(-9, 10, shape))
     for (op, arrays, params), want in zip(passes(*given), truth(*given), strict=True):
         np.testing.assert_array_equal(lower(graph_of(op, arrays, params), 1)(*arrays)[0], want)
 
@@ -137,6 +146,8 @@ def test_second_derivatives_are_convolutions_again():
         ((32, 64, 32, 32), (64, 64, 3, 3), {"stride": (2, 2)}, False),
         ((32, 64, 32, 32), (64, 64, 3, 3), {"dilation": (2, 2)}, False),
         ((32, 64, 32, 32), (64, 32, 3, 3), {"groups": 2}, False),
+        ((32, 64, 32, 32), (64, 64, 4, 4), {"stride": (2, 2)}, True),
+        ((32, 64, 32, 32), (64, 64, 4, 4), {"stride": (2, 1)}, False),
         ((32, 64, 32, 32), (64, 64, 1, 3), {}, False),
         ((32, 64, 8, 8), (64, 64, 3, 3), {"padding": ((3, 3), (3, 3))}, False),  # borders beyond the kernel
         ((32, 1024, 8, 8), (512, 1024, 3, 3), {}, False),  # too many transformed weights
@@ -147,6 +158,19 @@ def test_which_convolutions_are_filtered(x, w, more, is_filtered, monkeypatch):
     b = Builder()
     graph = b.build(b("conv2d", b.input(*x), b.input(*w), **{**settings(), **more}))
     assert shape_of(graph.instrs[0]).is_winograd == is_filtered
+
+
+def test_layers_share_their_transforms():
+    """LLVM must not make a copy for the numbers of each call; a module in parts would miss it when it is linked."""
+    b = Builder()
+    given = b.input(2, 3, 8, 8), b.input(5, 3, 3, 3), b.input(4, 5, 3, 3)
+    inner = b("conv2d", *given[:2], **settings())
+    step = lower(b.build(b("conv2d", inner, given[2], **settings())), 1)
+    module = parsed(step.llvm)
+    host().optimise(module)
+    assert "specialized" not in str(module)
+    # One function each for the weights, the data and the results of both layers.
+    assert step.llvm.count("noduplicate") == 3
 
 
 def test_scratch_memory_is_counted(monkeypatch):

@@ -20,8 +20,9 @@ from glassgrad.compile.llvm.direct import DirectWriter, scratch_of, side_of
 from glassgrad.compile.llvm.gemm import Branch, Gemm, GemmWriter, product_call, tile_shape
 from glassgrad.compile.llvm.ir import BITS, Builder
 from glassgrad.compile.llvm.solid_base import FormCode
-from glassgrad.compile.llvm.winograd import WinogradWriter, plan_of
-from glassgrad.compile.llvm.winograd_weight import WinogradWeightWriter, weight_plan_of
+from glassgrad.compile.llvm.winograd import WinogradWriter
+from glassgrad.compile.llvm.winograd_plan import plan_of, weight_plan_of
+from glassgrad.compile.llvm.winograd_weight import WinogradWeightWriter
 from glassgrad.compile.plan.indices import Index, row_strides
 from glassgrad.compile.plan.schedule import Cut, even_bounds, region_of
 

@@ -25,8 +25,9 @@ _DIRECT_TAPS, _MOST_WEIGHTS = 9, 1 << 20
 _FEW_OUTPUTS = 32
 
 # With so many channels, outputs and tiles, minimal filtering's transforms cost less than the products that it spares.
-# So many transformed weights have a place in scratch memory.
+# The kernels and strides for which it is written. So many transformed weights have a place in scratch memory.
 FILTERED_CHANNELS, FILTERED_TILES, _MOST_FILTERED = 12, 48, 1 << 18
+_FILTERED = {((3, 3), (1, 1)), ((4, 4), (2, 2))}
 
 # Scratch memory for the windows of one image, in elements, beyond which the host does it in blocks.
 _MOST_COLUMNS = 1 << 24
@@ -67,14 +68,14 @@ class Shape:
 
     @property
     def is_winograd(self) -> bool:
-        """Whether tiles of 2x2 outputs take fewer products: 3x3, stride 1, with enough of them for the transforms."""
-        plain = self.groups == 1 and self.kernel == (3, 3) and self.stride == self.dilation == (1, 1)
-        if not plain or not self._borders_fit:
+        """Whether tiles of 2x2 outputs take fewer products: with enough of them for the transforms."""
+        if self.groups > 1 or self.dilation != (1, 1) or (self.kernel, self.stride) not in _FILTERED:
             return False
         # A weight, or its gradient, is transformed once for all tiles of a share.
         tiles = self.images // self.parts * math.prod(-(-extent // 2) for extent in self.out)
+        borders = max(map(max, self.padding)) <= 2
         few = self.channels * self.outputs <= _MOST_FILTERED and self.size[1] <= _WIDEST * self.lanes
-        return few and min(self.channels, self.outputs) >= FILTERED_CHANNELS and tiles >= FILTERED_TILES
+        return borders and few and min(self.channels, self.outputs) >= FILTERED_CHANNELS and tiles >= FILTERED_TILES
 
     @property
     def is_direct(self) -> bool:

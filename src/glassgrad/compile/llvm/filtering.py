@@ -46,6 +46,13 @@ THREE = Filtering(
     ((1, 1, 1, 0), (0, 1, -1, -1)),
 )
 
+TWO = Filtering(
+    2,
+    ((1, -1, 0), (0, 1, 0), (0, 1, -1)),
+    ((1, 0), (1, 1), (0, 1)),
+    ((1, 1, 0), (0, 1, -1)),
+)
+
 
 def turned(matrix: Matrix) -> Matrix:
     """Return the transpose of a matrix."""
@@ -102,6 +109,8 @@ def _picked(b: Builder, vectors: Sequence[Value], places: list[tuple[int, int]])
     """Return a vector of the elements at (vector, lane), by one exchange for each vector after the first."""
     needed = sorted({vector for vector, _ in places})
     lanes = len(places)
+    if len(vectors) == 1:
+        return vectors[0]
     total, rest = vectors[needed[0]], needed[1:]
     order = [lane if vector == needed[0] else 0 for vector, lane in places]
     if not rest:

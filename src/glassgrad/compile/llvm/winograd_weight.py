@@ -7,62 +7,12 @@ what is left is one transform of their sums over all tiles: ``G^T [sum of (A dy 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
-from glassgrad.compile.llvm.conv_windows import Shape
-from glassgrad.compile.llvm.filtering import OUTPUTS, THREE, on_both_axes, together, turned
-from glassgrad.compile.llvm.gemm import Gemm, GemmWriter, product_call, tile_shape
-from glassgrad.compile.llvm.ir import BITS, Value
-from glassgrad.compile.llvm.winograd import (
-    Blocks,
-    Data,
-    WinogradWriter,
-    plane_elements,
-    starts_of,
-    tiles_of,
-)
-
-
-@dataclass(frozen=True)
-class WeightPlan:
-    """The gradient of a weight, in parts that sum over some images each.
-
-    `starts` are the elements of scratch memory at which sums, gradients, data, a plane and packed panels begin.
-    """
-
-    shape: Shape
-    blocks: Blocks
-    gemm: Gemm
-    pitch: int
-    starts: tuple[int, ...]
-
-    @property
-    def scratch(self) -> int:
-        """Bytes of scratch memory of a share."""
-        return (self.starts[-1] + 64) * BITS[self.gemm.kind] // 8 + self.gemm.scratch
-
-    @property
-    def data(self) -> Data:
-        (top, _), (left, _) = self.shape.padding
-        return Data(self.shape.channels, self.shape.size, (top, left), THREE.data)
-
-    @property
-    def gradient(self) -> Data:
-        return Data(self.shape.outputs, self.shape.out, (0, 0), turned(THREE.outputs))
-
-
-def weight_plan_of(shape: Shape, parts: int) -> WeightPlan:
-    """Return how the gradient of a weight is summed in so many parts."""
-    high, wide = tiles_of(shape.out)
-    most = -(-shape.images // parts)
-    blocks = Blocks(high, wide, max(1, min(most, 128 // (high * wide))))
-    lanes, points, pitch = shape.lanes, THREE.points**2, blocks.pitch(shape.lanes)
-    m, n, k = shape.outputs, shape.channels, blocks.tiles
-    gemm = Gemm(
-        shape.kind, k, (pitch, 1), (1, pitch), n, (m,), (n,), lanes, tile_shape(n, lanes), pack=True, accumulate=True
-    )
-    sizes = points * m * n, points * m * pitch + lanes, points * n * pitch + lanes, plane_elements(blocks, lanes)
-    return WeightPlan(shape, blocks, gemm, pitch, starts_of(sizes))
+from glassgrad.compile.llvm.filtering import OUTPUTS, apart, on_both_axes, turned
+from glassgrad.compile.llvm.gemm import GemmWriter, product_call
+from glassgrad.compile.llvm.ir import Value
+from glassgrad.compile.llvm.winograd import WinogradWriter
+from glassgrad.compile.llvm.winograd_plan import WeightPlan
 
 
 class WinogradWeightWriter(WinogradWriter):
@@ -71,7 +21,8 @@ class WinogradWeightWriter(WinogradWriter):
     def weight_text(self, name: str, plan: WeightPlan, parts: int) -> str:
         shape, blocks = self.shape, plan.blocks
         sums, gradients, data, plane, panel = (self.at("%scratch", start) for start in plan.starts)
-        every, weights = self.filtering.points**2, shape.outputs * shape.channels
+        columns = plan.data.transformed
+        every, weights = self.filtering.points**2, shape.outputs * columns
         read = [
             (self.helper(self._other().data_text("NAME", one, blocks, plan.pitch)), one, base, place)
             for one, base, place in ((plan.gradient, "%second", gradients), (plan.data, "%first", data))
@@ -84,18 +35,20 @@ class WinogradWeightWriter(WinogradWriter):
             for function, one, base, place in read:
                 each = one.planes * math.prod(one.size)
                 source = self.at(base, self.sum((image, each)))
-                numbers = f"ptr {plane}, i64 {row}, i64 {fresh if place == gradients else 0}"
+                begin = fresh if place == gradients else "0"
+                numbers = self.counts(one.planes, one.transformed * plan.pitch)
+                numbers += f", ptr {plane}, i64 {row}, i64 {begin}"
                 self._over_images(blocks, function, (source, each), place, numbers, count)
             terms = self.sum((count, blocks.rows * blocks.wide))
             with self.code.loop("0", str(every), 1) as points:
                 point = points.counter.text
                 places = (
                     self.at(gradients, self.sum((point, shape.outputs * plan.pitch))),
-                    self.at(data, self.sum((point, shape.channels * plan.pitch))),
+                    self.at(data, self.sum((point, columns * plan.pitch))),
                     self.at(sums, self.sum((point, weights))),
                     panel,
                 )
-                sizes = str(shape.outputs), str(shape.channels)
+                sizes = str(shape.outputs), str(columns)
                 product_call(self.b, plan.gemm, product, places, sizes, terms)
 
         with self.code.loop("%lo", "%hi", 1) as part:
@@ -110,23 +63,33 @@ class WinogradWeightWriter(WinogradWriter):
                     block(image, count, "0")
                 else:
                     self.nest([blocks.count], lambda known: block(image, count, known[0]))
-            result = self.at("%result", self.sum((number, weights * self.filtering.taps**2)))
-            self.b.raw(f"call void @{last}(ptr {sums}, ptr {result})")
+            result = self.at("%result", self.sum((number, shape.outputs * shape.channels * math.prod(shape.kernel))))
+            self.b.raw(f"call void @{last}(ptr {sums}, ptr {result}, i64 {shape.outputs * shape.channels})")
         return self.finished(name)
 
     def weights_text(self, name: str) -> str:
-        """Return the function (sums, result) of the last transform."""
-        points, taps, lanes = self.filtering.points, self.filtering.taps, self.shape.lanes
-        weights = self.shape.outputs * self.shape.channels
+        """Return the function (sums, result, kernels) of the last transform."""
+        points, lanes, parities = self.filtering.points**2, self.shape.lanes, self.shape.stride[0] ** 2
+        taps = math.prod(self.shape.kernel)
 
-        def vector(first: str, count: int) -> None:
-            places = [self.at("%first", self.sum((first, 1), ("1", number * weights))) for number in range(points**2)]
-            read = [self._load(place) for place in places]
-            found = on_both_axes(self.b, turned(self.filtering.kernel), read)
-            target = self.at("%second", self.sum((first, taps**2)))
-            for number, value in enumerate(together(self.b, found)):
-                if (left := count * taps**2 - number * lanes) > 0:
-                    self._store(value, self.at(target, number * lanes), left)
+        def vector(first: str, count: str | None) -> None:
+            squares: list[list[Value]] = [[] for _ in range(parities)]
+            for number in range(points):
+                place = self.at("%first", self.sum((first, parities), ("%kernels", number * parities)))
+                read = [self._load(self.at(place, start)) for start in range(0, parities * lanes, lanes)]
+                for square, value in zip(squares, apart(self.b, read), strict=True):
+                    square.append(value)
+            found = [on_both_axes(self.b, turned(self.filtering.kernel), square) for square in squares]
+            self._store_kernels(self.in_order(found), self.at("%second", self.sum((first, taps))), count)
 
         self._over_kernels(vector)
-        return self._inner(name, "ptr %first, ptr %second")
+        return self._inner(name, "ptr %first, ptr %second, i64 %kernels")
+
+    def in_order(self, squares: list[list[Value]]) -> list[Value]:
+        """Undo `by_parity`."""
+        step, (high, wide) = self.shape.stride[0], self.shape.kernel
+        return [
+            squares[i % step * step + j % step][i // step * (wide // step) + j // step]
+            for i in range(high)
+            for j in range(wide)
+        ]

@@ -14,7 +14,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from glassgrad.ops import core
-from tools.mutants import making, patching, pieces, reloading, running
+from tools.mutants import making, patching, pieces, reloading, rules, running
 from tools.mutants.pieces import PACKAGE, PIECES, ROOT
 
 
@@ -162,6 +162,19 @@ def test_every_pattern_fits_a_line_of_a_piece_and_says_why() -> None:
     mutant = making.Mutant("ops/conv.py", "parallel.shares.run(work, n)\n", "parallel.shares.run(work, 2)\n")
     other = making.Mutant("ops/conv.py", "a = 1\n", "a = 2\n")
     assert [sum(making.fits(entry, one) for entry in making.patterns()) for one in (mutant, other)] == [1, 0]
+
+
+def test_of_a_piece_of_rules_only_what_the_table_reaches_is_changed() -> None:
+    names = {(Path(str(file)).name, name) for file, name, _ in rules.reached()}
+    assert {("index.py", "_at_set_jvp"), ("places.py", "check_spec"), ("special.py", "<lambda>")} <= names
+    assert ("conv.py", "_conv.<locals>.work") in names  # written inside of a forward
+    assert not {("scatter.py", "at_set"), ("index.py", "gather"), ("names.py", "guarded")} & names
+    file = ROOT / PACKAGE / "ops/special.py"
+    source = file.read_text(encoding="utf-8")
+    inside = source.replace("-ew.log(x) - 1,", "-ew.log(x) - 2,", 1)
+    outside = source.replace("import numpy as np", "import numpy as np, math", 1)
+    made = [making.Mutant("ops/special.py", source, text) for text in (inside, outside)]
+    assert rules.only(made) == made[:1]
 
 
 AGAIN = """

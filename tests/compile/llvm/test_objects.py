@@ -80,6 +80,20 @@ def test_every_function_is_in_one_part():
     assert (doubled(5.0), tripled(5.0)) == (11.0, 16.0)
 
 
+def test_copies_that_llvm_makes_of_functions_are_in_a_part():
+    text = host().header() + (
+        "define double @f(double %x) {\n  %y = fadd double %x, 1.0\n  ret double %y\n}\n"
+        "define double @g(double %x) {\n  %y = fmul double %x, 2.0\n  ret double %y\n}\n"
+    )
+    copy = "define internal double @f.specialized.1(double %x) {\n  ret double %x\n}\n"
+    made = llvm.parse_assembly(
+        text.replace("ret double %y", "%z = call double @f.specialized.1(double %y)\n  ret double %z") + copy
+    )
+    loaded = LoadedCode(objects.emitted(made, text, 2, host().machine_of_parts, lambda part, _: part.verify()))
+    f, g = (ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(loaded.address(name)) for name in "fg")
+    assert (f(5.0), g(5.0)) == (6.0, 10.0)
+
+
 def test_small_modules_stay_whole():
     assert objects.parts_of("x" * 1000, 8) == 1
     assert objects.parts_of("x" * 600_000, 8) == 2

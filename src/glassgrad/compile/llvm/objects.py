@@ -46,7 +46,7 @@ def emitted(
     """
     free = _free_calls()
     assert free is not None
-    groups = _divided({found[1]: len(found[0]) for found in _DEFINED.finditer(text)}, parts)
+    groups = _divided(_sizes(module, text), parts)
     whole = module.as_bitcode()
 
     def one(number: int) -> bytes:
@@ -63,6 +63,13 @@ def emitted(
     with ThreadPoolExecutor(parts - 1) as pool:
         others = [pool.submit(one, number) for number in range(1, parts)]
         return joined([one(0), *(other.result() for other in others)])
+
+
+def _sizes(module: Any, text: str) -> dict[str, int]:
+    """Return how large each function is. LLVM may have made copies of some for arguments they are often given."""
+    written = {found[1]: len(found[0]) for found in _DEFINED.finditer(text)}
+    defined = [function.name for function in module.functions if not function.is_declaration]
+    return {name: written.get(name.partition(".")[0], 0) for name in defined}
 
 
 def _divided(sizes: Mapping[str, int], parts: int) -> list[set[str]]:

@@ -23,6 +23,8 @@ from glassgrad.compile.native.executable import object_layout
 _NOARGS = 0x4
 _MEMBER_AT, _OFFSET_AT, _ITEMS_AT = 40, 16, 24
 """Offsets in CPython: of a member descriptor's PyMemberDef, of the slot's offset in that, of the items in a list."""
+_HEADER = 16
+"""Bytes before what an object has of its own. Other builds, such as the free-threaded one, have more."""
 _HEAD = 4
 
 Slot = tuple[Any, str, Any]
@@ -48,6 +50,8 @@ def holder(fixed: Iterable[Slot], listed: Iterable[tuple[Any, str]], items: list
         listed: slots that hold `items[0]`, `items[1]` and so on, whatever is in that list at the time; it is as long.
         items: a list, kept alive by the caller.
     """
+    if object.__basicsize__ != _HEADER:
+        return None
     fixed, listed = list(fixed), list(listed)
     places = [_place(thing, name) for thing, name in [*((thing, name) for thing, name, _ in fixed), *listed]]
     found = [place for place in places if place is not None]

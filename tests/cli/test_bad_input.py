@@ -116,7 +116,7 @@ def test_resuming_what_is_no_run(folder: Path, glassgrad: Call) -> None:
     refused(folder, glassgrad("train", "names", "--resume", "empty"), "the directory has no config.toml", before)
     refused(folder, glassgrad("sample", "none"), "no run at none: there is no such file or directory", before)
     refused(folder, glassgrad("sample", "empty"), "the directory has no model.safetensors", before)
-    refused(folder, glassgrad("sample", "words.txt"), "words.txt is damaged", before)
+    refused(folder, glassgrad("sample", "words.txt"), "words.txt holds no weights; give", before)
     refused(folder, glassgrad("sample", "none", "-n", "0"), "-n", before)
 
 

@@ -219,7 +219,7 @@ def test_a_checkpoint_cut_short_is_named(run: Path, share: float) -> None:
 
 
 def test_another_file_of_a_run_is_no_damaged_one(run: Path) -> None:
-    with pytest.raises(InputError, match=r"metrics\.jsonl holds no weights\.\nExpected: the directory of a run"):
+    with pytest.raises(InputError, match=r"metrics\.jsonl holds no weights; give the directory of a run"):
         load_checkpoint(run / "metrics.jsonl")
 
 

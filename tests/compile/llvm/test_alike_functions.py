@@ -58,7 +58,7 @@ def test_layers_of_different_widths_share_functions_and_compute_the_same(monkeyp
     b = Builder(np.float32)
     x = b.input(3, 4, 9, 16)
     arrays = [np.random.default_rng(0).normal(size=(3, 4, 9, 16)).astype(np.float32)]
-    params = {"stride": (1, 1), "padding": ((1, 1), (1, 1)), "dilation": (1, 1), "groups": 1}
+    params = {"stride": (1, 1), "padding": ((2, 2), (2, 2)), "dilation": (2, 2), "groups": 1}
     for width in (14, 28, 42):
         shape = width, x.shape[1], 3, 3
         arrays.append(0.1 * np.random.default_rng(width).normal(size=shape).astype(np.float32))

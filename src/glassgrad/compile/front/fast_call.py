@@ -16,7 +16,6 @@ import numpy as np
 from glassgrad import provenance
 from glassgrad.compile.front.captured import Capture, Given, Output, assembled
 from glassgrad.compile.front.guards import Guards, hooks_of
-from glassgrad.compile.native.slots import holder
 from glassgrad.engine.float_warnings import hidden_branch
 from glassgrad.engine.mode import ANOMALY, FINITE, KEYED, MODE, TRACING
 from glassgrad.engine.node import next_sequence
@@ -103,7 +102,7 @@ def _conditions(
     for number, one in enumerate(capture.state):
         space[f"s{number}"] = one.tensor
         tensors.append(f"s{number}.array is m{number}")
-    held = holder(guards.slots(), [(one.tensor, "array") for one in capture.state], space["K"]) if native else None
+    held = _held(guards, capture, space["K"]) if native else None
     if held is None or not tensors:
         terms += tensors
     else:  # the slots first, all of them by one call
@@ -114,6 +113,12 @@ def _conditions(
         terms += [f"id(x{at} if x{at}.base is None else x{at}.base) not in owners" for at in capture.arguments]
     lines = ["try:", f"    if not ({' and '.join(terms) or 'True'}):", "        return MISS"]
     return [*lines, "except (LookupError, AttributeError, ValueError):", "    return MISS"]
+
+
+def _held(guards: Guards, capture: Capture, arrays: list[Any]) -> Callable[[], bool] | None:
+    from glassgrad.compile.native.slots import holder  # loads llvmlite, which NumPy programs do without
+
+    return holder(guards.slots(), [(one.tensor, "array") for one in capture.state], arrays)
 
 
 def _fed(capture: Capture) -> list[int]:

@@ -61,7 +61,7 @@ def load_checkpoint(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
         arrays = load(content)
         entry = json.loads(_metadata(content).get(_KEY, "null"))
     except (SafetensorError, ValueError, KeyError, TypeError, AttributeError) as error:
-        if path.suffix != ".safetensors":
+        if path.suffix != ".safetensors" and content[8:9] != b"{":  # where the header of such a file begins
             raise errors.RUN_FILE(path=path) from None
         raise errors.RUN_DAMAGED(path=path, reason=f"it is cut short or not a safetensors file ({error})") from None
     except RecursionError:

@@ -140,14 +140,23 @@ def test_a_quiet_step_makes_one_python_call_more() -> None:
     assert len(calls(watch=True)) == len(calls(watch=False)) + 1
 
 
-def test_one_thread_adds_up_what_is_finite_in_the_loops_that_write() -> None:
+@pytest.mark.parametrize("threads", [1, None])
+def test_one_thread_adds_up_what_is_finite_in_the_loops_that_write(
+    threads: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two threads share those loops, which they could not if one number came out of each."""
     pytest.importorskip("llvmlite", reason="native code is made with llvmlite")
+    from glassgrad.compile import stages
+    from glassgrad.compile.native import threads as choice
+
+    for module in (stages, choice):
+        monkeypatch.setattr(module, "available_cores", lambda: 2)
     kernels = []
     for flags in (0, FINITE):
         model = nn.Linear(200, 200)
         optimizer = gg.optim.Adam(model.parameters(), lr=0.01)
 
-        @gg.compile(backend="llvm", threads=1)
+        @gg.compile(backend="llvm", threads=threads)
         def step(x: Any, model: Any = model, optimizer: Any = optimizer) -> Any:
             loss = model(x).square().mean()
             optimizer.zero_grad()
@@ -158,11 +167,12 @@ def test_one_thread_adds_up_what_is_finite_in_the_loops_that_write() -> None:
         before = MODE.flags
         MODE.flags |= flags
         try:
-            step(gg.randn(3, 200))
+            step(gg.randn(32, 200))
         finally:
             MODE.flags = before
+        assert step.stats.threads == (threads or 2)
         kernels.append(step.stats.kernels)
-    assert kernels[1] <= kernels[0]
+    assert kernels[1] <= kernels[0] if threads else kernels[1] >= kernels[0]
 
 
 @pytest.mark.parametrize(("seconds", "floats", "asks"), [(0.04, 1, 18), (1e-4, 1, 266), (0.04, 1 << 22, 16)])

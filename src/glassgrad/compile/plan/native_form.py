@@ -24,9 +24,10 @@ from glassgrad.ops.resample import neighbours
 class Normaliser(Rewriter):
     """A rewriter that knows what the target can do."""
 
-    def __init__(self, graph: Graph, target: Target, shares: int) -> None:
+    def __init__(self, graph: Graph, target: Target, shares: int, *, alone: bool) -> None:
         super().__init__(graph)
         self.shares = shares
+        self.alone = alone
         self.turned = {instr.inputs[0] for instr in graph.instrs if instr.op == "permute_dims"}
         self.target = target
 
@@ -54,9 +55,16 @@ class Normaliser(Rewriter):
         return instr is not None and self.target.is_loop(instr)
 
 
-def normalise(graph: Graph, target: Target, shares: int = 1) -> Graph:
-    """Bring a graph into the forms that the native backend lowers; `shares` threads are going to share the work."""
-    rewriter = Normaliser(graph, target, shares)
+def normalise(graph: Graph, target: Target, shares: int = 1, *, alone: bool = False) -> Graph:
+    """Bring a graph into the forms that the native backend lowers.
+
+    Args:
+        graph: after the passes.
+        target: what the backend can do.
+        shares: threads that are going to share the work for sure.
+        alone: whether one thread does all of it for sure.
+    """
+    rewriter = Normaliser(graph, target, shares, alone=alone)
     # The host knows none but the primitives.
     return eliminate_dead(rewriter.rewrite(NATIVE_FORM, target.has_kinds, again=False).finish())
 
@@ -121,7 +129,7 @@ def _zeros_in_one(rewriter: Normaliser, instr: Instr, _x: Operand) -> Operand | 
     """
     rows = rewriter.behind(instr.inputs[0])
     product = rows.inputs[0] if rows is not None else None
-    if rewriter.shares > 1 or not isinstance(product, Var) or instr.output.shape:
+    if not rewriter.alone or not isinstance(product, Var) or instr.output.shape:
         return None
     flat = rewriter.reshaped(product, (product.size,), instr)
     return rewriter.apply("sum", flat, like=instr, axis=(0,), keepdims=False)

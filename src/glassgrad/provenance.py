@@ -24,6 +24,8 @@ AS_USER = ("models", "train", "tasks", "cli")
 _PROGRAMS = (f"lessons{os.sep}programs", f"lessons{os.sep}starters")
 _AS_USER = tuple(PACKAGE + folder + os.sep for folder in (*AS_USER, *_PROGRAMS))
 
+_LOOPS = PACKAGE + "train" + os.sep
+
 # Libraries that call the engine on the user's behalf, as np.full and scipy.stats do: their lines don't help a user.
 _LIBRARIES = tuple(
     f"{os.sep}{folder}{os.sep}{name}{os.sep}"
@@ -66,13 +68,28 @@ def user_frame(depth: int = 1) -> FrameType:
 
 
 def stack_level() -> int:
-    """Return the `stacklevel` for which the caller's warning names the user's line."""
+    """Return the `stacklevel` for which a warning names the user's line: of a loop of ours, where it is called."""
     level = 1
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and is_internal(frame.f_code.co_filename):
+    while frame is not None and _is_ours(frame):
         frame = frame.f_back
         level += 1
     return level
+
+
+def _is_ours(frame: FrameType) -> bool:
+    file = frame.f_code.co_filename
+    return is_internal(file) or file.startswith(_LOOPS)
+
+
+def caller() -> Place:
+    """Return the place in the user's code that is being executed: of a training loop of ours, that of its call."""
+    innermost = user_frame(2)
+    frame: FrameType | None = innermost
+    while frame is not None and _is_ours(frame):
+        frame = frame.f_back
+    found = frame or innermost
+    return resolve(found.f_code, found.f_lasti)
 
 
 def here(depth: int = 1) -> Place:

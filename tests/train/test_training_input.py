@@ -11,7 +11,7 @@ import pytest
 
 import glassgrad as gg
 from glassgrad import nn, optim
-from glassgrad.errors import CompileWarning, GlassgradError, InputError
+from glassgrad.errors import CompileWarning, GlassgradError, InputError, LossBroadcastWarning
 from glassgrad.nn import functional as F
 from glassgrad.train import Trainer, TrainingConfig
 from glassgrad.utils.data import DataLoader, TensorDataset
@@ -160,6 +160,16 @@ def test_shapes_that_do_not_fit(engine: str) -> None:
 
 
 # --- arguments and options --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_loss_that_broadcasts_is_told_at_the_line_that_trains(engine: str) -> None:
+    x = gg.randn(8, 4)
+    pairs = DataLoader(TensorDataset(x, x[:, 0]), batch_size=4)
+    made = trainer(model=lambda: nn.Linear(4, 1), train=pairs, validation=False, loss_fn=F.mse_loss, engine=engine)
+    with pytest.warns(LossBroadcastWarning, match=r"test_training_input\.py:\d+") as told:
+        made.fit()
+    assert told[0].filename == __file__
 
 
 def test_arguments_in_the_wrong_order_or_of_the_wrong_kind() -> None:

@@ -33,7 +33,7 @@ def _same_shapes(op: str, input: Array, target: Array) -> None:
     """Warn of the classic mistake: (N, 1) against (N,) broadcasts to (N, N)."""
     if tuple(input.shape) != tuple(target.shape):
         text = errors.LOSS_BROADCASTS.text(
-            op=op, input=tuple(input.shape), target=tuple(target.shape), where=provenance.here()
+            op=op, input=tuple(input.shape), target=tuple(target.shape), where=provenance.caller()
         )
         warnings.warn(text, errors.LossBroadcastWarning, stacklevel=provenance.stack_level())
 

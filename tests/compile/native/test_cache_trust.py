@@ -296,7 +296,7 @@ def test_crafted_headers_are_damaged_or_harmless(place, seed):
             assert np.size(changed["sizes"]) == 4
             assert len(changed["inputs"]) == len(given.inputs)
             assert sorted(changed["slots"]) == list(range(len(header["slots"])))
-    assert taken < 60
+    assert taken < 80  # a dozen of the header's values are totals that nobody computes with
 
 
 def _body(text, code=b"code"):

@@ -92,15 +92,14 @@ def filtering_of(shape: Shape) -> Filtering:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """A convolution by minimal filtering or, if `turned`, its transpose with respect to the input, in blocks of tiles.
+class _Plan:
+    """What the plans of all passes have in common.
 
-    `starts` are the elements of scratch memory at which weights, data, sums, a plane and packed panels begin; panels
-    take what the product says.
+    `starts` are the elements of scratch memory at which the parts that a pass keeps there begin, packed panels last;
+    panels take what the product says.
     """
 
     shape: Shape
-    turned: bool
     blocks: Blocks
     gemm: Gemm
     starts: tuple[int, ...]
@@ -109,6 +108,16 @@ class Plan:
     def scratch(self) -> int:
         """Bytes of scratch memory of a share."""
         return (self.starts[-1] + 64) * BITS[self.gemm.kind] // 8 + self.gemm.scratch
+
+
+@dataclass(frozen=True)
+class Plan(_Plan):
+    """A convolution by minimal filtering or, if `turned`, its transpose with respect to the input, in blocks of tiles.
+
+    Its parts of scratch memory are weights, data, sums and a plane.
+    """
+
+    turned: bool
 
     @property
     def pitch(self) -> int:
@@ -171,7 +180,8 @@ def plan_of(shape: Shape, *, turned: bool) -> Plan:
     gemm = Gemm(shape.kind, k, strides, (pitch, 1), pitch, (m,), (n,), lanes, tile, m > 64, far)
     products = len(data) * filtering_of(shape).points ** 2
     sizes = products * m * k, products * k * pitch + lanes, products * m * pitch + lanes
-    return Plan(shape, turned, blocks, gemm, _starts_of([*sizes, data[0].elements(blocks) + 4 * lanes]))
+    starts = _starts_of([*sizes, data[0].elements(blocks) + 4 * lanes])
+    return Plan(shape, blocks, gemm, starts, turned)
 
 
 def _images_together(shape: Shape, tiles: int, most: int) -> int:
@@ -187,21 +197,11 @@ def _starts_of(sizes: Sequence[int]) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class WeightPlan:
+class WeightPlan(_Plan):
     """The gradient of a weight, in parts that sum over some images each.
 
-    `starts` are the elements of scratch memory at which sums, gradients, data, a plane and packed panels begin.
+    Its parts of scratch memory are sums, gradients, data and a plane.
     """
-
-    shape: Shape
-    blocks: Blocks
-    gemm: Gemm
-    starts: tuple[int, ...]
-
-    @property
-    def scratch(self) -> int:
-        """Bytes of scratch memory of a share."""
-        return (self.starts[-1] + 64) * BITS[self.gemm.kind] // 8 + self.gemm.scratch
 
     @property
     def pitch(self) -> int:

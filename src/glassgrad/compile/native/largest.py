@@ -3,8 +3,8 @@
 The sign of a floating-point number is one bit, and without it the order of the bits is the order of the magnitudes:
 zero, numbers, infinity, NaN. So the largest of these integers is NaN if there is one, else infinity if there is one.
 
-The native code is made a built-in function, which the interpreter calls as any of its own: calling it through ctypes
-takes longer than looking at the gradients of a small model. Arrays are read where they lie (see `executable`).
+The native code is made a built-in function (`builtin`): calling it through ctypes takes longer than looking at the
+gradients of a small model. Arrays are read where they lie (see `executable`).
 """
 
 from __future__ import annotations
@@ -16,25 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad.compile.llvm.target import LoadedCode, host
-from glassgrad.compile.native import cache
+from glassgrad.compile.llvm.target import host
+from glassgrad.compile.native.builtin import FAST_CALL, BuiltIn
 from glassgrad.compile.native.executable import object_layout
 
 UNKNOWN = -1.0
 """What is returned when an argument is no array of floats or doubles in one piece."""
 _UNROLLED = 4
-_FASTCALL = 0x80
-
-
-class _Method(ctypes.Structure):
-    """CPython's PyMethodDef."""
-
-    _fields_ = (
-        ("name", ctypes.c_char_p),
-        ("function", ctypes.c_void_p),
-        ("flags", ctypes.c_int),
-        ("doc", ctypes.c_char_p),
-    )
 
 
 @lru_cache(maxsize=1)
@@ -48,18 +36,13 @@ def reader() -> Callable[..., float]:
     kinds = np.dtype(np.float32), np.dtype(np.float64)
     made = ctypes.cast(ctypes.pythonapi.PyFloat_FromDouble, ctypes.c_void_p).value or 0
     record = np.array([id(np.ndarray), *map(id, kinds), made], np.int64)
-    code = LoadedCode(cache.code_for(_text(host().vector_bytes, object_layout()[1]), host().compile)[0])
-    method = _Method(b"largest", code.address("largest"), _FASTCALL, b"The largest magnitude of arrays.")
-    _ALIVE.append((code, method, kinds))
-    make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
-        ("PyCFunction_NewEx", ctypes.pythonapi)
-    )
-    function: Callable[..., float] = make(ctypes.addressof(method), record, None)
-    return function
+    _ALIVE.append(kinds)
+    text = _text(host().vector_bytes, object_layout()[1])
+    return BuiltIn(text, "largest", FAST_CALL, "The largest magnitude of arrays.").of(record)
 
 
 _ALIVE: list[Any] = []
-"""What a built-in function refers to by its address."""
+"""What the record refers to by its address."""
 
 
 def _text(vector_bytes: int, data_at: int) -> str:

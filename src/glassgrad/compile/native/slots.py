@@ -16,11 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad.compile.llvm.target import LoadedCode, host
-from glassgrad.compile.native import cache
+from glassgrad.compile.llvm.target import host
+from glassgrad.compile.native.builtin import NO_ARGUMENTS, BuiltIn
 from glassgrad.compile.native.executable import object_layout
 
-_NOARGS = 0x4
 _MEMBER_AT, _OFFSET_AT, _ITEMS_AT = 40, 16, 24
 """Offsets in CPython: of a member descriptor's PyMemberDef, of the slot's offset in that, of the items in a list."""
 _HEADER = 16
@@ -29,17 +28,6 @@ _HEAD = 4
 
 Slot = tuple[Any, str, Any]
 """An object, the name of a slot, and what is to be in it."""
-
-
-class _Method(ctypes.Structure):
-    """CPython's PyMethodDef."""
-
-    _fields_ = (
-        ("name", ctypes.c_char_p),
-        ("function", ctypes.c_void_p),
-        ("flags", ctypes.c_int),
-        ("doc", ctypes.c_char_p),
-    )
 
 
 def holder(fixed: Iterable[Slot], listed: Iterable[tuple[Any, str]], items: list[Any]) -> Callable[[], bool] | None:
@@ -61,11 +49,7 @@ def holder(fixed: Iterable[Slot], listed: Iterable[tuple[Any, str]], items: list
     made = ctypes.cast(ctypes.pythonapi.PyBool_FromLong, ctypes.c_void_p).value or 0
     head = [made, len(fixed), len(listed), id(items) + _ITEMS_AT]
     table = np.array([*head, *pairs, *found[len(fixed) :]], np.int64)
-    make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
-        ("PyCFunction_NewEx", ctypes.pythonapi)
-    )
-    function: Callable[[], bool] = make(ctypes.addressof(_method()[1]), table, None)
-    return function
+    return _held().of(table)
 
 
 def _place(thing: Any, name: str) -> int | None:
@@ -90,11 +74,9 @@ def _is_list(items: list[Any]) -> bool:
 
 
 @lru_cache(maxsize=1)
-def _method() -> tuple[LoadedCode, _Method]:
-    """Return the native code, and what Python is told of it."""
+def _held() -> BuiltIn:
     text = "\n".join([host().header(), _TEXT.replace("DATA_AT", str(object_layout()[1]))])
-    code = LoadedCode(cache.code_for(text, host().compile)[0])
-    return code, _Method(b"held", code.address("held"), _NOARGS, b"Whether every slot holds what it held.")
+    return BuiltIn(text, "held", NO_ARGUMENTS, "Whether every slot holds what it held.")
 
 
 _TEXT = f"""

@@ -96,6 +96,7 @@ def derivatives(lib: Any, f: Any) -> list[Any]:
     (first,) = lib.autograd.grad((y * weights).sum(), x, create_graph=True)
     found = [y.detach(), first.detach()]
     if first.requires_grad:
+        # PyTorch has no second derivative of some; ours are compared where it has.
         with contextlib.suppress(*(RuntimeError, NotImplementedError) if lib is torch else ()):
             found += [second.detach() for second in lib.autograd.grad((first**2).sum(), x)]
     return [part.numpy() for part in found]

@@ -115,6 +115,10 @@ class Place(NamedTuple):
     def __str__(self) -> str:
         return f"{shorten(self.file)}:{self.line}"
 
+    def quoted(self) -> str:
+        """Return the place with its source in brackets, where that can be read."""
+        return f"{self} ({self.source})" if self.source else str(self)
+
 
 def shorten(path: str) -> str:
     """Return the path relative to the working directory when that stays inside it; of a notebook's cell, its name."""

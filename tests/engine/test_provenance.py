@@ -94,3 +94,9 @@ def test_a_cell_of_a_notebook_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert provenance.shorten("other.py") == "other.py"
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: None))  # imported by a script
     assert provenance.shorten(file) == file
+
+
+def test_a_place_is_quoted_where_its_source_can_be_read() -> None:
+    place = provenance.Place("a.py", 3, "x + 1", "f", None, ())
+    assert place.quoted() == "a.py:3 (x + 1)"
+    assert place._replace(source="").quoted() == "a.py:3"

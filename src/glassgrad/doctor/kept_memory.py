@@ -258,7 +258,7 @@ def _growing(alive: list[Node], aside: StepAside, growth: list[int]) -> Finding:
     return Finding(
         "graph grows",
         "warning",
-        f"the result of {top.name} at {place} ({place.source}) is kept from step to step{kept}, and with it the ops "
+        f"the result of {top.name} at {place.quoted()} is kept from step to step{kept}, and with it the ops "
         f"that made it: {growth[-1]:,} of the step before the last are alive",
         "Keep the number, not the tensor with its history.",
         where=str(place),

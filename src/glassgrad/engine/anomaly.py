@@ -154,7 +154,7 @@ class Backward(Observer):
         known = named(place.operands, tuple(operands))
         return errors.NAN_IN_BACKWARD(
             op=node.prim.name,
-            where=f"{place} ({place.source})",
+            where=f"{place.quoted()}",
             kind="NaN" if np.isnan(c[index]) else "infinity",
             count=count,
             size=c.size,

@@ -133,7 +133,7 @@ class Birth:
         inside = f" in {self.module}" if self.module else ""
         made = f" of '{self.place.variable}'" if self.place.variable else ""
         return (
-            f"{self.op} at {self.place} ({self.place.source}){inside} made {self.count} of {self.size} elements{made} "
+            f"{self.op} at {self.place.quoted()}{inside} made {self.count} of {self.size} elements{made} "
             f"{self.kind}, the first at {place_in(self.index)}" + (f", of {given}" if given else "")
         )
 

@@ -100,7 +100,7 @@ def _of_held(tape: Tape, origin: Origin, names: Names, inf: bool) -> Finding:
     else:
         variable = variable_of(origin.node, origin.held)
         which = f"'{variable}', an operand" if variable else f"operand {origin.position + 1}"
-        what = f"{which} of {origin.node.name} at {place} ({place.source}), which no op with a gradient made, holds"
+        what = f"{which} of {origin.node.name} at {place.quoted()}, which no op with a gradient made, holds"
         found = held("NaN in the data", what, origin.held, DATA, inf)
     chain = told(tape.chain(origin.node))
     return Finding(found.rule, "error", f"{found.what}. To the loss: {chain}", found.advice, str(place))

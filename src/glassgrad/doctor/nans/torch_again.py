@@ -90,7 +90,7 @@ class TorchAgain(Replay):
             and any(bool(one.isinf().any()) for one in made if one.is_floating_point())
         ):
             here = self._place or provenance.here()
-            self._infinity = canonical(name), f"{name} at {here} ({here.source})"
+            self._infinity = canonical(name), f"{name} at {here.quoted()}"
         results = [one for one in made if self._bad(one)]
         given = list(_leaves(args))
         written = {id(one) for one in made}
@@ -108,7 +108,7 @@ class TorchAgain(Replay):
         else:
             here = self._place or provenance.here()
             site, self._made = str(here), _next_node() - 1
-            place = f" at {site} ({here.source})" + (f" in {self._path[-1]}" if self._path else "")
+            place = f" at {here.quoted()}" + (f" in {self._path[-1]}" if self._path else "")
         kind = "NaN" if bool(bad.isnan().any()) else "infinite"
         what = (
             f"{name}{place} made {int(where.sum())} of {bad.numel()} elements {kind}, the first at "
@@ -159,7 +159,7 @@ class TorchAgain(Replay):
         number = node._sequence_nr()
         for first, last, known in self._places:
             if first <= number < last:
-                return str(known), f" at {known} ({known.source})"
+                return str(known), f" at {known.quoted()}"
         found = [
             (file, line)
             for text in node.metadata.get("traceback_", ())

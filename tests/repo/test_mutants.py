@@ -14,7 +14,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from glassgrad.ops import core
-from tools.mutants import making, patching, pieces, reloading, rules, running
+from tools.mutants import left, making, patching, pieces, reloading, rules, running
 from tools.mutants.pieces import PACKAGE, PIECES, ROOT
 
 
@@ -46,10 +46,42 @@ def test_every_planted_mistake_is_in_a_file_of_its_piece_and_is_python() -> None
 def test_every_explanation_fits_a_line_and_says_why() -> None:
     for entry in making.explained():
         assert set(entry) - {"below"} == {"file", "was", "becomes", "reason"}
-        place = f"{entry.get('below', '')} {entry['was']}".strip()
-        assert place in " ".join(source_of(entry["file"]).split()), f"nothing to explain: {entry}"
+        assert fits_its_file(entry), f"nothing to explain: {entry}"
         assert entry["was"] != entry["becomes"]
         assert len(entry["reason"]) > 20
+
+
+def test_every_survivor_that_is_left_fits_a_line_and_is_not_explained() -> None:
+    explained = {making.identity(entry) for entry in making.explained()}
+    files = {file for piece in PIECES.values() for file in piece.files()}
+    for entry in left.read():
+        assert set(entry) - {"below"} == {"file", "was", "becomes"}
+        assert entry["file"] in files
+        assert fits_its_file(entry), f"take out what is left of a line that is no more: {entry}"
+        assert making.identity(entry) not in explained
+
+
+def fits_its_file(entry: dict[str, str]) -> bool:
+    place = f"{entry.get('below', '')} {entry['was']}".strip()
+    return place in " ".join(source_of(entry["file"]).split())
+
+
+def test_what_is_left_is_kept_until_it_is_tried_again(tmp_path: Path) -> None:
+    source = 'a = "1"\nb = 1\nc = 2\nb = 1\n'
+    texts = ('a = "2"\nb = 1\nc = 2\nb = 1\n', 'a = "1"\nb = 0\nc = 2\nb = 1\n', 'a = "1"\nb = 1\nc = 2\nb = 0\n')
+    one, two, three = made = [making.Mutant("ops/sort.py", source, text) for text in texts]
+    path, other = tmp_path / "left.toml", {"file": "ops/conv.py", "was": "x", "becomes": "y"}
+    left.write([other], path)
+    left.keep(made, made, [three, one], path)
+    entries = [making.identity(entry)[1:] for entry in left.read(path)]
+    assert entries == [("x", "y", None), ('a = "1"', 'a = "2"', None), ("b = 1", "b = 0", "c = 2")]
+    left.keep(made, [two], [two], path)
+    assert len(left.read(path)) == 4
+    left.keep(made, [one, two, three], [], path)
+    assert left.read(path) == [other]
+    left.keep(made, [one], [one], path)
+    left.keep(made[1:], [], [], path)
+    assert left.read(path) == [other], "a line that changed has left"
 
 
 def test_which_mutants_are_made() -> None:

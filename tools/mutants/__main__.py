@@ -8,6 +8,9 @@ Results are kept in build/mutants under a hash of the changed function, so that 
 was and a function that somebody changed is tried anew. `--survivors` tries survivors again, after tests were added. A
 survivor whose change nobody can see is explained in explained.toml. The command fails while others survive. The
 mistakes of planted.toml, which no operator makes, are always tried first.
+
+Those that are left are listed in left.toml, which is part of the tree: `--left` tries only these, and `--keep-left`
+writes down what is left of those tried.
 """
 
 from __future__ import annotations
@@ -25,7 +28,8 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from tools.mutants.making import Mutant, explained, fits, of_piece, patterns, planted
+from tools.mutants import left
+from tools.mutants.making import Mutant, explained, fits, identities, identity, of_piece, patterns, planted
 from tools.mutants.pieces import PIECES, ROOT
 from tools.mutants.tree import Tree
 
@@ -54,16 +58,24 @@ def run(name: str, options: argparse.Namespace) -> int:
     """Try the mutants of one piece and print the table; return how many survived unexplained."""
     kept_in = RESULTS / f"{name}.jsonl"
     first, made = planted(name), of_piece(name)
+    chosen = [one for one in made if not options.files or one.file in options.files]
+    if options.left:
+        known = {identity(entry) for entry in left.read()}
+        chosen = [one for one in chosen if known & identities(one)]
     # The order is that of a seed, so that a run that is stopped early has seen a sample.
-    wanted = [*first, *random.Random(options.seed).sample(made, len(made))[:: options.every]]
+    wanted = [*first, *random.Random(options.seed).sample(chosen, len(chosen))[:: options.every]]
     kept = _kept(kept_in)
-    redo = {None, *ALIVE} if options.survivors else {None}
+    redo = {None, *ALIVE} if options.survivors or options.left else {None}
     todo = [one for one in wanted if kept.get(one.key) in redo]
     print(f"{name}: {len(made)} mutants and {len(first)} planted, {len(wanted)} chosen, {len(todo)} to try", flush=True)
     if todo:
         kept_in.parent.mkdir(parents=True, exist_ok=True)
         kept.update(_tried(name, todo, kept_in, options.minutes))
-    return _table(name, [*first, *made], [one for one in wanted if one.key in kept], kept)
+    tried = [one for one in wanted if one.key in kept]
+    unexplained = _table(name, len(first) + len(made), tried, kept)
+    if options.keep_left:
+        left.keep(made, tried, unexplained)
+    return len(unexplained)
 
 
 def _tried(name: str, todo: Sequence[Mutant], kept_in: Path, minutes: float) -> dict[str, str]:
@@ -89,23 +101,30 @@ def _tried(name: str, todo: Sequence[Mutant], kept_in: Path, minutes: float) -> 
     return outcomes
 
 
-def _table(name: str, made: Sequence[Mutant], tried: Sequence[Mutant], kept: dict[str, str]) -> int:
-    """Print what became of the mutants; return how many survived and are not explained."""
-    reasons = {(entry["file"], entry["was"], entry["becomes"], entry.get("below")) for entry in explained()}
+def _table(name: str, made: int, tried: Sequence[Mutant], kept: dict[str, str]) -> list[Mutant]:
+    """Print what became of the mutants; return those that survived and are not explained."""
+    reasons = {identity(entry) for entry in explained()}
     survivors = [mutant for mutant in tried if kept[mutant.key] in ALIVE]
-    left = [
+    unexplained = [
         mutant
         for mutant in survivors
-        if not reasons & {(mutant.file, *mutant.lines(), place) for place in (None, mutant.above())}
-        and not any(fits(entry, mutant) for entry in patterns())
+        if not reasons & identities(mutant) and not any(fits(entry, mutant) for entry in patterns())
     ]
-    for mutant in sorted(left, key=lambda mutant: (mutant.file, mutant.span)):
+    for mutant in sorted(unexplained, key=lambda mutant: (mutant.file, mutant.span)):
         print(f"{mutant}{' (no test runs it)' if kept[mutant.key] == 'not reached' else ''}")
+    for file in sorted({mutant.file for mutant in tried}):
+        _count(file, [mutant for mutant in tried if mutant.file == file], kept, unexplained)
+    print(f"{name}: {made} made, {len(tried)} tried, {len(unexplained)} left")
+    return unexplained
+
+
+def _count(file: str, tried: Sequence[Mutant], kept: dict[str, str], unexplained: Sequence[Mutant]) -> None:
+    """Print the row of a file as docs/adr/021 has it, but for mutants that are no code."""
     counts = Counter(kept[mutant.key] for mutant in tried)
-    real = len(tried) - counts["no mutant"]
-    said = ", ".join(f"{counts[outcome]} {outcome}" for outcome in ("killed", "timed out", *ALIVE))
-    print(f"{name}: {len(made)} made, {real} tried: {said}; {len(survivors) - len(left)} survivors explained")
-    return len(left)
+    waiting = sum(mutant.file == file for mutant in unexplained)
+    alive = sum(counts[outcome] for outcome in ALIVE)
+    killed = counts["killed"] + counts["timed out"]
+    print(f"{file}: {alive + killed} tried, {killed} killed, {alive - waiting} explained, {waiting} left")
 
 
 def main() -> int:
@@ -115,7 +134,10 @@ def main() -> int:
     parser.add_argument("--every", type=int, default=1, metavar="K", help="try one of K mutants")
     parser.add_argument("--seed", type=int, default=0, help="which of them, and in which order")
     parser.add_argument("--minutes", type=float, default=1e6, help="stop a piece after so long; it can be continued")
+    parser.add_argument("--files", nargs="+", metavar="FILE", help="only those of these files, as in ops/sort.py")
     parser.add_argument("--survivors", action="store_true", help="try survivors again")
+    parser.add_argument("--left", action="store_true", help="try those of left.toml again, and only those")
+    parser.add_argument("--keep-left", action="store_true", help="write into left.toml what is left of those tried")
     options = parser.parse_args()
     if unknown := set(options.pieces) - set(PIECES):
         parser.error(f"no piece {', '.join(unknown)}; there are {', '.join(PIECES)}")

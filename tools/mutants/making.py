@@ -93,6 +93,16 @@ def explained() -> list[dict[str, str]]:
     return tomllib.loads(EXPLAINED.read_text(encoding="utf-8")).get("mutant", [])
 
 
+def identity(entry: dict[str, str]) -> tuple[str | None, ...]:
+    """Return what an entry of a list of mutants is found by."""
+    return entry["file"], entry["was"], entry["becomes"], entry.get("below")
+
+
+def identities(mutant: Mutant) -> set[tuple[str | None, ...]]:
+    """Return what entries of a mutant are found by: without the line above it, and with it."""
+    return {(mutant.file, *mutant.lines(), place) for place in (None, mutant.above())}
+
+
 def patterns() -> list[dict[str, str]]:
     """Return what explains many mutants: `file`, expressions that `was` and `becomes` match whole, and the `reason`."""
     return tomllib.loads(EXPLAINED.read_text(encoding="utf-8")).get("pattern", [])

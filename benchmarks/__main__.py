@@ -120,6 +120,8 @@ def main() -> int:
             if may_write(options, text):
                 results.write_section(name, title, f"Command: `{command}`\n\n{text}\n\n{results.machine_lines()}")
                 results.record(name, data)
+    if options.write:
+        results.write_bars()
     if options.write and (path := picture.draw()):
         print(f"wrote {results.RESULTS} and {path}")
     return 0 if fine else 1

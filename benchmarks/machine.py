@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import subprocess
 import sys
 from importlib import metadata
@@ -25,18 +26,24 @@ def cpu_name() -> str:
     return platform.processor() or platform.machine()
 
 
+def processor() -> str:
+    """The processor's name without what names of processors have in common: what results are kept apart by."""
+    return re.sub(r"\([^)]*\)|@.*|\b(CPU|Processor|\d+-Core)\b", "", cpu_name()).strip().replace("  ", " ")
+
+
 def cores() -> int:
     """The cores this process may use, not those the machine has."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def widest_vectors() -> str:
-    """The widest vector instructions, which decide what a compiler can do here."""
+def instructions() -> str:
+    """The widest vector instructions, and those for bfloat16: they decide what a compiler can do here."""
     info = Path("/proc/cpuinfo")
     flags = set(info.read_text(encoding="utf-8").split()) if info.exists() else set()
-    return next(
-        (name for flag, name in (("avx512f", "AVX-512"), ("avx2", "AVX2"), ("avx", "AVX")) if flag in flags), ""
-    )
+    vectors = (("avx512f", "AVX-512"), ("avx2", "AVX2"), ("avx", "AVX"))
+    widest = [name for flag, name in vectors if flag in flags][:1]
+    halves = (("avx512_bf16", "AVX512-BF16"), ("amx_bf16", "AMX"))
+    return ", ".join([*widest, *(name for flag, name in halves if flag in flags)])
 
 
 def versions() -> dict[str, str]:
@@ -52,10 +59,10 @@ def versions() -> dict[str, str]:
 
 def facts() -> dict[str, str]:
     """What is written below every table."""
-    vectors = widest_vectors()
+    known = instructions()
     libraries = ", ".join(f"{name} {version}" for name, version in versions().items())
     return {
-        "CPU": f"{cpu_name()}, {cores()} cores{f', {vectors}' if vectors else ''}",
+        "CPU": f"{cpu_name()}, {cores()} cores{f', {known}' if known else ''}",
         "system": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
         "libraries": libraries,
     }

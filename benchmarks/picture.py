@@ -1,13 +1,15 @@
-"""The recorded step times as one picture: for each workload, bars that say how many times our time a peer takes."""
+"""The recorded step times as one picture: for each workload, bars that say how many times our time a peer takes.
+
+A workload that was measured on several processors has a bar for each, the first one the darkest.
+"""
 
 from __future__ import annotations
 
-import json
-import statistics
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.results import FOLDER, RECORDED
+from benchmarks.results import FOLDER, RECORDED, recorded_medians
 from benchmarks.workloads import WORKLOADS
 
 PICTURE = FOLDER / "results.png"
@@ -15,37 +17,45 @@ OURS = "#1b6ca8"
 THEIRS = "#b9bec7"
 
 
-def recorded_medians(folder: Path = RECORDED) -> dict[str, tuple[str, dict[str, float]]]:
-    """For each recorded workload that we took part in, its title and the median seconds per step of each peer."""
-    found = {}
-    for workload in WORKLOADS.values():
-        path = folder / f"{workload.key}.json"
-        if path.exists():
-            data = json.loads(path.read_text(encoding="utf-8"))
-            medians = {name: statistics.median(rounds) for name, rounds in data["seconds_per_step"].items()}
-            if any(name.startswith("glassgrad") for name in medians):
-                found[workload.key] = (data["title"], medians)
-    return found
+FADED = 0.55  # how strongly the next processor's bars are drawn
 
 
-def draw_panel(axes: Any, title: str, medians: dict[str, float]) -> None:
+def draw_panel(axes: Any, title: str, by_processor: Mapping[str, Mapping[str, float]]) -> None:
     """One workload: bars relative to our quickest mode, on a logarithmic scale when they differ tenfold."""
-    unit = min(seconds for name, seconds in medians.items() if name.startswith("glassgrad"))
-    ordered = sorted(medians.items(), key=lambda item: item[1], reverse=True)
-    ratios = [seconds / unit for _, seconds in ordered]
-    colours = [OURS if name.startswith("glassgrad") else THEIRS for name, _ in ordered]
-    bars = axes.barh([name for name, _ in ordered], ratios, color=colours)
-    axes.bar_label(
-        bars, [f"{ratio:.2f}" if ratio < 100 else f"{ratio:,.0f}" for ratio in ratios], padding=3, fontsize=8
-    )
-    axes.set_title(title, loc="left", fontsize=10)
-    if max(ratios) > 10 * min(ratios):
+    shown = {processor: _relative(medians) for processor, medians in by_processor.items()}
+    worst = {name: max(ratios.get(name, 0.0) for ratios in shown.values()) for name in _names(shown)}
+    places = {name: place for place, name in enumerate(sorted(worst, key=worst.__getitem__, reverse=True))}
+    height = 0.8 / len(shown)
+    for number, (processor, ratios) in enumerate(shown.items()):
+        strength = FADED**number
+        bars = axes.barh(
+            [places[name] + (len(shown) / 2 - number - 0.5) * height for name in ratios],
+            list(ratios.values()),
+            height,
+            color=[(OURS if name.startswith("glassgrad") else THEIRS, strength) for name in ratios],
+        )
+        labels = [f"{ratio:.2f}" if ratio < 100 else f"{ratio:,.0f}" for ratio in ratios.values()]
+        axes.bar_label(bars, [f"{label}  {processor}" for label in labels], padding=3, fontsize=6.5)
+    axes.set_yticks(list(places.values()), list(places))
+    axes.set_title(title, loc="left", fontsize=9)
+    widest = max(worst.values())
+    if widest > 10:
         axes.set_xscale("log")
-        axes.set_xlim(min(ratios) / 2, max(ratios) * 3)
+        axes.set_xlim(0.5, widest * 5)
     else:
-        axes.set_xlim(0, max(ratios) * 1.15)
+        axes.set_xlim(0, widest * 1.25)
     axes.tick_params(labelsize=8)
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def _relative(medians: Mapping[str, float]) -> dict[str, float]:
+    """Return times in multiples of our quickest mode."""
+    unit = min(seconds for name, seconds in medians.items() if name.startswith("glassgrad"))
+    return {name: seconds / unit for name, seconds in medians.items()}
+
+
+def _names(shown: Mapping[str, Mapping[str, float]]) -> list[str]:
+    return list(dict.fromkeys(name for ratios in shown.values() for name in ratios))
 
 
 def draw(path: Path = PICTURE, folder: Path = RECORDED) -> Path | None:
@@ -58,12 +68,12 @@ def draw(path: Path = PICTURE, folder: Path = RECORDED) -> Path | None:
     found = recorded_medians(folder)
     if not found:
         return None
-    heights = [len(medians) + 1.5 for _, medians in found.values()]
+    heights = [1.5 + len(_names(medians)) * (0.4 + 0.6 * len(medians)) for medians in found.values()]
     figure, panels = plt.subplots(
         len(found), 1, figsize=(8, 0.3 * sum(heights)), squeeze=False, height_ratios=heights, layout="constrained"
     )
-    for axes, (title, medians) in zip(panels[:, 0], found.values(), strict=True):
-        draw_panel(axes, title, medians)
+    for axes, (key, medians) in zip(panels[:, 0], found.items(), strict=True):
+        draw_panel(axes, WORKLOADS[key].title, medians)
     panels[-1, 0].set_xlabel("time of a step, in multiples of glassgrad's quickest mode", fontsize=8)
     figure.savefig(path, dpi=150)
     plt.close(figure)

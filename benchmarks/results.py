@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import math
 import re
+import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import quiet
+from benchmarks import machine, quiet
 from benchmarks.harness import Outcome
 from benchmarks.limits import measured
 from benchmarks.machine import facts
 from benchmarks.workload import Bar, Workload
+from benchmarks.workloads import WORKLOADS
 
 FOLDER = Path(__file__).resolve().parent
 RESULTS = FOLDER / "RESULTS.md"
@@ -22,8 +24,8 @@ HEADER = """# Measured
 
 Every table was written by the command above it, which ran all its peers in turn on one machine, from
 the same weights and batches, after checking that their losses agree. Times move from machine to machine and from hour
-to hour; the ratios within a table are what counts. "First step" includes importing the library and compiling, with
-nothing of ours on the disk from before.
+to hour; the ratios within a table are what counts. A section has a part for each processor that it was measured on.
+"First step" includes importing the library and compiling, with nothing of ours on the disk from before.
 """
 
 
@@ -89,10 +91,9 @@ def is_busy(outcomes: Sequence[Outcome]) -> bool:
 def judge(bar: Bar, outcomes: Sequence[Outcome]) -> str:
     """A bar and what was measured against it."""
     medians = {outcome.name: outcome.median for outcome in outcomes if outcome.rounds}
-    theirs = [medians[name] for name in bar.theirs if name in medians]
-    if bar.ours not in medians or not theirs:
+    ratio = bar.ratio(medians)
+    if ratio is None:
         return f"- {bar}: not measured"
-    ratio = medians[bar.ours] / min(theirs)
     verdict = "but the machine was busy" if is_busy(outcomes) else "met" if ratio <= bar.limit else "missed"
     absent = [name for name in bar.theirs if name not in medians]
     if absent and verdict == "met":  # a peer that did not run may be faster
@@ -121,10 +122,14 @@ def compile_line(outcome: Outcome) -> str:
 
 def section(workload: Workload, outcomes: Sequence[Outcome], command: str) -> str:
     """The text of a workload's section."""
+    return f"Command: `{command}`\n\n{measured_text(workload, outcomes)}\n\n{machine_lines()}"
+
+
+def measured_text(workload: Workload, outcomes: Sequence[Outcome]) -> str:
+    """What a section says between its command and its machine."""
     agreed = [outcome for outcome in outcomes if outcome.rounds]
     loss = agreed[0].losses[-1] if agreed else math.nan
     parts = [
-        f"Command: `{command}`",
         quiet.verdict(max((outcome.others for outcome in agreed), default=math.nan)),
         outcome_table(outcomes),
         "\n".join(judge(bar, outcomes) for bar in workload.bars),
@@ -134,7 +139,6 @@ def section(workload: Workload, outcomes: Sequence[Outcome], command: str) -> st
         else "",
         "\n".join(compile_line(outcome) for outcome in agreed if math.isfinite(outcome.compiled)),
         "\n".join(limit_line(outcome) for outcome in agreed if outcome.work),
-        machine_lines(),
     ]
     return "\n\n".join(part for part in parts if part)
 
@@ -144,23 +148,83 @@ def machine_lines() -> str:
     return "; ".join(f"{name}: {value}" for name, value in facts().items()) + "."
 
 
-def write_section(key: str, title: str, text: str, path: Path = RESULTS) -> None:
-    """Put a section into RESULTS.md in place of its former self, or at the end; the rest of the file is kept."""
+def write_section(key: str, title: str, text: str, path: Path = RESULTS, processor: str | None = None) -> None:
+    """Put a section into RESULTS.md in place of what this processor had there; other processors' is kept."""
+    processor = processor or machine.processor()
     whole = path.read_text(encoding="utf-8") if path.exists() else HEADER
-    begin, end = f"<!-- begin {key} -->", f"<!-- end {key} -->"
-    block = f"{begin}\n## {title}\n\n{text}\n{end}"
+    name = f"{key} on {processor}"
+    inner = _put(_get(whole, key), name, f"### {processor}\n\n{text}")
+    path.write_text(_put(whole, key, f"## {title}\n\n{inner}"), encoding="utf-8")
+
+
+def _marks(key: str) -> tuple[str, str]:
+    return f"<!-- begin {key} -->", f"<!-- end {key} -->"
+
+
+def _get(whole: str, key: str) -> str:
+    """Return the parts of a section, one for each processor, as they stand."""
+    begin, end = _marks(key)
+    if begin not in whole:
+        return ""
+    section = whole.split(begin, 1)[1].split(end, 1)[0]
+    return "<!-- begin" + section.split("<!-- begin", 1)[1].rstrip() if "<!-- begin" in section else ""
+
+
+def _put(whole: str, key: str, text: str) -> str:
+    """Return a text with a block replaced, or at the end where there was none; the rest of it is kept."""
+    begin, end = _marks(key)
+    block = f"{begin}\n{text.rstrip()}\n{end}"
     pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
-    whole = pattern.sub(lambda _: block, whole) if pattern.search(whole) else f"{whole.rstrip()}\n\n{block}\n"
-    path.write_text(whole, encoding="utf-8")
+    if pattern.search(whole):
+        return pattern.sub(lambda _: block, whole)
+    return f"{whole.rstrip()}\n\n{block}\n".lstrip()
 
 
 def record(key: str, data: Mapping[str, Any]) -> None:
-    """Keep the raw numbers for the picture and for anyone who wants another statistic."""
-    RECORDED.mkdir(exist_ok=True)
-    (RECORDED / f"{key}.json").write_text(json.dumps({**data, "machine": facts()}, indent=1) + "\n", encoding="utf-8")
+    """Keep the raw numbers for the picture and for anyone who wants another statistic, in a folder a processor."""
+    folder = RECORDED / machine.processor().replace(" ", "-")
+    folder.mkdir(parents=True, exist_ok=True)
+    text = json.dumps({**data, "machine": facts()}, indent=1)
+    (folder / f"{key}.json").write_text(text + "\n", encoding="utf-8")
 
 
 def record_outcomes(workload: Workload, outcomes: Sequence[Outcome]) -> None:
     """The rounds of every timed peer of a workload."""
     rounds = {outcome.name: outcome.rounds for outcome in outcomes if outcome.rounds}
     record(workload.key, {"title": workload.title, "seconds_per_step": rounds})
+
+
+def recorded_medians(folder: Path = RECORDED) -> dict[str, dict[str, dict[str, float]]]:
+    """For each workload, the median seconds per step of each peer, by processor."""
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for key in WORKLOADS:
+        for path in sorted(folder.glob(f"*/{key}.json")):
+            rounds = json.loads(path.read_text(encoding="utf-8"))["seconds_per_step"]
+            medians = {name: statistics.median(times) for name, times in rounds.items()}
+            if any(name.startswith("glassgrad") for name in medians):
+                found.setdefault(key, {})[path.parent.name.replace("-", " ")] = medians
+    return found
+
+
+def bars_table(found: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
+    """Every bar of every workload and the ratios measured against it, a column for each processor."""
+    processors = sorted({processor for medians in found.values() for processor in medians})
+    rows = [
+        [f"{key}: {bar}", *(_against(bar, found[key].get(processor, {})) for processor in processors)]
+        for key in found
+        for bar in WORKLOADS[key].bars
+    ]
+    return markdown_table(["bar", *processors], rows)
+
+
+def _against(bar: Bar, medians: Mapping[str, float]) -> str:
+    ratio = bar.ratio(medians)
+    return "–" if ratio is None else f"{ratio:.3g}{'' if ratio <= bar.limit else ' (missed)'}"
+
+
+def write_bars(path: Path = RESULTS, folder: Path = RECORDED) -> None:
+    """Put the table of bars into RESULTS.md."""
+    text = "Each cell is the last measurement on that processor; a peer that did not run then is not in it."
+    table = bars_table(recorded_medians(folder))
+    whole = path.read_text(encoding="utf-8") if path.exists() else HEADER
+    path.write_text(_put(whole, "bars", f"## Bars\n\n{text}\n\n{table}"), encoding="utf-8")

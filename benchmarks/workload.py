@@ -14,6 +14,11 @@ class Bar:
     theirs: tuple[str, ...]
     limit: float
 
+    def ratio(self, medians: Mapping[str, float]) -> float | None:
+        """Return our time over that of the fastest peer that was measured; None where there is nothing to compare."""
+        theirs = [medians[name] for name in self.theirs if name in medians]
+        return medians[self.ours] / min(theirs) if self.ours in medians and theirs else None
+
     def __str__(self) -> str:
         peers = " / ".join(self.theirs)
         return f"{self.ours} at most {self.limit:g} of {f'the faster of {peers}' if len(self.theirs) > 1 else peers}"

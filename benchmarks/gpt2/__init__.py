@@ -31,7 +31,7 @@ WORKLOAD = Workload(
 def measure(threads: int | None, rounds: int) -> tuple[str, str, dict[str, Any]]:
     """Title, text and raw numbers."""
     outcomes = harness.run(WORKLOAD, rounds=rounds, threads=threads)
-    text = results.section(WORKLOAD, outcomes, "python -m benchmarks gpt2")
+    text = results.measured_text(WORKLOAD, outcomes)
     verdicts = []
     for one in outcomes:
         if one.name == OURS and one.rounds:

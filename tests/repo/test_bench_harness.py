@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import harness, op_cases, ops, picture, quiet, results
+from benchmarks import harness, machine, op_cases, ops, picture, quiet, results
 from benchmarks.harness import Outcome
 from benchmarks.limits import Limits, copying_rate
 from benchmarks.workload import Bar, Workload
@@ -149,16 +150,43 @@ def test_copying_is_measured_in_bytes_a_second() -> None:
     assert 1e8 < rate < 1e13
 
 
-def test_a_section_is_replaced_in_place(tmp_path) -> None:
+def test_a_section_is_replaced_in_place_and_other_processors_stay(tmp_path) -> None:
     path = tmp_path / "RESULTS.md"
-    results.write_section("one", "First", "old \\1 text", path)
-    results.write_section("two", "Second", "stays", path)
+    results.write_section("one", "First", "old \\1 text", path, "Cray")
+    results.write_section("one", "First", "of another", path, "Zuse")
+    results.write_section("two", "Second", "stays", path, "Cray")
     path.write_text(path.read_text() + "\nwritten by hand\n")
-    results.write_section("one", "First", "new \\1 text", path)
+    results.write_section("one", "First, anew", "new \\1 text", path, "Cray")
     text = path.read_text()
     assert "old" not in text
-    assert text.index("new \\1 text") < text.index("stays") < text.index("written by hand")
-    assert text.count("## First") == 1
+    parts = ["# Measured", "## First, anew", "### Cray", "new \\1 text", "### Zuse", "of another", "## Second", "stays"]
+    places = [text.index(part) for part in [*parts, "written by hand"]]
+    assert places == sorted(places)
+    assert text.count("## First") == text.count("### Zuse") == 1
+
+
+def test_bars_are_tabled_by_processor(tmp_path) -> None:
+    for processor, ours in (("Cray", 1.0), ("Zuse-3", 3.0)):
+        (tmp_path / processor).mkdir()
+        rounds = {"glassgrad compiled": [ours], "PyTorch eager": [2.0, 4.0, 3.0]}
+        text = json.dumps({"title": "W5", "seconds_per_step": rounds})
+        (tmp_path / processor / "w5.json").write_text(text)
+    path = tmp_path / "RESULTS.md"
+    results.write_bars(path, tmp_path)
+    head, *rows = [line for line in path.read_text().splitlines() if line.startswith("| ")]
+    assert head.split("|")[2:4] == ["  Cray ", "     Zuse 3 "]
+    (row,) = [row for row in rows if "glassgrad compiled" in row]
+    assert [cell.strip() for cell in row.split("|")[2:4]] == ["0.333", "1 (missed)"]
+
+
+def test_a_processor_is_named_without_what_all_names_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, short in (
+        ("Intel(R) Xeon(R) Processor", "Intel Xeon"),
+        ("AMD EPYC 9R14 96-Core Processor", "AMD EPYC 9R14"),
+        ("Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz", "Intel Xeon Platinum 8481C"),
+    ):
+        monkeypatch.setattr(machine, "cpu_name", lambda name=name: name)
+        assert machine.processor() == short
 
 
 @pytest.mark.parametrize(
@@ -178,10 +206,13 @@ def test_fingerprints_tell_different_results_apart() -> None:
 
 def test_the_picture_is_drawn_from_recorded_numbers(tmp_path) -> None:
     assert picture.draw(tmp_path / "none.png", tmp_path) is None
-    (tmp_path / "w1.json").write_text(
-        '{"title": "W1", "seconds_per_step": {"glassgrad eager": [1.0, 2.0, 9.0], "NumPy by hand": [4.0]}}'
-    )
-    assert picture.recorded_medians(tmp_path) == {"w1": ("W1", {"glassgrad eager": 2.0, "NumPy by hand": 4.0})}
+    for processor in ("Cray", "Zuse-3"):
+        (tmp_path / processor).mkdir()
+        (tmp_path / processor / "w1.json").write_text(
+            '{"title": "W1", "seconds_per_step": {"glassgrad eager": [1.0, 2.0, 9.0], "NumPy by hand": [4.0]}}'
+        )
+    medians = {"glassgrad eager": 2.0, "NumPy by hand": 4.0}
+    assert results.recorded_medians(tmp_path) == {"w1": {"Cray": medians, "Zuse 3": medians}}
     drawn = picture.draw(tmp_path / "some.png", tmp_path)
     assert drawn is not None
     assert drawn.stat().st_size > 5_000

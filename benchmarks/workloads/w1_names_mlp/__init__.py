@@ -21,7 +21,7 @@ WORKLOAD = Workload(
     },
     reference="NumPy by hand",
     bars=(
-        Bar("glassgrad eager", ("PyTorch eager",), 0.6),
+        Bar("glassgrad eager", ("PyTorch eager",), 0.55),
         Bar("glassgrad compiled", ("JAX jit",), 0.30),
         Bar("glassgrad compiled", ("PyTorch eager",), 0.12),
     ),

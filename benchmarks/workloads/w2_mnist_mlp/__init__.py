@@ -20,6 +20,7 @@ WORKLOAD = Workload(
     reference="PyTorch eager",
     bars=(
         Bar("glassgrad compiled", ("torch.compile",), 1.0),
+        Bar("glassgrad eager", ("PyTorch eager",), 0.95),
         Bar("glassgrad compiled (MKL)", ("torch.compile",), 0.9),
     ),
     check_steps=8,

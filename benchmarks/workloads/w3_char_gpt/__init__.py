@@ -20,6 +20,7 @@ WORKLOAD = Workload(
     reference="PyTorch eager",
     bars=(
         Bar("glassgrad compiled", ("torch.compile",), 0.8),
+        Bar("glassgrad eager", ("PyTorch eager",), 0.95),
         Bar("glassgrad compiled (MKL)", ("torch.compile",), 0.7),
     ),
     check_steps=8,

@@ -134,10 +134,19 @@ PIECES = {
             "tests/ops/test_blocks.py",
         ),
     ),
-    "places": _ops("index places strided views", "indexing", "places", "views", "sampling"),
-    "orders": _ops("sort scan data_dependent", "statistics", "complex"),
-    "linalg": _ops("linalg eigen norms complexes triangles", "linalg", "factorise", "complex", "native_blocks"),
-    "solvers": _ops("lu solve factorise fft", "factorise", "fft", "complex"),
+    "places": _ops("index places strided views", "indexing", "places", "views", "sampling", "ties_and_borders"),
+    "orders": _ops("sort scan data_dependent", "statistics", "ties_and_borders", "complex"),
+    "linalg": _ops(
+        "linalg eigen norms complexes triangles",
+        "linalg",
+        "factorise",
+        "matrices_against_torch",
+        "complex",
+        "native_blocks",
+    ),
+    "solvers": _ops(
+        "lu solve factorise fft", "factorise", "matrices_against_torch", "ties_and_borders", "fft", "spectra", "complex"
+    ),
     "blocks": _ops("fused fused_loss fused_norm fused_attention", "losses", "native_blocks", "native_rows", "bfloat16"),
     "sequences": _ops("fused_recurrent recurrent_steps ctc", "losses", "engine/test_walks_of_fused_ops"),
     "windows": _ops("conv pool resample", "conv", "volumes"),

@@ -62,6 +62,28 @@ def test_forward_mode_agrees_with_reverse_mode(case: Case) -> None:
     assert inner(g, moved) == pytest.approx(expected, rel=1e-9, abs=1e-10 * case.prim.tolerance)
 
 
+SEVERAL = [case for case in DIFFERENTIABLE if len(differentiable_positions(case.prim, case.draw()[0])) > 1]
+
+
+@pytest.mark.parametrize("case", SEVERAL, ids=lambda case: case.id)
+def test_each_argument_alone_has_the_derivative_that_it_has_among_all(case: Case) -> None:
+    """Rules skip what nobody needs: the others have no tangents and get no gradients."""
+    f, x = of_floats(case, *case.draw())
+    t = normals(x, 1)
+    y, pull = func.vjp(f, *x)
+    g = normals(y, 2)
+    for at, (one, whole) in enumerate(zip(x, pull(g), strict=True)):
+
+        def alone(moving: Any, at: int = at) -> Any:
+            return f(*x[:at], moving, *x[at + 1 :])
+
+        (gradient,) = func.vjp(alone, one)[1](g)
+        np.testing.assert_allclose(gradient.numpy(), whole.numpy(), rtol=1e-12, atol=1e-13)
+        moved = func.jvp(alone, (one,), (t[at],))[1]
+        expected = inner((whole,), (t[at],))
+        assert inner(g, moved) == pytest.approx(expected, rel=1e-9, abs=1e-10 * case.prim.tolerance)
+
+
 def weighted(f: Callable[..., Any], g: Any) -> Callable[..., Any]:
     """Return <g, f(x)> as a function of x, bent so that linear functions have a second derivative as well."""
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from glassgrad.ops.core import PRIMITIVES, Primitive
+from glassgrad.ops.places import ARRAY
 from glassgrad.ops.samples import S, integers
 from tests.ops.cases import Case, cases
 from tests.ops.test_views import CALLS
@@ -20,6 +21,8 @@ MORE = [
     ("matmul", S((5, 1, 2, 3), (4, 3, 6))), ("matmul", S((0, 3), (3, 2))),
     ("topk", S((4, 3, 2), k=2, axis=0, largest=True, ordered=True)),
     ("kth", S((4, 3, 2), k=2, axis=1)), ("mode", S((4, 3, 2), axis=0)),
+    ("getitem", S((1, 3), integers(0, 1, 2), spec=(ARRAY,))),
+    *(("diagonal", S((2, 3), offset=offset, axis1=0, axis2=1)) for offset in (-3, -2, 2, 3, 5)),
     ("sliding_window", S((7, 2, 3), axis=0, size=3, step=2)),
     ("rfft", S((5, 4, 3), axis=1)), ("rfft", S((5, 4, 3), axis=0)), ("rfft_back", S((3, 4, 2), axis=0, size=5)),
     ("det", S((2, 3, 3))), ("pinv", S((2, 3, 5), rtol=1e-9)),

@@ -186,3 +186,60 @@ def test_a_batch_of_views_is_written_like_one() -> None:
 def test_a_write_to_an_expanded_tensor_is_refused_in_a_batch_too() -> None:
     with pytest.raises(errors.GlassgradError, match="one number in memory"):
         gg.func.vmap(lambda x: (x * 1).expand(2, 3).mul_(2))(gg.ones(2, 3))
+
+
+# --- windows and strides ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sizes", "axes"),
+    [((2, 3), None), (2, 1), (3, -2), ((2, 2), (1, 0)), ([2, 3], [-1, 1]), ((2, 3), (2, 2)), ((), ())],
+)
+def test_windows_along_several_axes_are_numpys(sizes: Any, axes: Any) -> None:
+    x = np.random.default_rng(0).normal(size=(4, 5) if axes is None else (4, 5, 6))
+    expected = np.lib.stride_tricks.sliding_window_view(x, sizes, axis=axes)
+    np.testing.assert_array_equal(gg.sliding_window_view(gg.tensor(x), sizes, axes).numpy(), expected)
+
+
+def test_windows_that_do_not_fit_are_refused() -> None:
+    x = gg.ones((4, 5))
+    with pytest.raises(errors.ArgumentError, match="2 sizes"):
+        gg.sliding_window_view(x, 2)
+    for size in (0, 6):
+        with pytest.raises(errors.ArgumentError, match=r"between 1 and 5, with a positive step"):
+            x.unfold(1, size)
+    with pytest.raises(errors.ArgumentError, match=r"between 1 and 5, with a positive step"):
+        x.unfold(1, 2, 0)
+    with pytest.raises(errors.ArgumentError, match=r"between 1 and 1, with a positive step"):
+        x[0, 0].unfold(0, 2)
+
+
+def test_strides_stay_within_the_memory() -> None:
+    x = gg.arange(4)
+    for size, stride, offset in [
+        ((1, 5), (1, 1), 0),
+        ((2, 2), (2, 2), 0),
+        ((1,), (1,), 4),
+        ((), (), 4),
+        ((2,), (1,), 3),
+    ]:
+        with pytest.raises(errors.ArgumentError, match="elements up to 3"):
+            gg.as_strided(x, size, stride, offset)
+    for size, stride, offset in [((2,), (-1,), 2), ((-1,), (1,), 0), ((2,), (1, 1), 0), ((2,), (1,), -1)]:
+        with pytest.raises(errors.ArgumentError, match="one step for each of"):
+            gg.as_strided(x, size, stride, offset)
+    assert gg.as_strided(x, (), (), 3).item() == 3
+    for offset in (0, 3, 4, 5):  # nothing is read, so that any place will do
+        assert gg.as_strided(x, (0, 2), (1, 1), offset).shape == (0, 2)
+
+
+def test_strides_inside_vmap_are_those_of_each_example() -> None:
+    x = np.arange(24.0).reshape(2, 3, 4)
+    once = gg.func.vmap(lambda a: gg.as_strided(a, (2, 2, 2), (4, 2, 1)))(gg.tensor(x))
+    np.testing.assert_array_equal(once.numpy(), x[:, :2].reshape(2, 2, 2, 2))
+    turned = gg.func.vmap(lambda a: gg.as_strided(a, (1, 3), (3, 1), 3), 2)(gg.tensor(x))
+    np.testing.assert_array_equal(turned.numpy(), [x[1:, :, n] for n in range(4)])
+    twice = gg.func.vmap(gg.func.vmap(lambda a: gg.as_strided(a, (2, 3), (1, 1))))(gg.tensor(x))
+    np.testing.assert_array_equal(twice.numpy(), np.lib.stride_tricks.sliding_window_view(x, 3, axis=2))
+    with pytest.raises(errors.ArgumentError, match="a part of a larger tensor"):
+        gg.func.vmap(lambda a: gg.as_strided(a, (2,), (1,), 1))(gg.tensor(x)[1:])

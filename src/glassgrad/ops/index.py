@@ -70,12 +70,13 @@ def _indexed(x: Any, *arrays: Any, spec: Spec) -> Aval:
 
 
 def _getitem_transpose(g: Array, needs: Sequence[bool], x: Any, *arrays: Array, spec: Spec) -> tuple[Any, ...]:
-    if type(g) is np.ndarray and not arrays:
-        return (add_at(np, g, spec, (), x.shape),)
-    if spec[-1:] == (PLACES,) and {type(g), *map(type, arrays)} == {np.ndarray}:
+    if type(g) is np.ndarray and _PLAIN.issuperset(map(type, arrays)):
         # The forward pass has checked the index.
         return add_at(np, g, spec, arrays, x.shape), *_no_gradients(len(arrays))
     return put_add_p(g, *arrays, spec=spec, shape=x.shape), *_no_gradients(len(arrays))
+
+
+_PLAIN = frozenset({np.ndarray})
 
 
 def _no_gradients(count: int) -> tuple[None, ...]:
@@ -198,23 +199,19 @@ def _small_grids(shape: Shape, axis: int) -> tuple[Any, ...]:
 
 
 def _along(index: Array, axis: int) -> tuple[Any, ...]:
-    grids = list(_grids(index.shape, axis)) if index.ndim else [None]
+    grids = list(_grids(index.shape, axis))
     grids[axis] = index
     return tuple(grids)
 
 
 def _take_along(xp: Any, x: Array, index: Array, *, axis: int) -> Array:
-    check_places(index, x.shape[axis] if x.ndim else 1, axis)
-    if not index.ndim:
-        return x.reshape(1)[index]
+    check_places(index, x.shape[axis], axis)
     return x[_along(index, axis)] if xp is np else xp.take_along_axis(x, index, axis=axis)
 
 
 def _flat_places(index: Array, axis: int, shape: Shape) -> Array:
     """Return the position in the flattened array of each index along the axis."""
-    check_places(index, shape[axis] if shape else 1, axis)
-    if not shape:
-        return index.reshape(1)
+    check_places(index, shape[axis], axis)
     if index.size and largest(index) >= shape[axis]:
         raise IndexError(f"index {index.max()} is out of range for dim {axis} of size {shape[axis]}")
     places = index * math.prod(shape[axis + 1 :])
@@ -226,7 +223,7 @@ def _flat_places(index: Array, axis: int, shape: Shape) -> Array:
 
 def _put_along_add(xp: Any, g: Array, index: Array, *, axis: int, shape: Shape) -> Array:
     places = _flat_places(index, axis, shape)
-    if index.ndim and index.shape[axis] == 1:  # then no place occurs twice
+    if index.shape[axis] == 1:  # then no place occurs twice
         out = np.zeros(math.prod(shape), g.dtype)
         out[places] = g.reshape(-1)
         return out.reshape(shape)
@@ -365,16 +362,16 @@ def take_along_axis(x: Array, index: Array, dim: int | None = None) -> Array:
         x, dim = reshape_p(x, shape=(math.prod(x.shape),)), 0
         index = reshape_p(index, shape=(math.prod(index.shape),))
     axis = canonical_axis(dim, len(x.shape))
-    index = _from_front(index, x.shape[axis] if x.shape else 1)
-    shape, other = x.shape, index.shape
-    if shape[:axis] == other[:axis] and shape[axis + 1 :] == other[axis + 1 :]:
-        return take_along_axis_p(x, index, axis=axis)  # nothing to broadcast
-    rest = np.broadcast_shapes(*((*part.shape[:axis], 1, *part.shape[axis + 1 :]) for part in (x, index)))
-    rest_of = (*rest[:axis], x.shape[axis], *rest[axis + 1 :]), (*rest[:axis], index.shape[axis], *rest[axis + 1 :])
-    x, index = (
-        part if tuple(part.shape) == shape else broadcast_to_p(part, shape=shape)
-        for part, shape in zip((x, index), rest_of, strict=True)
-    )
+    if len(index.shape) != len(x.shape):
+        given, expected = f"an array of shape {tuple(index.shape)}", f"{len(x.shape)} dimensions, as many as x has"
+        raise bad_option("take_along_axis", "index", given, expected)
+    if not x.shape:
+        return reshape_p(take_along_axis(as_row(x), as_row(index), 0), shape=())
+    index = _from_front(index, x.shape[axis])
+    rest = slice(axis), slice(axis + 1, None)
+    if any(x.shape[part] != index.shape[part] for part in rest):
+        before, after = (np.broadcast_shapes(x.shape[part], index.shape[part]) for part in rest)
+        x, index = (broadcast_to_p(one, shape=(*before, one.shape[axis], *after)) for one in (x, index))
     return take_along_axis_p(x, index, axis=axis)
 
 

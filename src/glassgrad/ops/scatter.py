@@ -206,8 +206,13 @@ def _fitted(source: Array, index: Array) -> Array:
 
 def put_along_axis(x: Array, index: Array, value: Any, dim: int) -> Array:
     """x with `value` at `index` along `dim`: NumPy's `put_along_axis`, on a copy."""
-    axis = canonical_axis(dim, len(x.shape))
-    return put_along_p(x, _value(value, x), _from_front(index, x.shape[axis] if x.shape else 1), axis=axis)
+    axis, row = canonical_axis(dim, len(x.shape)), as_row(x)
+    return _put_along(x, _value(value, x), _from_front(as_row(index), row.shape[axis]), axis)
+
+
+def _put_along(x: Array, value: Array, index: Array, axis: int) -> Array:
+    y = put_along_p(as_row(x), value, as_row(index), axis=axis)
+    return y if x.shape else reshape_p(y, shape=())
 
 
 def scatter(
@@ -221,7 +226,7 @@ def scatter(
     expect_dtype("scatter", x, given if several else None)
     source = _fitted(given, index) if several else _value(fitting("scatter", given, x.dtype), x)
     if reduce is None:
-        return put_along_p(x, source, index, axis=canonical_axis(dim, len(x.shape)))
+        return _put_along(x, source, index, canonical_axis(dim, len(x.shape)))
     if reduce not in {"add", "multiply"}:
         raise bad_option("scatter", "reduce", reduce, "'add' or 'multiply'")
     source = source if source.shape else broadcast_to_p(source, shape=tuple(index.shape))
@@ -240,7 +245,9 @@ def scatter_add(x: Array, dim: int, index: Array, src: Array) -> Array:
     index = as_index("scatter_add", index)
     expect_along("scatter_add", x, axis, index, src)
     expect_dtype("scatter_add", x, src)
-    return x + put_along_add_p(_fitted(src, index), index, axis=axis, shape=tuple(x.shape))
+    shape = tuple(x.shape)
+    added = put_along_add_p(as_row(_fitted(src, index)), as_row(index), axis=axis, shape=shape or (1,))
+    return x + (added if shape else reshape_p(added, shape=()))
 
 
 def scatter_reduce(x: Array, dim: int, index: Array, src: Array, reduce: str, *, include_self: bool = True) -> Array:
@@ -249,9 +256,10 @@ def scatter_reduce(x: Array, dim: int, index: Array, src: Array, reduce: str, *,
     With `include_self=False` the elements of x stay only where nothing is scattered. Elements that are equal extremes
     share the gradient.
     """
-    if not x.shape:
+    if not x.shape or not index.shape:
         row, places, parts = as_row(x), as_row(index), as_row(src)
-        return reshape_p(scatter_reduce(row, dim, places, parts, reduce, include_self=include_self), shape=())
+        y = scatter_reduce(row, dim, places, parts, reduce, include_self=include_self)
+        return reshape_p(y, shape=tuple(x.shape))
     axis, shape = canonical_axis(dim, len(x.shape)), tuple(x.shape)
     index = as_index("scatter_reduce", index)
     expect_along("scatter_reduce", x, axis, index, src)

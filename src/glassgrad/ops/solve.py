@@ -308,7 +308,7 @@ def matrix_power(x: Array, n: int) -> Array:
     if n < 0:
         return matrix_power(inv(x), -n)
     if n == 0:
-        return x * 0 + np.eye(x.shape[-1], dtype=x.dtype)
+        return ew.where(np.False_, x, np.eye(x.shape[-1], dtype=x.dtype))  # infinite elements have no say either
     result = None
     while True:
         if n & 1:

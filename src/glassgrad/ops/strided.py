@@ -254,9 +254,10 @@ def as_strided(x: Array, size: Any, stride: Any, storage_offset: int | None = No
         raise bad_option("as_strided", "storage_offset", storage_offset, expected)
     sizes, steps = tuple(map(int, size)), tuple(map(int, stride))
     offset = 0 if storage_offset is None else int(storage_offset)
-    if len(sizes) != len(steps) or min((*sizes, *steps, offset), default=0) < 0:
+    if len(sizes) != len(steps) or min(*sizes, *steps, offset, 0) < 0:
         raise bad_option("as_strided", "stride", stride, f"one step for each of {len(sizes)} sizes, none below 0")
-    last = offset + sum((n - 1) * step for n, step in zip(sizes, steps, strict=True)) if 0 not in sizes else offset - 1
+    # The last element that is read; of no elements there is none.
+    last = offset + sum((n - 1) * step for n, step in zip(sizes, steps, strict=True)) if 0 not in sizes else -1
     most = math.prod(x.shape) - 1
     if last > most:
         raise bad_option("as_strided", "size", sizes, f"elements up to {most}; the last one would be {last}")

@@ -1,7 +1,7 @@
 """Whether AMX is used: a small product has to come out as it does without it, once in a process.
 
-AMX is asked of the processor and of the system, and both may be emulated. So its first product in a process is one whose
-result is known.
+AMX is asked of the processor and of the system, and both may be emulated. So its first product in a process is one
+whose result is known.
 """
 
 from __future__ import annotations

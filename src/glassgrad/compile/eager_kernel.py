@@ -9,6 +9,7 @@ import numpy as np
 
 from glassgrad.compile.ir.graph import Graph, GraphBuilder, Shape
 from glassgrad.compile.native import cache_entry
+from glassgrad.compile.native.common_memory import COMMON
 from glassgrad.compile.native.runtime import available_cores
 from glassgrad.compile.plan.index_bounds import Computed, IndexCheck
 from glassgrad.engine.terms import Evaluator, Term
@@ -28,6 +29,7 @@ class Kernel:
 
     def __init__(self, step: Any) -> None:
         self._step = step
+        step.share(COMMON)
 
     def __call__(self, *arrays: Any) -> Any:
         return self._step(*arrays)[0]

@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from glassgrad.compile.llvm.target import LoadedCode
 from glassgrad.compile.locks import free_in_children
 from glassgrad.compile.native import runtime
 from glassgrad.compile.plan.index_bounds import Computed, IndexBounds, IndexCheck
+
+if TYPE_CHECKING:
+    from glassgrad.compile.native.common_memory import CommonMemory
 
 _Call = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 _Resume = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
@@ -62,6 +65,7 @@ class Context:
         self.words = self.memory.view(np.int64)
         self.address = int(self.memory.ctypes.data)
         self.keep: list[Any] = []
+        self.values: Any = None  # the memory for values between kernels, kept as long as this
 
     def set(self, offset: int, value: int) -> None:
         """Write a word of the header."""
@@ -187,6 +191,8 @@ class NativeStep:
     Attributes:
         inputs: the types of the arguments.
         outputs: the types of the results.
+        size: bytes for the values between kernels, and for the kernels.
+        common: whose memory it uses; None for one with memory of its own.
         lock: held while the step runs. Who calls it under a reentrant lock of their own may put that here.
         address: of the context.
         first: how many phases the first turn of native code has.
@@ -197,8 +203,7 @@ class NativeStep:
     def __init__(self, code: bytes, layout: Layout, memory: Any = None) -> None:
         """Load the code; `memory` is a `runtime.space`, which is used if it is of the layout's size."""
         self.layout = layout
-        size = layout.arena + layout.shares * layout.scratch
-        self.memory = memory if memory is not None and memory.nbytes == size else runtime.space(size)
+        self.size = layout.arena + layout.shares * layout.scratch
         self.inputs = tuple(layout.inputs)
         self.outputs = tuple(layout.outputs)
         self.shares = layout.shares
@@ -206,6 +211,8 @@ class NativeStep:
         self.lock: Any = free_in_children(threading.Lock())
         self._templates = [(out.shape, out.dtype) for out in layout.outputs]
         self.context = self._make_context()
+        self.lie_in(memory if memory is not None and memory.nbytes == self.size else runtime.space(self.size))
+        self.common: CommonMemory | None = None
         support_code = runtime.support_code()
         self.call = _Call(support_code.address("call_step"))
         self.resume = _Resume(support_code.address("resume"))
@@ -218,7 +225,7 @@ class NativeStep:
             if host is not None and host.attach is not None:
                 host.attach(self._moves(host, host.operands), self._moves(host, host.results))
         _steps.add(self)
-        weakref.finalize(self, _release, self.context, self._code, self.memory)
+        weakref.finalize(self, _release, self.context, self._code)
 
     def _moves(self, host: HostCall, blocks: Sequence[Any]) -> list[Move | None]:
         return [Move(self, one) if isinstance(one, tuple) and one[0] in host.movable else None for one in blocks]
@@ -234,16 +241,32 @@ class NativeStep:
         arguments += [(slots[var], var, True) for var in layout.outputs]
         context.describe_arguments(arguments)
         context.describe_checks([(slots[check.var], check) for check in layout.checks])
-        base = int(self.memory.ctypes.data)
-        for var, offset in layout.buffers.items():
-            context.set_slot(slots[var], base + offset)
         self._constants: dict[Var, Any] = {}
         for var, value in layout.constants:
             array = self._constants[var] = np.ascontiguousarray(value, var.dtype)
             context.set_slot(slots[var], int(array.ctypes.data))
-        for number, address in enumerate([*layout.pointers, base + layout.arena]):
+        for number, address in enumerate(layout.pointers):
             context.set_slot(len(slots) + number, address)
         return context
+
+    @property
+    def memory(self) -> Any:
+        """The memory for the values between kernels, and for the kernels."""
+        return self.context.values
+
+    def lie_in(self, memory: Any) -> None:
+        """Keep the values between kernels in such memory from the next run on."""
+        layout, base = self.layout, int(memory.ctypes.data)
+        for var, offset in layout.buffers.items():
+            self.context.set_slot(layout.slots[var], base + offset)
+        self.context.set_slot(len(layout.slots) + len(layout.pointers), base + layout.arena)
+        self.context.values = memory
+
+    def share(self, common: CommonMemory) -> None:
+        """Use memory that other steps use, too, and give its own back. The step has to be plain."""
+        if self.size and self.is_plain:
+            self.common = common
+            self.lie_in(runtime.space(0))
 
     def __call__(self, *arrays: Any) -> tuple[Any, ...]:
         """Run the step; returns new arrays for the outputs, updates are written into the arguments."""
@@ -268,7 +291,12 @@ class NativeStep:
 
     def run(self, arguments: tuple[Any, ...]) -> int:
         """Run on arrays for all inputs and outputs; return 0 or which one is unfit. The caller holds the lock."""
-        return self._shared(lambda alone: self._segments(arguments, alone))
+        if self.common is None:
+            return self._shared(lambda alone: self._segments(arguments, alone))
+        with self.common.lent(self.size) as memory:
+            if memory is not self.memory:
+                self.lie_in(memory)
+            return self._shared(lambda alone: self._segments(arguments, alone))
 
     def again(self, times: int) -> None:
         """Run a plain step without results so many times more, on the arguments of the last call.
@@ -278,6 +306,7 @@ class NativeStep:
         """
         assert self.is_plain
         assert not self.outputs
+        assert self.common is None, "what it keeps in the memory of others may be gone"
         self._shared(lambda alone: self.resume(self.address, alone, times * self.first))
 
     def _shared(self, turn: Callable[[int], int]) -> int:

@@ -1,0 +1,44 @@
+"""Memory that the kernels of eager mode use in turn, so that none of them keeps its own between calls.
+
+A network has a kernel for each size of its convolutions, and each needs a few MB for columns, transformed tiles or
+parts of a sum. Running one after the other, they can use the same memory.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from glassgrad.compile.locks import free_in_children
+from glassgrad.compile.native import runtime
+
+
+class CommonMemory:
+    """Memory for one kernel at a time, as large as the largest of them has asked for.
+
+    Attributes:
+        memory: what is lent; None before the first kernel.
+    """
+
+    def __init__(self) -> None:
+        self.memory: Any = None
+        self._lock = free_in_children(threading.Lock())
+
+    @contextmanager
+    def lent(self, size: int) -> Iterator[Any]:
+        """Yield at least so many bytes: the common ones, or new ones while another thread's kernel has them."""
+        if not self._lock.acquire(blocking=False):
+            yield runtime.space(size)
+            return
+        try:
+            if self.memory is None or self.memory.nbytes < size:
+                self.memory = None  # before the larger one is there
+                self.memory = runtime.space(size)
+            yield self.memory
+        finally:
+            self._lock.release()
+
+
+COMMON = CommonMemory()

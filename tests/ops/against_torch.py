@@ -73,7 +73,8 @@ def _two_orders(function: Callable[..., Any], lib: Any, *inputs: Any) -> list[An
     first = gradients([y], [weights(y)], create_graph=True)
     again = [(g, w) for g in first if (w := weights(g)) is not None and g.requires_grad]
     second = gradients([g for g, _ in again], [w for _, w in again]) if again else [lib.zeros_like(x) for x in wanted]
-    return [one.detach().numpy() for one in (y, *first, *second)]
+    found = [one.detach() for one in (y, *first, *second)]
+    return [one.numpy() if lib is gg else one.resolve_conj().numpy() for one in found]
 
 
 def agree_in_two_orders(function: Callable[..., Any], *inputs: Any, rtol: float = 1e-10) -> None:

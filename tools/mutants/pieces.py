@@ -135,7 +135,7 @@ PIECES = {
         ),
     ),
     "places": _ops("index places strided views", "indexing", "places", "views", "sampling", "ties_and_borders"),
-    "orders": _ops("sort scan data_dependent", "statistics", "ties_and_borders", "complex"),
+    "orders": _ops("sort scan data_dependent", "orders_against_torch", "statistics", "ties_and_borders", "complex"),
     "linalg": _ops(
         "linalg eigen norms complexes triangles",
         "linalg",

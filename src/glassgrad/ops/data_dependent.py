@@ -174,7 +174,8 @@ def histc(x: Array, bins: int = 100, min: float = 0, max: float = 0) -> Array:
     """Counts of the values in `bins` equal bins from `min` to `max` (of x itself if both are equal); no gradient."""
     plain = concrete(x, "histc")
     low, high = (plain.min(), plain.max()) if min == max and plain.size else (min, max)
-    edges = np.linspace(low, high if high > low else low + 1, bins + 1)
+    wider = 0 if high > low else 1  # numbers that are all the same lie in the middle
+    edges = np.linspace(low - wider, high + wider, bins + 1)
     return astype(histogram_p(x, edges, density=False)[0], x.dtype)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -73,16 +73,21 @@ def matrix(rng: np.random.Generator, rows: int, columns: int, strides: tuple[int
     return memory, view
 
 
+def loaded(gemms: Iterable[Gemm]) -> LoadedCode:
+    """Return the machine code of products, which are called product0, product1, ..."""
+    module = Module(host().vector_bytes)
+    texts = [TileWriter(module, gemm).definition(f"product{at}") for at, gemm in enumerate(gemms)]
+    exported = [text.replace("define internal", "define", 1) for text in texts]
+    return LoadedCode(host().compile("\n".join([host().header(), module.text(), *exported, host().attributes()])))
+
+
 # --- every index, edge and pack ----------------------------------------------------------------------
 
 
 def test_every_index_edge_and_pack_is_right(emulator: Emulator) -> None:
     """All layouts, against float64, in memory that is NaN wherever nothing may be read, and checked where written."""
     cases = {(k, turned): gemm_of(k, turned) for k in TERMS for turned in LAYOUTS}
-    module = Module(host().vector_bytes)
-    texts = [TileWriter(module, gemm).definition(f"product{at}") for at, gemm in enumerate(cases.values())]
-    exported = [text.replace("define internal", "define", 1) for text in texts]
-    code = LoadedCode(host().compile("\n".join([host().header(), module.text(), *exported, host().attributes()])))
+    code = loaded(cases.values())
     rng = np.random.default_rng(4)
     for m, n in itertools.product(SIZES, SIZES):
         for number, ((k, _), gemm) in enumerate(cases.items()):

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import argparse
 import ast
-import re
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # run as a program, this file finds its neighbours
+
+from tools import sources
+from tools.sources import ROOT, Source
+
 PACKAGE = ROOT / "src" / "glassgrad"
 
 # From the ground up. A file may import files of its own floor and of those before it. An entry stands for a module or
@@ -79,9 +83,10 @@ def dotted(file: Path) -> str:
 @cache
 def modules() -> dict[str, Path]:
     """Return every module of the package by its dotted name."""
-    return {dotted(file): file for file in sorted(PACKAGE.rglob("*.py"))}
+    return {dotted(file): file for file in sources.python_files("src")}
 
 
+@cache
 def floor_of(name: str) -> int | None:
     """Return the floor of the tower that a module is on; None when nothing stands for it."""
     best, floor = -1, None
@@ -92,49 +97,27 @@ def floor_of(name: str) -> int | None:
     return floor
 
 
-_NAMED = re.compile(r"""["']glassgrad\.""")
-
-
-def imports_of(name: str, source: str, known: Mapping[str, object] | None = None) -> list[Import]:
+def imports_of(name: str, source: Source) -> list[Import]:
     """Return the imports of a module, each with the file that it reaches."""
-    known = modules() if known is None else known
     package = name if _is_package(name) else name.rpartition(".")[0]
-    tree = ast.parse(source)
-    found = [
+    statements = [
         Import(name, target, node.lineno, form)
-        for node, form in _nodes(tree, "top")
-        for target in _targets(node, package, known)
-        if target != name
+        for node, form in source.imports
+        for target in _targets(node, package, modules())
     ]
-    return [*found, *(_in_strings(name, tree, known) if _NAMED.search(source) else ())]
+    strings = [Import(name, target, line, "string") for target, line in source.modules if target in modules()]
+    return [one for one in (*statements, *strings) if one.target != name]
 
 
 @cache
 def all_imports() -> list[Import]:
     """Return every import within the package."""
-    return [one for name, file in modules().items() for one in imports_of(name, file.read_text(encoding="utf-8"))]
+    return [one for name, file in modules().items() for one in imports_of(name, sources.source(file))]
 
 
 def _is_package(name: str) -> bool:
     file = modules().get(name)
     return file is not None and file.name == "__init__.py"
-
-
-def _nodes(node: ast.AST, form: str) -> Iterator[tuple[ast.Import | ast.ImportFrom, str]]:
-    """Yield the import statements below a node, but for the body of `if TYPE_CHECKING`."""
-    if isinstance(node, ast.Import | ast.ImportFrom):
-        yield node, form
-    children = node.orelse if isinstance(node, ast.If) and _is_type_checking(node.test) else ast.iter_child_nodes(node)
-    inner = "lazy" if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else form
-    for child in children:
-        if not isinstance(child, ast.expr):  # expressions hold no statements
-            yield from _nodes(child, inner)
-
-
-def _is_type_checking(test: ast.expr) -> bool:
-    return (isinstance(test, ast.Name) and test.id == "TYPE_CHECKING") or (
-        isinstance(test, ast.Attribute) and test.attr == "TYPE_CHECKING"
-    )
 
 
 def _targets(node: ast.Import | ast.ImportFrom, package: str, known: Mapping[str, object]) -> Iterator[str]:
@@ -157,15 +140,6 @@ def _targets(node: ast.Import | ast.ImportFrom, package: str, known: Mapping[str
     for alias in node.names:
         inner = f"{base}.{alias.name}".lstrip(".")
         yield inner if inner in known else base
-
-
-def _in_strings(name: str, tree: ast.AST, known: Mapping[str, object]) -> Iterator[Import]:
-    """Yield the modules that are named in strings, whole strings only: prose mentions many."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            matched = re.fullmatch(r"glassgrad\.([a-z_]+(?:\.[a-z_]+)*)", node.value)
-            if matched and matched[1] in known and matched[1] != name:
-                yield Import(name, matched[1], node.lineno, "string")
 
 
 def circles(arrows: Mapping[str, set[str]]) -> list[list[str]]:

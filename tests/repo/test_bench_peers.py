@@ -21,8 +21,9 @@ LIBRARY_OF = {
 }
 SLOW_TO_START = ("torch_peer:compile", "glassgrad_peer:numpy", "glassgrad_peer:llvm", "glassgrad_peer:mkl", "jax_peer",
                  "glassgrad_peer:float32", "scalar_peer:glassgrad")  # fmt: skip  # a table
-# Large networks on few images: what agrees for these agrees for all.
+# Large networks on few images, and objects for few points: what agrees for these agrees for all.
 FEW_IMAGES = {"w6": 4, "w7": 4, "w8": 1, "w9": 4}
+FEW_POINTS = {"w4": 10}
 MANY_LAYERS = ("w6", "w7", "w9")
 PAIRS = [
     pytest.param(key, target, marks=pytest.mark.slow if target.startswith(SLOW_TO_START) or key in MANY_LAYERS else ())
@@ -47,9 +48,10 @@ def first_losses(key: str, target: str) -> list[float]:
 
 
 @pytest.fixture(autouse=True)
-def _few_images(monkeypatch: pytest.MonkeyPatch) -> None:
-    for key, count in FEW_IMAGES.items():
-        monkeypatch.setattr(importlib.import_module(f"{WORKLOADS[key].package}.problem"), "BATCH", count)
+def _few_examples(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, few in (("BATCH", FEW_IMAGES), ("POINTS", FEW_POINTS)):
+        for key, count in few.items():
+            monkeypatch.setattr(importlib.import_module(f"{WORKLOADS[key].package}.problem"), name, count)
 
 
 @pytest.fixture(autouse=True)

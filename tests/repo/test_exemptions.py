@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import re
-import tokenize
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tools.sources import ROOT, comments, python_files, text_of
+
 FOLDERS = ("src", "tests", "tools", "benchmarks", "docs", "examples")
 SILENCE = re.compile(r"#\s*(noqa|type:\s*ignore|fmt:\s*(?:skip|off)|pragma|pyright|pylint)\b")
 WITH_REASON = re.compile(r"#\s*(noqa: [A-Z0-9, ]+?|type: ignore\[[a-z, -]+\]|fmt: skip)\s+(-{1,2}|#)\s*[\w`].{2,}")
@@ -22,21 +22,21 @@ def exemptions(text: str) -> list[tuple[int, str]]:
     """Return the comments of a source that silence something, each with its line."""
     if not SILENCE.search(text):
         return []  # most files need not be taken apart
-    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
-    return [
-        (token.start[0], token.string)
-        for token in tokens
-        if token.type == tokenize.COMMENT and SILENCE.search(token.string)
-    ]
+    return [(line, comment) for line, comment in comments(text) if SILENCE.search(comment)]
+
+
+def texts_of_tests() -> Iterator[tuple[str, str]]:
+    """Yield the names and texts of tests, without the examples below."""
+    for file in python_files("tests"):
+        if file != Path(__file__):
+            yield str(file.relative_to(ROOT)), text_of(file)
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_exemptions_say_why(folder: str) -> None:
     bare = []
-    for file in sorted((ROOT / folder).rglob("*.py*")):
-        if file.suffix not in {".py", ".pyi"}:
-            continue
-        for line, comment in exemptions(file.read_text(encoding="utf-8")):
+    for file in (*python_files(folder), *sorted((ROOT / folder).rglob("*.pyi"))):
+        for line, comment in exemptions(text_of(file)):
             if not WITH_REASON.search(comment):
                 bare.append(f"{file.relative_to(ROOT)}:{line}: {comment}")
     assert bare == []
@@ -44,22 +44,13 @@ def test_exemptions_say_why(folder: str) -> None:
 
 def test_tests_hold_no_exemption_from_types_which_nobody_checks_there() -> None:
     idle = [
-        f"{file.relative_to(ROOT)}:{line}"
-        for file in sorted((ROOT / "tests").rglob("*.py"))
-        for line, comment in exemptions(file.read_text(encoding="utf-8"))
-        if "type:" in comment
+        f"{name}:{line}" for name, text in texts_of_tests() for line, comment in exemptions(text) if "type:" in comment
     ]
     assert idle == []
 
 
 def test_tests_that_skip_say_why() -> None:
-    here = Path(__file__)
-    silent = [
-        f"{file.relative_to(ROOT)}: {found.group()}"
-        for file in sorted((ROOT / "tests").rglob("test_*.py"))
-        if file != here
-        for found in SKIPS.finditer(file.read_text(encoding="utf-8"))
-    ]
+    silent = [f"{name}: {found.group()}" for name, text in texts_of_tests() for found in SKIPS.finditer(text)]
     assert silent == []
 
 
@@ -85,12 +76,7 @@ def test_tests_replace_no_private_names() -> None:
     """What a test has to replace is an argument, an attribute with a public name, or an entry of `stats`."""
     named = r"[\"'](?:[\w.]*\.)?_[a-zA-Z]\w*[\"']"
     replaced = re.compile(r"\b(?:setattr|setitem|patch(?:\.object)?)\(\s*(?:[^(),\"']+,\s*)?" + named)
-    found = [
-        f"{file.relative_to(ROOT)}: {one.group()}"
-        for file in sorted((ROOT / "tests").rglob("*.py"))
-        if file != Path(__file__)
-        for one in replaced.finditer(file.read_text(encoding="utf-8"))
-    ]
+    found = [f"{name}: {one.group()}" for name, text in texts_of_tests() for one in replaced.finditer(text)]
     assert found == []
     assert replaced.search('monkeypatch.setattr(\n    amp, "_has_units", True)')
     assert replaced.search('setattr("glassgrad.amp._has_units", True)')

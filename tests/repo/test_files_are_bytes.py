@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parents[2] / "src" / "glassgrad"
-PACKAGE = sorted(SOURCE.rglob("*.py"))
+from tools.sources import Source, parsed, python_files, source
+
+PACKAGE = python_files("src")
 # Calls of os.open that write nothing to a file: a folder is synchronised, an output is closed, `open` passes its flags.
 NO_CONTENT = {
     ("atomic.py", "path"),
@@ -20,17 +21,11 @@ NO_CONTENT = {
     ("__init__.py", "os.devnull"),
     ("private.py", "path"),
 }
-NAMES = {"open", "fdopen", "read_text", "write_text", "TextIOWrapper", "NamedTemporaryFile"}
 
 
-def calls(text: str) -> Iterator[tuple[str, ast.Call]]:
+def calls(source: Source) -> Iterator[tuple[str, ast.Call]]:
     """Yield the calls that open or write files, by the last part of their names."""
-    for node in ast.walk(ast.parse(text)):
-        if not isinstance(node, ast.Call):
-            continue
-        name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
-        if name not in NAMES:
-            continue
+    for name, node in source.opening:
         owner = ast.unparse(node.func.value) if isinstance(node.func, ast.Attribute) else ""
         if name in {"read_text", "write_text"} and not owner:
             continue  # a function of that name, no method of a path
@@ -52,10 +47,10 @@ def mode_of(name: str, node: ast.Call) -> str:
     return given.value if isinstance(given, ast.Constant) else default
 
 
-def faults(name: str, text: str) -> list[str]:
+def faults(name: str, source: Source) -> list[str]:
     """Return what a file's calls leave to the system."""
     found = []
-    for kind, node in calls(text):
+    for kind, node in calls(source):
         keywords = {keyword.arg for keyword in node.keywords}
         if kind == "os.open":
             exempt = (name, ast.unparse(node.args[0])) in NO_CONTENT
@@ -73,11 +68,11 @@ def faults(name: str, text: str) -> list[str]:
 
 
 def test_nothing_is_left_to_the_system() -> None:
-    assert not [fault for path in PACKAGE for fault in faults(path.name, path.read_text(encoding="utf-8"))]
+    assert not [fault for path in PACKAGE for fault in faults(path.name, source(path))]
 
 
 def test_the_scan_sees_the_calls_there_are() -> None:
-    kinds = [kind for path in PACKAGE for kind, _ in calls(path.read_text(encoding="utf-8"))]
+    kinds = [kind for path in PACKAGE for kind, _ in calls(source(path))]
     assert kinds.count("os.open") >= 6
     assert kinds.count("open") >= 5
 
@@ -97,7 +92,7 @@ def test_the_scan_sees_the_calls_there_are() -> None:
     ],
 )
 def test_the_scan_finds_faults(line: str, what: str) -> None:
-    assert what in " ".join(faults("some.py", line))
+    assert what in " ".join(faults("some.py", parsed(line)))
 
 
 # Stands for Windows: descriptors that were not opened as binary translate line ends, and text files take the code page.

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from tools.sources import parsed
 from tools.structure import (
     APART,
     PACKAGE,
@@ -178,12 +179,12 @@ def test_what_stands_apart_loads_no_engine(name: str) -> None:
     ],
 )
 def test_the_reader_sees_every_import(where: str, source: str, expected: list[str]) -> None:
-    assert [one.target for one in imports_of(where, source)] == expected
+    assert [one.target for one in imports_of(where, parsed(source))] == expected
 
 
 def test_the_reader_tells_forms_apart() -> None:
     source = "from glassgrad import nn\ndef f():\n    from glassgrad import optim\nx = 'glassgrad.ops'\n"
-    assert [one.form for one in imports_of("public", source)] == ["top", "lazy", "string"]
+    assert [one.form for one in imports_of("public", parsed(source))] == ["top", "lazy", "string"]
 
 
 def test_the_reader_sees_circles() -> None:

@@ -11,13 +11,14 @@ import shutil
 import subprocess
 import sys
 from fnmatch import fnmatch
+from importlib.util import cache_from_source
 from pathlib import Path
 
 import pytest
 
 from tests.repo.recipes import RECIPES, Edit
+from tools.sources import ROOT, python_files
 
-ROOT = Path(__file__).resolve().parents[2]
 COPIED = ("src", "tests", "docs/sitegen", "tools")
 FILES = ("pyproject.toml", "docs/layers.json", "docs/opinfo.json")
 GUIDE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -46,6 +47,11 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copytree(ROOT / folder, root / folder, ignore=shutil.ignore_patterns("golden", "__pycache__"))
     for name in FILES:
         shutil.copy2(ROOT / name, root / name)
+    for file in python_files("src"):  # with its bytecode, which an edited file outdates: compiling all takes seconds
+        code, place = cache_from_source(str(file)), cache_from_source(str(root / file.relative_to(ROOT)))
+        if Path(code).exists():
+            Path(place).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(code, place)
     for edits in RECIPES.values():
         for edit in edits:
             perform(edit, root)

@@ -15,7 +15,6 @@ import pytest
 import glassgrad as gg
 import glassgrad.nn.functional as F
 from glassgrad import errors
-from glassgrad.ops import names
 from glassgrad.ops.core import REGISTRY, Primitive
 from tests.ops.cases import Case, cases, differentiable_positions
 
@@ -291,42 +290,6 @@ def test_what_pytorch_cannot_do_with_complex_numbers_is_refused() -> None:
     for call in refused:
         with pytest.raises(errors.KindError, match=REFUSED):
             call()
-
-
-def public() -> dict[str, Any]:
-    found = {f"glassgrad.{name}": function for name, function in names.PUBLIC.items()}
-    found |= {f"functional.{name}": getattr(F, name) for name in F.__all__}
-    found |= {f"linalg.{name}": getattr(gg.linalg, name) for name in gg.linalg.__all__}
-    return {name: function for name, function in found.items() if not isinstance(function, type)}
-
-
-# How many arguments these need before they ask; a guard in front of the others asks whatever there is.
-ASKS_BY_ITSELF = {"functional.batch_norm": 3, "functional.cross_entropy": 2, "functional.embedding": 2}
-
-
-def test_what_asks_by_itself_refuses_on_its_usual_way_too() -> None:
-    rows, labels = gg.tensor(numbers(4, 3)), gg.tensor([0, 1, 2, 0])
-    mean, var = gg.zeros(3), gg.ones(3)
-    with pytest.raises(errors.KindError, match=REFUSED):
-        F.cross_entropy(rows, labels)
-    with pytest.raises(errors.KindError, match=REFUSED):
-        F.batch_norm(rows, mean, var, training=True)
-    with pytest.raises(errors.KindError, match=REFUSED):
-        F.batch_norm(rows, mean, var)
-
-
-def test_every_public_function_states_what_it_does_or_refuses() -> None:
-    z, silent = gg.tensor(numbers(2, 2)), []
-    for name, function in public().items():
-        stated = getattr(function, "takes_complex", None)
-        if stated is None:
-            silent.append(name)
-        elif not stated:
-            count = ASKS_BY_ITSELF.get(name, 1)
-            for value in (z, numbers(2, 2), [z] if name not in ASKS_BY_ITSELF else z):
-                with pytest.raises(errors.KindError, match=REFUSED):
-                    function(*[value] * count)
-    assert not silent, silent
 
 
 def test_gradients_that_turn_phases_are_refused() -> None:

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import glassgrad as gg
-from glassgrad import func
+from glassgrad import errors, func
+from glassgrad.ops.core import PRIMITIVES
 from tests.ops.against_torch import torch
 
 Array = np.ndarray[Any, Any]
@@ -63,6 +64,11 @@ def of_svd(u: Any, s: Any, vh: Any) -> tuple[Any, ...]:
     return sizes(u), s, sizes(vh), (u * s[..., None, :] ** 2) @ vh
 
 
+def of_whole_svd(count: int, u: Any, s: Any, vh: Any) -> tuple[Any, ...]:
+    """Return what the vectors say that belong to singular values; the others may be turned."""
+    return of_svd(u[..., :count], s, vh[..., :count, :])
+
+
 S3, WIDE, TALL = (3, 3), (2, 4), (4, 2)
 ENTRIES = {
     "cholesky": Entry(lambda lib, x: lib.linalg.cholesky(positive(x)), (S3,)),
@@ -82,6 +88,12 @@ ENTRIES = {
             (shape,),
         )
         for name, shape in (("square", S3), ("tall", TALL), ("wide", WIDE), ("row", (1, 3)))
+    },
+    **{
+        f"svd full {name}": Entry(
+            lambda lib, x: of_whole_svd(min(x.shape[-2:]), *lib.linalg.svd(x, full_matrices=True)), (shape,)
+        )
+        for name, shape in (("tall", TALL), ("wide", WIDE), ("square", S3))
     },
     "svd full": Entry(lambda lib, x: lib.linalg.svd(x, full_matrices=True)[1], (TALL,)),
     "nuclear norm": Entry(lambda lib, x: lib.linalg.matrix_norm(x, "nuc"), (WIDE,)),
@@ -237,3 +249,69 @@ def test_numbers_keep_their_precision(name: str) -> None:
         if isinstance(total, gg.Tensor):
             total.backward()
         assert {one.grad.dtype for one in x if one.grad is not None} <= {dtype}
+
+
+def test_gradients_that_depend_on_a_phase_are_refused_and_rounding_is_not() -> None:
+    z = drawn(ENTRIES["eigh"], (2,), "c")[0]
+
+    def vectors(name: str, x: Any) -> Any:
+        return gg.linalg.eigh(hermitian(x))[1] if name == "eigh" else gg.linalg.svd(x, full_matrices=False)[0]
+
+    for name in ("eigh", "svd"):
+        x = gg.tensor(z, requires_grad=True)
+        with pytest.raises(errors.AutogradError, match="phase"):
+            (vectors(name, x).real * gg.tensor(z.real)).sum().backward()
+        large = 1e12 * (sizes(vectors(name, x)) * gg.tensor(z.real)).sum()  # rounding turns it by far more than 1e-2
+        (g,) = gg.autograd.grad(large, x)
+        small = (sizes(vectors(name, x)) * gg.tensor(z.real)).sum()
+        np.testing.assert_allclose(g.numpy() / 1e12, gg.autograd.grad(small, x)[0].numpy(), rtol=1e-6, atol=1e-9)
+    # u and v may turn together: what depends on their common phase only through u vh is fine.
+    x = gg.tensor(z, requires_grad=True)
+    u, _, vh = gg.linalg.svd(x, full_matrices=False)
+    (((u @ vh) * gg.tensor(z.conj())).sum().real).backward()
+    t = torch.tensor(z, requires_grad=True)
+    u, _, vh = torch.linalg.svd(t, full_matrices=False)
+    (((u @ vh) * torch.tensor(z.conj())).sum().real).backward()
+    assert x.grad is not None
+    np.testing.assert_allclose(x.grad.numpy(), plain(t.grad), rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (4, 2), (2, 4), (2, 4, 3)])
+def test_all_of_q_or_r_alone(shape: tuple[int, ...]) -> None:
+    x = np.random.default_rng(3).normal(size=shape)
+    for mode in ("complete", "r", "reduced"):
+        found, expected = gg.linalg.qr(gg.tensor(x), mode), torch.linalg.qr(torch.tensor(x), mode)
+        for mine, theirs in zip(found, expected, strict=True):
+            assert mine.shape == tuple(theirs.shape)
+            np.testing.assert_allclose(plain(mine), plain(theirs), rtol=1e-10, atol=1e-12)
+    tracked = gg.tensor(x, requires_grad=True)
+    if shape[-2] > shape[-1]:
+        with pytest.raises(errors.AutogradError, match="complete"):
+            gg.linalg.qr(tracked, "complete")
+    else:
+        assert gg.linalg.qr(tracked, "complete")[1].requires_grad
+
+
+def test_parts_of_factors_that_nobody_asked_for_are_empty() -> None:
+    x = np.random.default_rng(3).normal(size=(2, 3, 3))
+    for asked in ((True, True), (True, False), (False, True), (False, False)):
+        found = gg.lu_unpack(*gg.linalg.lu_factor(gg.tensor(x)), *asked)
+        expected = torch.lu_unpack(*torch.linalg.lu_factor(torch.tensor(x)), *asked)
+        for mine, theirs in zip(found, expected, strict=True):
+            assert type(mine) is gg.Tensor
+            np.testing.assert_allclose(plain(mine), plain(theirs), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (2, 4), (5, 3), (1, 1), (2, 4, 4)])
+def test_factors_without_exchanges_multiply_to_the_matrix(shape: tuple[int, ...]) -> None:
+    """LAPACK would exchange the rows of these; a column of zeros is left alone."""
+    x = np.random.default_rng(5).normal(size=shape) - 0.3 * np.eye(*shape[-2:])
+    x[..., 0, :] *= 0.1
+    y = np.asarray(PRIMITIVES["lu"](x))
+    k = min(shape[-2:])
+    lower, upper = np.tril(y[..., :k], -1) + np.eye(shape[-2], k), np.triu(y[..., :k, :])
+    np.testing.assert_allclose(lower @ upper, x, rtol=1e-9, atol=1e-12)
+    x[..., 0] = 0
+    y = np.asarray(PRIMITIVES["lu"](x))
+    assert np.isfinite(y).all()
+    assert not y[..., 0].any()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -71,8 +72,13 @@ for _name in (
 class Space:
     """NumPy's functions under another name, on hidden arrays."""
 
+    def __init__(self, module: Any = np) -> None:
+        self.module = module
+
     def __getattr__(self, name: str) -> Any:
-        found = getattr(np, name)
+        found = getattr(self.module, name)
+        if isinstance(found, ModuleType):
+            return Space(found)
         if not callable(found) or isinstance(found, type):
             return found
         return lambda *args, **options: hidden(
@@ -84,13 +90,14 @@ SPACE = Space()
 # Forwards that the printed NumPy programs and native code share with eager mode. Others are NumPy's and SciPy's alone.
 SHARED = {
     "abs", "acos", "acosh", "add", "alias", "asin", "asinh", "astype", "atan", "atan2", "atanh", "broadcast_to", "ceil",
-    "clip", "concat", "copy", "copysign", "cos", "cosh", "cumprod", "cumsum", "divide", "elu", "exp", "exp2", "expm1",
-    "flip", "floor", "floor_divide", "fmax", "fmin", "fmod", "gelu_tanh", "getitem", "hardswish", "hardtanh",
-    "heaviside", "hypot", "i0", "leaky_relu", "lerp", "log", "log10", "log1p", "log2", "log_sigmoid", "log_softmax",
-    "logaddexp", "logaddexp2", "logsumexp", "matmul", "max", "maximum", "min", "minimum", "mish", "multiply",
-    "nan_to_num", "negative", "nextafter", "pad", "permute_dims", "power", "reciprocal", "relu", "remainder", "reshape",
-    "roll", "root", "round", "rsqrt", "sigmoid", "sign", "silu", "sin", "sinc", "sinh", "softmax", "softplus", "sqrt",
-    "square", "subtract", "sum", "tan", "tanh", "tril", "triu", "trunc", "where",
+    "clip", "concat", "copy", "copysign", "cos", "cosh", "cumprod", "cumsum", "det", "divide", "elu", "exp", "exp2",
+    "expm1", "flip", "floor", "floor_divide", "fmax", "fmin", "fmod", "gelu_tanh", "getitem", "hardswish", "hardtanh",
+    "heaviside", "hypot", "i0", "inv", "leaky_relu", "lerp", "log", "log10", "log1p", "log2", "log_sigmoid",
+    "log_softmax", "logaddexp", "logaddexp2", "logsumexp", "matmul", "max", "maximum", "min", "minimum", "mish",
+    "multiply", "nan_to_num", "negative", "nextafter", "pad", "permute_dims", "power", "reciprocal", "relu",
+    "remainder", "reshape", "roll", "root", "round", "rsqrt", "sigmoid", "sign", "silu", "sin", "sinc", "sinh",
+    "softmax", "softplus", "solve", "solve_triangular", "sqrt", "square", "subtract", "sum", "tan", "tanh", "tril",
+    "triu", "trunc", "where",
 }  # fmt: skip  # a table
 _INF = np.inf
 # Calls that no sample makes: a primitive, an array, and parameters.

@@ -145,7 +145,8 @@ PIECES = {
         "native_blocks",
     ),
     "solvers": _ops(
-        "lu solve factorise fft", "factorise", "matrices_against_torch", "ties_and_borders", "fft", "spectra", "complex"
+        "lu solve factorise fft",
+        *("factorise", "matrices_against_torch", "ties_and_borders", "linalg", "fft", "spectra", "complex"),
     ),
     "blocks": _ops("fused fused_loss fused_norm fused_attention", "losses", "native_blocks", "native_rows", "bfloat16"),
     "sequences": _ops("fused_recurrent recurrent_steps ctc", "losses", "engine/test_walks_of_fused_ops"),

@@ -12,6 +12,7 @@ alone stay finite.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -334,7 +335,12 @@ def qr(x: Array, mode: str = "reduced") -> QRResult:
         # The first square block decides q; the other columns of r are its transpose times theirs.
         q, r = qr_p(x[..., :rows])
         r = concatenate_p(r, matmul(_adjoint(q), x[..., rows:]), axis=len(x.shape) - 1)
-    return QRResult(np.empty(0, x.dtype) if mode == "r" else q, r)
+    return QRResult(no_elements(x) if mode == "r" else q, r)
+
+
+def no_elements(x: Array) -> Array:
+    """Return an array of no elements in place of a result that nobody asked for."""
+    return reshape_p(x, shape=(math.prod(x.shape),))[:0]
 
 
 qr_complete_p: Custom = custom(

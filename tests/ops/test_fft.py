@@ -135,7 +135,10 @@ def test_helpers() -> None:
 
 def test_what_cannot_work_is_named() -> None:
     z = gg.fft.fft(gg.ones(3))
-    with pytest.raises(errors.KindError, match=r"rfft expects real numbers, given dtype complex64 .*test_fft\.py"):
+    with pytest.raises(
+        errors.KindError,
+        match=r"rfft expects real numbers, given dtype complex64 .*test_fft\.py[\s\S]*use fft for complex",
+    ):
         gg.fft.rfft(z)
     with pytest.raises(errors.ArgumentError, match="norm='unitary'"):
         gg.fft.fft(gg.ones(3), norm="unitary")

@@ -18,7 +18,7 @@ from glassgrad.ops.core import PRIMITIVES
 from tests.ops.against_torch import torch
 
 Array = np.ndarray[Any, Any]
-LEADS: tuple[tuple[int, ...], ...] = ((), (2, 3), (0,))
+LEADS: tuple[tuple[int, ...], ...] = ((), (5, 1), (0,))
 
 
 class Entry(NamedTuple):
@@ -315,3 +315,64 @@ def test_factors_without_exchanges_multiply_to_the_matrix(shape: tuple[int, ...]
     y = np.asarray(PRIMITIVES["lu"](x))
     assert np.isfinite(y).all()
     assert not y[..., 0].any()
+
+
+def test_one_triangle_is_read_for_info_too() -> None:
+    x = np.array([[4.0, 1.0], [1.0, 3.0]])
+    for upper in (True, False):
+        given = x.copy()
+        given[(1, 0) if upper else (0, 1)] = 50.0  # with this one it would not be positive definite
+        for a in (given, -given):
+            found = gg.linalg.cholesky_ex(gg.tensor(a), upper=upper)
+            expected = torch.linalg.cholesky_ex(torch.tensor(a), upper=upper)
+            assert found.info.item() == expected.info.item()
+            if not found.info.item():
+                np.testing.assert_allclose(plain(found.L), plain(expected.L))
+
+
+def test_one_matrix_beside_many_and_vectors_beside_matrices() -> None:
+    rng = np.random.default_rng(1)
+    a, b = rng.normal(size=(2, 3, 3)) + 3 * np.eye(3), rng.normal(size=(2, 3))
+    for right in (b, b[0], np.stack([b.T, b.T]), b.T, b.T[:, :1]):
+        found, expected = (
+            gg.linalg.solve(gg.tensor(a), gg.tensor(right)),
+            torch.linalg.solve(*map(torch.tensor, (a, right))),
+        )
+        np.testing.assert_allclose(plain(found), plain(expected), rtol=1e-10)
+    for bad in (np.ones(3), np.ones((3, 2))):
+        for call in (gg.linalg.solve, lambda a, b: gg.linalg.solve_triangular(a, b, upper=True)):
+            with pytest.raises(errors.ShapeError, match="square"):
+                call(gg.tensor(bad), gg.tensor(b))
+
+
+def test_a_singular_value_on_the_bound_counts_as_zero() -> None:
+    x = np.diag([2.0, 0.5])
+    for bounds in ({"atol": 0.5}, {"atol": 0.4}, {"atol": 0.1, "rtol": 0.25}, {"rtol": 0.2}):
+        found, expected = gg.linalg.pinv(gg.tensor(x), **bounds), torch.linalg.pinv(torch.tensor(x), **bounds)
+        np.testing.assert_allclose(plain(found), plain(expected), rtol=1e-12, atol=1e-14)
+
+
+def test_the_default_bound_of_singular_values_does_not_depend_on_how_many_matrices_there_are() -> None:
+    x = np.broadcast_to(np.diag([1.0, 1e-14]), (1000, 2, 2))
+    np.testing.assert_allclose(plain(gg.linalg.pinv(gg.tensor(x)))[0], np.diag([1.0, 1e14]), rtol=1e-9)
+
+
+def test_unknown_words_are_refused() -> None:
+    x = gg.tensor(np.eye(3))
+    with pytest.raises(errors.ArgumentError, match=r"mode='all'[\s\S]*'reduced', 'complete' or 'r'"):
+        gg.linalg.qr(x, "all")
+    for call in (gg.linalg.eigh, gg.linalg.eigvalsh):
+        with pytest.raises(errors.ArgumentError, match=r"UPLO='X'[\s\S]*'L' or 'U'"):
+            call(x, UPLO="X")
+        assert call(x, UPLO="u") is not None
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (4, 2), (2, 4)])
+def test_shapes_of_singular_vectors(shape: tuple[int, ...]) -> None:
+    x = np.random.default_rng(2).normal(size=shape)
+    for full in (True, False):
+        found, expected = (lib.linalg.svd(lib.tensor(x), full_matrices=full) for lib in (gg, torch))
+        assert [y.shape for y in found] == [tuple(y.shape) for y in expected]
+        old, theirs = (lib.svd(lib.tensor(x), some=not full) for lib in (gg, torch))
+        assert [y.shape for y in old] == [tuple(y.shape) for y in theirs]
+        np.testing.assert_allclose(plain(old[2][:, :2]) ** 2, plain(theirs[2][:, :2]) ** 2, rtol=1e-9)

@@ -277,10 +277,7 @@ def _svd_jvp(tangents: Sequence[Array], y: Any, x: Any, *, full: bool) -> tuple[
         if vh.shape[-1] > count:
             along = matmul(_adjoint(t), u)
             t_v = t_v + (along - matmul(_adjoint(vh), transposed)) / row
-    t_vh = _adjoint(t_v)
-    if full:
-        t_u, t_vh = _widen(t_u, y[0].shape, -1), _widen(t_vh, y[2].shape, -2)
-    return t_u, real(_diagonal_of(inner)), t_vh
+    return _widen(t_u, y[0].shape, -1), real(_diagonal_of(inner)), _widen(_adjoint(t_v), y[2].shape, -2)
 
 
 def _widen(t: Array, shape: Shape, axis: int) -> Array:

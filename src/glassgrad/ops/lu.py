@@ -23,6 +23,7 @@ from glassgrad.ops.samples import S
 from glassgrad.ops.shape import concatenate_p, reshape_p, tril_p, triu_p
 from glassgrad.ops.solve import inv, solve, solve_triangular_p
 from glassgrad.ops.sort import argsort
+from glassgrad.ops.triangles import mirrored
 from glassgrad.ops.vmap.rules import native
 
 Shape = tuple[int, ...]
@@ -204,14 +205,15 @@ def _parts(y: Array) -> tuple[int, int, int, Array, Array, Array, Array]:
 
 def _lu_vjp(g: Array, y: Array, x: Any) -> Array:
     rows, columns, k, lower, upper, low, up = _parts(y)
-    g_low, g_up = tril_p(g[..., :k, :k], diagonal=-1), triu_p(g[..., :k, :k], diagonal=0)
+    # What stands in the other triangles of both meets zeros below.
+    g_low = g_up = g[..., :k, :k]
     rest = None
     if rows > k:
         rest = _from_right_turned(up, g[..., k:, :])
-        g_up = g_up - triu_p(matmul(swap_last(lower[..., k:, :]), rest), diagonal=0)
+        g_up = g_up - matmul(swap_last(lower[..., k:, :]), rest)
     elif columns > k:
         rest = _from_left_turned(low, g[..., :, k:])
-        g_low = g_low - tril_p(matmul(rest, swap_last(upper[..., :, k:])), diagonal=-1)
+        g_low = g_low - matmul(rest, swap_last(upper[..., :, k:]))
     inner = tril_p(matmul(swap_last(low), g_low), diagonal=-1) + triu_p(matmul(g_up, swap_last(up)), diagonal=0)
     block = _from_right_turned(up, _from_left_turned(low, inner))
     axis = len(y.shape) - (2 if rows > k else 1)
@@ -343,6 +345,7 @@ def _refused(op: str, info: Array, check_errors: bool) -> None:
 
 def cholesky_ex(x: Array, *, upper: bool = False, check_errors: bool = False) -> CholeskyInfo:
     """`cholesky` that does not raise: NaN and `info` above 0 for a matrix that is not positive definite."""
+    x = mirrored("cholesky_ex", x, lower=not upper)
     info = cholesky_info_p(x)
     _refused("cholesky_ex", info, check_errors)
     return CholeskyInfo(_where_possible(lambda a: cholesky(a, upper), x, info), info)

@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from glassgrad.compile.ir.graph import Var
+from glassgrad.compile.llvm.conv_channels import ChannelsWriter, blocks_of
+from glassgrad.compile.llvm.conv_channels import scratch_of as scratch_of_channels
 from glassgrad.compile.llvm.conv_windows import ENOUGH_COLUMNS, ConvWriter, Shape, shape_of
 from glassgrad.compile.llvm.depthwise import DepthwiseWriter
 from glassgrad.compile.llvm.direct import DirectWriter, scratch_of, side_of
@@ -256,15 +258,25 @@ class ConvWeightCode(ConvCode):
     """The transpose with respect to the weight, in parts of several units each: first = x, second = gradient."""
 
     def units(self) -> int:
-        return self.instr.output.shape[0]
+        return blocks_of(self.form) if self.form.is_by_channels else self.instr.output.shape[0]
+
+    def cuts(self, shares: int, alias: Mapping[Var, Var]) -> list[Cut]:
+        if not self.form.is_by_channels:
+            return super().cuts(shares, alias)
+        # Shares read all images, and write columns of the result: neighbours in the program wait for all of it.
+        return [Cut("channels", even_bounds(self.units(), shares), {})] if self.units() > 1 else []
 
     @property
     def scratch(self) -> int:
+        if self.form.is_by_channels:
+            return scratch_of_channels(self.form)
         return weight_plan_of(self.form, self.units()).scratch if self.form.is_winograd else super().scratch
 
     def whole(self, step: StepModule) -> str | None:
         if self.form.is_depthwise:
             return DepthwiseWriter(step.module, self.form).weight_text("NAME", self.units())
+        if self.form.is_by_channels:
+            return ChannelsWriter(step.module, self.form).weight_text("NAME", step.helper)
         if self.form.is_winograd:
             plan = weight_plan_of(self.form, self.units())
             return WinogradWeightWriter(step.module, self.form, step.helper).weight_text("NAME", plan, self.units())

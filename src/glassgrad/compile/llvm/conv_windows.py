@@ -11,6 +11,7 @@ from glassgrad.compile.ir.graph import Instr, Var
 from glassgrad.compile.llvm.ir import BITS, LLVM_TYPE, Builder, Function, LoopNest, Module, kind_of
 from glassgrad.compile.llvm.memory_ops import first_lanes, load_vector, mask_of, store_vector
 from glassgrad.compile.llvm.target import host
+from glassgrad.compile.plan.weight_parts import has_few_terms
 
 # So many columns make a product that is worth reading the weights for.
 ENOUGH_COLUMNS = 128
@@ -67,9 +68,20 @@ class Shape:
         return alone and small and self._borders_fit
 
     @property
+    def is_by_channels(self) -> bool:
+        """Whether the gradient of the weight is a sum over so few places that shares have channels, not parts."""
+        alone = self.for_weight and self.parts == self.groups == 1
+        return alone and has_few_terms(self.images, self.positions, self.outputs * self.rows)
+
+    @property
     def is_winograd(self) -> bool:
         """Whether tiles of 2x2 outputs take fewer products: with enough of them for the transforms."""
-        if self.groups > 1 or self.dilation != (1, 1) or (self.kernel, self.stride) not in _FILTERED:
+        if (
+            self.is_by_channels
+            or self.groups > 1
+            or self.dilation != (1, 1)
+            or (self.kernel, self.stride) not in _FILTERED
+        ):
             return False
         # A weight, or its gradient, is transformed once for all tiles of a share.
         tiles = self.images // self.parts * math.prod(-(-extent // 2) for extent in self.out)
@@ -83,7 +95,7 @@ class Shape:
         taps = self.kernel[0] * self.kernel[1]
         if self.groups > 1 or self.stride != (1, 1) or not 1 < taps <= _DIRECT_TAPS or host().vector_bytes < 64:
             return False
-        if self.for_weight and self.outputs > _FEW_OUTPUTS:
+        if self.for_weight and (self.outputs > _FEW_OUTPUTS or self.is_by_channels):
             return False
         filled = all(4 * -(-extent // self.lanes) * self.lanes <= 5 * extent for extent in (self.size[1], self.out[1]))
         few = max(self.size[1], self.out[1]) <= _WIDEST * self.lanes and self.outputs * self.rows <= _MOST_WEIGHTS

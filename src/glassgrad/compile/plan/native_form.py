@@ -16,6 +16,7 @@ from glassgrad.compile.ir.passes.clean import eliminate_dead
 from glassgrad.compile.ir.passes.rewriter import Rewriter
 from glassgrad.compile.ir.passes.rules import Rules, rule
 from glassgrad.compile.plan.target import Target
+from glassgrad.compile.plan.weight_parts import parts_of
 from glassgrad.ops.narrow import NARROW
 from glassgrad.ops.places import ARRAY, EVERYTHING, join_index
 from glassgrad.ops.resample import neighbours
@@ -283,18 +284,13 @@ def _resample(rewriter: Normaliser, instr: Instr, x: Operand) -> Operand | None:
     return total
 
 
-# The gradient of a convolution's weight is summed over images in so many parts, whatever the number of threads: the
-# order of summation, and with it the last bit, stays the same. A large weight has fewer, for they take memory.
-_PARTS, _FEW_PARTS, _PART_ELEMENTS = 16, 4, 1 << 22
-
-
 def _conv_weight(rewriter: Normaliser, instr: Instr, x: Operand, gradient: Operand) -> Operand | None:
     """Parts of the sum over images, then their sum."""
     if not isinstance(x, Var) or not isinstance(gradient, Var) or x.dtype.kind != "f" or not instr.output.size:
         return None
     groups, (kh, kw) = instr.params["groups"], instr.params["kernel"]
     channels, outputs = x.shape[1] // groups, gradient.shape[1] // groups
-    parts = min(_PARTS, x.shape[0], max(_FEW_PARTS, _PART_ELEMENTS // instr.output.size))
+    parts = parts_of(x.shape[0], math.prod(gradient.shape[2:]), instr.output.size, groups)
     made = rewriter.var((parts, groups, outputs, channels * kh * kw), instr.output.dtype)
     candidate = Instr("conv2d_weight_parts", (x, gradient), (made,), instr.params, instr.where)
     if not parts or rewriter.target.is_host(candidate):

@@ -32,7 +32,7 @@ TOWER: tuple[str, ...] = (
     "engine.mode engine.node engine.views engine.writes engine.devices engine.absent engine.tree engine.printing",
     "engine.notebook",
     "engine.tensor",
-    "engine.tape engine.plain_walk engine.tangents engine.op_errors",
+    "engine.tape engine.plain_walk engine.slices engine.tangents engine.op_errors",
     "engine",
     "compile.locks",
     "compile.ir",

@@ -8,13 +8,13 @@ and methods whenever any of them can be seen.
 
 from glassgrad.engine import heap, mode, node, views, writes
 from glassgrad.engine import tensor
-from glassgrad.engine import tape, tangents
+from glassgrad.engine import tape, slices, tangents
 from glassgrad.engine import record, creation, random, saved_tensors, function, inplace, reshaping, methods
 from glassgrad.engine import backward, float_warnings
 from glassgrad.engine import op_errors, printing, devices, absent, protocols, snapshot, tree
 
 __all__ = [
     "absent", "backward", "creation", "devices", "float_warnings", "function", "heap", "inplace", "methods", "mode",
-    "node", "op_errors", "printing", "protocols", "random", "record", "reshaping", "saved_tensors", "snapshot",
-    "tangents", "tape", "tensor", "tree", "views", "writes",
+    "node", "op_errors", "printing", "protocols", "random", "record", "reshaping", "saved_tensors", "slices",
+    "snapshot", "tangents", "tape", "tensor", "tree", "views", "writes",
 ]  # fmt: skip  # a table

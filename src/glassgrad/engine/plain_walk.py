@@ -46,11 +46,10 @@ def run_plain(walk: Walk) -> dict[Any, Any]:  # noqa: C901, PLR0912, PLR0915 - t
         pairs: Iterable[tuple[Any, Any]]
         if rules is not None:
             pairs = ((parents[0], rules[0]),) if len(parents) == 1 else zip(parents, rules, strict=False)
-        elif prim.visit is None:
+        elif prim.visit is None or prim.visit(walk, node, g) is NotImplemented:
             needs = tuple(map(_is_some, parents))
             pairs = zip(parents, prim.joint_vjp(g, needs, *saved, **node.params), strict=True)
         else:
-            walk.apply_rules(node, g, saved)
             pairs, batched = (), walk.batched
         for parent, c in pairs:
             if parent is None or c is None:

@@ -187,9 +187,9 @@ class Walk:
                         self._watch(node, g, saved, position)
                     self._send(parent, rule(g, *saved, **node.params))
             return
-        if prim.visit is not None:
-            prim.visit(self, node, g)
-        elif prim.decompose is not None and (self.create_graph or self.batched):
+        if prim.visit is not None and prim.visit(self, node, g) is not NotImplemented:
+            return
+        if prim.decompose is not None and (self.create_graph or self.batched):
             # The hand-written vjp of a fused primitive is for plain arrays.
             self._step_decomposed(node, g, saved)
         else:

@@ -88,7 +88,8 @@ class Primitive:
             ``assign(x, value, arrays, spec)`` is x with x[index] = value. None is a refusal.
         is_view: whether the result may share memory with the first argument.
         takes_complex: whether value and rules are right for complex numbers, which are refused otherwise.
-        visit: for the few primitives that the backward walk has to treat itself, ``visit(walk, node, g)``.
+        visit: for the few primitives that the backward walk has to treat itself, ``visit(walk, node, g)``;
+            `NotImplemented` leaves a node to the rules after all.
     """
 
     kind: ClassVar[str] = "primitive"

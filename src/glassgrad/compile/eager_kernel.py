@@ -16,7 +16,7 @@ from glassgrad.engine.terms import Evaluator, Term
 from glassgrad.ops.core import Primitive
 
 if TYPE_CHECKING:
-    from glassgrad.compile.native import updates
+    from glassgrad.compile.native import chunks, updates
 
 
 class Kernel:
@@ -25,10 +25,11 @@ class Kernel:
     Calling it returns a new array, the first result.
     """
 
-    __slots__ = ("_step",)
+    __slots__ = ("_chunks", "_step")
 
     def __init__(self, step: Any) -> None:
         self._step = step
+        self._chunks: dict[int, chunks.Chunks] = {}
         step.share(COMMON)
 
     def __call__(self, *arrays: Any) -> Any:
@@ -39,6 +40,15 @@ class Kernel:
         from glassgrad.compile.native import updates  # only optimizers need it
 
         return updates.loop(self._step, arrays, shares)
+
+    def along(self, arrays: Sequence[Any], steps: Sequence[int], count: int, shares: int) -> None:
+        """Run a kernel of one share on so many chunks of arrays for its inputs and results; see `chunks.Chunks.run`."""
+        found = self._chunks.get(shares)
+        if found is None:
+            from glassgrad.compile.native import chunks  # only formulas in rows or blocks need it
+
+            found = self._chunks[shares] = chunks.Chunks(self._step, shares)
+        found.run(arrays, steps, count)
 
     def into(self, arrays: tuple[Any, ...], results: tuple[Any, ...]) -> bool:
         """Compute into arrays for all results; return False, with nothing written, if some array does not fit."""

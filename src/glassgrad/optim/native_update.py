@@ -137,9 +137,7 @@ class Batch:
         for (update, dtype, numbers), listed in entries.items():
             pairs = [(addresses, size) for addresses, size, _ in listed]
             if _apart(pairs, dtype.itemsize):
-                threads = products.source()
-                total = sum(size for _, size in pairs)
-                count = 1 if threads is None else threads.count(total * _PRODUCTS)
+                count = products.shares(_PRODUCTS * sum(size for _, size in pairs))
                 update.loop(dtype, count).run(pairs, numbers)
             else:  # one after the other, as they were given
                 for pair in pairs:

@@ -22,10 +22,10 @@ def module(header: str, attributes: str) -> str:
     """Return the text of ``update``."""
     declared = """declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"""
-    return f"{header}\n{declared}\n{_run_kernel()}{_set()}{_left()}{_update()}\n{attributes}"
+    return f"{header}\n{declared}\n{run_kernel()}{_set()}{_left()}{_update()}\n{attributes}"
 
 
-def _each(count: str, turn: str, before: str = "") -> str:
+def each(count: str, turn: str, before: str = "") -> str:
     """Return the body of a function that does something for %i from 0 up to a count of at least one."""
     return f"""entry:
 {before}  br label %next
@@ -55,7 +55,7 @@ _PLACE = """  %pair = shl i64 %i, 1
 """Find the slot of array %i in the kernel's context."""
 
 
-def _run_kernel() -> str:
+def run_kernel() -> str:
     """Run the phases of a kernel that is cut into one share."""
     before = f"""  %phases.p = getelementptr i8, ptr %kernel, i64 {PHASES}
   %phases = load i64, ptr %phases.p, align 8
@@ -66,13 +66,13 @@ def _run_kernel() -> str:
   %function = load ptr, ptr %function.p, align 8
   call void %function(ptr %kernel, i64 0)
 """
-    return f"\ndefine internal void @run(ptr %kernel) #0 {{\n{_each('%phases', turn, before)}}}\n"
+    return f"\ndefine internal void @run(ptr %kernel) #0 {{\n{each('%phases', turn, before)}}}\n"
 
 
 def _set() -> str:
     """Put the addresses of a row, so many bytes further on, into a kernel's slots."""
     moved = "  %moved = add i64 %address, %further\n  store i64 %moved, ptr %place, align 8\n"
-    body = _each("%arrays", f"{_address('i64')}{_PLACE}{moved}")
+    body = each("%arrays", f"{_address('i64')}{_PLACE}{moved}")
     given = "ptr %kernel, ptr %slots, i64 %arrays, ptr %row, i64 %further"
     return f"\ndefine internal void @place({given}) #0 {{\n{body}}}\n"
 

@@ -254,13 +254,22 @@ class NativeStep:
         """The memory for the values between kernels, and for the kernels."""
         return self.context.values
 
-    def lie_in(self, memory: Any) -> None:
-        """Keep the values between kernels in such memory from the next run on."""
+    def lie_in(self, memory: Any, context: Context | None = None) -> None:
+        """Keep the values between kernels in such memory from the next run on; those of a copied context, if given."""
         layout, base = self.layout, int(memory.ctypes.data)
+        context = self.context if context is None else context
         for var, offset in layout.buffers.items():
-            self.context.set_slot(layout.slots[var], base + offset)
-        self.context.set_slot(len(layout.slots) + len(layout.pointers), base + layout.arena)
-        self.context.values = memory
+            context.set_slot(layout.slots[var], base + offset)
+        context.set_slot(len(layout.slots) + len(layout.pointers), base + layout.arena)
+        context.values = memory
+
+    def copied_context(self) -> Context:
+        """Return a context like the step's own, with memory of its own, for code that runs its phases by itself."""
+        layout = self.layout
+        context = Context(self.shares, len(layout.slots) + len(layout.pointers) + 1)
+        context.words[:] = self.context.words
+        self.lie_in(runtime.space(self.size), context)
+        return context
 
     def share(self, common: CommonMemory) -> None:
         """Use memory that other steps use, too, and give its own back. The step has to be plain."""

@@ -1,4 +1,4 @@
-"""Work of eager mode for the threads of the pool: `compile.llvm.products`, `packed` and `updates`, loaded."""
+"""Work of eager mode for the threads of the pool: `compile.llvm.products`, `packed`, `updates` and `chunks`, loaded."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def packs() -> bool:
 
 
 def _module_of(function: str) -> str:
-    return {"update": "updates", "packed": "packed"}.get(function, "products")
+    return {"update": "updates", "packed": "packed", "chunks": "chunks"}.get(function, "products")
 
 
 @cached
@@ -98,6 +98,10 @@ def _code(module: str) -> LoadedCode:
         from glassgrad.compile.llvm import updates
 
         text = updates.module(header, attributes)
+    elif module == "chunks":
+        from glassgrad.compile.llvm import chunks
+
+        text = chunks.module(header, attributes, data)
     elif module == "packed":
         from glassgrad.compile.llvm import packed
 

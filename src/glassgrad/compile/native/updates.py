@@ -12,7 +12,7 @@ import numpy as np
 from glassgrad.compile.llvm import support
 from glassgrad.compile.locks import free_in_children
 from glassgrad.compile.native import products, runtime
-from glassgrad.compile.native.executable import Context, NativeStep
+from glassgrad.compile.native.executable import NativeStep
 
 Entry = tuple[tuple[int, ...], int]  # addresses of a parameter's arrays, and how many elements each has
 
@@ -36,7 +36,7 @@ class Loop:
         self.size = step.inputs[0].dtype.itemsize
         places = [support.slot_offset(1, layout.slots[var]) for var in step.inputs]
         self.numbers = places[arrays:]
-        self.contexts = [self._copied() for _ in range(shares)]
+        self.contexts = [step.copied_context() for _ in range(shares)]
         written = [int(var in layout.written) for var in step.inputs[:arrays]]
         self.slots = self.contexts[0].table(list(zip(places, written, strict=False)))
         self.spare = runtime.aligned(shares * arrays * self.chunk * self.size)
@@ -46,11 +46,6 @@ class Loop:
         """Tell whether a kernel may run in several places at once."""
         layout = step.layout
         return step.is_plain and step.shares == 1 and not layout.arena and not layout.scratch and not layout.buffers
-
-    def _copied(self) -> Context:
-        context = Context(1, self.step.context.words.size)
-        context.words[: self.step.context.words.size] = self.step.context.words
-        return context
 
     def run(self, entries: Sequence[Entry], numbers: Sequence[float]) -> None:
         """Update parameters in place. Their arrays lie apart from each other, contiguous and aligned."""

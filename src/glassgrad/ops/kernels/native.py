@@ -127,6 +127,7 @@ def _is_plain(array: Array, first: Array) -> bool:
 
 _NUMBERS = (int, float, np.floating)
 _NS = 3  # about what an element takes NumPy in a formula marked `native`
+_PRODUCTS = 48  # multiplications of matrices that take as long as an element in native code
 BLOCK = 65_536  # elements that a kernel is made for; a power of two divides most sizes of batches
 
 
@@ -145,17 +146,16 @@ def _in_blocks(formula: Formula, params: dict[str, Any], parts: list[Any], out: 
         return False
     # What the formula does not read is a placeholder, which goes into the trace as it is.
     types = tuple([((BLOCK,), part.dtype) if type(part) is np.ndarray else part for part in parts])
-    kernel = kernels.find(what, types, (BLOCK,), params)
-    if kernel is None:
+    kernel = kernels.find(what, types, (BLOCK,), params, 1)
+    if kernel is None or not all(part.flags.aligned for part in given):
         return False
-    full = [None if part.ndim else np.full(BLOCK, part) for part in given]
-    pairs = list(zip(given, full, strict=True))
-    starts = [*range(0, out.size - BLOCK, BLOCK), out.size - BLOCK]  # the last block may repeat some of the one before
-    for start in starts:
-        stop = start + BLOCK
-        cuts = [part[start:stop] if same is None else same for part, same in pairs]
-        if not kernel.into(tuple(cuts), (out[start:stop],)):
-            return False
+    arrays = [part if part.ndim else np.full(BLOCK, part) for part in given]
+    steps = [part.ndim * BLOCK * out.itemsize for part in given]
+    count = out.size // BLOCK
+    kernel.along([*arrays, out], [*steps, BLOCK * out.itemsize], count, products.shares(_PRODUCTS * out.size))
+    if out.size % BLOCK:  # the last block repeats some of the one before
+        last = [array[-BLOCK:] for array in arrays]
+        return bool(kernel.into(tuple(last), (out[-BLOCK:],)))
     return True
 
 

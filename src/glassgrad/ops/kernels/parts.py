@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad.ops.kernels import products
+
 Array = Any
 Formula = Callable[..., tuple[Any, ...]]
 
-ELEMENTS = (
-    32_768  # at most so many of an array at a time, where a row is not longer: it stays in the second-level cache
-)
+ELEMENTS = 8_192  # at most so many of an array at a time, where a row is not longer: threads share them evenly
 FROM = 65_536  # elements from which it pays, where a pass of NumPy takes about 10 us
+_PRODUCTS = 32  # multiplications of matrices that take as long as an element
 
 
 def source() -> Any:
@@ -59,23 +60,35 @@ def in_parts(
         return False
     cut = [np.require(one, requirements=["C", "A"]) for one in cut]
     whole = [np.require(one, requirements=["C", "A"]) for one in whole]
+    chunks, rest = divmod(length, count)
+    added = [np.empty((chunks, *one.shape), one.dtype) for one in sums]
+    steps = [count * one.strides[0] for one in cut] + [0] * len(whole) + [count * one.strides[0] for one in results]
+    steps += [one.strides[0] for one in added]
+    kernel.along([*cut, *whole, *results, *added], steps, chunks, products.shares(_PRODUCTS * cut[0].size))
+    for one, parts in zip(sums, added, strict=True):
+        np.add.reduce(parts, axis=0, out=one)
+    return not rest or _last(kernel, cut, whole, results, sums, rest, count)
+
+
+def _last(
+    kernel: Any,
+    cut: Sequence[Array],
+    whole: Sequence[Array],
+    results: Sequence[Array],
+    sums: Sequence[Array],
+    rest: int,
+    count: int,
+) -> bool:
+    """Compute the last rows, fewer than a kernel is made for, among rows of zeros; return whether that was possible."""
+    given = [_padded(one[-rest:], count) for one in cut]
+    taken = [np.empty((count, *one.shape[1:]), one.dtype) for one in results]
     added = [np.empty_like(one) for one in sums]
-    for one in sums:
-        one[...] = 0
-    for start in range(0, length, count):
-        stop = start + count
-        if stop <= length:
-            given, taken = [one[start:stop] for one in cut], [one[start:stop] for one in results]
-        else:
-            given = [_padded(one[start:], count) for one in cut]
-            taken = [np.empty((count, *one.shape[1:]), one.dtype) for one in results]
-        if not kernel.into((*given, *whole), (*taken, *added)):
-            return False
-        for total, part in zip(sums, added, strict=True):
-            total += part
-    if length % count:
-        for one, part in zip(results, taken, strict=True):
-            one[start:] = part[: length - start]
+    if not kernel.into((*given, *whole), (*taken, *added)):
+        return False
+    for one, part in zip(results, taken, strict=True):
+        one[-rest:] = part[:rest]
+    for one, part in zip(sums, added, strict=True):
+        one += part
     return True
 
 
@@ -99,7 +112,7 @@ def _kernel(formula: Formula, count: int, cut: Sequence[Array], whole: Sequence[
         if type(one) is not np.ndarray or (one.dtype is not dtype and one.dtype.kind != "b"):
             return None
     types = [((count, *one.shape[1:]), one.dtype) for one in cut] + [(one.shape, one.dtype) for one in whole]
-    return source().find(formula, tuple(types), (), params)
+    return source().find(formula, tuple(types), (), params, 1)
 
 
 def _padded(rows: Array, count: int) -> Array:

@@ -74,6 +74,12 @@ def source(packs: bool = False) -> Threads | None:
     return None
 
 
+def shares(work: int) -> int:
+    """Return into how many shares to cut other work that takes as long as so many multiplications."""
+    threads = source()
+    return 1 if threads is None else threads.count(work)
+
+
 def matmul(a: Array, b: Array) -> Array:
     """Return ``a @ b`` as NumPy does, cut among threads where that pays."""
     if type(a) is np.ndarray and type(b) is np.ndarray and a.nbytes + b.nbytes >= WORTH_A_LOOK:

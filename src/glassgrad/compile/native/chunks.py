@@ -1,0 +1,56 @@
+"""A kernel for one chunk, run on all chunks of large arrays by one native call: `compile.llvm.chunks`, loaded."""
+
+from __future__ import annotations
+
+import struct
+import threading
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from glassgrad.compile.llvm import support
+from glassgrad.compile.locks import free_in_children
+from glassgrad.compile.native import products
+from glassgrad.compile.native.executable import NativeStep
+
+_FORM = struct.Struct("<5q")
+_LOCK = free_in_children(threading.Lock())  # held while the job runs, which all kernels share
+
+
+class Chunks:
+    """The loop around a kernel.
+
+    Args:
+        step: the kernel; a plain step of one share whose arguments need no check but that of their types.
+        shares: into how many parts the chunks are divided.
+    """
+
+    def __init__(self, step: NativeStep, shares: int) -> None:
+        assert step.is_plain
+        assert step.shares == 1
+        assert not step.layout.checks
+        self.shares = shares
+        self.contexts = [step.copied_context() for _ in range(shares)]
+        self.places = [support.slot_offset(1, step.layout.slots[var]) for var in (*step.inputs, *step.outputs)]
+        self.form = struct.Struct(f"<{3 * len(self.places)}q")
+        self.table: Any = np.zeros(3 * len(self.places), np.int64)
+
+    def run(self, arrays: Sequence[Any], steps: Sequence[int], count: int) -> None:
+        """Run on so many chunks.
+
+        Args:
+            arrays: for all inputs and outputs; contiguous, aligned, of the kernel's dtypes, and as long as the chunks.
+            steps: how many bytes of each one chunk has; 0 for what all chunks read.
+            count: how many chunks there are.
+        """
+        rows = zip(self.places, arrays, steps, strict=True)
+        words = [word for place, array, step in rows for word in (place, id(array), step)]
+        edges = [count * at // self.shares for at in range(self.shares + 1)]
+        table, address = self.table, int(self.table.ctypes.data)
+        about = [(context.address, len(steps), address) for context in self.contexts]
+        records = [(*one, first, last) for one, (first, last) in zip(about, pairwise(edges), strict=True)]
+        with _LOCK:
+            self.form.pack_into(table, 0, *words)
+            products.job("chunks", self.shares).run(_FORM, records)

@@ -189,3 +189,24 @@ def test_orders_that_do_not_exist_are_refused() -> None:
             gg.quantile(x, fraction)
     with pytest.raises((ValueError, IndexError), match="one dimension"):
         gg.bucketize(x, gg.ones((2, 2)))
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.int8, bool])
+def test_statistics_of_integers_are_double_precision_as_in_numpy(dtype: Any) -> None:
+    x = np.array([[1, 0, 1, 1], [0, 0, 1, 0]]).astype(dtype)
+    if dtype is np.int64:
+        x[0] += 2**24  # where float32 has no odd numbers
+    for ours, wanted in (
+        (gg.cov(gg.tensor(x)), np.cov(x)),
+        (gg.corrcoef(gg.tensor(x)), np.corrcoef(x)),
+        *([] if dtype is bool else zip(gg.gradient(gg.tensor(x)), np.gradient(x.astype(np.int64)), strict=True)),
+    ):
+        assert ours.dtype == wanted.dtype == np.float64
+        np.testing.assert_allclose(ours.numpy(), wanted, rtol=1e-14, atol=1e-14)
+
+
+def test_a_pole_beyond_the_largest_float_is_infinite_without_a_warning() -> None:
+    x = np.array([1e-30, 1e-10, 2.0], np.float32)
+    found = gg.polygamma(1, gg.tensor(x)).numpy()  # a warning would be an error here
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, [np.inf, 1e20, np.pi**2 / 6 - 1], rtol=1e-6)

@@ -140,9 +140,9 @@ def _polygamma(xp: Any, x: Array, *, order: int) -> Array:
         left = np.flatnonzero(~(x > 0))
         y.flat[left] = _scipy("polygamma")(1, x.flat[left])
         return y
-    return np.asarray(_by("polygamma")(xp, order, x)).astype(
-        x.dtype if x.dtype.kind in "fV" else np.float64, copy=False
-    )
+    y = np.asarray(_by("polygamma")(xp, order, x))  # float64; near a pole it exceeds the largest float32
+    with np.errstate(over="ignore"):
+        return y.astype(x.dtype if x.dtype.kind in "fV" else np.float64, copy=False)
 
 
 polygamma_p: Elementwise = elementwise(

@@ -20,6 +20,11 @@ from glassgrad.ops.strided import diagonal_p
 # --- covariance -----------------------------------------------------------------------------------
 
 
+def _as_floats(x: Array) -> Array:
+    """Return integers and booleans as float64, as `mean` and `var` do (docs/adr/005); PyTorch returns float32."""
+    return x if x.dtype.kind in "fcV" else astype(x, np.float64)
+
+
 def _all(x: Array) -> Array:
     return sum_p(x, axis=tuple(range(len(x.shape))), keepdims=False)
 
@@ -39,7 +44,7 @@ def cov(x: Array, *, correction: int = 1, fweights: Array | None = None, aweight
     if len(x.shape) > 2:
         raise bad_option("cov", "input", tuple(x.shape), "at most two dimensions")
     rows = reshape_p(x, shape=(1,) * (2 - len(x.shape)) + tuple(x.shape))
-    rows = rows if rows.dtype.kind in "fcV" else astype(rows, np.float32)
+    rows = _as_floats(rows)
     count = rows.shape[1]
     for name, weights in (("fweights", fweights), ("aweights", aweights)):
         if weights is not None and tuple(weights.shape) != (count,):
@@ -112,7 +117,7 @@ def gradient(input: Array, *, spacing: Any = 1, dim: Any = None, edge_order: int
         raise bad_option("gradient", "spacing", spacing, f"a number, or one for each of {len(axes)} dimensions")
     if edge_order not in (1, 2):
         raise bad_option("gradient", "edge_order", edge_order, "1 or 2")
-    x = input if input.dtype.kind in "fcV" else astype(input, np.float32)
+    x = _as_floats(input)
     return tuple(_slope(x, axis, step, edge_order) for axis, step in zip(axes, steps, strict=True))
 
 

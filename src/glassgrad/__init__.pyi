@@ -1555,7 +1555,7 @@ def kron(a: TensorLike, b: TensorLike) -> Tensor:
 
 @overload
 def kthvalue(x: TensorOrArray, k: builtins.int, dim: builtins.int = -1, keepdim: builtins.bool = False) -> Extreme:
-    """The `k`-th smallest element along `dim`, counted from 1, and where it is."""
+    """The `k`-th smallest element along `dim`, counted from 1, and where it is; NaN is larger than every number."""
 
 @overload
 def kthvalue(
@@ -2080,6 +2080,9 @@ def negative_(x: TensorOrArray) -> TensorOrArray:
 
 def nextafter(x: TensorLike, other: TensorLike) -> Tensor:
     """the number next to a on the way to b"""
+
+def no_elements(x: TensorOrArray) -> TensorOrArray:
+    """Return an array of no elements in place of a result that nobody asked for."""
 
 @overload
 def nonzero(x: TensorLike, as_tuple: Literal[False] = False) -> Tensor:

@@ -14,6 +14,7 @@ import pytest
 
 import glassgrad as gg
 from glassgrad import errors
+from glassgrad.ops.core import PRIMITIVES
 from tests.ops.against_torch import agree_in_two_orders, torch
 
 Array = np.ndarray[Any, Any]
@@ -178,3 +179,94 @@ def test_counts_of_integers() -> None:
             gg.bincount(bad)
     with pytest.raises(errors.ArgumentError, match="0 or more"):
         gg.bincount(gg.tensor([1]), minlength=-1)
+
+
+def test_nan_is_the_largest_and_the_median_of_what_has_one() -> None:
+    nan, inf = np.nan, np.inf
+    for x in ([[nan, 1, 2], [3, nan, 0], [1, 2, 3]], [[nan, nan, 2], [-inf, 1, inf], [nan, nan, nan]]):
+        mine, theirs = gg.tensor(x, dtype=gg.float64), torch.tensor(x, dtype=torch.float64)
+        for dim in (0, 1):
+            for k in (1, 2, 3):
+                found, expected = gg.kthvalue(mine, k, dim), torch.kthvalue(theirs, k, dim)
+                np.testing.assert_array_equal(found.values.numpy(), expected.values.numpy())
+            for keep in (True, False):
+                found, expected = gg.median(mine, dim, keep), torch.median(theirs, dim, keep)
+                for a, b in zip(found, expected, strict=True):
+                    np.testing.assert_array_equal(
+                        a.numpy()[~np.isnan(found[0].numpy())], b.numpy()[~torch.isnan(expected[0])]
+                    )
+                np.testing.assert_array_equal(found[0].numpy(), expected[0].numpy())
+                at = found[1].numpy() if keep else np.expand_dims(found[1].numpy(), dim)
+                values = found[0].numpy() if keep else np.expand_dims(found[0].numpy(), dim)
+                np.testing.assert_array_equal(np.take_along_axis(np.asarray(x, float), at, dim), values)
+        np.testing.assert_array_equal(gg.median(mine).numpy(), torch.median(theirs).numpy())
+
+
+def test_what_begins_with_nothing_has_no_gradient_there() -> None:
+    for lead in (0, 1, 3):
+        x = gg.tensor([-np.inf] * lead + [1.0, -2.0, -np.inf, 0.5], requires_grad=True)
+        y = gg.logcumsumexp(x, 0)
+        (y * gg.tensor([2.0 + n for n in range(lead + 4)])).sum().backward()
+        assert x.grad is not None
+        assert not x.grad.numpy()[:lead].any()
+        rest = torch.tensor([1.0, -2.0, -np.inf, 0.5], requires_grad=True)
+        weights = torch.tensor([2.0 + n for n in range(lead, lead + 4)])
+        (torch.logcumsumexp(rest, 0) * weights).sum().backward()
+        assert rest.grad is not None
+        np.testing.assert_allclose(x.grad.numpy()[lead:], rest.grad.numpy(), rtol=1e-6)
+
+
+def test_scans_of_everything_in_order_are_numpys() -> None:
+    x = np.arange(1.0, 7.0).reshape(2, 3)
+    for name in ("cumsum", "cumprod"):
+        np.testing.assert_array_equal(getattr(gg, name)(gg.tensor(x)).numpy(), getattr(np, name)(x))
+    assert gg.prod(gg.tensor([1e30, 1e30], dtype=gg.float32), dtype=gg.float64).item() == pytest.approx(1e60, rel=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_running_sums_of_many_rows_are_those_of_each_row(dtype: str) -> None:
+    """Native code takes many rows at a time, NumPy few or long ones, and other axes."""
+    rng = np.random.default_rng(4)
+    for shape, axis in (((700, 100), 1), ((100, 700), 0), ((7, 100, 100), 2), ((9, 8192), 1), ((8, 8193), 1)):
+        x = rng.normal(size=shape).astype(dtype)
+        t = gg.tensor(x, requires_grad=True)
+        y = t.cumsum(axis)
+        expected = np.cumsum(x.astype(np.float64), axis)
+        np.testing.assert_allclose(y.detach().numpy(), expected, rtol=1e-3 if dtype == "float32" else 1e-10, atol=1e-2)
+        g = rng.normal(size=shape).astype(dtype)
+        (y * gg.tensor(g)).sum().backward()
+        back = np.flip(np.cumsum(np.flip(g.astype(np.float64), axis), axis), axis)
+        assert t.grad is not None
+        np.testing.assert_allclose(t.grad.numpy(), back, rtol=1e-3 if dtype == "float32" else 1e-10, atol=1e-2)
+
+
+def test_a_recurrence_from_zeros_and_a_product_of_nothing() -> None:
+    recurrence, prod = PRIMITIVES["recurrence"], PRIMITIVES["prod"]
+    a = gg.tensor([2.0, 3.0, 0.5])
+    zeros = gg.zeros(3)
+    y, moved = gg.func.jvp(lambda b: recurrence(a, b, axis=0, reverse=False), (zeros,), (gg.ones(3),))
+    assert y.tolist() == [0, 0, 0]
+    assert moved.tolist() == [1, 4, 3]
+    empty = gg.ones((0, 3))
+    for function in (prod, prod.decompose):
+        assert function is not None
+        found = function(empty, axis=(0,), keepdims=False)
+        assert (found[0] if isinstance(found, tuple) else found).tolist() == [1, 1, 1]
+
+
+def test_counts_of_integers_between_edges_are_integers_and_need_numbers() -> None:
+    x, edges = gg.tensor([1, 2, 2, 5]), gg.tensor([0.0, 2.0, 6.0])
+    counts, found = gg.histogram(x, edges)
+    assert (counts.tolist(), counts.dtype, found.tolist()) == ([1, 3], gg.int64, [0.0, 2.0, 6.0])
+    for name, call in {"nonzero": lambda a: gg.nonzero(a)[0], "unique": gg.unique}.items():
+        with pytest.raises(errors.GlassgradError, match=name):
+            gg.func.vmap(call)(gg.ones((2, 3)))
+
+
+def test_where_to_insert_by_side_and_numbers_without_a_tensor() -> None:
+    edges = gg.tensor([1.0, 2.0, 2.0, 4.0])
+    assert gg.searchsorted(edges, 2.0).item() == 1
+    assert gg.searchsorted(edges, [0.5, 2.0], side="right").tolist() == [0, 3]
+    for options in ({"side": "up"}, {"side": "left", "right": True}):
+        with pytest.raises(errors.ArgumentError, match="'left' or 'right'"):
+            gg.searchsorted(edges, 2.0, **options)

@@ -880,7 +880,7 @@ class TensorMethods:
         """Kronecker product: every element of a times all of b. Shapes multiply from the right."""
     @overload
     def kthvalue(self, k: builtins.int, dim: builtins.int = -1, keepdim: builtins.bool = False) -> Extreme:
-        """The `k`-th smallest element along `dim`, counted from 1, and where it is."""
+        """The `k`-th smallest element along `dim`, counted from 1, and where it is; NaN is larger than every number."""
     @overload
     def kthvalue(self, k: builtins.int, *, axis: builtins.int = -1, keepdims: builtins.bool = False) -> Extreme: ...
     def ldexp(self, other: TensorLike) -> Tensor:
@@ -1183,6 +1183,8 @@ class TensorMethods:
         """Zeros with the dtype of x."""
     def nextafter(self, other: TensorLike) -> Tensor:
         """the number next to a on the way to b"""
+    def no_elements(self) -> Tensor:
+        """Return an array of no elements in place of a result that nobody asked for."""
     @overload
     def nonzero(self, as_tuple: Literal[False] = False) -> Tensor:
         """The indices where x is not zero: shape (count, ndim), or with `as_tuple` one array per dimension."""

@@ -72,7 +72,8 @@ def _topk(w: Writer, step: Step, x: Value, *, k: Any, axis: int, largest: bool, 
     return _sorted(w, step, x, k=k, axis=axis, largest=largest)
 
 
-def _kth(w: Writer, step: Step, x: Value, *, k: int, axis: int) -> Value:
+def _kth(w: Writer, step: Step, x: Value, *, k: int, axis: int, **_or_nan: Any) -> Value:
+    """ONNX does not say where NaN comes in an order, nor does this."""
     first = _sorted(w, step, x, k=k + 1, axis=axis, largest=False)
     return w.op("Slice", first, w.ints(k), w.ints(k + 1), w.ints(axis), shape=step.out.shape)
 

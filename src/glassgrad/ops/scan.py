@@ -123,8 +123,10 @@ def _recurrence_vjp(g: Array, needs: Sequence[bool], y: Array, a: Array, b: Any,
 
 def _recurrence_jvp(tangents: Sequence[Any], y: Array, a: Array, b: Any, *, axis: int, reverse: bool) -> Array:
     ta, tb = tangents
-    inner = 0 * y if ta is None else ta * _shifted(y, axis, back=reverse)
-    return recurrence_p(a, inner if tb is None else inner + tb, axis=axis, reverse=reverse)
+    if ta is not None:
+        through = ta * _shifted(y, axis, back=reverse)
+        tb = through if tb is None else through + tb
+    return recurrence_p(a, tb, axis=axis, reverse=reverse)
 
 
 recurrence_p = custom(

@@ -66,17 +66,20 @@ topk_p = _positions(
 )
 
 
-def _kth(xp: Any, x: Array, *, k: int, axis: int) -> Array:
-    """Position of the k-th smallest; of a NaN if there is one, so that it propagates."""
+def _kth(xp: Any, x: Array, *, k: int, axis: int, or_nan: bool = False) -> Array:
+    """Position of the k-th smallest, where NaN is the largest; with `or_nan` that of a NaN if there is one."""
     index = np.take(np.argpartition(x, k, axis=axis), [k], axis=axis)
     bad = x != x  # noqa: PLR0124 - that is what NaN is
-    if bad.any():
+    if or_nan and bad.any():
         index = np.where(bad.any(axis=axis, keepdims=True), bad.argmax(axis=axis, keepdims=True), index)
     return index
 
 
 kth_p = _positions(
-    "kth", _kth, "position of the k-th smallest x", lambda x, *, k, axis: (*x.shape[:axis], 1, *x.shape[axis + 1 :])
+    "kth",
+    _kth,
+    "position of the k-th smallest x",
+    lambda x, *, k, axis, **_: (*x.shape[:axis], 1, *x.shape[axis + 1 :]),
 )
 
 
@@ -164,11 +167,11 @@ def topk(x: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = T
 
 @like_one_element
 def kthvalue(x: Array, k: int, dim: int = -1, keepdim: bool = False) -> Extreme:
-    """The `k`-th smallest element along `dim`, counted from 1, and where it is."""
+    """The `k`-th smallest element along `dim`, counted from 1, and where it is; NaN is larger than every number."""
     axis = canonical_axis(dim, len(x.shape))
     if not 1 <= k <= x.shape[axis]:
         raise bad_option("kthvalue", "k", k, f"between 1 and {x.shape[axis]}")
-    return _ranked(x, k - 1, axis, keepdim)
+    return _read(x, kth_p(x, k=k - 1, axis=axis), axis, keepdim)
 
 
 @like_one_element
@@ -189,8 +192,9 @@ def mode(x: Array, dim: int = -1, keepdim: bool = False) -> Extreme:
     return _read(x, mode_p(x, axis=axis), axis, keepdim)
 
 
-def _ranked(x: Array, rank: int, axis: int, keepdim: bool) -> Extreme:
-    return _read(x, kth_p(x, k=rank, axis=axis), axis, keepdim)
+def _middle(x: Array, axis: int, keepdim: bool) -> Extreme:
+    """The lower of the two middle elements, and where it is; NaN if there is one."""
+    return _read(x, kth_p(x, k=(x.shape[axis] - 1) // 2, axis=axis, or_nan=True), axis, keepdim)
 
 
 def _read(x: Array, index: Array, axis: int, keepdim: bool) -> Extreme:
@@ -212,9 +216,8 @@ def median(x: Array, dim: int | None = None, keepdim: bool = False) -> Any:
         flat = reshape_p(x, shape=(math.prod(x.shape),))
         if not flat.shape[0]:
             return sum(flat) * math.nan
-        return _ranked(flat, (flat.shape[0] - 1) // 2, 0, keepdim=False).values
-    axis = canonical_axis(dim, len(x.shape))
-    return _ranked(x, (x.shape[axis] - 1) // 2, axis, keepdim)
+        return _middle(flat, 0, keepdim=False).values
+    return _middle(x, canonical_axis(dim, len(x.shape)), keepdim)
 
 
 @like_one_element

@@ -149,6 +149,46 @@ def test_vmap_agrees_with_a_loop(case: Case) -> None:
             np.testing.assert_allclose(y.numpy(), np.stack(expected), rtol=1e-10, atol=1e-12)
 
 
+# All elementwise ops have one rule, and fused ones those of what they are made of.
+OWN_RULES = [case for case in ALL if case.prim.batch is not None or case.prim.name in {"add", "where"}]
+
+
+@pytest.mark.parametrize("case", OWN_RULES, ids=lambda case: case.id)
+def test_vmap_inside_vmap_agrees_with_two_loops(case: Case) -> None:
+    """The outer one maps the first array, from the back; the inner one the last, which may be the same."""
+    (args, params), others = case.draw(), [case.draw(seed)[0] for seed in (1, 2)]
+    arrays = [at for at, x in enumerate(args) if isinstance(x, np.ndarray)]
+    if not arrays:
+        pytest.skip("nothing to map")
+    outer, inner = arrays[0], arrays[-1]
+    rows = np.stack([args[inner], *(other[inner] for other in others)])
+    columns = np.stack([args[outer], others[0][outer]], axis=-1)
+    both = np.stack([rows, rows[::-1]], axis=-1)
+
+    def call(*xs: Any) -> Any:
+        return as_tuple(case.prim(*xs, **params))
+
+    def filled_in(one: Any, other: Any) -> list[Any]:
+        given = [gg.tensor(x) if isinstance(x, np.ndarray) else x for x in args]
+        given[outer], given[inner] = one, other
+        return given
+
+    if outer == inner:
+        found = func.vmap(func.vmap(lambda x: call(*filled_in(x, x))), -1)(gg.tensor(both))
+    else:
+        found = func.vmap(lambda x: func.vmap(lambda z: call(*filled_in(x, z)))(gg.tensor(rows)), -1)(
+            gg.tensor(columns)
+        )
+    for first in range(2):
+        for second in range(EXAMPLES):
+            own = both[second, ..., first] if outer == inner else rows[second]
+            given = list(args)
+            given[outer] = np.asarray(columns[..., first])
+            given[inner] = np.asarray(own)
+            for y, expected in zip(found, as_tuple(case.prim(*given, **params)), strict=True):
+                np.testing.assert_allclose(y[first, second].numpy(), expected, rtol=1e-10, atol=1e-12)
+
+
 @pytest.mark.parametrize("case", DIFFERENTIABLE, ids=lambda case: case.id)
 def test_derivatives_inside_vmap_agree_with_a_loop(case: Case) -> None:
     at = differentiable_positions(case.prim, case.draw()[0])

@@ -127,6 +127,30 @@ def test_fused_agrees_with_its_decomposition(case: Case) -> None:
             np.testing.assert_allclose(g.numpy(), expected, rtol=1e-10, atol=1e-11)
 
 
+# What a fused rule computes in any case, by op: the positions of arguments whose cotangents are a step to the others.
+IN_ANY_CASE = {"batch_norm": range(1, 3), **dict.fromkeys(("lstm", "gru", "rnn"), range(1, 8))}
+
+
+@pytest.mark.parametrize("case", [case for case in ALL if isinstance(case.prim, Fused)], ids=lambda case: case.id)
+def test_a_fused_rule_computes_what_it_is_asked_for(case: Case) -> None:
+    args, params = case.draw()
+    positions = differentiable_positions(case.prim, args)
+
+    def cotangents(wanted: list[int]) -> Any:
+        y, residuals = case.prim.evaluate(*args, **params)
+        g = [np.cos(np.arange(part.size, dtype=part.dtype)).reshape(part.shape) for part in as_tuple(y)]
+        needs = tuple(at in wanted for at in range(len(args)))
+        return case.prim.joint_vjp(g if case.prim.multiple else g[0], needs, residuals, *args, **params)
+
+    together = cotangents(positions)
+    assert len(together) == len(args)
+    for position in positions:
+        alone = cotangents([position])
+        np.testing.assert_allclose(alone[position], together[position], rtol=1e-11, atol=1e-13)
+        computed = {at for at, part in enumerate(alone) if part is not None}
+        assert computed - {position} <= set(IN_ANY_CASE.get(case.prim.name, ()))
+
+
 def test_every_differentiable_primitive_has_samples() -> None:
     without = sorted(prim.name for prim in REGISTRY.values() if prim.differentiable and not prim.samples)
     # The walks serve pick themselves; mirror's derivative is a convention, held against PyTorch's in test_linalg.py.

@@ -67,12 +67,18 @@ REGISTRIES = (
 )
 
 
-def _ops(names: str, *tests: str) -> Piece:
-    """Return the piece of the rules in some files of ops, with tests named below `tests/`."""
+def _ops(names: str, *tests: str, whole: str = "") -> Piece:
+    """Return the piece of the rules in some files of ops, with tests named below `tests/`.
+
+    Of the registry `whole`, the cases of all ops run, as rules of batching are named where an op is entered.
+    """
     files = tuple(f"tests/{one if '/' in one else f'ops/test_{one}'}.py" for one in tests)
     slow = ("-m", "slow or not slow")
     return Piece(
-        tuple(f"ops/{name}.py" for name in names.split()), (*REGISTRIES, *files, *slow), REGISTRIES, rules=True
+        tuple(f"ops/{name}.py" for name in names.split()),
+        (*REGISTRIES, *files, *slow),
+        tuple(one for one in REGISTRIES if one != whole),
+        rules=True,
     )
 
 
@@ -152,7 +158,13 @@ PIECES = {
     "sequences": _ops("fused_recurrent recurrent_steps ctc", "losses", "engine/test_walks_of_fused_ops"),
     "windows": _ops("conv pool resample", "conv", "volumes"),
     "functions": _ops("special special_functions sparse_products", "special_functions", "sparse"),
-    "batches": _ops("vmap/*", "func/test_vmap", "func/test_views_inside", "func/test_vmap_of_windows"),
+    "batches": _ops(
+        "vmap/*",
+        "func/test_vmap",
+        "func/test_views_inside",
+        "func/test_vmap_of_windows",
+        whole="tests/func/test_registry_transforms.py",
+    ),
     "interiors": Piece(
         tuple(f"ops/{name}.py" for name in ("core", "complex_input", "expects", "narrow")),
         (

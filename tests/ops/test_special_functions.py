@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,8 @@ import scipy.special
 
 import glassgrad as gg
 from glassgrad import errors
+from glassgrad.ops import special
+from glassgrad.ops.core import REGISTRY
 from tests.ops.against_torch import compare, torch
 
 
@@ -114,3 +117,74 @@ def test_nothing_times_a_logarithm(name: str) -> None:
     edge = 0 if name == "xlogy" else -1
     np.testing.assert_allclose(by_zero.numpy(), np.where(y <= edge, 0.0, slopes), rtol=1e-12)
     np.testing.assert_allclose(by_one.numpy(), slopes, rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_error_functions_without_scipy(dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.linspace(-3, 3, 13).astype(dtype)
+    expected = {name: getattr(scipy.special, name)(x) for name in ("erf", "erfc")}
+    monkeypatch.setattr(special, "present", lambda package: package != "scipy")
+    special._scipy.cache_clear()
+    try:
+        for name, y in expected.items():
+            found = getattr(gg.special, name)(gg.tensor(x)).numpy()
+            assert found.dtype == dtype
+            np.testing.assert_allclose(found, y, rtol=4 * np.finfo(dtype).eps)
+        assert float(gg.special.erf(gg.tensor(dtype(0.5)))) == pytest.approx(math.erf(0.5))
+    finally:
+        special._scipy.cache_clear()
+
+
+SCIPYS = ("erf", "erfc", "erfcx", "erfinv", "ndtr", "log_ndtr", "ndtri", "gammaln", "digamma", "entr", "i0e", "i1e")
+
+
+@pytest.mark.parametrize("name", SCIPYS)
+def test_half_precision_is_computed_in_single_and_rounded_once(name: str) -> None:
+    x = np.linspace(0.05, 0.95, 19).astype(np.float16)
+    found = getattr(gg.special, name)(gg.tensor(x)).numpy()
+    exact = getattr(scipy.special, name)(x.astype(np.float64))
+    assert found.dtype == np.float16
+    np.testing.assert_allclose(found, exact, rtol=6e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["xlogy", "xlog1py"])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_a_number_beside_an_array_takes_its_dtype(name: str, dtype: Any) -> None:
+    x = np.array([0.25, 0.5, 2.0, 7.0], dtype)
+    prim, function = REGISTRY[name], getattr(scipy.special, name)
+    for number in (2, 0.3, -1.5):
+        for found, exact in (
+            (prim(number, x), function(dtype(number), x.astype(np.float64))),
+            (prim(x, abs(number)), function(x.astype(np.float64), float(dtype(abs(number))))),
+        ):
+            assert found.dtype == dtype
+            np.testing.assert_allclose(found, exact, rtol=8 * np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("count", [20, 200])
+def test_polygamma_of_every_dtype_and_length(order: int, count: int) -> None:
+    whole = np.arange(1, count + 1)
+    exact = scipy.special.polygamma(order, whole)
+    for dtype in (np.float16, np.float32, np.float64, np.int64):
+        found = REGISTRY["polygamma"](whole.astype(dtype), order=order)
+        assert found.dtype == (np.float64 if dtype is np.int64 else dtype)
+        rtol = {np.float16: 1e-3, np.float32: 1e-6}.get(dtype, 1e-12)
+        np.testing.assert_allclose(found, exact, rtol=rtol, atol=6e-8 if dtype is np.float16 else 0)
+    x = gg.tensor(whole[:10] / 2, requires_grad=True)
+    np.testing.assert_allclose(
+        gg.autograd.grad(gg.special.polygamma(0, x).sum(), x)[0].numpy(), scipy.special.polygamma(1, x.detach().numpy())
+    )
+
+
+def test_slopes_of_scaled_and_plain_bessel_functions() -> None:
+    """Of order 0 and 1, from the derivatives that SciPy has itself; at 0 too."""
+    x = np.array([-30.0, -2.5, -1.0, -1e-3, 0.0, 1e-3, 0.7, 1.0, 4.0, 30.0])
+    for order, name in enumerate(("i0", "i1")):
+        slope = scipy.special.ivp(order, x)
+        plain, scaled = gg.tensor(x, requires_grad=True), gg.tensor(x, requires_grad=True)
+        getattr(gg.special, name)(plain).sum().backward()
+        np.testing.assert_allclose(plain.grad.numpy(), slope, rtol=1e-9)
+        getattr(gg.special, f"{name}e")(scaled).sum().backward()
+        expected = np.exp(-np.abs(x)) * slope - np.sign(x) * getattr(scipy.special, f"{name}e")(x)
+        np.testing.assert_allclose(scaled.grad.numpy(), expected, rtol=1e-9, atol=1e-9)

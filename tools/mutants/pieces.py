@@ -156,13 +156,16 @@ PIECES = {
     ),
     "blocks": _ops("fused fused_loss fused_norm fused_attention", "losses", "native_blocks", "native_rows", "bfloat16"),
     "sequences": _ops("fused_recurrent recurrent_steps ctc", "losses", "engine/test_walks_of_fused_ops"),
-    "windows": _ops("conv pool resample", "conv", "volumes"),
-    "functions": _ops("special special_functions sparse_products", "special_functions", "sparse"),
+    "windows": _ops("conv pool resample", "conv", "volumes", "windows", "compiled_ops"),
+    "functions": _ops(
+        "special special_functions sparse_products", "special_functions", "sparse", "edges_registry", "blocks"
+    ),
     "batches": _ops(
         "vmap/*",
         "func/test_vmap",
         "func/test_views_inside",
         "func/test_vmap_of_windows",
+        "func/test_vmap_of_indices",
         whole="tests/func/test_registry_transforms.py",
     ),
     "interiors": Piece(

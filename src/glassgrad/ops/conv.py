@@ -243,10 +243,8 @@ def _reached_rows(plan: Plan) -> list[tuple[slice, slice]]:
     """For every row of the kernel, which rows of the output reach which rows of the input."""
     found = []
     for i in range(plan.kernel[0]):
-        shift, step = i * plan.dilation[0] - plan.padding[0][0], plan.stride[0]
-        first = max(0, -(shift // step))  # the first output whose row is inside: shift + step * first >= 0
-        last = min(plan.out[0], max(first, -((shift - plan.size[0]) // step)))
-        begin = shift + first * step
+        step, (first, last) = plan.stride[0], plan.inside(0, i)
+        begin = i * plan.dilation[0] - plan.padding[0][0] + first * step
         found.append((slice(first, last), slice(begin, max(begin, begin + (last - first - 1) * step + 1), step)))
     return found
 

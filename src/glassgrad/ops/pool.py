@@ -78,13 +78,23 @@ def _max_pool(xp: Any, x: Array, **p: Any) -> Array:
 
 
 def _winners(xp: Any, x: Array, y: Array, grid: Plan) -> list[Array]:
-    """For every position inside the windows, a mask of those where it is the first maximum, as in PyTorch."""
+    """For every position inside the windows, a mask of those where it is the first maximum, as in PyTorch.
+
+    A border, which may be as low as the maximum, is never chosen; of several NaN the first one is.
+    """
     full = _bordered(xp, x, grid, _lowest(x.dtype))
+    unknown = bool(xp.isnan(y).any())
     found: list[Array] = []
     taken = None
     for tap in grid.taps:
-        # "Not smaller than the maximum" also holds for NaN, which so keeps its gradient.
-        mask = ~(grid.at(full, tap) < y)
+        part = grid.at(full, tap)
+        mask = part == y
+        if unknown:
+            mask |= xp.isnan(part)
+        for axis in (0, 1):
+            first, last = grid.inside(axis, tap[axis])
+            along = mask.swapaxes(axis - 2, 0)
+            along[:first] = along[last:] = False
         if taken is None:
             taken = mask.copy()
         else:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from glassgrad.compile.ir.graph import Instr, Operand, Var
+from glassgrad.compile.llvm.ir import is_float
 from glassgrad.compile.llvm.scalar import identity_of
 from glassgrad.compile.plan.build_nest import LoopLowering, NestBuilder
 from glassgrad.compile.plan.indices import Extents, Index, Indices, flatten, reshaped
@@ -40,14 +41,20 @@ def _inside(builder: NestBuilder, index: Index, extent: int) -> Expr | None:
 def bordered(builder: NestBuilder, operand: Operand, place: Sequence[Index], outside: float, kind: str) -> Expr:
     """Return an element of an array, and `outside` beyond its border."""
     source = _array(operand)
-    mask: Expr | None = None
-    for index, extent in zip(place, source.shape, strict=True):
-        inside = _inside(builder, index, extent)
-        mask = mask if inside is None else both(builder, mask, inside)
+    mask = _within(builder, source, place)
     value = builder.exprs.cast(builder.read_at_computed(source, place, mask), kind)
     return (
         value if mask is None else builder.exprs.apply("where", [mask, value, builder.exprs.const(outside, kind)], kind)
     )
+
+
+def _within(builder: NestBuilder, source: Var, place: Sequence[Index]) -> Expr | None:
+    """Return whether a place lies in an array; None where it always does."""
+    mask: Expr | None = None
+    for index, extent in zip(place, source.shape, strict=True):
+        inside = _inside(builder, index, extent)
+        mask = mask if inside is None else both(builder, mask, inside)
+    return mask
 
 
 # --- matrices and strides -----------------------------------------------------------------------------
@@ -135,13 +142,16 @@ def _winner(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
     chosen = builder.exprs.const(0, kind)
     for place in reversed(list(_taps(instr, out))):
         value = bordered(builder, x, place, identity_of("maximum", of_x), of_x)
-        # Not "at least the largest": NaN wins, too.
-        less = builder.exprs.apply("less", [value, largest], "b1")
+        wins = builder.exprs.apply("equal", [value, largest], "b1")
+        if is_float(of_x):
+            wins = builder.exprs.apply("logical_or", [wins, builder.exprs.apply("isnan", [value], "b1")], "b1")
+        inside = _within(builder, _array(x), place)
+        wins = wins if inside is None else both(builder, inside, wins)  # the border may be as low as the largest
         if others:
             found = bordered(builder, others[0], place, 0, kind)
         else:
             found = builder.exprs.counter(flatten(tuple(place[-2:]), (_array(x).shape[-1], 1)))
-        chosen = builder.exprs.apply("where", [less, chosen, found], kind)
+        chosen = builder.exprs.apply("where", [wins, found, chosen], kind)
     return chosen
 
 

@@ -90,9 +90,9 @@ class SpreadWriter(ConvWriter):
         shape = self.shape
         count = shape.full[0] * shape.full[1]
         place = self.at("%scratch", shape.bordered)
-        lowest = self.b.const(float("-inf"), shape.kind, shape.lanes)
+        unequal = self.b.const(float("nan"), shape.kind, shape.lanes)
         with self.code.loop("0", str(count), shape.lanes) as loop:
-            store_vector(self.b, lowest, self.at(place, loop.counter.text), (shape.lanes, 1, 0, None))
+            store_vector(self.b, unequal, self.at(place, loop.counter.text), (shape.lanes, 1, 0, None))
         self._inner_rows(x, place, outwards=False)
         return place
 
@@ -138,6 +138,7 @@ class SpreadWriter(ConvWriter):
         gradient = load_vector(b, shape.kind, gradient_at, (lanes, 1, 0, mask), [], None, gradient_at)
         y = load_vector(b, shape.kind, y_at, (lanes, 1, 0, mask), [], None, y_at) if self.by_maximum else gradient
         taken = b.const(0, "b1", lanes)
+        unknown = b.compare("uno", y, y)
         zero = b.like(0, gradient)
         for i in range(shape.kernel[0]):
             values = []
@@ -147,8 +148,10 @@ class SpreadWriter(ConvWriter):
                     continue
                 place = self.at(x_at, i * shape.dilation[0] * wide + j * shape.dilation[1])
                 x = load_vector(b, shape.kind, place, (lanes, shape.stride[1], 0, mask), [], None, place)
-                # Not smaller than the maximum: also true of NaN, which thereby keeps its gradient.
-                wins = b.binary("xor", b.compare("olt", x, y), b.const(1, "b1", lanes))
+                # NaN, which equals nothing, keeps its gradient; the border, which is of NaN, has none to keep.
+                missing = b.compare("uno", x, x)
+                missing = b.binary("and", missing, unknown) if self.has_border else missing
+                wins = b.binary("or", b.compare("oeq", x, y), missing)
                 first = b.binary("and", wins, b.binary("xor", taken, b.const(1, "b1", lanes)))
                 taken = b.binary("or", taken, wins)
                 values.append(b.select(first, gradient, zero))

@@ -162,7 +162,7 @@ def max_pool2d(x, *, kernel, out, stride, padding=((0, 0), (0, 0)), dilation=(1,
 def max_pool2d_scatter(g, x, y, *, kernel, stride, padding=((0, 0), (0, 0)), dilation=(1, 1)):
     """Zeros, with g at the first largest element of each window."""
     border = frame(x.shape[-2:], kernel, stride, padding, dilation, y.shape[-2:])
-    wide = bordered(x, border, -np.inf)
+    wide = bordered(x, border, np.nan)  # no element of the border equals the largest
     full, free = np.zeros_like(wide), np.ones(y.shape, bool)
     for _, place in taps(kernel, stride, dilation, y.shape[-2:]):
         first = free & (wide[place] == y)

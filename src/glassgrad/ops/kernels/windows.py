@@ -59,6 +59,12 @@ class Plan(NamedTuple):
         columns = slice(column, column + self.out[1] * self.stride[1], self.stride[1])
         return full[(..., rows, columns, *behind)]
 
+    def inside(self, axis: int, tap: int) -> tuple[int, int]:
+        """The first window along an axis whose element `tap` lies in the image, not in its border, and the one after them."""
+        shift, step = tap * self.dilation[axis] - self.padding[axis][0], self.stride[axis]
+        first = min(self.out[axis], max(0, -(shift // step)))  # shift + step * first >= 0
+        return first, min(self.out[axis], max(first, -((shift - self.size[axis]) // step)))
+
     def inner(self, full: Array) -> Array:
         """The image inside its border."""
         (top, _), (left, _) = self.padding

@@ -229,8 +229,7 @@ def _example(value: Array) -> Array:
 
 
 def _stack(parts: Any) -> Array:
-    arrays = [part if hasattr(part, "shape") else np.asarray(part) for part in parts]
-    return concatenate_p(*(reshape_p(part, shape=(1, *part.shape)) for part in arrays), axis=0)
+    return concatenate_p(*(reshape_p(part, shape=(1, *part.shape)) for part in parts), axis=0)
 
 
 # --- random numbers -------------------------------------------------------------------------------

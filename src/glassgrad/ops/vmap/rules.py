@@ -28,8 +28,6 @@ Params = dict[str, Any]
 
 def expanded(value: Array, size: int) -> Array:
     """Give an array that all examples share a batch axis, without a copy."""
-    if not hasattr(value, "shape"):
-        value = np.asarray(value)
     return broadcast_to_p(reshape_p(value, shape=(1, *value.shape)), shape=(size, *value.shape))
 
 
@@ -100,20 +98,15 @@ def _matmul(prim: Any, size: int, values: Values, batched: Flags, params: Params
         return prim(b, permute_p(a, axes=(1, 0)))
     if ranks == [1, 2] and batched == [True, False]:
         return prim(a, b)
-    a = _as_matrix(a, ranks[0], batched[0], -2)
-    b = _as_matrix(b, ranks[1], batched[1], -1)
+    if ranks[0] == 1:
+        a = reshape_p(a, shape=(*a.shape[:-1], 1, a.shape[-1]))
+    if ranks[1] == 1:
+        b = reshape_p(b, shape=(*b.shape, 1))
     y = prim(*aligned([a, b], batched))
     if 1 not in ranks:
         return y
     # Drop the axis that made a matrix of the vector.
     return reshape_p(y, shape=(*y.shape[:-2], y.shape[-1] if ranks[0] == 1 else y.shape[-2]))
-
-
-def _as_matrix(v: Array, rank: int, mine: bool, axis: int) -> Array:
-    if rank > 1:
-        return v
-    shape = (*v.shape[:-1], 1, v.shape[-1]) if axis == -2 else (*v.shape, 1)
-    return reshape_p(v, shape=shape)
 
 
 # --- indexing -------------------------------------------------------------------------------------

@@ -1,0 +1,207 @@
+"""Pools, columns and resizing below the public functions: borders, memory, axes in front, and when ways are changed."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import glassgrad as gg
+from glassgrad.nn import functional as F
+from glassgrad.ops import resample
+from glassgrad.ops.core import REGISTRY
+from tests.ops.against_torch import real, torch
+
+TF = torch.nn.functional
+
+# --- maxima ---------------------------------------------------------------------------------------
+
+WINDOWS = (
+    {"kernel_size": 3, "stride": 2, "padding": 1},
+    {"kernel_size": 2, "stride": 2, "padding": 1},
+    {"kernel_size": (3, 2), "stride": 1, "padding": (1, 0), "dilation": (1, 2)},
+    {"kernel_size": 2, "stride": 2, "ceil_mode": True},
+    {"kernel_size": 3, "stride": 2, "padding": 1, "dilation": 2, "ceil_mode": True},
+)
+
+
+def all_of(x: Any, tangent: Any, weights: Any, options: dict[str, Any]) -> Any:
+    """Return the maxima, their places, the cotangent of x and the tangent of the maxima."""
+    y, places = F.max_pool2d(x, **options, return_indices=True)
+    g = gg.func.vjp(lambda t: F.max_pool2d(t, **options), x)[1](weights)[0]
+    return y, places, g, gg.func.jvp(lambda t: F.max_pool2d(t, **options), (x,), (tangent,))[1]
+
+
+@pytest.mark.parametrize("backend", [None, "numpy", "llvm"])
+@pytest.mark.parametrize("options", WINDOWS, ids=str)
+def test_a_border_is_never_the_largest(options: dict[str, Any], backend: str | None) -> None:
+    """Not even in a window of nothing but -inf, as which a border counts."""
+    rng = np.random.default_rng(2)
+    x = rng.choice([-np.inf, -1, 0, np.inf], p=[0.7, 0.1, 0.1, 0.1], size=(2, 3, 7, 9))
+    theirs = torch.tensor(x, requires_grad=True)
+    y, places = TF.max_pool2d(theirs, **options, return_indices=True)
+    weights, tangent = rng.normal(size=y.shape), rng.normal(size=x.shape)
+    (g,) = torch.autograd.grad(y, theirs, torch.tensor(weights))
+
+    def step(*given: Any) -> Any:
+        return all_of(*given, options)
+
+    found = (gg.compile(step, backend=backend) if backend else step)(*map(gg.tensor, (x, tangent, weights)))
+    moved = np.take_along_axis(tangent.reshape(2, 3, -1), places.numpy().reshape(2, 3, -1), axis=2).reshape(y.shape)
+    for part, expected in zip(found, (y.detach(), places, g, moved), strict=True):
+        np.testing.assert_allclose(part.numpy(), np.asarray(expected), rtol=1e-13, atol=1e-15)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int64])
+def test_a_border_is_never_the_largest_of_integers(dtype: Any) -> None:
+    x = np.full((1, 1, 4, 4), np.iinfo(dtype).min, dtype)
+    x[0, 0, 3, 3] = 0
+    y, places = F.max_pool2d(gg.tensor(x), 3, 2, 1, return_indices=True)
+    assert y.dtype == dtype
+    assert y.tolist() == [[[[x.min()] * 2, [x.min(), 0]]]]
+    assert places.tolist() == [[[[0, 1], [4, 15]]]]
+
+
+@pytest.mark.parametrize("backend", [None, "numpy", "llvm"])
+def test_nan_keeps_its_gradient_where_it_is(backend: str | None) -> None:
+    x = real(2, 3, 6, 8)
+    x[0, 1, 3, 2] = x[1, 2, 0, 7] = math.nan
+    options = {"kernel_size": 2}
+    tangent, weights = real(2, 3, 6, 8, seed=1), real(2, 3, 3, 4)
+
+    def step(*given: Any) -> Any:
+        return all_of(*given, options)
+
+    found = (gg.compile(step, backend=backend) if backend else step)(*map(gg.tensor, (x, tangent, weights)))
+    theirs = torch.tensor(x, requires_grad=True)
+    y, places = TF.max_pool2d(theirs, **options, return_indices=True)
+    np.testing.assert_array_equal(found[1].numpy(), places.numpy())
+    np.testing.assert_array_equal(found[2].numpy(), torch.autograd.grad(y, theirs, torch.tensor(weights))[0].numpy())
+    assert found[3][0, 1, 1, 1].item() == tangent[0, 1, 3, 2]
+
+
+def test_volumes_of_the_lowest_have_places_inside() -> None:
+    x = np.full((1, 2, 4, 4, 4), -np.inf)
+    _, places = F.max_pool3d(gg.tensor(x), 3, 2, 1, return_indices=True)
+    _, expected = TF.max_pool3d(torch.tensor(x), 3, 2, 1, return_indices=True)
+    np.testing.assert_array_equal(places.numpy(), expected.numpy())
+
+
+# --- memory and axes ------------------------------------------------------------------------------
+
+PLAIN = {"kernel": (2, 3), "stride": (2, 1), "padding": ((1, 0), (0, 2)), "dilation": (1, 1), "ceil": False}
+
+
+def pools(x: Any, **window: Any) -> list[Any]:
+    """Return what every primitive of pooling makes of x."""
+    y = REGISTRY["max_pool2d"](x, **window)
+    return [
+        y,
+        REGISTRY["max_pool2d_index"](x, y, **window),
+        REGISTRY["max_pool2d_scatter"](y * 2, x, y, **window),
+        REGISTRY["max_pool2d_gather"](x * 3, x, y, **window),
+        REGISTRY["sum_pool2d"](x, **window),
+        REGISTRY["sum_spread2d"](y, size=x.shape[-2:], **window),
+    ]
+
+
+@pytest.mark.parametrize("front", [(), (3,), (2, 2, 3)])
+def test_any_number_of_axes_lies_in_front_of_an_image(front: tuple[int, ...]) -> None:
+    x = real(*front, 5, 6)
+    for found, expected in zip(pools(x, **PLAIN), pools(x.reshape(1, -1, 5, 6), **PLAIN), strict=True):
+        assert found.shape == (*front, *expected.shape[-2:])
+        np.testing.assert_array_equal(found.reshape(expected.shape), expected)
+    for name in ("max_pool2d", "sum_pool2d"):
+        t = gg.tensor(x, requires_grad=True)
+        y = REGISTRY[name](t, **PLAIN)
+        assert REGISTRY[name].abstract(x, **PLAIN).shape == y.shape
+        (y * y).sum().backward()
+        again = gg.tensor(x.reshape(1, -1, 5, 6), requires_grad=True)
+        (REGISTRY[name](again, **PLAIN) ** 2).sum().backward()
+        np.testing.assert_allclose(t.grad.numpy().reshape(again.shape), again.grad.numpy(), rtol=1e-13)
+    assert REGISTRY["sum_spread2d"].abstract(x, size=(7, 9), **PLAIN).shape == (*front, 7, 9)
+
+
+@pytest.mark.parametrize("shape", [(2, 2, 5, 6), (2, 3, 1, 6), (2, 3, 5, 6), (3, 5, 6)])
+@pytest.mark.parametrize("last", [False, True])
+def test_channels_stay_innermost_where_they_were(shape: tuple[int, ...], last: bool) -> None:
+    x = real(*shape)
+    last = last and len(shape) == 4
+    if last:
+        x = np.ascontiguousarray(x.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
+    window = {**PLAIN, "kernel": (1, 3), "stride": (1, 1), "padding": ((1, 0), (0, 2))}
+    largest, _, scattered, _, total, spread = pools(x, **window)
+    for y in (largest, scattered, total, spread):
+        assert y.strides[1 if last else -1] == y.itemsize
+        assert y.strides[-1 if last else -2] > y.itemsize
+
+
+def test_a_window_of_one_element_is_a_copy() -> None:
+    window = {**PLAIN, "kernel": (1, 1), "stride": (1, 1), "padding": ((0, 0), (0, 0))}
+    x = real(1, 2, 3, 3)
+    for y in pools(x, **window):
+        assert not np.shares_memory(x, y)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: REGISTRY["sum_pool2d"](real(1, 1, 2, 9), **{**PLAIN, "kernel": (4, 3)}),
+         "the window 4x3 is larger than the input 2x9 with its padding ((1, 0), (0, 2))"),
+        (lambda: REGISTRY["im2col"](real(1, 1, 9, 2), **{**PLAIN, "kernel": (2, 5)}),
+         "the window 2x5 is larger than the input 9x2 with its padding ((1, 0), (0, 2))"),
+        (lambda: REGISTRY["col2im"](real(1, 7, 4), size=(3, 2), **PLAIN),
+         "expected rows in multiples of 6 (the window) and 4 columns (its positions), given 7 and 4"),
+        (lambda: REGISTRY["col2im"](real(1, 6, 5), size=(3, 2), **PLAIN),
+         "expected rows in multiples of 6 (the window) and 4 columns (its positions), given 6 and 5"),
+    ],
+)  # fmt: skip  # a table
+def test_windows_that_do_not_fit_are_described(call: Callable[[], Any], text: str) -> None:
+    with pytest.raises(ValueError, match=".") as told:
+        call()
+    assert str(told.value) == text
+
+
+# --- resizing -------------------------------------------------------------------------------------
+
+
+def weights_of(how: resample.Resizing) -> Any:
+    """Return the matrix of a resizing, from one impulse after the other."""
+    return np.stack([REGISTRY["resample"](row, axis=0, how=how) for row in np.eye(how.before)], axis=1)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact", "linear", "cubic"])
+def test_resizing_is_one_matrix_by_every_way(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By repeating, by a product and by neighbours; for all axes, and back by the transpose."""
+    sizes = ((4, 8, 1 / 2), (4, 8, 1 / 2.05), (4, 4, 1.1), (6, 3, 2.0), (5, 7, 5 / 7), (3, 9, 1 / 3), (1, 3, 1 / 3))
+    for (before, after, scale), dense in itertools.product(sizes, (128, 0)):
+        monkeypatch.setattr(resample, "_DENSE", dense)
+        how = resample.Resizing(mode, before, after, scale)
+        matrix = np.zeros((after, before))
+        for index, weight in resample.neighbours(how):
+            np.add.at(matrix, (np.arange(after), index), 1.0 if weight is None else weight)
+        np.testing.assert_allclose(weights_of(how), matrix, rtol=1e-13, atol=1e-15)
+        for axis in range(3):
+            shape = [2, 3, 2]
+            shape[axis] = before
+            x = real(*shape)
+            expected = np.moveaxis(np.tensordot(matrix, x, (1, axis)), 0, axis)
+            np.testing.assert_allclose(REGISTRY["resample"](x, axis=axis, how=how), expected, rtol=1e-12, atol=1e-13)
+            shape[axis] = after
+            g = real(*shape)
+            back = np.moveaxis(np.tensordot(matrix.T, g, (1, axis)), 0, axis)
+            np.testing.assert_allclose(REGISTRY["resample_back"](g, axis=axis, how=how), back, rtol=1e-12, atol=1e-13)
+
+
+def test_short_axes_are_resized_by_a_product_and_long_ones_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    real_matrix = resample._matrix
+    monkeypatch.setattr(resample, "_matrix", lambda how, dtype: asked.append(how) or real_matrix(how, dtype))
+    for before, after, wanted in ((128, 128, 1), (128, 64, 1), (129, 64, 0), (64, 129, 0)):
+        asked.clear()
+        REGISTRY["resample"](real(before), axis=0, how=resample.Resizing("linear", before, after, before / after))
+        assert len(asked) == wanted

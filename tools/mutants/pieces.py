@@ -154,8 +154,12 @@ PIECES = {
         "lu solve factorise fft",
         *("factorise", "matrices_against_torch", "ties_and_borders", "linalg", "fft", "spectra", "complex"),
     ),
-    "blocks": _ops("fused fused_loss fused_norm fused_attention", "losses", "native_blocks", "native_rows", "bfloat16"),
-    "sequences": _ops("fused_recurrent recurrent_steps ctc", "losses", "engine/test_walks_of_fused_ops"),
+    "blocks": _ops(
+        "fused fused_loss fused_norm fused_attention",
+        *("losses", "native_blocks", "native_rows", "bfloat16", "fused_against_torch", "channels", "cut_products"),
+        "nn/test_half_norms",
+    ),
+    "sequences": _ops("fused_recurrent recurrent_steps ctc", "ctc", "losses", "engine/test_walks_of_fused_ops"),
     "windows": _ops("conv pool resample", "conv", "volumes", "windows", "compiled_ops"),
     "functions": _ops(
         "special special_functions sparse_products", "special_functions", "sparse", "edges_registry", "blocks"

@@ -84,6 +84,8 @@ def _check_ctc(x: Array, labels: Any, lengths: Any, label_lengths: Any) -> None:
             lengths=len(label_lengths),
             where=provenance.here(),
         )
+    if not times:
+        raise bad_option("ctc_loss", "log_probs", f"an array of shape {tuple(x.shape)}", "at least one step")
     if lengths.max(initial=0) > times:
         raise bad_option("ctc_loss", "input_lengths", int(lengths.max()), f"at most the {times} steps of log_probs")
     if label_lengths.max(initial=0) > labels.shape[1]:

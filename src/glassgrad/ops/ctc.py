@@ -65,12 +65,12 @@ def _alphas(emitted: Array, skip: Array) -> Array:
 def _forward(
     xp: Any, x: Array, targets: Array, lengths: Array, target_lengths: Array, *, blank: int
 ) -> tuple[Array, tuple[Array, ...]]:
-    places = _extended(np.where(np.arange(targets.shape[1]) < target_lengths[:, None], targets, blank), blank)
+    places = _extended(targets, blank)  # no path comes back from behind the end of a target
     n = len(places)
     emitted = x[:, np.arange(n)[:, None], places]
     skip = _may_skip(places, blank)
     alpha = _alphas(emitted, skip)
-    last = alpha[lengths - 1, np.arange(n)] if len(x) else np.full(places.shape, _NEVER)
+    last = alpha[lengths - 1, np.arange(n)]
     # With no time at all, only the empty sequence is possible.
     last = np.where((lengths == 0)[:, None], np.where(np.arange(places.shape[1]) == 0, 0.0, _NEVER), last)
     ends = _ends(last, target_lengths)
@@ -118,12 +118,10 @@ def _vjp(
     # d loss / d x[t, n, c] = -P(the path is on label c at time t | the labels), the sum over places with label c.
     alpha, emitted, places, skip, losses = residuals
     beta = _betas(emitted, skip, lengths, target_lengths)
-    times, n = x.shape[:2]
+    n = x.shape[1]
     possible = np.isfinite(losses)
     with np.errstate(invalid="ignore"):
-        inside = np.arange(times)[:, None] < lengths
-        weights = np.exp(alpha + beta + np.where(possible, losses, 0)[:, None])
-    weights = np.where((inside & possible)[:, :, None], weights, 0)
+        weights = np.where(possible[:, None], np.exp(alpha + beta + losses[:, None]), 0)
     d = np.zeros(x.shape, weights.dtype)
     for place in range(places.shape[1]):
         d[:, np.arange(n), places[:, place]] -= weights[:, :, place]
@@ -136,14 +134,12 @@ def _decomposed(x: Array, targets: Array, lengths: Array, target_lengths: Array,
     times, n = x.shape[:2]
     length = targets.shape[1]
     ends_at = reshape_p(target_lengths, shape=(n, 1))
-    labels = ew.where(ew.less(np.arange(length), ends_at), targets, blank)
     blanks = np.full((n, length), blank, np.int64)
-    interleaved = reshape_p(stack([blanks, labels], 2), shape=(n, 2 * length))
+    interleaved = reshape_p(stack([blanks, targets], 2), shape=(n, 2 * length))
     places = concatenate_p(interleaved, np.full((n, 1), blank, np.int64), axis=1)
     width = 2 * length + 1
     two_before = concatenate_p(np.full((n, min(2, width)), blank, np.int64), places[:, : width - 2], axis=1)
     skip = ew.logical_and(ew.not_equal(places, blank), ew.not_equal(places, two_before))
-    skip = ew.logical_and(skip, np.arange(width) >= 2)
     rows = broadcast_to_p(reshape_p(places, shape=(1, n, width)), shape=(times, n, width))
     emitted = take_along_axis_p(x, rows, axis=2)
     alpha = ew.where(np.arange(width) < 2, emitted[0], _NEVER)
@@ -159,7 +155,7 @@ def _decomposed(x: Array, targets: Array, lengths: Array, target_lengths: Array,
     behind = take_along_axis_p(found, 2 * ends_at, axis=1)
     label = take_along_axis_p(found, ew.maximum(2 * ends_at - 1, 0), axis=1)
     ends = concatenate_p(ew.where(ew.greater(ends_at, 0), label, _NEVER), behind, axis=1)
-    return -reshape_p(logsumexp_p(ends, axis=(1,), keepdims=True), shape=(n,))
+    return -logsumexp_p(ends, axis=(1,), keepdims=False)
 
 
 def _log_probabilities(*shape: int) -> Any:

@@ -60,7 +60,7 @@ class Plan(NamedTuple):
         return full[(..., rows, columns, *behind)]
 
     def inside(self, axis: int, tap: int) -> tuple[int, int]:
-        """The first window along an axis whose element `tap` lies in the image, not in its border, and the one after them."""
+        """The windows along an axis whose element `tap` lies in the image, not in its border: the first and the end."""
         shift, step = tap * self.dilation[axis] - self.padding[axis][0], self.stride[axis]
         first = min(self.out[axis], max(0, -(shift // step)))  # shift + step * first >= 0
         return first, min(self.out[axis], max(first, -((shift - self.size[axis]) // step)))

@@ -332,10 +332,10 @@ def qr(x: Array, mode: str = "reduced") -> QRResult:
         # The first square block decides q; the other columns of r are its transpose times theirs.
         q, r = qr_p(x[..., :rows])
         r = concatenate_p(r, matmul(_adjoint(q), x[..., rows:]), axis=len(x.shape) - 1)
-    return QRResult(no_elements(x) if mode == "r" else q, r)
+    return QRResult(_no_elements(x) if mode == "r" else q, r)
 
 
-def no_elements(x: Array) -> Array:
+def _no_elements(x: Array) -> Array:
     """Return an array of no elements in place of a result that nobody asked for."""
     return reshape_p(x, shape=(math.prod(x.shape),))[:0]
 

@@ -16,7 +16,7 @@ from glassgrad.ops.axes import swap_last
 from glassgrad.ops.complex_input import all_take_complex
 from glassgrad.ops.complexes import conj_p
 from glassgrad.ops.core import Array, Custom, bad_option, custom
-from glassgrad.ops.factorise import cholesky, no_elements
+from glassgrad.ops.factorise import _no_elements, cholesky
 from glassgrad.ops.index import take_along_axis
 from glassgrad.ops.linalg import matmul
 from glassgrad.ops.samples import S
@@ -269,7 +269,7 @@ def lu_factor(x: Array, *, pivot: bool = True) -> LUFactors:
 
 def lu_unpack(LU: Array, pivots: Array, unpack_data: bool = True, unpack_pivots: bool = True) -> LUResult:
     """P, L, U with P L U = x from the results of `lu_factor`; parts that are not requested are empty."""
-    none = no_elements(LU)
+    none = _no_elements(LU)
     rows = LU.shape[-2]
     places = none
     if unpack_pivots:

@@ -106,8 +106,9 @@ def main() -> None:
         first.setdefault(id(functools.reduce(getattr, name.split("."), gg)), name)
     known = {name: known[name] for name in first.values()}
     sections = [f"\n[{name}]\n{ran(text)}\n" for name, text in sorted(known.items())]
-    examples.FILE.write_text(ABOUT + "".join(sections), encoding="utf-8")
-    print(f"{len(known)} examples in {examples.FILE.relative_to(ROOT)}")
+    file = Path(examples.FILE)
+    file.write_text(ABOUT + "".join(sections), encoding="utf-8")
+    print(f"{len(known)} examples in {file.relative_to(ROOT)}")
 
 
 if __name__ == "__main__":

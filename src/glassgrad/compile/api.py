@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import gc
 import os
 import shutil
 import sys
@@ -14,6 +13,7 @@ from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TextIO, TypeVar, overload
 
 from glassgrad import errors, provenance
+from glassgrad._pauses import without_collections
 from glassgrad.compile import against_eager, backends, report
 from glassgrad.compile.front.cached_trace import TraceCall, changed_floats, describe_difference, signature
 from glassgrad.compile.front.capture import capture
@@ -41,26 +41,6 @@ _AS_WRITTEN = TRACING | ANOMALY
 _OFTEN = 16  # traces of one function, after which a warning says why
 _IN_A_ROW = 8  # consecutive traces of one kind of call after which such calls run eagerly
 _KEPT = 64  # default number of programs that a function keeps; GLASSGRAD_MAX_TRACES overrides it
-
-
-def _without_collections(made: Callable[..., TraceCall]) -> Callable[..., TraceCall]:
-    """Let a method run without Python's search for unreachable cycles.
-
-    A trace makes some ten thousand objects and drops few of them, which sets off search after search through all that
-    the process holds: a tenth of the time of compiling.
-    """
-
-    @functools.wraps(made)
-    def without(*args: Any) -> TraceCall:
-        enabled = gc.isenabled()
-        gc.disable()
-        try:
-            return made(*args)
-        finally:
-            if enabled:
-                gc.enable()
-
-    return without
 
 
 class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
@@ -313,7 +293,7 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
         text = errors.TRACED_OFTEN.text(name=name, count=self.traces, reason=self.retraces[-1], where=provenance.here())
         warnings.warn(text, errors.CompileWarning, stacklevel=provenance.stack_level())
 
-    @_without_collections
+    @without_collections
     def _trace(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TraceCall:
         began = time.perf_counter()
         captured = capture(

@@ -8,11 +8,12 @@ import warnings
 from typing import Any
 
 from glassgrad import errors, provenance
+from glassgrad._pauses import load
 from glassgrad.compile.ir import passes
 from glassgrad.compile.ir.graph import Graph
 from glassgrad.ops.core import bad_option
 
-_NATIVE = "glassgrad.compile.stages"  # loaded by name, since it needs llvmlite
+_NATIVE = "glassgrad.compile.stored"  # loaded by name, since it needs llvmlite
 _warned = False
 
 
@@ -38,7 +39,7 @@ def chosen(backend: str) -> str:
 
 def _why_no_llvm() -> str | None:
     try:
-        importlib.import_module(_NATIVE)
+        load(_NATIVE)
     except (ImportError, OSError, RuntimeError) as error:
         return str(error)
     return None
@@ -67,10 +68,10 @@ def build(graph: Graph, backend: str, threads: int | None, memory: int | None = 
 
     `early` touches memory for it (`compile.native.ahead`).
 
-    `stages.native` makes native code; the last line below makes a NumPy program.
+    `stored.native` finds or makes native code; the last line below makes a NumPy program.
     """
     if backend == "llvm":
-        return importlib.import_module(_NATIVE).native(graph, threads, memory=memory, early=early)
+        return load(_NATIVE).native(graph, threads, memory, early)
     from glassgrad.compile.numpy.program import NumpyStep
 
     return NumpyStep(passes.simplified(passes.widen_products(graph)))

@@ -8,9 +8,10 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from glassgrad._records import dataclass
 from glassgrad.compile.ir import passes
 from glassgrad.compile.ir.graph import Graph
 from glassgrad.compile.ir.totals import Row, Stats
@@ -46,7 +47,6 @@ def native(
     separate: bool = False,
     begun: Planned | None = None,
     memory: int | None = None,
-    early: Ahead | None = None,
 ) -> Executable:
     """Compile a graph to native code, or find it compiled on the disk.
 
@@ -57,33 +57,36 @@ def native(
         as_it_is: leave out the passes.
         stored: look on the disk for the step, by the graph before the passes, and leave it there.
         separate: give each kernel a phase of its own, so that it can be timed.
-        memory: bytes for the values between kernels; what has to be computed twice for that is chosen.
         begun: what `planned` has returned for the same graph.
-        early: touches memory that the step is expected to need.
+        memory: bytes for the values between kernels; what has to be computed twice for that is chosen.
     """
-    with announced("compiling"), early or Ahead() as touching:
-        return _native(
-            given, threads, touching, as_it_is=as_it_is, stored=stored, separate=separate, begun=begun, memory=memory
-        )
+    with announced("compiling"), Ahead() as early:
+        looked = look(given, threads, early, as_it_is=as_it_is, memory=memory) if stored else None
+        if looked is not None and looked.found is not None:
+            return looked.found
+        return made(given, threads, early, looked, as_it_is=as_it_is, separate=separate, begun=begun, memory=memory)
 
 
-def _native(
+def made(
     given: Graph,
     threads: int | None,
     early: Ahead,
+    looked: Looked | None,
     *,
-    as_it_is: bool,
-    stored: bool,
-    separate: bool,
-    begun: Planned | None,
-    memory: int | None,
+    as_it_is: bool = False,
+    separate: bool = False,
+    begun: Planned | None = None,
+    memory: int | None = None,
 ) -> Executable:
-    began = time.perf_counter()
-    key = cache_entry.key_of(given, threads, memory, as_it_is=as_it_is)
+    """Make native code, one stage after the other; arguments as for `native`.
+
+    Args:
+        given, threads, as_it_is, separate, begun, memory: as there.
+        early: touches memory that the step is expected to need.
+        looked: where on the disk to leave it, if anywhere.
+    """
+    began = time.perf_counter() if looked is None else looked.began
     state = fresh.taken()
-    found = _on_disk(key, given, began, early, as_it_is=as_it_is) if stored else None
-    if found is not None:
-        return found
     early.touch(state)  # while one core plans; the rest while it writes the code
     way = begun or planned(given, threads, as_it_is=as_it_is, memory=memory)
     small, checks, computed, graph, plan = way.small, way.checks, way.computed, way.graph, way.plan
@@ -106,8 +109,8 @@ def _native(
     stats = stats_of(emitted, len(small.instrs), ready - began, time.perf_counter() - ready, cached=known)
     if memory is not None and stats.peak_bytes > memory:
         stats = replace(stats, least_bytes=stats.peak_bytes)
-    if stored:
-        cache_entry.write(key, given, step.layout, stats, code)
+    if looked is not None:
+        cache_entry.write(looked.key, given, step.layout, stats, code)
         early.note(space.nbytes)
     return Executable(lambda: small, step, stats, emitted)
 
@@ -189,71 +192,6 @@ def _is_accepted(text: str) -> bool:
     return True
 
 
-def _on_disk(key: str, given: Graph, began: float, early: Ahead, *, as_it_is: bool) -> Executable | None:
-    """Return a step from the disk, or None. Its graph is prepared only when it is asked for."""
-    small = functools.cache(lambda: prepared(given, as_it_is=as_it_is))
-    found = cache_entry.find(key, given, lambda: find_checks(small()), early.memory)
-    if found is None:
-        return None
-    step, stats = found
-    early.note(step.memory.nbytes)
-    stats = replace(stats, plan_seconds=0.0, compile_seconds=time.perf_counter() - began, cached=True)
-    return Executable(small, step, stats)
-
-
 def prepared(graph: Graph, *, as_it_is: bool = False) -> Graph:
     """Return a graph as native code wants it, before it is planned."""
     return graph if as_it_is else passes.simplified(passes.decompose(graph))
-
-
-class Executable:
-    """A graph compiled to native code; call it with one array for every input.
-
-    Returns a tuple of new arrays, one for every output that is an array; inputs with updates are written in place.
-    A step that came from the disk goes through the stages when somebody asks for what they make.
-
-    Attributes:
-        inputs, outputs: types of arguments and results.
-        stats: totals.
-    """
-
-    def __init__(
-        self, graph: Callable[[], Graph], step: NativeStep, stats: Stats, emitted: Emitted | None = None
-    ) -> None:
-        self.step = step
-        self.stats = stats
-        self.inputs = step.inputs
-        self.outputs = step.outputs[: len(step.outputs) - len(step.layout.guards)]
-        self._graph = graph
-        self._emitted = emitted
-
-    def __call__(self, *arrays: Any) -> tuple[Any, ...]:
-        """Run the program; safe from any number of threads."""
-        return self.step(*arrays)
-
-    @property
-    def graph(self) -> Graph:
-        """What was compiled: the graph after the passes."""
-        return self._graph()
-
-    @property
-    def emitted(self) -> Emitted:
-        """The results of the stages before machine code."""
-        if self._emitted is None:
-            self._emitted = native(self.graph, self.stats.threads, as_it_is=True, stored=False)._emitted
-        assert self._emitted is not None
-        return self._emitted
-
-    @property
-    def llvm(self) -> str:
-        """The module as text, before LLVM's own passes."""
-        return self.emitted.text
-
-    @property
-    def assembly(self) -> str:
-        """The machine code as text; made anew each time it is asked for."""
-        return host().assembly(self.llvm)
-
-    def explain(self) -> list[Row]:
-        """Return one row for every kernel, in the order in which they run."""
-        return self.emitted.rows()

@@ -20,7 +20,6 @@ import numpy as np
 from glassgrad import errors, provenance
 from glassgrad.engine import plain_walk, tape
 from glassgrad.engine.node import Node
-from glassgrad.engine.nonfinite import ALLOWED, first_bad, place_in
 from glassgrad.engine.tensor import Tensor
 
 _TOLD: set[tuple[str, int]] = set()
@@ -46,6 +45,8 @@ def _show(message: Any) -> None:
     frame.f_globals.get("__warningregistry__", {}).clear()
     text = str(message.message)
     getattr(warnings, "onceregistry", {}).pop((text, RuntimeWarning), None)
+    from glassgrad.engine.nonfinite import ALLOWED  # a program that no one warns does without
+
     if ALLOWED.depth:  # inside of `allow_nonfinite` it is meant
         return
     user = provenance.user_frame()
@@ -92,6 +93,8 @@ def _trap(node: Node, g: Any) -> str | None:
     """Say that a rule makes a NaN of a cotangent that is 0; None where it does not."""
     if type(node.saved) is not tuple or not isinstance(g, np.ndarray) or node.prim.name in _COMPILED:
         return None
+    from glassgrad.engine.nonfinite import first_bad, place_in  # as above
+
     for c in _cotangents(node, g):
         if c.dtype.kind not in "fV" or c.shape != g.shape:
             continue

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from glassgrad._records import dataclass
 from glassgrad.compile.front.edges import Edge
 from glassgrad.compile.front.effects import Effect, Entry, Kept, Moved
 from glassgrad.compile.front.feeds import Feed

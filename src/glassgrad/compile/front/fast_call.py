@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from glassgrad import provenance
+from glassgrad._records import dataclass
 from glassgrad.compile.front.captured import Capture, Given, Output, assembled
 from glassgrad.compile.front.guards import Guards, hooks_of
 from glassgrad.engine.float_warnings import hidden_branch

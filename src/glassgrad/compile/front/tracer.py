@@ -12,12 +12,12 @@ import sys
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from glassgrad import errors, provenance
+from glassgrad._records import dataclass
 from glassgrad.compile.front import memory, origin, symbol
 from glassgrad.compile.front.feeds import Draws, Feed, number_reader
 from glassgrad.compile.front.grad_watch import GradWatch

@@ -11,7 +11,8 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+
+from glassgrad._records import dataclass
 
 # More arguments than that would be fetched from memory again and again.
 _MOST_ARGUMENTS = 12

@@ -12,8 +12,8 @@ respect to the weight keeps a vector of sums for each tap and some outputs, and 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+from glassgrad._records import dataclass
 from glassgrad.compile.llvm.conv_windows import Shape, ShareWriter
 from glassgrad.compile.llvm.gemm import best_rows
 from glassgrad.compile.llvm.ir import LLVM_TYPE, Builder, Function, LoopNest, Module, Value

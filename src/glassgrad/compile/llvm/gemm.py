@@ -14,8 +14,8 @@ whose products have a thousand rows, columns and terms.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from glassgrad._records import dataclass
 from glassgrad.compile.llvm.ir import BITS, Builder, Function, LoopNest, Module, Value
 from glassgrad.compile.llvm.tiles import (
     Tile,

@@ -14,9 +14,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from glassgrad._records import dataclass
 from glassgrad.compile.ir.graph import Var
 from glassgrad.compile.llvm.ir import BITS, Builder, Function, LoopNest, Module, Value, is_float, type_name
 from glassgrad.compile.llvm.memory_ops import load_vector, memory_kind, prefetch, store_vector

@@ -9,8 +9,7 @@ last, and rounded once. Behind an odd number of terms stands a 0.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from glassgrad._records import dataclass
 from glassgrad.compile.llvm.gemm import GemmWriter
 from glassgrad.compile.llvm.ir import Builder, Function, LoopNest, Module, Value
 from glassgrad.compile.llvm.memory_ops import load_vector, store_vector

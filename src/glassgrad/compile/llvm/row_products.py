@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from glassgrad._records import dataclass
 from glassgrad.compile.llvm.gemm import Branch
 from glassgrad.compile.llvm.ir import Builder, Function, LoopNest, Module, Value, type_name
 from glassgrad.compile.llvm.matmul import Call, Product, layouts

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from glassgrad._records import dataclass
 from glassgrad.compile.ir.graph import Instr, Var
 from glassgrad.compile.llvm.composite import emit_primitive
 from glassgrad.compile.llvm.ir import BITS, LLVM_TYPE, Builder, Function, LoopNest, Module, Value, kind_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
+from glassgrad._records import dataclass
 from glassgrad.compile.ir.graph import Var
 from glassgrad.compile.llvm.alike import merged
 from glassgrad.compile.llvm.cuts import nest_cuts, nest_time, recut_tiles

@@ -8,8 +8,8 @@ has a few of these functions and not some for each of its products, which would 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from glassgrad._records import dataclass
 from glassgrad.compile.llvm.ir import LLVM_TYPE, Builder, Function, LoopNest, Module, Value, type_name
 from glassgrad.compile.llvm.memory_ops import first_lanes, load_vector, prefetch, store_vector
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from glassgrad._records import dataclass
 from glassgrad.compile.llvm.conv_windows import Shape
 from glassgrad.compile.llvm.filtering import OUTPUTS, THREE, TWO, Filtering, Matrix, turned
 from glassgrad.compile.llvm.gemm import Gemm, tile_shape

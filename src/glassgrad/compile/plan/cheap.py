@@ -12,8 +12,9 @@ arrays has made. Nothing else is computed again, so that a copy never needs anot
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from glassgrad._records import dataclass
 from glassgrad.compile.ir.graph import Graph, Instr, Var
 from glassgrad.compile.plan.recompute import copied, is_forward, marked
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from glassgrad._records import dataclass
 from glassgrad.compile.ir.graph import Var
 from glassgrad.compile.plan.indices import Axis, Index
 

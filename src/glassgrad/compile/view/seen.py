@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from glassgrad._records import dataclass
 from glassgrad.compile.front.capture import capture
 from glassgrad.compile.front.captured import Capture
 from glassgrad.compile.front.parameters import parameter_names

@@ -1,0 +1,122 @@
+"""Native code of a graph: from the disk, where the stages that make it are not even loaded, or from `stages`."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+from glassgrad._pauses import load
+from glassgrad._records import dataclass
+from glassgrad.compile.ir.graph import Graph
+from glassgrad.compile.ir.totals import Row, Stats
+from glassgrad.compile.llvm.target import host
+from glassgrad.compile.native import cache_entry
+from glassgrad.compile.native.ahead import Ahead
+from glassgrad.compile.native.executable import NativeStep
+from glassgrad.engine.announced import announced
+
+if TYPE_CHECKING:
+    from glassgrad.compile.native.assemble import Emitted
+
+_STAGES = "glassgrad.compile.stages"  # half of what a first step loads, which a stored one does without
+
+
+def native(graph: Graph, threads: int | None, memory: int | None = None, early: Ahead | None = None) -> Executable:
+    """Return a traced graph as native code; for arguments see `stages.native`.
+
+    Args:
+        graph, threads, memory: as there.
+        early: touches memory that the step is expected to need.
+    """
+    with announced("compiling"), early or Ahead() as touching:
+        looked = look(graph, threads, touching, memory=memory)
+        if looked.found is not None:
+            return looked.found
+        return cast("Executable", load(_STAGES).made(graph, threads, touching, looked, memory=memory))
+
+
+@dataclass(frozen=True)
+class Looked:
+    """A look at the disk.
+
+    Attributes:
+        key: the name of the step's entry.
+        began: when the look began.
+        found: the step, if it is there.
+    """
+
+    key: str
+    began: float
+    found: Executable | None
+
+
+def look(
+    graph: Graph, threads: int | None, early: Ahead, *, as_it_is: bool = False, memory: int | None = None
+) -> Looked:
+    """Look for a step on the disk; its graph is prepared only when it is asked for. For arguments see `native`."""
+    began = time.perf_counter()
+    key = cache_entry.key_of(graph, threads, memory, as_it_is=as_it_is)
+    small = functools.cache(lambda: load(_STAGES).prepared(graph, as_it_is=as_it_is))
+    found = cache_entry.find(key, graph, lambda: load(_STAGES).find_checks(small()), early.memory)
+    if found is None:
+        return Looked(key, began, None)
+    step, stats = found
+    early.note(step.memory.nbytes)
+    stats = replace(stats, plan_seconds=0.0, compile_seconds=time.perf_counter() - began, cached=True)
+    return Looked(key, began, Executable(small, step, stats))
+
+
+class Executable:
+    """A graph compiled to native code; call it with one array for every input.
+
+    Returns a tuple of new arrays, one for every output that is an array; inputs with updates are written in place.
+    A step that came from the disk goes through the stages when somebody asks for what they make.
+
+    Attributes:
+        inputs, outputs: types of arguments and results.
+        stats: totals.
+    """
+
+    def __init__(
+        self, graph: Callable[[], Graph], step: NativeStep, stats: Stats, emitted: Emitted | None = None
+    ) -> None:
+        self.step = step
+        self.stats = stats
+        self.inputs = step.inputs
+        self.outputs = step.outputs[: len(step.outputs) - len(step.layout.guards)]
+        self._graph = graph
+        self._emitted = emitted
+
+    def __call__(self, *arrays: Any) -> tuple[Any, ...]:
+        """Run the program; safe from any number of threads."""
+        return self.step(*arrays)
+
+    @property
+    def graph(self) -> Graph:
+        """What was compiled: the graph after the passes."""
+        return self._graph()
+
+    @property
+    def emitted(self) -> Emitted:
+        """The results of the stages before machine code."""
+        if self._emitted is None:
+            self._emitted = load(_STAGES).native(self.graph, self.stats.threads, as_it_is=True, stored=False)._emitted
+        assert self._emitted is not None
+        return self._emitted
+
+    @property
+    def llvm(self) -> str:
+        """The module as text, before LLVM's own passes."""
+        return self.emitted.text
+
+    @property
+    def assembly(self) -> str:
+        """The machine code as text; made anew each time it is asked for."""
+        return host().assembly(self.llvm)
+
+    def explain(self) -> list[Row]:
+        """Return one row for every kernel, in the order in which they run."""
+        return self.emitted.rows()

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from glassgrad._records import dataclass
 from glassgrad.compile.ir import passes
 from glassgrad.compile.ir.graph import Graph
-from glassgrad.compile.ir.totals import Row, Stats
 from glassgrad.compile.llvm.abilities import abilities
 from glassgrad.compile.llvm.step import StepModule, memory_of
 from glassgrad.compile.llvm.target import LoadedCode, host
@@ -34,6 +32,7 @@ from glassgrad.compile.plan.native_form import normalise
 from glassgrad.compile.plan.order import dependencies, place_updates
 from glassgrad.compile.plan.recompute import recomputed
 from glassgrad.compile.plan.schedule import make_schedule
+from glassgrad.compile.stored import Executable, Looked, look
 from glassgrad.engine import fresh
 from glassgrad.engine.announced import announced
 
@@ -85,8 +84,7 @@ def made(
         early: touches memory that the step is expected to need.
         looked: where on the disk to leave it, if anywhere.
     """
-    began = time.perf_counter() if looked is None else looked.began
-    state = fresh.taken()
+    began, state = (time.perf_counter(), fresh.taken()) if looked is None else (looked.began, looked.state)
     early.touch(state)  # while one core plans; the rest while it writes the code
     way = begun or planned(given, threads, as_it_is=as_it_is, memory=memory)
     small, checks, computed, graph, plan = way.small, way.checks, way.computed, way.graph, way.plan

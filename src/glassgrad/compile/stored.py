@@ -16,6 +16,7 @@ from glassgrad.compile.llvm.target import host
 from glassgrad.compile.native import cache_entry
 from glassgrad.compile.native.ahead import Ahead
 from glassgrad.compile.native.executable import NativeStep
+from glassgrad.engine import fresh
 from glassgrad.engine.announced import announced
 
 if TYPE_CHECKING:
@@ -45,11 +46,13 @@ class Looked:
     Attributes:
         key: the name of the step's entry.
         began: when the look began.
+        state: large arrays of the trace, in memory that nobody has touched.
         found: the step, if it is there.
     """
 
     key: str
     began: float
+    state: list[Any]
     found: Executable | None
 
 
@@ -59,14 +62,15 @@ def look(
     """Look for a step on the disk; its graph is prepared only when it is asked for. For arguments see `native`."""
     began = time.perf_counter()
     key = cache_entry.key_of(graph, threads, memory, as_it_is=as_it_is)
+    state = fresh.taken()
     small = functools.cache(lambda: load(_STAGES).prepared(graph, as_it_is=as_it_is))
     found = cache_entry.find(key, graph, lambda: load(_STAGES).find_checks(small()), early.memory)
     if found is None:
-        return Looked(key, began, None)
+        return Looked(key, began, state, None)
     step, stats = found
     early.note(step.memory.nbytes)
     stats = replace(stats, plan_seconds=0.0, compile_seconds=time.perf_counter() - began, cached=True)
-    return Looked(key, began, Executable(small, step, stats))
+    return Looked(key, began, state, Executable(small, step, stats))
 
 
 class Executable:

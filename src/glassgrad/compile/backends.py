@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import warnings
 from typing import Any
 
 from glassgrad import errors, provenance
 from glassgrad._pauses import load
-from glassgrad.compile.ir import passes
 from glassgrad.compile.ir.graph import Graph
+from glassgrad.engine.announced import announced
 from glassgrad.ops.core import bad_option
 
-_NATIVE = "glassgrad.compile.stored"  # loaded by name, since it needs llvmlite
+# Loaded by name, since they need llvmlite, and the second only where the first finds nothing.
+_STORED, _STAGES = "glassgrad.compile.stored", "glassgrad.compile.stages"
 _warned = False
 
 
@@ -38,7 +40,7 @@ def chosen(backend: str) -> str:
 
 def _why_no_llvm() -> str | None:
     try:
-        load(_NATIVE)
+        load(_STORED)
     except (ImportError, OSError, RuntimeError) as error:
         return str(error)
     return None
@@ -67,10 +69,14 @@ def build(graph: Graph, backend: str, threads: int | None, memory: int | None = 
 
     `early` touches memory for it (`compile.native.ahead`).
 
-    `stored.native` finds or makes native code; the last line below makes a NumPy program.
+    `stored.look` finds native code and `stages.made` makes it; the last line below makes a NumPy program.
     """
     if backend == "llvm":
-        return load(_NATIVE).native(graph, threads, memory, early)
+        stages = functools.partial(load, _STAGES)
+        with announced("compiling"), early or load("glassgrad.compile.native.ahead").Ahead() as touching:
+            looked = load(_STORED).look(graph, threads, touching, stages, memory=memory)
+            return looked.found or stages().made(graph, threads, touching, looked, memory=memory)
+    from glassgrad.compile.ir import passes
     from glassgrad.compile.numpy.program import NumpyStep
 
     return NumpyStep(passes.simplified(passes.widen_products(graph)))

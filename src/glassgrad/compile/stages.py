@@ -1,4 +1,4 @@
-"""The order of the stages: `native` is the whole way from a graph to machine code, one line a stage.
+"""The order of the stages: `made` is the whole way from a graph to machine code, one line a stage.
 
 A NumPy program has three stages, which `backends.build` names.
 """
@@ -6,8 +6,10 @@ A NumPy program has three stages, which `backends.build` names.
 from __future__ import annotations
 
 import functools
+import sys
 import time
 from dataclasses import replace
+from types import ModuleType
 from typing import Any
 
 from glassgrad._records import dataclass
@@ -60,7 +62,7 @@ def native(
         memory: bytes for the values between kernels; what has to be computed twice for that is chosen.
     """
     with announced("compiling"), Ahead() as early:
-        looked = look(given, threads, early, as_it_is=as_it_is, memory=memory) if stored else None
+        looked = look(given, threads, early, _here, as_it_is=as_it_is, memory=memory) if stored else None
         if looked is not None and looked.found is not None:
             return looked.found
         return made(given, threads, early, looked, as_it_is=as_it_is, separate=separate, begun=begun, memory=memory)
@@ -110,7 +112,7 @@ def made(
     if looked is not None:
         cache_entry.write(looked.key, given, step.layout, stats, code)
         early.note(space.nbytes)
-    return Executable(lambda: small, step, stats, emitted)
+    return Executable(lambda: small, step, stats, _here, emitted)
 
 
 @dataclass(frozen=True)
@@ -193,3 +195,7 @@ def _is_accepted(text: str) -> bool:
 def prepared(graph: Graph, *, as_it_is: bool = False) -> Graph:
     """Return a graph as native code wants it, before it is planned."""
     return graph if as_it_is else passes.simplified(passes.decompose(graph))
+
+
+def _here() -> ModuleType:
+    return sys.modules[__name__]

@@ -1,4 +1,4 @@
-"""Native code of a graph: from the disk, where the stages that make it are not even loaded, or from `stages`."""
+"""Native code that an earlier process left on the disk, found before the stages that make it are loaded."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import functools
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from glassgrad._pauses import load
 from glassgrad._records import dataclass
 from glassgrad.compile.ir.graph import Graph
 from glassgrad.compile.ir.totals import Row, Stats
@@ -17,26 +16,11 @@ from glassgrad.compile.native import cache_entry
 from glassgrad.compile.native.ahead import Ahead
 from glassgrad.compile.native.executable import NativeStep
 from glassgrad.engine import fresh
-from glassgrad.engine.announced import announced
 
 if TYPE_CHECKING:
     from glassgrad.compile.native.assemble import Emitted
 
-_STAGES = "glassgrad.compile.stages"  # half of what a first step loads, which a stored one does without
-
-
-def native(graph: Graph, threads: int | None, memory: int | None = None, early: Ahead | None = None) -> Executable:
-    """Return a traced graph as native code; for arguments see `stages.native`.
-
-    Args:
-        graph, threads, memory: as there.
-        early: touches memory that the step is expected to need.
-    """
-    with announced("compiling"), early or Ahead() as touching:
-        looked = look(graph, threads, touching, memory=memory)
-        if looked.found is not None:
-            return looked.found
-        return cast("Executable", load(_STAGES).made(graph, threads, touching, looked, memory=memory))
+Stages = Callable[[], Any]  # loads `stages`: half of what a first step loads, which a stored one does without
 
 
 @dataclass(frozen=True)
@@ -57,20 +41,32 @@ class Looked:
 
 
 def look(
-    graph: Graph, threads: int | None, early: Ahead, *, as_it_is: bool = False, memory: int | None = None
+    graph: Graph,
+    threads: int | None,
+    early: Ahead,
+    stages: Stages,
+    *,
+    as_it_is: bool = False,
+    memory: int | None = None,
 ) -> Looked:
-    """Look for a step on the disk; its graph is prepared only when it is asked for. For arguments see `native`."""
+    """Look for a step on the disk.
+
+    Args:
+        graph, threads, as_it_is, memory: as for `stages.native`.
+        early: touches memory that the step is expected to need.
+        stages: called when somebody asks for the prepared graph, or for what is wrong with an index.
+    """
     began = time.perf_counter()
     key = cache_entry.key_of(graph, threads, memory, as_it_is=as_it_is)
     state = fresh.taken()
-    small = functools.cache(lambda: load(_STAGES).prepared(graph, as_it_is=as_it_is))
-    found = cache_entry.find(key, graph, lambda: load(_STAGES).find_checks(small()), early.memory)
+    small = functools.cache(lambda: stages().prepared(graph, as_it_is=as_it_is))
+    found = cache_entry.find(key, graph, lambda: stages().find_checks(small()), early.memory)
     if found is None:
         return Looked(key, began, state, None)
     step, stats = found
     early.note(step.memory.nbytes)
     stats = replace(stats, plan_seconds=0.0, compile_seconds=time.perf_counter() - began, cached=True)
-    return Looked(key, began, state, Executable(small, step, stats))
+    return Looked(key, began, state, Executable(small, step, stats, stages))
 
 
 class Executable:
@@ -85,13 +81,19 @@ class Executable:
     """
 
     def __init__(
-        self, graph: Callable[[], Graph], step: NativeStep, stats: Stats, emitted: Emitted | None = None
+        self,
+        graph: Callable[[], Graph],
+        step: NativeStep,
+        stats: Stats,
+        stages: Stages,
+        emitted: Emitted | None = None,
     ) -> None:
         self.step = step
         self.stats = stats
         self.inputs = step.inputs
         self.outputs = step.outputs[: len(step.outputs) - len(step.layout.guards)]
         self._graph = graph
+        self._stages = stages
         self._emitted = emitted
 
     def __call__(self, *arrays: Any) -> tuple[Any, ...]:
@@ -107,7 +109,7 @@ class Executable:
     def emitted(self) -> Emitted:
         """The results of the stages before machine code."""
         if self._emitted is None:
-            self._emitted = load(_STAGES).native(self.graph, self.stats.threads, as_it_is=True, stored=False)._emitted
+            self._emitted = self._stages().native(self.graph, self.stats.threads, as_it_is=True, stored=False)._emitted
         assert self._emitted is not None
         return self._emitted
 

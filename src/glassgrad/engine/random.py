@@ -152,7 +152,8 @@ def _uniform(rng: Any, size: tuple[int, ...], dtype: Any) -> Any:
     wanted = np.dtype(dtype or creation.DEFAULT)
     if wanted.kind == "c":
         return _of_parts(_uniform, rng, size, wanted)
-    return rng.random(size, dtype=wanted.type if wanted in (np.float32, np.float64) else np.float64).astype(wanted)
+    drawn = rng.random(size, dtype=wanted.type if wanted in (np.float32, np.float64) else np.float64)
+    return drawn.astype(wanted, copy=False)
 
 
 def _normal(rng: Any, size: tuple[int, ...], dtype: Any) -> Any:

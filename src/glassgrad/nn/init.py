@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,11 +22,40 @@ from glassgrad.ops.core import bad_option
 _GAINS = {
     "linear": 1.0, "conv1d": 1.0, "conv2d": 1.0, "sigmoid": 1.0, "tanh": 5 / 3, "relu": math.sqrt(2), "selu": 3 / 4,
 }  # fmt: skip  # a table
+_DRAWN = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
+_SOME = 1 << 15  # numbers that stay in the nearest caches meanwhile
 
 
 def _fill(tensor: Tensor, values: Any) -> Tensor:
     MUTATIONS.record(tensor.array)
     tensor.assign(values)
+    return tensor
+
+
+def _draws_in_place(tensor: Tensor, rng: Any, *numbers: float) -> bool:
+    """Tell whether numbers can be drawn into a tensor's own memory, with the roundings that new arrays would have."""
+    array = tensor.array
+    return (
+        type(array) is np.ndarray
+        and type(rng) is np.random.Generator
+        and array.dtype in _DRAWN
+        and array.flags.carray
+        and all(type(number) in {float, int} for number in numbers)
+    )
+
+
+def _drawn(tensor: Tensor, draw: Callable[..., Any], shift: float, scale: float) -> Tensor:
+    """Fill with `shift` + `scale` times what is drawn, some numbers after the other.
+
+    The same in new arrays takes longer: the system has to find memory for them, four times that of the weights.
+    """
+    MUTATIONS.record(tensor.array)
+    flat = tensor.array.reshape(-1)
+    for start in range(0, flat.size, _SOME):
+        some = flat[start : start + _SOME]
+        draw(out=some, dtype=some.dtype.type)
+        some *= scale
+        some += shift
     return tensor
 
 
@@ -103,7 +133,10 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Gene
         >>> gg.nn.init.normal_(gg.empty(2, 3), std=0.02).shape
         (2, 3)
     """
-    return _fill(tensor, mean + std * _normal(_rng(generator), tensor.shape, tensor.dtype))
+    rng = _rng(generator)
+    if _draws_in_place(tensor, rng, mean, std):
+        return _drawn(tensor, rng.standard_normal, mean, std)
+    return _fill(tensor, mean + std * _normal(rng, tensor.shape, tensor.dtype))
 
 
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None) -> Tensor:
@@ -114,7 +147,10 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generato
         >>> bool((gg.nn.init.uniform_(gg.empty(100), -1, 1).abs() <= 1).all())
         True
     """
-    return _fill(tensor, a + (b - a) * _uniform(_rng(generator), tensor.shape, tensor.dtype))
+    rng = _rng(generator)
+    if _draws_in_place(tensor, rng, a, b):
+        return _drawn(tensor, rng.random, a, b - a)
+    return _fill(tensor, a + (b - a) * _uniform(rng, tensor.shape, tensor.dtype))
 
 
 def trunc_normal_(

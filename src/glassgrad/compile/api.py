@@ -452,11 +452,12 @@ def compile(
         keep_grads: leave gradients in ``.grad`` as eager mode does; without, they are None after a call.
         strict: raise where a call cannot be compiled, in place of the warning.
         memory: what values between kernels may take at most, as "256 MB" or in bytes; parameters, arguments and results
-            are not counted. A dynamic program chooses what is computed twice for that (Beaumont et al. 2019); `stats`
-            has `peak_bytes` and `extra_flops`, and `least_bytes` where no plan is that small, of which a warning tells.
+            are not counted, but those that a NumPy program makes beside the old ones are. A dynamic program chooses
+            what is computed twice for that (Beaumont et al. 2019); `stats` has `peak_bytes` and `extra_flops`, and
+            `least_bytes` where no plan is that small, of which a warning tells.
 
     Raises:
-        ArgumentError: for a `memory` that is no size, or one for NumPy programs.
+        ArgumentError: for a `memory` that is no size.
         CompileError: at the call, with `strict=True`, when the function cannot be compiled as it is written; nothing
             is changed.
 
@@ -476,5 +477,5 @@ def compile(
     if not callable(function):
         raise errors.COMPILE_NOT_CALLABLE(kind=type(function).__name__, where=provenance.here())
     options["backend"] = backends.chosen(backend)
-    options["memory"] = backends.bytes_of(memory, options["backend"])
+    options["memory"] = backends.bytes_of(memory)
     return Compiled(function, **options)

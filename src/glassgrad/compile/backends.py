@@ -50,14 +50,10 @@ _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "M
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Z]*)")
 
 
-def bytes_of(memory: str | int | None, backend: str) -> int | None:
-    """Return a size such as "256 MB" in bytes. Raises `ArgumentError` for what is none, and for NumPy programs."""
+def bytes_of(memory: str | int | None) -> int | None:
+    """Return a size such as "256 MB" in bytes. Raises `ArgumentError` for what is none."""
     if memory is None:
         return None
-    if backend != "llvm":
-        raise bad_option(
-            "compile", "memory", memory, "None, since a NumPy program keeps everything but what `checkpoint` marks"
-        )
     found = _SIZE.fullmatch(str(memory).strip().upper())
     if isinstance(memory, bool) or found is None or found[2] not in _UNITS:
         raise bad_option("compile", "memory", memory, 'a number of bytes, or a size such as "256 MB" or "1.5 GiB"')
@@ -79,11 +75,11 @@ def build(graph: Graph, backend: str, threads: int | None, memory: int | None = 
     from glassgrad.compile.ir import passes
     from glassgrad.compile.numpy.program import NumpyStep
 
-    return NumpyStep(passes.simplified(passes.widen_products(graph)))
+    return NumpyStep(passes.simplified(passes.widen_products(graph)), memory)
 
 
 def tell_of_memory(program: Any, name: str, limit: int | None) -> None:
     """Warn of a program that needs more memory than it was to."""
-    if limit is not None and program.stats.peak_bytes > limit:
-        told = errors.MEMORY_LIMIT.text(name=name, least=f"{program.stats.peak_bytes:,}", given=f"{limit:,}")
+    if limit is not None and program.peak_bytes > limit:
+        told = errors.MEMORY_LIMIT.text(name=name, least=f"{program.peak_bytes:,}", given=f"{limit:,}")
         warnings.warn(told, errors.CompileWarning, stacklevel=provenance.stack_level())

@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from glassgrad.compile.front.origin import Origin
-from glassgrad.compile.ir.graph import Graph, Instr, Var, type_text
+from glassgrad.compile.ir.graph import Graph, Instr, type_text
 from glassgrad.compile.ir.totals import Row, Stats
+from glassgrad.compile.numpy.memory import shows
 from glassgrad.compile.plan.recompute import extra_flops
-from glassgrad.compile.plan.view_chains import HOLD
 from glassgrad.ops.core import PRIMITIVES
 
 
@@ -20,20 +20,18 @@ def stats(call: Any) -> Stats:
     found: Stats | None = getattr(call.program, "stats", None)
     if found is None:
         graph: Graph = call.program.runs
-        work = [instr for instr in graph.instrs if not _is_view(instr)]
+        memory, needed = call.program.memory, call.program.peak_bytes
+        work = [instr for instr in graph.instrs if not shows(instr)]
         found = Stats(
             sum(map(flops, work)),
             sum(map(traffic, work)),
             len(work),
-            peak(graph),
+            needed,
             len(call.graph.instrs),
             extra_flops=extra_flops(graph),
+            least_bytes=0 if memory is None or needed <= memory else needed,
         )
     return replace(found, trace_seconds=call.trace_seconds, compile_seconds=call.compile_seconds)
-
-
-def _is_view(instr: Instr) -> bool:
-    return instr.op == HOLD or instr.is_view
 
 
 def table(call: Any, backend: str, retraces: Sequence[str], width: int = 100) -> str:
@@ -142,20 +140,3 @@ def _convolution_size(instr: Instr) -> int:
 def traffic(instr: Instr) -> int:
     """Return the bytes an instruction reads and writes."""
     return sum(var.nbytes for var in (*instr.reads(), *instr.outputs))
-
-
-def peak(graph: Graph) -> int:
-    """Return the most memory that values between instructions take at one time."""
-    last: dict[Var, int] = {}
-    for at, instr in enumerate(graph.instrs):
-        for var in instr.reads():
-            last[var] = at
-    for var in graph.results():
-        last[var] = len(graph.instrs)
-    made = {var for instr in graph.instrs if not _is_view(instr) for var in instr.outputs}
-    now = most = 0
-    for at, instr in enumerate(graph.instrs):
-        now += sum(var.nbytes for var in instr.outputs if var in made)
-        most = max(most, now)
-        now -= sum(var.nbytes for var in {*instr.reads(), *instr.outputs} if var in made and last.get(var, at) == at)
-    return most

@@ -101,6 +101,11 @@ class Executable:
         return self.step(*arrays)
 
     @property
+    def peak_bytes(self) -> int:
+        """The memory for values between kernels."""
+        return self.stats.peak_bytes
+
+    @property
     def graph(self) -> Graph:
         """What was compiled: the graph after the passes."""
         return self._graph()

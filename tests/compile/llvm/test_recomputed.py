@@ -258,9 +258,50 @@ def test_a_limit_that_is_no_size_is_refused(memory: Any) -> None:
         gg.compile(lambda x: x, memory=memory)
 
 
-def test_a_numpy_program_keeps_everything_and_says_so() -> None:
-    with pytest.raises(gg.errors.ArgumentError, match="a NumPy program keeps everything"):
-        gg.compile(lambda x: x, memory="5 MB", backend="numpy")
+def test_a_numpy_program_keeps_to_a_limit_of_memory() -> None:
+    """By tracemalloc, which sees what NumPy asks for: what the program says it needs, and the same numbers."""
+    whole, expected, most = numpy_program(None)
+    assert whole.stats.extra_flops == 0
+    found = []
+    for part in (0.8, 0.6):
+        limit = int(part * whole.stats.peak_bytes)
+        step, results, taken = numpy_program(limit)
+        for one, other in zip(results, expected, strict=True):
+            np.testing.assert_array_equal(one, other)
+        assert step.stats.peak_bytes <= limit
+        assert step.stats.least_bytes == 0
+        assert taken < most - 0.8 * (whole.stats.peak_bytes - step.stats.peak_bytes)
+        found.append(step.stats.extra_flops)
+    assert 0 < found[0] < found[1]
+
+
+def test_a_numpy_program_names_the_least_possible() -> None:
+    with pytest.warns(gg.errors.CompileWarning, match="more than the 5,000 of memory="):
+        step, _, _ = numpy_program("5 KB")
+    assert step.stats.least_bytes == step.stats.peak_bytes > 5000
+
+
+def numpy_program(memory: Any) -> tuple[Any, list[Any], int]:
+    """A chain of wide activations and small weights, its results, and the most that a call takes."""
+    generator = gg.Generator().manual_seed(0)
+    layers = [gg.randn(16, 16, generator=generator).mul_(0.25).requires_grad_() for _ in range(36)]
+    x = gg.randn(4096, 16, generator=generator)
+
+    @gg.compile(backend="numpy", strict=True, memory=memory)
+    def step(x: Any) -> Any:
+        for layer in layers:
+            layer.grad = None
+            x = (x @ layer).tanh()
+        loss = (x**2).mean()
+        loss.backward()
+        return loss
+
+    step(x)
+    tracemalloc.start()
+    loss = step(x).item()
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return step, [loss, *(layer.grad.numpy() for layer in layers)], most
 
 
 @pytest.mark.parametrize("threads", [1, 2])

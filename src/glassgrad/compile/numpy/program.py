@@ -18,9 +18,11 @@ from glassgrad import provenance
 from glassgrad.compile.ir.graph import Graph, Instr, Operand, Var, display_names
 from glassgrad.compile.locks import free_in_children
 from glassgrad.compile.numpy import text
+from glassgrad.compile.numpy.memory import peak
 from glassgrad.compile.numpy.templates import TEMPLATES
 from glassgrad.compile.numpy.text import ATOM, Text
 from glassgrad.compile.numpy.text_space import TextSpace, formula, is_short, term, written
+from glassgrad.compile.plan.budget import within
 from glassgrad.compile.plan.index_bounds import IndexCheck
 from glassgrad.compile.plan.index_checks import find_checks
 from glassgrad.compile.plan.recompute import recomputed
@@ -33,7 +35,7 @@ _numbers = itertools.count(1)
 _BY_KERNEL = frozenset({"heaviside", "where"})
 # Ops with a text up to this width and a single use are inlined.
 _INLINE_WIDTH = 60
-# Values of at least this many bytes are deleted after their last use.
+# Values of at least this many bytes are deleted after their last use; all are where there is a limit of memory.
 _LARGE = 1 << 16
 
 
@@ -42,18 +44,24 @@ class NumpyStep:
 
     Attributes:
         graph: the program.
-        runs: the same with what checkpoints compute again.
+        runs: the same with what is computed again, for checkpoints and for a limit of memory.
+        memory: the limit in bytes, or None.
+        peak_bytes: what values between its lines take at most.
         inputs, outputs: the types of arguments and results.
         source: the program.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, memory: int | None = None) -> None:
         self.graph = graph
+        self.memory = memory
         self.inputs = graph.inputs
         self.outputs = tuple(out for out in graph.outputs if isinstance(out, Var))
         # Lines run in their order, and what is dropped is deleted, so that checkpoints need nothing else.
         self.runs = recomputed(graph)
-        writer = Writer(self.runs)
+        if memory is not None and peak(self.runs) > memory:
+            self.runs = min(within(graph, memory, peak), self.runs, key=peak)
+        self.peak_bytes = peak(self.runs)
+        writer = Writer(self.runs, _LARGE if memory is None else 1)
         self.source = writer.source()
         filename = f"{provenance.PACKAGE}<step {next(_numbers)}>"
         # Tracebacks can then show the generated lines.
@@ -80,10 +88,12 @@ class Writer:
     Attributes:
         values: constants, by their names in the program.
         called: functions of the registry that the program calls because they have no NumPy text.
+        large: values of so many bytes are deleted after their last use.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, large: int = _LARGE) -> None:
         self.graph = graph
+        self.large = large
         self.names = {var: Text.token(f"v{number}") for number, var in enumerate(display_names(graph))}
         self.uses = Counter(operand for instr in graph.instrs for operand in instr.reads())
         self.uses.update(graph.results())
@@ -140,7 +150,7 @@ class Writer:
 
         The next value can then reuse memory that is mapped and still in the cache.
         """
-        outputs = [out for instr in self.graph.instrs for out in instr.outputs if out.nbytes >= _LARGE]
+        outputs = [out for instr in self.graph.instrs for out in instr.outputs if out.nbytes >= self.large]
         large = {self.names[out].code for out in outputs}
         last = {name: at for at, line in enumerate([*lines, *end]) for name in line.tokens if name in large}
         gone: list[list[Text]] = [[] for _ in [*lines, *end]]

@@ -28,6 +28,7 @@ from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.writes import MUTATIONS
 from glassgrad.ops import complexes, reduce, shape
 from glassgrad.ops.core import Array
+from glassgrad.ops.kernels import parallel
 from glassgrad.ops.views import memory_owner
 from glassgrad.ops.vmap import batched
 from glassgrad.ops.vmap.batched import Level
@@ -257,10 +258,10 @@ class Walk:
                 store[target] = self._own(c)
         elif target in self.owned and type(c) is np.ndarray:
             # The sum lives in a buffer that only this walk knows, so it may grow in place.
-            before += c
-            store[target] = before
+            store[target] = before.__iadd__(c) if c.size < parallel.LARGE else parallel.add(before, c, before)
         else:
-            total = store[target] = before + c
+            large = type(c) is np.ndarray and c.size >= parallel.LARGE
+            total = store[target] = parallel.add(before, c) if large else before + c
             if type(total) is np.ndarray and total.ndim:
                 self.owned.add(target)
             else:

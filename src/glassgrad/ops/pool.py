@@ -13,6 +13,7 @@ import numpy as np
 
 from glassgrad.ops.core import Array, Linear, custom, linear
 from glassgrad.ops.kernels import native as native_kernels
+from glassgrad.ops.kernels import parallel
 from glassgrad.ops.kernels.windows import Pads, Pair, Plan, out_size
 from glassgrad.ops.samples import S, distinct
 from glassgrad.ops.vmap.rules import native
@@ -194,7 +195,7 @@ def _sum_pool(xp: Any, x: Array, **p: Any) -> Array:
     full = _bordered(xp, x, grid, 0)
     total = grid.at(full, (0, 0)).copy(order="K")
     for tap in grid.taps[1:]:
-        total += grid.at(full, tap)
+        total = parallel.add(total, grid.at(full, tap), out=total)
     return total
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from glassgrad.ops.complex_input import all_take_complex
 from glassgrad.ops.core import Array, Aval, Linear, bad_option, canonical_axis, custom, distinct_axes, linear
 from glassgrad.ops.expects import expect_dimension
+from glassgrad.ops.kernels import parallel
 from glassgrad.ops.samples import S
 from glassgrad.ops.views import broadcast_indices, in_order, read_only
 
@@ -207,7 +208,8 @@ def _joined_shape(*xs: Any, axis: int) -> Shape:
 
 
 concatenate_p = linear(
-    "concat", lambda xp, *xs, axis: xp.concat(xs, axis=axis), joint_transpose=_split_cotangent, saves_from=sys.maxsize,
+    "concat", lambda xp, *xs, axis: parallel.joined(xp, xs, axis), joint_transpose=_split_cotangent,
+    saves_from=sys.maxsize,
     formula="(x1, x2, ...) joined along an axis", derivative="the matching slice", shape=_joined_shape,
     samples=(S((2, 3), (1, 3), axis=0), S((2, 1), (2, 2), (2, 3), axis=1)),
 )  # fmt: skip  # an entry of the table

@@ -4,19 +4,22 @@ A convolution spends as long copying windows as multiplying. BLAS divides only t
 the copies run on one core. Here every core takes some samples through the whole operation, while BLAS is set to one
 thread. NumPy releases the GIL while it copies and multiplies.
 
+Sums of large arrays and arrays joined to one, of which a network of dense blocks has many, are shared in the same way.
+
 This needs OpenBLAS, whose number of threads can be read and set; with another BLAS, or with one thread, everything is
 one share.
 """
 
 from __future__ import annotations
 
+import contextvars
 import ctypes
 import functools
 import os
 import threading
 from collections.abc import Callable
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -102,7 +105,9 @@ class Shares:
         try:
             blas.set(1)
             edges = [count * at // threads for at in range(threads + 1)]
-            rest = [_pool().submit(work, *share) for share in pairwise(edges[1:])]
+            # In a context of its own, each thread treats overflows as the caller's `numpy.errstate` says.
+            tasks = [functools.partial(work, *share) for share in pairwise(edges[1:])]
+            rest = [_pool().submit(contextvars.copy_context().run, task) for task in tasks]
             try:
                 work(edges[0], edges[1])
             finally:
@@ -117,3 +122,55 @@ class Shares:
 
 shares = Shares()
 """The shares of this process."""
+
+
+# --- large arrays -----------------------------------------------------------------------------------
+
+LARGE = 1 << 19
+"""Elements from which on handing a share to a thread takes a fraction of what it saves."""
+
+# Multiplications of BLAS in the time that NumPy takes for an element: half a million of them are worth a share.
+_WORTH = 40
+
+Array = Any
+
+
+def add(x: Array, y: Array, out: Array | None = None) -> Array:
+    """Return ``x + y``, in `out` if given; large NumPy arrays of one shape and dtype are shared among the cores."""
+    alike = type(x) is type(y) is np.ndarray and x.shape == y.shape and x.dtype == y.dtype
+    if not alike or x.size < LARGE:
+        return x + y if out is None else np.add(x, y, out=out)
+    total = np.empty_like(x) if out is None else out
+
+    def work(first: int, last: int) -> None:
+        np.add(x[first:last], y[first:last], out=total[first:last])
+
+    shares.run(work, len(x), _WORTH * x.size)
+    return total
+
+
+def joined(xp: Any, xs: tuple[Array, ...], axis: int) -> Array:
+    """Return ``xp.concat(xs, axis=axis)``; rows of large arrays are shared among the cores."""
+    if axis <= 0 or not _are_large(xs):
+        return xp.concat(xs, axis=axis)
+    first, others = xs[0], [(*x.shape[:axis], *x.shape[axis + 1 :]) for x in xs]
+    # Rows that do not fit together are NumPy's to refuse; another order of the axes is its to find.
+    if others.count(others[0]) < len(xs) or not all(x.dtype == first.dtype and x.flags.c_contiguous for x in xs):
+        return xp.concat(xs, axis=axis)
+    shape = (*first.shape[:axis], sum(x.shape[axis] for x in xs), *first.shape[axis + 1 :])
+    whole = np.empty(shape, first.dtype)
+
+    def work(low: int, high: int) -> None:
+        np.concatenate([x[low:high] for x in xs], axis=axis, out=whole[low:high])
+
+    shares.run(work, len(whole), _WORTH * whole.size)
+    return whole
+
+
+def _are_large(xs: tuple[Array, ...]) -> bool:
+    total = 0
+    for x in xs:
+        if type(x) is not np.ndarray:
+            return False
+        total += x.size
+    return total >= LARGE

@@ -51,3 +51,19 @@ def test_halves_of_doubles_are_rounded_once():
         wanted = x.astype(np.float16)
     same = found.view(np.uint16) == wanted.view(np.uint16)
     assert np.all(same | (np.isnan(found) & np.isnan(wanted)))
+
+
+@pytest.mark.parametrize(("narrow", "wide"), [("float16", "float32"), ("bfloat16", "float32"), ("float32", "float64")])
+def test_half_of_an_array_is_not_overwritten_by_wider_numbers(narrow, wide):
+    """They take as many bytes, in the same order, and each lies where another is still to be read."""
+    narrow, wide = getattr(gg, narrow), getattr(gg, wide)
+    x = gg.tensor(np.random.default_rng(0).uniform(0.5, 1, (16, 33)), dtype=narrow)
+
+    def step(x):
+        whole = x @ x.mT  # in memory that the step is free to use
+        return whole[:8].to(wide).log().flip(0).cumsum(0)
+
+    found = gg.compile(step, strict=True, threads=1)(x).numpy()
+    one = x.double().numpy()
+    exact = np.log(one @ one.T)[7::-1].cumsum(0)
+    np.testing.assert_allclose(found, exact, rtol=2 * float(gg.finfo(narrow).eps))

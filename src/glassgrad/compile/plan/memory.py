@@ -150,7 +150,9 @@ class _Uses:
             alone = self._at(old, time) == [number]
             if not alone and (self.parts(old, time) is None or self.parts(old, time) != self.parts(var, time)):
                 continue
-            if old.nbytes == var.nbytes and can_overwrite(kernel.nest, old, store):
+            # Of half of an array, numbers of twice the bytes take as many in all, and lie where others are still read.
+            same = old.nbytes == var.nbytes and old.dtype.itemsize == var.dtype.itemsize
+            if same and can_overwrite(kernel.nest, old, store):
                 return old
         return None
 

@@ -1,4 +1,4 @@
-"""Run random programs by every interpreter and compare: `python -m tests.fuzz.check FIRST LAST`.
+"""Run random programs by every interpreter and compare: `python -m tests.fuzz.check FIRST LAST [autocast]`.
 
 A line of JSON says how each program did. Programs run in the process that is asked, which a wrong one may end; whoever
 asks (`tests/fuzz/test_programs.py`) starts another process after it.
@@ -17,7 +17,7 @@ import numpy as np
 
 import glassgrad as gg
 from glassgrad import errors, func
-from tests.fuzz.programs import Program, leaves_of, loss_of, make
+from tests.fuzz.programs import WITH_PRODUCTS, Program, leaves_of, loss_of, make
 
 TOLERANCE = 1e-8
 Numbers = list[np.ndarray[Any, Any]]
@@ -145,7 +145,94 @@ def _apart(name: str, found: Sequence[Any], wanted: Sequence[Any]) -> Iterator[s
             yield f"{what} is {np.array2string(one, threshold=6)}, not {np.array2string(other, threshold=6)}"
 
 
-def main(first: int, last: int) -> None:
+# --- under autocast ----------------------------------------------------------------------------------
+
+_ROUNDING = 2.0**-8  # of bfloat16
+_FACTOR = 4.0  # how much farther than that, and than what a nudge of the leaves does, results may lie from the truth
+
+
+def under_autocast(lib: Any, program: Program, given: Sequence[Any]) -> list[Any]:
+    """Return loss and gradients of float32 leaves, with products in bfloat16, by our library or by PyTorch."""
+    leaves = [x.detach().clone().requires_grad_() for x in given]
+    with lib.autocast("cpu", dtype=lib.bfloat16):
+        loss = loss_of(program, lib, leaves)
+    loss.backward()
+    return [loss.detach().float(), *[leaf.grad for leaf in leaves]]
+
+
+def _singles(program: Program) -> list[np.ndarray[Any, Any]]:
+    return [np.asarray(array, dtype=np.float32) for array in leaves_of(program)]
+
+
+def narrow_eager(program: Program) -> Numbers:
+    """Loss and gradients under autocast by our eager mode."""
+    return [one.numpy() for one in under_autocast(gg, program, [*map(gg.from_numpy, _singles(program))])]
+
+
+def narrow_compiled(program: Program) -> Numbers:
+    """Loss and gradients under autocast by native code, on one thread or two, from the second call."""
+
+    def step(*given: Any) -> Any:
+        return under_autocast(gg, program, given)
+
+    compiled = gg.compile(step, backend="llvm", threads=1 + program.seed % 2)
+    given = [*map(gg.from_numpy, _singles(program))]
+    compiled(*given)
+    return [one.numpy() for one in compiled(*given)]
+
+
+NARROW_INTERPRETERS: dict[str, Callable[[Program], Numbers]] = {"eager": narrow_eager, "llvm": narrow_compiled}
+
+
+def narrow_torch(program: Program) -> Iterator[Numbers]:
+    """Yield loss and gradients under PyTorch's autocast, also from leaves moved by a rounding."""
+    import torch
+
+    for nudge in range(3):
+        given = [torch.from_numpy(x.copy()) for x in _singles(program._replace(nudge=nudge, size=_ROUNDING))]
+        try:
+            yield [one.numpy() for one in under_autocast(torch, program, given)]
+        except RuntimeError:  # it has no `lerp` between bfloat16 and float32
+            return
+
+
+def narrow_differences(program: Program, have_torch: bool) -> Iterator[str]:
+    """Yield what is farther from float64's results than rounding to bfloat16 explains.
+
+    How much rounding does to a program is seen in float64, from leaves moved by about as much, and in PyTorch's
+    autocast; a program in which that decides, or whose numbers leave bfloat16's range, is only run.
+    """
+    with np.errstate(all="ignore"):
+        truth = by_eager(program)
+        moved = [by_eager(program._replace(nudge=nudge, size=_ROUNDING)) for nudge in range(1, 5)]
+        others = [*moved, *(narrow_torch(program) if have_torch else ())]
+        spread = np.max([_relative(one, truth) for one in others], axis=0)
+        most = float(spread.max())  # NaN, where anything is
+        for name, interpreter in NARROW_INTERPRETERS.items():
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("error", errors.CompileWarning)
+                    found = interpreter(program)
+            except Exception:  # noqa: BLE001 - as above
+                yield f"{name} raised {traceback.format_exc(limit=-3)}"
+                continue
+            if not most < 16 * _ROUNDING:
+                continue
+            for at, (error, usual) in enumerate(zip(_relative(found, truth), spread, strict=True)):
+                if not error <= _FACTOR * max(usual, most / 4, _ROUNDING):
+                    what = "the loss" if at == 0 else f"the gradient of v{at - 1}"
+                    yield f"{name}: {what} is off by {error:.2g} of its scale; moved leaves give {usual:.2g}"
+
+
+def _relative(found: Numbers, wanted: Numbers) -> list[float]:
+    """Return how far each array is off, next to its largest number."""
+    return [
+        float(np.abs(one - other).max(initial=0) / max(1e-3, np.abs(other).max(initial=0)))
+        for one, other in zip(found, wanted, strict=True)
+    ]
+
+
+def main(first: int, last: int, *, autocast: bool = False) -> None:
     """Check the programs of some seeds, and print a line for each."""
     try:
         import torch
@@ -157,8 +244,8 @@ def main(first: int, last: int) -> None:
     for seed in range(first, last):
         print(json.dumps({"started": seed}), flush=True)
         try:
-            program = make(seed)
-            wrong = list(differences(program, have_torch))
+            program = make(seed, WITH_PRODUCTS) if autocast else make(seed)
+            wrong = list((narrow_differences if autocast else differences)(program, have_torch))
             text = str(program) if wrong else ""
         except Exception:  # noqa: BLE001 - a statement that our own eager mode cannot run
             wrong, text = [traceback.format_exc(limit=-4)], f"program {seed}"
@@ -166,4 +253,4 @@ def main(first: int, last: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    main(int(sys.argv[1]), int(sys.argv[2]), autocast="autocast" in sys.argv[3:])

@@ -29,13 +29,14 @@ class Statement(NamedTuple):
 
 
 class Program(NamedTuple):
-    """Shapes of the leaves, whether each lies backwards in memory, the statements; `nudge` moves leaves by rounding."""
+    """Shapes of the leaves, whether each lies backwards in memory, the statements; `nudge` moves leaves by `size`."""
 
     seed: int
     shapes: tuple[tuple[int, ...], ...]
     backwards: tuple[bool, ...]
     statements: tuple[Statement, ...]
     nudge: int = 0
+    size: float = 1e-14
 
     def __str__(self) -> str:
         leaves = ", ".join(
@@ -177,9 +178,42 @@ WRITES: dict[str, Callable[..., Value]] = {
     "copy_": lambda lib, a, b: _write(lambda y: y.copy_(b * 0.5))(lib, a) + a,
     "set": lambda lib, a, b: _write(lambda y: y.__setitem__(Ellipsis, b))(lib, a) * 0.5 + a,
 }
-OPS = {**MAPS, **ALONG, **MOVES, **WHOLE, **PAIRS, **PRODUCTS, **WRITES}
-_WEIGHTS = ((MAPS, 6), (ALONG, 6), (MOVES, 5), (WHOLE, 2), (PAIRS, 5), (PRODUCTS, 1), (WRITES, 3))
-SHAPES = ((3, 4), (4,), (), (1, 4), (3, 1), (2, 3, 4), (0, 4), (3, 0), (2, 1, 4), (4, 4), (1, 1))
+# Products of every form there is: what autocast is about.
+DENSE: dict[str, Callable[..., Value]] = {
+    "matmul": PRODUCTS["matmul"],
+    "gram": PRODUCTS["gram"],
+    "linear": lambda lib, a, b: lib.nn.functional.linear(a, b) * 0.2,
+    # Queries of moderate size: scores are exponents, where a rounding counts in proportion to them.
+    "attention": lambda lib, a: lib.nn.functional.scaled_dot_product_attention(a.tanh() * 0.5, a.tanh(), a),
+}
+OPS = {**MAPS, **ALONG, **MOVES, **WHOLE, **PAIRS, **PRODUCTS, **WRITES, **DENSE}
+
+
+class Kind(NamedTuple):
+    """What programs are made of: how many leaves of what shapes, families with weights, the most lines and elements."""
+
+    leaves: tuple[int, int]
+    shapes: tuple[tuple[int, ...], ...]
+    weights: tuple[tuple[dict[str, Callable[..., Value]], int], ...]
+    lines: int
+    most: int
+
+
+SMALL = Kind(
+    (1, 3),
+    ((3, 4), (4,), (), (1, 4), (3, 1), (2, 3, 4), (0, 4), (3, 0), (2, 1, 4), (4, 4), (1, 1)),
+    ((MAPS, 6), (ALONG, 6), (MOVES, 5), (WHOLE, 2), (PAIRS, 5), (PRODUCTS, 1), (WRITES, 3)),
+    40,
+    MOST,
+)
+# Large enough for the tiles of a processor that has them, with odd sizes and empty ones.
+WITH_PRODUCTS = Kind(
+    (2, 4),
+    ((16, 33), (33, 20), (20, 16), (16, 16), (2, 16, 33), (33,), (), (1, 33), (16, 1), (40, 33), (0, 33), (2, 33, 16)),
+    ((MAPS, 4), (ALONG, 4), (MOVES, 3), (WHOLE, 1), (PAIRS, 4), (DENSE, 8), (WRITES, 2)),
+    25,
+    3000,
+)
 
 
 def leaves_of(program: Program) -> list[np.ndarray[Any, Any]]:
@@ -189,8 +223,8 @@ def leaves_of(program: Program) -> list[np.ndarray[Any, Any]]:
     found = []
     for shape, back in zip(program.shapes, program.backwards, strict=True):
         array = rng.normal(size=shape)
-        if program.nudge:
-            array = np.asarray(array * (1 + 1e-14 * aside.normal(size=shape)))  # of no axes: NumPy gives a number
+        if program.nudge:  # of no axes, NumPy gives a number
+            array = np.asarray(array * (1 + program.size * aside.normal(size=shape)))
         found.append(array[::-1] if back and array.ndim else array)
     return found
 
@@ -213,16 +247,16 @@ def loss_of(program: Program, lib: Any, leaves: Sequence[Value]) -> Value:
     return total
 
 
-def make(seed: int) -> Program:
+def make(seed: int, kind: Kind = SMALL) -> Program:
     """Return the program of a seed."""
     draw = random.Random(seed)
-    shapes = tuple(draw.choice(SHAPES) for _ in range(draw.randint(1, 3)))
+    shapes = tuple(draw.choice(kind.shapes) for _ in range(draw.randint(*kind.leaves)))
     backwards = tuple(draw.random() < 0.3 for _ in shapes)
     program = Program(seed, shapes, backwards, ())
     values = [gg.from_numpy(np.array(array)) for array in leaves_of(program)]
     statements: list[Statement] = []
-    tables, weights = zip(*_WEIGHTS, strict=True)
-    wanted = draw.randint(5, 40)
+    tables, weights = zip(*kind.weights, strict=True)
+    wanted = draw.randint(5, kind.lines)
     for _ in range(10 * wanted):
         if len(statements) == wanted:
             break
@@ -230,7 +264,7 @@ def make(seed: int) -> Program:
         one = _fitting(draw, table, [tuple(v.shape) for v in values])
         if one is not None:
             made = OPS[one.op](gg, *[values[at] for at in one.operands], *one.options)
-            if math.prod(made.shape) <= MOST and len(made.shape) <= 4:
+            if math.prod(made.shape) <= kind.most and len(made.shape) <= 4:
                 statements.append(one)
                 values.append(made)
     return program._replace(statements=tuple(statements))
@@ -247,6 +281,8 @@ def _fitting(draw: random.Random, table: dict[str, Any], shapes: Sequence[tuple[
     if table is ALONG or table is MOVES:
         usable = [d for d, size in enumerate(shape) if size or table is MOVES]
         return Statement(op, (at,), (draw.choice(usable),)) if usable else None
+    if table is DENSE:
+        return _product(draw, op, at, shapes)
     other = draw.choice(recent)
     if table is PRODUCTS:
         right = shapes[other]
@@ -257,3 +293,23 @@ def _fitting(draw: random.Random, table: dict[str, Any], shapes: Sequence[tuple[
     except ValueError:
         return None
     return Statement(op, (at, other)) if table is PAIRS or joint == shape else None
+
+
+def _product(draw: random.Random, op: str, at: int, shapes: Sequence[tuple[int, ...]]) -> Statement | None:
+    """Return a product of a value, which is not empty, with any that fits."""
+    shape = shapes[at]
+    if not math.prod(shape) or not shape:
+        return None
+    if op in {"gram", "attention"}:
+        operands = (at, at) if op == "gram" else (at,)
+        return Statement(op, operands) if len(shape) > 1 else None
+    fitting = [
+        other
+        for other, right in enumerate(shapes)
+        if math.prod(right)
+        and (
+            (len(right) == 2 and right[op == "linear"] == shape[-1])
+            or (op == "matmul" and len(right) == len(shape) == 3 and (right[0], right[1]) == (shape[0], shape[2]))
+        )
+    ]
+    return Statement(op, (at, draw.choice(fitting))) if fitting else None

@@ -12,18 +12,19 @@ import pytest
 
 import glassgrad as gg
 from tests.fuzz import check
-from tests.fuzz.programs import OPS, leaves_of, loss_of, make
+from tests.fuzz.programs import DENSE, OPS, WITH_PRODUCTS, leaves_of, loss_of, make
 
 ROOT = Path(__file__).resolve().parents[2]
+AUTOCAST_IN_THE_SUITE = 10
 IN_THE_SUITE, CHUNK = 50, 50  # a process for each chunk takes as long to start as ten programs
 
 
-def failures(first: int, last: int) -> list[str]:
+def failures(first: int, last: int, *options: str) -> list[str]:
     """Check the programs of some seeds; go on behind one that ended its process."""
     found = []
     while first < last:
         process = subprocess.run(
-            [sys.executable, "-m", "tests.fuzz.check", str(first), str(last)],
+            [sys.executable, "-m", "tests.fuzz.check", str(first), str(last), *options],
             cwd=ROOT,
             capture_output=True,
             text=True,
@@ -52,9 +53,24 @@ def test_every_interpreter_agrees_on_many(first: int) -> None:
     assert not found, "\n\n".join(found)
 
 
+def test_autocast_is_off_by_its_rounding_only() -> None:
+    found = failures(0, AUTOCAST_IN_THE_SUITE, "autocast")
+    assert not found, "\n\n".join(found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(AUTOCAST_IN_THE_SUITE, 300, 58))
+def test_autocast_is_off_by_its_rounding_only_in_many(first: int) -> None:
+    found = failures(first, first + 58, "autocast")
+    assert not found, "\n\n".join(found)
+
+
 def test_programs_are_of_the_size_and_kind_they_claim() -> None:
     programs = [make(seed) for seed in range(60)]
     assert all(5 <= len(one.statements) <= 40 for one in programs)
+    dense = [{statement.op for statement in make(seed, WITH_PRODUCTS).statements} for seed in range(20)]
+    assert sum(bool(ops & {*DENSE}) for ops in dense) > 0.8 * len(dense)
+    assert {*DENSE} <= set().union(*dense)
     used = {statement.op for one in programs for statement in one.statements}
     assert len(used) > 0.9 * len(OPS)
     assert any(0 in shape for one in programs for shape in one.shapes)
@@ -68,6 +84,14 @@ def test_a_wrong_interpreter_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(check, "INTERPRETERS", {"wrong": wrong})
     assert [one for one in check.differences(make(3), have_torch=False) if one.startswith("wrong: the loss")]
+
+
+def test_a_wrong_product_under_autocast_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(program: check.Program) -> check.Numbers:
+        return [1.1 * one for one in check.narrow_eager(program)]
+
+    monkeypatch.setattr(check, "NARROW_INTERPRETERS", {"wrong": wrong})
+    assert [one for one in check.narrow_differences(make(3, WITH_PRODUCTS), have_torch=False) if "wrong: the" in one]
 
 
 def test_a_process_that_ends_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from tests.compile.graphs import Builder, agree, interpret, lower
 from tests.compile.llvm.test_fused_loops import batch_norm, layer_norm, softmax
 from tests.compile.llvm.test_windows_native import DEFAULTS
 from tests.compile.native.test_native_runtime import fitting, mlp_step
+from tools import emulated
 
 
 @pytest.fixture(params=[32, 16], ids=["32 bytes", "16 bytes"])
@@ -158,3 +159,23 @@ def test_under_emulation(processor, tmp_path):
         timeout=600,
     )
     assert done.stdout.endswith("done\n"), done.stderr[-2000:]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("processor", emulated.PROCESSORS)
+def test_on_another_architecture(processor, tmp_path):
+    if not emulated.is_ready():
+        pytest.skip(f"`python tools/emulated.py {processor} -V` sets up a Python for it")
+    environment = {**emulated.environment(), "GLASSGRAD_CACHE_DIR": str(tmp_path)}
+    program = ["import platform", "from glassgrad.compile.llvm.target import host", EMULATED]
+    program.append(f"assert (platform.machine(), host().cpu) == ('aarch64', {processor!r}), host().cpu")
+    done = subprocess.run(
+        [emulated.launcher(processor), "-c", "\n".join(program)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+        timeout=600,
+    )
+    assert done.stdout.endswith("done\n"), done.stderr[-2000:]
+    assert done.returncode == 0, done.stderr[-2000:]

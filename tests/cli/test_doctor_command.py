@@ -85,7 +85,7 @@ def test_the_step_that_makes_a_nan_is_named(glassgrad: Callable[..., Any], folde
     assert "ERROR    NaN in the forward pass" in result.out
     assert "train.py:13" in result.out
     result = glassgrad("doctor", ".", "--nan")
-    assert (result.code, "Next: give it the script" in result.err) == (2, True)
+    assert (result.code, "Next: give the script" in result.err) == (2, True)
 
 
 @pytest.mark.slow

@@ -141,7 +141,8 @@ Trainer(model, optim.SGD(model.parameters(), lr=0.1), F.mse_loss, [(x, x[:, :1])
 
 
 @pytest.mark.parametrize(
-    ("what", "said"), [("shape", "'0.weight' is float32 of shape (5, 4)"), ("data", "another one on rank 1 than")]
+    ("what", "said"),
+    [("shape", "'0.weight' is float32 of shape (5, 4)"), ("data", "differs between rank 1 and rank 0")],
 )
 def test_ranks_that_differ_are_told(ranks, what: str, said: str) -> None:
     ended = ranks(DIFFERENT, args=[what], code=1)

@@ -288,7 +288,7 @@ def test_a_loop_of_pytorch_is_guarded(name: str) -> None:
 def test_layers_by_hand_are_not_guarded() -> None:
     from glassgrad import manual
 
-    with pytest.raises(errors.KindError, match="layers by hand"):
+    with pytest.raises(errors.KindError, match="hand-written layers"):
         doctor.watch(manual.Net(manual.Linear(2, 1)), nan=True)
 
 

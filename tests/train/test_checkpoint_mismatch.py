@@ -85,7 +85,7 @@ OTHERS: dict[str, tuple[Callable[[], Parts], str]] = {
     "schedule": (lambda: parts(schedule=lambda o: lr_scheduler.ExponentialLR(o, 0.9)), "expected: ExponentialLR"),
     "schedule of schedules": (
         lambda: parts(schedule=lambda o: lr_scheduler.ChainedScheduler([lr_scheduler.StepLR(o, 3)])), "Its kind"),
-    "shape": (lambda: parts(model=linear(5)), "is of another model; nothing was loaded. Wrong shape"),
+    "shape": (lambda: parts(model=linear(5)), "holds another model; nothing was loaded. Wrong shape"),
     "missing and unexpected": (
         lambda: parts(model=lambda: nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2))), "Missing: 1.weight|Unexpected"),
     "dtype": (lambda: parts(model=lambda: linear(4)().double()), "loaded. Its dtypes: 0.weight float32"),

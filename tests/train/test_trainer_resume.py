@@ -244,7 +244,7 @@ def test_a_checkpoint_of_another_architecture_lists_what_differs(run: Path) -> N
     made = trainer(run_dir=str(run), model=other)
     before = weights(made.model)
     expected = (
-        r"is of another model; nothing was loaded\. Missing: 2\.weight\. Unexpected: 3\.bias, 3\.weight\. "
+        r"holds another model; nothing was loaded\. Missing: 2\.weight\. Unexpected: 3\.bias, 3\.weight\. "
         r"Wrong shape: 0\.weight \(8, 4\) instead of \(9, 4\), 0\.bias \(8,\) instead of \(9,\)\."
     )
     with pytest.raises(InputError, match=expected):

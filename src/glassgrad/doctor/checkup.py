@@ -24,7 +24,7 @@ Array = Any
 Module = Any
 
 IGNORED = -100
-"""PyTorch's label of places that do not count."""
+"""The label that PyTorch's losses ignore."""
 
 # The ops of the usual losses, by both libraries' names.
 _LOSSES = {
@@ -118,7 +118,7 @@ class Batch:
 
 
 def _check(batch: Any) -> None:
-    """Refuse what a model cannot be called with."""
+    """Refuse a batch that the model cannot be called with."""
     if isinstance(batch, Mapping):
         return  # its own keywords, whatever they are
     parts = batch if isinstance(batch, Sequence) and not isinstance(batch, str | bytes) else (batch,)
@@ -141,7 +141,7 @@ def _cut(value: Any, rows: slice) -> Any:
 
 
 def _tensor(value: Any, model: Module) -> Any:
-    """Make a tensor of the model's library from an array; floats in the precision of the model."""
+    """Return a tensor of the model's library from an array, with floats in the precision of the model."""
     if not isinstance(value, np.ndarray) or library.is_by_hand(model):
         return value
     parameter = next((parameter for _, parameter in model.named_parameters()), None)

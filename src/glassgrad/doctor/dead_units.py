@@ -101,7 +101,7 @@ class DeadUnits:
         self._handles.clear()
 
     def count(self, steps: int) -> None:
-        """Count the steps since the last call, all seen like the first; begin a new window if this one is over."""
+        """Count the steps since the last call as steps like the first; begin a new window if this one is over."""
         if self._looked:
             self._now.seen += steps - self._counted
         self._counted, self._looked = steps, False

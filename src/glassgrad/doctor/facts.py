@@ -91,7 +91,7 @@ class Gradient:
 
 @dataclass(frozen=True)
 class Finding:
-    """One fault, or suspicion of one.
+    """One fault or suspected fault.
 
     Attributes:
         rule: its title.

@@ -58,7 +58,7 @@ class ForwardWatch:
         return found
 
     def alive(self) -> dict[str, tuple[Any, int, int]]:
-        """Return by rectifier which units were not zero for some example since the last `take`, axis and examples."""
+        """Return for each rectifier the units that were not always zero since `take`, their axis, and the examples."""
         return {
             name: (seen.alive, seen.axis, seen.examples) for name, seen in self._found.items() if seen.alive is not None
         }

@@ -16,9 +16,9 @@ from glassgrad import provenance
 Shape = tuple[int, ...]
 
 LEAF, CONSTANT = -1, -2
-"""In place of the number of an op: a tensor that requires a gradient and that no op made, and one that needs none."""
+"""Stand for the number of an op: a tensor that no op made, with and without a gradient."""
 
-# One name for what the libraries call differently.
+# One name for each op that the libraries name differently.
 _NAMES = {
     "add": "add", "radd": "add", "iadd": "add", "sub": "subtract", "rsub": "subtract", "isub": "subtract",
     "mul": "multiply", "rmul": "multiply", "imul": "multiply", "div": "divide", "truediv": "divide",
@@ -33,7 +33,7 @@ VIEWS = frozenset({
     "pick", "permute", "ravel", "reshape", "select", "squeeze", "squeeze_", "swapaxes", "take", "take_along_axis", "to",
     "transpose", "t", "unbind", "unflatten", "unsqueeze", "view", "broadcast_to", "float", "double", "type",
 })  # fmt: skip  # a table
-"""Ops that hand on numbers as they are."""
+"""Ops that return their operand's numbers unchanged."""
 
 
 def canonical(name: str) -> str:
@@ -49,7 +49,7 @@ def canonical(name: str) -> str:
 
 @dataclass(frozen=True)
 class Labels:
-    """The class numbers that a loss was given: how many, how many different, whether in order; classes: room for."""
+    """The class numbers given to a loss: how many, how many different, whether in order; and the number of classes."""
 
     count: int
     distinct: int

@@ -11,7 +11,7 @@ from glassgrad.doctor.sampling import Parameters, Preset, Sampler
 
 
 class Leftovers:
-    """Looks for them, and counts in `calls` the steps in which they were looked for and found.
+    """Looks for used gradients, and counts in `calls` the steps that were checked and those that had some.
 
     An optimizer zeroes the gradients of its own parameters alone, so that these are looked at where they are known.
 
@@ -43,7 +43,7 @@ class Leftovers:
                 self._calls.leftovers.append((self._calls.steps, self._left))
 
     def end_step(self) -> None:
-        """Start over for the next step."""
+        """Forget what was found, at the end of a step."""
         self.used, self._zeroed, self._left = True, False, None
 
     def end_trace(self) -> None:

@@ -25,7 +25,7 @@ _VIEWS = frozenset({
     "unsafeview", "unsqueeze", "view",
 })  # fmt: skip  # a table
 _FARTHEST = 8
-"""So many views are looked through for the op that made the numbers."""
+"""The longest chain of views that is followed to the op that made the numbers."""
 
 
 def numbers(value: Any) -> Array | None:
@@ -74,9 +74,9 @@ def _torch_traces() -> bool:
 
 
 def untraced(hook: Callable[..., Any], otherwise: Callable[..., Any] = lambda *args: None) -> Callable[..., Any]:
-    """Return a hook that `torch.compile` leaves alone: of a program that is traced `otherwise` becomes a part.
+    """Return a hook that `torch.compile` keeps out of the programs that it traces; they call `otherwise` instead.
 
-    Where nothing was compiled before, it is the hook itself.
+    Before anything is compiled, return the hook itself.
     """
     if "torch._dynamo" not in sys.modules:
         return hook
@@ -91,7 +91,7 @@ def untraced(hook: Callable[..., Any], otherwise: Callable[..., Any] = lambda *a
 
 
 def uncompiled(model: Module) -> Module:
-    """Return the module that `torch.compile` was given; any other as it is."""
+    """Return the module that `torch.compile` was given; return any other module unchanged."""
     return getattr(model, "_orig_mod", model) if is_torch(model) else model
 
 
@@ -212,7 +212,7 @@ def _first_parent(node: Any) -> Any:
 
 
 def drop_empty_hooks(model: Module) -> None:
-    """Free the modules of ours from the bookkeeping of hooks that are gone: they take the short way again."""
+    """Clear what removed hooks left in modules of ours, so that calls take the fast path again."""
     for module in model.modules() if hasattr(model, "modules") and not is_torch(model) else ():
         hooks = getattr(module, "_hooks", None)
         if hooks is not None and not (hooks.before or hooks.after or hooks.backward or hooks.backward_before):

@@ -56,7 +56,7 @@ class Event:
 
     @property
     def key(self) -> tuple[str, str, tuple[int, ...]]:
-        """What events of two runs have to share to be held against each other."""
+        """The key that two events, one of each run, must share to be compared."""
         return self.phase, self.op, self.value.shape
 
 

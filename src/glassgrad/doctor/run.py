@@ -1,4 +1,4 @@
-"""What was seen of a training run, as plain data: what the rules about runs look at."""
+"""The observations of a training run as plain data, from which the rules about runs work."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Setup:
 
 @dataclass(frozen=True)
 class Run:
-    """Everything that was seen of a run; what is not known is empty.
+    """All observations of a run; what is unknown is empty.
 
     Attributes:
         model: the class of the model.

@@ -62,7 +62,7 @@ _BETWEEN = 4
 
 
 class Schedule:
-    """Which steps are sampled: as many as the time allows, most at the beginning; or each K-th if that was asked for.
+    """Decides which steps are sampled: as many as the time allows, most of them early, or every K-th on request.
 
     The first four steps are samples. Any other is one if the time that was spent, with what the sample before it cost,
     stays within the share. Time is that of the processor in this thread: a machine that is busy with something else
@@ -139,7 +139,7 @@ class Schedule:
         return True
 
     def _now(self) -> float:
-        """Return the time spent, with what is being spent."""
+        """Return the time spent, including the measurement under way."""
         return self._spent + (_clock() - self._entered if self._depth else 0.0)
 
 

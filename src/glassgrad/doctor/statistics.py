@@ -26,10 +26,10 @@ infinities too. Each other bin holds its lower edge and not its upper one. NaN i
 BINS = len(BIN_EDGES) + 1
 
 _PART = 1 << 13
-"""Elements processed together: they stay in the cache, and BLAS starts no threads for so few."""
+"""The number of elements processed together: they fit the cache, and BLAS starts no threads for so few."""
 
 _LARGE = 1 << 16
-"""From so many elements on native code is asked: one pass over them in place of seven."""
+"""The size from which native code is used: it makes one pass over the elements in place of seven."""
 
 _EXPONENT_BIAS, _MANTISSA_BITS = 127, 23  # of IEEE 754 single precision
 

@@ -28,7 +28,7 @@ _WITH_LABELS = frozenset({"cross_entropy", "nll_loss"})
 
 
 class Recorder:
-    """Notes the calls of PyTorch's functions between `start` and `stop`.
+    """Records the calls of PyTorch's functions between `start` and `stop`.
 
     Args:
         on_backward: called with the loss before its backward pass begins, and with None when it has ended.
@@ -45,14 +45,14 @@ class Recorder:
         self._held: list[Any] = []  # a tensor that is gone leaves its id to another
 
     def start(self) -> None:
-        """Begin to note calls, those of before forgotten."""
+        """Forget earlier calls, and begin to record."""
         self._clear()
         if self._mode is None:
             self._mode = mode_of(self)
             self._mode.__enter__()
 
     def stop(self) -> None:
-        """Cease, unless another mode was entered since; then go on until that one is left."""
+        """Stop recording; if another mode was entered since, stop only when that one is left."""
         if self._mode is not None and top_mode() is self._mode:
             self._mode.__exit__(None, None, None)
             self._mode = None
@@ -75,7 +75,7 @@ class Recorder:
         return Graph(tuple(kept), place[root])
 
     def called(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call a function and note it."""
+        """Call a function and record the call."""
         name = getattr(function, "__name__", "")
         if name == "backward" and args and library.is_torch(args[0]):
             return self._backward(function, args, kwargs)

@@ -1,4 +1,4 @@
-"""Graphs of PyTorch's that grow from step to step: variables and attributes that hold more and more nodes."""
+"""Graphs of PyTorch that grow from step to step, behind variables and attributes that hold more and more nodes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST = 1_000_000
 
 
 class _Variable(NamedTuple):
-    """A variable or an attribute: what it is called, where it is, what it was, and what was in a list or dictionary."""
+    """A variable or an attribute: its name, its place, its value before the steps, and the content of a container."""
 
     name: str
     key: str
@@ -63,7 +63,7 @@ class Variables:
             self._add_attributes(name, value)
 
     def _add_attributes(self, name: str, value: Any) -> None:
-        """Add what a program's own object holds, of a module what is no part of it."""
+        """Add the public attributes of an object; of a module those that are not its parts."""
         if isinstance(value, FunctionType | ModuleType | type) or not isinstance(_attributes(value), dict):
             return
         for key, held in list(_attributes(value).items()):
@@ -109,7 +109,7 @@ class Variables:
         return "".join("[...]" for one in self._before if one.name == name and isinstance(one.now(), dict))
 
     def restore(self) -> None:
-        """Put the variables back, and what was in lists and dictionaries."""
+        """Restore the variables, and the content of lists and dictionaries."""
         for one in self._before:
             if isinstance(one.value, list):
                 one.value[:] = one.content
@@ -150,7 +150,7 @@ def _attributes(value: Any) -> Any:
 
 
 def _copy(value: Any) -> Any:
-    """Return what is in a list or a dictionary; None of anything else."""
+    """Return the content of a list or a dictionary, and None for anything else."""
     return value.copy() if type(value) in {list, dict} else None
 
 

@@ -1,4 +1,4 @@
-"""What PyTorch's backward pass keeps alive, by the user's line: hooks on saved tensors see each as it is kept."""
+"""The memory that PyTorch saves for its backward pass, by the user's line, measured by hooks on saved tensors."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def kept_by(
 
 
 class _Kept:
-    """Sums up what is packed until a backward pass begins, and holds the largest of these sums."""
+    """Sums up the saved tensors until a backward pass begins, and keeps the largest of these sums."""
 
     def __init__(self, things: Sequence[tuple[str, Any]]) -> None:
         self.most: tuple[list[Row], int, int] = ([], 0, 0)
@@ -63,7 +63,7 @@ class _Kept:
         self._held = self._tensors = 0
 
     def called(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call a function, whose name is that of what it saves."""
+        """Call a function; the tensors that it saves are listed under its name."""
         name = getattr(function, "__name__", "")
         if name == "backward":
             self.settle()
@@ -74,7 +74,7 @@ class _Kept:
             self._op = before
 
     def pack(self, tensor: Any) -> Any:
-        """Note a tensor that is kept, and keep it."""
+        """Count a tensor that is saved, and return it."""
         storage = _storage(tensor)
         self._tensors += 1
         if storage.data_ptr() in self._counted:
@@ -91,7 +91,7 @@ class _Kept:
         return tensor
 
     def settle(self) -> None:
-        """Hold what is kept now if it is the most so far, and begin anew."""
+        """Keep the present sums if they are the largest so far, and start again from zero."""
         if sum(row[2] for row in self._rows.values()) >= sum(row[2] for row in self.most[0]) and self._tensors:
             self.most = list(self._rows.values()), self._held, self._tensors
         self._begin()

@@ -29,16 +29,16 @@ from glassgrad.engine.tape import Observer, unwrap
 Array = Any
 
 _DEEPEST = 4
-"""The depth to which functions named by functions are searched."""
+"""How deep the search follows functions that name other functions."""
 _MOST = 5_000
 _ARITHMETIC = frozenset({"add", "subtract", "multiply", "divide", "power"})
 _NUMBERS = (int, float)
 _SAME = VIEWS | {"embedding"}
-"""Ops that only pass values on, and that each library calls something else."""
+"""Ops that only pass values on, under different names in the two libraries."""
 
 
 def is_torch_run(run: Any, args: Sequence[Any]) -> bool:
-    """Tell whether a run computes with PyTorch: by what its code names, else by what it is given."""
+    """Tell whether a run computes with PyTorch, from the names in its code, else from its arguments."""
     for things in (things_of(run, ()), things_of(None, args)):
         kinds = {_is_torch(thing) for _, thing in things}
         if kinds - {None}:
@@ -99,9 +99,9 @@ def _named_by(name: str, thing: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _globals_read(code: types.CodeType) -> Iterator[str]:
-    """Yield the globals that code reads, that of functions inside of it too.
+    """Yield the globals that code reads, including the code of functions inside it.
 
-    `co_names` has attributes as well: the "nn" of `torch.nn` would be taken for a global of that name.
+    `co_names` lists attributes as well: it would take the "nn" of `torch.nn` for a global of that name.
     """
     yield from (str(one.argval) for one in dis.get_instructions(code) if one.opname in {"LOAD_GLOBAL", "LOAD_NAME"})
     for inner in code.co_consts:
@@ -274,7 +274,7 @@ class Arriving(Observer):
 
 
 def likened(events: Sequence[Event]) -> list[Event]:
-    """Return our events in the form of PyTorch's: without views, under names that both libraries share.
+    """Return our events in the form of PyTorch's: without views, and under the names that both libraries share.
 
     There, a convolution and the addition of its bias are one op.
     """

@@ -45,7 +45,7 @@ class Update:
 
 
 class Updates:
-    """Notes the steps of optimizers, as the engine's witness or as a hook of PyTorch's.
+    """Records the steps of optimizers, as the engine's witness or as a hook of PyTorch.
 
     Attributes:
         found: the steps for each parameter, by its id.
@@ -55,7 +55,7 @@ class Updates:
         self.found: dict[int, list[Update]] = {}
 
     def stepping(self, optimizer: Any, *_: Any) -> None:
-        """Note a step that begins."""
+        """Record the beginning of a step."""
         frame = provenance.user_frame()
         site = frame.f_code, frame.f_lasti
         for group in optimizer.param_groups:
@@ -87,7 +87,7 @@ def _copy(value: Any) -> Any:
 
 
 class _Noted(equations.Direct):
-    """Runs a rule on arrays, writes nothing, and notes every op."""
+    """Runs a rule on arrays, writes nothing, and records every op."""
 
     def __init__(self, parameter: Tensor, g: Any, state: dict[str, Any], group: dict[str, Any], into: Update) -> None:
         super().__init__(parameter, g, state, group, owner=into.optimizer)

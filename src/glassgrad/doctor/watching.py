@@ -29,9 +29,9 @@ from glassgrad.doctor.wires import wire
 
 _FIRST_CALLS = 60
 _LEFTOVERS = 8
-"""In so many steps, sampled or not, gradients are looked for that the step before has used."""
+"""The number of first steps, sampled or not, in which the watch looks for gradients that the last step used."""
 _GRAPHS = 2
-"""The graph of so many sampled steps is read; it is the same in the others."""
+"""The number of sampled steps whose graph is read; the graphs of later steps are the same."""
 _MOST_SAMPLES = 2_000
 
 
@@ -40,10 +40,10 @@ class Watch(AbstractContextManager["Watch"]):
 
     Attributes:
         heard: the order of the calls, without the quiet steps that are not counted yet.
-        losses: of the steps so far; that of a quiet step may be put there in place of a call of `quiet_step`.
-        sampling: whether the step under way is sampled; forward passes and graphs are looked at only then.
-        quiet: whether nothing but the loss is wanted of it: `quiet_step` may stand for all other events.
-        hooked: whether there may be hooks on the model.
+        losses: the losses of the steps so far; a caller may add that of a quiet step here, without `quiet_step`.
+        sampling: whether the current step is sampled; the watch reads forward passes and graphs only then.
+        quiet: whether the watch needs only the loss of the current step; `quiet_step` then replaces all other events.
+        hooked: whether the model may carry hooks.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Watch(AbstractContextManager["Watch"]):
             raise errors.WATCH_OPTIMIZER(model=type(model).__name__, given=strange[0])
         self.heard = Calls()
         self.sampling = self.quiet = self.hooked = False
-        self._naming = True  # the first calls are
+        self._naming = True  # the order of the first calls is recorded
         self._preset = PRESETS[preset]
         self._every = every
         self._path = None if path is None else Path(path)
@@ -119,7 +119,7 @@ class Watch(AbstractContextManager["Watch"]):
         self._wire.disconnect()
         if self.calls.backwards and not self.calls.steps and self._weights != self._sampler.sizes():
             self.calls.hidden = True
-            self.unseen("the optimizer's steps: weights have changed and none was heard (torch.compile, or by hand)")
+            self.unseen("the optimizer's steps: weights changed, but no step was reported (torch.compile, or by hand)")
         if self._forward is not None and not self._forward.kinds and self._samples and library.is_torch(self.model):
             self.unseen("activations: no hook of a module was called, as inside of torch.compile")
         if not self.calls.steps:  # no step was made: keep the losses that were seen
@@ -182,7 +182,7 @@ class Watch(AbstractContextManager["Watch"]):
         return *self._guard.found, *found
 
     def held_out(self, loss: Any) -> None:
-        """Note the loss of examples set aside, a number or a tensor of one: so over- and underfitting can be told.
+        """Record the loss of held-out examples, a number or a tensor of one; it shows over- and underfitting.
 
         Example:
             >>> import glassgrad as gg
@@ -327,7 +327,7 @@ class Watch(AbstractContextManager["Watch"]):
 
     @property
     def wants_beside(self) -> bool:
-        """Whether the current step is to be run so: it is sampled, and its inside is measured."""
+        """Whether to run the current step in `beside`: it is sampled, and the preset measures activations."""
         return self._sample is not None and self._forward is not None
 
     def beside_backward(self, loss: Any) -> None:
@@ -365,14 +365,14 @@ class Watch(AbstractContextManager["Watch"]):
             self._end_step(compiled=True)
 
     def quiet_step(self, loss: float, compiled: bool = False) -> None:
-        """Record the end of a step that is not sampled, in place of its other events."""
+        """Record a step that is not sampled: one event in place of all others."""
         waiting = self.losses.waiting
         waiting.append(loss)
         if self.heard.steps + len(waiting) >= self._schedule.asks:
             self.settle(compiled)
 
     def settle(self, compiled: bool = True) -> int:
-        """Count the quiet steps whose losses are waiting; return how many may follow before it is decided again."""
+        """Count the quiet steps whose losses are waiting; return how many may follow before the next decision."""
         if self.losses.waiting:
             self.heard.steps += self.losses.count(self.heard.steps)
             self._pending_loss = self._pending_graph = None
@@ -409,7 +409,7 @@ class Watch(AbstractContextManager["Watch"]):
         self.sampling, self.quiet = due, not (due or self._naming)
         self._sample = Sample(self.calls.steps) if due else None
         self._batch = float("nan")
-        if not compiled:  # there no module is called: hooks would only make the program be traced anew
+        if not compiled:  # a compiled step calls no module, and hooks would force a new trace
             with self._schedule:
                 self._attach(due)
 
@@ -465,14 +465,14 @@ def watch(
         optimizer: its optimizer, or several.
         preset: "economy" measures norms alone, "standard" statistics and activations too, "full" every step. The
             first two sample a few steps at the beginning, and then as many as 0.6 and 6 % of the time allow.
-        every: sample each so many steps instead.
-        path: npz file for the statistics, as `GradientMonitor` keeps it.
+        every: sample every K-th step instead.
+        path: the npz file to write the statistics to, in the format of `GradientMonitor`.
         report: print the findings when the block ends, to `file` or the standard output.
         nan: look at each step for NaN, and raise an `AutogradError` at the first that makes one: it names the op, the
             user's line, the operands and the remedy. Weights, optimizer, running statistics and random numbers are
             then as they were before that step, so that a loop that catches the error may go on.
-        inf: for infinities too.
-        allow: what makes them on purpose: names of ops ("masked_fill") and of modules; see also `allow_nonfinite`.
+        inf: look for infinities too.
+        allow: names of ops ("masked_fill") and of modules that make them on purpose; see also `allow_nonfinite`.
 
     Raises:
         KindError: a model without `named_parameters()`.

@@ -23,7 +23,7 @@ PRODUCT_DIMS = Message(
 
 IMAGE_DTYPE = Message(
     KindError,
-    "{op} takes images that are {expected}, given {given} ({where}): rounding would spoil what it computes.\n"
+    "{op} takes images that are {expected}, given {given} ({where}): rounding would spoil the result.\n"
     "Next: x.float(), or x.double().",
 )
 

@@ -65,13 +65,13 @@ TRACE_OVERLAP = Message(
 )
 TRACE_ARRAY_WRITE = Message(
     CompileError,
-    "a NumPy array is written to at {where} while the function is traced; that would happen once, and not in every "
-    "call.\nNext: keep the numbers in a tensor (gg.from_numpy shares the memory), which is state of a compiled function.",
+    "a NumPy array is written to at {where} while the function is traced; that write would happen once, and not in "
+    "every call.\nNext: keep the numbers in a tensor (gg.from_numpy shares the memory), which is state of a compiled function.",
 )
 TRACE_FREEZE = Message(
     CompileError,
-    "gc.freeze() hid {count} objects while the function was traced; what it made can no longer be told from what was "
-    "there before.\nNext: call gc.freeze() before the first call of the compiled function, or after it.",
+    "gc.freeze() hid {count} objects while the function was traced; new objects can no longer be told from those that "
+    "existed before.\nNext: call gc.freeze() before the first call of the compiled function, or after it.",
 )
 TRACE_RANDOM = Message(
     CompileError,

@@ -51,7 +51,7 @@ COLLATE_SHAPES = Message(
 
 COLLATE_KIND = Message(
     KindError,
-    "examples of type {kind} cannot be put together to a batch.\n"
+    "examples of type {kind} cannot be put together into a batch.\n"
     "Expected: tensors, arrays, numbers, strings, or tuples and dictionaries of them.\n"
     "Next: give a collate_fn.",
 )
@@ -86,7 +86,7 @@ DEFAULT_DTYPE = Message(
 
 ESTIMATOR_MODULE = Message(
     ShapeError,
-    "the module of the estimator gives {given}; expected are {expected}.\n"
+    "the module of the estimator gives {given}; expected {expected}.\n"
     "Next: end it with a layer of that size, or give a function (features, outputs) that makes it.",
 )
 ESTIMATOR_CLASSES = Message(
@@ -96,6 +96,6 @@ ESTIMATOR_CLASSES = Message(
 )
 ESTIMATOR_WEIGHTS = Message(
     ArgumentError,
-    "sample_weight has {given}; expected is how much each example counts, 0 or more, and at least one of them more.\n"
-    "Next: look where the weights come from; a weight of 0 leaves an example out.",
+    "sample_weight has {given}; expected a weight of 0 or more for each example, and at least one above 0.\n"
+    "Next: look at where the weights come from; a weight of 0 leaves an example out.",
 )

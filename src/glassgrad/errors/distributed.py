@@ -42,8 +42,8 @@ BACKEND_IS_MPI = Message(
 )
 NOT_MPI = Message(
     DistributedError,
-    "init_process_group at {where}: torchrun or another launcher that MPI knows nothing of has started {count} processes, "
-    "each of which would be alone.\nNext: glassgrad launch -n {count} script.py, or mpirun -n {count} python script.py.",
+    "init_process_group at {where}: torchrun or another launcher unknown to MPI has started {count} processes, each of which "
+    "would be alone.\nNext: glassgrad launch -n {count} script.py, or mpirun -n {count} python script.py.",
 )
 DDP_JOIN = Message(
     DistributedError,

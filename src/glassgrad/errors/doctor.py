@@ -46,12 +46,12 @@ NAN_ALLOW = Message(
 NAN_IN_STEP = Message(AutogradError, "step {step}: {rule}: {what}.\n{kept}\nNext: {advice}")
 WATCH_NAN = Message(
     KindError,
-    "watch(nan=True) guards loops of modules, of glassgrad's or of PyTorch's; given layers by hand, {given}.\n"
+    "watch(nan=True) guards loops of modules, of glassgrad's or of PyTorch's; given hand-written layers, {given}.\n"
     "Next: doctor.watch(model, optimizer) watches them without nan=True.",
 )
 CHECK_BATCH = Message(
     KindError,
-    "A batch to check is (inputs, targets), tensors or arrays, or a mapping of the model's keywords; {given}.\n"
+    "A batch to check is (inputs, targets), of tensors or arrays, or a mapping of the model's keywords; {given}.\n"
     "Next: {remedy}",
 )
 CHECK_TARGETS = Message(
@@ -66,11 +66,11 @@ WATCH_OPTIMIZER = Message(
     "Next: doctor.watch(model, optimizer), or doctor.watch(model) alone.",
 )
 WATCH_HELD_OUT = Message(
-    KindError, "held_out expects the loss of examples set aside as one number; given {given}. Next: take its mean()."
+    KindError, "held_out expects the loss of held-out examples as one number; given {given}. Next: take its mean()."
 )
 DOCTOR_NO_SCRIPT = Message(InputError, "there is no script {path}")
 DOCTOR_NAN_RUN = Message(
-    InputError, "{path} is a run that was recorded, and --nan looks at steps while they run. Next: give it the script."
+    InputError, "{path} is a recorded run, and --nan checks steps while they run. Next: give the script."
 )
 MONITOR_LOGGER = Message(
     KindError,

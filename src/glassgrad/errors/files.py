@@ -54,7 +54,7 @@ SAMPLE_OTHER_MODEL = Message(
 MODEL_OF_NO_TASK = Message(
     InputError, "{path} holds {what}, not the model of a finished `glassgrad train`; its tasks are {known}"
 )
-PREDICT_NOTHING = Message(InputError, "give what the model shall look at: {expected}")
+PREDICT_NOTHING = Message(InputError, "give the model something to look at: {expected}")
 PREDICT_EMPTY = Message(InputError, "an empty text ({given!r}) has nothing to predict")
 PREDICT_CHARACTER = Message(InputError, "the model has never seen {character!r}; it knows {alphabet}")
 WORD_TOO_LONG = Message(InputError, "{word!r} has {length} characters; this model reads up to {limit}")

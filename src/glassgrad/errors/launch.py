@@ -37,8 +37,8 @@ RANK_DIED = Message(
 )
 RANK_SILENT = Message(
     RunError,
-    "{rank} has not been heard of for {seconds:.0f} s, last at {at}: it is stopped, or its machine is out of reach; all ranks "
-    "were ended",
+    "{rank} has sent no sign of life for {seconds:.0f} s, last at {at}: it is stopped, or its machine is out of reach; all "
+    "ranks were ended",
 )
 RANK_HANGS = Message(
     RunError,
@@ -76,6 +76,6 @@ class OtherRankError(RunError):
 OTHER_RANK = Message(OtherRankError, "rank {rank} ends, because rank 0 could not go on: {reason}")
 RANKS_DATA_DIFFER = Message(
     InputError,
-    "the first batch is another one on rank {ranks} than on rank 0, and a batch is shared among the ranks. Shuffle by "
+    "the first batch differs between rank {ranks} and rank 0, and all ranks share each batch. Shuffle by "
     "glassgrad's random numbers or a generator with a seed, read the same files everywhere, and leave out DistributedSampler",
 )

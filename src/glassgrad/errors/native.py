@@ -6,7 +6,7 @@ from glassgrad.errors.kinds import ArgumentError, GlassgradError, IndexRangeErro
 
 
 class GraphError(GlassgradError, RuntimeError):
-    """A program inside the compiler is inconsistent."""
+    """A program in the compiler is inconsistent."""
 
 
 class LinkError(GraphError):

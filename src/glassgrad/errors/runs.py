@@ -8,7 +8,7 @@ from glassgrad.errors.kinds import ArgumentError, GlassgradError, Message
 
 
 class InputError(GlassgradError, ValueError):
-    """Something that the user gave cannot be used: a file, an option, a run directory."""
+    """A file, an option or a run directory that the user gave cannot be used."""
 
 
 class RunError(GlassgradError, RuntimeError):
@@ -94,7 +94,7 @@ RUN_ENDED_DIVERGED = Message(
 
 RUN_ONLY_SKIPS = Message(
     RunError,
-    "the gradients of {count} steps in a row were not finite, so that no step was made; look for NaN in the data or in "
+    "the gradients of {count} steps in a row were not finite, so no step was taken; look for NaN in the data or in "
     "the model's outputs (skip_nonfinite=False stops at the first), or try a smaller learning rate",
 )
 FIT_EMPTY_LOADER = Message(
@@ -104,14 +104,14 @@ FIT_EMPTY_LOADER = Message(
 FIT_DATA_NOT_FINITE = Message(
     InputError,
     "batch {batch} of epoch {epoch} holds {value} in part {part} at [{index}] ({count:,} of {size:,} numbers are not "
-    "finite); no step was made of it. Clean the data, or train on it as it is with TrainingConfig(check_data=False)",
+    "finite); no step was taken on it. Clean the data, or train on it as it is with TrainingConfig(check_data=False)",
 )
 FIT_NO_SUCH_MEASURE = Message(
     InputError, "the validation does not measure {given!r}, but {known}; set `monitor` to one of them"
 )
 FIT_NEEDS_VALIDATION = Message(InputError, "{option} needs a val_loader: without one nothing is measured")
 FIT_NEEDS_STEPS = Message(
-    InputError, "{what} does not know its length; say how many steps to make with TrainingConfig(steps=...)"
+    InputError, "{what} does not know its length; say how many steps to take with TrainingConfig(steps=...)"
 )
 FIT_WRONG_KIND = Message(InputError, "{owner}: {name} must be {expected}, given {given}")
 FIT_CONTRADICTS = Message(
@@ -133,7 +133,7 @@ FIT_RUN_EXISTS = Message(
     InputError, "{path} already holds a run; go on with it by fit(resume=True), or give another run_dir"
 )
 CHECKPOINT_OTHER_MODEL = Message(
-    InputError, "{path} is of another model; nothing was loaded.{missing}{unexpected}{wrong}"
+    InputError, "{path} holds another model; nothing was loaded.{missing}{unexpected}{wrong}"
 )
 RATES_RANGE = Message(
     InputError, "find_rate: rates from {low} to {high} in {steps} steps; expected 0 < low < high and at least 10 steps"

@@ -1,4 +1,4 @@
-"""The origin of a NaN: in a tape that is still there, in a step that is taken again, in a loop that is watched."""
+"""Search for the origin of a NaN: on a tape that still exists, in a replayed step, or in a watched loop."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from glassgrad.doctor import library
 
 
 def guard_of(model: Any, optimizers: Sequence[Any], *, inf: bool, allow: Collection[str]) -> Any:
-    """Return who looks for NaN in the steps of a model.
+    """Return the guard that looks for NaN in the steps of a model.
 
     Raises:
         KindError: for a model with layers by hand.

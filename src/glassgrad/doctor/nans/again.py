@@ -1,4 +1,4 @@
-"""A step taken again, op by op, until the first NaN: in the forward pass, the backward pass or the optimizer's step."""
+"""Replay a step op by op up to the first NaN: in the forward pass, the backward pass or the optimizer's step."""
 
 from __future__ import annotations
 

@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from glassgrad.doctor.watching import Watch
 
 SHARE = 0.002
-"""Part of the time that copies of the state may take, here and before harmless eager steps."""
+"""The share of time that copies of the state may take, here and before harmless eager steps."""
 AGAIN: dict[Any, Callable[[tuple[Any, ...], dict[str, Any]], Any]] = {}
-"""By program: the fast path that makes its next call if that is like the one before. See `CompiledSteps.follow`."""
+"""By program: its fast path for a next call that is like the one before. See `CompiledSteps.follow`."""
 _FEWEST, _MOST, _SECONDS = 8, 256, 0.05
-"""Between two questions whether it is time for a copy: at least and at most so many calls, in between so much time."""
+"""The least and the most calls, and the time, between two decisions on copying the state."""
 _FIELDS = 4
 """Of each call in the log."""
 _ARRAYS = {Tensor, np.ndarray}
@@ -47,7 +47,7 @@ _MOST_BYTES = 1 << 28
 
 
 def run_checked(program: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Run a compiled function that tells, in `MODE.finite`, whether what it writes into weights is finite."""
+    """Run a compiled function that reports in `MODE.finite` whether it writes only finite weights."""
     flags, MODE.finite = MODE.flags, None
     MODE.flags = flags | FINITE
     try:
@@ -106,7 +106,7 @@ class CompiledSteps:
     def loss_of(
         self, program: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[Any, float | None]:
-        """Do the same, and return the result with the number in it, None if it is not one number."""
+        """Do the same; return the result and the number in it, or None if it is not one number."""
         if program not in self._taken:
             self._take(program, (*args, *kwargs.values()))
         options = self._options()
@@ -122,7 +122,7 @@ class CompiledSteps:
         return result, number
 
     def _check(self, bad: bool, args: tuple[Any, ...]) -> None:
-        """Look at what the latest call told, and copy the state if it is good and there is time."""
+        """Read the report of the latest call; copy the state if it is finite and there is time."""
         if bad or (MODE.finite and not self._is_good()):
             self._look()
         elif self._count >= self._asks and self._is_due(args):
@@ -162,7 +162,7 @@ class CompiledSteps:
                 AGAIN[program] = quick
 
     def _until(self, listener: Watch) -> int:
-        """Return the length of the log at which there is something to decide, less the call that is to find out."""
+        """Return the length of the log at which the next decision is due, less the call that makes it."""
         return _FIELDS * (self._count + min(listener.settle() - 1, self._asks - self._count))
 
     def _take(self, program: Any, args: tuple[Any, ...]) -> None:
@@ -177,7 +177,7 @@ class CompiledSteps:
         self._spent += self._copied - began
 
     def _is_good(self) -> bool:
-        """Look at the weights themselves, after a step has told that something in it is not finite."""
+        """Check the weights themselves, after a step has reported a value that is not finite."""
         MODE.finite = None
         return self._guard.is_good()
 

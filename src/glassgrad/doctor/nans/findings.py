@@ -1,4 +1,4 @@
-"""What was found of a NaN's origin, in words: a finding for each phase of a step."""
+"""Describe the origin of a NaN in words: one finding for each phase of a step."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DATA = "Look at what makes the batch: a division by a deviation of 0, a missing 
 CHECKPOINT = "Go back to a checkpoint from before it did."
 RATE = "Lower the rate, or raise eps: the gradients are finite, what the rule divides by is 0 or overflows."
 _CODE = re.compile(r"(F\.)?\w+\(|x\b|1 /")
-"""How advice begins that is a piece of code."""
+"""The prefixes of advice that is code."""
 _FINITE = "Keep what goes in finite."
 
 Names = Mapping[int, str]
@@ -126,7 +126,7 @@ def _sentence(text: str) -> str:
 
 
 def of_update(optimizer: Any, name: str, after: Any, before: Mapping[str, Any], place: str, inf: bool) -> Finding:
-    """Say what an optimizer's step made of a parameter.
+    """Say how an optimizer's step changed a parameter.
 
     Args:
         optimizer: whose step it was.

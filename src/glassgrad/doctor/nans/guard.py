@@ -32,12 +32,12 @@ from glassgrad.engine.random import USES
 from glassgrad.engine.tensor import Tensor
 
 _IN_A_ROW = 10
-"""After so many steps in a row that a gradient scaler has left out, it is no longer the scale."""
+"""The number of successive steps skipped by a gradient scaler after which the scale is not the cause."""
 _HUGE, _NEAR_OVERFLOW = 1e9, 1e14
-"""Options, and gradients, beyond which a product may leave single precision."""
+"""Sizes of options and gradients above which a product may overflow single precision."""
 _ASLEEP = TRACING | ANOMALY
 _BETWEEN = 16
-"""So many harmless steps lie between two questions whether there is time for a copy."""
+"""The number of harmless steps between two decisions on copying the weights."""
 
 
 class Reports:
@@ -84,8 +84,8 @@ class Guard(Reports):
         self.root: Any = None
         self._left_out, self._largest = 0, 0.0
         self._looks = False
-        self._harmless = -1  # so that the first is one of those that are copied
-        self._latest: Any = None  # optimizer that was about to step
+        self._harmless = -1  # so that the weights are copied before the first step
+        self._latest: Any = None  # the optimizer whose step began last
         self._options: Any = None  # its options, as far as they were looked at
         self._divides = True
         self._last: Any = None

@@ -1,4 +1,4 @@
-"""What replays of a step have in common in both libraries: options, the finding, and the module that an op runs in."""
+"""The common part of replays in both libraries: options, the finding, and the module that runs an op."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Replay:
 
     @contextmanager
     def _modules(self) -> Iterator[None]:
-        """Note in which module the ops run, and let those be that are allowed."""
+        """Record which module runs each op, and skip the allowed modules."""
         handles: list[Any] = []
         for name, module in self.model.named_modules() if hasattr(self.model, "named_modules") else ():
             if hasattr(module, "register_forward_pre_hook"):
@@ -60,4 +60,4 @@ class Replay:
         return leaves
 
     def _put_out(self, module: Any, told: str, output: Any) -> None:
-        """Take the output of a module, which findings call `told`."""
+        """Check the output of a module, which findings name `told`."""

@@ -14,7 +14,7 @@ from glassgrad.engine.tensor import Tensor
 from glassgrad.engine.writes import MUTATIONS
 
 _SMALL = 1 << 14
-"""Buffers of up to so many elements are kept at the beginning of each step: running statistics, not tables."""
+"""The largest buffer that is copied at the beginning of each step: running statistics, not tables."""
 
 
 class Beginning:

@@ -1,4 +1,4 @@
-"""Find the first op behind a loss that made a NaN, on the tape: before the backward pass nothing has to be run again.
+"""Find the first op behind a loss that made a NaN, on the tape, which needs no replay before the backward pass.
 
 A node saves what its rules need: its result, its operands, or neither. Values that were not saved are recomputed from
 their operands, oldest first, up to the first NaN that was made of finite numbers.

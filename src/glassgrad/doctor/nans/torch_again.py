@@ -171,7 +171,7 @@ class TorchAgain(Replay):
         return site, f" at {site}{source}" * bool(site) + self._behind.get(node._sequence_nr(), "")
 
     def _put_out(self, module: Any, told: str, output: Any) -> None:
-        """Note for each op of a module that it is behind its output."""
+        """Mark the ops of a module as ancestors of its output."""
         made = library.first_tensor(output)
         stack = [] if made is None else [made.grad_fn]
         while stack:

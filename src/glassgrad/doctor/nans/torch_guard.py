@@ -25,7 +25,7 @@ from glassgrad.doctor.torch_graph import NOTHING, mode_of, top_mode
 from glassgrad.provenance import pytorch
 
 _SMALL = 1 << 14
-"""Buffers of up to so many elements are kept at the beginning of each step: running statistics, not tables."""
+"""The largest buffer that is copied at the beginning of each step: running statistics, not tables."""
 _MOST_CALLS = 4096
 
 
@@ -40,7 +40,7 @@ class _Call(NamedTuple):
 
 
 class TorchGuard(Reports):
-    """Looks at each step of a loop of PyTorch's, and raises where one makes a NaN. Arguments: those of `Reports`."""
+    """Checks each step of a PyTorch loop, and raises at the first that makes a NaN. Arguments: those of `Reports`."""
 
     def __init__(self, model: Any, optimizers: Sequence[Any], *, inf: bool, allow: Collection[str]) -> None:
         super().__init__(library.uncompiled(model), optimizers, inf=inf, allow=allow)
@@ -54,7 +54,7 @@ class TorchGuard(Reports):
     # --- events reported by the wire ---
 
     def entered(self) -> None:
-        """Before a forward pass: keep running statistics and random numbers."""
+        """Before a forward pass: copy running statistics and random state."""
         if self.busy or not pytorch().is_grad_enabled():
             return
         self._leave()
@@ -64,7 +64,7 @@ class TorchGuard(Reports):
             self._random = pytorch().get_rng_state()
 
     def called(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call one of PyTorch's functions and note it."""
+        """Call one of PyTorch's functions and record the call."""
         name = getattr(function, "__name__", "")
         if not self._notes or self.busy or name in NOTHING:
             return function(*args, **kwargs)

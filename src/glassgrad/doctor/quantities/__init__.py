@@ -15,6 +15,6 @@ FIELDS: tuple[Field, ...] = (
 )  # fmt: skip  # a table
 
 LATER: tuple[Field, ...] = (*histograms.FIELDS[1:], *directions.FIELDS)
-"""Fields that files of the first versions lack."""
+"""Fields that are missing in files of the first versions."""
 
 __all__ = ["FIELDS", "LATER", "Field"]

@@ -51,7 +51,7 @@ class Statistics:
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """A field for each of them."""
+        """One field for each statistic."""
         return tuple(
             Field(f"{self.prefix}_{name}", "parameter", _STATISTICS[name].format(whole=self.whole, entry=self.entry))
             for name in self.names

@@ -8,7 +8,7 @@ from glassgrad.doctor.rules.rule import Rule, Seen, listed
 from glassgrad.doctor.run import Run, line_of
 
 MOSTLY = 0.5
-"""A share of the steps that were looked at, above which something is no exception."""
+"""The share of checked steps above which an observation is no exception."""
 
 
 def _no_zero_grad(run: Run) -> Iterator[Seen]:

@@ -19,13 +19,13 @@ WORSE = 1.3
 most 1.2 times as far off."""
 RISEN, LEAP, SPIKE = 1.5, 5.0, 3.0
 OVERFITTED, LOST = 1.3, 2.0
-"""The loss of examples set aside against its best: worth knowing, and worth a warning."""
+"""The held-out loss relative to its least value, from which it is worth knowing, and worth a warning."""
 GAP = 0.2
-"""The loss of training against that of examples set aside, which has come to rest."""
+"""The training loss relative to a held-out loss that no longer changes."""
 APART, CARRIED = 0.25, 0.3
-"""The distance of the two, of the first loss; and how much of training's progress examples set aside made too."""
+"""The gap of both losses as a share of the first; and the share of the progress that held-out examples made too."""
 UNDERFITTED = 0.5
-"""Of the loss of knowing nothing; `STILL`: it changes by less than this over two fifths of the run."""
+"""A share of the loss of a constant guess; `STILL`: the change over two fifths of the run that counts as none."""
 STILL = 0.1
 _LEAST = 1e-12  # a loss that is lower has underflowed, and is no divisor
 
@@ -174,7 +174,7 @@ def _overfits(run: Run) -> Iterator[Seen]:
 
 
 def _underfits(run: Run) -> Iterator[Seen]:
-    """See a training that has come to rest, far from what can be told apart, with examples set aside no worse off."""
+    """Report a training whose loss no longer changes and stays high, on held-out examples as on the others."""
     held, curve = run.held_out[np.isfinite(run.held_out[:, 1])], _curve(run)
     if len(held) < 4 or len(curve) < 60 or not run.labels or run.labels[0][1].classes < 2:
         return

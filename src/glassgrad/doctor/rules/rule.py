@@ -24,7 +24,7 @@ AGAINST_SATURATED = "Draw smaller weights for the layer before it, normalise wha
 
 @dataclass(frozen=True)
 class Seen:
-    """One observation of a rule: in words, its place, and the number that was compared with the threshold.
+    """One observation of a rule: its words, its place, and the number that was compared with the threshold.
 
     `severity`, `advice` and `remedy` override those of the rule for a milder or special case.
     """

@@ -20,19 +20,20 @@ first of them: Adam and its kin may grow the gradient again, at the price of the
 EXPLODED = 1e2
 """‖gradient‖ / ‖weights‖: with a rate of 0.01 one step would replace the weights."""
 MOSTLY = 0.5
-"""A share of dead units or saturated outputs that costs more than it can give."""
+"""A share of dead units or saturated outputs above which training suffers."""
 EARLY = 6
 ENOUGH = 5
-"""Samples before something is said of layers: the first steps of a small net say little."""
+"""The number of samples that rules about layers need: the first steps of a small net say little."""
 FAST, SLOW = 0.18, 1e-6
 """‖change‖ / ‖weights‖ of all matrices in one step: above, weights are replaced; below, nothing moves."""
 GROWN, FIRST = 1.4, 4
-"""The size of all matrices in the fourth step against that in the first: later a change looks small beside them."""
+"""Growth of all matrices from the first step to the fourth: beside grown matrices a later change looks small."""
 CLIPPED = 0.95
 OPPOSITE = -0.75
-"""Of successive gradients in the middle: RMSprop comes to -0.6 in healthy runs."""
+"""The median cosine of successive gradients: RMSprop reaches -0.6 in healthy runs."""
 TOO_FAR = 3.0
-"""Of an update against the way to the bottom along it. At 2 a whole batch settles by itself (Cohen et al. 2021)."""
+"""The length of an update relative to the distance to the minimum along it; full batches settle at 2
+(Cohen et al. 2021)."""
 APART = 30.0
 """A batch that is smaller than the noise scale by this factor: its gradient is nearly all noise."""
 
@@ -97,7 +98,7 @@ def _exploding(run: Run) -> Iterator[Seen]:
 
 
 def _settled(steps: Array, values: Array) -> Array:
-    """Tell which values are known and not of the first steps: an optimizer that averages squares begins with leaps."""
+    """Tell which values are known and after the first steps: an optimizer that averages squares begins with leaps."""
     return np.isfinite(values) & (steps >= EARLY)
 
 

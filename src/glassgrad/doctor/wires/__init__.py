@@ -1,4 +1,4 @@
-"""How a watch hears of the calls in a loop, one file a library: ours, PyTorch's, layers written by hand."""
+"""Report the calls in a loop to a watch, with one file for each library: ours, PyTorch, and layers written by hand."""
 
 from __future__ import annotations
 

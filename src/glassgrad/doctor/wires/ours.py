@@ -111,7 +111,7 @@ class OurWire:
     # --- called by the watch ---
 
     def connect(self) -> None:
-        """Become the engine's witness; a previous one continues to be called."""
+        """Become the engine's witness, and forward events to the previous one."""
         AGAIN.clear()
         self._before = MODE.witness
         MODE.witness = self if self._before is None else _Both(self._before, self)
@@ -221,7 +221,7 @@ class OurWire:
             self._aside = False
 
     def _fingerprint(self) -> list[bytes]:
-        """Return the weights as bytes, to compare before and after; used for a program's first calls only."""
+        """Return the weights as bytes, for a comparison before and after; used only in a program's first calls."""
         return [parameter.array.tobytes() for parameter in self._model.parameters()]
 
 

@@ -66,7 +66,7 @@ assert check_my_backward(right, forward, inputs)
 report = check_my_backward(right.replace("dy.sum(axis=0)", "dy"), forward, inputs)
 assert report.wrong_source == "db = dy"
 
-# The transposes cannot really be got wrong if the shapes differ: of all products of `x` (4, 3) and `dy` (4,
+# The transposes can hardly go wrong if the shapes differ: of all products of `x` (4, 3) and `dy` (4,
 # 2) only `x.T @ dy` has the shape of `w`. The trap is a square layer, where the wrong one fits too:
 
 square = {"x": rng.normal(size=(3, 3)), "w": rng.normal(size=(3, 3)), "b": rng.normal(size=3)}

@@ -79,10 +79,10 @@ figure(
 # ## Their gradients
 #
 # Softmax first. Each output depends on every input, through the numerator (only its own) and through S (all
-# of them). Working it out (the docstring of `manual.Softmax` does) gives a formula with one sum: what the
-# cotangents are, minus their mean under the probabilities themselves. Log-softmax is simpler still, and
-# logsumexp is the simplest: its gradient *is* softmax. The moral: never differentiate the detour; the
-# composite has a nicer gradient than its parts.
+# of them). Working it out (the docstring of `manual.Softmax` does) gives a formula with one sum: each
+# probability times the difference between its cotangent and their mean, weighted by the probabilities.
+# Log-softmax is simpler still, and logsumexp is the simplest: its gradient *is* softmax. The moral: never
+# differentiate the detour; the composite has a nicer gradient than its parts.
 
 
 def forward(x, r):

@@ -69,9 +69,9 @@ assert check_my_backward(step_by_step, batch_norm, inputs)
 #     dmean    = -sum(dcentred)                  = -s n mean(D)                 since sum(h) = 0
 #     dx       = dcentred + dmean / n            = s (D - mean(D) - h mean(D h))
 #
-# Read the last line aloud: take the incoming gradient, remove its mean, and remove what of it points along
-# h. Those are exactly the two directions in which batch norm cannot move: shifting x changes nothing,
-# stretching x changes nothing, so no gradient may point there.
+# Read the last line aloud: take the incoming gradient, remove its mean, and remove its part along h. Those
+# are exactly the two directions in which batch norm cannot move: shifting x changes nothing, stretching x
+# changes nothing, so no gradient may point there.
 
 one_line = """
 dy = r

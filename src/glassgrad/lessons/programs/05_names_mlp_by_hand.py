@@ -180,8 +180,8 @@ for _ in range(300):
 print(f"loss before {losses[0]:.3f}, after {losses[-1]:.3f}; a uniform guess has {np.log(27):.3f}")
 assert losses[-1] < 1.0
 
-# `dlogits` is a picture worth keeping in mind. In each row the score of the right letter is pulled up, by what its
-# probability lacks to 1, and each of the others is pushed down by its own. Pull and push of a row add up to nothing.
+# `dlogits` is a picture worth keeping in mind. In each row the score of the right letter is pulled up, by the
+# distance of its probability from 1, and each of the others is pushed down by its own. In a row they add up to 0.
 # These are the letters of two names before the training, and then after it: what is known is left alone, and where
 # several letters could follow, as at the beginning of a name, it is pulled as hard as before.
 

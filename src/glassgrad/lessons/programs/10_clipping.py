@@ -44,7 +44,7 @@ assert angle(g, by_value(g, 5.0)) > 20
 #
 # ## At the cliff
 #
-# A valley with a wall: the height is x² / 20, and from x = 0 on to the left, a steep exponential is added.
+# A valley with a wall: the height is x² / 20, and to the left of x = 0 a steep exponential is added.
 # Going down with momentum, the walker comes to the wall with some speed, and the wall answers.
 
 
@@ -106,8 +106,8 @@ print(f"rate over the limit: {unclipped[-1]:.0f} without clipping, {bounded[-1]:
 assert unclipped[-1] > 10
 assert bounded[-1] > 0.5
 
-# And by scaling it changes what Adam sees little: Adam divides by the size of recent gradients, so a
-# constant factor cancels.
+# And it changes little for Adam, which divides by the size of recent gradients: a constant factor
+# cancels.
 #
 # ## The check
 

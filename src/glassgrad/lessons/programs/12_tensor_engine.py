@@ -8,8 +8,8 @@ The scalar engine, for arrays: broadcasting, matrix products, the order of the w
 # arrays: one object per *array*, one rule per *operation on arrays*. The idea stays the same. What changes fits in
 # 150 lines, and this page is all of them: it is a program, and it trains a network at its end.
 #
-# Three things are new. Arrays of different shapes meet, so a gradient has to find back to the shape that it belongs
-# to. A slope is no single number any more: a result of 100 entries made from 50 has 5000 slopes, which nobody wants to
+# Three things are new. Arrays of different shapes meet, so a gradient has to return to the shape of its own array.
+# A slope is no single number any more: a result of 100 entries made from 50 has 5000 slopes, which nobody wants to
 # store. And adding gradients costs memory now, so it matters how they are added, and into whose array.
 
 import itertools
@@ -111,7 +111,7 @@ Tensor.backward = backward
 # ## Operations, number by number
 #
 # Each is one line for the result and one rule for each argument. The rules know nothing of broadcasting, because
-# `shrink` comes after them; and subtraction and division need none, being made of the others.
+# `shrink` comes after them; and subtraction and division, made of the others, need none.
 
 
 def add(a, b):
@@ -159,7 +159,7 @@ Tensor.exp, Tensor.log, Tensor.tanh, Tensor.relu = exp, log, tanh, relu
 
 # ## The product of matrices
 #
-# Which rule has `a @ b`? There is only one way in which the shapes fit. With a of shape (n, k) and b of (k, m) the
+# What is the rule of `a @ b`? There is only one way in which the shapes fit. With a of shape (n, k) and b of (k, m) the
 # gradient of the result is (n, m); to get (n, k) out of it, multiply by b transposed, from the right; to get (k, m), by
 # a transposed, from the left. (Lesson 2 derives what the shapes only suggest.) Stacks of matrices come for free: the
 # product broadcasts over the axes in front, and `shrink` undoes that.

@@ -3,8 +3,8 @@
 Read, guess, and then ask the doctor: none of the twelve raises an error.
 """
 
-# Each of these twelve loops runs to its end, and none does what it should. What went wrong with five loops of that
-# kind, lesson 11 told at once. Here nobody tells: read a loop, look at the number below it, and decide what is wrong
+# Each of these twelve loops runs to its end, and none does what it should. Lesson 11 said at once what was wrong
+# with five such loops. Here nobody tells you: read a loop, look at the number below it, and decide what is wrong
 # before you go on. The doctor has watched all of them, and says at the end what it saw.
 #
 # (`glassgrad exercise 15` gives you the same loops to mend, and judges each.)
@@ -327,7 +327,7 @@ answer(1)
 # ## Answer 2
 #
 # `.item()` takes the number out of the graph, and a tensor made of the number has no past. `requires_grad=True` does
-# not mend that; it only silences the error that would have told. Take the number for the list, and the loss for
+# not mend that; it only silences the error that would have said so. Take the number for the list, and the loss for
 # `backward`.
 
 answer(2)

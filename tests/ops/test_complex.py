@@ -372,3 +372,39 @@ def test_numpys_functions_of_complex_tensors(name: str) -> None:
     if name in {"correlate", "convolve"}:
         found = function(gg.tensor(b, requires_grad=True), a)
         np.testing.assert_allclose(found.detach().numpy(), function(b, a), rtol=1e-12)
+
+
+def test_parts_of_complex_numbers_in_any_order_are_views() -> None:
+    """A write to the parts reaches the numbers, as in PyTorch, however they lie in memory."""
+    torch = pytest.importorskip("torch", reason="PyTorch is the oracle")
+    numbers = np.arange(12).reshape(3, 4) * (1 + 2j)
+    for read in (
+        lambda z: z, lambda z: z.T, lambda z: z[:, ::2], lambda z: z[1:, 1], lambda z: z[0, 0], lambda z: z.T[1:3],
+    ):  # fmt: skip  # short ones
+        for part in (lambda lib, z: z.real, lambda lib, z: z.imag, lambda lib, z: lib.view_as_real(z)):
+            found = []
+            for lib in (gg, torch):
+                z = lib.tensor(numbers)
+                part(lib, read(z)).zero_()
+                found.append(z.numpy())
+            np.testing.assert_array_equal(*found)
+    pairs = np.arange(24.0).reshape(3, 4, 2)
+    for turned in (lambda p: p, lambda p: p.transpose(0, 1), lambda p: p[1:, ::2]):
+        found = []
+        for lib in (gg, torch):
+            p = lib.tensor(pairs)
+            lib.view_as_complex(turned(p)).zero_()
+            found.append(p.numpy())
+        np.testing.assert_array_equal(*found)
+    apart = gg.tensor(pairs.reshape(3, 2, 4)).transpose(1, 2)  # the parts do not lie beside each other
+    expected = pairs.reshape(3, 2, 4)[:, 0] + 1j * pairs.reshape(3, 2, 4)[:, 1]
+    np.testing.assert_array_equal(gg.view_as_complex(apart).numpy(), expected)
+
+
+def test_the_imaginary_part_of_real_numbers_is_zero() -> None:
+    x = gg.tensor([1.0, -np.inf, np.nan], requires_grad=True)
+    y = gg.imag(x)
+    assert y.tolist() == [0, 0, 0]
+    y.sum().backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [0, 0, 0]

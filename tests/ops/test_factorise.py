@@ -149,3 +149,30 @@ def test_compiled_they_give_what_they_give_eagerly(function: Callable[[Any], Any
 
     x = gg.tensor(real(4, 4, seed=5).astype(np.float32))
     np.testing.assert_allclose(gg.compile(step)(x).numpy(), step(x).numpy(), rtol=2e-3, atol=1e-3)
+
+
+def test_eigenvectors_with_zeros_have_finite_gradients() -> None:
+    """Of several components without imaginary part the largest is the one that stays real, and none that is 0."""
+    start = np.array([[1.0, 1.0, 0.5], [0.0, 3.0, -1.0], [0.0, 0.0, 5.0]])
+    parts = gg.tensor(start, requires_grad=True), gg.tensor(0.0 * start, requires_grad=True)
+    _, vectors = gg.linalg.eig(gg.complex(*parts))
+    loss = (vectors.real * gg.tensor(real(3, 3))).sum() + (vectors.imag * gg.tensor(real(3, 3, seed=2))).sum()
+    for g in gg.autograd.grad(loss, parts):
+        assert np.isfinite(g.numpy()).all()
+        assert g.numpy().any()
+
+
+def test_eigenvalues_of_integers_of_nothing_and_of_what_is_not_square() -> None:
+    whole = np.array([[2, 1], [1, 4]])
+    for y, expected in zip(gg.linalg.eig(gg.tensor(whole)), np.linalg.eig(whole), strict=True):
+        np.testing.assert_allclose(y.numpy(), expected, rtol=1e-6)
+    for shape in ((0, 0), (2, 0, 0)):
+        x = gg.zeros(shape, requires_grad=True)
+        values, vectors = gg.linalg.eig(x)
+        assert (values.shape, vectors.shape) == (shape[:-1], shape)
+        (values.abs().sum() + vectors.abs().sum()).backward()
+        assert x.grad is not None
+        assert x.grad.shape == shape
+    for bad in (gg.ones(3), gg.ones((2, 3))):
+        with pytest.raises(errors.ArgumentError, match=r"eig: input=.*\n?.*\(\.\.\., n, n\)"):
+            gg.linalg.eig(bad)

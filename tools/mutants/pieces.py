@@ -144,11 +144,15 @@ PIECES = {
     "orders": _ops("sort scan data_dependent", "orders_against_torch", "statistics", "ties_and_borders", "complex"),
     "linalg": _ops(
         "linalg eigen norms complexes triangles",
-        "linalg",
-        "factorise",
-        "matrices_against_torch",
-        "complex",
-        "native_blocks",
+        *(
+            "linalg",
+            "factorise",
+            "matrices_against_torch",
+            "ties_and_borders",
+            "complex",
+            "native_blocks",
+            "cut_products",
+        ),
     ),
     "solvers": _ops(
         "lu solve factorise fft",

@@ -20,14 +20,15 @@ from glassgrad.ops.shape import broadcast_to_p, stack
 
 def _as_pairs(xp: Any, z: Array) -> Array:
     """View complex numbers (...) as an array (..., 2)."""
-    z = xp.asarray(z, order="C")  # ascontiguousarray would give a 0-d array a dimension
+    z = xp.asarray(z)
     real = xp.float32 if z.dtype == xp.complex64 else xp.float64
     return z[..., None].view(real)
 
 
 def _as_complex(xp: Any, pairs: Array) -> Array:
-    """View an array (..., 2) as complex numbers (...)."""
-    pairs = xp.ascontiguousarray(pairs)
+    """View an array (..., 2) as complex numbers (...); a copy where the two parts do not lie beside each other."""
+    if pairs.strides[-1] != pairs.itemsize:
+        pairs = xp.ascontiguousarray(pairs)
     kind = xp.complex64 if pairs.dtype == xp.float32 else xp.complex128
     return pairs.view(kind)[..., 0]
 
@@ -80,7 +81,9 @@ def real(x: Array) -> Array:
 
 def imag(x: Array) -> Array:
     """Imaginary part of a complex tensor."""
-    return view_as_real_p(x)[..., 1] if is_complex(x) else x * 0
+    if is_complex(x):
+        return view_as_real_p(x)[..., 1]
+    return PRIMITIVES["where"](np.False_, x, np.zeros((), x.dtype))  # 0 beside infinite numbers too
 
 
 def conj(x: Array) -> Array:

@@ -11,7 +11,7 @@ import pytest
 import glassgrad as gg
 from glassgrad.nn import functional as F
 from glassgrad.ops.fused import batch_norm_p
-from glassgrad.ops.kernels import channels, native, parallel
+from glassgrad.ops.kernels import channels, native, parallel, products
 
 pytest.importorskip("llvmlite", reason="native code needs llvmlite")
 
@@ -99,6 +99,18 @@ def test_gradients_of_kinks(shape: tuple[int, ...], dtype: Any, always: native.K
         turned = channels.inside(np.moveaxis(g, 1, -1), np.moveaxis(v, 1, -1), low, high)
         np.testing.assert_array_equal(np.moveaxis(turned, -1, 1), expected)
         np.testing.assert_array_equal(channels.inside(np.asfortranarray(g), v, low, high), expected)
+
+
+@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_shares_of_a_kink_are_the_whole(
+    count: int, dtype: Any, always: native.Kernels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(5)
+    monkeypatch.setattr(products, "shares", lambda work: count)
+    for size in (1, 2, 1000, 12_347):
+        g, v = rng.normal(size=(2, size)).astype(dtype)
+        np.testing.assert_array_equal(channels.inside(g, v, -0.5, 0.25), np.where((v > -0.5) & (v < 0.25), g, 0))
 
 
 def test_rules_of_relu_and_hardtanh_ask_for_it(always: native.Kernels, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from glassgrad.compile.llvm.ir import BITS, LLVM_TYPE, Builder, Function, Module, Value, type_name
+from glassgrad.compile.llvm.products import memory_of, record, word
 from glassgrad.compile.llvm.scalar import across_lanes
 
 _UNROLLED = 4
@@ -22,14 +23,23 @@ Turn = Callable[[Builder, str, int, list[Value]], list[Value]]
 """Code for elements from an offset on: (builder, offset, lanes, sums so far) to sums."""
 
 
-def module(header: str, attributes: str, vector_bytes: int) -> str:
-    """Return the text of all functions: ``norm_f32``, ``norm_back_f32``, ``inside_f32``, and the same for f64."""
+# Words of a share of `inside`: the arrays of g, v and the result as objects, the first element and how many there are,
+# and the bits of the bounds. A share is a record behind the claims of a context, as those of a product are.
+G, V, D, FIRST, COUNT, LOW, HIGH = range(7)
+
+
+def module(header: str, attributes: str, vector_bytes: int, data: int) -> str:
+    """Return the text of all functions: ``norm_f32``, ``norm_back_f32``, ``inside_f32``, and the same for f64.
+
+    `data` is where an array object has its address.
+    """
     whole = Module(vector_bytes)
     for kind in ("f32", "f64"):
         lanes = 8 * vector_bytes // BITS[kind]
         for write in (_norm, _norm_back, _inside):
             write(whole, kind, lanes)
-    return f"{header}\n{whole.text()}\n{attributes}"
+    shares = "".join(_inside_of_share(kind, data) for kind in ("f32", "f64"))
+    return f"{header}\n{whole.text()}\n{shares}\n{attributes}"
 
 
 # --- loops whose bounds are known when they run ---------------------------------------------------
@@ -228,4 +238,23 @@ def _inside(whole: Module, kind: str, lanes: int) -> None:
 
         _along(b, "%count", lanes, [], turn, 0)
 
-    _function(whole, f"inside_{kind}", f"ptr %g, ptr %v, ptr %d, i64 %count, {number} %low, {number} %high", write)
+    _function(whole, f"below_{kind}", f"ptr %g, ptr %v, ptr %d, i64 %count, {number} %low, {number} %high", write)
+
+
+def _inside_of_share(kind: str, data: int) -> str:
+    """Read the record of a share, and call the function of that kind."""
+    number, bits = LLVM_TYPE[kind], BITS[kind]
+    arrays = {"g": G, "v": V, "d": D}
+    places = "".join(memory_of(name, at, data) for name, at in arrays.items())
+    moved = "".join(f"  %{name} = getelementptr {number}, ptr %{name}.data, i64 %first\n" for name in arrays)
+    bounds = "".join(word(name, at, number) for name, at in {"low": LOW, "high": HIGH}.items())
+    bounds = bounds.replace("align 8", f"align {bits // 8}")
+    given = f"ptr %g, ptr %v, ptr %d, i64 %count, {number} %low, {number} %high"
+    return f"""
+define void @inside_{kind}(ptr %ctx, i64 %share) #0 {{
+entry:
+{record()}{word("first", FIRST)}{word("count", COUNT)}{bounds}{places}{moved}\
+  call void @below_{kind}({given})
+  ret void
+}}
+"""

@@ -1,4 +1,4 @@
-"""Batch norm and gradients of kinks in native code, for eager mode: `compile.llvm.channels`, loaded."""
+"""Batch norm in native code, for eager mode: functions of `compile.llvm.channels`, loaded."""
 
 from __future__ import annotations
 
@@ -7,17 +7,15 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from glassgrad.compile.llvm import channels
-from glassgrad.compile.llvm.target import LoadedCode, host
-from glassgrad.compile.native import cache
+from glassgrad.compile.native import products
 
 # How many arrays, sizes and numbers each takes.
-_ARGUMENTS = {"norm": (8, 5, 2), "norm_back": (8, 5, 1), "inside": (3, 1, 2)}
+_ARGUMENTS = {"norm": (8, 5, 2), "norm_back": (8, 5, 1)}
 
 
 @lru_cache(maxsize=1)
 def functions() -> dict[tuple[str, str], Callable[..., None]]:
-    """Return the functions by name and NumPy's character of the dtype: ``norm``, ``norm_back`` and ``inside``.
+    """Return the functions by name and NumPy's character of the dtype: ``norm`` and ``norm_back``.
 
     They take addresses of arrays, sizes and numbers, as their text says, and leave the interpreter to other threads
     while they run. They are made once and kept on the disk.
@@ -25,17 +23,10 @@ def functions() -> dict[tuple[str, str], Callable[..., None]]:
     Raises:
         ImportError: without llvmlite.
     """
-    machine = host()
-    text = channels.module(machine.header(), machine.attributes(), machine.vector_bytes)
-    code = LoadedCode(cache.code_for(text, machine.compile)[0])
-    _ALIVE.append(code)
+    code = products.code("channels")
     found: dict[tuple[str, str], Callable[..., None]] = {}
     for name, (arrays, sizes, numbers) in _ARGUMENTS.items():
         for char, kind, number in (("f", "f32", ctypes.c_float), ("d", "f64", ctypes.c_double)):
             types: list[Any] = [ctypes.c_void_p] * arrays + [ctypes.c_int64] * sizes + [number] * numbers
             found[name, char] = ctypes.CFUNCTYPE(None, *types)(code.address(f"{name}_{kind}"))
     return found
-
-
-_ALIVE: list[LoadedCode] = []
-"""What the functions are in."""

@@ -1,10 +1,13 @@
-"""Work of eager mode for the threads of the pool: `compile.llvm.products`, `packed`, `updates` and `chunks`, loaded."""
+"""Work of eager mode for the threads of the pool: `compile.llvm.products`, `packed`, `updates`, `chunks` and
+`channels`, loaded.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import os
 import struct
+import threading
 from collections.abc import Sequence
 from functools import cache as cached
 
@@ -12,6 +15,7 @@ import numpy as np
 
 from glassgrad.compile.llvm import products, support
 from glassgrad.compile.llvm.target import LoadedCode, host
+from glassgrad.compile.locks import free_in_children
 from glassgrad.compile.native import cache, runtime
 from glassgrad.compile.native.executable import Context, object_layout
 
@@ -19,7 +23,7 @@ _Resume = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctyp
 
 
 class Job:
-    """A function of those modules with the memory of its shares. One caller at a time may run it.
+    """A function of those modules with the memory of its shares.
 
     Args:
         function: its name.
@@ -27,10 +31,11 @@ class Job:
     """
 
     def __init__(self, function: str, shares: int) -> None:
+        self.lock = free_in_children(threading.Lock())
         self.context = Context(shares, products.WORDS * shares)
         self.context.set(support.SHARES, shares)
         self.context.set(support.PHASES, 1)
-        self.context.set(support.TABLE, self.context.table([[_code(_module_of(function)).address(function)]]))
+        self.context.set(support.TABLE, self.context.table([[code(_module_of(function)).address(function)]]))
         self.pool = runtime.pool()
         self.context.set(support.POOL, self.pool.address)
         self.pool.ensure(shares - 1)
@@ -52,6 +57,10 @@ class Job:
 
     def run(self, form: struct.Struct, records: Sequence[tuple[int, ...]]) -> None:
         """Run the shares that these records describe; a step that has the threads meanwhile leaves this one alone."""
+        with self.lock:
+            self._run(form, records)
+
+    def _run(self, form: struct.Struct, records: Sequence[tuple[int, ...]]) -> None:
         memory = self.context.memory
         for at, record in enumerate(records):
             form.pack_into(memory, self.first + 8 * products.WORDS * at, *record)
@@ -86,11 +95,17 @@ def packs() -> bool:
 
 
 def _module_of(function: str) -> str:
-    return {"update": "updates", "packed": "packed", "chunks": "chunks"}.get(function, "products")
+    return _MODULES.get(function, "products")
+
+
+_MODULES = {
+    "update": "updates", "packed": "packed", "chunks": "chunks", "inside_f32": "channels", "inside_f64": "channels",
+}  # fmt: skip  # a table
 
 
 @cached
-def _code(module: str) -> LoadedCode:
+def code(module: str) -> LoadedCode:
+    """Return the code of one of those modules, which stays as long as the process."""
     machine = host()
     header, attributes, data = machine.header(), machine.attributes(), object_layout()[1]
     # Each job needs one of them.
@@ -102,6 +117,10 @@ def _code(module: str) -> LoadedCode:
         from glassgrad.compile.llvm import chunks
 
         text = chunks.module(header, attributes, data)
+    elif module == "channels":
+        from glassgrad.compile.llvm import channels
+
+        text = channels.module(header, attributes, machine.vector_bytes, data)
     elif module == "packed":
         from glassgrad.compile.llvm import packed
 

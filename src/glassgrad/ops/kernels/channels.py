@@ -11,18 +11,21 @@ from __future__ import annotations
 import functools
 import importlib
 import math
+import struct
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from glassgrad.ops.kernels import blocks, native, parallel
+from glassgrad.ops.kernels import blocks, native, parallel, products
 
 Array = Any
 
 # Nanoseconds that NumPy takes for an element, and multiplications that native code would do in its own time for one.
-_NS_TO_NORM, _NS_TO_CUT = 4.0, 1.5
-_WORTH = 10
+_NS_TO_NORM, _NS_TO_CUT = 4.0, 4.0
+_WORTH, _WORTH_TO_CUT = 10, 16
+_INSIDE = {"f": ("inside_f32", struct.Struct("<5qf4xf4x")), "d": ("inside_f64", struct.Struct("<5q2d"))}
 
 
 class Statistics(NamedTuple):
@@ -56,8 +59,7 @@ def batch_norm_vjp(g: Array, x: Array, kept: Statistics) -> tuple[Array, Array, 
 
 def inside(g: Array, v: Array, low: float, high: float) -> Array | None:
     """Return g, with 0 where v is at most `low` or at least `high`; None if NumPy should. A bound of NaN is none."""
-    run = _function("inside", v, _NS_TO_CUT)
-    if run is None or not _fits(g, v.dtype) or g.shape != v.shape:
+    if not _suits(v, _NS_TO_CUT) or not _fits(g, v.dtype) or g.shape != v.shape:
         return None
     if not v.flags.c_contiguous and v.strides != g.strides:
         return None
@@ -65,12 +67,14 @@ def inside(g: Array, v: Array, low: float, high: float) -> Array | None:
         return None
     g = g if g.strides == v.strides else np.ascontiguousarray(g)
     found = np.empty_like(v)
-    places, size = [one.ctypes.data for one in (g, v, found)], v.itemsize
-
-    def work(first: int, last: int) -> None:
-        run(*[place + first * size for place in places], last - first, low, high)
-
-    parallel.shares.run(work, v.size, _WORTH // 2 * v.size)
+    count = products.shares(_WORTH_TO_CUT * v.size)
+    name, form = _INSIDE[v.dtype.char]
+    job = native.job(name, count)
+    if job is None:
+        return None
+    edges = [v.size * at // count for at in range(count + 1)]
+    arrays = (id(g), id(v), id(found))
+    job.run(form, [(*arrays, first, last - first, low, high) for first, last in pairwise(edges)])
     return found
 
 
@@ -85,9 +89,11 @@ def _by_channel(run: Callable[..., None], shape: tuple[int, ...], arrays: tuple[
 
 
 def _function(name: str, x: Array, ns: float) -> Callable[..., None] | None:
-    if type(x) is not np.ndarray or not native.pays(ns * x.size) or x.dtype.char not in "fd" or not x.flags.aligned:
-        return None
-    return _functions().get((name, x.dtype.char))
+    return _functions().get((name, x.dtype.char)) if _suits(x, ns) else None
+
+
+def _suits(x: Array, ns: float) -> bool:
+    return type(x) is np.ndarray and native.pays(ns * x.size) and x.dtype.char in "fd" and bool(x.flags.aligned)
 
 
 def _fits(array: Array, dtype: Any) -> bool:

@@ -171,6 +171,25 @@ def _in_use() -> Kernels | None:
     return None if kernels.off else kernels
 
 
+def job(function: str, shares: int) -> Any:
+    """Return a job of native code for the threads of the pool; None where there is no compiler.
+
+    `function` is one of `glassgrad.compile.native.products`, which keeps its jobs, and forgets them in forked children.
+    """
+    library = _library(function)
+    return None if library is None else library.job(function, shares)
+
+
+@functools.cache
+def _library(function: str) -> Any:
+    try:
+        library = importlib.import_module(_JOBS)
+        library.job(function, 1)  # whatever is missing shows here
+    except (ImportError, OSError, RuntimeError):  # no llvmlite, or one that cannot
+        return None
+    return library
+
+
 @functools.cache
 def _jobs() -> products.Threads | None:
     """Return what multiplies matrices; None without OpenBLAS or a compiler, or where it would gain nothing."""

@@ -2081,9 +2081,6 @@ def negative_(x: TensorOrArray) -> TensorOrArray:
 def nextafter(x: TensorLike, other: TensorLike) -> Tensor:
     """the number next to a on the way to b"""
 
-def no_elements(x: TensorOrArray) -> TensorOrArray:
-    """Return an array of no elements in place of a result that nobody asked for."""
-
 @overload
 def nonzero(x: TensorLike, as_tuple: Literal[False] = False) -> Tensor:
     """The indices where x is not zero: shape (count, ndim), or with `as_tuple` one array per dimension."""

@@ -1183,8 +1183,6 @@ class TensorMethods:
         """Zeros with the dtype of x."""
     def nextafter(self, other: TensorLike) -> Tensor:
         """the number next to a on the way to b"""
-    def no_elements(self) -> Tensor:
-        """Return an array of no elements in place of a result that nobody asked for."""
     @overload
     def nonzero(self, as_tuple: Literal[False] = False) -> Tensor:
         """The indices where x is not zero: shape (count, ndim), or with `as_tuple` one array per dimension."""

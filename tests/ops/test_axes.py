@@ -9,7 +9,7 @@ import pytest
 
 import glassgrad as gg
 from glassgrad import errors
-from glassgrad.ops import axes
+from glassgrad.ops import axes, complex_input, core, expects
 from tests.ops.against_torch import real, torch
 
 FILLS = [
@@ -122,3 +122,59 @@ def test_values_are_there_or_refused() -> None:
         gg.func.vmap(lambda x, n: x.repeat_interleave(n, 0))(gg.ones(2, 3), gg.ones(2, 3, dtype=gg.int64))
     with pytest.raises(errors.GlassgradError, match="repeat_interleave"):
         gg.compile(lambda x, n: x.repeat_interleave(n, 0), strict=True)(gg.ones(3), gg.tensor([1, 2, 1]))
+
+
+@pytest.mark.parametrize(("ndim", "dim", "bounds"), [(2, 2, "-2 and 1"), (3, -4, "-3 and 2"), (0, 1, "-1 and 0")])
+def test_a_dim_out_of_range_is_told_its_bounds(ndim: int, dim: int, bounds: str) -> None:
+    x = gg.ones(*[2] * ndim)
+    for call in (lambda: x.sum(dim), lambda: x.sum((dim,)), lambda: gg.softmax(x, dim)):
+        with pytest.raises(
+            IndexError, match=rf"dim {dim} is out of range for ({ndim}|1) dimensions[\s\S]*between {bounds}\."
+        ):
+            call()
+    for low in range(-max(ndim, 1), max(ndim, 1)):
+        np.testing.assert_array_equal(x.sum(low).numpy(), x.numpy().sum(low) if ndim else 1)
+
+
+def test_lists_and_foreign_arrays_are_indices_of_integers() -> None:
+    for given in ([0, 2], np.array([0, 2]), np.array([0, 2], np.int32), torch.tensor([0, 2])):
+        found = expects.as_index("take", given)
+        assert np.asarray(found).tolist() == [0, 2]
+        assert found.dtype in {np.dtype(np.int64), np.dtype(np.int32)}
+    for empty in ([], np.zeros(0, np.uint8), np.zeros((2, 0), np.int16)):
+        found = expects.as_index("take", empty)
+        assert found.dtype == np.int64
+        assert found.shape == np.shape(empty)
+    for wrong in ([0.5], [True], np.array([1], np.uint8)):
+        with pytest.raises(errors.ArgumentError, match="integers: int64 or int32"):
+            expects.as_index("take", wrong)
+
+
+def test_a_complex_number_is_found_behind_real_ones() -> None:
+    real_ones: list[Any] = [np.ones(2), np.ones(2, np.float32), np.ones(2, np.int64), 1.0, None, gg.ones(1), "x"]
+    for one in real_ones:
+        assert complex_input.complex_dtype([one]) is None
+        assert complex_input.complex_dtype([one, 1j]) == np.complex128
+        assert complex_input.complex_dtype([one, [one, np.ones(1, np.complex64)]]) == np.complex64
+
+
+def test_the_slope_of_a_choice_is_chosen_natively_where_it_pays() -> None:
+    asked: list[int] = []
+
+    def natively(c: Any, y: Any, x: Any) -> Any:
+        asked.append(c.size)
+        return c * 0 + 7 if c.size % 2 else None
+
+    rule = core._selecting(lambda y, x: x > 0, True, natively)
+    for size in (99_999, 100_000, 100_001):
+        x, c = np.linspace(-1, 1, size), np.linspace(2, 3, size)
+        np.testing.assert_array_equal(rule(c, x, x), np.full(size, 7.0) if size == 100_001 else np.where(x > 0, c, 0))
+    assert asked == [100_000, 100_001]
+    large = np.linspace(-1, 1, 100_001)
+    for c, x in ((gg.tensor(large), large), (large, gg.tensor(large)), (gg.tensor(large), gg.tensor(large))):
+        asked.clear()
+        slope = core._selecting(lambda y, x: x > 0, False, None)(c, x, x)
+        np.testing.assert_array_equal(np.asarray(slope), np.where(large > 0, 0, large))
+        assert isinstance(slope, gg.Tensor)
+    core._selecting(lambda y, x: x > 0, True, natively)(gg.tensor(large), large, large)
+    assert not asked

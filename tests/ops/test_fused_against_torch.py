@@ -96,6 +96,14 @@ def test_attention_with_every_mask(mask: str, rank: str, loud: float) -> None:
         compare("scaled_dot_product_attention", attention(**options), *args, **options, rtol=1e-8)
 
 
+@pytest.mark.parametrize("shape", [(3, 4, 5), (3, 1, 5), (2, 1, 4, 1)])
+def test_a_mask_for_more_than_there_are_queries(shape: tuple[int, ...]) -> None:
+    arrays = [real(1, *one, seed=at) for at, one in enumerate(((4, 3), (5, 3), (5, 2)))]
+    options = {"scale": 0.7, "causal": False, "masked": True, "dropped": False}
+    for mask in (real(*shape, seed=7), real(*shape, seed=7) > -0.3):
+        compare("scaled_dot_product_attention", attention(**options), *arrays, mask, **options)
+
+
 # --- normalisations and losses --------------------------------------------------------------------
 
 
@@ -166,6 +174,46 @@ def test_sums_of_rows_and_columns_of_every_length(shape: tuple[int, ...]) -> Non
         for found, axis in ((fused._sum_rows(x), 0), (fused._sum_columns(x), 1)):
             assert found.dtype == dtype
             np.testing.assert_allclose(found, x.astype(np.float64).sum(axis), rtol=rtol)
+
+
+HALF: dict[str, tuple[tuple[tuple[int, ...], ...], dict[str, Any]]] = {
+    "batch_norm": (((3000, 2), (2,), (2,)), {"eps": 1e-5}),
+    "layer_norm": (((3000, 2), (2,), (2,)), {"dims": 1, "eps": 1e-5}),
+    "rms_norm": (((3000, 2), (2,)), {"dims": 1, "eps": 1e-5}),
+}
+
+
+@pytest.mark.parametrize("name", HALF)
+def test_cotangents_of_many_rows_in_half_precision_are_rounded_once(name: str) -> None:
+    shapes, params = HALF[name]
+    args = [(real(*shape, seed=at) + 1).astype(np.float16) for at, shape in enumerate(shapes)]
+    prim, g = REGISTRY[name], np.full(shapes[0], 0.01, np.float16)
+
+    def cotangents(dtype: Any, needs: tuple[bool, ...]) -> Any:
+        wide = [x.astype(dtype) for x in args]
+        y, residuals = prim.evaluate(*wide, **params)
+        assert all(one.dtype == dtype for one in (y if isinstance(y, tuple) else (y,)))
+        return prim.joint_vjp(g.astype(dtype), needs, residuals, *wide, **params)
+
+    together = (True,) * len(args)
+    truth = cotangents(np.float64, together)
+    for position, exact in enumerate(truth):
+        for needs in (together, tuple(at == position for at in range(len(args)))):
+            found = cotangents(np.float16, needs)[position]
+            assert found.dtype == np.float16
+            np.testing.assert_allclose(found, exact, rtol=1e-3, atol=2e-3)
+
+
+def test_large_products_compute_what_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fused, "_WORTH_A_LOOK", -1)
+    x, w, b, g = real(4, 3), real(2, 3), real(2), real(4, 2)
+    expected = (g @ w, g.T @ x, g.sum(0))
+    for needs in itertools.product((False, True), repeat=3):
+        found = REGISTRY["linear"].joint_vjp(g, needs, None, x, w, b)
+        assert [one is not None for one in found] == list(needs)
+        for one, exact in zip(found, expected, strict=True):
+            if one is not None:
+                np.testing.assert_allclose(one, exact, rtol=1e-12)
 
 
 # --- native code that is there, and that is not ---------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -188,3 +189,10 @@ def test_slopes_of_scaled_and_plain_bessel_functions() -> None:
         getattr(gg.special, f"{name}e")(scaled).sum().backward()
         expected = np.exp(-np.abs(x)) * slope - np.sign(x) * getattr(scipy.special, f"{name}e")(x)
         np.testing.assert_allclose(scaled.grad.numpy(), expected, rtol=1e-9, atol=1e-9)
+
+
+def test_an_array_namespace_with_functions_of_its_own_computes_them() -> None:
+    own = SimpleNamespace(xlogy=lambda a, b: ("xlogy", a, b), erfcx=lambda x: ("erfcx", x))
+    assert REGISTRY["xlogy"].forward(own, 2, 3) == ("xlogy", 2, 3)
+    assert REGISTRY["erfcx"].forward(own, 2) == ("erfcx", 2)
+    assert REGISTRY["xlog1py"].forward(own, 2.0, np.ones(1)) == pytest.approx(2 * math.log(2))

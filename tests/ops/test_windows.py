@@ -15,6 +15,7 @@ import glassgrad as gg
 from glassgrad.nn import functional as F
 from glassgrad.ops import resample
 from glassgrad.ops.core import REGISTRY
+from glassgrad.ops.kernels import native
 from tests.ops.against_torch import real, torch
 
 TF = torch.nn.functional
@@ -240,6 +241,53 @@ def test_convolutions_as_arrays_lie(name: str) -> None:
             (REGISTRY["conv2d_weight"](lie(x), other(g), kernel=kernel, **settings), gw),
         ):
             np.testing.assert_allclose(found, expected.numpy(), rtol=1e-10, atol=1e-12, strict=True)
+
+
+@pytest.mark.parametrize("front", [(2, 2), (3,), (2, 2, 2)], ids=str)
+@pytest.mark.parametrize("name", ["max_pool2d", "max_pool2d_scatter", "conv2d", "conv2d_input", "conv2d_weight"])
+def test_what_native_code_is_asked_for_and_returns(
+    name: str, front: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its result is the result; where it has none, NumPy computes. One image alone is not worth asking for."""
+    if name.startswith("conv"):
+        n, front = len(front), (len(front) - 1, 4)
+        settings = {**SETTINGS, "stride": (2, 1), "groups": 2}  # with a stride no other convolution is asked for
+        x, w = real(n - 1 or 1, 4, 6, 5), real(6, 2, 3, 2)
+        y = REGISTRY["conv2d"](x, w, **settings)
+        args, params = {
+            "conv2d": ((x, w), settings),
+            "conv2d_input": ((y, w), {**settings, "size": (6, 5)}),
+            "conv2d_weight": ((x, y), {**settings, "kernel": (3, 2)}),
+        }[name]
+    else:
+        x = real(*front, 5, 6)
+        y, params = REGISTRY["max_pool2d"](x, **PLAIN), PLAIN
+        args = (x,) if name == "max_pool2d" else (y * 2, x, y)
+    expected = REGISTRY[name](*args, **params)
+    asked: list[Any] = []
+    answers = [None, np.zeros(1)]
+
+    def result(op: str, arrays: Any, shape: Any, options: dict[str, Any]) -> Any:
+        asked.append((op, len(arrays), tuple(shape), options))
+        return answers[len(asked) - 1]
+
+    monkeypatch.setattr(native, "result", result)
+    monkeypatch.setattr(native, "kernels", native.Kernels(least_work=1))
+    np.testing.assert_array_equal(REGISTRY[name](*args, **params), expected)
+    if name.startswith("conv") and len(x) == 1:
+        assert not asked
+        return
+    assert REGISTRY[name](*args, **params) is answers[1]
+    assert asked == [(name, len(args), expected.shape, params)] * 2
+
+
+def test_pools_ask_for_native_code_from_some_work_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[float] = []
+    monkeypatch.setattr(native, "pays", lambda work: bool(asked.append(work)))
+    x = real(1, 2, 10, 10)
+    y = REGISTRY["max_pool2d"](x, **PLAIN)
+    REGISTRY["max_pool2d_scatter"](y, x, y, **PLAIN)
+    assert asked == pytest.approx([0.7 * x.size, 5 * x.size])
 
 
 SETTINGS = {"stride": (1, 1), "padding": ((0, 0), (0, 0)), "dilation": (1, 1)}

@@ -204,6 +204,7 @@ PIECES = {
                 "activations_against_torch",
                 "elementwise_rules",
                 "shape_rules",
+                "ways_of_kernels",
             )
         ),
         rules=True,

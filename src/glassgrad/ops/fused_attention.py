@@ -110,8 +110,8 @@ def _attention(
     if mask is None and (weights := _weights_in_parts(q, k, scale, causal)) is not None:
         return products.matmul(weights if factor is None else weights * factor, v), weights
     scores = products.matmul(q * q.dtype.type(scale), k.swapaxes(-1, -2))
-    if mask is not None and mask.ndim > scores.ndim:
-        scores = np.broadcast_to(scores, np.broadcast_shapes(scores.shape, mask.shape)).copy()
+    if mask is not None and (shape := np.broadcast_shapes(scores.shape, mask.shape)) != scores.shape:
+        scores = np.broadcast_to(scores, shape).copy()
     weights = _softmax_in_place(scores, mask, causal)
     return products.matmul(weights if factor is None else weights * factor, v), weights
 

@@ -227,7 +227,7 @@ sum_spread2d_p: Linear = linear(
 
 
 def _unfold(xp: Any, x: Array, **p: Any) -> Array:
-    grid = _grid(x.shape[-2:], **p)
+    grid = _grid(x.shape[2:], **p)
     n, c = x.shape[:2]
     full = _bordered(xp, x, grid, 0)
     out = xp.empty((n, c, *grid.kernel, *grid.out), x.dtype)
@@ -253,12 +253,12 @@ def _fold(xp: Any, g: Array, *, size: Pair, **p: Any) -> Array:
 
 
 def _unfolded_shape(x: Any, **p: Any) -> Shape:
-    grid = _grid(x.shape[-2:], **p)
+    grid = _grid(x.shape[2:], **p)
     return (x.shape[0], x.shape[1] * math.prod(grid.kernel), math.prod(grid.out))
 
 
 unfold_p: Linear = linear(
-    "im2col", _unfold, (lambda g, x, **p: fold_p(g, size=tuple(x.shape[-2:]), **p),), shape=_unfolded_shape,
+    "im2col", _unfold, (lambda g, x, **p: fold_p(g, size=tuple(x.shape[2:]), **p),), shape=_unfolded_shape,
     formula="every window of x as a column", derivative="columns added back where they were",
     samples=(S((1, 2, 4, 3), **_window((2, 2), (2, 1), _NONE)), S((1, 1, 4, 4), **_OVERLAPPING)),
 )  # fmt: skip  # an entry of the table

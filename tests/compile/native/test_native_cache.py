@@ -167,6 +167,20 @@ def test_old_entries_make_room(place):
     assert sum(path.stat().st_size for path in place.iterdir()) <= 3000
 
 
+def test_many_small_entries_are_looked_through_now_and_then(place, monkeypatch):
+    looked = []
+    listed = type(place).iterdir
+    monkeypatch.setattr(type(place), "iterdir", lambda path: looked.append(path) or listed(path))
+    kept, most = 100_000, 0
+    for number in range(200):
+        cache.write(f"{number:064x}", {}, bytes(900), kept=kept)
+        most = max(most, sum(path.stat().st_size for path in listed(place)))
+    assert kept < most <= kept + kept // 16 + 2000  # what is written between two looks
+    assert 20 < len(looked) < 50
+    assert cache.read(f"{0:064x}") is None
+    assert cache.read(f"{199:064x}") is not None
+
+
 def test_only_its_own_files_are_swept(place):
     place.mkdir(mode=0o700)
     others = ["notes.txt", "a" * 64, "A" * 64 + ".native", "b" * 63 + ".native", f"{KEY}.native.bak", ".new-abc",

@@ -143,8 +143,13 @@ def _unpacked(key: str, data: bytes) -> tuple[dict[str, Any], bytes] | None:
     return (header, body[8 + size :]) if isinstance(header, dict) else None
 
 
+_written: dict[Path, int] = {}
+"""Bytes that this process has written to a folder since it last looked through all of it."""
+_LOOKS = 16  # a folder is looked through when a process has written so small a part of what is kept
+
+
 def write(key: str, header: dict[str, Any], code: bytes, kept: int = KEPT_BYTES) -> None:
-    """Store an entry, and keep so many bytes in all; do nothing where that is impossible."""
+    """Store an entry, and keep about so many bytes in all; do nothing where that is impossible."""
     place = folder()
     if place is None:
         return
@@ -160,7 +165,11 @@ def write(key: str, header: dict[str, Any], code: bytes, kept: int = KEPT_BYTES)
             with contextlib.suppress(OSError):  # what is left is swept when it is old
                 os.unlink(temporary)  # noqa: PTH108 - beside the call above
             return
-        _prune(place, kept)
+        # The first step of a deep network writes hundreds of entries, to a folder that may hold thousands.
+        _written[place] = _written.get(place, kept) + len(content)
+        if _written[place] * _LOOKS >= kept:
+            _prune(place, kept)
+            _written[place] = 0
 
 
 def _prune(place: Path, kept: int) -> None:

@@ -17,7 +17,7 @@ from glassgrad import errors, provenance
 from glassgrad.engine import op_errors, views
 from glassgrad.engine.autocasting import cast_for
 from glassgrad.engine.mode import AUTOCAST, MODE, RECORDING, WATCHED
-from glassgrad.engine.node import PICK, Node, record
+from glassgrad.engine.node import PICK, Node, next_sequence, record
 from glassgrad.engine.operands import defers, is_foreign
 from glassgrad.engine.tape import pick
 from glassgrad.engine.tensor import Tensor, base_class, make
@@ -92,7 +92,11 @@ def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any
         if saves_from is not None:
             kept = views.placeholders(saves_from, arrays, parents)
         saved = (saved_y if saves_y else None, *kept)
-        result.node = record(prim, tuple(parents), saved, params, y, code, frame.f_lasti)
+        result.node = node = _new(Node)  # as `record` does
+        node.prim, node.parents, node.saved, node.params = prim, tuple(parents), saved, params
+        node.shape, node.dtype = y.shape, y.dtype
+        node.code, node.lasti = code, frame.f_lasti
+        node.hooks, node.seq = None, next_sequence()
         result._tracks = True
     else:
         result.node, result._tracks = None, False
@@ -155,17 +159,17 @@ def _finish_special(
 ) -> Any:
     """Do the end of `apply` for what is not one plain array: several results, residuals, views, batches, Symbols."""
     companions: tuple[Any, ...] = ()
-    saved_y = y
+    saved_y, multiple = y, prim.multiple
     if prim.decompose is not None:
         y, saved_y = y
         if prim.companions:
-            y, *rest = y
-            companions = tuple(make(part, None, False) for part in rest)
+            companions = tuple([make(part, None, False) for part in y[1:]])
+            y = y[0]
     if isinstance(y, np.generic):
         y = np.asarray(y)
-    first = y[0] if prim.multiple else y
-    if not tracked or not prim.differentiable or (not prim.multiple and y.dtype.kind not in "fcV"):
-        result = tuple(make(part, None, False) for part in y) if prim.multiple else make(y, None, False)
+    first = y[0] if multiple else y
+    if not tracked or not prim.differentiable or (not multiple and y.dtype.kind not in "fcV"):
+        result = tuple([make(part, None, False) for part in y]) if multiple else make(y, None, False)
     else:
         kept = arrays if prim.saves_x else parents
         if prim.saves_from is not None or prim.saves_to is not None:
@@ -175,7 +179,7 @@ def _finish_special(
         node = record(prim, tuple(parents), saved, params, first, frame.f_code, frame.f_lasti)
         if type(first) is not _ndarray:
             node.levels = levels_of(first)
-        if prim.multiple:
+        if multiple:
             return tuple(pick(node, part, position, len(y)) for position, part in enumerate(y))
         result = make(y, node, True)
     if prim.is_view:

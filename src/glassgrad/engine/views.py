@@ -82,8 +82,11 @@ def placeholders(start: int, arrays: list[Any], parents: Sequence[Any], stop: in
     if stop is not None:
         last = zip(arrays[stop:], parents[stop:], strict=True)
         return arrays[:stop] + [_hollow(array) if parent is None else parent for array, parent in last]
-    first = zip(arrays[:start], parents, strict=False)
-    return [_hollow(array) if parent is None else parent for array, parent in first] + arrays[start:]
+    kept = arrays.copy()
+    for at in range(min(start, len(kept))):
+        parent = parents[at]
+        kept[at] = _hollow(arrays[at]) if parent is None else parent
+    return kept
 
 
 def _hollow(array: Any) -> Aval:

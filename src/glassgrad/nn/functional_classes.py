@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors, provenance
-from glassgrad.engine.autocasting import all_in_single
+from glassgrad.engine.autocasting import all_in_single, in_single
 from glassgrad.nn.reduction import reduction_of
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.complex_input import guard_all, refuse_complex, refuses_complex
@@ -61,10 +61,17 @@ def cross_entropy(
         and len(shape := input.shape) == 2
         and target.shape == tuple(shape)[:1]
     ):
-        # The usual case, straight to its primitive: the questions below cost a few microseconds.
+        # The usual case, straight to its primitive, which autocast knows: the questions below cost a few microseconds.
         return cross_entropy_p(input, target, reduction="mean", ignore_index=ignore_index)
-    refuse_complex("cross_entropy", (input, target, weight))
     reduction = reduction_of(reduction, size_average, reduce, "cross_entropy")
+    return _cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing)
+
+
+@in_single
+def _cross_entropy(
+    input: Array, target: Array, weight: Any, ignore_index: int, reduction: str, label_smoothing: float
+) -> Array:
+    refuse_complex("cross_entropy", (input, target, weight))
     if not 0 <= label_smoothing <= 1:
         raise bad_option("cross_entropy", "label_smoothing", label_smoothing, "a number in [0, 1]")
     if tuple(target.shape) == tuple(input.shape) and target.dtype.kind in "fV":
@@ -170,4 +177,4 @@ def _soft(input: Array, target: Array, weight: Any, reduction: str, smoothing: f
 __all__ = ["cross_entropy", "nll_loss"]
 
 guard_all(globals(), __all__)
-all_in_single(globals(), __all__)
+all_in_single(globals(), ["nll_loss"])

@@ -44,7 +44,7 @@ def batch_norm(
     shape = tuple(input.shape)
     if len(shape) < 2:
         where = provenance.here()
-        raise errors.WRONG_INPUT(layer="batch_norm", expected="(N, C, ...)", given=tuple(shape), where=where)
+        raise errors.WRONG_INPUT(layer="batch_norm", expected="(N, C, ...)", given=shape, where=where)
     channels = shape[1]
     if not training:
         refuse_complex("batch_norm", (input, running_mean, running_var, weight, bias))
@@ -56,7 +56,7 @@ def batch_norm(
         return y if bias is None else y + bias.reshape(beside)
     count = math.prod(shape) // channels if channels else 0
     if count == 1:
-        raise errors.ONE_VALUE_PER_CHANNEL(given=tuple(input.shape), where=provenance.here())
+        raise errors.ONE_VALUE_PER_CHANNEL(given=shape, where=provenance.here())
     if weight is None:
         weight = np.ones(channels, input.dtype)
     if bias is None:

@@ -19,7 +19,7 @@ from glassgrad.ops.axes import swap_last
 from glassgrad.ops.core import Array, Fused, Rule, fused
 from glassgrad.ops.index import take_along_axis_p
 from glassgrad.ops.kernels import channels, products
-from glassgrad.ops.kernels.choose import max_over
+from glassgrad.ops.kernels.choose import max_along, row_starts
 from glassgrad.ops.linalg import matmul
 from glassgrad.ops.places import all_classes, check_classes
 from glassgrad.ops.reduce import log_softmax_p, sum_p
@@ -65,16 +65,16 @@ def _linear_vjp(g: Array, needs: Sequence[bool], _r: None, x: Array, weight: Arr
     return dx, dw, _sum_rows(g) if needs[2] else None
 
 
-def _sum_rows(x: Array) -> Array:
-    """Return the sum over axis 0 of a matrix; for few rows, a product with ones takes half the time."""
+def _sum_rows(x: Array, share: float = 1.0) -> Array:
+    """Return the sum over axis 0 of a matrix, times `share`; for few rows, a product takes half the time."""
     rows = x.shape[0]
     if x.size > _SUMMED_FROM:
         found = products.sum_rows(x)
+        if found is None and rows > 2048:
+            found = np.add.reduce(x, axis=0)
         if found is not None:
-            return found
-        if rows > 2048:
-            return np.add.reduce(x, axis=0)
-    return _ones(rows, x.dtype).dot(x)
+            return found if share == 1 else found * share
+    return _ones(rows, x.dtype, share).dot(x)
 
 
 def _sum_columns(x: Array) -> Array:
@@ -85,8 +85,8 @@ def _sum_columns(x: Array) -> Array:
 
 
 @functools.lru_cache(maxsize=64)
-def _ones(count: int, dtype: Any) -> Array:
-    return np.ones(count, dtype)
+def _ones(count: int, dtype: Any, value: float = 1.0) -> Array:
+    return np.full(count, value, dtype)
 
 
 def _linear_decomposed(x: Array, weight: Array, bias: Array | None = None) -> Array:
@@ -163,30 +163,33 @@ def _channel(x: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return (0, *range(2, ndim)), (1, x.shape[1], *(1,) * (ndim - 2))
 
 
-def _over_batch(x: Array, axes: tuple[int, ...], beside: tuple[int, ...]) -> Array:
-    """Sum over all axes but the channels, in a shape that broadcasts against x."""
+def _over_batch(x: Array, share: float = 1.0) -> Array:
+    """Sum over all axes but the channels, times `share`, in a shape that broadcasts against x."""
     if x.ndim == 2:
-        return _sum_rows(x)
-    return np.add.reduce(x, axis=axes).reshape(beside)
+        return _sum_rows(x, share)
+    axes, beside = _channel(x)
+    total = np.add.reduce(x, axis=axes).reshape(beside)
+    return total if share == 1 else total * share
 
 
 def _batch_norm(xp: Any, x: Array, weight: Array, bias: Array, *, eps: float) -> tuple[Any, Any]:
-    ready = channels.batch_norm(x, weight, bias, eps)
-    if ready is not None:
-        return ready
     flat = x.ndim == 2
-    axes, beside = _channel(x)
+    if not flat:
+        ready = channels.batch_norm(x, weight, bias, eps)
+        if ready is not None:
+            return ready
+        beside = _channel(x)[1]
+        weight, bias = weight.reshape(beside), bias.reshape(beside)
     share = x.shape[1] / max(x.size, 1)
-    mean = _over_batch(x, axes, beside)
-    mean *= share
+    mean = _over_batch(x, share)
     centred = x - mean
     y = centred * centred
-    var = _over_batch(y, axes, beside)
-    var *= share
-    inverse = 1 / np.sqrt(var + eps)
-    scale = inverse * (weight if flat else weight.reshape(beside))
-    np.multiply(centred, scale, out=y)
-    y += bias if flat else bias.reshape(beside)
+    var = _over_batch(y, share)
+    inverse = var + eps
+    np.reciprocal(np.sqrt(inverse, inverse), inverse)
+    scale = inverse * weight
+    np.multiply(centred, scale, y)
+    y += bias
     return (y, mean, var) if flat else (y, mean.reshape(-1), var.reshape(-1)), (centred, inverse, scale)
 
 
@@ -195,14 +198,13 @@ def _batch_norm_vjp(g: Array, needs: Sequence[bool], residuals: Any, x: Array, *
         return channels.batch_norm_vjp(g, x, residuals)
     # With c = x - mean, r = 1 / std: dw = r sum(g c), db = sum(g), dx = w r (g - mean(g) - c r r mean(g c)).
     centred, inverse, scale = residuals
-    axes, beside = _channel(x)
     share = 1 / max(x.size // x.shape[1], 1)
-    db = _over_batch(g, axes, beside)
+    db = _over_batch(g)
     dx = g * centred
-    dw = _over_batch(dx, axes, beside)
+    dw = _over_batch(dx)
     dw *= inverse
     if needs[0]:
-        np.multiply(centred, dw * inverse * -share, out=dx)
+        np.multiply(centred, dw * inverse * -share, dx)
         dx += g
         dx -= db * share
         dx *= scale
@@ -253,47 +255,40 @@ def _labels_to_keep(target: np.ndarray[Any, Any], classes: int, ignore_index: in
 
 def _cross_entropy(
     xp: Any, logits: Array, target: Array, *, reduction: str, ignore_index: int
-) -> tuple[Array, tuple[Array, Any, Any, float]]:
+) -> tuple[Array, tuple[Array, Array, Any, Any, float]]:
     rows, classes = logits.shape
     keep = _labels_to_keep(target, classes, ignore_index, "cross_entropy")
     # Positions of the targets' logits in the flattened array.
-    picked_at = _starts(rows, classes) + (target if keep is None else np.where(keep, target, 0))
-    probabilities = np.subtract(logits, max_over(logits, 1, None, None, True), order="C")
-    picked = probabilities.reshape(-1).take(picked_at)
-    np.exp(probabilities, out=probabilities)
-    total = _sum_columns(probabilities)
+    picked_at = row_starts(rows, classes) + (target if keep is None else np.where(keep, target, 0))
+    exponentials = np.subtract(logits, max_along(logits, 1), order="C")
+    picked = exponentials.take(picked_at)
+    np.exp(exponentials, exponentials)
+    total = _sum_columns(exponentials)
     losses = np.log(total)
     losses -= picked
-    probabilities /= total[:, None]
     count = rows
     if keep is not None:
         losses = np.where(keep, losses, losses.dtype.type(0))
         count = int(keep.sum())
     if reduction == "none":
-        return losses, (probabilities, picked_at, keep, 1.0)
+        return losses, (exponentials, total, picked_at, keep, 1.0)
     scale = 1.0
-    loss = np.add.reduce(losses)
     if reduction == "mean":
         scale = 1 / count if count else math.nan
-        loss = loss * scale
-    return np.asarray(loss), (probabilities, picked_at, keep, scale)
+    few = 0 < rows <= 512
+    loss = losses.dot(_ones(rows, losses.dtype, scale)) if few else np.add.reduce(losses) * scale
+    return np.asarray(loss), (exponentials, total, picked_at, keep, scale)
 
 
 def _cross_entropy_vjp(g: Array, needs: Sequence[bool], residuals: Any, logits: Array, target: Array, **_p: Any) -> Any:
     # d loss / d logits = softmax - one_hot, times the cotangent of the row.
-    probabilities, picked_at, keep, scale = residuals
+    exponentials, total, picked_at, keep, scale = residuals
     weight = g * scale
     if keep is not None:
         weight = np.where(keep, weight, 0)  # where all are ignored, the weight is not a number
-    d = np.multiply(probabilities, weight if weight.ndim == 0 else weight[:, None], order="C")
+    d = np.multiply(exponentials, (weight / total)[:, None], order="C")
     d.reshape(-1)[picked_at] -= weight
     return d, None
-
-
-@functools.lru_cache(maxsize=16)
-def _starts(rows: int, width: int) -> Array:
-    """Return the positions of the rows' first elements in the flattened matrix."""
-    return np.arange(0, rows * width, width)
 
 
 def _cross_entropy_decomposed(logits: Array, target: Array, *, reduction: str, ignore_index: int) -> Array:

@@ -273,15 +273,14 @@ def _add_along(xp: Any, g: Array, index: Array, axis: int, shape: Shape) -> Arra
     shape = tuple(shape)  # an index into a Size is a call
     if axis == 0 and shape[0] <= 256 and index.size * shape[0] <= ONE_HOT_UP_TO:
         # Few rows: the product with their one-hot matrix is a single call of BLAS.
-        one_hot = _identity(shape[0], g.dtype).take(index.reshape(-1), axis=0)
-        with np.errstate(invalid="ignore"):
-            rows = g.reshape(index.size, math.prod(shape[1:]))
+        # Were a number not finite, 0 * inf would make NaN in rows that no index names: add row by row then.
+        flat = g.reshape(-1)
+        if _is_finite(flat):
+            one_hot = _identity(shape[0], g.dtype).take(index.reshape(-1), 0)
+            rows = flat.reshape(index.size, shape[1] if len(shape) == 2 else math.prod(shape[1:]))
             few = g.nbytes < products.WORTH_A_LOOK
             total = one_hot.T.dot(rows) if few else products.matmul(one_hot.T, rows)
-        sum_of_all = np.add.reduce(total, axis=None)
-        if math.isfinite(sum_of_all.real) and math.isfinite(sum_of_all.imag):
-            return total.reshape(shape)
-        # 0 * inf made NaN in rows that no index names: add row by row instead.
+            return total if len(shape) == 2 else total.reshape(shape)
     rows = _wrapped(index, shape[axis]).reshape(-1)
     if axis == 0:
         return add_rows(g.reshape(rows.size, math.prod(shape[1:])), rows, shape[0]).reshape(shape)
@@ -290,6 +289,14 @@ def _add_along(xp: Any, g: Array, index: Array, axis: int, shape: Shape) -> Arra
     first = np.moveaxis(g.reshape(outer, rows.size, inner), 1, 0)
     added = add_rows(first.reshape(rows.size, outer * inner), rows, shape[axis])
     return np.moveaxis(added.reshape(shape[axis], *before, *after), 0, axis)
+
+
+def _is_finite(flat: Array) -> bool:
+    """Tell whether all numbers of an array of one dimension are finite."""
+    if flat.dtype.char not in "fd" or not flat.size:
+        return bool(np.isfinite(flat).all())
+    # Both find a NaN first, and take less time than an array of truth values.
+    return math.isfinite(flat.item(flat.argmax())) and math.isfinite(flat.item(flat.argmin()))
 
 
 @lru_cache(maxsize=8)

@@ -17,7 +17,7 @@ from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.complexes import _squared_size, is_complex, real
 from glassgrad.ops.core import Array, canonical_axes, canonical_axis, custom, fused, linear
 from glassgrad.ops.kernels import products
-from glassgrad.ops.kernels.choose import add_over, all_over, max_over, min_over
+from glassgrad.ops.kernels.choose import add_over, all_over, max_along, min_along
 from glassgrad.ops.kernels.parts import along_last, pays
 from glassgrad.ops.samples import S, distinct
 from glassgrad.ops.shape import astype, reshape_p
@@ -65,11 +65,11 @@ def _extreme_share(y: Array, x: Array, axis: Axes, keepdims: bool) -> Array:
 
 
 def _extreme(name: str, formula: str) -> Any:
-    over = max_over if name == "max" else min_over
+    along = max_along if name == "max" else min_along
 
     def forward(xp: Any, x: Array, *, axis: Axes, keepdims: bool) -> Array:
         if xp is np:
-            return over(x, axis, None, None, keepdims)
+            return along(x, axis, keepdims)
         return getattr(xp, name)(x, axis=axis, keepdims=keepdims)
 
     return custom(
@@ -93,7 +93,7 @@ def _logsumexp(xp: Any, x: Array, *, axis: Axes, keepdims: bool) -> Array:
     if not count(x.shape, axis):
         return xp.full(reduced_shape(x, axis=axis, keepdims=keepdims), -math.inf, dtype=x.dtype)
     if xp is np:
-        top: Any = max_over(x, axis, None, None, True)
+        top: Any = max_along(x, axis)
         if all_over(np.isfinite(top), None):  # else handle them one by one
             y = np.log(add_over(np.exp(x - top), axis, None, None, True)) + top
             return y if keepdims else y.reshape(reduced_shape(x, axis=axis, keepdims=False))
@@ -129,7 +129,7 @@ def _softmax(xp: Any, x: Array, *, axis: int) -> Array:
     if xp is np:
         if pays(x) and (found := along_last(_softmax_of_rows, axis, x)) is not None:
             return found
-        y = x - max_over(x, axis, None, None, True)
+        y = x - max_along(x, axis)
         y = np.exp(y, out=y if y.dtype.kind in "fV" else None)
         y /= add_over(y, axis, None, None, True)
         return y
@@ -171,7 +171,7 @@ def _log_softmax(xp: Any, x: Array, *, axis: int) -> Array:
     if xp is np:
         if pays(x) and (found := along_last(_log_softmax_of_rows, axis, x)) is not None:
             return found
-        y = x - max_over(x, axis, None, None, True)
+        y = x - max_along(x, axis)
         lse = np.log(add_over(np.exp(y), axis, None, None, True))
         return np.subtract(y, lse, out=y if y.dtype.kind in "fV" else None)
     shifted = x - xp.max(x, axis=axis, keepdims=True)

@@ -139,6 +139,7 @@ class Recorder(Run):
         slots: name in the state -> its array before the step.
         counts: name in the state -> the variable of the tensor of a number.
         computed: the arrays that the rule makes, in order.
+        of_options: the variables of numbers that the options alone decide.
         of_one_shape: whether the record holds for parameters of this shape only.
         small: whether the function is for small parameters.
     """
@@ -152,6 +153,7 @@ class Recorder(Run):
         self.slots: dict[str, Value] = {}
         self.counts: dict[str, str] = {}
         self.computed: list[Value] = []
+        self.of_options: set[str] = set()
         self.of_one_shape = not p.shape
         self.small = is_small(p)
         self._options: dict[str, Any] = {}
@@ -185,13 +187,16 @@ class Recorder(Run):
     def _named(self, text: str, value: Any, name: str = "") -> Number:
         """Return the number that a text computes, reusing an earlier one of the same text."""
         if text not in self._numbers:
-            variable = self._variable(name) if name else f"n{len(self._numbers)}"
+            variable = self.new_variable(name) if name else f"n{len(self._numbers)}"
             # Options are read first; what is computed after a condition on the state must not be computed before it.
-            (self.lines if self.lines and not name else self.first).append(f"{variable} = {text}")
+            first = not self.lines or bool(name)
+            (self.first if first else self.lines).append(f"{variable} = {text}")
+            if first:
+                self.of_options.add(variable)
             self._numbers[text] = Number(self, variable, value)
         return self._numbers[text]
 
-    def _variable(self, wanted: str) -> str:
+    def new_variable(self, wanted: str) -> str:
         """Return an unused variable name for the function; numbered names end in a letter and a number."""
         while wanted in self._taken or keyword.iskeyword(wanted) or re.fullmatch(r"\w*[a-z]\d+", wanted):
             wanted += "_"
@@ -249,7 +254,7 @@ class Recorder(Run):
                     found = self.values[name].array
                     check_shape(self.owner, name, found.shape, shape)
                     dtype = found.dtype
-                slot = self.slots[name] = Value(shape, dtype, self._variable(name))
+                slot = self.slots[name] = Value(shape, dtype, self.new_variable(name))
             return Term(self, slot)
         return self.news[name]
 
@@ -257,7 +262,7 @@ class Recorder(Run):
         if name not in self.news:
             known = float(self.values[name].array) if name in self.values else start
             if name not in self.counts:
-                variable = self.counts[name] = self._variable(name)
+                variable = self.counts[name] = self.new_variable(name)
                 made = f"begin(state, {name!r}, (), float64, {start!r})"
                 self.lines.append(f"{variable} = (state[{name!r}] if {name!r} in state else {made}).array")
             return self._named(f"{self.counts[name]}.item()", known)
@@ -304,6 +309,7 @@ class Writer:
         self.order, self.last = self._lives()
         self.goals = self._goals()
         self.lines: list[str] = []
+        self.numbers: dict[tuple[str, str], str] = {}  # a number and a dtype -> the variable of an array of it
         self.slots: list[str] = []  # variables of scratch memory
         self.free: list[str] = []  # unused ones among them
         self.unused: list[str] = []  # variables of arrays that are no longer needed
@@ -321,7 +327,8 @@ class Writer:
         self.lines = guarded(update, self.batch, given, [*self._memory(), *self.lines], self.names, self.recorder.small)
         self._stored()
         each = [*self._checks(), *self.recorder.lines, *self._arrays(), *self.lines]
-        lines = [*self.recorder.first, "for p, g, state in items:", *[f"    {line}" for line in each]]
+        numbers = [f"{variable} = np.asarray({text}, {dtype})" for (text, dtype), variable in self.numbers.items()]
+        lines = [*self.recorder.first, *numbers, "for p, g, state in items:", *[f"    {line}" for line in each]]
         return "def step(items, group):\n" + "".join([f"    {line}\n" for line in lines]), self.names
 
     # --- lifetimes of values --------------------------------------------------------------------------
@@ -331,12 +338,12 @@ class Writer:
         needed = {new for _, new in self.targets}
         for value in reversed(self.recorder.computed):
             if value in needed:
-                needed.update(_arrays(value))
+                needed.update(value.arrays)
         order = [value for value in self.recorder.computed if value in needed]
         last = dict.fromkeys((new for _, new in self.targets), len(order))
         for at in reversed(range(len(order))):
-            until = last[order[at]] if _is_view(order[at]) else at
-            for arg in _arrays(order[at]):
+            until = last[order[at]] if order[at].is_view else at
+            for arg in order[at].arrays:
                 last[arg] = max(last.get(arg, -1), until)
         return order, last
 
@@ -348,8 +355,8 @@ class Writer:
                 goals.setdefault(new, target)
         for at in reversed(range(len(self.order))):
             value = self.order[at]
-            if value in goals and _function(value) is not None:
-                parts = [arg for arg in _arrays(value) if arg.prim and _function(arg) and arg.is_like(value)]
+            if value in goals and value.function is not None:
+                parts = [arg for arg in value.arrays if arg.prim and arg.function and arg.is_like(value)]
                 part = next((arg for arg in parts if self.last[arg] == at and arg not in goals), None)
                 if part is not None:
                     goals[part] = goals[value]
@@ -359,8 +366,8 @@ class Writer:
 
     def _computed(self, at: int, value: Value) -> None:
         """Write the call that computes a value."""
-        function = _function(value)
-        operands = [self.variable[arg] if type(arg) is Value else _text(arg) for arg in value.args]
+        function = value.function
+        operands = [self._operand(arg, value, function) for arg in value.args]
         out = self._out(at, value) if function is not None else None
         call = self._call(value, function, operands, out)
         over = [one for one in self.order[:at] if self.last[one] == at]
@@ -372,7 +379,7 @@ class Writer:
             self.variable[value] = self.goals[value].variable
             call = f"{self.variable[value]}[...] = {call}"
         else:
-            if out is not None or _is_new(value):
+            if out is not None or value.is_new:
                 self.lies_in[value] = out or ""
             self.unused += names
             names = {}
@@ -382,11 +389,24 @@ class Writer:
         self.unused += names
         self.free += [slot for one in over if (slot := self.lies_in.get(one)) and slot != self.lies_in.get(value)]
 
+    def _operand(self, arg: Any, value: Value, function: Any) -> str:
+        """Return the text of an operand; numbers become arrays before the loop where NumPy would make one each time."""
+        if type(arg) is Value:
+            return self.variable[arg]
+        text = _text(arg)
+        same = all(one.dtype == value.dtype for one in value.arrays)
+        if function is None or not same or not self.recorder.small or text not in self.recorder.of_options:
+            return text
+        key = text, self._dtype(value)
+        if key not in self.numbers:
+            self.numbers[key] = self.recorder.new_variable(f"{text}_array")
+        return self.numbers[key]
+
     def _out(self, at: int, value: Value) -> Any:
         """Return the variable of the memory that a value is written to; None for new memory."""
         if self._takes(value, at):
             return self.goals[value].variable
-        for arg in _arrays(value):
+        for arg in value.arrays:
             if arg in self.lies_in and self.last[arg] == at and arg.is_like(value) and arg.is_like(self.p):
                 self.lies_in[value] = self.lies_in[arg]
                 return self.variable[arg]
@@ -470,24 +490,3 @@ class Writer:
         for name, value in self.recorder.news.items():
             if type(value) is not Term:
                 self.lines.append(f"{self.recorder.counts[name]}[...] = {_text(value)}")
-
-
-def _arrays(value: Value) -> list[Value]:
-    return [arg for arg in value.args if type(arg) is Value]
-
-
-def _function(value: Value) -> Any:
-    """Return the NumPy function that computes a value and takes `out`; None if there is none."""
-    assert value.prim is not None
-    found = getattr(np, value.prim.forward, None) if isinstance(value.prim.forward, str) else None
-    floats = all(arg.dtype.kind in "fV" for arg in _arrays(value))
-    return found if isinstance(found, np.ufunc) and floats else None
-
-
-def _is_view(value: Value) -> bool:
-    return value.prim is not None and value.prim.is_view
-
-
-def _is_new(value: Value) -> bool:
-    """Tell whether a call returns a new array, which may be written to."""
-    return bool(value.shape) and not _is_view(value)

@@ -33,3 +33,26 @@ class Value:
     def is_like(self, other: Value) -> bool:
         """Tell whether the same memory could hold both."""
         return self.shape == other.shape and self.dtype == other.dtype
+
+    @property
+    def arrays(self) -> list[Value]:
+        """The arrays among the arguments of the call."""
+        return [arg for arg in self.args if type(arg) is Value]
+
+    @property
+    def function(self) -> Any:
+        """The NumPy function that computes it and takes `out`; None if there is none."""
+        assert self.prim is not None
+        found = getattr(np, self.prim.forward, None) if isinstance(self.prim.forward, str) else None
+        floats = all(arg.dtype.kind in "fV" for arg in self.arrays)
+        return found if isinstance(found, np.ufunc) and floats else None
+
+    @property
+    def is_view(self) -> bool:
+        """Whether the call returns a view of its first argument."""
+        return self.prim is not None and self.prim.is_view
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the call returns a new array, which may be written to."""
+        return bool(self.shape) and not self.is_view

@@ -26,6 +26,8 @@ min_over: Any = np.minimum.reduce
 all_over: Any = np.logical_and.reduce
 
 _SEARCH_UP_TO = 4096  # elements
+_ROWS_FROM = 64
+_REMEMBERED = 65_536  # rows; for more, making their positions costs little beside using them
 _POSITIVE_FROM, _PART = 8_192, 32_768  # elements; so many zeros stay in the cache
 
 
@@ -37,6 +39,45 @@ def least(x: Array) -> Any:
 def largest(x: Array) -> Any:
     """Return the largest of some integers."""
     return x.item(x.argmax()) if x.size <= _SEARCH_UP_TO else max_over(x, None)
+
+
+def max_along(x: Array, axis: Any, keepdims: bool = True) -> Array:
+    """Return ``np.maximum.reduce`` over an axis, or several."""
+    if _has_rows(x, axis):
+        return _at_rows(x, x.argmax(-1), keepdims)
+    return max_over(x, axis, None, None, keepdims)  # type: ignore[no-any-return]  # see above
+
+
+def min_along(x: Array, axis: Any, keepdims: bool = True) -> Array:
+    """Return ``np.minimum.reduce`` over an axis, or several."""
+    if _has_rows(x, axis):
+        return _at_rows(x, x.argmin(-1), keepdims)
+    return min_over(x, axis, None, None, keepdims)  # type: ignore[no-any-return]  # see above
+
+
+def _has_rows(x: Array, axis: Any) -> bool:
+    """Tell whether the extremes along an axis are those of rows, for which a search takes half the time."""
+    last = x.ndim - 1
+    if not last or (axis != last and axis != (last,)) or x.dtype.char not in "fd":
+        return False
+    return x.size >= x.shape[last] * _ROWS_FROM > 0 and bool(x.flags.c_contiguous)
+
+
+def _at_rows(x: Array, columns: Array, keepdims: bool) -> Array:
+    """Return the number in one column of each row; a search finds the first NaN, if there is one."""
+    starts = row_starts(columns.size, x.shape[-1])
+    found = x.take(columns + (starts if columns.ndim == 1 else starts.reshape(columns.shape)))
+    return found[..., None] if keepdims else found
+
+
+def row_starts(rows: int, width: int) -> Array:
+    """Return the positions of the rows' first elements in a flattened matrix."""
+    return _starts(rows, width) if rows <= _REMEMBERED else np.arange(0, rows * width, width)
+
+
+@functools.lru_cache(maxsize=16)
+def _starts(rows: int, width: int) -> Array:
+    return np.arange(0, rows * width, width)
 
 
 def positive(x: Array) -> Array:

@@ -100,7 +100,7 @@ def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any
         result._tracks = True
     else:
         result.node, result._tracks = None, False
-    return views.link(result, prim, args, params) if is_view else result
+    return views.link(result, prim, args, params) if is_view and len(args) == 1 else result
 
 
 def _prepared(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:

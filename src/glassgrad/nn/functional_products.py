@@ -14,8 +14,7 @@ from glassgrad.ops.axes import concrete
 from glassgrad.ops.complex_input import guard_all, refuse_complex, refuses_complex, takes_complex
 from glassgrad.ops.core import Array, bad_option
 from glassgrad.ops.fused import linear_p
-from glassgrad.ops.index import embedding as _rows
-from glassgrad.ops.index import put_add_p
+from glassgrad.ops.index import ROWS, getitem_p, put_add_p
 from glassgrad.ops.linalg import matmul
 from glassgrad.ops.places import PLACES, all_classes
 from glassgrad.ops.scatter import scatter_reduce
@@ -64,11 +63,12 @@ def embedding(
         IndexRangeError: an index is not in the table.
         KindError: indices that are no integers.
     """
-    if weight.dtype.kind == "c":
+    table = getattr(weight, "array", weight)  # the properties of a Tensor would cost a call each
+    if table.dtype.kind == "c":
         refuse_complex("embedding", (weight,))
-    if input.dtype.kind not in "iu":
+    if getattr(input, "array", input).dtype.kind not in "iu":
         raise errors.EMBEDDING_KIND(dtype=input.dtype, where=provenance.here())
-    if len(weight.shape) != 2:
+    if len(table.shape) != 2:
         raise bad_option("embedding", "weight", f"an array of shape {tuple(weight.shape)}", "a table (rows, width)")
     if max_norm is not None or scale_grad_by_freq:
         # These look at the table by themselves, and `max_norm` changes it.
@@ -82,7 +82,7 @@ def embedding(
         share = (1 / np.maximum(counts, 1)).astype(weight.dtype)[:, None]
         weight = weight * share + weight.detach() * (1 - share)
     try:
-        rows = _rows(input, weight)
+        rows = getitem_p(weight, input, spec=ROWS)
     except errors.IndexRangeError as error:
         raise _outside(input, weight.shape[0]) from error
     if padding_idx is None:

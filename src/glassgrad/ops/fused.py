@@ -164,9 +164,7 @@ def _channel(x: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def _over_batch(x: Array, share: float = 1.0) -> Array:
-    """Sum over all axes but the channels, times `share`, in a shape that broadcasts against x."""
-    if x.ndim == 2:
-        return _sum_rows(x, share)
+    """Sum over all axes but the channels, times `share`, in a shape that broadcasts against x; of matrices, see above."""
     axes, beside = _channel(x)
     total = np.add.reduce(x, axis=axes).reshape(beside)
     return total if share == 1 else total * share
@@ -181,10 +179,11 @@ def _batch_norm(xp: Any, x: Array, weight: Array, bias: Array, *, eps: float) ->
         beside = _channel(x)[1]
         weight, bias = weight.reshape(beside), bias.reshape(beside)
     share = x.shape[1] / max(x.size, 1)
-    mean = _over_batch(x, share)
+    over_batch = _sum_rows if flat else _over_batch
+    mean = over_batch(x, share)
     centred = x - mean
     y = centred * centred
-    var = _over_batch(y, share)
+    var = over_batch(y, share)
     inverse = var + eps
     np.reciprocal(np.sqrt(inverse, inverse), inverse)
     scale = inverse * weight
@@ -199,9 +198,10 @@ def _batch_norm_vjp(g: Array, needs: Sequence[bool], residuals: Any, x: Array, *
     # With c = x - mean, r = 1 / std: dw = r sum(g c), db = sum(g), dx = w r (g - mean(g) - c r r mean(g c)).
     centred, inverse, scale = residuals
     share = 1 / max(x.size // x.shape[1], 1)
-    db = _over_batch(g)
+    over_batch = _sum_rows if x.ndim == 2 else _over_batch
+    db = over_batch(g)
     dx = g * centred
-    dw = _over_batch(dx)
+    dw = over_batch(dx)
     dw *= inverse
     if needs[0]:
         np.multiply(centred, dw * inverse * -share, dx)

@@ -43,6 +43,8 @@ from glassgrad.ops.places import (
 from glassgrad.ops.samples import S, distinct, integers
 from glassgrad.ops.shape import astype, broadcast_to_p, reshape_p
 
+ROWS = (PLACES,)  # the spec of an embedding
+
 # --- reading and adding ---------------------------------------------------------------------------
 
 
@@ -435,7 +437,7 @@ def _array(index: Any) -> Any:
 
 def embedding(index: Array, weight: Array) -> Array:
     """Return the rows of `weight` (count, width) at `index`: shape (*index.shape, width)."""
-    return getitem_p(weight, index, spec=(PLACES,))
+    return getitem_p(weight, index, spec=ROWS)
 
 
 def one_hot(index: Array, num_classes: int = -1) -> Array:

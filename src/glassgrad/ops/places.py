@@ -210,7 +210,8 @@ _UNSIGNED_64 = frozenset("LQ" if np.dtype("L").itemsize == 8 else "Q")
 
 def check_places(index: Array, size: int, axis: int) -> None:
     """Raise `IndexError` for a negative place; one that is too large is found where it is used."""
-    refuse_huge(index)
+    if index.dtype.char in _UNSIGNED_64:
+        refuse_huge(index)
     if index.size and least(index) < 0:
         at = tuple(map(int, np.argwhere(index < 0)[0]))
         raise IndexError(

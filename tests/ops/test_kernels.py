@@ -1,4 +1,4 @@
-"""`choose` is `np.where`, bit for bit, whatever it is given, and `positive` the maximum with 0."""
+"""Kernels on arrays are NumPy's functions: `choose` is `np.where` bit for bit, `positive` the maximum with 0."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from glassgrad.ops.kernels.choose import choose, positive
+from glassgrad.ops.kernels.choose import choose, max_along, min_along, positive
 
 SPECIAL = np.array([0.0, -0.0, 1.5, -2.5, np.inf, -np.inf, np.nan, 1e-45])
 
@@ -40,3 +40,23 @@ def test_positive_is_the_maximum_with_zero(dtype: Any) -> None:
         found = positive(x)
         np.testing.assert_array_equal(found, np.maximum(x, 0))
         assert found.dtype == dtype
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.int64])
+@pytest.mark.parametrize("keepdims", [True, False])
+def test_extremes_along_an_axis_are_reductions(dtype: Any, keepdims: bool) -> None:
+    drawn = np.random.default_rng(4).integers(-9, 9, (30, 5, 7)).astype(dtype)
+    if dtype != np.int64:
+        drawn[0, :3, 0] = np.nan, np.inf, -np.inf
+        drawn[1, 0] = np.nan
+    for x in (drawn, drawn.reshape(150, 7), drawn.transpose(1, 0, 2), drawn[:, :, ::2], drawn[:2], drawn[:, 0, :1]):
+        for axis in (x.ndim - 1, (x.ndim - 1,), 0, tuple(range(x.ndim))):
+            for along, reduced in ((max_along, np.maximum), (min_along, np.minimum)):
+                found, expected = along(x, axis, keepdims), reduced.reduce(x, axis, keepdims=keepdims)
+                assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+                np.testing.assert_array_equal(found, expected)
+
+
+def test_extremes_of_no_columns_are_refused() -> None:
+    with pytest.raises(ValueError, match="zero-size array"):
+        max_along(np.zeros((100, 0), np.float32), 1)

@@ -63,10 +63,12 @@ def embedding(
         IndexRangeError: an index is not in the table.
         KindError: indices that are no integers.
     """
-    table = getattr(weight, "array", weight)  # the properties of a Tensor would cost a call each
+    # Tensors are asked for their arrays, since their properties would cost a call each.
+    table: Any = getattr(weight, "array", weight)
+    numbers: Any = getattr(input, "array", input)
     if table.dtype.kind == "c":
         refuse_complex("embedding", (weight,))
-    if getattr(input, "array", input).dtype.kind not in "iu":
+    if numbers.dtype.kind not in "iu":
         raise errors.EMBEDDING_KIND(dtype=input.dtype, where=provenance.here())
     if len(table.shape) != 2:
         raise bad_option("embedding", "weight", f"an array of shape {tuple(weight.shape)}", "a table (rows, width)")

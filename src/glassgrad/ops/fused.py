@@ -164,7 +164,7 @@ def _channel(x: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def _over_batch(x: Array, share: float = 1.0) -> Array:
-    """Sum over all axes but the channels, times `share`, in a shape that broadcasts against x; of matrices, see above."""
+    """Sum over all axes but the channels, times `share`, in a shape that broadcasts against x."""
     axes, beside = _channel(x)
     total = np.add.reduce(x, axis=axes).reshape(beside)
     return total if share == 1 else total * share

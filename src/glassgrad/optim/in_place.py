@@ -313,7 +313,8 @@ class Writer:
         self.slots: list[str] = []  # variables of scratch memory
         self.free: list[str] = []  # unused ones among them
         self.unused: list[str] = []  # variables of arrays that are no longer needed
-        self.variable = {value: value.variable for value in (self.p, recorder.g.what, *recorder.slots.values())}
+        given = (self.p, recorder.g.what, *recorder.slots.values())
+        self.variable: dict[Value, str] = {value: value.variable for value in given}
         self.lies_in: dict[Value, str] = {}  # a value -> the variable of its memory
         self.holds = {target: target for target, _ in self.targets}  # the current content of each target's array
 

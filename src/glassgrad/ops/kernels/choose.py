@@ -45,20 +45,20 @@ def max_along(x: Array, axis: Any, keepdims: bool = True) -> Array:
     """Return ``np.maximum.reduce`` over an axis, or several."""
     if _has_rows(x, axis):
         return _at_rows(x, x.argmax(-1), keepdims)
-    return max_over(x, axis, None, None, keepdims)  # type: ignore[no-any-return]  # see above
+    return max_over(x, axis, None, None, keepdims)
 
 
 def min_along(x: Array, axis: Any, keepdims: bool = True) -> Array:
     """Return ``np.minimum.reduce`` over an axis, or several."""
     if _has_rows(x, axis):
         return _at_rows(x, x.argmin(-1), keepdims)
-    return min_over(x, axis, None, None, keepdims)  # type: ignore[no-any-return]  # see above
+    return min_over(x, axis, None, None, keepdims)
 
 
 def _has_rows(x: Array, axis: Any) -> bool:
     """Tell whether the extremes along an axis are those of rows, for which a search takes half the time."""
     last = x.ndim - 1
-    if not last or (axis != last and axis != (last,)) or x.dtype.char not in "fd":
+    if not last or axis not in (last, (last,)) or x.dtype.char not in "fd":
         return False
     return x.size >= x.shape[last] * _ROWS_FROM > 0 and bool(x.flags.c_contiguous)
 

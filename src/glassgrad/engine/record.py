@@ -17,7 +17,7 @@ from glassgrad import errors, provenance
 from glassgrad.engine import op_errors, views
 from glassgrad.engine.autocasting import cast_for
 from glassgrad.engine.mode import AUTOCAST, MODE, RECORDING, WATCHED
-from glassgrad.engine.node import PICK, Node, next_sequence, record
+from glassgrad.engine.node import PICK, Node, record
 from glassgrad.engine.operands import defers, is_foreign
 from glassgrad.engine.tape import pick
 from glassgrad.engine.tensor import Tensor, base_class, make
@@ -92,11 +92,7 @@ def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any
         if saves_from is not None:
             kept = views.placeholders(saves_from, arrays, parents)
         saved = (saved_y if saves_y else None, *kept)
-        result.node = node = _new(Node)  # as `record` does
-        node.prim, node.parents, node.saved, node.params = prim, tuple(parents), saved, params
-        node.shape, node.dtype = y.shape, y.dtype
-        node.code, node.lasti = code, frame.f_lasti
-        node.hooks, node.seq = None, next_sequence()
+        result.node = record(prim, tuple(parents), saved, params, y, code, frame.f_lasti)
         result._tracks = True
     else:
         result.node, result._tracks = None, False

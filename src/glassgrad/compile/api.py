@@ -14,7 +14,7 @@ from typing import Any, Generic, ParamSpec, TextIO, TypeVar, overload
 
 from glassgrad import errors, provenance
 from glassgrad._pauses import without_collections
-from glassgrad.compile import against_eager, backends, report
+from glassgrad.compile import against_eager, backends
 from glassgrad.compile.front.cached_trace import TraceCall, changed_floats, describe_difference, signature
 from glassgrad.compile.front.capture import capture
 from glassgrad.compile.front.captured import Capture
@@ -30,7 +30,6 @@ from glassgrad.compile.patience import told_if_long
 from glassgrad.compile.portable import Portable
 from glassgrad.compile.repeating import Repeating
 from glassgrad.compile.showing import Showing, remembered
-from glassgrad.compile.source.naming import with_names
 from glassgrad.engine.mode import ANOMALY, MODE, TRACING
 from glassgrad.errors import tracebacks
 
@@ -351,12 +350,12 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
     @property
     def graph(self) -> Graph:
         """The program of the latest call, after all passes."""
-        return with_names(self._current("the graph").graph)
+        return _named(self._current("the graph").graph)
 
     @property
     def traced(self) -> Graph:
         """The program of the latest call as it was traced."""
-        return with_names(self._current("the graph").capture.graph)
+        return _named(self._current("the graph").capture.graph)
 
     @property
     def source(self) -> Any:
@@ -368,6 +367,8 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
     @property
     def stats(self) -> Stats:
         """Totals of the latest program: arithmetic, traffic, units of work, memory, and what making it took."""
+        from glassgrad.compile import report  # what a user asks for is loaded then
+
         return report.stats(self._current("the statistics"))
 
     def explain(self, file: TextIO | None = None) -> None:
@@ -375,6 +376,8 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
 
         It is as wide as the terminal, or has about 100 columns where there is none.
         """
+        from glassgrad.compile import report  # as above
+
         current = self._current("the plan")
         out = file or sys.stdout
         width = shutil.get_terminal_size((100, 24)).columns if out.isatty() else 100
@@ -400,6 +403,12 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
     def program(self) -> Any:
         """The executable of the latest trace: a native step or a NumPy one."""
         return self._current("the program").program
+
+
+def _named(graph: Graph) -> Graph:
+    from glassgrad.compile.source.naming import with_names  # as for `stats`
+
+    return with_names(graph)
 
 
 @overload

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -74,3 +75,38 @@ def test_bad_input_is_named(make: Callable[[], Any], message: str) -> None:
 def test_nothing_is_drawn_for_an_empty_tensor(name: str) -> None:
     assert getattr(init, name)(gg.empty(0, 0)).shape == (0, 0)
     assert gg.nn.Linear(0, 2)(gg.zeros(3, 0)).shape == (3, 2)
+
+
+@pytest.mark.parametrize("dtype", [gg.float32, gg.float64, gg.float16])
+@pytest.mark.parametrize("shape", [(), (3,), (70_001,), (300, 333), (0, 4)])
+@pytest.mark.parametrize("across", [False, True])
+def test_numbers_drawn_in_place_are_those_of_new_arrays(dtype: Any, shape: tuple[int, ...], across: bool) -> None:
+    """NumPy's generator is the oracle; what is not contiguous, or a half, takes the way over a new array."""
+    kind = np.float64 if dtype == gg.float64 else np.float32 if dtype == gg.float32 else None
+    rng = np.random.Generator(type(gg.Generator().manual_seed(5).rng.bit_generator)())
+    generator = gg.Generator().manual_seed(5)
+    rng.bit_generator.state = generator.rng.bit_generator.state
+    x = (
+        gg.empty(*shape[::-1], dtype=dtype).permute(*range(len(shape))[::-1])
+        if across
+        else gg.empty(*shape, dtype=dtype)
+    )
+
+    def drawn(draw: Any) -> Any:
+        return draw(shape, dtype=kind or np.float64).astype(x.numpy().dtype)
+
+    for _ in range(2):
+        init.normal_(x, 0.5, 0.02, generator=generator)
+        np.testing.assert_array_equal(x.numpy(), 0.5 + 0.02 * drawn(rng.standard_normal))
+        init.uniform_(x, -0.3, 0.7, generator=generator)
+        np.testing.assert_array_equal(x.numpy(), -0.3 + 1.0 * drawn(rng.random))
+
+
+def test_first_weights_take_no_memory_beside_their_own() -> None:
+    """By tracemalloc; new arrays would take three times that of the weight."""
+    layer = gg.nn.Linear(1000, 1000)
+    tracemalloc.start()
+    layer.reset_parameters()
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 0.1 * layer.weight.numel() * 4

@@ -28,7 +28,7 @@ _SOME = 1 << 15  # numbers that stay in the nearest caches meanwhile
 
 def _fill(tensor: Tensor, values: Any) -> Tensor:
     MUTATIONS.record(tensor.array)
-    tensor.assign(values)
+    tensor.assign(np.asarray(values) if isinstance(values, np.generic) else values)  # drawn for no dimensions
     return tensor
 
 

@@ -38,6 +38,32 @@ def test_a_kernel_from_the_disk_is_loaded_without_passes_and_stages(tmp_path: Pa
     assert said == [["True", "False", "True", "True"], ["False"] * 4]
 
 
+STEP = """
+import sys
+import glassgrad as gg
+step = gg.compile(lambda x: (x * x).sum(), backend="llvm")
+assert step(gg.ones(3)).item() == 3.0
+rooms = ("stages", "ir.passes", "llvm.step", "plan.kernels", "report", "source.naming", "numpy.program")
+print(*[f"glassgrad.compile.{name}" in sys.modules for name in rooms])
+again = gg.compile(lambda x: (x * x).sum(), backend="llvm")
+again(gg.ones(3))
+assert again.stats.cached and "mul" in str(again.graph) and "fmul" in again.llvm
+"""
+
+
+def test_a_step_from_the_disk_is_found_before_its_stages_are_loaded(tmp_path: Path) -> None:
+    """What a user asks for later, such as its graph and its code, goes through them all the same."""
+    pytest.importorskip("llvmlite", reason="native steps are made by LLVM")
+    environment = {**os.environ, "GLASSGRAD_CACHE_DIR": str(tmp_path / "kept")}
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", STEP], env=environment, capture_output=True, encoding="utf-8", check=True
+        ).stdout.split()
+        for _ in range(2)
+    ]
+    assert said == [["True"] * 4 + ["False"] * 3, ["False"] * 7]
+
+
 def test_the_package_has_its_names_and_rooms_when_they_are_asked_for() -> None:
     assert gg.compile.compile is compiler.api.compile
     assert compiler.Compiled is compiler.api.Compiled

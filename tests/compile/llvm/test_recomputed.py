@@ -206,7 +206,8 @@ def test_layers_with_a_shape_of_their_own(threads: int) -> None:
         return step, [step(x).item() for _ in range(3)]
 
     (whole, expected), (step, found) = (run(marked=marked) for marked in (False, True))
-    assert found == expected
+    # Other kernels are fused, so a product and a sum become one instruction elsewhere.
+    np.testing.assert_allclose(found, expected, rtol=4 * np.finfo(np.float32).eps)
     assert step.stats.peak_bytes < 0.6 * whole.stats.peak_bytes
 
 

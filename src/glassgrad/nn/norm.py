@@ -17,15 +17,22 @@ from glassgrad.nn.parameter import Buffer, Parameter
 from glassgrad.ops.core import bad_option
 
 
-def _start(weight: Parameter | None, bias: Parameter | None) -> None:
-    """Set a scale to 1 and a shift to 0, where there are any."""
-    if weight is not None:
-        init.ones_(weight)
-    if bias is not None:
-        init.zeros_(bias)
+class _Scaled(Module):
+    """What most norms share: a learned scale and a learned shift, or None."""
+
+    def _learn(self, shape: Any, scale: bool, shift: bool, dtype: Any) -> None:
+        self.weight = Parameter(creation.ones(shape, dtype=dtype).array) if scale else None
+        self.bias = Parameter(creation.zeros(shape, dtype=dtype).array) if scale and shift else None
+
+    def reset_parameters(self) -> None:
+        """Set the scale to 1 and the shift to 0."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
 
 
-class _Tracked(Module):
+class _Tracked(_Scaled):
     """What batch and instance norm share: a scale for each channel and running statistics."""
 
     dims: tuple[int, ...] = ()
@@ -49,8 +56,7 @@ class _Tracked(Module):
         self.momentum = momentum
         self.affine = affine
         self.track_running_stats = track_running_stats
-        self.weight = Parameter(creation.ones(num_features, dtype=dtype).array) if affine else None
-        self.bias = Parameter(creation.zeros(num_features, dtype=dtype).array) if affine and bias else None
+        self._learn(num_features, affine, bias, dtype)
         tracked = track_running_stats
         self.running_mean = Buffer(creation.zeros(num_features, dtype=dtype).array) if tracked else None
         self.running_var = Buffer(creation.ones(num_features, dtype=dtype).array) if tracked else None
@@ -66,7 +72,7 @@ class _Tracked(Module):
     def reset_parameters(self) -> None:
         """Forget the running statistics, and set the scale to 1 and the shift to 0."""
         self.reset_running_stats()
-        _start(self.weight, self.bias)
+        super().reset_parameters()
 
     def _check(self, x: Any, channel: int) -> None:
         if len(x.shape) not in self.dims or x.shape[channel] != self.num_features:
@@ -231,7 +237,7 @@ def _sizes(normalized_shape: Any) -> tuple[int, ...]:
     return (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
 
 
-class LayerNorm(Module):
+class LayerNorm(_Scaled):
     """Normalises over the last dimensions, `normalized_shape` (Ba et al. 2016).
 
     Args:
@@ -260,13 +266,7 @@ class LayerNorm(Module):
         self.normalized_shape = _sizes(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
-        shape = self.normalized_shape
-        self.weight = Parameter(creation.ones(shape, dtype=dtype).array) if elementwise_affine else None
-        self.bias = Parameter(creation.zeros(shape, dtype=dtype).array) if elementwise_affine and bias else None
-
-    def reset_parameters(self) -> None:
-        """Set the scale to 1 and the shift to 0."""
-        _start(self.weight, self.bias)
+        self._learn(self.normalized_shape, elementwise_affine, bias, dtype)
 
     def forward(self, input: TensorLike) -> Tensor:
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
@@ -307,13 +307,14 @@ class RMSNorm(Module):
 
     def reset_parameters(self) -> None:
         """Set the scale to 1."""
-        _start(self.weight, None)
+        if self.weight is not None:
+            init.ones_(self.weight)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
 
 
-class GroupNorm(Module):
+class GroupNorm(_Scaled):
     """Normalises each example of (N, C, ...) over groups of channels (Wu and He 2018).
 
     Example:
@@ -341,12 +342,7 @@ class GroupNorm(Module):
         self.num_channels = num_channels
         self.eps = eps
         self.affine = affine
-        self.weight = Parameter(creation.ones(num_channels, dtype=dtype).array) if affine else None
-        self.bias = Parameter(creation.zeros(num_channels, dtype=dtype).array) if affine and bias else None
-
-    def reset_parameters(self) -> None:
-        """Set the scale to 1 and the shift to 0."""
-        _start(self.weight, self.bias)
+        self._learn(num_channels, affine, bias, dtype)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)

@@ -13,7 +13,7 @@ from glassgrad.engine.snapshot import Snapshot
 from glassgrad.engine.tensor import Tensor
 from glassgrad.engine.writes import MUTATIONS
 
-_SMALL = 1 << 14
+SMALL = 1 << 14
 """The largest buffer that is copied at the beginning of each step: running statistics, not tables."""
 
 
@@ -25,7 +25,7 @@ class Beginning:
     """
 
     def __init__(self, buffers: Sequence[Tensor]) -> None:
-        self.buffers = [one for one in buffers if type(one.array) is np.ndarray and one.array.size <= _SMALL]
+        self.buffers = [one for one in buffers if type(one.array) is np.ndarray and one.array.size <= SMALL]
         self._arrays: list[Any] = []
         self._states: dict[Generator, Any] = {}
         self.uses = -1

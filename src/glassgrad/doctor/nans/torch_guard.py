@@ -20,12 +20,11 @@ from glassgrad.doctor import library
 from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.nans import findings
 from glassgrad.doctor.nans.guard import SHARE, Reports, divides
+from glassgrad.doctor.nans.state import SMALL
 from glassgrad.doctor.nans.torch_again import TorchAgain
 from glassgrad.doctor.torch_graph import NOTHING, mode_of, top_mode
 from glassgrad.provenance import pytorch
 
-_SMALL = 1 << 14
-"""The largest buffer that is copied at the beginning of each step: running statistics, not tables."""
 _MOST_CALLS = 4096
 
 
@@ -59,7 +58,7 @@ class TorchGuard(Reports):
             return
         self._leave()
         if not self._calls:
-            small = [one for one in self.model.buffers() if one.numel() <= _SMALL]
+            small = [one for one in self.model.buffers() if one.numel() <= SMALL]
             self._before = [(one, one.detach().clone()) for one in small]
             self._random = pytorch().get_rng_state()
 

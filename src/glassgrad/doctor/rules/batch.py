@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from glassgrad.doctor.facts import CheckUp, Gradient, Layer
-from glassgrad.doctor.rules.rule import AGAINST_DEAD, AGAINST_SATURATED, Rule, listed
+from glassgrad.doctor.rules.rule import AGAINST, Rule, listed
 
 VANISHED = 1e-3
 """‖gradient‖ / ‖weights‖ of one matrix against that of another further on: below this, depth eats the gradient."""
@@ -240,14 +240,10 @@ RULES: tuple[Rule, ...] = (
          "with requires_grad_(False) if it is meant."),
     Rule("gradient zero", "error", _zero_gradient,
          "Look for dead ReLUs, saturated functions, clamp, round or a multiplication by 0 after it."),
-    Rule("vanishing gradient", "error", _vanishing,
-         "Use ReLU or GELU in place of tanh and sigmoid, initial weights that fit (kaiming_normal_; for tanh "
-         "xavier_normal_ with gain 5/3), normalisation layers, or connections that skip layers."),
-    Rule("exploding gradient", "error", _exploding,
-         "Clip the gradients (clip_grad_norm_ with 1.0), lower the learning rate, draw smaller initial weights, or add "
-         "normalisation layers."),
-    Rule("dead units", "warning", _dead, AGAINST_DEAD),
-    Rule("saturated", "warning", _saturated, AGAINST_SATURATED),
+    Rule("vanishing gradient", "error", _vanishing, AGAINST["vanishing gradient"]),
+    Rule("exploding gradient", "error", _exploding, AGAINST["exploding gradient"]),
+    Rule("dead units", "warning", _dead, AGAINST["dead units"]),
+    Rule("saturated", "warning", _saturated, AGAINST["saturated"]),
 )  # fmt: skip  # a table
 """The rules in order; a new rule is one entry."""
 

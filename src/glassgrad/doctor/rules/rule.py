@@ -17,8 +17,14 @@ SEVERITIES = ("error", "warning", "info")
 """An error: training cannot work. A warning: it is slower or worse than it has to be. Info: worth knowing."""
 
 
-AGAINST_DEAD = "Lower the learning rate, draw weights with kaiming_normal_ and biases at 0, or use LeakyReLU."
-AGAINST_SATURATED = "Draw smaller weights for the layer before it, normalise what enters it, or scale the inputs."
+AGAINST = {
+    "dead units": "Lower the learning rate, draw weights with kaiming_normal_ and biases at 0, or use LeakyReLU.",
+    "saturated": "Draw smaller weights for the layer before it, normalise what enters it, or scale the inputs.",
+    "vanishing gradient": "Use ReLU or GELU in place of tanh and sigmoid, initial weights that fit (kaiming_normal_; "
+    "for tanh xavier_normal_ with gain 5/3), normalisation layers, or connections that skip layers.",
+    "exploding gradient": "Clip the gradients (clip_grad_norm_ with 1.0), lower the learning rate, draw smaller "
+    "initial weights, or add normalisation layers.",
+}
 """Advice of rules about one batch and about the steps of a run."""
 
 

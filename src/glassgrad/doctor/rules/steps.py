@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad.doctor.record import MonitorData
-from glassgrad.doctor.rules.rule import AGAINST_DEAD, AGAINST_SATURATED, Rule, Seen, listed, pairs
+from glassgrad.doctor.rules.rule import AGAINST, Rule, Seen, listed, pairs
 from glassgrad.doctor.run import Run
 
 Array = Any
@@ -292,12 +292,10 @@ def _batch_size(run: Run) -> Iterator[Seen]:
 
 
 RULES: tuple[Rule, ...] = (
-    Rule("vanishing gradient", "warning", _vanishing,
-         "Use ReLU or GELU in place of tanh and sigmoid, initial weights that fit, normalisation layers, or "
-         "connections that skip layers.", "nn.init.kaiming_normal_(layer.weight)", VANISHED,
+    Rule("vanishing gradient", "warning", _vanishing, AGAINST["vanishing gradient"],
+         "nn.init.kaiming_normal_(layer.weight)", VANISHED,
          "Glorot and Bengio (2010), Understanding the difficulty of training deep feedforward neural networks"),
-    Rule("exploding gradient", "error", _exploding,
-         "Clip the gradients, lower the learning rate, draw smaller initial weights, or add normalisation layers.",
+    Rule("exploding gradient", "error", _exploding, AGAINST["exploding gradient"],
          "clip_grad_norm_(model.parameters(), 1.0)", EXPLODED,
          "Pascanu, Mikolov, Bengio (2013), On the difficulty of training recurrent neural networks"),
     Rule("rate above the curvature", "warning", _reaches_too_far, "Lower the learning rate.", "", TOO_FAR,
@@ -322,10 +320,10 @@ RULES: tuple[Rule, ...] = (
     Rule("no gradient", "warning", _no_gradient,
          "Use the layer in forward(), look for detach(), item() or no_grad() on the way; freeze it if it is meant.",
          "parameter.requires_grad_(False)"),
-    Rule("dead units", "warning", _dead, AGAINST_DEAD,
+    Rule("dead units", "warning", _dead, AGAINST["dead units"],
          "nn.LeakyReLU()", MOSTLY, "Maas, Hannun, Ng (2013), Rectifier nonlinearities improve neural network acoustic "
          "models"),
-    Rule("saturated", "warning", _saturated, AGAINST_SATURATED,
+    Rule("saturated", "warning", _saturated, AGAINST["saturated"],
          "nn.init.xavier_normal_(layer.weight)", MOSTLY,
          "Glorot and Bengio (2010), Understanding the difficulty of training deep feedforward neural networks"),
     Rule("data not shuffled", "warning", _unshuffled, "Shuffle the examples.", "DataLoader(data, shuffle=True)",

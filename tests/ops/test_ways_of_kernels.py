@@ -250,6 +250,44 @@ def test_rows_are_computed_some_at_a_time(length: int, width: int, rows: int, mo
     assert parts.in_parts(line, (x,), whole, (np.empty_like(x),)) is False
 
 
+def test_what_native_code_of_rows_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernels = Kernels(Played(operands=3))
+    monkeypatch.setattr(products, "source", lambda: None)
+    monkeypatch.setattr(parts, "source", lambda: kernels)
+    monkeypatch.setattr(parts, "ELEMENTS", 24)
+    x, mask, weight = real(8, 2, 3), real(8, 2, 3) > 0, real(2, 3)
+    assert parts.in_parts(line, (x, mask), (weight,), (np.empty_like(x),), eps=2) is True
+    kind = np.dtype(np.float64)
+    types = (((4, 2, 3), kind), ((4, 2, 3), mask.dtype), ((2, 3), kind))
+    assert kernels.asked == [(line, types, (), {"eps": 2}, 1)]
+    for other in (weight.astype(np.float32), gg.tensor(weight), weight.astype(np.int64)):
+        assert parts.in_parts(line, (x, mask), (other,), (np.empty_like(x),)) is False
+    assert len(kernels.asked) == 1
+
+
+def test_what_native_code_of_blocks_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(products, "source", lambda: None)
+    kernels = Kernels(Played(operands=2))
+    monkeypatch.setattr(native, "kernels", kernels)
+    x, out, block = real(native.BLOCK), np.empty(native.BLOCK), ((native.BLOCK,), np.dtype(np.float64))
+    formula = Calls(line)
+    formula.op = "sine"  # type: ignore[attr-defined]  # as `entitle` notes it
+    placeholder = object()
+    assert native._in_blocks(formula, {"a": 1}, [np, x, 2, placeholder], out, False) is True
+    assert native._in_blocks(line, {}, [x, x], out, False) is True
+    assert native._in_blocks(line, {}, [x, x], out, True) is True
+    assert kernels.asked[:2] == [
+        ("sine", (block, ((native.BLOCK,), np.dtype(np.float64)), placeholder), (native.BLOCK,), {"a": 1}, 1),
+        (line, (block, block), (native.BLOCK,), {}, 1),
+    ]
+    product = kernels.asked[2][0]
+    np.testing.assert_array_equal(product(x, x, x), x * line(x, x))
+    assert native._in_blocks(line, {}, [x, x.astype(np.float32)], out, False) is False
+    kernels.least_work = 10**12
+    assert native._in_blocks(line, {}, [x, x], out, False) is False
+    assert len(kernels.asked) == 3
+
+
 def test_rows_along_the_last_axis_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     kernels = Kernels(Played())
     monkeypatch.setattr(products, "source", lambda: None)

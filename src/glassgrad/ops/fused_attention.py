@@ -103,6 +103,14 @@ def _scores_vjp(d: Array, weights: Array, *, scale: float) -> tuple[Array]:
     return ((d - inner) * weights * scale,)
 
 
+def _for_all_of(mask: Array, scores: Array) -> Array:
+    """Return scores for every example that a mask is for; as a rule these are the examples that there are."""
+    if mask.shape == scores.shape[-mask.ndim :]:
+        return scores
+    shape = np.broadcast_shapes(scores.shape, mask.shape)
+    return scores if shape == scores.shape else np.array(np.broadcast_to(scores, shape))
+
+
 def _attention(
     xp: Any, q: Array, k: Array, v: Array, *extra: Array, scale: float, causal: bool, masked: bool, dropped: bool
 ) -> tuple[Array, Array]:
@@ -110,8 +118,7 @@ def _attention(
     if mask is None and (weights := _weights_in_parts(q, k, scale, causal)) is not None:
         return products.matmul(weights if factor is None else weights * factor, v), weights
     scores = products.matmul(q * q.dtype.type(scale), k.swapaxes(-1, -2))
-    if mask is not None and (shape := np.broadcast_shapes(scores.shape, mask.shape)) != scores.shape:
-        scores = np.broadcast_to(scores, shape).copy()
+    scores = scores if mask is None else _for_all_of(mask, scores)
     weights = _softmax_in_place(scores, mask, causal)
     return products.matmul(weights if factor is None else weights * factor, v), weights
 

@@ -81,28 +81,36 @@ def _max_pool(xp: Any, x: Array, **p: Any) -> Array:
 def _winners(xp: Any, x: Array, y: Array, grid: Plan) -> list[Array]:
     """For every position inside the windows, a mask of those where it is the first maximum, as in PyTorch.
 
-    A border, which may be as low as the maximum, is never chosen; of several NaN the first one is.
+    A border, which may count as low as the maximum, is never chosen; of several NaN the first one is.
     """
-    full = _bordered(xp, x, grid, _lowest(x.dtype))
-    unknown = bool(xp.isnan(y).any())
+    unequal = x.dtype.kind in "fV"  # to everything, a border of NaN
+    full = _bordered(xp, x, grid, math.nan if unequal else _lowest(x.dtype))
     found: list[Array] = []
     taken = None
     for tap in grid.taps:
-        part = grid.at(full, tap)
-        mask = part == y
-        if unknown:
-            mask |= xp.isnan(part)
-        for axis in (0, 1):
-            first, last = grid.inside(axis, tap[axis])
-            along = mask.swapaxes(axis - 2, 0)
-            along[:first] = along[last:] = False
+        mask = grid.at(full, tap) == y
+        if not unequal:
+            _leave_out_border(mask, grid, tap)
         if taken is None:
             taken = mask.copy()
         else:
             mask &= ~taken
             taken |= mask
         found.append(mask)
+    if taken is not None and not taken.all():
+        for tap, mask in zip(grid.taps, found, strict=True):
+            missing = xp.isnan(grid.at(full, tap)) & ~taken
+            _leave_out_border(missing, grid, tap)
+            mask |= missing
+            taken |= missing
     return found
+
+
+def _leave_out_border(mask: Array, grid: Plan, tap: Pair) -> None:
+    """Set a mask of windows to False where their element `tap` does not lie in the image."""
+    (top, bottom), (left, right) = (grid.inside(axis, tap[axis]) for axis in (0, 1))
+    mask[..., :top, :] = mask[..., bottom:, :] = False
+    mask[..., :left] = mask[..., right:] = False
 
 
 def _max_scatter(xp: Any, g: Array, x: Array, y: Array, **p: Any) -> Array:

@@ -7,15 +7,15 @@ a share. `SOLIDS` maps ops to classes; what is in no table is computed by the ho
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from glassgrad._pauses import load
 from glassgrad.compile.ir.graph import Instr, Var
 from glassgrad.compile.llvm.amx import TileWriter, pays, tile_gemm, tile_scratch
 from glassgrad.compile.llvm.amx_check import has_tiles
 from glassgrad.compile.llvm.blas import blas
-from glassgrad.compile.llvm.conv import ConvCode, ConvInputCode, ConvWeightCode
 from glassgrad.compile.llvm.cuts import product_cuts, product_time
 from glassgrad.compile.llvm.gemm import Gemm, GemmWriter, TileShape, product_call, tile_shape
 from glassgrad.compile.llvm.ir import BITS, Builder
@@ -29,7 +29,6 @@ from glassgrad.compile.llvm.matmul import (
     product_of,
 )
 from glassgrad.compile.llvm.pairs import LANES, PairWriter, scratch_of
-from glassgrad.compile.llvm.pool import SpreadCode
 from glassgrad.compile.llvm.row_products import reads_along_rows, row_product
 from glassgrad.compile.llvm.scan import STEPS, ScanCode
 from glassgrad.compile.llvm.scatter import SCATTERS, Scatter, ScatterWriter, scatter_of
@@ -191,13 +190,36 @@ class HostCode(SolidCode):
         return 5000.0
 
 
-SOLIDS: dict[str, type[SolidCode]] = {
-    "matmul": ProductCode,
-    **dict.fromkeys(SCATTERS, ScatterCode),
-    "conv2d": ConvCode,
-    "conv2d_input": ConvInputCode,
-    "conv2d_weight_parts": ConvWeightCode,
-    "max_pool2d_scatter": SpreadCode,
-    "sum_spread2d": SpreadCode,
-    **dict.fromkeys(STEPS, ScanCode),
-}
+class _Table(Mapping[str, type[SolidCode]]):
+    """Classes by their ops. Those of convolutions, a dozen files, are loaded with the first step that has some."""
+
+    def __init__(self, classes: dict[str, type[SolidCode]], later: dict[str, tuple[str, str]]) -> None:
+        self._classes, self._later = classes, later
+
+    def __getitem__(self, op: str) -> type[SolidCode]:
+        if op in self._later and op not in self._classes:
+            module, name = self._later[op]
+            self._classes[op] = getattr(load(module), name)
+        return self._classes[op]
+
+    def __contains__(self, op: object) -> bool:
+        return op in self._classes or op in self._later
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**self._classes, **self._later})
+
+    def __len__(self) -> int:
+        return len({**self._classes, **self._later})
+
+
+_CONV, _POOL = "glassgrad.compile.llvm.conv", "glassgrad.compile.llvm.pool"
+SOLIDS = _Table(
+    {"matmul": ProductCode, **dict.fromkeys(SCATTERS, ScatterCode), **dict.fromkeys(STEPS, ScanCode)},
+    {
+        "conv2d": (_CONV, "ConvCode"),
+        "conv2d_input": (_CONV, "ConvInputCode"),
+        "conv2d_weight_parts": (_CONV, "ConvWeightCode"),
+        "max_pool2d_scatter": (_POOL, "SpreadCode"),
+        "sum_spread2d": (_POOL, "SpreadCode"),
+    },
+)

@@ -6,6 +6,7 @@ Re <g, J t> = Re <JT g, t>.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -373,6 +374,12 @@ def test_shapes_of_singular_vectors(shape: tuple[int, ...]) -> None:
     for full in (True, False):
         found, expected = (lib.linalg.svd(lib.tensor(x), full_matrices=full) for lib in (gg, torch))
         assert [y.shape for y in found] == [tuple(y.shape) for y in expected]
+        f = functools.partial(gg.linalg.svd, full_matrices=full)
+        vectors = func.jvp(f, (gg.tensor(x),), (gg.ones(shape),))[1][::2]
+        assert [y.shape for y in vectors] == [found[0].shape, found[2].shape]
+        k = min(shape)
+        assert not vectors[0].numpy()[:, k:].any()  # those that no singular value belongs to stay
+        assert not vectors[1].numpy()[k:].any()
         old, theirs = (lib.svd(lib.tensor(x), some=not full) for lib in (gg, torch))
         assert [y.shape for y in old] == [tuple(y.shape) for y in theirs]
         np.testing.assert_allclose(plain(old[2][:, :2]) ** 2, plain(theirs[2][:, :2]) ** 2, rtol=1e-9)

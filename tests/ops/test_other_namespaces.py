@@ -146,3 +146,14 @@ def test_a_copy_is_a_copy_in_another_namespace() -> None:
     x = np.arange(3.0)
     y = REGISTRY["copy"].compute((hidden(x),), {})
     assert not np.shares_memory(x, y.array)
+
+
+@pytest.mark.parametrize("unit", [True, False])
+@pytest.mark.parametrize("upper", [True, False])
+def test_triangular_systems_in_another_namespace(upper: bool, unit: bool) -> None:
+    rng = np.random.default_rng(2)
+    check(
+        REGISTRY["solve_triangular"],
+        [rng.normal(size=(2, 3, 3)) + 3 * np.eye(3), rng.normal(size=(2, 3, 1))],
+        {"upper": upper, "unit": unit},
+    )

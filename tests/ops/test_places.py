@@ -14,6 +14,7 @@ import pytest
 
 import glassgrad as gg
 from glassgrad import errors
+from tests.ops.against_torch import agree_in_two_orders
 
 torch = pytest.importorskip("torch", reason="PyTorch is the oracle")
 
@@ -162,6 +163,22 @@ def test_along_an_axis_of_one_number_or_of_all() -> None:
     for bad in ([0, 1], [[[0]]]):
         with pytest.raises(errors.ArgumentError, match="2 dimensions, as many as x has"):
             gg.take_along_axis(gg.tensor(a), gg.tensor(bad), 1)
+
+
+@pytest.mark.parametrize("way", ["amax", "amin"])
+def test_elements_that_share_an_extreme_share_its_gradient(way: str) -> None:
+    x, source = np.array([[1.0, 2.0, 3.0], [2.0, 2.0, 0.0]]), np.array([[2.0, 2.0, 3.0, 1.0], [2.0, 2.0, 2.0, 0.0]])
+    index = np.array([[1, 1, 2, 0], [1, 1, 0, 2]])
+
+    def reduced(lib: Any, a: Any, b: Any) -> Any:
+        return a.scatter_reduce(1, lib.tensor(index), b, way) ** 2
+
+    agree_in_two_orders(reduced, x, source)
+    t = np.linspace(0.5, 1.5, 6).reshape(2, 3), np.linspace(-1.0, 1.0, 8).reshape(2, 4)
+    arrays = tuple(map(gg.tensor, (x, source)))
+    moved = gg.func.jvp(lambda *args: reduced(gg, *args).sum(), arrays, tuple(map(gg.tensor, t)))[1]
+    gradients = gg.func.grad(lambda *args: reduced(gg, *args).sum(), (0, 1))(*arrays)
+    assert moved.item() == pytest.approx(sum(float((g.numpy() * d).sum()) for g, d in zip(gradients, t, strict=True)))
 
 
 def test_negative_places_and_zeros_in_the_gradient_of_several_indices() -> None:

@@ -229,6 +229,7 @@ def test_strides_stay_within_the_memory() -> None:
         with pytest.raises(errors.ArgumentError, match="one step for each of"):
             gg.as_strided(x, size, stride, offset)
     assert gg.as_strided(x, (), (), 3).item() == 3
+    assert gg.as_strided(x[:1].clone(), (0,), (1,)).shape == gg.as_strided(gg.zeros(0), (0,), (1,)).shape == (0,)
     for offset in (0, 3, 4, 5):  # nothing is read, so that any place will do
         assert gg.as_strided(x, (0, 2), (1, 1), offset).shape == (0, 2)
 
@@ -243,3 +244,5 @@ def test_strides_inside_vmap_are_those_of_each_example() -> None:
     np.testing.assert_array_equal(twice.numpy(), np.lib.stride_tricks.sliding_window_view(x, 3, axis=2))
     with pytest.raises(errors.ArgumentError, match="a part of a larger tensor"):
         gg.func.vmap(lambda a: gg.as_strided(a, (2,), (1,), 1))(gg.tensor(x)[1:])
+    with pytest.raises(errors.GlassgradError, match="inside vmap"):
+        gg.func.vmap(lambda a: gg.as_strided(a.T, (2,), (1,)))(gg.tensor(x))

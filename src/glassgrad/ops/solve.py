@@ -114,7 +114,8 @@ def _triangular(xp: Any, a: Array, b: Array, *, upper: bool, unit: bool) -> Arra
     if xp is not np:
         full = (xp.triu if upper else xp.tril)(a)
         if unit:
-            full = full - full * xp.eye(a.shape[-1], dtype=a.dtype) + xp.eye(a.shape[-1], dtype=a.dtype)
+            eye = xp.eye(a.shape[-1], dtype=a.dtype)
+            full = full - full * eye + eye
         return xp.linalg.solve(full, b)
     with needed("scipy", "triangular systems"):
         from scipy.linalg import get_blas_funcs

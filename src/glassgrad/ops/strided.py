@@ -254,7 +254,7 @@ def as_strided(x: Array, size: Any, stride: Any, storage_offset: int | None = No
         raise bad_option("as_strided", "storage_offset", storage_offset, expected)
     sizes, steps = tuple(map(int, size)), tuple(map(int, stride))
     offset = 0 if storage_offset is None else int(storage_offset)
-    if len(sizes) != len(steps) or min(*sizes, *steps, offset, 0) < 0:
+    if len(sizes) != len(steps) or min((*sizes, *steps, offset)) < 0:
         raise bad_option("as_strided", "stride", stride, f"one step for each of {len(sizes)} sizes, none below 0")
     # The last element that is read; of no elements there is none.
     last = offset + sum((n - 1) * step for n, step in zip(sizes, steps, strict=True)) if 0 not in sizes else -1

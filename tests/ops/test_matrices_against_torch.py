@@ -285,6 +285,8 @@ def test_all_of_q_or_r_alone(shape: tuple[int, ...]) -> None:
         for mine, theirs in zip(found, expected, strict=True):
             assert mine.shape == tuple(theirs.shape)
             np.testing.assert_allclose(plain(mine), plain(theirs), rtol=1e-10, atol=1e-12)
+    of_array = gg.linalg.qr(x, "complete")  # an array has no gradient to refuse
+    np.testing.assert_allclose(np.asarray(of_array[0] @ of_array[1]), x, atol=1e-12)
     tracked = gg.tensor(x, requires_grad=True)
     if shape[-2] > shape[-1]:
         with pytest.raises(errors.AutogradError, match="complete"):

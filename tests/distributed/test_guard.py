@@ -75,13 +75,13 @@ print("done", flush=True)
             1,
             "error: rank 1 (process {pid} on {host}) has ended, while others wait for it: rank 0 in all_reduce",
         ),
-        ("stop", 0, "error: rank 0 (process {pid} on {host}) has not been heard of"),
+        ("stop", 0, "error: rank 0 (process {pid} on {host}) has sent no sign of life"),
         ("hang", 1, "error: rank 1 (process {pid} on {host}) has done nothing for "),
         ("circle", 1, "error: rank 1 (process {pid} on {host}) has computed for "),
-        ("other", 1, "error: all ranks wait for one another for "),
+        ("other", 1, "error: all ranks have waited for one another for "),
         ("circle", 0, "error: rank 0 (process {pid} on {host}) has computed for "),
         ("native", 1, "error: rank 1 (process {pid} on {host}) has computed for "),
-        ("stuck", 1, "error: rank 1 (process {pid} on {host}) has not been heard of"),
+        ("stuck", 1, "error: rank 1 (process {pid} on {host}) has sent no sign of life"),
     ],
 )
 def test_ends_all_and_names_the_rank(ranks, how: str, who: int, said: str) -> None:
@@ -168,7 +168,9 @@ def test_ranks_in_different_calls_are_locked() -> None:
 
     text, code = all_wait(9, "all_reduce", "recv") or ("", 0)
     assert code == 1
-    assert text.startswith("all ranks wait for one another for 9 s: rank 0 in all_reduce at train.py:7 in step, rank 1")
+    assert text.startswith(
+        "all ranks have waited for one another for 9 s: rank 0 in all_reduce at train.py:7 in step, rank 1"
+    )
     assert all_wait(7, "all_reduce", "recv") is None
     # In one call they may be sending much; with `recv` that is an exchange, which takes an end.
     assert all_wait(100, "backward", "backward") is None
@@ -239,7 +241,7 @@ def test_silence() -> None:
     monitor = of_two()
     monitor.hear(1, state(), 9)
     text, _ = monitor.judge(9)
-    assert text.startswith("rank 0 (process 10 on a) has not been heard of for 9 s")
+    assert text.startswith("rank 0 (process 10 on a) has sent no sign of life for 9 s")
 
 
 def test_ended_while_another_waits() -> None:

@@ -144,9 +144,12 @@ def test_chains_assignment_and_removal() -> None:
 @pytest.mark.parametrize(
     ("use", "message"),
     [
-        (lambda: gg.nn.utils.weight_norm(gg.nn.ReLU()), "ReLU has nothing under the name 'weight'"),
-        (lambda: gg.nn.utils.remove_weight_norm(gg.nn.Linear(1, 1)), "has nothing under the name"),
-        (lambda: gg.nn.utils.parametrize.register_parametrization(gg.nn.Linear(1, 1), "w", Doubled()), "name 'w'"),
+        (lambda: gg.nn.utils.weight_norm(gg.nn.ReLU()), "ReLU has no 'weight' to which this applies"),
+        (lambda: gg.nn.utils.remove_weight_norm(gg.nn.Linear(1, 1)), "Linear has no 'weight' to which this applies"),
+        (
+            lambda: gg.nn.utils.parametrize.register_parametrization(gg.nn.Linear(1, 1), "w", Doubled()),
+            "no 'w' to which",
+        ),
         (
             lambda: gg.nn.utils.parametrize.register_parametrization(gg.nn.Linear(2, 3), "weight", gg.nn.Flatten(0)),
             r"gives \(6,\) float32, expected \(3, 2\)",

@@ -15,7 +15,7 @@ LAUNCH_NO_MPI = Message(
 LAUNCH_NO_STARTER = Message(InputError, "there is no {given!r} to start the ranks with: {reason}")
 LAUNCH_COUNT = Message(InputError, "-n must be a whole number of at least 1, given {given}")
 LAUNCH_NO_COUNT = Message(
-    InputError, "how many ranks? Give -n, as in `glassgrad launch -n 4 {script}`; only inside a Slurm job it is known"
+    InputError, "how many ranks? Give -n, as in `glassgrad launch -n 4 {script}`; it is known only inside a Slurm job"
 )
 LAUNCH_NO_SCRIPT = Message(InputError, "no script {given}: {reason}; expected a Python file, or -m and a module")
 LAUNCH_NO_HOSTFILE = Message(
@@ -48,12 +48,12 @@ RANK_HANGS = Message(
 RANK_CIRCLES = Message(
     RunError,
     "{rank} has computed for {seconds:.0f} s in one call of one function, at {at}, while others wait for it: {calls}; all "
-    "ranks were ended. What takes so long can say so: with glassgrad.distributed.busy('...') "
+    "ranks were ended. A long computation can announce itself with glassgrad.distributed.busy('...') "
     "(GLASSGRAD_HANG_SECONDS sets the time)",
 )
 RANKS_LOCKED = Message(
     RunError,
-    "all ranks wait for one another for {seconds:.0f} s: {calls}; all ranks were ended. Every rank has to make the same "
+    "all ranks have waited for one another for {seconds:.0f} s: {calls}; all ranks were ended. Every rank has to make the same "
     "calls in the same order, and every recv needs its send",
 )
 RANK_LEFT = Message(RunError, "{rank} has ended{how}, while others wait for it: {calls}; all ranks were ended")

@@ -134,7 +134,7 @@ OPTIMIZER_STATE_MISMATCH = Message(
 
 OPTIMIZER_STATE_PLACES = Message(
     ArgumentError,
-    "the state does not fit this {owner} ({where}): it is of parameters number {given}, of {expected} that there are.",
+    "the state does not fit this {owner} ({where}): it is for the parameters numbered {given}, and there are {expected}.",
 )
 
 OPTIMIZER_SLOT_SHAPE = Message(
@@ -190,7 +190,7 @@ CONTAINER_ENTRY = Message(
 
 PARAMETER_REPLACED = Message(
     KindError,
-    "{owner}.{name} is a Parameter, and a plain tensor was assigned to it ({where}): it would cease to be trained.\n"
+    "{owner}.{name} is a Parameter, and a plain tensor was assigned to it ({where}): it would no longer be trained.\n"
     "Next: assign glassgrad.nn.Parameter(...), or write the values: {name}.data = ... .",
 )
 
@@ -202,7 +202,7 @@ PROCESS_FAILED = Message(AutogradError, "spawn: the processes {ranks} ended with
 
 NOTHING_TO_PARAMETRIZE = Message(
     ArgumentError,
-    "{owner} has nothing under the name {name!r} that this could be done to ({where}).\n"
+    "{owner} has no {name!r} to which this applies ({where}).\n"
     "Next: give the name of one of its own parameters; [name for name, _ in module.named_parameters()] lists them.",
 )
 

@@ -16,6 +16,8 @@ from glassgrad.nn.module import Module
 from glassgrad.nn.parameter import Buffer, Parameter
 from glassgrad.ops.core import bad_option
 
+_ONE = np.ones((), np.int64)  # NumPy would make an array of a number in every call
+
 
 class _Scaled(Module):
     """What most norms share: a learned scale and a learned shift, or None."""
@@ -88,8 +90,11 @@ class _Tracked(_Scaled):
         if not self.training or self.num_batches_tracked is None:
             return self.momentum or 0.0
         seen = self.num_batches_tracked.lifted()
-        seen += 1
-        self.num_batches_tracked.array = seen
+        if type(seen) is np.ndarray:
+            np.add(seen, _ONE, seen)
+        else:
+            seen += 1
+            self.num_batches_tracked.array = seen
         if self.momentum is not None:
             return self.momentum
         # A cumulative average; the count may be a Symbol.

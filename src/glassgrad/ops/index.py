@@ -345,8 +345,16 @@ one_hot_p = custom(
 # --- public functions -----------------------------------------------------------------------------
 
 
+_NO_ARRAYS = frozenset({int, slice, tuple, list, type(None), type(...)})
+_INT64, _ONE_ARRAY = np.dtype(np.int64), (ARRAY,)
+
+
 def getitem(x: Array, index: Any) -> Array:
     """x[index], with slices, integers, None, ..., integer arrays and boolean arrays."""
+    if type(index) not in _NO_ARRAYS:
+        array = getattr(index, "array", index)
+        if type(array) is np.ndarray and array.dtype is _INT64 and len(x.shape):
+            return getitem_p(x, index, spec=_ONE_ARRAY)  # as `split_index` would find
     if type(index) is tuple and len(index) > 2:
         steps = in_two_steps(index)
         if steps is not None:
@@ -389,11 +397,13 @@ def gather(x: Array, dim: int, index: Array, *, sparse_grad: bool = False) -> Ar
         >>> gg.gather(x, 1, gg.tensor([[1], [0]])).tolist()
         [[2.0], [3.0]]
     """
-    index = as_index("gather", index)
-    expect_along("gather", x, canonical_axis(dim, len(x.shape)), index)
+    index, axis = as_index("gather", index), canonical_axis(dim, len(x.shape))
+    if tuple(x.shape) == tuple(index.shape) != ():  # as a rule; what follows are questions about other shapes
+        return take_along_axis_p(x, index, axis=axis)
+    expect_along("gather", x, axis, index)
     if not math.prod(index.shape) and len(index.shape) != len(x.shape):  # an empty index of any shape
         return reshape_p(reshape_p(x, shape=(math.prod(x.shape),))[:0], shape=tuple(index.shape))
-    y = take_along_axis_p(as_row(x), as_row(index), axis=canonical_axis(dim, len(x.shape)))
+    y = take_along_axis_p(as_row(x), as_row(index), axis=axis)
     return y if index.shape else reshape_p(y, shape=())
 
 

@@ -245,6 +245,18 @@ def test_the_code_of_a_module_is_made_once(place):
     assert made == ["module", "another"]
 
 
+def test_the_text_of_a_named_module_is_written_once(place):
+    written = []
+
+    def text(about):
+        written.append(about)
+        return f"text of {about}"
+
+    for name, about in (("one", 1), ("one", 1), ("one", 2), ("other", 2), ("one", 2)):
+        assert cache.code_of(name, (about,), lambda about=about: text(about), str.encode) == f"text of {about}".encode()
+    assert written == [1, 2, 2]
+
+
 # --- the folder -----------------------------------------------------------------------------------------------------
 
 

@@ -16,6 +16,16 @@ from collections.abc import Sequence
 from glassgrad.compile.llvm.gemm import Branch
 from glassgrad.compile.llvm.ir import Builder, Function, LoopNest, Module, Value
 from glassgrad.compile.llvm.memory_ops import load_vector, prefetch, store_vector
+from glassgrad.compile.llvm.packed_sizes import (
+    BLOCK,
+    DEPTH,
+    KIND,
+    LANES,
+    SCRATCH,
+    VECTOR_BYTES,
+    VECTORS,
+    WIDTH,
+)
 from glassgrad.compile.llvm.products import memory_of, one_of, record, word
 from glassgrad.compile.llvm.tiles import definition, named, pack_columns_function, pack_rows_function, place
 
@@ -24,16 +34,7 @@ from glassgrad.compile.llvm.tiles import definition, named, pack_columns_functio
 # to last have two axes; `inner` is the length of the second one, then come the distances of matrices in bytes.
 A, B, C, A_START, B_START, C_START, M, N, K, LDA, LDB, LDC, TURNED_A, TURNED_B, BIAS, BIAS_START = range(16)
 FIRST, LAST, INNER, A_OUTER, A_INNER, B_OUTER, B_INNER, C_OUTER, C_INNER = range(16, 25)
-SCRATCH = 31  # the address of memory for packed parts; the last word of a record, which no share writes to
-
-KIND, SIZE, LANES, VECTORS = "f32", 4, 16, 2
-VECTOR_BYTES = LANES * SIZE  # what the processor's vectors must have
-WIDTH = LANES * VECTORS
 HEIGHTS = (14, 13, 12)
-
-_DEPTH = 256
-_BLOCK = 150_000  # elements of A that are packed at a time: half of a second-level cache of a megabyte
-SCRATCH_BYTES = SIZE * ((_DEPTH + LANES) * WIDTH + _BLOCK + 4 * LANES)
 
 _ARGUMENTS = ("rows", "columns", "k", "lda", "ldb", "ldc", "from_row")
 
@@ -113,7 +114,7 @@ class _Product:
         ``multiply(a, b, c, from, scratch, sizes and distances, turned_a, turned_b, reads)``: if `reads`, C begins with
         what lies at `from`, in rows that are `from_row` apart.
         """
-        blocks = self._up("%k", str(_DEPTH))
+        blocks = self._up("%k", str(DEPTH))
         depth = self._times(self._up(self._up("%k", blocks), str(LANES)), str(LANES))
         a_term = self._select("%turned_a", "%lda", "1")
         b_term = self._select("%turned_b", "1", "%ldb")
@@ -138,9 +139,9 @@ class _Product:
 
     def _blocks(self, left: str, right: str, terms: str, begins: tuple[str, str, str]) -> None:
         """Go through the rows, as many at a time as fit; blocks differ by one row at most, so that all divide."""
-        count = self._up("%rows", self._op("udiv", str(_BLOCK), terms))
+        count = self._up("%rows", self._op("udiv", str(BLOCK), terms))
         a_row = self._select("%turned_a", "1", "%lda")
-        packed = self._place("%scratch", str((_DEPTH + LANES) * WIDTH))
+        packed = self._place("%scratch", str((DEPTH + LANES) * WIDTH))
         with self.code.loop("0", count, 1) as loop:
             top = self._op("udiv", self._times(loop.counter.text, "%rows"), count)
             after = self._op("add", loop.counter.text, "1")

@@ -195,10 +195,30 @@ def _prune(place: Path, kept: int) -> None:
 
 def code_for(text: str, compile_text: Callable[[str], bytes]) -> tuple[bytes, bool]:
     """Return the code of a module, from the disk if it is there, and whether it was."""
-    key = key_of("module", text)
+    return _code((text,), lambda: text, compile_text)
+
+
+def code_of(
+    name: str, about: tuple[object, ...], text: Callable[[], str], compile_text: Callable[[str], bytes]
+) -> bytes:
+    """Return the code of a module that source files of the compiler write, without its text where it is on the disk.
+
+    Args:
+        name: of the module, its only one.
+        about: what its text depends on besides those files, whose state is part of every key.
+        text: writes it.
+        compile_text: translates it.
+    """
+    return _code((name, *about), text, compile_text)[0]
+
+
+def _code(
+    parts: tuple[object, ...], text: Callable[[], str], compile_text: Callable[[str], bytes]
+) -> tuple[bytes, bool]:
+    key = key_of("module", *parts)
     entry = read(key)
     if entry is not None:
         return entry[1], True
-    code = compile_text(text)
+    code = compile_text(text())
     write(key, {}, code)
     return code, False

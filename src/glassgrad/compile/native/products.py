@@ -13,7 +13,7 @@ from functools import cache as cached
 
 import numpy as np
 
-from glassgrad.compile.llvm import products, support
+from glassgrad.compile.llvm import packed_sizes, products, support
 from glassgrad.compile.llvm.target import LoadedCode, host
 from glassgrad.compile.locks import free_in_children
 from glassgrad.compile.native import cache, runtime
@@ -46,13 +46,11 @@ class Job:
 
     def _give_scratch(self, shares: int) -> None:
         """Give each share memory for packed parts; what no share writes to takes none."""
-        from glassgrad.compile.llvm import packed
-
-        size = -(-packed.SCRATCH_BYTES // packed.VECTOR_BYTES) * packed.VECTOR_BYTES
-        self.scratch = np.empty(shares * size + packed.VECTOR_BYTES, np.uint8)
-        first = -(-self.scratch.ctypes.data // packed.VECTOR_BYTES) * packed.VECTOR_BYTES
+        size = -(-packed_sizes.SCRATCH_BYTES // packed_sizes.VECTOR_BYTES) * packed_sizes.VECTOR_BYTES
+        self.scratch = np.empty(shares * size + packed_sizes.VECTOR_BYTES, np.uint8)
+        first = -(-self.scratch.ctypes.data // packed_sizes.VECTOR_BYTES) * packed_sizes.VECTOR_BYTES
         for share in range(shares):
-            at = self.first + 8 * (products.WORDS * share + packed.SCRATCH)
+            at = self.first + 8 * (products.WORDS * share + packed_sizes.SCRATCH)
             struct.pack_into("<q", self.context.memory, at, first + share * size)
 
     def run(self, form: struct.Struct, records: Sequence[tuple[int, ...]]) -> None:
@@ -107,27 +105,24 @@ _MODULES = {
 def code(module: str) -> LoadedCode:
     """Return the code of one of those modules, which stays as long as the process."""
     machine = host()
-    header, attributes, data = machine.header(), machine.attributes(), object_layout()[1]
-    # Each job needs one of them.
-    if module == "updates":
-        from glassgrad.compile.llvm import updates
+    about = (machine.header(), machine.attributes(), machine.vector_bytes, object_layout()[1])
+    return LoadedCode(cache.code_of(module, about, lambda: _text(module, *about), machine.compile))
 
-        text = updates.module(header, attributes)
-    elif module == "chunks":
-        from glassgrad.compile.llvm import chunks
 
-        text = chunks.module(header, attributes, data)
-    elif module == "channels":
-        from glassgrad.compile.llvm import channels
+def _text(module: str, header: str, attributes: str, vector_bytes: int, data: int) -> str:
+    # Each job needs one of them, and that only once in the life of a machine.
+    from glassgrad.compile.llvm import channels, chunks, packed, updates
 
-        text = channels.module(header, attributes, machine.vector_bytes, data)
-    elif module == "packed":
-        from glassgrad.compile.llvm import packed
-
-        text = packed.module(header, attributes, data)
-    else:
-        text = products.module(header, attributes, machine.vector_bytes, data)
-    return LoadedCode(cache.code_for(text, machine.compile)[0])
+    match module:
+        case "updates":
+            return updates.module(header, attributes)
+        case "chunks":
+            return chunks.module(header, attributes, data)
+        case "channels":
+            return channels.module(header, attributes, vector_bytes, data)
+        case "packed":
+            return packed.module(header, attributes, data)
+    return products.module(header, attributes, vector_bytes, data)
 
 
 if hasattr(os, "register_at_fork"):

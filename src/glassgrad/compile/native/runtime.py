@@ -27,8 +27,12 @@ _Wake = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 @lru_cache(maxsize=1)
 def support_code() -> LoadedCode:
     """Return the native half of the runtime."""
-    text = "\n".join([host().header(), support.support_text()])
-    return LoadedCode(cache.code_for(text, host().compile)[0])
+    header = host().header()
+
+    def text() -> str:
+        return f"{header}\n{support.support_text()}"
+
+    return LoadedCode(cache.code_of("support", (header,), text, host().compile))
 
 
 def aligned(count: int, dtype: Any = np.uint8, alignment: int = 64) -> Any:

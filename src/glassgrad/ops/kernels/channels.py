@@ -67,14 +67,13 @@ def inside(g: Array, v: Array, low: float, high: float) -> Array | None:
         return None
     g = g if g.strides == v.strides else np.ascontiguousarray(g)
     found = np.empty_like(v)
-    count = products.shares(_WORTH_TO_CUT * v.size)
     name, form = _INSIDE[v.dtype.char]
-    job = native.job(name, count)
-    if job is None:
+    if native.job(name, 1) is None:
         return None
+    count = products.shares(_WORTH_TO_CUT * v.size)
     edges = [v.size * at // count for at in range(count + 1)]
     arrays = (id(g), id(v), id(found))
-    job.run(form, [(*arrays, first, last - first, low, high) for first, last in pairwise(edges)])
+    native.job(name, count).run(form, [(*arrays, first, last - first, low, high) for first, last in pairwise(edges)])
     return found
 
 

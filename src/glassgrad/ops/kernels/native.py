@@ -218,6 +218,12 @@ def _multiplying(packs: bool = False) -> products.Threads | None:
     return found if found is not None and found.packs else None
 
 
+@functools.cache
+def _cores() -> int:
+    return int(importlib.import_module(_JOBS).runtime.available_cores())
+
+
 blocks.compute_natively = _in_blocks
 parts.source = _in_use
 products.source = _multiplying
+products.cores = _cores

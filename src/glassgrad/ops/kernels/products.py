@@ -60,10 +60,19 @@ class Threads(NamedTuple):
 
     def count(self, work: int) -> int:
         """Return into how many shares to cut; a power of two where that is not the whole number of threads."""
-        most, count = min(self.blas.get(), self.most), 1
-        while count < most and work >= 2 * count * _A_SHARE:
-            count *= 2
-        return min(count, most)
+        return _count(min(self.blas.get(), self.most), work)
+
+
+def _count(most: int, work: int) -> int:
+    count = 1
+    while count < most and work >= 2 * count * _A_SHARE:
+        count *= 2
+    return min(count, most)
+
+
+def cores() -> int:
+    """Return how many threads native code has at most; `native`, which stands above, puts its function here."""
+    return 1
 
 
 def source(packs: bool = False) -> Threads | None:
@@ -75,9 +84,9 @@ def source(packs: bool = False) -> Threads | None:
 
 
 def shares(work: int) -> int:
-    """Return into how many shares to cut other work that takes as long as so many multiplications."""
-    threads = source()
-    return 1 if threads is None else threads.count(work)
+    """Return into how many shares to cut other native work that takes as long as so many multiplications."""
+    threads = parallel.shares.threads() or 1
+    return threads if threads < 2 else _count(min(threads, cores()), work)
 
 
 def matmul(a: Array, b: Array) -> Array:

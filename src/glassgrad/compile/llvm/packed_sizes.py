@@ -1,0 +1,13 @@
+"""Sizes of `packed`, apart from what writes it: a process that finds its code on the disk needs no more."""
+
+from __future__ import annotations
+
+SCRATCH = 31  # the address of memory for packed parts; the last word of a record, which no share writes to
+
+KIND, SIZE, LANES, VECTORS = "f32", 4, 16, 2
+VECTOR_BYTES = LANES * SIZE  # what the processor's vectors must have
+WIDTH = LANES * VECTORS
+
+DEPTH = 256  # terms that are packed at a time
+BLOCK = 150_000  # elements of A that are packed at a time: half of a second-level cache of a megabyte
+SCRATCH_BYTES = SIZE * ((DEPTH + LANES) * WIDTH + BLOCK + 4 * LANES)

@@ -81,3 +81,19 @@ def test_a_number_is_put_along_an_axis():
     agree(compiled(x, index).numpy(), step(x, index).numpy())
     with pytest.raises(IndexError):
         compiled(x, index + 4)
+
+
+def test_a_write_to_no_element_leaves_results_of_their_own():
+    """Of a copy of an argument, and of a value that is a result as well: both have memory that is to be filled."""
+
+    def step(x):
+        copied, doubled = x.clone(), x * 2
+        written = doubled.clone()
+        copied[:0] = x[:0] * 2
+        written[2:2] = 5.0
+        return copied, doubled, written, written + 1
+
+    x = gg.tensor(reals(3, 4))
+    compiled = gg.compile(step, strict=True)
+    for mine, wanted in zip(compiled(x), step(x), strict=True):
+        np.testing.assert_array_equal(mine.numpy(), wanted.numpy())

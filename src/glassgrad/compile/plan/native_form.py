@@ -238,13 +238,16 @@ def _put(rewriter: Normaliser, instr: Instr, value: Operand, *arrays: Operand) -
 
 
 def _at_set(rewriter: Normaliser, instr: Instr, x: Operand, value: Operand, *arrays: Operand) -> Operand:
-    """The value in its full shape; without arrays a loop. A write to no element is none."""
+    """The value in its full shape; without arrays a loop. A write to no element leaves a copy.
+
+    The array itself would not do: a result of the step may be neither an argument nor another result.
+    """
     assert isinstance(x, Var)
     sample = [np.zeros(array.shape, np.intp) for array in arrays if isinstance(array, Var)]
     key = join_index(instr.params["spec"], sample)
     shape = np.broadcast_to(np.zeros((), np.bool_), x.shape)[key].shape
     if 0 in shape:
-        return x
+        return rewriter.apply("copy", x, like=instr)
     return _written(rewriter, instr, "at_set" if arrays else "set_slice", (x, value, *arrays), shape)
 
 

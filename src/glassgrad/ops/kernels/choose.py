@@ -43,14 +43,14 @@ def largest(x: Array) -> Any:
 
 def max_along(x: Array, axis: Any, keepdims: bool = True) -> Array:
     """Return ``np.maximum.reduce`` over an axis, or several."""
-    if _has_rows(x, axis):
+    if x.size >= _ROWS_FROM and _has_rows(x, axis):
         return _at_rows(x, x.argmax(-1), keepdims)
     return max_over(x, axis, None, None, keepdims)
 
 
 def min_along(x: Array, axis: Any, keepdims: bool = True) -> Array:
     """Return ``np.minimum.reduce`` over an axis, or several."""
-    if _has_rows(x, axis):
+    if x.size >= _ROWS_FROM and _has_rows(x, axis):
         return _at_rows(x, x.argmin(-1), keepdims)
     return min_over(x, axis, None, None, keepdims)
 

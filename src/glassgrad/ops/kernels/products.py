@@ -9,6 +9,7 @@ products in float32 (`compile.llvm.packed`), also on one thread. Where neither i
 
 from __future__ import annotations
 
+import functools
 import struct
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -141,6 +142,7 @@ def _fill_tiles(a: Array, columns: int, least: tuple[int, int, int] = _LEAST) ->
     return rows >= tiles * _THIN_TILE_ROWS and columns >= _FILLED * _TILE_COLUMNS * -(-columns // _TILE_COLUMNS)
 
 
+@functools.lru_cache(maxsize=512)
 def _tile_cuts(m: int, n: int, count: int) -> list[tuple[int, int, int, int]]:
     """Return the parts of a product, rows and columns from and to, in whole tiles; none if some would be thin."""
     if n >= m:
@@ -283,6 +285,7 @@ def _run(threads: Threads, function: str, form: struct.Struct, records: Sequence
     return True
 
 
+@functools.lru_cache(maxsize=512)
 def _parts(m: int, n: int, count: int) -> list[tuple[int, int, int, int]]:
     """Return rows and columns, from and to, of the parts of a product; some have none where there is little."""
     if n >= m:

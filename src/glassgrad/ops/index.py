@@ -72,7 +72,7 @@ def _indexed(x: Any, *arrays: Any, spec: Spec) -> Aval:
 
 
 def _getitem_transpose(g: Array, needs: Sequence[bool], x: Any, *arrays: Array, spec: Spec) -> tuple[Any, ...]:
-    if type(g) is np.ndarray and _PLAIN.issuperset(map(type, arrays)):
+    if type(g) is np.ndarray and (not arrays or _PLAIN.issuperset(map(type, arrays))):
         # The forward pass has checked the index.
         return add_at(np, g, spec, arrays, x.shape), *_no_gradients(len(arrays))
     return put_add_p(g, *arrays, spec=spec, shape=x.shape), *_no_gradients(len(arrays))

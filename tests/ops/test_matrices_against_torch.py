@@ -385,3 +385,22 @@ def test_shapes_of_singular_vectors(shape: tuple[int, ...]) -> None:
         old, theirs = (lib.svd(lib.tensor(x), some=not full) for lib in (gg, torch))
         assert [y.shape for y in old] == [tuple(y.shape) for y in theirs]
         np.testing.assert_allclose(plain(old[2][:, :2]) ** 2, plain(theirs[2][:, :2]) ** 2, rtol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
+def test_large_products_are_the_sums_that_they_stand_for(dtype: str) -> None:
+    rng = np.random.default_rng(6)
+    for shapes in (((100, 80), (80, 90)), ((3, 60, 70), (70, 50)), ((3, 60, 70), (3, 70, 50))):
+        a, b = (rng.normal(size=shape).astype(dtype) for shape in shapes)
+        expected = np.einsum("...ij,...jk->...ik", a, b, dtype=np.result_type(dtype, np.float64))
+        found = gg.matmul(gg.tensor(a), gg.tensor(b))
+        assert str(found.dtype) == dtype
+        np.testing.assert_allclose(plain(found), expected, rtol=1e-4, atol=1e-4 if dtype == "float32" else 1e-11)
+
+
+def test_a_norm_of_zero_leaves_the_gradients_of_the_others_alone() -> None:
+    rows = np.array([[3.0, 4.0], [0.0, 0.0], [1.0, 0.0]])
+    x = gg.tensor(rows, requires_grad=True)
+    gg.linalg.vector_norm(x, dim=1).sum().backward()
+    assert x.grad is not None
+    np.testing.assert_allclose(x.grad.numpy(), [[0.6, 0.8], [0.0, 0.0], [1.0, 0.0]], rtol=1e-12)

@@ -20,7 +20,6 @@ from glassgrad.ops.shape import broadcast_to_p, stack
 
 def _as_pairs(xp: Any, z: Array) -> Array:
     """View complex numbers (...) as an array (..., 2)."""
-    z = xp.asarray(z)
     real = xp.float32 if z.dtype == xp.complex64 else xp.float64
     return z[..., None].view(real)
 

@@ -271,7 +271,7 @@ def test_what_native_code_of_blocks_is_asked_for(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(native, "kernels", kernels)
     x, out, block = real(native.BLOCK), np.empty(native.BLOCK), ((native.BLOCK,), np.dtype(np.float64))
     formula = Calls(line)
-    formula.op = "sine"  # type: ignore[attr-defined]  # as `entitle` notes it
+    formula.op = "sine"  # as `entitle` notes it
     placeholder = object()
     assert native._in_blocks(formula, {"a": 1}, [np, x, 2, placeholder], out, False) is True
     assert native._in_blocks(line, {}, [x, x], out, False) is True

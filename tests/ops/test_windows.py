@@ -180,7 +180,7 @@ def test_resizing_is_one_matrix_by_every_way(mode: str, monkeypatch: pytest.Monk
     """By repeating, by a product and by neighbours; for all axes, and back by the transpose."""
     sizes = ((4, 8, 1 / 2), (4, 8, 1 / 2.05), (4, 4, 1.1), (6, 3, 2.0), (5, 7, 5 / 7), (3, 9, 1 / 3), (1, 3, 1 / 3))
     for (before, after, scale), dense in itertools.product(sizes, (128, 0)):
-        monkeypatch.setattr(resample, "_DENSE", dense)
+        monkeypatch.setattr(resample, "DENSE", dense)
         how = resample.Resizing(mode, before, after, scale)
         matrix = np.zeros((after, before))
         for index, weight in resample.neighbours(how):
@@ -200,8 +200,8 @@ def test_resizing_is_one_matrix_by_every_way(mode: str, monkeypatch: pytest.Monk
 
 def test_short_axes_are_resized_by_a_product_and_long_ones_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    real_matrix = resample._matrix
-    monkeypatch.setattr(resample, "_matrix", lambda how, dtype: asked.append(how) or real_matrix(how, dtype))
+    real_matrix = resample.matrix_of
+    monkeypatch.setattr(resample, "matrix_of", lambda how, dtype: asked.append(how) or real_matrix(how, dtype))
     for before, after, wanted in ((128, 128, 1), (128, 64, 1), (129, 64, 0), (64, 129, 0)):
         asked.clear()
         REGISTRY["resample"](real(before), axis=0, how=resample.Resizing("linear", before, after, before / after))

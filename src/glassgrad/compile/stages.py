@@ -105,7 +105,7 @@ def made(
     emitted = Emitted(graph, checks, computed, alias, schedule, places, module, text)
     ready = time.perf_counter()
     # What runs: machine code with its memory.
-    code, known, step = _loaded(emitted, layout_of(emitted, lambda: find_checks(small)), space)
+    code, known, step = loaded(emitted, layout_of(emitted, lambda: find_checks(small)), space)
     stats = stats_of(emitted, len(small.instrs), ready - began, time.perf_counter() - ready, cached=known)
     if memory is not None and stats.peak_bytes > memory:
         stats = replace(stats, least_bytes=stats.peak_bytes)
@@ -168,7 +168,7 @@ def needs(graph: Graph, threads: int | None = None) -> int:
     return memory_of(plan, shares, place_updates(plan, abilities()))
 
 
-def _loaded(emitted: Emitted, layout: Layout, space: Any) -> tuple[bytes, bool, NativeStep]:
+def loaded(emitted: Emitted, layout: Layout, space: Any) -> tuple[bytes, bool, NativeStep]:
     """Return the machine code of a step, whether it was on the disk, and what runs.
 
     Raises:

@@ -68,7 +68,7 @@ def _beside(weight: Array, x: Array, axis: int) -> Array:
 
 
 @lru_cache(maxsize=256)
-def _matrix(how: Resizing, dtype: Any) -> Array:
+def matrix_of(how: Resizing, dtype: Any) -> Array:
     """The weights as a matrix (after, before)."""
     matrix = np.zeros((how.after, how.before))
     for index, weight in neighbours(how):
@@ -77,14 +77,14 @@ def _matrix(how: Resizing, dtype: Any) -> Array:
 
 
 # Up to this size, a product with the mostly zero matrix of weights is faster than reading single neighbours.
-_DENSE = 128
+DENSE = 128
 
 
 def _product(xp: Any, x: Array, axis: int, how: Resizing, back: bool) -> Array | None:
     """Resize by a matrix product; None where that is slow, or wrong because 0 * inf makes a whole row NaN."""
-    if xp is not np or how.mode.startswith("nearest") or max(how.before, how.after) > _DENSE:
+    if xp is not np or how.mode.startswith("nearest") or max(how.before, how.after) > DENSE:
         return None
-    matrix = _matrix(how, x.dtype)
+    matrix = matrix_of(how, x.dtype)
     if back:
         matrix = matrix.T
     with np.errstate(invalid="ignore", over="ignore"):

@@ -49,7 +49,7 @@ def assembly(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     def stop(emitted: stages.Emitted, *_rest: Any) -> None:
         raise Made(emitted.text)
 
-    monkeypatch.setattr(stages, "_loaded", stop)
+    monkeypatch.setattr(stages, "loaded", stop)
 
     def made(given: Any) -> str:
         if not isinstance(given, str):

@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import pytest
 
-pytest.importorskip("llvmlite")
+pytest.importorskip("llvmlite", reason="memory is shared by native kernels")
 
 from glassgrad.compile.eager_kernel import Kernel, kernel_for
 from glassgrad.compile.native.common_memory import COMMON, CommonMemory

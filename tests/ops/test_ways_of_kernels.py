@@ -20,6 +20,7 @@ class Calls:
 
     def __init__(self, function: Any) -> None:
         self.function, self.count = function, 0
+        self.op = ""
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         self.count += 1

@@ -123,7 +123,7 @@ def test_a_resumed_run_may_be_longer_and_quiet(runs: Path, capsys: pytest.Captur
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["predict", "digits"], "error: give what the model shall look at: one or more pictures of a digit"),
+        (["predict", "digits"], "error: give the model something to look at: one or more pictures of a digit"),
         (["predict", "digits", "none.png"], "error: cannot read none.png as a picture: there is no such file"),
         (["predict", "digits", "."], "error: cannot read . as a picture: it is a directory"),
         (["predict", "moons", "1"], "error: '1' is no point: expected two numbers such as 0.5,-1, or a file"),

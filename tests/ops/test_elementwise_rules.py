@@ -166,6 +166,13 @@ def test_complex_logaddexp(shift: float) -> None:
     np.testing.assert_allclose(second.grad.numpy(), (1 - share).conj(), rtol=1e-12)
 
 
+def test_complex_logaddexp_of_equal_real_parts() -> None:
+    """The first one counts as the larger then: the result is that of its branch."""
+    first, second = np.array([1 + 3j, 1 - 3j, 2 + 2j]), np.array([1 - 3j, 1 + 3j, 2 - 3j])
+    expected = torch.logaddexp(torch.tensor(first), torch.tensor(second)).numpy()
+    np.testing.assert_allclose(gg.logaddexp(gg.tensor(first), gg.tensor(second)).numpy(), expected, rtol=1e-14)
+
+
 def test_complex_logaddexp_of_far_numbers() -> None:
     a, b = np.array([900.0 + 1j, -900.0 + 1j]), np.array([-900.0 + 1j, 900.0 - 1j])
     first, second = gg.tensor(a, requires_grad=True), gg.tensor(b, requires_grad=True)

@@ -68,6 +68,17 @@ def test_a_border_is_never_the_largest_of_integers(dtype: Any) -> None:
     assert places.tolist() == [[[[0, 1], [4, 15]]]]
 
 
+def test_the_first_nan_of_a_window_has_its_gradient_and_no_border() -> None:
+    x = np.zeros((1, 1, 4, 4))
+    x[0, 0, 0, 0] = x[0, 0, 0, 1] = x[0, 0, 3, 3] = math.nan
+    leaf = gg.tensor(x, requires_grad=True)
+    y = F.max_pool2d(leaf, 3, 2, 1)
+    y.backward(gg.tensor([[[[1.0, 2.0], [3.0, 4.0]]]], dtype=gg.float64))
+    expected = np.zeros((4, 4))
+    expected[0, :2], expected[1, 0], expected[3, 3] = (1, 2), 3, 4  # without NaN, the first of equal elements
+    np.testing.assert_array_equal(leaf.grad.numpy()[0, 0], expected)
+
+
 @pytest.mark.parametrize("backend", [None, "numpy", "llvm"])
 def test_nan_keeps_its_gradient_where_it_is(backend: str | None) -> None:
     x = real(2, 3, 6, 8)

@@ -183,6 +183,26 @@ HALF: dict[str, tuple[tuple[tuple[int, ...], ...], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.parametrize("native_sums", [True, False])
+@pytest.mark.parametrize("rows", [3, 2048, 2049])
+def test_a_share_of_the_sum_of_rows(rows: int, native_sums: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By each of the ways to it: a kernel, a reduction, a product with numbers that are the share."""
+    x = real(rows, 300_000 // rows)
+    if not native_sums:
+        monkeypatch.setattr(fused.products, "sum_rows", lambda x: None)
+    for share in (1.0, 0.25):
+        np.testing.assert_allclose(fused._sum_rows(x, share), x.sum(0) * share, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("rows", [0, 1, 512, 513])
+def test_cross_entropy_of_few_and_many_rows(rows: int, reduction: str) -> None:
+    logits, labels = real(rows, 5), np.arange(rows) % 5
+    expected = torch.nn.functional.cross_entropy(torch.tensor(logits), torch.tensor(labels), reduction=reduction)
+    found = gg.nn.functional.cross_entropy(gg.tensor(logits), gg.tensor(labels), reduction=reduction)
+    np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-13)
+
+
 @pytest.mark.parametrize("name", HALF)
 def test_cotangents_of_many_rows_in_half_precision_are_rounded_once(name: str) -> None:
     shapes, params = HALF[name]

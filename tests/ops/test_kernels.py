@@ -50,11 +50,19 @@ def test_extremes_along_an_axis_are_reductions(dtype: Any, keepdims: bool) -> No
         drawn[0, :3, 0] = np.nan, np.inf, -np.inf
         drawn[1, 0] = np.nan
     for x in (drawn, drawn.reshape(150, 7), drawn.transpose(1, 0, 2), drawn[:, :, ::2], drawn[:2], drawn[:, 0, :1]):
-        for axis in (x.ndim - 1, (x.ndim - 1,), 0, tuple(range(x.ndim))):
+        for axis in (x.ndim - 1, (x.ndim - 1,), x.ndim - 2, 0, tuple(range(x.ndim))):
             for along, reduced in ((max_along, np.maximum), (min_along, np.minimum)):
                 found, expected = along(x, axis, keepdims), reduced.reduce(x, axis, keepdims=keepdims)
                 assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
                 np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("rows", [64, 65_536, 65_537])
+def test_extremes_of_so_many_rows_are_reductions(rows: int) -> None:
+    """For more than 65,536 the places of the rows' beginnings are not kept."""
+    x = np.random.default_rng(rows).normal(size=(rows, 3))
+    np.testing.assert_array_equal(max_along(x, 1), x.max(1, keepdims=True))
+    np.testing.assert_array_equal(min_along(x, 1), x.min(1, keepdims=True))
 
 
 def test_extremes_of_no_columns_are_refused() -> None:

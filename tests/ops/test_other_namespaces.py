@@ -154,6 +154,6 @@ def test_triangular_systems_in_another_namespace(upper: bool, unit: bool) -> Non
     rng = np.random.default_rng(2)
     check(
         REGISTRY["solve_triangular"],
-        [rng.normal(size=(1, 2, 3, 3)) + 3 * np.eye(3), rng.normal(size=(1, 2, 3, 1))],
+        [rng.normal(size=(2, 4, 3, 3)) + 3 * np.eye(3), rng.normal(size=(2, 4, 3, 1))],
         {"upper": upper, "unit": unit},
     )

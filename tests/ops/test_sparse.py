@@ -11,6 +11,7 @@ import scipy.sparse
 
 import glassgrad as gg
 from glassgrad import errors
+from glassgrad.ops.core import REGISTRY
 from tests.ops.against_torch import compare, real, torch
 
 # PyTorch says so once a process, in whichever test makes the first sparse matrix.
@@ -162,3 +163,15 @@ def test_what_cannot_be_is_named(call: Callable[..., Any], said: str) -> None:
         call(matrix(gg, gg.tensor(real(6))), gg.tensor(real(4, 5)))
     with pytest.raises((errors.GlassgradError, TypeError)):
         gg.tensor(real(3, 3)) * matrix(gg, gg.tensor(real(6)))
+
+
+@pytest.mark.parametrize(("row", "column"), [(3, 0), (-1, 0), (0, 4), (0, -1)])
+def test_entries_outside_of_the_matrix_are_refused(row: int, column: int) -> None:
+    values, dense = real(2), real(4, 2)
+    product = REGISTRY["sparse_product"].compute
+    for number_type in (np.float64, np.float16):  # SciPy multiplies the first
+        given = values.astype(number_type), dense.astype(number_type)
+        with pytest.raises(IndexError, match=r"outside of the matrix \(3, 4\)"):
+            product((*given, np.array([0, row]), np.array([1, column])), {"size": 3})
+    none = np.zeros(0, np.int64)
+    np.testing.assert_array_equal(product((values[:0], dense, none, none), {"size": 3}), np.zeros((3, 2)))

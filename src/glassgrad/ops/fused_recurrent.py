@@ -223,7 +223,7 @@ def _lstm_back(layer: _Layer, g: Sequence[Any], residuals: Any) -> Any:
     for s in range(steps - 1, -1, -1):
         if dys is not None:
             dh += dys[s]
-        dc_before = dc if alive is None else np.where(alive[s], 0, dc)
+        dc_before = dc
         dc = dc + dh * through[s]
         np.multiply(dc[:, None], triples[1][s, :, :3], out=triples[0][s, :, :3])
         np.multiply(dh, triples[1][s, :, 3], out=triples[0][s, :, 3])

@@ -282,3 +282,23 @@ def test_places_that_do_not_fit_are_refused() -> None:
             call(x, 0, gg.tensor([[0]]), gg.ones((1, 1), dtype=gg.float64))
     with pytest.raises((TypeError, ValueError), match=r"dtype|float32"):
         gg.index_copy(x, 0, gg.tensor([0]), gg.ones((1, 4), dtype=gg.float64))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.complex128, np.float16])
+@pytest.mark.parametrize("odd", [np.inf, -np.inf, np.nan, 2.0])
+def test_a_number_that_is_not_finite_reaches_its_own_row_alone(dtype: Any, odd: float) -> None:
+    index, g = np.array([3, 0, 3]), np.ones((3, 2), dtype)
+    g[1, 1] = odd
+    x = gg.tensor(np.ones((5, 2), dtype), requires_grad=True)
+    x[gg.tensor(index)].backward(gg.tensor(g))
+    expected = np.zeros((5, 2), dtype)
+    np.add.at(expected, index, g)
+    np.testing.assert_array_equal(x.grad.numpy(), expected)
+
+
+def test_a_cotangent_for_every_index_of_a_batch() -> None:
+    x, g, index = gg.tensor(np.arange(5.0)), gg.tensor([1.0, 2.0], dtype=gg.float64), np.array([[3, 0], [3, 3], [1, 4]])
+    found = gg.func.vmap(lambda i: gg.func.vjp(lambda x: x[i], x)[1](g)[0])(gg.tensor(index))
+    expected = np.zeros((3, 5))
+    np.add.at(expected, (np.arange(3)[:, None], index), g.numpy())
+    np.testing.assert_array_equal(found.numpy(), expected)

@@ -163,7 +163,9 @@ PIECES = {
         *("losses", "native_blocks", "native_rows", "bfloat16", "fused_against_torch", "channels", "cut_products"),
         "nn/test_half_norms",
     ),
-    "sequences": _ops("fused_recurrent recurrent_steps ctc", "ctc", "losses", "engine/test_walks_of_fused_ops"),
+    "sequences": _ops(
+        "fused_recurrent recurrent_steps ctc", "ctc", "losses", "recurrent_steps", "engine/test_walks_of_fused_ops"
+    ),
     "windows": _ops("conv pool resample", "conv", "volumes", "windows", "compiled_ops"),
     "functions": _ops(
         "special special_functions sparse_products", "special_functions", "sparse", "edges_registry", "blocks"

@@ -193,6 +193,8 @@ def test_a_circle_while_another_waits_is_a_hang() -> None:
     assert code == 1
     assert text.startswith("rank 1 (process 11 on b) has computed for 25 s in one call of one function, at train.py:7")
     assert "glassgrad.distributed.busy" in text
+    monitor.hear(1, state(idle=6, circling=25), 10)  # it sleeps, though something of it was at work since it began to
+    assert monitor.judge(10)[0].startswith("rank 1 (process 11 on b) has done nothing for 6 s at train.py:7")
 
 
 def _turns() -> None:

@@ -99,9 +99,11 @@ class Monitor:
             if known.call or longest <= self.patience:
                 continue
             facts = {"rank": known.name, "at": known.at, "calls": calls}
-            if known.idle > self.patience:
+            stays = known.circling > self.patience
+            # One that computes is idle for moments; in one that sleeps a thread may have been at work meanwhile.
+            if known.idle > self.patience / (2 if stays else 1):
                 return errors.RANK_HANGS.text(seconds=known.idle, **facts), 1
-            if known.circling > self.patience:
+            if stays:
                 return errors.RANK_CIRCLES.text(seconds=known.circling, **facts), 1
         return self._locked(running, now)
 

@@ -7,12 +7,14 @@ import threading
 import tracemalloc
 import warnings
 import weakref
+from typing import Any
 
 import numpy as np
 import pytest
 
 import glassgrad as gg
 from glassgrad import errors
+from glassgrad.engine import tape
 
 
 def test_a_node_on_several_paths_gets_the_sum() -> None:
@@ -266,3 +268,23 @@ def test_no_gradient_path_names_the_exit_from_the_graph() -> None:
         silent = (w * 2).sum()
         with pytest.raises(errors.AutogradError, match="recording is off here"):
             silent.backward()
+
+
+def test_who_waits_for_walks_hears_of_those_that_fill_grads_and_of_their_ends() -> None:
+    heard: list[Any] = []
+
+    def begin() -> Any:
+        return lambda walk: heard.append("begins") or (heard.append if len(heard) < 3 else None)
+
+    x = gg.ones(2, requires_grad=True)
+    tape.BEFORE_WALK.append(begin)
+    try:
+        gg.autograd.grad((x * 2).sum(), x)
+        assert heard == []
+        for _ in range(2):
+            (x * 2).sum().backward()
+    finally:
+        tape.BEFORE_WALK.remove(begin)
+    (x * 2).sum().backward()
+    assert [type(one) for one in heard] == [str, dict, str], "the second asked for no word of its end"
+    assert list(heard[1]) == [x]

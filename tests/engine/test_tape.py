@@ -15,6 +15,8 @@ import pytest
 import glassgrad as gg
 from glassgrad import errors
 from glassgrad.engine import tape
+from glassgrad.engine.node import record
+from glassgrad.ops.core import Custom
 
 
 def test_a_node_on_several_paths_gets_the_sum() -> None:
@@ -288,3 +290,26 @@ def test_who_waits_for_walks_hears_of_those_that_fill_grads_and_of_their_ends() 
     (x * 2).sum().backward()
     assert [type(one) for one in heard] == [str, dict, str], "the second asked for no word of its end"
     assert list(heard[1]) == [x]
+
+
+def test_a_walk_visits_a_node_that_was_put_between_two_others() -> None:
+    order: list[str] = []
+    x = gg.ones(2, requires_grad=True)
+    y = x * 2
+    z = y * 3
+    y.register_hook(lambda g: order.append("y"))
+    z.register_hook(lambda g: order.append("z"))
+    visitor = Custom("between", lambda _xp: None, joint_vjp=lambda *_args: None, register=False)
+    visitor.visit = lambda _walk, _node, _g: order.append("between")
+    between = record(visitor, (), (), {}, np.zeros(()), (lambda: None).__code__, 0)
+
+    def begin() -> Any:
+        return lambda walk: walk.place(between, (y.node.seq + z.node.seq) / 2)
+
+    tape.BEFORE_WALK.append(begin)
+    try:
+        z.sum().backward()
+    finally:
+        tape.BEFORE_WALK.remove(begin)
+    assert order == ["z", "between", "y"]
+    assert x.grad.tolist() == [6.0, 6.0]

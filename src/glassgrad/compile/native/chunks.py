@@ -16,7 +16,6 @@ from glassgrad.compile.native import products
 from glassgrad.compile.native.executable import NativeStep
 
 _FORM = struct.Struct("<5q")
-_LOCK = free_in_children(threading.Lock())  # held while the job runs, which all kernels share
 
 
 class Chunks:
@@ -32,6 +31,7 @@ class Chunks:
         assert step.shares == 1
         assert not step.layout.checks
         self.shares = shares
+        self.lock = free_in_children(threading.Lock())  # of the table and the contexts
         self.contexts = [step.copied_context() for _ in range(shares)]
         self.places = [support.slot_offset(1, step.layout.slots[var]) for var in (*step.inputs, *step.outputs)]
         self.form = struct.Struct(f"<{3 * len(self.places)}q")
@@ -51,6 +51,6 @@ class Chunks:
         table, address = self.table, int(self.table.ctypes.data)
         about = [(context.address, len(steps), address) for context in self.contexts]
         records = [(*one, first, last) for one, (first, last) in zip(about, pairwise(edges), strict=True)]
-        with _LOCK:
+        with self.lock:
             self.form.pack_into(table, 0, *words)
             products.job("chunks", self.shares).run(_FORM, records)

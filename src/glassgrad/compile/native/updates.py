@@ -17,7 +17,6 @@ from glassgrad.compile.native.executable import NativeStep
 Entry = tuple[tuple[int, ...], int]  # addresses of a parameter's arrays, and how many elements each has
 
 _FORM = struct.Struct("<7q")
-_LOCK = free_in_children(threading.Lock())  # held while the job runs, which all rules share
 
 
 class Loop:
@@ -31,6 +30,7 @@ class Loop:
 
     def __init__(self, step: NativeStep, arrays: int, shares: int) -> None:
         self.step, self.arrays, self.shares = step, arrays, shares
+        self.lock = free_in_children(threading.Lock())  # of the contexts, which hold the numbers of one call
         layout = step.layout
         self.chunk = step.inputs[0].size
         self.size = step.inputs[0].dtype.itemsize
@@ -49,8 +49,11 @@ class Loop:
 
     def run(self, entries: Sequence[Entry], numbers: Sequence[float]) -> None:
         """Update parameters in place. Their arrays lie apart from each other, contiguous and aligned."""
-        given = np.array(numbers, self.step.inputs[0].dtype)
-        begin = int(given.ctypes.data) if numbers else 0
+        with self.lock:
+            self._run(entries, np.array(numbers, self.step.inputs[0].dtype))
+
+    def _run(self, entries: Sequence[Entry], given: Any) -> None:
+        begin = int(given.ctypes.data) if given.size else 0
         shares = [np.array(rows, np.int64) for rows in self._shares(entries)]
         records = []
         for at, (context, rows) in enumerate(zip(self.contexts, shares, strict=True)):
@@ -59,8 +62,7 @@ class Loop:
             spare = int(self.spare.ctypes.data) + at * self.arrays * self.chunk * self.size
             where = int(rows.ctypes.data) if rows.size else 0
             records.append((context.address, self.arrays, self.slots, spare, self.chunk * self.size, where, len(rows)))
-        with _LOCK:
-            products.job("update", self.shares).run(_FORM, records)
+        products.job("update", self.shares).run(_FORM, records)
 
     def _shares(self, entries: Sequence[Entry]) -> list[list[tuple[int, ...]]]:
         """Divide parameters into as many parts as there are shares, of about as many chunks; return their rows."""

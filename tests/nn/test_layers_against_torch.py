@@ -33,7 +33,8 @@ def converted(value: Any, tensor: Any) -> Any:
 
 
 def built(one: Case) -> tuple[Any, Any]:
-    """Our layer and PyTorch's, with PyTorch's weights."""
+    """Our layer and PyTorch's, with PyTorch's weights, the same in every order of the tests."""
+    torch.manual_seed(0)
     theirs = getattr(torch.nn, one.name)(*one.args, **{k: converted(v, torch.tensor) for k, v in one.options.items()})
     ours = getattr(nn, one.name)(*one.args, **{k: converted(v, gg.tensor) for k, v in one.options.items()})
     with torch.no_grad():

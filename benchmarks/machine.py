@@ -7,6 +7,7 @@ import platform
 import re
 import subprocess
 import sys
+import time
 from importlib import metadata
 from pathlib import Path
 
@@ -65,4 +66,5 @@ def facts() -> dict[str, str]:
         "CPU": f"{cpu_name()}, {cores()} cores{f', {known}' if known else ''}",
         "system": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
         "libraries": libraries,
+        "date": time.strftime("%Y-%m-%d"),
     }

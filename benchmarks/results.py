@@ -24,7 +24,8 @@ HEADER = """# Measured
 
 Every table was written by the command above it, which ran all its peers in turn on one machine, from
 the same weights and batches, after checking that their losses agree. Times move from machine to machine and from hour
-to hour; the ratios within a table are what counts. A section has a part for each processor that it was measured on.
+to hour; the ratios within a table are what counts. A section has a part for each processor that it was measured on,
+taken on the day that it names: another processor's part may speak of an earlier state of the code.
 "First step" includes importing the library and compiling, with nothing of ours on the disk from before.
 """
 

@@ -371,10 +371,11 @@ def difference(mine, wanted, true, near=0.0):
 
 def off_numbers(mine, wanted, true, near):
     finite = np.isfinite(true) & np.isfinite(wanted)
-    # Numbers around 1 go in: of terms that cancel to 0, rounding leaves its share of them.
-    scale = np.abs(true[finite]).max(initial=0.01)
     error = np.abs(wanted - true)[finite].max(initial=near)
-    rounding = ROUNDING[mine.dtype.itemsize // (2 if mine.dtype.kind == "c" else 1)]
+    width = mine.dtype.itemsize // (2 if mine.dtype.kind == "c" else 1)
+    rounding = ROUNDING[width]
+    # Numbers around 1 go in: of terms that cancel to 0, rounding leaves its share of them, in half precision 1e-3.
+    scale = np.abs(true[finite]).max(initial=0.05 if width == 2 else 0.01)
     far = ~(np.abs(mine - true) <= 30 * error + rounding * scale + 1e-30) & finite
     return far | (np.isnan(mine) & ~np.isnan(wanted) & ~np.isnan(true))
 

@@ -65,6 +65,26 @@ def test_convolution_and_its_transposes(name, dtype):
         assert all(row.kind != "host" for step in steps for row in step.explain())
 
 
+@pytest.mark.parametrize("size", [(0, 3), (1, 0), (0, 0)])
+@pytest.mark.parametrize(("groups", "kernel"), [(1, (3, 3)), (1, (2, 1)), (2, (3, 3))])
+def test_an_image_without_elements_is_a_border_of_zeros(size, groups, kernel):
+    params = {**DEFAULTS, "padding": ((2, 1), (1, 2)), "groups": groups}
+    x, w = np.zeros((3, 2, *size), np.float32), np.ones((2, 2 // groups, *kernel), np.float32)
+    gradient = np.ones(REGISTRY["conv2d"].evaluate(x, w, **params).shape, np.float32)
+    for threads in (1, 2):
+        b = Builder(np.float32)
+        images, weights, cotangent = b.input(*x.shape), b.input(*w.shape), b.input(*gradient.shape)
+        both = b("conv2d", images, weights, **params), b("conv2d_weight", images, cotangent, kernel=kernel, **params)
+        # What fills the memory that the windows would be gathered in.
+        busy = b("conv2d", b.input(3, 2, 9, 9), weights, **params)
+        step = lower(b.build(*both, busy), threads=threads)
+        for _ in range(2):
+            y, slope, _ = step(x, w, gradient, np.full((3, 2, 9, 9), 7, np.float32))
+            assert y.size
+            assert not y.any()
+            assert not slope.any()
+
+
 # shape, parameters
 POOLINGS = {
     "tiles": ((3, 4, 28, 28), {"kernel": (2, 2), "stride": (2, 2)}),

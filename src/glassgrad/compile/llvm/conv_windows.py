@@ -190,7 +190,7 @@ def shape_of(instr: Instr) -> Shape | None:
         tuple(p["dilation"]), p["groups"], lanes, instr.op == "conv2d_weight_parts",
         instr.output.shape[0] if instr.op == "conv2d_weight_parts" else 1,
     )  # fmt: skip  # a table
-    empty = min(shape.images, shape.rows, shape.outputs, shape.positions) == 0
+    empty = min(shape.images, shape.rows, shape.outputs, shape.positions, *shape.size) == 0
     negative = min(min(pair) for pair in shape.padding) < 0
     return None if empty or negative or shape.columns > _MOST_COLUMNS else shape
 

@@ -35,6 +35,7 @@ TOWER: tuple[str, ...] = (
     "engine.tape engine.plain_walk engine.slices engine.tangents engine.op_errors",
     "engine",
     "compile.locks",
+    "compile.kept",
     "compile.ir",
     "compile.plan",
     "compile.llvm",
@@ -187,7 +188,7 @@ ROWS: tuple[str, ...] = (
     "compile.front compile.native",
     "compile.numpy compile.llvm",
     "compile.plan",
-    "engine compile.ir",
+    "engine compile.ir compile.kept",
     "ops scalar drawing",
     "errors",
 )

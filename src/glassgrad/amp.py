@@ -98,9 +98,10 @@ def processor_multiplies() -> bool:
     """Tell whether native code can be made here, on a processor that multiplies bfloat16."""
     try:
         from glassgrad.compile.llvm.target import host
+
+        return host().has_bfloat
     except (ImportError, OSError, RuntimeError):  # no LLVM here
         return False
-    return host().has_bfloat
 
 
 @functools.cache

@@ -14,7 +14,7 @@ import pytest
 
 import glassgrad as gg
 from glassgrad import errors, nn
-from glassgrad.compile.native import cache
+from glassgrad.compile.kept import files
 from glassgrad.data.idx import read_idx
 from glassgrad.data.own_digits import read_digits
 from glassgrad.data.pictures import read_digit
@@ -96,11 +96,11 @@ def watched(path: Path) -> None:
 
 
 def packed(path: Path) -> None:
-    path.write_bytes(cache._packed(KEY, {"layout": [1, 2]}, b"code"))
+    path.write_bytes(files._packed(KEY, {"layout": [1, 2]}, b"code"))
 
 
 def unpacked(path: Path) -> Any:
-    if (found := cache._unpacked(KEY, path.read_bytes())) is None:
+    if (found := files._unpacked(KEY, path.read_bytes())) is None:
         raise errors.InputError("refused")  # and the step is compiled again
     return found
 

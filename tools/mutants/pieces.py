@@ -257,8 +257,15 @@ PIECES = {
         ),
     ),
     "cache": Piece(
-        ("compile/native/cache.py", "compile/native/cache_entry.py", "compile/native/private.py"),
         (
+            "compile/kept/files.py",
+            "compile/kept/private.py",
+            "compile/llvm/machine.py",
+            "compile/native/cache.py",
+            "compile/native/cache_entry.py",
+        ),
+        (
+            "tests/compile/llvm/test_machine.py",
             "tests/compile/native/test_cache_entries.py",
             "tests/compile/native/test_cache_trust.py",
             "tests/compile/native/test_native_cache.py",

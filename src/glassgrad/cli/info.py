@@ -90,9 +90,9 @@ def _compiler() -> dict[str, Any]:
 
 def _cache() -> dict[str, Any]:
     """Return where compiled steps are kept, how many and how large."""
-    from glassgrad.compile.native import cache
+    from glassgrad.compile.kept import files
 
-    place = cache.folder()
+    place = files.folder()
     if place is None:
         return {"folder": "none: the cache is off, or its folder belongs to somebody else"}
     sizes = []

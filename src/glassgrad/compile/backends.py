@@ -40,7 +40,7 @@ def chosen(backend: str) -> str:
 
 def _why_no_llvm() -> str | None:
     try:
-        load(_STORED)
+        load(_STORED).host()  # which a library that is there and cannot be loaded lets fail
     except (ImportError, OSError, RuntimeError) as error:
         return str(error)
     return None

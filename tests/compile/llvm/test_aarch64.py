@@ -40,9 +40,12 @@ def assembly(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     """A function that returns the machine code of a graph, or of a module's text, for a processor of this kind."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
+    assert host().machine.triple != ARM["triple"]  # made now, so that it is there to be put back
     for name, value in {**ARM, "cpu": request.param}.items():
         monkeypatch.setattr(host(), name, value)
-    monkeypatch.setattr(host(), "machine", host().new_machine())
+    machine = host().new_machine()
+    monkeypatch.setattr(host(), "machine", machine)
+    monkeypatch.setattr(host(), "layout", str(machine.target_data))
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")
     monkeypatch.setenv("GLASSGRAD_CACHE_DIR", "")
 

@@ -11,6 +11,7 @@ import pytest
 import glassgrad as gg
 from glassgrad import nn, optim
 from glassgrad.compile.llvm import objects
+from glassgrad.compile.llvm.separate import joined, separate
 from glassgrad.compile.llvm.symbols import called_symbols, offered_symbols
 from glassgrad.compile.llvm.target import LoadedCode, host
 
@@ -70,7 +71,7 @@ def test_every_function_is_in_one_part():
     )
     module = llvm.parse_assembly(text)
     code = objects.emitted(module, text, 3, host().machine_of_parts, lambda part, _: part.verify())
-    files = objects.separate(code)
+    files = separate(code)
     offered = [name for one in files for name in offered_symbols(one)]
     assert sorted(offered) == ["entry", "f0", "f1", "g", "table"]
     assert "g" in {name for one in files for name in called_symbols(one)}
@@ -114,8 +115,8 @@ def test_a_library_of_another_shape_is_used_as_it_is(monkeypatch):
 
 def test_object_files_in_one():
     files = [b"one", b"", b"\0two"]
-    assert objects.separate(objects.joined(files)) == files
-    assert objects.separate(b"\x7fELF and so on") == [b"\x7fELF and so on"]
+    assert separate(joined(files)) == files
+    assert separate(b"\x7fELF and so on") == [b"\x7fELF and so on"]
 
 
 def test_what_a_part_lacks_is_an_error():

@@ -13,7 +13,7 @@ import pytest
 
 import glassgrad as gg
 from glassgrad import nn
-from glassgrad.compile.native import cache
+from glassgrad.compile.kept import files
 from glassgrad.compile.native.ahead import LEAST, Ahead, Expected, free_bytes
 from glassgrad.engine import fresh
 
@@ -148,7 +148,7 @@ def test_a_step_of_another_size_gets_memory_of_its_own(tmp_path: Path, monkeypat
 @pytest.mark.parametrize("found", [-5, "many", None, 1.5, True, 1 << 60])
 def test_a_size_that_makes_no_sense_is_ignored(found: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GLASSGRAD_CACHE_DIR", str(tmp_path))
-    cache.write("c" * 64, {"bytes": found}, b"")
+    files.write("c" * 64, {"bytes": found}, b"")
     assert Expected("c" * 64, 2, 1 << 40).memory is None
 
 

@@ -12,7 +12,8 @@ import pytest
 
 from glassgrad import errors
 from glassgrad.compile.ir.graph import Var
-from glassgrad.compile.native import cache, cache_entry, private
+from glassgrad.compile.kept import files, private
+from glassgrad.compile.native import cache, cache_entry
 from glassgrad.compile.native.cache_entry import to_header, to_layout
 from glassgrad.compile.native.executable import HostCall
 from glassgrad.compile.stages import native
@@ -209,8 +210,8 @@ def test_a_step_is_found_as_it_was_stored(place, threads):
     assert stats == executable.stats
     assert step.shares == executable.step.shares
     assert cache_entry.find(cache_entry.key_of(graph(), threads, as_it_is=True), graph(), lambda: ([], [])) is None
-    header, _ = cache.read(key)
-    cache.write(key, {**header, "slots": []}, b"code")
+    header, _ = files.read(key)
+    files.write(key, {**header, "slots": []}, b"code")
     assert cache_entry.find(key, graph(), executable.step.layout.uses) is None
     assert not (place / f"{key}.native").exists(), "what makes no sense is taken out"
 
@@ -267,7 +268,7 @@ def names_in(place):
 def write(place, digit, kept=10**9):
     """Write an entry that was used `digit` seconds after the beginning of time; return its size."""
     path = place / f"{digit * 64}.native"
-    cache.write(digit * 64, {}, bytes(900), kept)
+    files.write(digit * 64, {}, bytes(900), kept)
     if path.exists():
         os.utime(path, (int(digit), int(digit)))
     return path.stat().st_size if path.exists() else 0
@@ -285,7 +286,7 @@ def test_what_could_not_be_put_into_its_place_is_removed(place, monkeypatch):
         raise OSError("full")
 
     monkeypatch.setattr(os, "replace", refuse)
-    cache.write("0" * 64, {}, b"code")
+    files.write("0" * 64, {}, b"code")
     assert list(place.iterdir()) == []
 
 
@@ -301,7 +302,7 @@ def test_folders_between_the_entries_do_not_end_the_sweep(place):
 
 def test_what_is_read_is_kept_longest(place):
     size = max(write(place, digit) for digit in "01")
-    assert cache.read("0" * 64) == ({}, bytes(900))
+    assert files.read("0" * 64) == ({}, bytes(900))
     write(place, "2", 2 * size)
     assert names_in(place) == ["0", "2"]
 

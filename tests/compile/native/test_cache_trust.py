@@ -8,6 +8,7 @@ import json
 import os
 import random
 import stat
+import tempfile
 import warnings
 from pathlib import Path
 
@@ -15,8 +16,9 @@ import numpy as np
 import pytest
 
 from glassgrad import errors, provenance
-from glassgrad.compile.llvm import target
-from glassgrad.compile.native import cache, private
+from glassgrad.compile.kept import files, private
+from glassgrad.compile.llvm import machine, target
+from glassgrad.compile.native import cache
 from glassgrad.compile.native.cache_entry import to_header, to_layout
 from glassgrad.compile.native.executable import Layout
 from glassgrad.compile.stages import native
@@ -51,50 +53,40 @@ def test_code_for_another_processor_is_another_entry(place, monkeypatch, name):
     assert lower(graph(), threads=1).stats.cached
     monkeypatch.setattr(target.host(), name, getattr(target.host(), name) + "+other")
     assert cache.key_of("step") != here
-    assert cache.read(here) is None  # asked for by the key of another machine only
+    assert files.read(here) is None  # asked for by the key of another machine only
 
 
 def _versions_with(monkeypatch, **changed):
     """Return what identifies the compiler when one of its parts is another."""
-    import llvmlite
-    import llvmlite.binding
-
-    import glassgrad._version
-
-    places = {
-        "glassgrad": (glassgrad._version, "__version__"),
-        "llvmlite": (llvmlite, "__version__"),
-        "llvm": (llvmlite.binding, "llvm_version_info"),
-    }
     with monkeypatch.context() as patch:
-        for name, value in changed.items():
-            patch.setattr(*places[name], value)
-        return cache.versions.__wrapped__()
+        patch.setattr(machine, "__version__", changed.pop("glassgrad", machine.__version__))
+        patch.setattr(machine, "machine", lambda: dataclasses.replace(machine.asked(), **changed))
+        return machine.versions.__wrapped__()
 
 
-@pytest.mark.parametrize("changed", [{"glassgrad": "9.9"}, {"llvmlite": "9.9"}, {"llvm": (99, 0, 0)}])
+@pytest.mark.parametrize("changed", [{"glassgrad": "9.9"}, {"llvmlite": "9.9"}, {"llvm": "(99, 0, 0)"}])
 def test_code_of_another_version_is_another_entry(place, monkeypatch, changed):
     lower(graph(), threads=1)
     here = cache.key_of("step")
     other = _versions_with(monkeypatch, **changed)
     assert other != _versions_with(monkeypatch)
-    monkeypatch.setattr(cache, "versions", lambda: other)
+    monkeypatch.setattr(machine, "versions", lambda: other)
     assert cache.key_of("step") != here
     assert not lower(graph(), threads=1).stats.cached
 
 
 def test_the_state_of_the_compilers_own_source_is_part_of_its_version():
-    named = cache.versions.__wrapped__()
-    for file in ("compile/native/cache.py", "compile/llvm/target.py", "ops/elementwise.py"):
+    named = machine.versions.__wrapped__()
+    for file in ("compile/kept/files.py", "compile/llvm/target.py", "ops/elementwise.py"):
         about = (Path(provenance.PACKAGE) / file).stat()
         assert f"{Path(file)} {about.st_size} {about.st_mtime_ns}" in named.splitlines()
 
 
 def test_an_entry_under_the_name_of_another_is_damaged(place):
-    cache.write(KEY, {}, b"code")
+    files.write(KEY, {}, b"code")
     other = "8" * 64
     (place / f"{KEY}.native").rename(place / f"{other}.native")
-    assert cache.read(other) is None
+    assert files.read(other) is None
     assert not (place / f"{other}.native").exists()
 
 
@@ -206,12 +198,12 @@ def test_a_folder_that_others_could_have_filled_is_refused_with_one_warning(plac
 @pytest.mark.parametrize("spoil", [owned_by_another, writable_by_all, writable_by_the_group, behind_a_link])
 def test_a_file_that_others_could_have_written_is_not_run(place, spoil):
     key = KEY
-    cache.write(key, {}, b"code")
-    assert cache.read(key) == ({}, b"code")
+    files.write(key, {}, b"code")
+    assert files.read(key) == ({}, b"code")
     spoil(place / f"{key}.native")
-    assert cache.read(key) is None
-    cache.write(key, {}, b"better")
-    assert cache.read(key) == ({}, b"better")
+    assert files.read(key) is None
+    files.write(key, {}, b"better")
+    assert files.read(key) == ({}, b"better")
     assert stat.S_IMODE((place / f"{key}.native").stat().st_mode) & 0o022 == 0
 
 
@@ -219,9 +211,9 @@ def test_a_file_that_others_could_have_written_is_not_run(place, spoil):
 def test_a_pipe_in_place_of_an_entry_does_not_hang(place):
     place.mkdir(mode=0o700)
     os.mkfifo(place / f"{KEY}.native")
-    assert cache.read(KEY) is None
-    cache.write(KEY, {}, b"code")
-    assert cache.read(KEY) == ({}, b"code")
+    assert files.read(KEY) is None
+    files.write(KEY, {}, b"code")
+    assert files.read(KEY) == ({}, b"code")
 
 
 @pytest.mark.parametrize("variable", ["XDG_CACHE_HOME", "GLASSGRAD_CACHE_DIR"])
@@ -246,12 +238,12 @@ def test_new_folders_are_closed_to_others_whatever_the_mask(tmp_path, monkeypatc
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     mask = os.umask(0)
     try:
-        cache.write(KEY, {}, b"code")
+        files.write(KEY, {}, b"code")
     finally:
         os.umask(mask)
     for path in (tmp_path / "glassgrad", tmp_path / "glassgrad" / "native"):
         assert stat.S_IMODE(path.stat().st_mode) == 0o700
-    assert cache.read(KEY) == ({}, b"code")
+    assert files.read(KEY) == ({}, b"code")
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT])
@@ -260,7 +252,7 @@ def test_a_disk_that_takes_nothing_is_no_error(place, monkeypatch, number, call)
     def fail(*args, **kwargs):
         raise OSError(number, os.strerror(number))
 
-    owner = {"mkstemp": cache.tempfile, "mkdir": Path}.get(call, cache.os)
+    owner = {"mkstemp": tempfile, "mkdir": Path}.get(call, files.os)
     monkeypatch.setattr(owner, call, fail)
     assert results(lower(graph(), threads=1))[0].shape == (8,)
     assert not lower(graph(), threads=1).stats.cached
@@ -282,13 +274,13 @@ def test_crafted_headers_are_damaged_or_harmless(place, seed):
     """A header of another shape never ends in an error; with its checksum mended it is taken out and made anew."""
     given = list(steps())[1]
     lower(given, threads=1)
-    (path,) = [one for one in place.iterdir() if cache._unpacked(one.stem, one.read_bytes())[0]]
-    header, code = cache._unpacked(path.stem, path.read_bytes())
+    (path,) = [one for one in place.iterdir() if files._unpacked(one.stem, one.read_bytes())[0]]
+    header, code = files._unpacked(path.stem, path.read_bytes())
     draw = random.Random(seed)
     taken = 0
     for _ in range(200):
         changed = crafted(header, draw, STRANGE, 0.7)
-        spoilt = cache._packed(path.stem, changed, code)
+        spoilt = files._packed(path.stem, changed, code)
         path.write_bytes(spoilt)
         lower(given, threads=1)
         if path.read_bytes() == spoilt:  # it could be: other totals, one check less, the like
@@ -301,7 +293,7 @@ def test_crafted_headers_are_damaged_or_harmless(place, seed):
 
 def _body(text, code=b"code"):
     body = len(text).to_bytes(8, "little") + text + code
-    return cache._MAGIC + cache._digest(KEY, body) + body
+    return files._MAGIC + files._digest(KEY, body) + body
 
 
 BODIES = {
@@ -314,8 +306,8 @@ BODIES = {
     "a huge number": _body(b'{"a": ' + b"9" * 10_000 + b"}"),
     "cut": _body(b'{"a": 1'),
     "half a character": _body(b'{"a": "\xc3"}'),
-    "nothing": cache._MAGIC + cache._digest(KEY, b""),
-    "a length beyond the end": cache._MAGIC + cache._digest(KEY, b"\xff" * 8 + b"{}") + b"\xff" * 8 + b"{}",
+    "nothing": files._MAGIC + files._digest(KEY, b""),
+    "a length beyond the end": files._MAGIC + files._digest(KEY, b"\xff" * 8 + b"{}") + b"\xff" * 8 + b"{}",
 }
 
 
@@ -324,22 +316,22 @@ def test_headers_that_are_no_object_are_damaged(place, name):
     place.mkdir(mode=0o700)
     path = place / f"{KEY}.native"
     path.write_bytes(BODIES[name])
-    found = cache.read(KEY)
+    found = files.read(KEY)
     assert found is None or found[0] == {}
     assert found is not None or not path.exists()
 
 
 def test_every_cut_and_flipped_bit_is_noticed(place):
-    cache.write(KEY, {"some": [1, 2, 3]}, b"machine code")
+    files.write(KEY, {"some": [1, 2, 3]}, b"machine code")
     path = place / f"{KEY}.native"
     whole = path.read_bytes()
     for length in range(len(whole)):
         path.write_bytes(whole[:length])
-        assert cache.read(KEY) is None
+        assert files.read(KEY) is None
     for bit in range(8 * len(whole)):
         changed = bytearray(whole)
         changed[bit // 8] ^= 1 << bit % 8
         path.write_bytes(changed)
-        assert cache.read(KEY) is None
+        assert files.read(KEY) is None
     path.write_bytes(whole)
-    assert cache.read(KEY) == ({"some": [1, 2, 3]}, b"machine code")
+    assert files.read(KEY) == ({"some": [1, 2, 3]}, b"machine code")

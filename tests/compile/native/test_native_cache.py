@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import pytest
 
-from glassgrad.compile.native import cache
+from glassgrad.compile.kept import files
 from tests.compile.graphs import ARRAY, Builder, lower
 
 KEY = "5" * 64
@@ -117,8 +117,8 @@ def test_damaged_entries_are_ignored_and_replaced(place, damage):
 def _write_many(folder, number):
     os.environ["GLASSGRAD_CACHE_DIR"] = folder
     for turn in range(40):
-        cache.write(KEY, {"writer": number, "turn": turn}, bytes([number]) * 5000)
-        entry = cache.read(KEY)
+        files.write(KEY, {"writer": number, "turn": turn}, bytes([number]) * 5000)
+        entry = files.read(KEY)
         if entry is not None and entry[1] != bytes([entry[0]["writer"]]) * 5000:
             raise SystemExit(1)
 
@@ -132,7 +132,7 @@ def test_many_writers_and_readers_see_whole_entries(place):
     for writer in writers:
         writer.join()
     assert [writer.exitcode for writer in writers] == [0, 0, 0]
-    entry = cache.read(KEY)
+    entry = files.read(KEY)
     assert entry is not None
     assert entry[1] == bytes([entry[0]["writer"]]) * 5000
     assert [path.name for path in place.iterdir()] == [f"{KEY}.native"]
@@ -148,22 +148,22 @@ def test_an_unwritable_place_is_no_error(tmp_path, monkeypatch):
 
 def test_where_entries_lie(monkeypatch, tmp_path):
     monkeypatch.setenv("GLASSGRAD_CACHE_DIR", "")
-    assert cache.folder() is None
+    assert files.folder() is None
     monkeypatch.delenv("GLASSGRAD_CACHE_DIR")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert cache.folder() == tmp_path / "glassgrad" / "native"
+    assert files.folder() == tmp_path / "glassgrad" / "native"
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert cache.folder() == tmp_path / ".cache" / "glassgrad" / "native"
+    assert files.folder() == tmp_path / ".cache" / "glassgrad" / "native"
 
 
 def test_old_entries_make_room(place):
     keys = [str(number) * 64 for number in range(6)]
     for number, key in enumerate(keys):
-        cache.write(key, {}, bytes(900), kept=3000)
+        files.write(key, {}, bytes(900), kept=3000)
         os.utime(place / f"{key}.native", (number, number))
-    assert cache.read(keys[0]) is None
-    assert cache.read(keys[5]) is not None
+    assert files.read(keys[0]) is None
+    assert files.read(keys[5]) is not None
     assert sum(path.stat().st_size for path in place.iterdir()) <= 3000
 
 
@@ -173,12 +173,12 @@ def test_many_small_entries_are_looked_through_now_and_then(place, monkeypatch):
     monkeypatch.setattr(type(place), "iterdir", lambda path: looked.append(path) or listed(path))
     kept, most = 100_000, 0
     for number in range(200):
-        cache.write(f"{number:064x}", {}, bytes(900), kept=kept)
+        files.write(f"{number:064x}", {}, bytes(900), kept=kept)
         most = max(most, sum(path.stat().st_size for path in listed(place)))
     assert kept < most <= kept + kept // 16 + 2000  # what is written between two looks
     assert 20 < len(looked) < 50
-    assert cache.read(f"{0:064x}") is None
-    assert cache.read(f"{199:064x}") is not None
+    assert files.read(f"{0:064x}") is None
+    assert files.read(f"{199:064x}") is not None
 
 
 def test_only_its_own_files_are_swept(place):
@@ -191,10 +191,10 @@ def test_only_its_own_files_are_swept(place):
     (place / "folder").mkdir()
     (place / f"{'e' * 64}.native").mkdir()  # of the right name, and still none of ours
     for digit in "012":
-        cache.write(digit * 64, {}, bytes(900), kept=3000)
+        files.write(digit * 64, {}, bytes(900), kept=3000)
     found = {path.name for path in place.iterdir()}
     assert {*others, "folder", f"{'e' * 64}.native"} <= found
-    assert cache.read("2" * 64) is not None
+    assert files.read("2" * 64) is not None
 
 
 def test_what_killed_processes_left_is_swept_when_it_is_old(place):
@@ -203,7 +203,7 @@ def test_what_killed_processes_left_is_swept_when_it_is_old(place):
     for path in (old, young):
         path.write_bytes(b"half")
     os.utime(old, (1, 1))
-    cache.write(KEY, {}, b"code")
+    files.write(KEY, {}, b"code")
     assert young.exists()
     assert not old.exists()
 

@@ -15,16 +15,17 @@ import contextlib
 import ctypes
 import functools
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import llvmlite.binding as llvm
+
+from glassgrad.compile.llvm.separate import joined
 
 # A part takes some hundredths of a second to set apart, and a thousand characters about a thousandth to translate.
 LEAST_CHARACTERS = 250_000
 _MOST_PARTS = 4  # the passes over the whole module and the largest function take about as long as a quarter
 _DEFINED = re.compile(r"^define [^\n]*?@(\w+)\([^\n]*\{\n.*?^\}$", re.MULTILINE | re.DOTALL)
-_MAGIC = b"glassgrad objects\n"
 
 
 def parts_of(text: str, cores: int) -> int:
@@ -127,20 +128,3 @@ def _object_code(library: Any, translate: Callable[..., Any], machine: Any, modu
         return ctypes.string_at(library.LLVMPY_GetBufferStart(buffer), library.LLVMPY_GetBufferSize(buffer))
     finally:
         library.LLVMPY_DisposeMemoryBuffer(buffer)
-
-
-def joined(objects: Sequence[bytes]) -> bytes:
-    """Return several object files as one sequence of bytes."""
-    return b"".join([_MAGIC, *(part for one in objects for part in (len(one).to_bytes(8, "little"), one))])
-
-
-def separate(code: bytes) -> list[bytes]:
-    """Return the object files that `joined` has put together, or the one that this is."""
-    if not code.startswith(_MAGIC):
-        return [code]
-    found, at = [], len(_MAGIC)
-    while at < len(code):
-        size = int.from_bytes(code[at : at + 8], "little")
-        found.append(code[at + 8 : at + 8 + size])
-        at += 8 + size
-    return found

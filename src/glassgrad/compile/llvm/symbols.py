@@ -9,9 +9,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
+from glassgrad.compile.llvm import elf
+
 # Names that stand for no function: a table the loader makes itself, and Microsoft's mark of code that uses floats.
 _NO_FUNCTIONS = frozenset({"_GLOBAL_OFFSET_TABLE_", "_fltused"})
-_ELF, _MACH_O, _COFF = b"\x7fELF\x02\x01", b"\xcf\xfa\xed\xfe", (b"\x64\x86", b"\x64\xaa")
+_MACH_O, _COFF = b"\xcf\xfa\xed\xfe", (b"\x64\x86", b"\x64\xaa")
 
 
 def called_symbols(code: bytes) -> list[str]:
@@ -30,7 +32,7 @@ def offered_symbols(code: bytes) -> list[str]:
 
 def _names(code: bytes, *, here: bool) -> list[str]:
     """Return the symbols that an object file shares with others: those that lie in it, or those that do not."""
-    if code.startswith(_ELF):
+    if code.startswith(elf.MAGIC):
         found = _elf(code)
     elif code.startswith(_MACH_O):
         found = _mach_o(code)
@@ -46,19 +48,10 @@ def _text(code: bytes, start: int) -> str:
 
 
 def _elf(code: bytes) -> Iterator[tuple[str, bool]]:
-    """The System V ABI: sections of type 2 hold symbols, whose names lie in the section they link to."""
-    (sections,) = struct.unpack_from("<Q", code, 40)
-    width, count = struct.unpack_from("<HH", code, 58)
-    headers = [struct.unpack_from("<IIQQQQIIQQ", code, sections + at * width) for at in range(count)]
-    for _, kind, _, _, start, size, link, _, _, entry in headers:
-        if kind != 2:
-            continue
-        names = headers[link][4]
-        for place in range(start + entry, start + size, entry):  # the first one is empty
-            name, info, _, section = struct.unpack_from("<IBBH", code, place)
-            shared = info >> 4 == 1  # neither local nor weak
-            if shared and name:
-                yield _text(code, names + name), bool(section)
+    """The System V ABI."""
+    file = elf.ObjectFile(code)
+    for name, number in file.shared():
+        yield name, bool(file.symbols["section"][number])
 
 
 def _mach_o(code: bytes) -> Iterator[tuple[str, bool]]:

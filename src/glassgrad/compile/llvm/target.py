@@ -1,17 +1,24 @@
-"""The machine: what it can do, and turning IR text into object code and into addresses."""
+"""The machine: what it can do, and turning IR text into object code and into addresses.
+
+LLVM is loaded when something has to be translated: code that lies on the disk is loaded without it.
+"""
 
 from __future__ import annotations
 
 import ctypes
+import importlib.util
 import sys
 from functools import cached_property, lru_cache
 from typing import Any
 
-import llvmlite.binding as llvm
-
 from glassgrad import errors
-from glassgrad.compile.llvm.objects import emitted, parts_of, separate
+from glassgrad.compile.llvm.linking import Linked, Unsuitable
+from glassgrad.compile.llvm.machine import machine
+from glassgrad.compile.llvm.separate import separate
 from glassgrad.compile.llvm.symbols import called_symbols, offered_symbols
+
+if importlib.util.find_spec("llvmlite") is None:
+    import llvmlite  # noqa: F401 - raises what says that it is missing, before anybody relies on it
 
 # LLVM's passes, by their names in llvmlite: those that compare the calls of a function, and the others.
 _OF_MODULES = ("ipsccp", "dead_arg_elimination")
@@ -25,22 +32,23 @@ def host() -> Host:
 
 
 class Host:
-    """Target machine and engine of this process."""
+    """The machine that this process runs on, and LLVM as it translates for it."""
 
     def __init__(self) -> None:
-        llvm.initialize_native_target()
-        llvm.initialize_native_asmprinter()
-        self.cpu = llvm.get_host_cpu_name()
-        features = llvm.get_host_cpu_features()
-        self.features = features.flatten()
-        self.triple = llvm.get_process_triple()
-        self.vector_bytes = 64 if features.get("avx512f") else 32 if features.get("avx2") else 16
+        here = machine()
+        self.cpu, self.features, self.triple, self.layout = here.cpu, here.features, here.triple, here.layout
+        has = {name[1:] for name in self.features.split(",") if name.startswith("+")}
+        self.vector_bytes = 64 if "avx512f" in has else 32 if "avx2" in has else 16
         # Every 64-bit ARM processor converts halves; among those of Intel's kind, the ones since 2012.
-        self.has_halves = bool(features.get("f16c")) or self.triple.startswith(("aarch64", "arm64"))
-        self.has_bfloat = bool(features.get("avx512bf16"))
-        self.has_amx = all(map(features.get, ("amx-tile", "amx-bf16", "avx512bf16")))
-        self.machine = self.new_machine()
+        self.has_halves = "f16c" in has or self.triple.startswith(("aarch64", "arm64"))
+        self.has_bfloat = "avx512bf16" in has
+        self.has_amx = {"amx-tile", "amx-bf16", "avx512bf16"} <= has
         self.divides = self.triple.startswith("x86_64") and "linux" in self.triple
+
+    @cached_property
+    def machine(self) -> Any:
+        """LLVM's target machine."""
+        return self.new_machine()
 
     @cached_property
     def may_use_amx(self) -> bool:
@@ -53,6 +61,7 @@ class Host:
         With the code model of LLVM's JIT, a function's constants may lie anywhere: the small model wants them within
         2 GiB of the code, and memory is not handed out like that everywhere (not by an emulator, for one).
         """
+        llvm = _llvm()
         return llvm.Target.from_triple(self.triple).create_target_machine(
             cpu=self.cpu, features=self.features, opt=2, reloc=reloc, codemodel="jitdefault", jit=True
         )
@@ -72,10 +81,12 @@ class Host:
 
     def header(self) -> str:
         """Return the first lines of a module."""
-        return f'target triple = "{self.triple}"\ntarget datalayout = "{self.machine.target_data}"\n'
+        return f'target triple = "{self.triple}"\ntarget datalayout = "{self.layout}"\n'
 
     def compile(self, text: str, cores: int = 1) -> bytes:
         """Optimise a module and return its object code, which `LoadedCode` loads; on several cores if it is large."""
+        from glassgrad.compile.llvm.objects import emitted, parts_of
+
         module = parsed(text)
         parts = parts_of(text, cores) if self.divides else 1
         if parts == 1:
@@ -98,6 +109,7 @@ class Host:
         self._run(module, machine, "global_dead_code_eliminate", *_OF_FUNCTIONS)
 
     def _run(self, module: Any, machine: Any, *names: str) -> None:
+        llvm = _llvm()
         builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=1))
         passes = llvm.create_new_module_pass_manager()
         for name in names:
@@ -134,30 +146,51 @@ class LoadedCode:
     """Object code in memory, of one file or several; gives the addresses of its functions for as long as it lives.
 
     Raises:
-        LinkError: where it calls functions that this process does not have, over which LLVM would end the process.
+        LinkError: where it calls functions that this process does not have.
     """
 
     def __init__(self, code: bytes) -> None:
-        empty = llvm.parse_assembly("")
-        self._engine = llvm.create_mcjit_compiler(
-            empty, host().new_machine()
-        )  # opens the process for looking things up
         objects = separate(code)
-        own = {name for one in objects for name in offered_symbols(one)}
-        called = dict.fromkeys(name for one in objects for name in called_symbols(one) if name not in own)
-        missing = [name for name in called if not llvm.address_of_symbol(name)]
-        if missing:
-            raise errors.FUNCTIONS_MISSING(names=", ".join(missing))
-        for one in objects:
-            self._engine.add_object_file(llvm.ObjectFileRef.from_data(one))
-        self._engine.finalize_object()
+        self._linked: Linked | None = None
+        try:
+            self._linked = Linked(objects)
+        except Unsuitable:
+            self._engine = _loaded_by_llvm(objects)
 
     def address(self, name: str) -> int:
         """Return the address of a function."""
-        found = int(self._engine.get_function_address(name))
+        found = self._engine.get_function_address(name) if self._linked is None else self._linked.offered.get(name)
         if not found:
             raise KeyError(name)
-        return found
+        return int(found)
+
+
+def _loaded_by_llvm(objects: list[bytes]) -> Any:
+    """Return an engine of LLVM's with object files in it, which lie in memory as long as it lives.
+
+    LLVM would end the process over a function that is not there. Raises `LinkError` instead.
+    """
+    llvm = _llvm()
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), host().new_machine())  # opens the process, too
+    own = {name for one in objects for name in offered_symbols(one)}
+    called = dict.fromkeys(name for one in objects for name in called_symbols(one) if name not in own)
+    missing = [name for name in called if not llvm.address_of_symbol(name)]
+    if missing:
+        raise errors.FUNCTIONS_MISSING(names=", ".join(missing))
+    for one in objects:
+        engine.add_object_file(llvm.ObjectFileRef.from_data(one))
+    engine.finalize_object()
+    return engine
+
+
+@lru_cache(maxsize=1)
+def _llvm() -> Any:
+    """Return LLVM, ready to translate for this machine."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm
 
 
 def parsed(text: str) -> Any:
@@ -170,7 +203,7 @@ def parsed(text: str) -> Any:
         RuntimeError: with LLVM's words, when the text is no module, or one in which a value is used where it may not
             have been computed.
     """
-    module = llvm.parse_assembly(text)
+    module = _llvm().parse_assembly(text)
     module.verify()
     return module
 

@@ -17,7 +17,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from glassgrad.compile.native import cache, runtime
+from glassgrad.compile.kept import files
+from glassgrad.compile.native import runtime
 
 LEAST = 32 << 20  # bytes: less is touched in the time that a thread takes to be of use
 _Touch = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int8)
@@ -102,7 +103,7 @@ class Expected(Ahead):
     def __init__(self, key: str, cores: int | None = None, free: int | None = None) -> None:
         super().__init__(cores, free)
         self._key = key
-        entry = cache.read(key)
+        entry = files.read(key)
         found = None if entry is None else entry[0].get("bytes")
         self.size = found if type(found) is int else 0
         if self.fits(self.size):
@@ -111,7 +112,7 @@ class Expected(Ahead):
 
     def note(self, size: int) -> None:
         if size != self.size and max(size, self.size) >= LEAST:
-            cache.write(self._key, {"bytes": size}, b"")
+            files.write(self._key, {"bytes": size}, b"")
 
 
 def _work(touch: Any, arrays: list[Any], stop: Any) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from glassgrad import errors
 from glassgrad.compile.ir.graph import Graph, Var, all_vars
 from glassgrad.compile.ir.totals import Stats
+from glassgrad.compile.kept import files
 from glassgrad.compile.llvm.blas import GEMM, blas
 from glassgrad.compile.native import cache
 from glassgrad.compile.native.executable import HostCall, Layout, NativeStep
@@ -56,7 +57,7 @@ def _has_tiles() -> bool:
 
 def find(key: str, graph: Graph, uses: Uses, space: Any = None) -> tuple[NativeStep, Stats] | None:
     """Return a step from the disk, in memory that is there for it if it is of its size; None without a sound entry."""
-    entry = cache.read(key)
+    entry = files.read(key)
     if entry is None:
         return None
     header, code = entry
@@ -64,7 +65,7 @@ def find(key: str, graph: Graph, uses: Uses, space: Any = None) -> tuple[NativeS
         layout, stats = to_layout(graph, header, uses)
         return NativeStep(code, layout, space), stats
     except (ValueError, TypeError, LookupError, OverflowError, AttributeError, MemoryError, errors.LinkError):
-        cache.forget(key)
+        files.forget(key)
         return None
 
 
@@ -72,7 +73,7 @@ def write(key: str, graph: Graph, layout: Layout, stats: Stats, code: bytes) -> 
     """Leave a step on the disk, if it can be stored."""
     header = to_header(graph, layout, stats)
     if header is not None:
-        cache.write(key, header, code)
+        files.write(key, header, code)
 
 
 def to_header(graph: Graph, layout: Layout, stats: Stats) -> dict[str, Any] | None:

@@ -1,0 +1,157 @@
+"""Entries on the disk, each a header and some bytes, under a name that says all that they depend on.
+
+An entry is written under another name and moved
+into place, so that readers see all of it or nothing, however many write at once; a checksum over its name, its header
+and its code finds files that were damaged or renamed since. Whatever goes wrong with the disk, compiling goes on
+without it.
+
+Machine code is run as it is found, so only what this user wrote is read: `private` refuses folders and files
+that somebody else could have written, with one warning.
+
+The folder is ``$GLASSGRAD_CACHE_DIR``, or ``glassgrad`` in ``$XDG_CACHE_HOME`` or in ``~/.cache``; setting the first to
+an empty string turns the cache off.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import stat
+import time
+from pathlib import Path
+from typing import Any
+
+from glassgrad.compile.kept import private
+
+_MAGIC = b"glassgrad native 2\n"
+_SUFFIX = ".native"
+KEPT_BYTES = 256 << 20
+_STALE_SECONDS = 3600.0
+
+# The folder is the user's, who may keep other things there: only names like these are ever removed.
+_ENTRY = re.compile(r"[0-9a-f]{64}" + re.escape(_SUFFIX))
+_UNFINISHED = re.compile(r"\.[0-9a-f]{64}\.[a-z0-9_]+\.new")
+
+
+def folder() -> Path | None:
+    """Return where entries lie; None when the cache is off or the folder is not to be trusted."""
+    named = os.environ.get("GLASSGRAD_CACHE_DIR")
+    if named == "":
+        return None
+    base = Path(named) if named is not None else _user_folder()
+    return None if base is None else private.trusted(base / "native")
+
+
+def _user_folder() -> Path | None:
+    base = os.environ.get("XDG_CACHE_HOME")
+    # A relative path would name another folder after each `cd`, as one that was unpacked with somebody's project.
+    if base and private.is_absolute(Path(base), "XDG_CACHE_HOME"):
+        return Path(base) / "glassgrad"
+    try:
+        return Path.home() / ".cache" / "glassgrad"
+    except RuntimeError:  # there is no home
+        return None
+
+
+def read(key: str) -> tuple[dict[str, Any], bytes] | None:
+    """Return the header and the code of an entry; None when there is none or it is damaged."""
+    place = folder()
+    if place is None:
+        return None
+    path = place / f"{key}{_SUFFIX}"
+    data = private.read(path, KEPT_BYTES)
+    if data is None:
+        return None
+    entry = _unpacked(key, data)
+    if entry is None:
+        forget(key)
+    else:
+        with contextlib.suppress(OSError):  # removed, or not ours: only its age is lost
+            os.utime(path)  # entries that are used are kept longest
+    return entry
+
+
+def forget(key: str) -> None:
+    """Remove an entry that turned out to be damaged."""
+    place = folder()
+    if place is not None:
+        with contextlib.suppress(OSError):  # another process was quicker
+            (place / f"{key}{_SUFFIX}").unlink()
+
+
+def _packed(key: str, header: dict[str, Any], code: bytes) -> bytes:
+    text = json.dumps(header).encode()
+    body = len(text).to_bytes(8, "little") + text + code
+    return _MAGIC + _digest(key, body) + body
+
+
+def _digest(key: str, body: bytes) -> bytes:
+    return hashlib.sha256(key.encode() + body).digest()
+
+
+def _unpacked(key: str, data: bytes) -> tuple[dict[str, Any], bytes] | None:
+    start = len(_MAGIC)
+    digest, body = data[start : start + 32], data[start + 32 :]
+    if not data.startswith(_MAGIC) or _digest(key, body) != digest:
+        return None
+    size = int.from_bytes(body[:8], "little")
+    try:
+        header = json.loads(body[8 : 8 + size])
+    except (ValueError, RecursionError):  # the second from lists in lists in lists
+        return None
+    return (header, body[8 + size :]) if isinstance(header, dict) else None
+
+
+_written: dict[Path, int] = {}
+"""Bytes that this process has written to a folder since it last looked through all of it."""
+_LOOKS = 16  # a folder is looked through when a process has written so small a part of what is kept
+
+
+def write(key: str, header: dict[str, Any], code: bytes, kept: int = KEPT_BYTES) -> None:
+    """Store an entry, and keep about so many bytes in all; do nothing where that is impossible."""
+    place = folder()
+    if place is None:
+        return
+    import tempfile  # and with it shutil and more, for 3 ms: reading does without
+
+    content = _packed(key, header, code)
+    with contextlib.suppress(OSError):  # a cache that cannot be written is no error
+        private.make(place)
+        handle, temporary = tempfile.mkstemp(prefix=f".{key}.", suffix=".new", dir=place)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+            os.replace(temporary, place / f"{key}{_SUFFIX}")  # noqa: PTH105 - one call, atomic
+        except OSError:
+            with contextlib.suppress(OSError):  # what is left is swept when it is old
+                os.unlink(temporary)  # noqa: PTH108 - beside the call above
+            return
+        # The first step of a deep network writes hundreds of entries, to a folder that may hold thousands.
+        _written[place] = _written.get(place, kept) + len(content)
+        if _written[place] * _LOOKS >= kept:
+            _prune(place, kept)
+            _written[place] = 0
+
+
+def _prune(place: Path, kept: int) -> None:
+    """Remove the entries that were not used for longest, once there are too many, and what killed processes left."""
+    found = []
+    for path in place.iterdir():
+        with contextlib.suppress(OSError):  # removed while we looked
+            about = path.lstat()
+            if not stat.S_ISREG(about.st_mode):
+                continue
+            if _ENTRY.fullmatch(path.name):
+                found.append((about.st_mtime, about.st_size, path))
+            elif _UNFINISHED.fullmatch(path.name) and about.st_mtime < time.time() - _STALE_SECONDS:
+                path.unlink()
+    excess = sum(size for _, size, _ in found) - kept
+    for _, size, path in sorted(found):
+        if excess <= 0:
+            return
+        with contextlib.suppress(OSError):  # another process was quicker
+            path.unlink()
+            excess -= size

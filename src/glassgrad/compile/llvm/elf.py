@@ -1,0 +1,91 @@
+"""Object files as Linux has them (ELF, 64 bits, little-endian), as far as symbols and loading need them."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+MAGIC = b"\x7fELF\x02\x01"
+X86_64 = 62
+PROGBITS, SYMTAB, RELA, NOBITS = 1, 2, 4, 8
+WRITE, ALLOC, EXECUTABLE, THREAD_LOCAL = 1, 2, 4, 0x400
+UNDEFINED, RESERVED, ABSOLUTE = 0, 0xFF00, 0xFFF1  # numbers of sections; from the second on they stand for none
+GLOBAL = 1  # a symbol's binding: neither local nor weak
+
+_SYMBOL = np.dtype(
+    [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("section", "<u2"), ("at", "<u8"), ("size", "<u8")]
+)
+_RELOCATION = np.dtype([("at", "<u8"), ("kind", "<u4"), ("symbol", "<u4"), ("addend", "<i8")])
+
+
+class Section(NamedTuple):
+    """A section's header; `at` and `size` say where in the file it is, or how much memory it takes."""
+
+    name: int
+    kind: int
+    flags: int
+    address: int
+    at: int
+    size: int
+    link: int
+    info: int
+    align: int
+    entry: int
+
+
+class ObjectFile:
+    """An object file; what it says is believed, since it was made here or has its checksum.
+
+    Attributes:
+        code: its bytes.
+        sections: their headers.
+        machine: the architecture's number.
+    """
+
+    def __init__(self, code: bytes) -> None:
+        self.code = code
+        (self.machine,) = struct.unpack_from("<H", code, 18)
+        (start,) = struct.unpack_from("<Q", code, 40)
+        width, count, self._names = struct.unpack_from("<HHH", code, 58)
+        self.sections = [Section(*struct.unpack_from("<IIQQQQIIQQ", code, start + at * width)) for at in range(count)]
+
+    @cached_property
+    def _table(self) -> Section | None:
+        return next((one for one in self.sections if one.kind == SYMTAB), None)
+
+    @cached_property
+    def symbols(self) -> np.ndarray[Any, Any]:
+        """The table of symbols, with fields `name`, `info`, `section` and `at`; the first one stands for none."""
+        return self._records(self._table, _SYMBOL)
+
+    def relocations(self, section: Section) -> np.ndarray[Any, Any]:
+        """Return the table in a section of kind `RELA`, with fields `at`, `kind`, `symbol` and `addend`."""
+        return self._records(section, _RELOCATION)
+
+    def _records(self, section: Section | None, kind: np.dtype[Any]) -> np.ndarray[Any, Any]:
+        if section is None:
+            return np.empty(0, kind)
+        return np.frombuffer(self.code, kind, section.size // kind.itemsize, section.at)
+
+    def symbol_name(self, number: int) -> str:
+        """Return the name of a symbol."""
+        assert self._table is not None
+        return self._text(self.sections[self._table.link], int(self.symbols["name"][number]))
+
+    def section_name(self, section: Section) -> str:
+        """Return the name of a section."""
+        return self._text(self.sections[self._names], section.name)
+
+    def _text(self, table: Section, offset: int) -> str:
+        start = table.at + offset
+        return self.code[start : self.code.index(b"\0", start)].decode()
+
+    def shared(self) -> Iterator[tuple[str, int]]:
+        """Yield the names that other files may use or have to offer, each with the number of its symbol."""
+        symbols = self.symbols
+        for number in np.flatnonzero((symbols["info"] >> 4 == GLOBAL) & (symbols["name"] > 0)).tolist():
+            yield self.symbol_name(number), number

@@ -1,0 +1,53 @@
+"""Memory for machine code: written first, executable afterwards, never both."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import mmap
+import os
+import sys
+from typing import Any
+
+import numpy as np
+
+READ, EXECUTE = 1, 4
+"""PROT_READ and PROT_EXEC, which have these values on every system with `mprotect`."""
+
+
+class Pages:
+    """Fresh memory in whole pages, given back when nobody holds this object or its content any longer.
+
+    Attributes:
+        address: of the first byte.
+        content: the memory as bytes, to be filled before it is protected.
+
+    Raises:
+        OSError: where there is no memory, or none of this kind.
+    """
+
+    def __init__(self, size: int) -> None:
+        if sys.platform == "win32":
+            raise OSError("no pages of this kind on this system")
+        # Private, so that a forked child has a copy of its own.
+        memory = mmap.mmap(-1, up(max(size, 1)), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        self.content: np.ndarray[Any, Any] = np.frombuffer(memory, np.uint8)
+        self.address = int(self.content.ctypes.data)
+
+    def protect(self, start: int, stop: int, rights: int) -> None:
+        """Allow of the pages from `start` to `stop` these rights alone. Raises `OSError` where the system refuses."""
+        if stop > start and process().mprotect(
+            ctypes.c_void_p(self.address + start), ctypes.c_size_t(up(stop) - start), rights
+        ):
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def up(size: int, multiple: int = mmap.PAGESIZE) -> int:
+    """Return the least multiple, by default of a page, that is no smaller."""
+    return -(-size // multiple) * multiple
+
+
+@functools.cache
+def process() -> ctypes.CDLL:
+    """Return the functions that this process has from its program and the libraries it was started with."""
+    return ctypes.CDLL(None, use_errno=True)

@@ -67,6 +67,9 @@ def reference() -> dict[str, list[float]]:
     return {}
 
 
+# What PyTorch's compiler says of itself.
+@pytest.mark.filterwarnings("ignore:.*torch.jit.*is deprecated:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf:UserWarning")
 @pytest.mark.parametrize(("key", "target"), PAIRS)
 def test_losses_agree_with_the_reference(key: str, target: str, reference: dict[str, list[float]]) -> None:
     workload = WORKLOADS[key]

@@ -13,7 +13,7 @@ from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import swap_last
 from glassgrad.ops.core import Array, fused
 from glassgrad.ops.fused import _ones
-from glassgrad.ops.kernels import products
+from glassgrad.ops.kernels import attention, products
 from glassgrad.ops.kernels.parts import in_parts, pays
 from glassgrad.ops.linalg import matmul
 from glassgrad.ops.reduce import max_p, softmax_p, sum_p
@@ -113,20 +113,26 @@ def _for_all_of(mask: Array, scores: Array) -> Array:
 
 def _attention(
     xp: Any, q: Array, k: Array, v: Array, *extra: Array, scale: float, causal: bool, masked: bool, dropped: bool
-) -> tuple[Array, Array]:
+) -> tuple[Array, Any]:
+    if not extra and (found := attention.attend(q, k, v, scale, causal)) is not None:
+        return found
     mask, factor = _extra(extra, masked, dropped)
+    weights = _attention_weights(q, k, mask, scale, causal)
+    return products.matmul(weights if factor is None else weights * factor, v), weights
+
+
+def _attention_weights(q: Array, k: Array, mask: Array | None, scale: float, causal: bool) -> Array:
     if mask is None and (weights := _weights_in_parts(q, k, scale, causal)) is not None:
-        return products.matmul(weights if factor is None else weights * factor, v), weights
+        return weights
     scores = products.matmul(q * q.dtype.type(scale), k.swapaxes(-1, -2))
     scores = scores if mask is None else _for_all_of(mask, scores)
-    weights = _softmax_in_place(scores, mask, causal)
-    return products.matmul(weights if factor is None else weights * factor, v), weights
+    return _softmax_in_place(scores, mask, causal)
 
 
 def _attention_vjp(
     g: Array,
     needs: Sequence[bool],
-    weights: Array,
+    kept: Any,
     q: Array,
     k: Array,
     v: Array,
@@ -137,6 +143,11 @@ def _attention_vjp(
     dropped: bool,
 ) -> Any:
     # With p the weights and d the cotangent of p: ds = p (d - sum(d p)), dq = ds k, dk = dsT q, dv = pT g.
+    if type(kept) is attention.Statistics:
+        if (found := attention.attend_back(g, kept, q, k, v, scale, causal)) is not None:
+            return found
+        kept = _attention_weights(q, k, None, scale, causal)  # another thread is at work
+    weights: Array = kept
     mask, factor = _extra(extra, masked, dropped)
     seen = weights if factor is None else weights * factor
     dv = products.matmul(seen.swapaxes(-1, -2), g) if needs[2] else None
@@ -145,9 +156,9 @@ def _attention_vjp(
     if factor is not None:
         ds *= factor
     scaled = q.dtype.type(scale)
-    found = None if masked else _scores_vjp_in_parts(ds, weights, scale)
-    if found is not None:
-        ds, scaled = found, None
+    slopes = None if masked else _scores_vjp_in_parts(ds, weights, scale)
+    if slopes is not None:
+        ds, scaled = slopes, None
     else:
         ds -= np.vecdot(ds, weights)[..., None]
         ds *= weights

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from glassgrad.compile.llvm.gemm import Branch
 from glassgrad.compile.llvm.ir import Builder, Function, LoopNest, Module, Value
 from glassgrad.compile.llvm.memory_ops import load_vector, prefetch, store_vector
 from glassgrad.compile.llvm.packed_sizes import (
@@ -28,6 +27,7 @@ from glassgrad.compile.llvm.packed_sizes import (
 )
 from glassgrad.compile.llvm.products import memory_of, one_of, record, word
 from glassgrad.compile.llvm.tiles import definition, named, pack_columns_function, pack_rows_function, place
+from glassgrad.compile.llvm.words import Words
 
 # Words of a share: array objects, where their parts begin (in bytes), sizes, distances of rows (of columns, where they
 # lie in order), whether A and B lie column by column, a bias (an array object, or 0) and where it begins. Batches first
@@ -101,12 +101,12 @@ done:
 """
 
 
-class _Product:
+class _Product(Words):
     """Writes the function that goes through blocks, panels and tiles."""
 
     def __init__(self, functions: Module) -> None:
+        super().__init__(LoopNest(Function(functions)), KIND)
         self.functions = functions
-        self.code = LoopNest(Function(functions))
 
     def definition(self) -> str:
         """Return the whole function.
@@ -176,7 +176,7 @@ class _Product:
         """Pack the panels of B one by one; each meets all tiles of the block."""
         (packed, right), (target, begins, begins_row, reads) = sides, c
         by_terms = pack_columns_function(self.functions, KIND, LANES)
-        by_rows = _pack_panel_function(self.functions)
+        by_rows = pack_panel_function(self.functions)
         b_column = self._select("%turned_b", "%ldb", "1")
         with self.code.loop("0", "%columns", WIDTH) as loop:
             first = loop.counter.text
@@ -195,47 +195,6 @@ class _Product:
                     wanted = self.b.define(f"and i1 {some}, {self._is('eq', height, str(rows))}", "b1").text
                     with self._if(wanted):
                         self.b.raw(f"call void @{_tile_function(self.functions, rows)}({places}, {sizes})")
-
-    # What follows are words for LLVM's instructions.
-
-    @property
-    def b(self) -> Builder:
-        return self.code.current
-
-    def _op(self, name: str, a: str, b: str) -> str:
-        return self.b.define(f"{name} i64 {a}, {b}", "i64").text
-
-    def _times(self, a: str, b: str) -> str:
-        return self._op("mul", a, b)
-
-    def _up(self, a: str, b: str) -> str:
-        """a / b, rounded up."""
-        return self._op("udiv", self._op("add", a, self._op("sub", b, "1")), b)
-
-    def _is(self, how: str, a: str, b: str) -> str:
-        return self.b.define(f"icmp {how} i64 {a}, {b}", "b1").text
-
-    def _least(self, a: str, b: str) -> str:
-        return self._select(self._is("ult", a, b), a, b)
-
-    def _select(self, condition: str, a: str, b: str) -> str:
-        return self.b.define(f"select i1 {condition}, i64 {a}, i64 {b}", "i64").text
-
-    def _pick(self, condition: str, a: str, b: str) -> str:
-        return self.b.pointer(f"select i1 {condition}, ptr {a}, ptr {b}")
-
-    def _place(self, base: str, offset: str) -> str:
-        return place(self.b, KIND, base, offset)
-
-    def _if(self, condition: str) -> Branch:
-        return Branch(self.code, condition)
-
-    def _either(self, condition: str, one: str, other: str, arguments: str) -> None:
-        """Call one function or the other."""
-        with self._if(condition):
-            self.b.raw(f"call void @{one}({arguments})")
-        with self._if(self.b.define(f"xor i1 {condition}, true", "b1").text):
-            self.b.raw(f"call void @{other}({arguments})")
 
 
 # --- the innermost functions ----------------------------------------------------------------------
@@ -319,7 +278,7 @@ def _store(
             store_vector(b, b.fadd(begun, total), place(b, KIND, target, at * LANES), (LANES, 1, 0, exists))
 
 
-def _pack_panel_function(functions: Module) -> str:
+def pack_panel_function(functions: Module) -> str:
     """Return the function (b, panel, k, b_row, width, columns) that packs a panel of a B whose rows lie in order."""
 
     def write(name: str) -> str:

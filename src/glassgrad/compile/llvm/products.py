@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from glassgrad.compile.llvm.support import CLAIM_SIZE, CLAIMS, SHARES
 
-WORDS = 32  # of a record
+WORDS = 48  # of a record
 # Words of a product, in the words of BLAS, which counts along columns first: C (m, n) = A (m, k) B (k, n). What is
 # passed by address lies here. Batches first to last have two axes; `inner` is the length of the second one.
 GEMM, TRANS_A, TRANS_B, M, N, K, ALPHA, BETA, LDA, LDB, LDC = range(11)

@@ -1,5 +1,5 @@
-"""Work of eager mode for the threads of the pool: `compile.llvm.products`, `packed`, `updates`, `chunks` and
-`channels`, loaded.
+"""Work of eager mode for the threads of the pool: `compile.llvm.products`, `packed`, `attention`, `updates`, `chunks`
+and `channels`, loaded.
 """
 
 from __future__ import annotations
@@ -98,6 +98,7 @@ def _module_of(function: str) -> str:
 
 _MODULES = {
     "update": "updates", "packed": "packed", "chunks": "chunks", "inside_f32": "channels", "inside_f64": "channels",
+    "attend": "attention", "attend_back": "attention",
 }  # fmt: skip  # a table
 
 
@@ -111,7 +112,7 @@ def code(module: str) -> LoadedCode:
 
 def _text(module: str, header: str, attributes: str, vector_bytes: int, data: int) -> str:
     # Each job needs one of them, and that only once in the life of a machine.
-    from glassgrad.compile.llvm import channels, chunks, packed, updates
+    from glassgrad.compile.llvm import attention, channels, chunks, packed, updates
 
     match module:
         case "updates":
@@ -120,6 +121,8 @@ def _text(module: str, header: str, attributes: str, vector_bytes: int, data: in
             return chunks.module(header, attributes, data)
         case "channels":
             return channels.module(header, attributes, vector_bytes, data)
+        case "attention":
+            return attention.module(header, attributes, data)
         case "packed":
             return packed.module(header, attributes, data)
     return products.module(header, attributes, vector_bytes, data)

@@ -172,11 +172,16 @@ def _packed(
 
 
 def _run_packed(threads: Threads, records: Sequence[tuple[int, ...]]) -> bool:
+    return run_by_ourselves(threads, "packed", _PACKED_FORM, records)
+
+
+def run_by_ourselves(threads: Threads, function: str, form: struct.Struct, records: Sequence[tuple[int, ...]]) -> bool:
+    """Run shares that do not ask BLAS; return False, with nothing done, while others run."""
     busy = parallel.shares.busy
     if not busy.acquire(blocking=False):
         return False
     try:
-        threads.job("packed", len(records)).run(_PACKED_FORM, records)
+        threads.job(function, len(records)).run(form, records)
     finally:
         busy.release()
     return True

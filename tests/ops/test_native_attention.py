@@ -15,7 +15,7 @@ import pytest
 import glassgrad as gg
 from glassgrad.nn import functional as F
 from glassgrad.ops.fused_attention import attention_p
-from glassgrad.ops.kernels import attention, native, parallel, products
+from glassgrad.ops.kernels import attention, native, parallel
 
 pytest.importorskip("llvmlite", reason="the code is made by LLVM")
 
@@ -34,7 +34,7 @@ def threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("glassgrad.compile.native.runtime.available_cores", lambda: 2)
     monkeypatch.setattr(attention, "FROM", 1)
     monkeypatch.setattr(attention, "LEAST_ROWS", 1)
-    monkeypatch.setattr(products, "_A_SHARE", 1)
+    monkeypatch.setattr(attention, "WORTH", 1_000_000)
     native._jobs.cache_clear()
     found = native._jobs()
     if found is None or not found.packs:

@@ -29,7 +29,7 @@ class Statistics(NamedTuple):
 
 FROM = 200_000  # multiplications, as those of one of the two products, from which it pays
 LEAST_ROWS = 8  # of q: for fewer, packing the keys takes longer than multiplying them
-_WORTH = 3  # in how many multiplications of a large product one of them takes as long, with the softmax
+WORTH = 3  # in how many multiplications of a large product one of them takes as long, with the softmax
 _LINE = 16  # elements of a vector; memory of a thread begins at a multiple
 _WIDTH = 32  # columns of what is packed, as in `compile.llvm.packed_sizes`
 _TILE = 8  # rows of a tile
@@ -121,7 +121,7 @@ def _run(
     (q, k, v), (scale, causal, block) = given, how
     heads, inner = math.prod(q.shape[:-2]), q.shape[1] if q.ndim == 4 else 1
     sizes = (q.shape[-2], k.shape[-2], q.shape[-1], v.shape[-1])
-    count = min(threads.count(_WORTH * heads * math.prod(sizes[:3])), heads)
+    count = min(threads.count(WORTH * heads * math.prod(sizes[:3])), heads)
     starts, each = _memory(*sizes, block)
     memory = np.empty(count * each + _LINE, np.float32)
     first = -(-memory.ctypes.data // 64) * 64

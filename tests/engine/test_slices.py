@@ -8,6 +8,8 @@ import pytest
 import glassgrad as gg
 from glassgrad.engine import tape
 from glassgrad.ops import places
+from glassgrad.ops.core import Custom
+from glassgrad.ops.kernels import interleaved
 
 SHAPE = (4, 4, 5)
 # Every kind of entry; some overlap, some repeat.
@@ -113,3 +115,174 @@ def test_memory_of_a_permuted_tensor_keeps_its_order():
     (a * 1 + b * 2 + c * 3).sum().backward()
     assert seen[0].flags.c_contiguous
     np.testing.assert_array_equal(x.grad.numpy(), np.repeat([[1, 1, 2, 2, 3, 3]], 4, axis=0))
+
+
+# --- parts that lie in one array already ----------------------------------------------------------
+
+COTANGENTS = np.random.default_rng(5).standard_normal((2, 3, 3, 2))
+
+
+class Interleaved:
+    """Three slices of x, used by an op that puts their cotangents into one array as x has them."""
+
+    def __init__(self, places=(0, 1, 2)):
+        self.whole = COTANGENTS.copy()
+        self.parts = [self.whole.transpose(2, 0, 1, 3)[place] for place in places]
+        self.arrived = None
+        self.op = Custom(
+            "three", lambda xp, q, k, v: q.sum() + k.sum() + v.sum(), register=False, takes_complex=True,
+            joint_vjp=lambda g, needs, y, q, k, v: self.parts, saves=("x",),
+        )  # fmt: skip  # a table
+        self.look = Custom(
+            "look", lambda xp, x: x + 0, vjp=(self._note,), jvp=(None,), register=False, takes_complex=True
+        )
+
+    def _note(self, g, y, x):
+        self.arrived = g
+        return g * 1
+
+    def gradient(self, use):
+        x = gg.from_numpy(np.arange(36.0).reshape(2, 3, 6)).requires_grad_()
+        parts = self.look(x).unflatten(-1, (3, 2)).permute(2, 0, 1, 3)
+        loss, wanted = use(parts)
+        loss.backward()
+        np.testing.assert_allclose(x.grad.numpy(), wanted.reshape(2, 3, 6), rtol=1e-13)
+        np.testing.assert_array_equal(self.whole, COTANGENTS)  # what a rule has returned is not changed
+        return np.shares_memory(self.arrived, self.whole)
+
+
+def at_slice(number, value):
+    array = np.zeros((2, 3, 3, 2))
+    array[:, :, number] = value
+    return array
+
+
+def test_cotangents_that_lie_in_one_array_are_taken_as_it():
+    case = Interleaved()
+    assert case.gradient(lambda parts: (case.op(*parts), COTANGENTS))
+
+
+def test_slices_in_another_order_or_beside_older_ones():
+    case = Interleaved()
+
+    def use(parts):
+        k, v, q = parts[1], parts[2], parts[0]
+        return case.op(q, k, v), COTANGENTS
+
+    assert case.gradient(use)
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_a_slice_that_is_used_twice_is_added(number):
+    case = Interleaved()
+
+    def use(parts):
+        three = [*parts]
+        return case.op(*three) + (3 * three[number]).sum(), COTANGENTS + at_slice(number, 3.0)
+
+    assert not case.gradient(use)
+
+
+def test_the_whole_that_is_used_beside_its_slices_is_added():
+    for after in (False, True):
+        case = Interleaved()
+
+        def use(parts, after=after, case=case):
+            first = None if after else parts.sum()
+            loss = case.op(*parts)
+            return loss + (parts.sum() if first is None else first), COTANGENTS + 1
+
+        case.gradient(use)
+
+
+def test_a_hook_sees_its_slice_and_may_replace_it():
+    case = Interleaved()
+    seen = []
+
+    def use(parts):
+        q, k, v = parts
+        k.register_hook(lambda g: seen.append(g.numpy().copy()) or g * 2)
+        return case.op(q, k, v), COTANGENTS + at_slice(1, COTANGENTS[:, :, 1])
+
+    assert not case.gradient(use)
+    np.testing.assert_array_equal(seen[0], COTANGENTS[:, :, 1])
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_a_gradient_that_is_kept_is_no_part_of_another(number):
+    case = Interleaved()
+
+    def use(parts):
+        three = [*parts]
+        three[number].retain_grad()
+        return case.op(*three), COTANGENTS
+
+    assert not case.gradient(use)
+
+
+@pytest.mark.parametrize("places", [(1, 0, 2), (0, 0, 1), (2, 1, 0)])
+def test_parts_at_other_places_are_added_to_theirs(places):
+    case = Interleaved(places)
+    wanted = np.stack([COTANGENTS[:, :, place] for place in places], axis=2)
+    assert not case.gradient(lambda parts: (case.op(*parts), wanted))
+
+
+def test_slices_that_overlap_are_added():
+    x = gg.from_numpy(np.arange(4.0)).requires_grad_()
+    whole = np.array([1.0, 2.0, 3.0, 4.0])
+    two = Custom(
+        "two", lambda xp, a, b: a.sum() + b.sum(), register=False, takes_complex=True,
+        joint_vjp=lambda g, needs, y, a, b: [whole[:2], whole[1:3]], saves=("x",),
+    )  # fmt: skip  # a table
+    y = x * 1
+    two(y[:2], y[1:3]).backward()
+    np.testing.assert_array_equal(x.grad.numpy(), [1, 4, 3, 0])
+    np.testing.assert_array_equal(whole, [1, 2, 3, 4])
+
+
+def test_a_slice_that_is_asked_for_is_found_beside_its_whole():
+    case = Interleaved()
+    x = gg.from_numpy(np.arange(36.0).reshape(2, 3, 3, 2)).requires_grad_()
+    parts = case.look(x).permute(2, 0, 1, 3)
+    q, k, v = parts
+    found = gg.autograd.grad(case.op(q, k, v), [k, x])
+    np.testing.assert_array_equal(found[0].numpy(), COTANGENTS[:, :, 1])
+    np.testing.assert_array_equal(found[1].numpy(), COTANGENTS)
+
+
+def test_a_graph_that_is_kept_gives_the_same_again():
+    case = Interleaved()
+    x = gg.from_numpy(np.arange(36.0).reshape(2, 3, 3, 2)).requires_grad_()
+    loss = case.op(*case.look(x).permute(2, 0, 1, 3))
+    loss.backward(retain_graph=True)
+    loss.backward()
+    np.testing.assert_array_equal(x.grad.numpy(), 2 * COTANGENTS)
+    with pytest.raises(RuntimeError):
+        loss.backward()
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, 3])
+def test_arrays_like_parts_are_parts_of_one(axis):
+    parts = [np.moveaxis(np.zeros((2, 3, 4, 5)), axis, 0)[at] for at in range((2, 3, 4, 5)[axis])]
+    whole = np.moveaxis(np.arange(120.0).reshape(2, 3, 4, 5), axis, 0)
+    assert interleaved.empty_like(parts) is None  # each of them is of an array of its own
+    made = interleaved.empty_like([*whole])
+    for one, value in zip(made, whole, strict=True):
+        one[...] = value
+    np.testing.assert_array_equal(made[0].base, np.arange(120.0))
+
+
+def test_no_parts_of_one_array():
+    whole = np.zeros((4, 6))
+    for parts in (
+        [whole],
+        [whole[0], whole[2]],  # a gap
+        [whole[1], whole[0]],
+        [whole[0], whole[0]],
+        [whole[:2], whole[1:3]],  # an overlap
+        [whole[:, :2], whole[:, 2:4]],  # two of three
+        [whole[:2], whole[2:, :5]],
+        [whole[:2], whole[2:, ::-1]],
+    ):
+        assert interleaved.distance(parts) is None
+    assert interleaved.distance([whole[:2], whole[2:]]) == 96

@@ -14,6 +14,7 @@ import pytest
 
 import glassgrad as gg
 from glassgrad.nn import functional as F
+from glassgrad.ops.core import Custom
 from glassgrad.ops.fused_attention import attention_p
 from glassgrad.ops.kernels import attention, native, parallel
 
@@ -255,3 +256,31 @@ def test_a_forked_child_computes_the_same(threads: int) -> None:
         [sys.executable, "-c", FORKED], capture_output=True, text=True, timeout=120, check=False, env=environment
     )
     assert done.stdout == "same\n", done.stderr
+
+
+@pytest.mark.parametrize("way", ["permute", "chunk", "axis"])
+def test_gradients_of_one_projection_are_one_array(way: str) -> None:
+    """The cotangent of what q, k and v are slices of is what the native code has written, without a copy."""
+    arrived: list[Any] = []
+    look = Custom(
+        "look", lambda xp, x: x + 0, register=False, jvp=(None,),
+        vjp=(lambda g, y, x: arrived.append(g) or g * 1,),
+    )  # fmt: skip  # a table
+    x = gg.tensor(drawn(2, 16, 3 * 2 * 8), requires_grad=True)
+    y = look(x)
+    if way == "permute":
+        q, k, v = y.unflatten(-1, (3, 2, 8)).permute(2, 0, 3, 1, 4)
+    elif way == "axis":
+        q, k, v = y.unflatten(-1, (3, 2, 8)).unbind(2)
+        q, k, v = (one.transpose(1, 2) for one in (q, k, v))
+    else:
+        q, k, v = (one.unflatten(-1, (2, 8)).transpose(1, 2) for one in y.chunk(3, -1))
+    mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    g = drawn(2, 2, 16, 8, seed=4)
+    mixed.backward(gg.tensor(g))
+    given = x.detach().numpy().reshape(2, 16, 3, 2, 8).transpose(2, 0, 3, 1, 4)
+    wanted = np.stack(exact(*given, g, 8**-0.5, True)[1:]).transpose(1, 3, 0, 2, 4).reshape(x.shape)
+    check([x.grad.numpy()], [wanted])
+    assert arrived[0].base is not None
+    assert arrived[0].base.size == x.numel()
+    assert arrived[0].base.ndim == 1  # so it is made by `interleaved.empty_like`

@@ -2,12 +2,15 @@
 
 By its rule, ``x[index]`` gives zeros of the shape of x with the cotangent added at the index, and the walk adds up one
 such array for each part. Where all parts are slices, the walk keeps one array of zeros and adds every cotangent to its
-own part of it: T steps through a sequence of length T take O(T) then, and not O(T^2).
+own part of it: T steps through a sequence of length T take O(T) then, and not O(T^2). Where a rule has put the
+cotangents of all parts into one array already, as that of attention does, that array is the one of x.
 """
 
 from __future__ import annotations
 
-from heapq import heappush
+import math
+from collections.abc import Callable
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +18,7 @@ import numpy as np
 from glassgrad.engine.node import Node
 from glassgrad.ops.core import Array
 from glassgrad.ops.index import getitem_p
+from glassgrad.ops.kernels import interleaved
 from glassgrad.ops.places import add_at, join_index
 from glassgrad.ops.shape import permute_p
 
@@ -42,22 +46,78 @@ def add_to_slice(walk: Walk, node: Node, g: Array) -> Any:
     if walk.observer is not None:
         walk.observer.sent(parent, add_at(np, g, spec, (), parent.shape))
     if before is None:
-        before = walk.cotangents[parent] = _zeros(parent)
-        walk.owned.add(parent)
+        whole = _whole(walk, node, g)
         heappush(walk.heap, (-parent.seq, parent))
+        if whole is not None:
+            walk.cotangents[parent] = whole  # not to be changed, as what any rule returns
+            return None
+        before = walk.cotangents[parent] = _laid(parent, np.zeros)
+        walk.owned.add(parent)
     before[join_index(spec, ())] += g
     return None
 
 
-def _zeros(node: Node) -> Array:
-    """Return zeros for a node's cotangent; below a permutation, in the order that its input has in memory."""
+def _laid(node: Node, make: Callable[[Any, Any], Array]) -> Array:
+    """Make an array for a node's cotangent; below a permutation, in the order that its input has in memory."""
     if node.prim is not permute_p:
-        return np.zeros(node.shape, node.dtype)
+        return make(node.shape, node.dtype)
     axes = node.params["axes"]
     shape = [0] * len(axes)
     for axis, size in zip(axes, node.shape, strict=True):
         shape[axis] = size
-    return np.zeros(shape, node.dtype).transpose(axes)
+    return make(shape, node.dtype).transpose(axes)
+
+
+def _whole(walk: Walk, node: Node, g: Array) -> Array | None:
+    """Return the array that the cotangents of all slices of x are parts of, each at its place; None if there is none.
+
+    The others are the next nodes of the walk, so nothing is added to their cotangents any more. They are done then.
+    """
+    parent, base = node.parents[0], g.base
+    if type(base) is not _ndarray or not base.size > g.size > 0 or base.size != math.prod(parent.shape):
+        return None
+    if base.dtype is not g.dtype or not base.flags.c_contiguous or walk.wanted is not None:
+        return None
+    whole = _laid(parent, lambda shape, _dtype: base.reshape(shape))
+    if walk.observer is not None or node.hooks is not None or not _is_part(whole, node, g):
+        return None
+    nodes, parts = _next_slices(walk, node, whole, base.size // g.size - 1)
+    parts.append(g)
+    if len(parts) * g.size == base.size and interleaved.distance(sorted(parts, key=interleaved.address)) is not None:
+        for one in nodes:
+            del walk.cotangents[one]
+            walk.release(one)
+        return whole
+    for one in nodes:
+        heappush(walk.heap, (-one.seq, one))
+    return None
+
+
+def _next_slices(walk: Walk, node: Node, whole: Array, most: int) -> tuple[list[Node], list[Array]]:
+    """Take the next nodes from the heap, as long as they are slices of the same array with their parts of `whole`."""
+    nodes: list[Node] = []
+    parts: list[Array] = []
+    while len(nodes) < most and walk.heap:
+        other = walk.heap[0][1]
+        if other.prim is not getitem_p or other.parents != node.parents or other.hooks is not None:
+            break
+        if type(other.saved) is not tuple:
+            break
+        part = walk.cotangents[other]
+        if type(part) is not _ndarray or part.base is not whole.base or not _is_part(whole, other, part):
+            break
+        heappop(walk.heap)
+        nodes.append(other)
+        parts.append(part)
+    return nodes, parts
+
+
+def _is_part(whole: Array, node: Node, g: Array) -> bool:
+    """Tell whether a slice's cotangent is the same memory as the slice of `whole`."""
+    own = whole[join_index(node.params["spec"], ())]
+    if type(own) is not _ndarray or own.shape != g.shape or own.strides != g.strides:
+        return False
+    return interleaved.address(own) == interleaved.address(g)
 
 
 getitem_p.visit = add_to_slice

@@ -164,10 +164,10 @@ class Walk:
             if self.observer is not None:
                 self.observer.left(node)
             if node.prim.frees or node.prim.vjps is None:
-                self._release(node)
+                self.release(node)
         return self.found
 
-    def _release(self, node: Node) -> None:
+    def release(self, node: Node) -> None:
         """Free what a node has saved, or leave that to whoever wants to walk once more."""
         if self.kept is not None:
             self.kept.append(node)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from glassgrad.ops.kernels import products
+from glassgrad.ops.kernels import interleaved, products
 
 Array = Any
 
@@ -54,16 +54,17 @@ def attend(q: Array, k: Array, v: Array, scale: float, causal: bool) -> tuple[Ar
 
 def attend_back(
     g: Array, stats: Statistics, q: Array, k: Array, v: Array, scale: float, causal: bool
-) -> tuple[Array, Array, Array] | None:
+) -> list[Array] | None:
     """Return the cotangents of q, k and v from that of the result; None if NumPy should compute them."""
     threads = _threads(q, k, v)
     if threads is None or type(g) is not np.ndarray or g.dtype is not q.dtype:
         return None
     g = g if _fits(g, q) else np.ascontiguousarray(g)
-    found = (_empty_like(q, q.shape), _empty_like(k, k.shape), _empty_like(v, v.shape))
+    given = (q, k, v)
+    found = interleaved.empty_like(given) or [_empty_like(one, one.shape) for one in given]
     arrays = [*map(_place, (q, k, v, g, *found))]
     how = (scale, causal, _block(k.shape[-2]))
-    return found if _run("attend_back", threads, arrays, stats.rows, (q, k, v), how) else None
+    return found if _run("attend_back", threads, arrays, stats.rows, given, how) else None
 
 
 def _threads(q: Array, k: Array, v: Array) -> products.Threads | None:

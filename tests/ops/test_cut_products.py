@@ -72,7 +72,16 @@ def packs(two_threads: None) -> Any:
 
 @pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize(
-    "sizes", [(72, 1257, 96), (85, 600, 640), (99, 800, 127), (784, 70, 160), (1201, 513, 128), (300, 1025, 187)]
+    "sizes",
+    [
+        (72, 1257, 96),
+        (85, 600, 640),
+        (99, 800, 127),
+        (784, 70, 160),
+        (1201, 513, 128),
+        (300, 1025, 187),
+        (75, 3841, 127),
+    ],
 )
 def test_packed_products_are_those_of_float64(
     packs: Any, monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, int, int], count: int
@@ -93,7 +102,7 @@ def test_packed_products_are_those_of_float64(
 
 
 @pytest.mark.parametrize("count", [1, 2])
-@pytest.mark.parametrize("sizes", [(64, 32, 64), (130, 90, 127), (61, 70, 61)])
+@pytest.mark.parametrize("sizes", [(64, 32, 64), (130, 90, 127), (61, 70, 61), (200, 17, 127)])
 def test_packed_batches_are_those_of_float64(packs: Any, sizes: tuple[int, int, int], count: int) -> None:
     m, k, n = sizes
     packs.blas.set(count)

@@ -16,8 +16,8 @@ from typing import NamedTuple
 from glassgrad.compile.llvm.ir import Builder, Function, LoopNest, Module, Value
 from glassgrad.compile.llvm.math import math_call
 from glassgrad.compile.llvm.memory_ops import load_vector, store_vector
-from glassgrad.compile.llvm.packed import pack_panel_function
 from glassgrad.compile.llvm.packed_sizes import KIND, LANES, VECTOR_BYTES, VECTORS, WIDTH
+from glassgrad.compile.llvm.packed_tiles import pack_panel_function
 from glassgrad.compile.llvm.products import memory_of, record, word
 from glassgrad.compile.llvm.scalar import across_lanes
 from glassgrad.compile.llvm.tiles import definition, named, pack_columns_function, place

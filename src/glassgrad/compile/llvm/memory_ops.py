@@ -84,10 +84,10 @@ def store_vector(b: Builder, value: Value, pointer: str, layout: Layout) -> None
     _masked(b, "scatter", value.kind, lanes, f"{value.typed}, {target}", _full(exists, lanes))
 
 
-def prefetch(b: Builder, pointer: str, *, writes: bool) -> None:
-    """Ask for the cache line at an address, which need not be in any array."""
+def prefetch(b: Builder, pointer: str, *, writes: bool, level: int = 1) -> None:
+    """Ask for the cache line at an address, which need not be in any array, into the cache of this level."""
     b.function.module.declarations["prefetch"] = "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"
-    b.raw(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 {int(writes)}, i32 3, i32 1)")
+    b.raw(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 {int(writes)}, i32 {4 - level}, i32 1)")
 
 
 def _at(b: Builder, kind: str, pointer: str, offset: int) -> str:

@@ -11,22 +11,22 @@ or 12, so that none is thin: `divides` says which numbers of rows can be.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from glassgrad.compile.llvm.ir import Builder, Function, LoopNest, Module, Value
-from glassgrad.compile.llvm.memory_ops import load_vector, prefetch, store_vector
+from glassgrad._records import dataclass
+from glassgrad.compile.llvm.ir import Function, LoopNest, Module
 from glassgrad.compile.llvm.packed_sizes import (
     BLOCK,
     DEPTH,
     KIND,
     LANES,
     SCRATCH,
+    SIZE,
     VECTOR_BYTES,
     VECTORS,
     WIDTH,
 )
+from glassgrad.compile.llvm.packed_tiles import pack_panel_function, pack_turned_function, tile_function
 from glassgrad.compile.llvm.products import memory_of, one_of, record, word
-from glassgrad.compile.llvm.tiles import definition, named, pack_columns_function, pack_rows_function, place
+from glassgrad.compile.llvm.tiles import pack_columns_function
 from glassgrad.compile.llvm.words import Words
 
 # Words of a share: array objects, where their parts begin (in bytes), sizes, distances of rows (of columns, where they
@@ -35,6 +35,8 @@ from glassgrad.compile.llvm.words import Words
 A, B, C, A_START, B_START, C_START, M, N, K, LDA, LDB, LDC, TURNED_A, TURNED_B, BIAS, BIAS_START = range(16)
 FIRST, LAST, INNER, A_OUTER, A_INNER, B_OUTER, B_INNER, C_OUTER, C_INNER = range(16, 25)
 HEIGHTS = (14, 13, 12)
+
+_LEAST_BURST = 2  # terms between two lines that are asked for
 
 _ARGUMENTS = ("rows", "columns", "k", "lda", "ldb", "ldc", "from_row")
 
@@ -101,6 +103,18 @@ done:
 """
 
 
+# First row, height and number of the higher tiles, and of the lower ones.
+_Parts = tuple[tuple[str, str, str], tuple[str, str, str]]
+
+
+@dataclass(frozen=True)
+class _Ahead:
+    """The panel of B that the next block meets first: where it lies, and whether there is one."""
+
+    panel: str
+    exists: str
+
+
 class _Product(Words):
     """Writes the function that goes through blocks, panels and tiles."""
 
@@ -114,13 +128,15 @@ class _Product(Words):
         ``multiply(a, b, c, from, scratch, sizes and distances, turned_a, turned_b, reads)``: if `reads`, C begins with
         what lies at `from`, in rows that are `from_row` apart.
         """
-        blocks = self._up("%k", str(DEPTH))
-        depth = self._times(self._up(self._up("%k", blocks), str(LANES)), str(LANES))
+        blocks, vectors = self._up("%k", str(DEPTH)), self._up("%k", str(LANES))
         a_term = self._select("%turned_a", "%lda", "1")
         b_term = self._select("%turned_b", "1", "%ldb")
-        with self.code.loop("0", "%k", depth) as loop:
-            first = loop.counter.text
-            terms = self._least(depth, self._op("sub", "%k", first))
+        with self.code.loop("0", blocks, 1) as loop:
+            # Whole vectors, a number that differs by one at most: no block has so few terms that it is not worth its C.
+            numbers = (loop.counter.text, self._op("add", loop.counter.text, "1"))
+            edges = (self._times(self._op("udiv", self._times(at, vectors), blocks), str(LANES)) for at in numbers)
+            first, after = (self._least(edge, "%k") for edge in edges)
+            terms = self._op("sub", after, first)
             later = self._is("ne", first, "0")
             begins = (
                 self._pick(later, "%c", "%from"),
@@ -128,8 +144,8 @@ class _Product(Words):
                 self.b.define(f"or i1 {later}, %reads", "b1").text,
             )
             left = self._place("%a", self._times(first, a_term))
-            right = self._place("%b", self._times(first, b_term))
-            self._blocks(left, right, terms, begins)
+            right, below = (self._place("%b", self._times(at, b_term)) for at in (first, after))
+            self._blocks((left, right), terms, begins, _Ahead(below, self._is("ult", after, "%k")))
         self.b.raw("ret void")
         pointers = ["ptr %a", "ptr %b", "ptr %c", "ptr %from", "ptr %scratch"]
         flags = ["i1 %turned_a", "i1 %turned_b", "i1 %reads"]
@@ -137,15 +153,17 @@ class _Product(Words):
         lines = "\n".join(self.b.lines)
         return f"define internal void @multiply({params}) #0 {{\nentry:\n{lines}\n}}\n"
 
-    def _blocks(self, left: str, right: str, terms: str, begins: tuple[str, str, str]) -> None:
+    def _blocks(self, sides: tuple[str, str], terms: str, begins: tuple[str, str, str], then: _Ahead) -> None:
         """Go through the rows, as many at a time as fit; blocks differ by one row at most, so that all divide."""
+        left, right = sides
         count = self._up("%rows", self._op("udiv", str(BLOCK), terms))
         a_row = self._select("%turned_a", "1", "%lda")
         packed = self._place("%scratch", str((DEPTH + LANES) * WIDTH))
         with self.code.loop("0", count, 1) as loop:
             top = self._op("udiv", self._times(loop.counter.text, "%rows"), count)
             after = self._op("add", loop.counter.text, "1")
-            rows = self._op("sub", self._op("udiv", self._times(after, "%rows"), count), top)
+            bottom = self._op("udiv", self._times(after, "%rows"), count)
+            rows = self._op("sub", bottom, top)
             tiles = self._up(rows, str(HEIGHTS[0]))
             high = self._up(rows, tiles)
             low = self._op("sub", high, "1")
@@ -157,24 +175,31 @@ class _Product(Words):
                 self._pack_left((source, a_row, packed), (first, height, number), terms)
             at, at_row, reads = begins
             c = self._place("%c", self._times(top, "%ldc")), self._place(at, self._times(top, at_row)), at_row, reads
-            self._panels((packed, right), c, parts, terms)
+            within = self._is("ult", after, count)
+            more = self.b.define(f"or i1 {within}, {then.exists}", "b1").text
+            ahead = _Ahead(self._pick(within, right, then.panel), more)
+            self._panels((packed, right), c, (parts, tiles, terms), ahead)
 
     def _pack_left(self, places: tuple[str, str, str], part: tuple[str, str, str], terms: str) -> None:
         """Pack tiles of A: for each term the elements of their rows."""
         (source, a_row, packed), (first, height, number) = places, part
         by_rows = pack_columns_function(self.functions, KIND, LANES)
-        by_terms = pack_rows_function(self.functions, KIND, 1, LANES)
-        with self._if(self._is("ne", number, "0")), self.code.loop("0", number, 1) as loop:
-            row = self._op("add", first, self._times(loop.counter.text, height))
-            here, there = self._place(source, self._times(row, a_row)), self._place(packed, self._times(row, terms))
-            numbers = f"i64 {terms}, i64 %lda, i64 {height}, i64 {height}"
-            self._either("%turned_a", by_terms, by_rows, f"ptr {here}, ptr {there}, {numbers}")
+        here, there = self._place(source, self._times(first, a_row)), self._place(packed, self._times(first, terms))
+        numbers = f"i64 {terms}, i64 %lda, i64 {height}"
+        with self._if(self._is("ne", number, "0")):
+            with self._if("%turned_a"):
+                by_terms = pack_turned_function(self.functions)
+                self.b.raw(f"call void @{by_terms}(ptr {here}, ptr {there}, {numbers}, i64 {number})")
+            with self._if(self.b.define("xor i1 %turned_a, true", "b1").text), self.code.loop("0", number, 1) as loop:
+                row = self._times(loop.counter.text, height)
+                tile, target = self._place(here, self._times(row, a_row)), self._place(there, self._times(row, terms))
+                self.b.raw(f"call void @{by_rows}(ptr {tile}, ptr {target}, {numbers}, i64 {height})")
 
     def _panels(
-        self, sides: tuple[str, str], c: tuple[str, str, str, str], parts: Sequence[tuple[str, str, str]], terms: str
+        self, sides: tuple[str, str], c: tuple[str, str, str, str], sizes: tuple[_Parts, str, str], then: _Ahead
     ) -> None:
         """Pack the panels of B one by one; each meets all tiles of the block."""
-        (packed, right), (target, begins, begins_row, reads) = sides, c
+        (packed, right), (target, begins, begins_row, reads), (parts, tiles, terms) = sides, c, sizes
         by_terms = pack_columns_function(self.functions, KIND, LANES)
         by_rows = pack_panel_function(self.functions)
         b_column = self._select("%turned_b", "%ldb", "1")
@@ -184,116 +209,45 @@ class _Product(Words):
             source = self._place(right, self._times(first, b_column))
             numbers = f"i64 {terms}, i64 %ldb, i64 {WIDTH}, i64 {columns}"
             self._either("%turned_b", by_terms, by_rows, f"ptr {source}, ptr %scratch, {numbers}")
+            next_panel = self._place(right, self._times(self._op("add", first, str(WIDTH)), b_column))
+            asked, each = self._asked(first, next_panel, (tiles, terms), then)
             for top, height, number in parts:
                 left = self._place(packed, self._times(top, terms))
                 there = self._place(self._place(target, self._times(top, "%ldc")), first)
                 come = self._place(self._place(begins, self._times(top, begins_row)), first)
                 places = f"ptr {left}, ptr %scratch, ptr {there}, ptr {come}"
-                sizes = f"i64 {terms}, i64 %ldc, i64 {begins_row}, i64 {columns}, i64 {number}, i1 {reads}"
+                lengths = f"i64 {terms}, i64 %ldc, i64 {begins_row}, i64 {columns}, i64 {number}"
                 some = self._is("ne", number, "0")
+                asked_from = "0" if top == "0" else self._times(parts[0][2], each)
+                arguments = f"{places}, {lengths}, {asked}, i64 {asked_from}, i1 {reads}"
                 for rows in HEIGHTS:
                     wanted = self.b.define(f"and i1 {some}, {self._is('eq', height, str(rows))}", "b1").text
                     with self._if(wanted):
-                        self.b.raw(f"call void @{_tile_function(self.functions, rows)}({places}, {sizes})")
+                        self.b.raw(f"call void @{tile_function(self.functions, rows)}({arguments})")
 
+    def _asked(self, first: str, next_panel: str, sizes: tuple[str, str], then: _Ahead) -> tuple[str, str]:
+        """Return the arguments that tell tiles what to ask for, and how many lines of the next panel each asks for."""
+        tiles, terms = sizes
+        left = self._op("sub", "%columns", first)
+        within = self._is("ugt", left, str(WIDTH))
+        columns = self._least(str(WIDTH), self._select(within, self._op("sub", left, str(WIDTH)), "%columns"))
+        rows, length = self._select("%turned_b", columns, terms), self._select("%turned_b", terms, columns)
+        chunks = self._op("add", self._up(length, str(LANES)), self._splits("%b", "%ldb"))
+        exists = self.b.define(f"or i1 {within}, {then.exists}", "b1").text
+        each = self._select(exists, self._up(self._times(rows, chunks), tiles), "0")
+        panel = self._pick(exists, self._pick(within, next_panel, then.panel), "%scratch")
+        most = self._op("udiv", terms, str(_LEAST_BURST))
+        c_chunks = self._op("add", str(VECTORS), self._splits("%c", "%ldc"))
+        # Where there are few terms, the first line of a row has to do: processors fetch lines in pairs.
+        few = self._is("ult", most, self._times(c_chunks, str(HEIGHTS[0])))
+        c_chunks = self._select(few, "1", c_chunks)
+        rounds = self._least(self._most(self._times(c_chunks, str(HEIGHTS[0])), each), most)
+        burst = self._op("udiv", terms, rounds)
+        numbers = ", ".join(f"i64 {one}" for one in (rounds, burst, c_chunks))
+        return f"{numbers}, ptr {panel}, i64 %ldb, i64 {chunks}, i64 {each}", each
 
-# --- the innermost functions ----------------------------------------------------------------------
-
-_TILE_NUMBERS = ("k", "c_row", "from_row", "columns", "count")
-
-
-def _tile_function(functions: Module, rows: int) -> str:
-    """Return the function (a, b, c, from, numbers, reads) that computes `count` tiles, one below the other.
-
-    Both A and B are packed. Columns beyond `columns` are neither read nor written. The same code serves all tiles,
-    since writing through a mask costs little beside so many terms.
-    """
-
-    def write(name: str) -> str:
-        code = LoopNest(Function(functions))
-        first = code.current
-        exist = [_columns(first, at) for at in range(VECTORS)]
-        some = first.splat(Value("%reads", "b1"), LANES)
-        read = [first.binary("and", one, some) for one in exist]
-        steps = {what: first.define(f"mul i64 %{what}, {rows}", "i64").text for what in ("k", "c_row", "from_row")}
-        stop = first.define(f"mul i64 %k, {WIDTH}", "i64").text
-        with code.loop("0", "%count", 1) as loop:
-            b = code.current
-            far = {what: b.define(f"mul i64 {loop.counter.text}, {step}", "i64").text for what, step in steps.items()}
-            target, come = place(b, KIND, "%c", far["c_row"]), place(b, KIND, "%from", far["from_row"])
-            _ask(code, target, rows)
-            sums = _sums(code, place(b, KIND, "%a", far["k"]), stop, rows)
-            _store(b, sums, (target, come), (exist, read))
-        code.current.raw("ret void")
-        params = ["ptr %a", "ptr %b", "ptr %c", "ptr %from", *(f"i64 %{one}" for one in _TILE_NUMBERS), "i1 %reads"]
-        return definition(f"{name}({', '.join(params)})", code.current)
-
-    return named(functions, f"packed_tile_{rows}", write)
-
-
-def _columns(b: Builder, vector: int) -> Value:
-    """Return which lanes of a vector of columns exist."""
-    count = b.splat(b.define("trunc i64 %columns to i32", "i32"), LANES)
-    numbers = Value("<" + ", ".join(f"i32 {vector * LANES + lane}" for lane in range(LANES)) + ">", "i32", LANES)
-    return b.compare("lt", numbers, count)
-
-
-def _ask(code: LoopNest, target: str, rows: int) -> None:
-    """Ask for the tile of C before its sums are ready."""
-    with code.loop("0", str(rows), 1) as loop:
-        b = code.current
-        row = place(b, KIND, target, b.define(f"mul i64 {loop.counter.text}, %c_row", "i64").text)
-        for vector in range(VECTORS):
-            prefetch(b, place(b, KIND, row, vector * LANES), writes=True)
-
-
-def _sums(code: LoopNest, left: str, stop: str, rows: int) -> list[list[Value]]:
-    """Add up all terms; return the vectors of each row."""
-    zero = code.current.const(0, KIND, LANES)
-    with code.loop("0", stop, WIDTH) as loop:
-        b = code.current
-        sums = [[loop.carry(b, zero) for _ in range(VECTORS)] for _ in range(rows)]
-        term = loop.carry(b, Value("0", "i64")).text
-        here, right = place(b, KIND, left, term), place(b, KIND, "%b", loop.counter.text)
-        addresses = [place(b, KIND, right, vector * LANES) for vector in range(VECTORS)]
-        side = [load_vector(b, KIND, one, (LANES, 1, 0, None), [], None, one) for one in addresses]
-        for row in range(rows):
-            spread = b.splat(b.define(f"load float, ptr {place(b, KIND, here, row)}", KIND), LANES)
-            sums[row] = [b.fma(spread, vector, total) for vector, total in zip(side, sums[row], strict=True)]
-        loop.next = [*(total for row in sums for total in row), b.define(f"add i64 {term}, {rows}", "i64")]
-    return sums
-
-
-def _store(
-    b: Builder, sums: Sequence[Sequence[Value]], places: tuple[str, str], masks: tuple[list[Value], list[Value]]
-) -> None:
-    """Add the sums to what C begins with, which is 0 where nothing is read."""
-    target, come = places
-    for number, row in enumerate(sums):
-        if number:
-            target, come = place(b, KIND, target, "%c_row"), place(b, KIND, come, "%from_row")
-        for at, (total, exists, read) in enumerate(zip(row, *masks, strict=True)):
-            before = place(b, KIND, come, at * LANES)
-            begun = load_vector(b, KIND, before, (LANES, 1, 0, read), [], None, before)
-            store_vector(b, b.fadd(begun, total), place(b, KIND, target, at * LANES), (LANES, 1, 0, exists))
-
-
-def pack_panel_function(functions: Module) -> str:
-    """Return the function (b, panel, k, b_row, width, columns) that packs a panel of a B whose rows lie in order."""
-
-    def write(name: str) -> str:
-        code = LoopNest(Function(functions))
-        exist = [_columns(code.current, at) for at in range(VECTORS)]
-        with code.loop("0", "%k", 1) as loop:
-            b = code.current
-            source = place(b, KIND, "%b", b.define(f"mul i64 {loop.counter.text}, %b_row", "i64").text)
-            target = place(b, KIND, "%panel", b.define(f"mul i64 {loop.counter.text}, %width", "i64").text)
-            for at, mask in enumerate(exist):
-                address = place(b, KIND, source, at * LANES)
-                value = load_vector(b, KIND, address, (LANES, 1, 0, mask), [], None, address)
-                store_vector(b, value, place(b, KIND, target, at * LANES), (LANES, 1, 0, None))
-        code.current.raw("ret void")
-        params = "ptr %b, ptr %panel, i64 %k, i64 %b_row, i64 %width, i64 %columns"
-        return definition(f"{name}({params})", code.current)
-
-    return named(functions, "packed_panel", write)
+    def _splits(self, base: str, row: str) -> str:
+        """1 if rows of a matrix begin within a line of memory, or 0."""
+        address = self.b.define(f"ptrtoint ptr {base} to i64", "i64").text
+        low = self._op("and", self._op("or", address, self._times(row, str(SIZE))), str(VECTOR_BYTES - 1))
+        return self.b.define(f"zext i1 {self._is('ne', low, '0')} to i64", "i64").text

@@ -33,6 +33,9 @@ class Words:
     def _least(self, a: str, b: str) -> str:
         return self._select(self._is("ult", a, b), a, b)
 
+    def _most(self, a: str, b: str) -> str:
+        return self._select(self._is("ult", a, b), b, a)
+
     def _select(self, condition: str, a: str, b: str) -> str:
         return self.b.define(f"select i1 {condition}, i64 {a}, i64 {b}", "i64").text
 

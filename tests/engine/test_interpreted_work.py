@@ -11,6 +11,7 @@ import pytest
 
 import glassgrad as gg
 from glassgrad.nn import functional as F
+from glassgrad.ops.kernels import replay
 
 
 def count(call: Any) -> int:
@@ -37,7 +38,10 @@ def count(call: Any) -> int:
 
 @pytest.mark.usefixtures("before_bfloat16")
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="other versions count other bytecodes")
-def test_a_step_of_the_names_network_stays_as_short_as_it_is() -> None:
+def test_a_step_of_the_names_network_stays_as_short_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("llvmlite", reason="recorded calls are made by native code")
+    monkeypatch.setattr(replay.settings, "first", 0)  # as in a long training
+    monkeypatch.setattr(replay.settings, "repeats", 1)
     model = gg.nn.Sequential(
         gg.nn.Embedding(27, 10), gg.nn.Flatten(), gg.nn.Linear(30, 20), gg.nn.BatchNorm1d(20), gg.nn.Tanh(),
         gg.nn.Linear(20, 27),
@@ -51,6 +55,6 @@ def test_a_step_of_the_names_network_stays_as_short_as_it_is() -> None:
         loss.backward()
         optimizer.step()
 
-    for _ in range(3):
+    for _ in range(8):
         step()
-    assert count(step) <= 8270
+    assert count(step) <= 7600

@@ -104,7 +104,7 @@ def _gelu(xp: Any, x: Array) -> Array:
 
 @in_native_blocks
 def _gelu_slope(y: Array, x: Array) -> Array:
-    if type(y) is type(x) is np.ndarray and x.dtype == y.dtype and x.dtype.char in "fd":
+    if isinstance(y, np.ndarray) and isinstance(x, np.ndarray) and x.dtype == y.dtype and x.dtype.char in "fd":
         return approximations.gelu_slope(y, x)
     # The rule must not use y / x, which would be differentiated in turn: near 0 its digits cancel.
     u = x * -math.sqrt(0.5)

@@ -20,6 +20,7 @@ from glassgrad.ops.core import Array, Fused, Rule, fused
 from glassgrad.ops.index import take_along_axis_p
 from glassgrad.ops.kernels import channels, products
 from glassgrad.ops.kernels.choose import max_along, row_starts
+from glassgrad.ops.kernels.replay import Replay
 from glassgrad.ops.linalg import matmul
 from glassgrad.ops.places import all_classes, check_classes
 from glassgrad.ops.reduce import log_softmax_p, sum_p
@@ -40,10 +41,15 @@ def _linear(xp: Any, x: Array, weight: Array, bias: Array | None = None) -> tupl
         found = products.product(x, weight.T, bias)
         if found is not None:
             return found, None
-    y = x.dot(weight.T)  # the method has less overhead than the operator
     if bias is not None:
-        y += bias
-    return y, None
+        return _PRODUCT.run(x, weight, bias), None
+    return x.dot(weight.T), None  # the method has less overhead than the operator
+
+
+def _product_and_bias(x: Array, weight: Array, bias: Array) -> Array:
+    y = x.dot(weight.T)
+    y += bias
+    return y
 
 
 def _linear_vjp(g: Array, needs: Sequence[bool], _r: None, x: Array, weight: Array, *bias: Array) -> Any:
@@ -56,13 +62,20 @@ def _linear_vjp(g: Array, needs: Sequence[bool], _r: None, x: Array, weight: Arr
         dx = products.matmul(g, weight) if needs[0] else None
         dw = products.matmul(g.T, x) if needs[1] else None
     elif needs == _ALL_OF_THREE:  # written out: small networks spend their time in the interpreter
-        return g.dot(weight), g.T.dot(x), _sum_rows(g)
+        return _PRODUCTS.run(g, x, weight)
     else:
         dx = g.dot(weight) if needs[0] else None
         dw = g.T.dot(x) if needs[1] else None
     if not bias:
         return dx, dw
     return dx, dw, _sum_rows(g) if needs[2] else None
+
+
+def _cotangents(g: Array, x: Array, weight: Array) -> tuple[Array, ...]:
+    return g.dot(weight), g.T.dot(x), _sum_rows(g)
+
+
+_PRODUCT, _PRODUCTS = Replay(_product_and_bias), Replay(_cotangents)
 
 
 def _sum_rows(x: Array, share: float = 1.0) -> Array:
@@ -74,7 +87,8 @@ def _sum_rows(x: Array, share: float = 1.0) -> Array:
             found = np.add.reduce(x, axis=0)
         if found is not None:
             return found if share == 1 else found * share
-    return _ones(rows, x.dtype, share).dot(x)
+    ones = _ones(rows, x.dtype, share)
+    return ones.dot(x) if type(x) is np.ndarray else np.dot(ones, x)  # the function also where calls are recorded
 
 
 def _sum_columns(x: Array) -> Array:
@@ -178,8 +192,19 @@ def _batch_norm(xp: Any, x: Array, weight: Array, bias: Array, *, eps: float) ->
             return ready
         beside = _channel(x)[1]
         weight, bias = weight.reshape(beside), bias.reshape(beside)
+    y, mean, var, *kept = _norm(eps).run(x, weight, bias) if flat else _normalised(x, weight, bias, eps)
+    return (y, mean, var) if flat else (y, mean.reshape(-1), var.reshape(-1)), tuple(kept)
+
+
+@functools.lru_cache(maxsize=64)
+def _norm(eps: float) -> Replay:
+    return Replay(functools.partial(_normalised, eps=eps))
+
+
+def _normalised(x: Array, weight: Array, bias: Array, eps: float) -> tuple[Array, ...]:
+    """Return the result, mean and variance, and what the vjp needs."""
     share = x.shape[1] / max(x.size, 1)
-    over_batch = _sum_rows if flat else _over_batch
+    over_batch = _sum_rows if x.ndim == 2 else _over_batch
     mean = over_batch(x, share)
     centred = x - mean
     y = centred * centred
@@ -189,28 +214,42 @@ def _batch_norm(xp: Any, x: Array, weight: Array, bias: Array, *, eps: float) ->
     scale = inverse * weight
     np.multiply(centred, scale, y)
     y += bias
-    return (y, mean, var) if flat else (y, mean.reshape(-1), var.reshape(-1)), (centred, inverse, scale)
+    return y, mean, var, centred, inverse, scale
 
 
 def _batch_norm_vjp(g: Array, needs: Sequence[bool], residuals: Any, x: Array, *_rest: Array, eps: float) -> Any:
     if type(residuals) is channels.Statistics:
         return channels.batch_norm_vjp(g, x, residuals)
+    if x.ndim == 2:
+        return _NORM_BACK.run(g, *residuals) if needs[0] else _scale_back(g, *residuals)
+    dx, dw, db = _normalised_back(g, *residuals) if needs[0] else _scale_back(g, *residuals)
+    return dx, dw.reshape(-1), db.reshape(-1)
+
+
+def _normalised_back(g: Array, centred: Array, inverse: Array, scale: Array) -> tuple[Array, Array, Array]:
     # With c = x - mean, r = 1 / std: dw = r sum(g c), db = sum(g), dx = w r (g - mean(g) - c r r mean(g c)).
-    centred, inverse, scale = residuals
-    share = 1 / max(x.size // x.shape[1], 1)
-    over_batch = _sum_rows if x.ndim == 2 else _over_batch
+    share = 1 / max(g.size // g.shape[1], 1)
+    over_batch = _sum_rows if g.ndim == 2 else _over_batch
     db = over_batch(g)
     dx = g * centred
     dw = over_batch(dx)
     dw *= inverse
-    if needs[0]:
-        np.multiply(centred, dw * inverse * -share, dx)
-        dx += g
-        dx -= db * share
-        dx *= scale
-    if not needs[0]:
-        dx = None
-    return (dx, dw, db) if x.ndim == 2 else (dx, dw.reshape(-1), db.reshape(-1))
+    np.multiply(centred, dw * inverse * -share, dx)
+    dx += g
+    dx -= db * share
+    dx *= scale
+    return dx, dw, db
+
+
+def _scale_back(g: Array, centred: Array, inverse: Array, _scale: Array) -> tuple[None, Array, Array]:
+    """Return the cotangents of weight and bias alone."""
+    over_batch = _sum_rows if g.ndim == 2 else _over_batch
+    dw = over_batch(g * centred)
+    dw *= inverse
+    return None, dw, over_batch(g)
+
+
+_NORM_BACK = Replay(_normalised_back)
 
 
 def _batch_norm_decomposed(x: Array, weight: Array, bias: Array, *, eps: float) -> tuple[Array, Array, Array]:
@@ -258,7 +297,26 @@ def _cross_entropy(
 ) -> tuple[Array, tuple[Array, Array, Any, Any, float]]:
     rows, classes = logits.shape
     keep = _labels_to_keep(target, classes, ignore_index, "cross_entropy")
-    # Positions of the targets' logits in the flattened array.
+    scale = _weight_of_each(reduction, rows if keep is None else int(keep.sum()))
+    if keep is None:
+        loss, *kept = _LOSSES[reduction].run(logits, target)
+    else:
+        loss, *kept = _losses(logits, target, reduction, keep, scale)
+    return loss, (*kept, keep, scale)
+
+
+def _weight_of_each(reduction: str, count: int) -> float:
+    """Return the weight of each loss in the result."""
+    if reduction == "mean":
+        return 1 / count if count else math.nan
+    return 1.0
+
+
+def _losses(
+    logits: Array, target: Array, reduction: str, keep: Any = None, scale: float | None = None
+) -> tuple[Array, ...]:
+    """Return the loss, exponentials and their total for each row, and the positions of the targets' logits."""
+    rows, classes = logits.shape
     picked_at = row_starts(rows, classes) + (target if keep is None else np.where(keep, target, 0))
     exponentials = np.subtract(logits, max_along(logits, 1), order="C")
     picked = exponentials.take(picked_at)
@@ -266,29 +324,37 @@ def _cross_entropy(
     total = _sum_columns(exponentials)
     losses = np.log(total)
     losses -= picked
-    count = rows
     if keep is not None:
         losses = np.where(keep, losses, losses.dtype.type(0))
-        count = int(keep.sum())
     if reduction == "none":
-        return losses, (exponentials, total, picked_at, keep, 1.0)
-    scale = 1.0
-    if reduction == "mean":
-        scale = 1 / count if count else math.nan
+        return losses, exponentials, total, picked_at
+    scale = _weight_of_each(reduction, rows) if scale is None else scale
     few = 0 < rows <= 512
     loss = losses.dot(_ones(rows, losses.dtype, scale)) if few else np.add.reduce(losses) * scale
-    return np.asarray(loss), (exponentials, total, picked_at, keep, scale)
+    return np.asarray(loss), exponentials, total, picked_at
+
+
+_LOSSES = {one: Replay(functools.partial(_losses, reduction=one)) for one in ("mean", "sum", "none")}
 
 
 def _cross_entropy_vjp(g: Array, needs: Sequence[bool], residuals: Any, logits: Array, target: Array, **_p: Any) -> Any:
-    # d loss / d logits = softmax - one_hot, times the cotangent of the row.
     exponentials, total, picked_at, keep, scale = residuals
+    if keep is None:
+        return _LOSSES_BACK.run(g, exponentials, total, picked_at, scale), None
+    return _losses_back(g, exponentials, total, picked_at, scale, keep), None
+
+
+def _losses_back(g: Array, exponentials: Array, total: Array, picked_at: Array, scale: Any, keep: Any = None) -> Array:
+    # d loss / d logits = softmax - one_hot, times the cotangent of the row.
     weight = g * scale
     if keep is not None:
         weight = np.where(keep, weight, 0)  # where all are ignored, the weight is not a number
     d = np.multiply(exponentials, (weight / total)[:, None], order="C")
     d.reshape(-1)[picked_at] -= weight
-    return d, None
+    return d
+
+
+_LOSSES_BACK = Replay(_losses_back)
 
 
 def _cross_entropy_decomposed(logits: Array, target: Array, *, reduction: str, ignore_index: int) -> Array:

@@ -56,3 +56,8 @@ class Value:
     def is_new(self) -> bool:
         """Whether the call returns a new array, which may be written to."""
         return bool(self.shape) and not self.is_view
+
+
+def as_number(value: Any) -> float | None:
+    """Return an option as a float, if it is a number at all."""
+    return None if value is None or isinstance(value, bool | str | tuple | list) else float(value)

@@ -60,7 +60,8 @@ def _has_rows(x: Array, axis: Any) -> bool:
     last = x.ndim - 1
     if not last or axis not in (last, (last,)) or x.dtype.char not in "fd":
         return False
-    return x.size >= x.shape[last] * _ROWS_FROM > 0 and bool(x.flags.c_contiguous)
+    # Where calls are recorded (`recording`), a reduction: both find the same.
+    return x.size >= x.shape[last] * _ROWS_FROM > 0 and bool(x.flags.c_contiguous) and type(x) is np.ndarray
 
 
 def _at_rows(x: Array, columns: Array, keepdims: bool) -> Array:

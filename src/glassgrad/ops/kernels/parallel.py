@@ -32,12 +32,14 @@ _MOST = 16
 class Blas(NamedTuple):
     """How to read and set the number of threads of NumPy's BLAS.
 
-    `products` are the addresses of its Fortran products of matrices, by NumPy's character of the dtype.
+    `products` are the addresses of its Fortran products of matrices, by NumPy's character of the dtype; `c_products`
+    those of CBLAS's products by name, where its integers have 64 bits.
     """
 
     get: Callable[[], int]
     set: Callable[[int], None]
     products: dict[str, int] = {}  # noqa: RUF012 -- a field of a tuple, which nobody writes to
+    c_products: dict[str, int] = {}  # noqa: RUF012 -- as above
 
 
 @functools.cache
@@ -54,7 +56,7 @@ def numpys_blas() -> Blas | None:
         for before, after in (("scipy_", "64_"), ("scipy_", ""), ("", "64_"), ("", "")):
             get, put = (getattr(library, f"{before}openblas_{do}_num_threads{after}", None) for do in ("get", "set"))
             if get is not None and put is not None:
-                return Blas(get, put, _products(library, before, after))
+                return Blas(get, put, _products(library, before, after), _c_products(library, before, after))
     return None
 
 
@@ -62,6 +64,13 @@ def _products(library: ctypes.CDLL, before: str, after: str) -> dict[str, int]:
     names = {char: f"{before}{name}_{after}" for char, name in (("f", "sgemm"), ("d", "dgemm"))}
     found = {char: getattr(library, name) for char, name in names.items() if hasattr(library, name)}
     return {char: ctypes.cast(one, ctypes.c_void_p).value or 0 for char, one in found.items()}
+
+
+def _c_products(library: ctypes.CDLL, before: str, after: str) -> dict[str, int]:
+    listed = [letter + name for name in ("gemv", "gemm", "dot") for letter in "sd"] if after == "64_" else []
+    names = {name: f"{before}cblas_{name}{after}" for name in listed}
+    found = {name: getattr(library, symbol) for name, symbol in names.items() if hasattr(library, symbol)}
+    return {name: ctypes.cast(one, ctypes.c_void_p).value or 0 for name, one in found.items()}
 
 
 @functools.cache

@@ -1,0 +1,207 @@
+"""Functions on small arrays whose NumPy calls are recorded once, and made by one native call from then on.
+
+What a small network computes takes less time than asking NumPy for it. A `Replay` runs its function as it is at first.
+Once shapes come again and again, what the function does with them is recorded, and native code makes the same calls of
+NumPy's loops and BLAS without the interpreter: every number is the same to the last bit. A record is compared with the
+function, on several numbers, before it is used. Threads share records: native code keeps the interpreter to itself.
+
+The function runs where NumPy would warn, where `numpy.errstate` is another than the usual one, for arguments of other
+kinds, where llvmlite is missing, and with ``GLASSGRAD_NATIVE=0``.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from glassgrad.ops.kernels.recording import (
+    Record,
+    Unrecordable,
+    copy_of,
+    is_constant,
+    is_recording,
+    others_like,
+    record,
+)
+
+MOST = 32_768  # elements: for larger arrays the calls themselves take longer than asking for them
+_MAKER = "glassgrad.compile.native.replay"
+_REMEMBERED = 256  # kinds of arguments that are counted
+_CHOICES = 32  # of options of a function
+_OPTIONS = frozenset({float, int, bool, str, type(None)})
+_ENOUGH = 4  # kinds that could not be recorded, for a function of which none could
+
+
+class Settings:
+    """When recording begins: what native code saves has to make up for loading it.
+
+    Attributes:
+        first: how often functions that could be recorded have to run before native code is loaded.
+        repeats: how often shapes have to come again before they are recorded.
+        most: records of a function.
+        runs: how often they have run so far.
+        off: whether nothing is recorded.
+    """
+
+    def __init__(self) -> None:
+        self.first, self.repeats, self.most = 4_000, 16, 64
+        self.runs = 0
+        self.off = os.environ.get("GLASSGRAD_NATIVE", "") == "0"
+
+
+settings = Settings()
+
+
+class Replay:
+    """A function whose calls are replayed.
+
+    Args:
+        function: takes arrays, floats and constants, and returns a new array, a tuple of several, or None. What it does
+            depends on shapes and dtypes alone, not on the numbers. A record holds for any objects that it is given
+            besides if it does the same with None in their places.
+        written: positions of the arrays that it writes to.
+
+    Attributes:
+        run: the function, or what takes its place.
+        records: how many there are.
+    """
+
+    __slots__ = ("_function", "_latest", "_refused", "_seen", "_written", "records", "run")
+
+    def __init__(self, function: Callable[..., Any], written: Sequence[int] = ()) -> None:
+        self._function, self._written = function, tuple(written)
+        self._seen: dict[Any, int] = {}  # how often arguments of a kind came
+        self._refused = 0
+        self._latest: Any = None  # the record that native code looks at first
+        self.records = 0
+        self.run: Callable[..., Any] = self._plainly
+
+    def _plainly(self, *args: Any) -> Any:
+        """Run the function; record it where it has run on arguments like these again and again."""
+        now = settings
+        now.runs += 1
+        if now.off:
+            self.run = self._function
+        if now.runs < now.first or now.off or not _are_small(args):
+            return self._function(*args)
+        key = tuple([_kind(one) for one in args])
+        seen = self._seen[key] = self._seen.get(key, 0) + 1
+        if seen == now.repeats and self.records < now.most and not is_recording():
+            self._record(args)
+        elif len(self._seen) > _REMEMBERED:
+            self._seen.clear()
+        return self._function(*args)
+
+    def _record(self, args: tuple[Any, ...]) -> None:
+        """Record the function, and replay it from now on if that gives the same bits, also for other numbers."""
+        try:
+            found, others = self._recorded(args), others_like(args)
+            same = found.is_like(self._recorded(others[0])) and self._agree(found, args, others)
+        except Exception:  # noqa: BLE001 - Unrecordable, or an error that the function raises when it runs as itself
+            same = False
+        if same:
+            self._latest = _made(found, self._plainly, self._latest)
+            self.records += 1
+            self.run = self._latest.function
+        else:
+            self._refused += 1
+            if not self.records and self._refused >= _ENOUGH:
+                self.run = self._function
+
+    def _recorded(self, args: tuple[Any, ...]) -> Record:
+        with np.errstate(all="ignore"):  # it warns when it runs as itself
+            return record(self._function, args, self._written)
+
+    def _agree(self, found: Record, args: tuple[Any, ...], others: list[tuple[Any, ...]]) -> bool:
+        """Tell whether a record does to the last bit what the function does; where NumPy would warn, it need not."""
+        trial = _made(found, _none, None)
+        if trial is None:
+            return False
+        for given in (args, *others):
+            ours, theirs = [[copy_of(one) if type(one) is np.ndarray else one for one in given] for _ in range(2)]
+            result = trial.function(*ours)
+            if result is NotImplemented:
+                if given is args:
+                    return False
+                continue
+            with np.errstate(all="ignore"):
+                expected = self._function(*theirs)
+            pairs = [(ours[at], theirs[at]) for at in self._written]
+            pairs += zip(_listed(None if result is True else result), _listed(expected), strict=True)
+            if not all(_equal(*pair) for pair in pairs):
+                return False
+        return True
+
+
+class Replays:
+    """A function with options: a `Replay` for each choice of them.
+
+    Args:
+        function: as that of a `Replay`, with options besides.
+    """
+
+    __slots__ = ("_by_options", "_function", "plain")
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self.plain = Replay(function)  # without options
+        self._by_options: dict[Any, Replay] = {}
+
+    def of(self, options: dict[str, Any]) -> Replay | None:
+        """Return the replay for some options; None for those of other types, zeros, whose signs count, and too many."""
+        values = options.values()
+        if not _OPTIONS.issuperset(map(type, values)) or any(one == 0 and type(one) is float for one in values):
+            return None
+        key = (*options, *map(type, values), *values)  # 1 and 1.0 are equal, but make other dtypes
+        found = self._by_options.get(key)
+        if found is None and len(self._by_options) < _CHOICES:
+            found = self._by_options[key] = Replay(functools.partial(self._function, **options))
+        return found
+
+
+def _made(found: Record, otherwise: Callable[..., Any], following: Any) -> Any:
+    """Return a record as native code; None where there is none."""
+    try:
+        maker = importlib.import_module(_MAKER)
+    except ImportError:  # no llvmlite
+        settings.off = True
+        return None
+    try:
+        return maker.Replayed(found, otherwise, following)
+    except Unrecordable:
+        return None
+    except (maker.Unavailable, OSError, RuntimeError):
+        settings.off = True
+        return None
+
+
+def _none(*_args: Any) -> Any:
+    """Stand in for the function while its record is compared with it."""
+    return NotImplemented
+
+
+def _are_small(args: tuple[Any, ...]) -> bool:
+    return all(0 < one.size <= MOST for one in args if type(one) is np.ndarray)
+
+
+def _kind(one: Any) -> Any:
+    """Return what a record knows an argument by."""
+    if type(one) is np.ndarray:
+        return one.shape, one.strides, one.dtype
+    return one if is_constant(one) else float if type(one) is float else NotImplemented
+
+
+def _listed(found: Any) -> Sequence[Any]:
+    return found if type(found) is tuple else () if found is None else (found,)
+
+
+def _equal(a: Any, b: Any) -> bool:
+    return bool(a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes())
+
+
+__all__ = ["MOST", "Replay", "Replays", "settings"]

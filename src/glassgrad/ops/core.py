@@ -30,9 +30,8 @@ import numpy as np
 
 from glassgrad import errors, provenance
 from glassgrad.ops.complex_input import refuse_complex
-from glassgrad.ops.kernels.blocks import entitle, natively, product_in_blocks, replayed
+from glassgrad.ops.kernels.blocks import entitle, natively, product_in_blocks, replayed, replayed_one
 from glassgrad.ops.kernels.choose import choose
-from glassgrad.ops.kernels.replay import Replay
 
 _ndarray = np.ndarray
 Array = Any  # an ndarray, a Symbol, a batched array, a Tensor or a number: what an interpreter accepts
@@ -332,19 +331,13 @@ def _chain(partial: Partial, arity: int, options: bool) -> Rule | None:  # noqa:
     # The hot path of small tensors, where unpacking arguments would cost more than the product.
     if callable(partial):
         if arity == 1:
-            return _replayed(lambda c, y, x: c * partial(y, x))
+            return replayed_one(lambda c, y, x: c * partial(y, x))
         return lambda c, y, a, b: c * partial(y, a, b)
     if partial == 1:
         return lambda c, y, *x: c
     if partial == -1:
         return lambda c, y, *x: -c
     return lambda c, y, *x: c * partial
-
-
-def _replayed(rule: Rule) -> Rule:
-    """Return a rule of one argument whose calls are replayed for arrays."""
-    replay = Replay(rule)
-    return lambda c, y, x: replay.run(c, y, x) if type(c) is _ndarray else rule(c, y, x)
 
 
 def _selecting(mask: Rule, keep: bool, natively: Rule | None) -> Rule:

@@ -16,7 +16,7 @@ from glassgrad.ops.axes import Axes, as_real, count, like_one_element, reduced_s
 from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.complexes import _squared_size, is_complex, real
 from glassgrad.ops.core import Array, canonical_axes, canonical_axis, custom, fused, linear
-from glassgrad.ops.kernels import products
+from glassgrad.ops.kernels import products, softmaxes
 from glassgrad.ops.kernels.choose import add_over, all_over, max_along, min_along
 from glassgrad.ops.kernels.parts import along_last, pays
 from glassgrad.ops.samples import S, distinct
@@ -129,10 +129,7 @@ def _softmax(xp: Any, x: Array, *, axis: int) -> Array:
     if xp is np:
         if pays(x) and (found := along_last(_softmax_of_rows, axis, x)) is not None:
             return found
-        y = x - max_along(x, axis)
-        y = np.exp(y, out=y if y.dtype.kind in "fV" else None)
-        y /= add_over(y, axis, None, None, True)
-        return y
+        return softmaxes.softmax(x, axis)
     y = x - xp.max(x, axis=axis, keepdims=True)
     y = xp.exp(y)
     return y / xp.sum(y, axis=axis, keepdims=True)
@@ -142,10 +139,9 @@ def _softmax_rule(c: Array, y: Array, x: Any, *, axis: int) -> Array:
     # The Jacobian diag(y) - y yT is symmetric, so vjp and jvp are the same function.
     if pays(c) and (found := along_last(_softmax_of_rows_rule, axis, c, y)) is not None:
         return found
+    if type(c) is np.ndarray and type(y) is np.ndarray:
+        return softmaxes.softmax_rule(c, y, axis)
     scaled = c * y
-    if type(scaled) is np.ndarray:
-        scaled -= y * add_over(scaled, axis, None, None, True)
-        return scaled
     return scaled - y * sum_p(scaled, axis=(axis,), keepdims=True)
 
 
@@ -171,9 +167,7 @@ def _log_softmax(xp: Any, x: Array, *, axis: int) -> Array:
     if xp is np:
         if pays(x) and (found := along_last(_log_softmax_of_rows, axis, x)) is not None:
             return found
-        y = x - max_along(x, axis)
-        lse = np.log(add_over(np.exp(y), axis, None, None, True))
-        return np.subtract(y, lse, out=y if y.dtype.kind in "fV" else None)
+        return softmaxes.log_softmax(x, axis)
     shifted = x - xp.max(x, axis=axis, keepdims=True)
     return shifted - xp.log(xp.sum(xp.exp(shifted), axis=axis, keepdims=True))
 
@@ -182,9 +176,7 @@ def _log_softmax_vjp(g: Array, y: Array, x: Any, *, axis: int) -> Array:
     if pays(g) and (found := along_last(_log_softmax_of_rows_vjp, axis, g, y)) is not None:
         return found
     if type(g) is np.ndarray and type(y) is np.ndarray:
-        dx = np.exp(y)
-        dx *= add_over(g, axis, None, None, True)
-        return np.subtract(g, dx, out=dx)
+        return softmaxes.log_softmax_vjp(g, y, axis)
     return g - ew.exp(y) * sum_p(g, axis=(axis,), keepdims=True)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad.ops.kernels.replay import Replays
+from glassgrad.ops.kernels.replay import Replay, Replays
 
 Array = Any
 Formula = Callable[..., Array]
@@ -94,6 +94,12 @@ def product_in_blocks(partial: Formula, arity: int) -> Formula | None:
         return _run(formula, (y, *x), params, c)
 
     return one if arity == 1 else several
+
+
+def replayed_one(rule: Formula) -> Formula:
+    """Return a rule ``(c, y, x)`` whose calls are replayed for arrays."""
+    replay = Replay(rule)
+    return lambda c, y, x: replay.run(c, y, x) if type(c) is np.ndarray else rule(c, y, x)
 
 
 def replayed(rule: Formula) -> Formula:

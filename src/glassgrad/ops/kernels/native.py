@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors
-from glassgrad.ops.kernels import blocks, parallel, parts, products
+from glassgrad.ops.kernels import blocks, parallel, parts, products, replay
 
 Array = Any
 Shape = tuple[int, ...]
@@ -31,6 +31,7 @@ Types = tuple[Any, ...]  # (shape, dtype) of an array; anything else is handed t
 # By name: ops lie below the compiler, and eager mode loads it only here.
 _MAKER = ("glassgrad.compile.eager_kernel", "kernel_for")
 _JOBS = "glassgrad.compile.native.products"
+_REPLAY = "glassgrad.compile.native.replay"
 
 
 class Kernels:
@@ -225,5 +226,6 @@ def _cores() -> int:
 
 blocks.compute_natively = _in_blocks
 parts.source = _in_use
+replay.load = functools.partial(importlib.import_module, _REPLAY)
 products.source = _multiplying
 products.cores = _cores

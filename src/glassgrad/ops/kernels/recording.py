@@ -188,9 +188,12 @@ class Recorder:
             raise Unrecordable("a conversion")
         return self.operand(given, shape)
 
-    def loop(self, shape: tuple[int, ...], operands: Sequence[tuple[Operand, Strides]], function: Any) -> None:
-        """Record a call of a loop for all places of a shape."""
-        axes = _merged(shape, [steps for _, steps in operands])
+    def loop(
+        self, shape: tuple[int, ...], operands: Sequence[tuple[Operand, Strides]], function: Any, merges: bool = True
+    ) -> None:
+        """Record a call of a loop for all places of a shape, of which dimensions may be taken together."""
+        steps = [steps for _, steps in operands]
+        axes = _merged(shape, steps) if merges else _axes(shape, steps)
         sizes = [n for n, _ in axes] + [1] * (_MOST_DIMENSIONS - len(axes))
         if len(axes) > _MOST_DIMENSIONS:
             raise Unrecordable("too many dimensions")
@@ -201,23 +204,32 @@ class Recorder:
         self.calls.append(Call("loop", placed, tuple(sizes), function))
 
     def _reduced(self, ufunc: Any, inputs: tuple[Any, ...], out: Any, options: dict[str, Any]) -> Any:
-        """Record the largest or least of each row: the order in which they are found does not matter."""
+        """Record a sum, or the largest or least, over the last dimensions, as NumPy finds it: from 0, or the first."""
         (x,) = inputs
-        names = [name for name, value in options.items() if value is not None and name not in {"axis", "keepdims"}]
         axis, keep = options.get("axis", 0), bool(options.get("keepdims"))
-        flat = out is None or out == (None,)
-        if ufunc not in {np.maximum, np.minimum} or names or not flat or x.ndim != 2 or axis not in (1, (1,), -1):
+        unknown = [name for name, value in options.items() if value is not None and name not in {"axis", "keepdims"}]
+        known = ufunc in {np.add, np.maximum, np.minimum} and not unknown and (out is None or out == (None,))
+        if not known or not x.flags.c_contiguous or x.dtype.kind not in "fV":
             raise Unrecordable(f"{ufunc.__name__}.reduce")
-        found = ufunc.reduce(plain(x), axis=1, keepdims=keep)
-        result = self.made(found)
-        (source, steps), (target, _) = self.operand(x), self.operand(result)
-        rows, size = x.shape[0], x.itemsize
+        listed = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
+        axes = sorted(one % x.ndim for one in listed)
+        if not axes or axes != list(range(x.ndim - len(axes), x.ndim)):
+            raise Unrecordable("a reduction over other dimensions")
+        result = self.made(np.asarray(ufunc.reduce(plain(x), axis=axis, keepdims=keep)))
+        (source, _), (target, _) = self.operand(x), self.operand(result)
+        size, rows = x.itemsize, result.size
+        width = x.size // rows
+        begin, taken = (
+            ((source, (width * size,)), 1) if ufunc is not np.add else (self._input(0.0, x.dtype, (rows,)), 0)
+        )
         loop, _ = _loop_of(np.positive, [plain(x)], x.dtype)
-        self.loop((rows,), [(source, steps[:1]), (target, (size,))], (np.positive, loop))
-        loop, _ = _loop_of(ufunc, [plain(x)] * 2, x.dtype)
-        rest = source._replace(offset=source.offset + steps[1])
-        still, along = (size, 0), (steps[0], steps[1])
-        self.loop((rows, x.shape[1] - 1), [(target, still), (rest, along), (target, still)], (ufunc, loop))
+        self.loop((rows,), [begin, (target, (size,))], (np.positive, loop))
+        if width > taken:
+            loop, _ = _loop_of(ufunc, [plain(x)] * 2, x.dtype)
+            rest = source._replace(offset=source.offset + taken * size)
+            still, along = (size, 0), (width * size, size)
+            places = [(target, still), (rest, along), (target, still)]
+            self.loop((rows, width - taken), places, (ufunc, loop), False)
         return result
 
     # --- products ---------------------------------------------------------------------------------------
@@ -313,6 +325,11 @@ class Recorder:
             raise Unrecordable("values that lie apart")
         operands = tuple([self.operand(one)[0] for one in (x, positions, values)])
         self.calls.append(Call(kind, operands, (positions.size, x.size, x.itemsize)))
+
+
+def _axes(shape: tuple[int, ...], steps: list[Strides]) -> list[tuple[int, Strides]]:
+    """Return (size, steps) of all dimensions, the innermost first."""
+    return [(shape[axis], tuple([one[axis] for one in steps])) for axis in reversed(range(len(shape)))]
 
 
 def _merged(shape: tuple[int, ...], steps: list[Strides]) -> list[tuple[int, Strides]]:

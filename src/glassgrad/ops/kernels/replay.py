@@ -12,7 +12,6 @@ kinds, where llvmlite is missing, and with ``GLASSGRAD_NATIVE=0``.
 from __future__ import annotations
 
 import functools
-import importlib
 import os
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -30,11 +29,15 @@ from glassgrad.ops.kernels.recording import (
 )
 
 MOST = 32_768  # elements: for larger arrays the calls themselves take longer than asking for them
-_MAKER = "glassgrad.compile.native.replay"
 _REMEMBERED = 256  # kinds of arguments that are counted
 _CHOICES = 32  # of options of a function
 _OPTIONS = frozenset({float, int, bool, str, type(None)})
 _ENOUGH = 4  # kinds that could not be recorded, for a function of which none could
+
+
+def load() -> Any:
+    """Return the module that makes records native; `native`, which stands above, puts its function here."""
+    raise ImportError
 
 
 class Settings:
@@ -145,10 +148,10 @@ class Replays:
         function: as that of a `Replay`, with options besides.
     """
 
-    __slots__ = ("_by_options", "_function", "plain")
+    __slots__ = ("_by_options", "function", "plain")
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        self._function = function
+        self.function = function
         self.plain = Replay(function)  # without options
         self._by_options: dict[Any, Replay] = {}
 
@@ -160,14 +163,14 @@ class Replays:
         key = (*options, *map(type, values), *values)  # 1 and 1.0 are equal, but make other dtypes
         found = self._by_options.get(key)
         if found is None and len(self._by_options) < _CHOICES:
-            found = self._by_options[key] = Replay(functools.partial(self._function, **options))
+            found = self._by_options[key] = Replay(functools.partial(self.function, **options))
         return found
 
 
 def _made(found: Record, otherwise: Callable[..., Any], following: Any) -> Any:
     """Return a record as native code; None where there is none."""
     try:
-        maker = importlib.import_module(_MAKER)
+        maker = load()
     except ImportError:  # no llvmlite
         settings.off = True
         return None

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import glassgrad as gg
-from glassgrad.compile.llvm import conv_windows
+from glassgrad.compile.llvm import conv_windows, winograd_plan
 from glassgrad.compile.llvm.conv_windows import shape_of
 from glassgrad.compile.llvm.target import host, parsed
+from glassgrad.compile.stages import native
 from glassgrad.nn import functional as F
 from tests.compile.graphs import Builder, lower
 from tests.thinning import covering
@@ -28,6 +29,12 @@ CASES = {
     "halves, one tile, no border": (1, 2, 3, (4, 4), ((0, 0), (0, 0)), 4),
     "halves, images together, wide borders": (6, 17, 9, (10, 7), ((2, 2), (2, 2)), 4),
     "halves, a column that no window sees": (3, 5, 3, (7, 9), ((1, 0), (0, 0)), 4),
+    "some images fill a vector": (7, 3, 8, (4, 4), ((1, 1), (1, 1)), 3),
+    "an image fills two vectors": (3, 8, 4, (9, 14), ((0, 1), (2, 0)), 3),
+    "halves, some images fill a vector": (11, 8, 4, (8, 8), ((1, 1), (1, 1)), 4),
+    "few tiles": (2, 12, 10, (4, 4), ((1, 1), (1, 1)), 3),
+    "halves, few tiles": (2, 10, 12, (8, 8), ((1, 1), (1, 1)), 4),
+    "halves, an image fills two vectors": (2, 4, 6, (16, 28), ((1, 1), (2, 2)), 4),
 }
 WIDTHS = [64, 32, 16]
 
@@ -96,6 +103,21 @@ def test_all_passes_agree_with_float64(name, dtype, width, monkeypatch):
         assert found[0].tobytes() == found[1].tobytes()
         error = np.abs(found[0] - want).max() / np.sqrt((want**2).mean())
         assert error < 32 * np.finfo(dtype).eps
+
+
+@pytest.mark.parametrize("name", ["few tiles", "halves, few tiles"])
+def test_shares_of_results_make_the_same_bits_as_shares_of_images(name, monkeypatch):
+    rng = np.random.default_rng(11)
+    given = drawn(name, np.float32, lambda shape: rng.normal(size=shape))
+    for op, arrays, params in passes(*given)[:2]:
+        found = []
+        for together, axis in ((1 << 10, "images"), (2, "channels")):
+            monkeypatch.setattr(winograd_plan, "RESULTS", together)
+            for threads in (1, 2, 3):
+                step = native(graph_of(op, arrays, params), threads, as_it_is=True, stored=False)
+                assert step.emitted.schedule.phases[0][0].cuts[0].axis == axis
+                found.append(step(*arrays)[0].tobytes())
+        assert len(set(found)) == 1
 
 
 @pytest.mark.parametrize("name", ["panels", "halves, odd, uneven borders"])

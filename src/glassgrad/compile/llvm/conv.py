@@ -11,6 +11,7 @@ side, and what belongs to the other side of the product is brought into that ord
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from glassgrad.compile.ir.graph import Var
@@ -23,7 +24,7 @@ from glassgrad.compile.llvm.gemm import Branch, Gemm, GemmWriter, product_call, 
 from glassgrad.compile.llvm.ir import BITS, Builder
 from glassgrad.compile.llvm.solid_base import FormCode
 from glassgrad.compile.llvm.winograd import WinogradWriter
-from glassgrad.compile.llvm.winograd_plan import plan_of, weight_plan_of
+from glassgrad.compile.llvm.winograd_plan import Plan, plan_of, weight_plan_of
 from glassgrad.compile.llvm.winograd_weight import WinogradWeightWriter
 from glassgrad.compile.plan.indices import Index, row_strides
 from glassgrad.compile.plan.schedule import Cut, even_bounds, region_of
@@ -56,17 +57,25 @@ class ConvCode(FormCode[Shape]):
         return 200.0 + self.form.flops / 80.0
 
     def units(self) -> int:
-        return self.form.images // self.together()
+        return self.filtered.units if self.form.is_winograd else self.form.images // self.together()
+
+    @cached_property
+    def filtered(self) -> Plan:
+        """How it is done by minimal filtering."""
+        return plan_of(self.form, turned=self.turned)
 
     def together(self) -> int:
         """Return how many images are a unit."""
-        return plan_of(self.form, turned=self.turned).blocks.images if self.form.is_winograd else self.form.together
+        return self.filtered.blocks.images if self.form.is_winograd else self.form.together
 
     def cuts(self, shares: int, alias: Mapping[Var, Var]) -> list[Cut]:
         units = self.units()
         if units < 2:
             return []
         bounds = even_bounds(units, shares)
+        if self.has_channels:
+            # Shares read all images, and write some part of the result: neighbours in the program wait for all of it.
+            return [Cut("channels", bounds, {})]
         each = self.together() if self.instr.op != "conv2d_weight_parts" else 1
         regions = {}
         operands = [(operand.root, operand.shape) for operand in self.kernel.operands if operand is not None]
@@ -80,6 +89,11 @@ class ConvCode(FormCode[Shape]):
             regions[root] = region_of(index, [(0, ends[-1])], ends, extents, root.size) if by_unit else None
         return [Cut("images", bounds, regions)]
 
+    @property
+    def has_channels(self) -> bool:
+        """Whether shares have channels, and all images."""
+        return self.form.is_winograd and self.filtered.by_results
+
     def _w(self) -> tuple[int, ...]:
         operand = self.kernel.operands[1]
         assert operand is not None
@@ -90,7 +104,7 @@ class ConvCode(FormCode[Shape]):
     @property
     def scratch(self) -> int:
         if self.form.is_winograd:
-            return plan_of(self.form, turned=self.turned).scratch
+            return self.filtered.scratch
         if self.form.is_direct:
             return scratch_of(self.form, self.instr.op, self.units()) * BITS[self.form.kind] // 8
         panel = 0 if self.form.is_depthwise else self.gemm().scratch
@@ -133,9 +147,7 @@ class ConvCode(FormCode[Shape]):
         if self.form.is_depthwise:
             return DepthwiseWriter(step.module, self.form).forward_text("NAME")
         if self.form.is_winograd:
-            return WinogradWriter(step.module, self.form, step.helper).sums_text(
-                "NAME", plan_of(self.form, turned=self.turned)
-            )
+            return WinogradWriter(step.module, self.form, step.helper).sums_text("NAME", self.filtered)
         if self.form.is_direct:
             return DirectWriter(step.module, self.form).sums_text("NAME", side_of(self.form, turned=False))
         return None
@@ -246,9 +258,7 @@ class ConvInputCode(ConvCode):
         if self.form.is_depthwise:
             return DepthwiseWriter(step.module, self.form).input_text("NAME")
         if self.form.is_winograd:
-            return WinogradWriter(step.module, self.form, step.helper).sums_text(
-                "NAME", plan_of(self.form, turned=self.turned)
-            )
+            return WinogradWriter(step.module, self.form, step.helper).sums_text("NAME", self.filtered)
         if self.form.is_direct:
             return DirectWriter(step.module, self.form).sums_text("NAME", side_of(self.form, turned=True))
         return None
@@ -260,11 +270,9 @@ class ConvWeightCode(ConvCode):
     def units(self) -> int:
         return blocks_of(self.form) if self.form.is_by_channels else self.instr.output.shape[0]
 
-    def cuts(self, shares: int, alias: Mapping[Var, Var]) -> list[Cut]:
-        if not self.form.is_by_channels:
-            return super().cuts(shares, alias)
-        # Shares read all images, and write columns of the result: neighbours in the program wait for all of it.
-        return [Cut("channels", even_bounds(self.units(), shares), {})] if self.units() > 1 else []
+    @property
+    def has_channels(self) -> bool:
+        return self.form.is_by_channels
 
     @property
     def scratch(self) -> int:

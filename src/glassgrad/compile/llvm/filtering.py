@@ -12,7 +12,7 @@ into vectors of their own, and back.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from glassgrad._records import dataclass
 from glassgrad.compile.llvm.ir import Builder, Value
@@ -91,32 +91,27 @@ def _sum(b: Builder, terms: list[tuple[float, Value]]) -> Value:
 
 def apart(b: Builder, vectors: Sequence[Value]) -> list[Value]:
     """Return n vectors, of which number k holds the elements k, k + n, k + 2 n, ... of n vectors side by side."""
-    count, lanes = len(vectors), vectors[0].lanes
+    count, lanes, numbered = len(vectors), vectors[0].lanes, dict(enumerate(vectors))
     return [
-        _picked(b, vectors, [divmod(count * lane + number, lanes) for lane in range(lanes)]) for number in range(count)
+        picked(b, numbered, [divmod(count * lane + number, lanes) for lane in range(lanes)]) for number in range(count)
     ]
 
 
 def together(b: Builder, vectors: Sequence[Value]) -> list[Value]:
     """Undo `apart`."""
-    count, lanes = len(vectors), vectors[0].lanes
+    count, lanes, numbered = len(vectors), vectors[0].lanes, dict(enumerate(vectors))
     places = [divmod(lanes * number + lane, count) for number in range(count) for lane in range(lanes)]
     ordered = [(vector, lane) for lane, vector in places]
-    return [_picked(b, vectors, ordered[start : start + lanes]) for start in range(0, count * lanes, lanes)]
+    return [picked(b, numbered, ordered[start : start + lanes]) for start in range(0, count * lanes, lanes)]
 
 
-def _picked(b: Builder, vectors: Sequence[Value], places: list[tuple[int, int]]) -> Value:
+def picked(b: Builder, vectors: Mapping[int, Value], places: Sequence[tuple[int, int]]) -> Value:
     """Return a vector of the elements at (vector, lane), by one exchange for each vector after the first."""
-    needed = sorted({vector for vector, _ in places})
     lanes = len(places)
-    if len(vectors) == 1:
-        return vectors[0]
-    total, rest = vectors[needed[0]], needed[1:]
-    order = [lane if vector == needed[0] else 0 for vector, lane in places]
-    if not rest:
-        return shuffled(b, total, total, order)
+    first, *rest = sorted({vector for vector, _ in places})
+    total, order = vectors[first], [lane if vector == first else 0 for vector, lane in places]
     for number in rest:
         order = [lanes + lane if vector == number else order[at] for at, (vector, lane) in enumerate(places)]
         total = shuffled(b, total, vectors[number], order)
         order = list(range(lanes))
-    return total
+    return total if order == list(range(lanes)) else shuffled(b, total, total, order)

@@ -25,7 +25,8 @@ from glassgrad.compile.llvm.filtering import OUTPUTS, apart, on_both_axes, toget
 from glassgrad.compile.llvm.gemm import Branch, GemmWriter, product_call
 from glassgrad.compile.llvm.ir import Module, Value
 from glassgrad.compile.llvm.memory_ops import first_lanes, load_vector, store_vector
-from glassgrad.compile.llvm.winograd_plan import Blocks, Data, Plan, filtering_of
+from glassgrad.compile.llvm.winograd_plan import Blocks, Data, Plan, WeightPlan, filtering_of
+from glassgrad.compile.llvm.winograd_small import SmallWriter
 
 Helper = Callable[[str], str]
 
@@ -51,42 +52,109 @@ class WinogradWriter(ShareWriter):
 
     def sums_text(self, name: str, plan: Plan) -> str:
         """Return the function for units [lo, hi): first = image or gradient, second = w."""
-        kernels, data, sums, plane, panel = (self.at("%scratch", start) for start in plan.starts)
-        weights = f"ptr %second, ptr {kernels}, i64 {self.shape.outputs * self.shape.channels}"
-        self.b.raw(f"call void @{self.helper(self._other().kernels_text('NAME', plan))}({weights})")
-        blocks, terms, read = plan.blocks, plan.data[0].transformed, plan.data[0]
-        of_source, of_result = read.planes * math.prod(read.size), plan.results * math.prod(plan.out)
-        names = [self.helper(self._other().data_text("NAME", one, blocks, plan.pitch)) for one in plan.data]
-        sums_name = self.helper(self._other().sums_of_tiles_text("NAME", plan))
-        product = self.helper(GemmWriter(self.module, plan.gemm).definition("NAME"))
+        if plan.by_results:
+            self._data(plan, "0", "0")
+            with self.code.loop("%lo", "%hi", 1) as units:
+                first = self.b.define(f"mul i64 {units.counter.text}, {plan.together}", "i64").text
+                self._kernels(plan, first)
+                self._products(plan)
+                self._results(plan, ("0", first), "0")
+            return self.finished(name)
+        self._kernels(plan, "0")
 
         def block(known: list[str]) -> None:
             unit, number = known
-            row = self.row_of(blocks, number)
-            source = self.at("%first", self.sum((unit, blocks.images * of_source)))
-            for variant, data_name in enumerate(names):
-                place = self.at(data, variant * self.filtering.points**2 * terms * plan.pitch)
-                numbers = f"{self.counts(read.planes, terms * plan.pitch)}, ptr {plane}, i64 {row}, i64 0"
-                self._over_images(blocks, data_name, (source, of_source), place, numbers)
-            with self.code.loop("0", str(plan.products), 1) as points:
-                point = points.counter.text
-                places = (
-                    self.at(kernels, self.sum((point, plan.results * terms))),
-                    self.at(data, self.sum((point, terms * plan.pitch))),
-                    self.at(sums, self.sum((point, plan.results * plan.pitch))),
-                    panel,
-                )
-                product_call(self.b, plan.gemm, product, places, (str(plan.results), str(blocks.tiles)))
-            result = self.at("%result", self.sum((unit, blocks.images * of_result)))
-            numbers = f"{self.counts(plan.results, plan.results * plan.pitch)}, i64 {row}"
-            self._over_images(blocks, sums_name, (result, of_result), sums, numbers)
+            row = self.row_of(plan.blocks, number)
+            self._data(plan, unit, row)
+            self._products(plan)
+            self._results(plan, (unit, "0"), row)
 
         with self.code.loop("%lo", "%hi", 1) as units:
-            if blocks.count == 1:
+            if plan.blocks.count == 1:
                 block([units.counter.text, "0"])
             else:
-                self.nest([blocks.count], lambda known: block([units.counter.text, *known]))
+                self.nest([plan.blocks.count], lambda known: block([units.counter.text, *known]))
         return self.finished(name)
+
+    def _places(self, plan: Plan) -> list[str]:
+        """Return the parts of scratch memory: weights, data, sums, a plane, panels."""
+        return [self.at("%scratch", start) for start in plan.starts]
+
+    def _kernels(self, plan: Plan, first: str) -> None:
+        """Transform the kernels of a unit's results, from the first one on."""
+        name, place = self.helper(self._other().kernels_text("NAME", plan)), self._places(plan)[0]
+        taps, count, terms = math.prod(self.shape.kernel), plan.together, plan.data[0].planes
+
+        def call(source: str, target: str, kernels: int) -> None:
+            self.b.raw(f"call void @{name}(ptr {source}, ptr {target}, i64 {kernels}, i64 {count * terms})")
+
+        if not (plan.turned and plan.by_results):
+            call(self.at("%second", self.sum((first, terms * taps))), place, count * terms)
+            return
+        with self.code.loop("0", str(terms), 1) as outputs:
+            output = outputs.counter.text
+            source = self.at("%second", self.sum((output, plan.results * taps), (first, taps)))
+            call(source, self.at(place, self.sum((output, count))), count)
+
+    def _data(self, plan: Plan, unit: str, row: str) -> None:
+        """Transform what a block of tiles sees, for each variant."""
+        _, data, _, plane, _ = self._places(plan)
+        read, terms = plan.data[0], plan.data[0].transformed
+        each = read.planes * math.prod(read.size)
+        source = self.at("%first", self.sum((unit, plan.blocks.images * each)))
+        for variant, one in enumerate(plan.data):
+            place = self.at(data, variant * self.filtering.points**2 * terms * plan.pitch)
+            self.transform(plan, one, (source, place), (plane, row, "0"))
+
+    def transform(
+        self,
+        plan: Plan | WeightPlan,
+        data: Data,
+        places: tuple[str, str],
+        where: tuple[str, str, str],
+        count: str | None = None,
+    ) -> None:
+        """Transform what the tiles of a block see of its images, or of so many: from one place to the other.
+
+        `where` are a plane of scratch memory, the first row of tiles, and the first row of elements that counts.
+        """
+        (source, target), (plane, row, fresh), blocks = places, where, plan.blocks
+        each, images = data.planes * math.prod(data.size), blocks.at_once(self.shape, data.size)
+        more = self.counts(data.planes, data.transformed * plan.pitch)
+        if images == 1 or (images and count is None):
+            text = SmallWriter(self.module, self.shape).data_text("NAME", data, blocks, plan.pitch, images)
+            more += f", i64 {each}"
+        else:
+            images, text = 1, self._other().data_text("NAME", data, blocks, plan.pitch)
+            more += f", ptr {plane}, i64 {row}, i64 {fresh}"
+        self._over_images(blocks, self.helper(text), (source, each), target, more, count or images)
+
+    def _products(self, plan: Plan) -> None:
+        """Multiply weights by data, a matrix after the other."""
+        kernels, data, sums, _, panel = self._places(plan)
+        product, terms = self.helper(GemmWriter(self.module, plan.gemm).definition("NAME")), plan.data[0].transformed
+        with self.code.loop("0", str(plan.products), 1) as points:
+            point = points.counter.text
+            places = (
+                self.at(kernels, self.sum((point, plan.together * terms))),
+                self.at(data, self.sum((point, terms * plan.pitch))),
+                self.at(sums, self.sum((point, plan.together * plan.pitch))),
+                panel,
+            )
+            product_call(self.b, plan.gemm, product, places, (str(plan.together), str(plan.blocks.tiles)))
+
+    def _results(self, plan: Plan, start: tuple[str, str], row: str) -> None:
+        """Make results of a block's sums, from a unit of images and a result on."""
+        unit, first = start
+        sums, area = self._places(plan)[2], math.prod(plan.out)
+        each, images = plan.results * area, plan.blocks.at_once(self.shape, plan.out)
+        result = self.at("%result", self.sum((unit, plan.blocks.images * each), (first, area)))
+        if images:
+            text = SmallWriter(self.module, self.shape).sums_of_tiles_text("NAME", plan, images)
+        else:
+            text = self._other().sums_of_tiles_text("NAME", plan)
+        more = f"{self.counts(plan.together, plan.together * plan.pitch)}, i64 {each if images else row}"
+        self._over_images(plan.blocks, self.helper(text), (result, each), sums, more, max(images, 1))
 
     @staticmethod
     def counts(planes: int, apart: int) -> str:
@@ -101,20 +169,30 @@ class WinogradWriter(ShareWriter):
         return self.b.call("umin", row, Value(str(blocks.high - blocks.rows), "u64")).text
 
     def _over_images(
-        self, blocks: Blocks, name: str, images: tuple[str, int], tiles: str, more: str, count: str | None = None
+        self, blocks: Blocks, name: str, images: tuple[str, int], tiles: str, more: str, together: str | int
     ) -> None:
-        """Call a function of an image and its tiles for each image of a block; images lie so many elements apart."""
+        """Call a function of an image and its tiles for each image of a block; images lie so many elements apart.
 
-        def one(known: list[str]) -> None:
-            image = self.at(images[0], self.sum((known[0], images[1])))
-            place = self.at(tiles, self.sum((known[0], blocks.rows * blocks.wide)))
+        `together` says for how many images it is, the last of which may be done twice; or, as a value, how many
+        images there are.
+        """
+
+        def one(number: str) -> None:
+            image = self.at(images[0], self.sum((number, images[1])))
+            place = self.at(tiles, self.sum((number, blocks.rows * blocks.wide)))
             self.b.raw(f"call void @{name}(ptr {image}, ptr {place}, {more})")
 
-        if blocks.images == 1:
-            one(["0"])
+        step = together if isinstance(together, int) else 1
+        if blocks.images <= step:
+            one("0")
             return
-        with self.code.loop("0", count or str(blocks.images), 1) as loop:
-            one([loop.counter.text])
+        count = str(blocks.images) if isinstance(together, int) else together
+        with self.code.loop("0", count, step) as loop:
+            number = loop.counter
+            if step > 1:
+                last = Value(str(blocks.images - step), "u64")
+                number = self.b.call("umin", Value(number.text, "u64"), last)
+            one(number.text)
 
     def _other(self) -> Self:
         return type(self)(self.module, self.shape, self.helper)
@@ -148,7 +226,10 @@ class WinogradWriter(ShareWriter):
         return self.b.compare("lt", self.b.lane_numbers(self.shape.lanes), left)
 
     def kernels_text(self, name: str, plan: Plan) -> str:
-        """Return the function (w, transformed, kernels) that brings each kernel to a place in every matrix."""
+        """Return the function (w, transformed, kernels, apart) that brings each kernel to a place in every matrix.
+
+        Matrices hold `apart` kernels.
+        """
         lanes, taps = self.shape.lanes, math.prod(self.shape.kernel)
 
         def vector(first: str, count: str | None) -> None:
@@ -161,16 +242,16 @@ class WinogradWriter(ShareWriter):
             ]
             if plan.turned:
                 for number, value in enumerate(value for square in found for value in square):
-                    target = self.at("%second", self.sum((first, 1), ("%kernels", number)))
+                    target = self.at("%second", self.sum((first, 1), ("%apart", number)))
                     self._store(value, target, self._exists(count, 1, 0))
                 return
             # Behind one another, what the parities of an output and channel see: the planes of their data.
             for number, values in enumerate(zip(*found, strict=True)):
-                target = self.at("%second", self.sum((first, len(found)), ("%kernels", number * len(found))))
+                target = self.at("%second", self.sum((first, len(found)), ("%apart", number * len(found))))
                 self._store_kernels(list(values), target, count)
 
         self._over_kernels(vector)
-        return self._inner(name, "ptr %first, ptr %second, i64 %kernels")
+        return self._inner(name, "ptr %first, ptr %second, i64 %kernels, i64 %apart")
 
     def _store_kernels(self, values: list[Value], place: str, count: str | None) -> None:
         """Store what `count` kernels have in each of the vectors, kernel by kernel."""

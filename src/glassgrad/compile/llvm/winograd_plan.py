@@ -19,6 +19,12 @@ from glassgrad.compile.llvm.ir import BITS
 
 # Tiles of a block: enough for a product to be worth reading the weights, few enough for the second-level cache.
 _TILES = 128
+# Small images have their elements ordered in registers, in a function of at most so many vectors of tiles and of loads.
+_MOST_VECTORS, _MOST_LOADS = 4, 64
+# Shorter vectors are filled by shorter rows, and can't have elements of any two vectors in one instruction.
+SMALL_BITS = 512
+# Where all images together have so few tiles, shares have results, of which so many are done at a time.
+FEW_TILES, RESULTS = 256, 128
 
 
 @dataclass(frozen=True)
@@ -51,6 +57,15 @@ class Blocks:
         """Elements from row to row of a matrix of tiles: room for a last vector, and no multiple of a page."""
         least = -(-(self.tiles + lanes) // 16) * 16
         return least if least % 256 else least + 16
+
+    def at_once(self, shape: Shape, size: tuple[int, int]) -> int:
+        """Return how many images of a size fill vectors with their tiles; 0 where their rows do, or there are many."""
+        tiles, lanes = self.high * self.wide, shape.lanes
+        if self.count > 1 or self.wide >= lanes or lanes * BITS[shape.kind] < SMALL_BITS:
+            return 0
+        images = max(1, min(self.images, lanes // tiles))
+        few = -(-images * tiles // lanes) <= _MOST_VECTORS and images * -(-math.prod(size) // lanes) <= _MOST_LOADS
+        return images if few else 0
 
 
 @dataclass(frozen=True)
@@ -112,12 +127,15 @@ class _Plan:
 
 @dataclass(frozen=True)
 class Plan(_Plan):
-    """A convolution by minimal filtering or, if `turned`, its transpose with respect to the input, in blocks of tiles.
+    """A convolution by minimal filtering or, if `turned`, its transpose with respect to the input.
 
+    Units of work are the tiles of some images, for all `results`. Or, `by_results`, they are `together` of the results,
+    for the tiles of all images: then no weight is transformed twice.
     Its parts of scratch memory are weights, data, sums and a plane.
     """
 
     turned: bool
+    together: int
 
     @property
     def pitch(self) -> int:
@@ -125,7 +143,15 @@ class Plan(_Plan):
 
     @property
     def results(self) -> int:
-        return self.shape.channels if self.turned else self.shape.outputs
+        return results_of(self.shape, turned_round=self.turned)
+
+    @property
+    def by_results(self) -> bool:
+        return self.together < self.results
+
+    @property
+    def units(self) -> int:
+        return self.results // self.together if self.by_results else self.shape.images // self.blocks.images
 
     @property
     def out(self) -> tuple[int, int]:
@@ -166,14 +192,22 @@ def data_of(shape: Shape, *, turned_round: bool) -> list[Data]:
     return [Data(shape.outputs, shape.out, (row, column), filtering.data) for row in above for column in before]
 
 
+def results_of(shape: Shape, *, turned_round: bool) -> int:
+    """Return how many planes of results an image has."""
+    return shape.channels if turned_round else shape.outputs
+
+
 def plan_of(shape: Shape, *, turned: bool) -> Plan:
     """Return how a convolution is done, or with `turned` its transpose with respect to the input."""
     lanes, step = shape.lanes, shape.stride[0]
     out = tuple(-(-extent // step) for extent in shape.size) if turned else shape.out
     high, wide = (-(-extent // OUTPUTS) for extent in out)
-    blocks = Blocks(high, wide, _images_together(shape, high * wide, max(1, shape.images // 2)))
+    m = _results_together(results_of(shape, turned_round=turned), shape.images * high * wide)
+    few = m < results_of(shape, turned_round=turned)
+    images = shape.images if few else _images_together(shape, high * wide, max(1, shape.images // 2))
+    blocks = Blocks(high, wide, images)
     data, pitch = data_of(shape, turned_round=turned), blocks.pitch(lanes)
-    m, n, k = shape.channels if turned else shape.outputs, blocks.tiles, data[0].transformed
+    n, k = blocks.tiles, data[0].transformed
     tile = tile_shape(n, lanes)
     far = turned and m * BITS[shape.kind] // 8 >= 1024 and n > tile.vectors * lanes
     strides = (1, m) if turned else (k, 1)
@@ -181,7 +215,15 @@ def plan_of(shape: Shape, *, turned: bool) -> Plan:
     products = len(data) * filtering_of(shape).points ** 2
     sizes = products * m * k, products * k * pitch + lanes, products * m * pitch + lanes
     starts = _starts_of([*sizes, data[0].elements(blocks) + 4 * lanes])
-    return Plan(shape, blocks, gemm, starts, turned)
+    return Plan(shape, blocks, gemm, starts, turned, m)
+
+
+def _results_together(results: int, tiles: int) -> int:
+    """Return how many results are a unit of work: all of them, unless all images together have fewer tiles.
+
+    Shares that have images transform all weights, each for itself; shares that have results transform all tiles.
+    """
+    return RESULTS if tiles <= min(FEW_TILES, results - 1) and results % RESULTS == 0 else results
 
 
 def _images_together(shape: Shape, tiles: int, most: int) -> int:

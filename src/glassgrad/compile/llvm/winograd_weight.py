@@ -23,22 +23,15 @@ class WinogradWeightWriter(WinogradWriter):
         sums, gradients, data, plane, panel = (self.at("%scratch", start) for start in plan.starts)
         columns = plan.data.transformed
         every, weights = self.filtering.points**2, shape.outputs * columns
-        read = [
-            (self.helper(self._other().data_text("NAME", one, blocks, plan.pitch)), one, base, place)
-            for one, base, place in ((plan.gradient, "%second", gradients), (plan.data, "%first", data))
-        ]
         product = self.helper(GemmWriter(self.module, plan.gemm).definition("NAME"))
         last = self.helper(self._other().weights_text("NAME"))
 
         def block(image: str, count: str, number: str) -> None:
             row, fresh = self.row_of(blocks, number), self.sum((number, OUTPUTS * blocks.rows))
-            for function, one, base, place in read:
-                each = one.planes * math.prod(one.size)
-                source = self.at(base, self.sum((image, each)))
-                begin = fresh if place == gradients else "0"
-                numbers = self.counts(one.planes, one.transformed * plan.pitch)
-                numbers += f", ptr {plane}, i64 {row}, i64 {begin}"
-                self._over_images(blocks, function, (source, each), place, numbers, count)
+            parts = (plan.gradient, "%second", gradients, fresh), (plan.data, "%first", data, "0")
+            for one, base, place, begin in parts:
+                source = self.at(base, self.sum((image, one.planes * math.prod(one.size))))
+                self.transform(plan, one, (source, place), (plane, row, begin), count)
             terms = self.sum((count, blocks.rows * blocks.wide))
             with self.code.loop("0", str(every), 1) as points:
                 point = points.counter.text

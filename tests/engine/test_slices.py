@@ -283,6 +283,7 @@ def test_no_parts_of_one_array():
         [whole[:, :2], whole[:, 2:4]],  # two of three
         [whole[:2], whole[2:, :5]],
         [whole[:2], whole[2:, ::-1]],
+        [whole[:2], whole[2:].view(np.int64)],
     ):
-        assert interleaved.distance(parts) is None
-    assert interleaved.distance([whole[:2], whole[2:]]) == 96
+        assert interleaved.empty_like(parts) is None
+    assert interleaved.distance(whole[:2], [interleaved.address(one) for one in (whole[:2], whole[2:])]) == 96

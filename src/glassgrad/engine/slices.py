@@ -78,12 +78,15 @@ def _whole(walk: Walk, node: Node, g: Array) -> Array | None:
         return None
     if base.dtype is not g.dtype or not base.flags.c_contiguous or walk.wanted is not None:
         return None
-    whole = _laid(parent, lambda shape, _dtype: base.reshape(shape))
-    if walk.observer is not None or node.hooks is not None or not _is_part(whole, node, g):
+    if walk.observer is not None or node.hooks is not None:
         return None
-    nodes, parts = _next_slices(walk, node, whole, base.size // g.size - 1)
-    parts.append(g)
-    if len(parts) * g.size == base.size and interleaved.distance(sorted(parts, key=interleaved.address)) is not None:
+    whole = _laid(parent, lambda shape, _dtype: base.reshape(shape))
+    start = _start_of_part(whole, node, g)
+    if start is None:
+        return None
+    nodes, starts = _next_slices(walk, node, whole, g)
+    starts.append(start)
+    if len(starts) * g.size == base.size and interleaved.distance(g, sorted(starts)) is not None:
         for one in nodes:
             del walk.cotangents[one]
             walk.release(one)
@@ -93,31 +96,37 @@ def _whole(walk: Walk, node: Node, g: Array) -> Array | None:
     return None
 
 
-def _next_slices(walk: Walk, node: Node, whole: Array, most: int) -> tuple[list[Node], list[Array]]:
-    """Take the next nodes from the heap, as long as they are slices of the same array with their parts of `whole`."""
+def _next_slices(walk: Walk, node: Node, whole: Array, g: Array) -> tuple[list[Node], list[int]]:
+    """Take the next nodes from the heap, as long as they are slices of the same array with their parts of `whole`.
+
+    The parts are like `g`; return where they begin as well.
+    """
     nodes: list[Node] = []
-    parts: list[Array] = []
-    while len(nodes) < most and walk.heap:
-        other = walk.heap[0][1]
+    starts: list[int] = []
+    heap, most = walk.heap, whole.size // g.size - 1
+    while heap and len(nodes) < most:
+        other = heap[0][1]
         if other.prim is not getitem_p or other.parents != node.parents or other.hooks is not None:
             break
-        if type(other.saved) is not tuple:
-            break
         part = walk.cotangents[other]
-        if type(part) is not _ndarray or part.base is not whole.base or not _is_part(whole, other, part):
+        if type(other.saved) is not tuple or type(part) is not _ndarray or part.base is not g.base:
             break
-        heappop(walk.heap)
+        start = _start_of_part(whole, other, part) if part.shape == g.shape and part.strides == g.strides else None
+        if start is None:
+            break
+        heappop(heap)
         nodes.append(other)
-        parts.append(part)
-    return nodes, parts
+        starts.append(start)
+    return nodes, starts
 
 
-def _is_part(whole: Array, node: Node, g: Array) -> bool:
-    """Tell whether a slice's cotangent is the same memory as the slice of `whole`."""
+def _start_of_part(whole: Array, node: Node, g: Array) -> int | None:
+    """Return the address of a slice's cotangent if it is the same memory as the slice of `whole`."""
     own = whole[join_index(node.params["spec"], ())]
     if type(own) is not _ndarray or own.shape != g.shape or own.strides != g.strides:
-        return False
-    return interleaved.address(own) == interleaved.address(g)
+        return None
+    start = interleaved.address(g)
+    return start if start == interleaved.address(own) else None
 
 
 getitem_p.visit = add_to_slice

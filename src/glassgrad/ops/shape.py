@@ -34,6 +34,7 @@ reshape_p: Linear = linear(
 )  # fmt: skip  # an entry of the table
 
 
+@lru_cache(maxsize=256)  # in the midst of a step, sorting by NumPy takes tens of microseconds
 def _inverse(axes: Shape) -> Shape:
     return tuple(int(axis) for axis in np.argsort(axes))
 

@@ -36,6 +36,8 @@ class Chunks:
         self.places = [support.slot_offset(1, step.layout.slots[var]) for var in (*step.inputs, *step.outputs)]
         self.form = struct.Struct(f"<{3 * len(self.places)}q")
         self.table: Any = np.zeros(3 * len(self.places), np.int64)
+        address = int(self.table.ctypes.data)
+        self.about = [(context.address, len(self.places), address) for context in self.contexts]
 
     def run(self, arrays: Sequence[Any], steps: Sequence[int], count: int) -> None:
         """Run on so many chunks.
@@ -48,9 +50,7 @@ class Chunks:
         rows = zip(self.places, arrays, steps, strict=True)
         words = [word for place, array, step in rows for word in (place, id(array), step)]
         edges = [count * at // self.shares for at in range(self.shares + 1)]
-        table, address = self.table, int(self.table.ctypes.data)
-        about = [(context.address, len(steps), address) for context in self.contexts]
-        records = [(*one, first, last) for one, (first, last) in zip(about, pairwise(edges), strict=True)]
+        records = [(*one, first, last) for one, (first, last) in zip(self.about, pairwise(edges), strict=True)]
         with self.lock:
-            self.form.pack_into(table, 0, *words)
+            self.form.pack_into(self.table, 0, *words)
             products.job("chunks", self.shares).run(_FORM, records)

@@ -125,7 +125,7 @@ def _run(
     count = min(threads.count(WORTH * heads * math.prod(sizes[:3])), heads)
     starts, each = _memory(*sizes, block)
     memory = np.empty(count * each + _LINE, np.float32)
-    first = -(-memory.ctypes.data // 64) * 64
+    first = -(-interleaved.address(memory) // 64) * 64
     words = [word for place in arrays for word in place]
     edges = pairwise([heads * at // count for at in range(count + 1)])
     records = []

@@ -20,21 +20,19 @@ def address(x: Array) -> int:
     return int(x.__array_interface__["data"][0])
 
 
-def distance(parts: Sequence[Array]) -> int | None:
+def distance(part: Array, starts: Sequence[int]) -> int | None:
     """Return how many bytes apart parts begin that fill memory, without a gap or an overlap; None if they do not.
 
-    The parts are arrays of one dtype, of equal sizes, and in the order in which they lie.
+    They begin at these addresses, in this order, and are like the one that is given.
     """
-    first = parts[0]
-    if any(one.shape != first.shape or one.strides != first.strides for one in parts) or len(parts) < 2:
+    if len(starts) < 2:
         return None
-    steps = {second - one for one, second in pairwise([address(one) for one in parts])}
-    step = steps.pop()
-    if steps or step <= 0:
+    step = starts[1] - starts[0]
+    if step <= 0 or any(second - one != step for one, second in pairwise(starts)):
         return None
-    far = first.itemsize
-    axes = [(stride, size) for stride, size in zip(first.strides, first.shape, strict=True) if size > 1]
-    for stride, size in sorted([*axes, (step, len(parts))]):
+    far = part.itemsize
+    axes = [(stride, size) for stride, size in zip(part.strides, part.shape, strict=True) if size > 1]
+    for stride, size in sorted([*axes, (step, len(starts))]):
         if stride != far:
             return None
         far *= size
@@ -43,10 +41,12 @@ def distance(parts: Sequence[Array]) -> int | None:
 
 def empty_like(parts: Sequence[Array]) -> list[Array] | None:
     """Return empty arrays that are to one array what these parts are to theirs; None for any others."""
-    step = distance(parts)
+    first = parts[0]
+    shape, dtype, strides = first.shape, first.dtype, first.strides
+    if any(one.shape != shape or one.strides != strides or one.dtype is not dtype for one in parts):
+        return None
+    step = distance(first, [address(one) for one in parts])
     if step is None:
         return None
-    first = parts[0]
-    whole = np.empty(len(parts) * first.size, first.dtype)
-    shape, dtype, strides = first.shape, first.dtype, first.strides
+    whole = np.empty(len(parts) * first.size, dtype)
     return [np.ndarray(shape, dtype, whole, number * step, strides) for number in range(len(parts))]

@@ -58,8 +58,7 @@ def in_parts(
     kernel = _kernel(formula, count, cut, whole, params)
     if kernel is None:
         return False
-    cut = [np.require(one, requirements=["C", "A"]) for one in cut]
-    whole = [np.require(one, requirements=["C", "A"]) for one in whole]
+    cut, whole = [_in_order(one) for one in cut], [_in_order(one) for one in whole]
     chunks, rest = divmod(length, count)
     added = [np.empty((chunks, *one.shape), one.dtype) for one in sums]
     steps = [count * one.strides[0] for one in cut] + [0] * len(whole) + [count * one.strides[0] for one in results]
@@ -113,6 +112,12 @@ def _kernel(formula: Formula, count: int, cut: Sequence[Array], whole: Sequence[
             return None
     types = [((count, *one.shape[1:]), one.dtype) for one in cut] + [(one.shape, one.dtype) for one in whole]
     return source().find(formula, tuple(types), (), params, 1)
+
+
+def _in_order(x: Array) -> Array:
+    """Return an array as native code takes it; as a rule it is the one that was given."""
+    flags = x.flags
+    return x if flags.c_contiguous and flags.aligned else np.require(x, requirements=["C", "A"])
 
 
 def _padded(rows: Array, count: int) -> Array:

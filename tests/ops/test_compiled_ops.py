@@ -194,7 +194,7 @@ def test_without_llvmlite_numpy_computes_and_nobody_is_bothered(
 def test_where_native_code_fails_one_warning_says_so(kernels: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
     from glassgrad.compile import backends
 
-    def refused(*_: Any) -> Any:
+    def refused(*_: Any, **__: Any) -> Any:
         raise OSError("no executable memory")
 
     monkeypatch.setenv("GLASSGRAD_CACHE_DIR", "")  # a kernel on the disk need not be made

@@ -60,10 +60,18 @@ def bytes_of(memory: str | int | None) -> int | None:
     return int(float(found[1]) * _UNITS[found[2]])
 
 
-def build(graph: Graph, backend: str, threads: int | None, memory: int | None = None, early: Any = None) -> Any:
+def build(
+    graph: Graph,
+    backend: str,
+    threads: int | None,
+    memory: int | None = None,
+    early: Any = None,
+    *,
+    apart: bool = False,
+) -> Any:
     """Return the program that runs a graph, whose attribute `graph` is what the passes made of it.
 
-    `early` touches memory for it (`compile.native.ahead`).
+    `early` touches memory for it (`compile.native.ahead`); `apart` as for `stages.made`.
 
     `stored.look` finds native code and `stages.made` makes it; the last line below makes a NumPy program.
     """
@@ -71,7 +79,7 @@ def build(graph: Graph, backend: str, threads: int | None, memory: int | None = 
         stages = functools.partial(load, _STAGES)
         with announced("compiling"), early or load("glassgrad.compile.native.ahead").Ahead() as touching:
             looked = load(_STORED).look(graph, threads, touching, stages, memory=memory)
-            return looked.found or stages().made(graph, threads, touching, looked, memory=memory)
+            return looked.found or stages().made(graph, threads, touching, looked, memory=memory, apart=apart)
     from glassgrad.compile.ir import passes
     from glassgrad.compile.numpy.program import NumpyStep
 

@@ -90,7 +90,7 @@ def kernel_for(
 def _built(graph: Graph, threads: int | None) -> Any:
     from glassgrad.compile import backends
 
-    return backends.build(graph, "llvm", threads).step
+    return backends.build(graph, "llvm", threads, apart=True).step
 
 
 def _uses(graph: Graph) -> tuple[list[IndexCheck], list[Computed]]:

@@ -78,6 +78,7 @@ def made(
     separate: bool = False,
     begun: Planned | None = None,
     memory: int | None = None,
+    apart: bool = False,
 ) -> Executable:
     """Make native code, one stage after the other; arguments as for `native`.
 
@@ -85,6 +86,7 @@ def made(
         given, threads, as_it_is, separate, begun, memory: as there.
         early: touches memory that the step is expected to need.
         looked: where on the disk to leave it, if anywhere.
+        apart: whether its functions are likely to be those of other steps, and are translated each by itself.
     """
     began, state = (time.perf_counter(), fresh.taken()) if looked is None else (looked.began, looked.state)
     early.touch(state)  # while one core plans; the rest while it writes the code
@@ -94,7 +96,7 @@ def made(
     alias = place_updates(plan, abilities())
     shares = choose_threads(plan, threads)
     # The code: functions of the kernels, a schedule of phases, memory, the module's text.
-    module = StepModule(plan, shares)
+    module = StepModule(plan, shares, apart=apart and host().divides)
     tasks = module.tasks(alias)
     after = dependencies(plan, alias, tasks)
     schedule = make_schedule([tasks[kernel] for kernel in plan.kernels], after, shares, separate=separate)
@@ -176,6 +178,11 @@ def loaded(emitted: Emitted, layout: Layout, space: Any) -> tuple[bytes, bool, N
             fault is a variable of this frame, where `refusal` finds the op and the line to name.
     """
     try:
+        if emitted.module.module.apart:
+            from glassgrad.compile.llvm import units  # only eager ops need it
+
+            code = units.object_code(emitted.module.module, host(), available_cores())
+            return code, False, NativeStep(code, layout, space)
         code, known = cache.code_for(emitted.text, lambda text: host().compile(text, available_cores()))
         return code, known, NativeStep(code, layout, space)
     except RuntimeError as error:

@@ -244,19 +244,26 @@ class GemmWriter:
 
         def one(row: str, rows: int, count: str) -> None:
             target = self._place(c, self._times(row, "%ldc"))
-            if gemm.pack_a:
-                left, (a_row, a_term) = self._packed_left(row, terms), (1, rows)
-                further = self._times(terms, rows)
-            else:
-                left, (a_row, a_term) = self._place(a, self._times(row, self.a_strides[0])), gemm.a_strides
-                further = str(rows * a_row)
-            tile = Tile(gemm.kind, rows, vectors, gemm.lanes, a_row, self._is_cut(columns, vectors), gemm.pack)
+            left, further, (a_row, a_term) = self._left(a, row, rows, terms)
+            fixed = int(a_row) if a_row.isdigit() else None
+            tile = Tile(gemm.kind, rows, vectors, gemm.lanes, fixed, self._is_cut(columns, vectors), gemm.pack)
             name = tile_function(self.module, tile)
-            numbers = (terms, a_term, further, stride, "%ldc", columns, count)
+            distances = [self._times(a_row, number) for number in (1, *tile.further_rows)]
+            numbers = (terms, a_term, further, stride, "%ldc", columns, count, *distances)
             arguments = [f"ptr {left}", f"ptr {source}", f"ptr {target}", *(f"i64 {number}" for number in numbers)]
             self.b.raw(f"call void @{name}({', '.join(arguments)}, i1 {adds}, i1 {'true' if gemm.fetch else 'false'})")
 
         self._over_rows(one)
+
+    def _left(self, a: str, row: str, rows: int, terms: str) -> tuple[str, str, tuple[str, str]]:
+        """Return where a tile's part of A is, how much further the next one's, and how far rows and terms lie apart."""
+        if self.gemm.pack_a:
+            return self._packed_left(row, terms), self._times(terms, rows), ("1", str(rows))
+        left = self._place(a, self._times(row, self.a_strides[0]))
+        if self.module.apart:  # as this function is told, so that more products have the same one
+            return left, self._times(self.a_strides[0], rows), self.a_strides
+        a_row, a_term = self.gemm.a_strides
+        return left, str(rows * a_row), (str(a_row), str(a_term))
 
     def _is_cut(self, columns: str, vectors: int) -> bool:
         """Tell whether a panel of so many vectors may have fewer columns than they hold."""

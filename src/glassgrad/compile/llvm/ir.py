@@ -103,9 +103,13 @@ def _upper_half(value: float) -> int:
 
 
 class Module:
-    """What the functions of one module share: declared intrinsics, constants and helper functions by name."""
+    """What the functions of one module share: declared intrinsics, constants and helper functions by name.
 
-    def __init__(self, vector_bytes: int, has_bfloat: bool = False) -> None:
+    `apart` says that its functions are to serve other modules, too (`compile.llvm.units`).
+    """
+
+    def __init__(self, vector_bytes: int, has_bfloat: bool = False, *, apart: bool = False) -> None:
+        self.apart = apart
         self.vector_bytes = vector_bytes
         self.has_bfloat = has_bfloat
         self.declarations: dict[str, str] = {}

@@ -8,7 +8,9 @@ is thrown through this code.
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import mmap
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -40,12 +42,14 @@ class Linked:
 
     Attributes:
         offered: the addresses of what the files offer, by name.
+        uses: what has to stay in memory with them.
 
     Raises:
         Unsuitable: where LLVM's loader has to be asked.
     """
 
     def __init__(self, codes: Sequence[bytes], outside: Callable[[str], int] | None = None) -> None:
+        self.uses: list[Linked] = []
         parts = [_Part(code) for code in codes]
         ends, table = _lay_out(parts)
         try:
@@ -60,6 +64,36 @@ class Linked:
             pages.protect(ends[0], ends[1], READ)
         except OSError as error:
             raise Unsuitable(str(error)) from error
+
+
+_known: weakref.WeakValueDictionary[bytes, Linked] = weakref.WeakValueDictionary()
+
+
+def linked_apart(codes: Sequence[bytes]) -> Linked:
+    """Return the last of some files in memory, each of which uses those before it.
+
+    Every file is in memory once, whoever uses it: so it has to be one without variables. Arguments and errors as for
+    `Linked`.
+    """
+    owners: dict[str, Linked] = {}
+    one: Linked | None = None
+    for code in codes:
+        digest = hashlib.sha256(code).digest()
+        one = _known.get(digest)
+        if one is None:
+            used: dict[str, Linked] = {}
+
+            def outside(name: str, used: dict[str, Linked] = used) -> int:
+                if name not in owners:
+                    return _of_process(name)
+                used[name] = owners[name]
+                return used[name].offered[name]
+
+            one = _known[digest] = Linked([code], outside)
+            one.uses = list(used.values())
+        owners.update(dict.fromkeys(one.offered, one))
+    assert one is not None
+    return one
 
 
 def _of_process(name: str) -> int:

@@ -15,7 +15,7 @@ import contextlib
 import ctypes
 import functools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -64,6 +64,46 @@ def emitted(
     with ThreadPoolExecutor(parts - 1) as pool:
         others = [pool.submit(one, number) for number in range(1, parts)]
         return joined([one(0), *(other.result() for other in others)])
+
+
+def each_emitted(
+    texts: Sequence[str],
+    cores: int,
+    machine: Callable[[], Any],
+    passes: Callable[[Any, Any], None],
+    idle: list[Any],
+) -> list[bytes]:
+    """Return the object code of each of some modules.
+
+    Args:
+        texts: of the modules.
+        cores: on how many to translate them.
+        machine, passes: as for `emitted`.
+        idle: target machines that were made before, and are kept: making one takes as long as a small function.
+    """
+    free = _free_calls() or (lambda translator, module: bytes(translator.emit_object(module)))
+
+    def one(text: str) -> bytes:
+        module = llvm.parse_assembly(text, context=llvm.create_context())
+        module.verify()
+        try:
+            translator = idle.pop()
+        except IndexError:
+            translator = machine()
+        passes(module, translator)
+        code = free(translator, module)
+        idle.append(translator)
+        return code
+
+    workers = min(cores, len(texts), _MOST_PARTS)
+    if workers < 2:
+        return [one(text) for text in texts]
+    from concurrent.futures import ThreadPoolExecutor  # as above
+
+    with ThreadPoolExecutor(workers) as pool:
+        largest_first = sorted(range(len(texts)), key=lambda number: -len(texts[number]))
+        found = dict(zip(largest_first, pool.map(lambda number: one(texts[number]), largest_first), strict=True))
+    return [found[number] for number in range(len(texts))]
 
 
 def _sizes(module: Any, text: str) -> dict[str, int]:

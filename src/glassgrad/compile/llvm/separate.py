@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-_MAGIC = b"glassgrad objects\n"
+_PARTS, _APART = b"glassgrad objects\n", b"glassgrad units\n"
 
 
-def joined(objects: Sequence[bytes]) -> bytes:
-    """Return several object files as one sequence of bytes."""
-    return b"".join([_MAGIC, *(part for one in objects for part in (len(one).to_bytes(8, "little"), one))])
+def joined(objects: Sequence[bytes], *, apart: bool = False) -> bytes:
+    """Return several object files as one sequence of bytes; `apart` is kept with them, for `are_apart`."""
+    parts = (part for one in objects for part in (len(one).to_bytes(8, "little"), one))
+    return b"".join([_APART if apart else _PARTS, *parts])
+
+
+def are_apart(code: bytes) -> bool:
+    """Tell whether these are files that others may have as well, each of which uses those before it."""
+    return code.startswith(_APART)
 
 
 def separate(code: bytes) -> list[bytes]:
     """Return the object files that `joined` has put together, or the one that this is."""
-    if not code.startswith(_MAGIC):
+    if not code.startswith((_PARTS, _APART)):
         return [code]
-    found, at = [], len(_MAGIC)
+    found, at = [], code.index(b"\n") + 1
     while at < len(code):
         size = int.from_bytes(code[at : at + 8], "little")
         found.append(code[at + 8 : at + 8 + size])

@@ -91,10 +91,10 @@ class StepModule:
 
     merged_from = 1_000_000
 
-    def __init__(self, plan: Plan, shares: int) -> None:
+    def __init__(self, plan: Plan, shares: int, *, apart: bool = False) -> None:
         self.plan = plan
         self.shares = shares
-        self.module = Module(host().vector_bytes, host().has_bfloat)
+        self.module = Module(host().vector_bytes, host().has_bfloat, apart=apart)
         self.code: dict[Kernel, Code] = {}
         self.slots: dict[Var, int] = {}
         self.alias: Mapping[Var, Var] = {}

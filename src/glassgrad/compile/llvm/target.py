@@ -8,13 +8,14 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 import sys
+from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from typing import Any
 
 from glassgrad import errors
-from glassgrad.compile.llvm.linking import Linked, Unsuitable
+from glassgrad.compile.llvm.linking import Linked, Unsuitable, linked_apart
 from glassgrad.compile.llvm.machine import machine
-from glassgrad.compile.llvm.separate import separate
+from glassgrad.compile.llvm.separate import are_apart, separate
 from glassgrad.compile.llvm.symbols import called_symbols, offered_symbols
 
 if importlib.util.find_spec("llvmlite") is None:
@@ -44,6 +45,7 @@ class Host:
         self.has_bfloat = "avx512bf16" in has
         self.has_amx = {"amx-tile", "amx-bf16", "avx512bf16"} <= has
         self.divides = self.triple.startswith("x86_64") and "linux" in self.triple
+        self._idle: list[Any] = []
 
     @cached_property
     def machine(self) -> Any:
@@ -94,6 +96,12 @@ class Host:
             return bytes(self.machine.emit_object(module))
         self._run(module, self.machine, *_OF_MODULES)
         return emitted(module, text, parts, self.machine_of_parts, self._finish)
+
+    def object_codes(self, texts: Sequence[str], cores: int) -> list[bytes]:
+        """Return the object code of each of these modules, which `LoadedCode` may load together; where it `divides`."""
+        from glassgrad.compile.llvm.objects import each_emitted
+
+        return each_emitted(texts, cores, self.machine_of_parts, self._finish, self._idle)
 
     def optimise(self, module: Any) -> None:
         """Clean up after the emitter. Loops are vectorised, unrolled and free of invariant code as they are written, so
@@ -153,7 +161,7 @@ class LoadedCode:
         objects = separate(code)
         self._linked: Linked | None = None
         try:
-            self._linked = Linked(objects)
+            self._linked = linked_apart(objects) if are_apart(code) else Linked(objects)
         except Unsuitable:
             self._engine = _loaded_by_llvm(objects)
 

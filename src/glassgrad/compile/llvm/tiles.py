@@ -18,17 +18,23 @@ from glassgrad.compile.llvm.memory_ops import first_lanes, load_vector, prefetch
 class Tile:
     """So many rows of so many vectors of so many lanes, of an element kind; rows of A lie `a_row` elements apart.
 
-    `cut` says that the last vector of C may reach beyond its end, and `packed` that B's may be read all the same: to
-    read or write only the lanes that exist costs instructions.
+    Without a number for `a_row` that distance is an argument, so that fewer tiles serve more products. `cut` says that
+    the last vector of C may reach beyond its end, and `packed` that B's may be read all the same: to read or write only
+    the lanes that exist costs instructions.
     """
 
     kind: str
     rows: int
     vectors: int
     lanes: int
-    a_row: int
+    a_row: int | None
     cut: bool
     packed: bool
+
+    @property
+    def further_rows(self) -> range:
+        """The rows of A whose distance from the first one is an argument, besides that of the second."""
+        return range(3, self.rows if self.a_row is None else 0, 3)
 
 
 def place(b: Builder, kind: str, base: str, offset: str | int) -> str:
@@ -46,15 +52,16 @@ def named(module: Module, name: str, write: Callable[[str], str]) -> str:
     return name
 
 
-_TILE_NUMBERS = ("k", "a_term", "a_next", "b_row", "c_row", "columns", "count")
+_TILE_NUMBERS = ("k", "a_term", "a_next", "b_row", "c_row", "columns", "count", "a_row")
 
 
 def tile_function(module: Module, tile: Tile) -> str:
     """Return the function (a, b, c, numbers, adds, fetch) that computes `count` tiles, one below the other.
 
     Terms of a row of A lie a_term apart, and A's part in the next tile a_next further; b_row and c_row are the
-    distances of rows of B and C. Of a tile only `columns` exist, some of the last vector at least. `adds` says whether
-    C is added to, `fetch` whether it is asked for before its sums are ready.
+    distances of rows of B and C. That of rows of A, a_row, is followed by those of `further_rows`, where the tile does
+    not say it. Of a tile only `columns` exist, some of the last vector at least. `adds` says whether C is added to,
+    `fetch` whether it is asked for before its sums are ready.
     """
 
     def write(name: str) -> str:
@@ -71,10 +78,11 @@ def tile_function(module: Module, tile: Tile) -> str:
             sums = _sums(code, tile, left, stop, mask)
             _store_tile(b, tile, target, sums, mask)
         code.current.raw("ret void")
-        params = ["ptr %a", "ptr %b", "ptr %c", *(f"i64 %{one}" for one in _TILE_NUMBERS), "i1 %adds", "i1 %fetch"]
+        numbers = [*_TILE_NUMBERS, *(f"a_row{row}" for row in tile.further_rows)]
+        params = ["ptr %a", "ptr %b", "ptr %c", *(f"i64 %{one}" for one in numbers), "i1 %adds", "i1 %fetch"]
         return definition(f"{name}({', '.join(params)})", code.current)
 
-    shape = f"{tile.kind}_{tile.rows}x{tile.vectors}x{tile.lanes}_{tile.a_row}"
+    shape = f"{tile.kind}_{tile.rows}x{tile.vectors}x{tile.lanes}_{'any' if tile.a_row is None else tile.a_row}"
     kept = ("_cut_packed" if tile.packed else "_cut") if tile.cut else ""
     return named(module, f"tile_{shape}{kept}", write)
 
@@ -106,11 +114,26 @@ def _sums(code: LoopNest, tile: Tile, left: str, stop: str, mask: Value) -> list
             exists = mask if tile.cut and not tile.packed and number == tile.vectors - 1 else None
             side.append(load_vector(b, kind, address, (lanes, 1, 0, exists), [], None, address))
         for row in range(tile.rows):
-            element = b.define(f"load {LLVM_TYPE[kind]}, ptr {place(b, kind, here, row * tile.a_row)}", kind)
+            element = b.define(f"load {LLVM_TYPE[kind]}, ptr {_row_of_left(b, tile, here, row)}", kind)
             spread = b.splat(element, lanes)
             sums[row] = [b.fma(spread, vector, total) for vector, total in zip(side, sums[row], strict=True)]
         loop.next = [*(total for row in sums for total in row), b.define(f"add i64 {term}, %a_term", "i64")]
     return sums
+
+
+def _row_of_left(b: Builder, tile: Tile, here: str, row: int) -> str:
+    """Return the address of a row of A, given that of the first one in a turn.
+
+    A row's distance is that of every third one, and the next rows' once or twice. What is not known as a number comes
+    as arguments: LLVM would take multiples of one argument for steps, and do one after the other in every turn.
+    """
+    if tile.a_row is not None:
+        return place(b, tile.kind, here, row * tile.a_row)
+    third = row - row % 3
+    here = place(b, tile.kind, here, f"%a_row{third}" if third else "0")
+    for _ in range(row % 3):
+        here = place(b, tile.kind, here, "%a_row")
+    return here
 
 
 def existing(b: Builder, lanes: int, first: int) -> Value:

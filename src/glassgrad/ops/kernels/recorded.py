@@ -64,6 +64,13 @@ class Recorded(np.ndarray):
     def __array_namespace__(self, **_options: Any) -> Any:
         return np
 
+    def astype(self, dtype: Any, *options: Any, **named: Any) -> Any:
+        """Return truth values as numbers."""
+        if options or named or self.dtype != np.bool_:
+            raise Unrecordable("a conversion")
+        one, zero = (np.dtype(dtype).type(value) for value in (1, 0))
+        return RUNNING.recorder.select(self, one, zero)
+
     def copy(self, order: Any = "C") -> Any:
         """Return a copy in C order."""
         return np.positive(self)

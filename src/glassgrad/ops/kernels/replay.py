@@ -12,6 +12,7 @@ kinds, where llvmlite is missing, and with ``GLASSGRAD_NATIVE=0``.
 from __future__ import annotations
 
 import functools
+import operator
 import os
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -32,6 +33,7 @@ MOST = 32_768  # elements: for larger arrays the calls themselves take longer th
 _REMEMBERED = 256  # kinds of arguments that are counted
 _CHOICES = 32  # of options of a function
 _OPTIONS = frozenset({float, int, bool, str, type(None)})
+_ENOUGH_RUNS = 1_000  # of one kind of arguments, for a function of which nothing could be recorded
 _ENOUGH = 4  # kinds that could not be recorded, for a function of which none could
 
 
@@ -96,6 +98,8 @@ class Replay:
         seen = self._seen[key] = self._seen.get(key, 0) + 1
         if seen == now.repeats and self.records < now.most and not is_recording():
             self._record(args)
+        elif seen > _ENOUGH_RUNS and not self.records:
+            self.run = self._function
         elif len(self._seen) > _REMEMBERED:
             self._seen.clear()
         return self._function(*args)
@@ -148,22 +152,27 @@ class Replays:
         function: as that of a `Replay`, with options besides.
     """
 
-    __slots__ = ("_by_options", "function", "plain")
+    __slots__ = ("_by_options", "_latest", "function", "plain")
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
         self.plain = Replay(function)  # without options
         self._by_options: dict[Any, Replay] = {}
+        self._latest: tuple[tuple[Any, ...], Replay | None] = ((), None)
 
     def of(self, options: dict[str, Any]) -> Replay | None:
         """Return the replay for some options; None for those of other types, zeros, whose signs count, and too many."""
-        values = options.values()
+        values = tuple(options.values())
+        known, latest = self._latest
+        if len(known) == len(values) and all(map(operator.is_, known, values)):
+            return latest
         if not _OPTIONS.issuperset(map(type, values)) or any(one == 0 and type(one) is float for one in values):
             return None
         key = (*options, *map(type, values), *values)  # 1 and 1.0 are equal, but make other dtypes
         found = self._by_options.get(key)
         if found is None and len(self._by_options) < _CHOICES:
             found = self._by_options[key] = Replay(functools.partial(self.function, **options))
+        self._latest = values, found
         return found
 
 

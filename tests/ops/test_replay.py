@@ -200,6 +200,25 @@ def test_a_function_of_which_nothing_can_be_recorded_is_called_directly() -> Non
     assert found.run is decides
 
 
+def test_sizes_that_change_all_the_time_are_not_counted_for_long() -> None:
+    replay.settings.repeats = 2
+    found = Replay(lambda x: x * 2 + 1)
+    for size in range(1, 400):
+        np.testing.assert_array_equal(found.run(np.ones(size, np.float32)), np.full(size, 3, np.float32))
+    assert found._rest > 0
+    assert len(found._seen) < 300
+    for _ in range(5_000):
+        found.run(np.ones(4, np.float32))
+    assert found.records == 1
+
+
+def test_a_function_that_is_refused_again_and_again_is_called_directly() -> None:
+    found = Replay(decides)
+    for _ in range(1_100):
+        found.run(np.ones(4, np.float32))
+    assert found.run is decides
+
+
 def test_a_record_that_differs_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever a recorder might get wrong shows before the record is used."""
 

@@ -38,7 +38,17 @@ def backward(
     witness = MODE.witness
     looks = witness is not None and witness.backward(tensors)
     if isinstance(tensors, Tensor):  # one, as a rule: without lists
-        roots, seeds = (_place_of(tensors),), (_seed(tensors, _only(grad_tensors)),)
+        node = tensors.node
+        if (
+            type(grad_tensors) is Tensor
+            and tensors._tracks
+            and not grad_tensors._tracks
+            and grad_tensors.array.shape == tensors.array.shape
+        ):
+            seed = grad_tensors.array  # as `_seed` would say
+        else:
+            seed = _seed(tensors, _only(grad_tensors))
+        roots, seeds = (tensors if node is None else node,), (seed,)
     else:
         roots, seeds = _seeds(list(tensors), grad_tensors)
     retain = create_graph if retain_graph is None else retain_graph

@@ -33,6 +33,7 @@ MOST = 32_768  # elements: for larger arrays the calls themselves take longer th
 _REMEMBERED = 256  # kinds of arguments that are counted
 _CHOICES = 32  # of options of a function
 _OPTIONS = frozenset({float, int, bool, str, type(None)})
+_PAUSE = 4_000  # calls that nobody counts after too many kinds
 _ENOUGH_RUNS = 1_000  # of one kind of arguments, for a function of which nothing could be recorded
 _ENOUGH = 4  # kinds that could not be recorded, for a function of which none could
 
@@ -54,7 +55,7 @@ class Settings:
     """
 
     def __init__(self) -> None:
-        self.first, self.repeats, self.most = 4_000, 16, 64
+        self.first, self.repeats, self.most = 4_000, 16, 32
         self.runs = 0
         self.off = os.environ.get("GLASSGRAD_NATIVE", "") == "0"
 
@@ -76,12 +77,12 @@ class Replay:
         records: how many there are.
     """
 
-    __slots__ = ("_function", "_latest", "_refused", "_seen", "_written", "records", "run")
+    __slots__ = ("_function", "_latest", "_refused", "_rest", "_seen", "_written", "records", "run")
 
     def __init__(self, function: Callable[..., Any], written: Sequence[int] = ()) -> None:
         self._function, self._written = function, tuple(written)
         self._seen: dict[Any, int] = {}  # how often arguments of a kind came
-        self._refused = 0
+        self._refused = self._rest = 0
         self._latest: Any = None  # the record that native code looks at first
         self.records = 0
         self.run: Callable[..., Any] = self._plainly
@@ -92,7 +93,8 @@ class Replay:
         now.runs += 1
         if now.off:
             self.run = self._function
-        if now.runs < now.first or now.off or not _are_small(args):
+        if self._rest or now.runs < now.first or now.off or not _are_small(args):
+            self._rest -= self._rest > 0
             return self._function(*args)
         key = tuple([_kind(one) for one in args])
         seen = self._seen[key] = self._seen.get(key, 0) + 1
@@ -100,8 +102,9 @@ class Replay:
             self._record(args)
         elif seen > _ENOUGH_RUNS and not self.records:
             self.run = self._function
-        elif len(self._seen) > _REMEMBERED:
+        elif len(self._seen) > _REMEMBERED:  # sizes that change from call to call
             self._seen.clear()
+            self._rest = _PAUSE
         return self._function(*args)
 
     def _record(self, args: tuple[Any, ...]) -> None:

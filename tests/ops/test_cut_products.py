@@ -119,7 +119,8 @@ def test_a_packed_product_passes_on_what_is_not_finite_and_writes_nothing_else(p
     a[7, 5], b[9, 3], a[8, 2] = np.nan, np.inf, 0.0
     with np.errstate(invalid="ignore"):
         wanted = a.astype("d") @ b.astype("d")
-    found = products._packed(packs, (a, (False, 300)), (b, (False, 110)), None, [(0, 130, 0, 110)])
+    shares = products._packed_shares((130, 110, 300), (False, 300), (False, 110), 1)
+    found = products._packed(packs, a, b, None, shares)
     assert found is not None
     np.testing.assert_array_equal(np.isnan(found), np.isnan(wanted))
     np.testing.assert_array_equal(np.isposinf(found), np.isposinf(wanted))

@@ -20,7 +20,10 @@ import numpy as np
 from glassgrad.ops.kernels import parallel
 
 Array = Any
+Shape = tuple[int, ...]
+Words = tuple[int, ...]
 Cuts = list[tuple[int, int]]
+Order = tuple[bool, int]  # whether a matrix lies column by column, and how far apart its rows (or columns) lie
 
 FROM = 262_144  # multiplications from which OpenBLAS uses its threads
 SUMMED_FROM = 9_216  # elements from which its product of a matrix and a vector does
@@ -101,21 +104,19 @@ def matmul(a: Array, b: Array) -> Array:
 
 def product(a: Array, b: Array, bias: Array | None = None) -> Array | None:
     """Return ``a @ b + bias`` of matrices; None if NumPy should compute it. `bias` is added to each row."""
+    found = _sides(a.shape, a.strides, b.shape, b.strides, a.dtype.char)
+    if found is None:
+        return None
+    left, right, packs = found
     (m, k), n = a.shape, b.shape[1]
-    if m * n * k < FROM or min(m, n, k) < 2 or b.shape[0] != k:
-        return None
-    left, right = _order(a), _order(b)
-    if left is None or right is None:
-        return None
-    packs = m * n * k >= (_TURNED_FROM if right[0] else _PACKED_FROM) and _fill_tiles(a, n)
     threads = _threads(a, b, packs)
     if threads is None:
         return None
     if bias is not None and not (_is_like(bias, a) and bias.shape == (n,) and bias.flags.c_contiguous):
         return None
     count = threads.count(m * n * k)
-    if packs and threads.packs and (cuts := _tile_cuts(m, n, count)):
-        return _packed(threads, (a, left), (b, right), bias, cuts)
+    if packs and threads.packs and (shares := _packed_shares((m, n, k), left, right, count)):
+        return _packed(threads, a, b, bias, shares)
     if count < 2:
         y = _alone(threads, a, b)
         return y if y is None or bias is None else np.add(y, bias, out=y)
@@ -133,10 +134,30 @@ def product(a: Array, b: Array, bias: Array | None = None) -> Array | None:
     return c if _run(threads, "product", _PRODUCT_FORM, records) else None
 
 
-def _fill_tiles(a: Array, columns: int, least: tuple[int, int, int] = _LEAST) -> bool:
-    """Tell whether our own code suits products of the last two axes of `a` by sizes and dtype."""
-    rows, terms = a.shape[-2:]
-    if a.dtype.char != "f" or rows < least[0] or columns < least[1] or terms < least[2]:
+# What only shapes and distances decide is worked out once: in the midst of a step, with the caches full of matrices,
+# the interpreter takes tens of microseconds for it.
+
+
+@functools.lru_cache(maxsize=1024)
+def _sides(
+    a_shape: Shape, a_strides: Shape, b_shape: Shape, b_strides: Shape, char: str
+) -> tuple[Order, Order, bool] | None:
+    """Return how two matrices lie and whether our own code suits their product; None if NumPy should compute it."""
+    (m, k), n = a_shape, b_shape[1]
+    if m * n * k < FROM or min(m, n, k) < 2 or b_shape[0] != k or char not in _ONE:
+        return None
+    size = np.dtype(char).itemsize
+    left, right = _order_of(a_shape, a_strides, size), _order_of(b_shape, b_strides, size)
+    if left is None or right is None:
+        return None
+    packs = m * n * k >= (_TURNED_FROM if right[0] else _PACKED_FROM) and _fill_tiles(char, (m, n, k))
+    return left, right, packs
+
+
+def _fill_tiles(char: str, sizes: tuple[int, int, int], least: tuple[int, int, int] = _LEAST) -> bool:
+    """Tell whether our own code suits products of so many rows, columns and terms."""
+    rows, columns, terms = sizes
+    if char != "f" or rows < least[0] or columns < least[1] or terms < least[2]:
         return False
     tiles = -(-rows // _TILE_ROWS)
     return rows >= tiles * _THIN_TILE_ROWS and columns >= _FILLED * _TILE_COLUMNS * -(-columns // _TILE_COLUMNS)
@@ -151,23 +172,30 @@ def _tile_cuts(m: int, n: int, count: int) -> list[tuple[int, int, int, int]]:
     return [] if min(stop - start for start, stop in cuts) < _LEAST_ROWS else [(*cut, 0, n) for cut in cuts]
 
 
+@functools.lru_cache(maxsize=1024)
+def _packed_shares(sizes: tuple[int, int, int], left: Order, right: Order, count: int) -> list[tuple[Words, Words]]:
+    """Return of each share of a packed product the words between its arrays and its bias, and those behind that."""
+    (m, n, k), size = sizes, 4
+    shares: list[tuple[Words, Words]] = []
+    row, column = 1 if left[0] else left[1], right[1] if right[0] else 1
+    for top, bottom, start, stop in _tile_cuts(m, n, count):  # the order of words is that of `compile.llvm.packed`
+        begins = (top * row * size, start * column * size, (top * n + start) * size)
+        words = (bottom - top, stop - start, k, left[1], right[1], n, left[0], right[0])
+        shares.append(((*begins, *words), (start * size, *_SINGLE)))
+    return shares
+
+
 def _packed(
     threads: Threads,
-    one: tuple[Array, tuple[bool, int]],
-    other: tuple[Array, tuple[bool, int]],
+    a: Array,
+    b: Array,
     bias: Array | None,
-    cuts: Sequence[tuple[int, int, int, int]],
+    shares: Sequence[tuple[Words, Words]],
 ) -> Array | None:
-    """Multiply matrices, each with its order in memory, by our own code; None while that is at work already."""
-    (a, left), (b, right) = one, other
-    n, size = b.shape[1], a.itemsize
-    c = np.empty((a.shape[0], n), a.dtype)
-    records = []
-    for top, bottom, start, stop in cuts:  # the order of words is that of `compile.llvm.packed`
-        begins = (top * a.strides[0], start * b.strides[1], (top * n + start) * size)
-        sizes = (bottom - top, stop - start, a.shape[1], left[1], right[1], n, left[0], right[0])
-        added = (0, 0) if bias is None else (id(bias), start * size)
-        records.append((id(a), id(b), id(c), *begins, *sizes, *added, *_SINGLE))
+    """Multiply matrices by our own code; None while that is at work already."""
+    c = np.empty((a.shape[0], b.shape[1]), a.dtype)
+    arrays, added = (id(a), id(b), id(c)), 0 if bias is None else id(bias)
+    records = [(*arrays, *before, added, *behind) for before, behind in shares]
     return c if _run_packed(threads, records) else None
 
 
@@ -199,7 +227,7 @@ def batch(a: Array, b: Array) -> Array | None:
     if left is None or right is None:
         return None
     packs = total * m * n * k >= _BATCHES_FROM and (right[0] or m * n * k > _SMALL_OF_BLAS)
-    packs = packs and _fill_tiles(a, n, _LEAST_OF_BATCH)
+    packs = packs and _fill_tiles(a.dtype.char, (m, n, k), _LEAST_OF_BATCH)
     threads = _threads(a, b, packs)
     if threads is None:
         return None
@@ -231,7 +259,7 @@ def sum_rows(x: Array) -> Array | None:
     y = np.empty(x.shape[1], x.dtype)
     cuts = _cuts(x.shape[1], count)
     records = [(id(x), id(y), x.shape[0], x.strides[0], start, stop) for start, stop in cuts]
-    return y if _run(threads, _SUM[x.dtype.char], _SUM_FORM, records) else None
+    return y if run_by_ourselves(threads, _SUM[x.dtype.char], _SUM_FORM, records) else None
 
 
 def total(x: Array, axes: tuple[int, ...]) -> Any:
@@ -303,16 +331,19 @@ def _cuts(length: int, count: int, multiple: int = _MULTIPLE) -> Cuts:
     return list(pairwise([*edges, length]))
 
 
-def _order(x: Array) -> tuple[bool, int] | None:
+def _order(x: Array) -> Order | None:
     """Return whether matrices lie column by column, and the distance of rows (or columns) in elements.
 
     None where neither rows nor columns are contiguous.
     """
-    rows, columns = x.strides[-2:]
-    size = x.itemsize
-    if columns == size and rows >= size * x.shape[-1] and not rows % size:
+    return _order_of(x.shape[-2:], x.strides[-2:], x.itemsize)
+
+
+def _order_of(shape: Shape, strides: Shape, size: int) -> Order | None:
+    rows, columns = strides
+    if columns == size and rows >= size * shape[1] and not rows % size:
         return False, rows // size
-    if rows == size and columns >= size * x.shape[-2] and not columns % size:
+    if rows == size and columns >= size * shape[0] and not columns % size:
         return True, columns // size
     return None
 

@@ -69,6 +69,10 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], Callable[[int, int, Any], tuple[A
         fused._cotangents,
         lambda n, m, t: (drawn(n, m, dtype=t), drawn(n, 7, dtype=t, seed=1), drawn(m, 7, dtype=t, seed=2)),
     ),
+    "products of a first layer": (
+        fused._weight_cotangents,
+        lambda n, m, t: (drawn(n, m, dtype=t), drawn(n, 7, dtype=t, seed=1)),
+    ),
     "batch norm": (
         partial(fused._normalised, eps=1e-5),
         lambda n, m, t: (drawn(n, m, dtype=t), drawn(m, dtype=t, seed=1), drawn(m, dtype=t, seed=2)),

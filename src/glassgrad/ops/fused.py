@@ -27,7 +27,7 @@ from glassgrad.ops.reduce import log_softmax_p, sum_p
 from glassgrad.ops.samples import S, integers, positive
 from glassgrad.ops.shape import astype, reshape_p
 
-_ALL_OF_THREE = (True, True, True)
+_ALL_OF_THREE, _WITHOUT_INPUT = (True, True, True), (False, True, True)
 WORTH_A_LOOK, _SUMMED_FROM = products.WORTH_A_LOOK, products.SUMMED_FROM
 
 # --- linear ---------------------------------------------------------------------------------------
@@ -63,6 +63,8 @@ def _linear_vjp(g: Array, needs: Sequence[bool], _r: None, x: Array, weight: Arr
         dw = products.matmul(g.T, x) if needs[1] else None
     elif needs == _ALL_OF_THREE:  # written out: small networks spend their time in the interpreter
         return _PRODUCTS.run(g, x, weight)
+    elif bias and needs == _WITHOUT_INPUT:  # of a first layer
+        return None, *_WEIGHTS_BACK.run(g, x)
     else:
         dx = g.dot(weight) if needs[0] else None
         dw = g.T.dot(x) if needs[1] else None
@@ -75,7 +77,11 @@ def _cotangents(g: Array, x: Array, weight: Array) -> tuple[Array, ...]:
     return g.dot(weight), g.T.dot(x), _sum_rows(g)
 
 
-_PRODUCT, _PRODUCTS = Replay(_product_and_bias), Replay(_cotangents)
+def _weight_cotangents(g: Array, x: Array) -> tuple[Array, ...]:
+    return g.T.dot(x), _sum_rows(g)
+
+
+_PRODUCT, _PRODUCTS, _WEIGHTS_BACK = Replay(_product_and_bias), Replay(_cotangents), Replay(_weight_cotangents)
 
 
 def _sum_rows(x: Array, share: float = 1.0) -> Array:

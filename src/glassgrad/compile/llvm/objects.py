@@ -95,14 +95,26 @@ def each_emitted(
         idle.append(translator)
         return code
 
-    workers = min(cores, len(texts), _MOST_PARTS)
-    if workers < 2:
-        return [one(text) for text in texts]
-    from concurrent.futures import ThreadPoolExecutor  # as above
+    found: dict[int, bytes] = {}
+    left = sorted(range(len(texts)), key=lambda number: len(texts[number]))  # the largest is the first that is taken
 
-    with ThreadPoolExecutor(workers) as pool:
-        largest_first = sorted(range(len(texts)), key=lambda number: -len(texts[number]))
-        found = dict(zip(largest_first, pool.map(lambda number: one(texts[number]), largest_first), strict=True))
+    def some() -> None:
+        with contextlib.suppress(IndexError):  # nothing is left
+            while True:
+                number = left.pop()
+                found[number] = one(texts[number])
+
+    helpers = min(cores, len(texts), _MOST_PARTS) - 1
+    if helpers < 1:
+        some()
+    else:
+        from concurrent.futures import ThreadPoolExecutor  # as above
+
+        with ThreadPoolExecutor(helpers) as pool:
+            others = [pool.submit(some) for _ in range(helpers)]
+            some()
+            for other in others:
+                other.result()
     return [found[number] for number in range(len(texts))]
 
 

@@ -52,6 +52,22 @@ def named(module: Module, name: str, write: Callable[[str], str]) -> str:
     return name
 
 
+_written: dict[tuple[str, int, bool], Module] = {}
+
+
+def named_everywhere(module: Module, name: str, write: Callable[[Module, str], str]) -> str:
+    """As `named`, for a function whose name says all of it, and which calls none: it is written once in a process."""
+    key = (name, module.vector_bytes, module.has_bfloat)
+    found = _written.get(key)
+    if found is None:
+        found = Module(module.vector_bytes, module.has_bfloat)
+        found.definitions[name] = write(found, name)
+        _written[key] = found
+    module.declarations.update(found.declarations)
+    module.definitions.update(found.definitions)
+    return name
+
+
 _TILE_NUMBERS = ("k", "a_term", "a_next", "b_row", "c_row", "columns", "count", "a_row")
 
 
@@ -64,7 +80,7 @@ def tile_function(module: Module, tile: Tile) -> str:
     `fetch` whether it is asked for before its sums are ready.
     """
 
-    def write(name: str) -> str:
+    def write(module: Module, name: str) -> str:
         code = LoopNest(Function(module))
         mask = existing(code.current, tile.lanes, (tile.vectors - 1) * tile.lanes)
         height = code.current.define(f"mul i64 %c_row, {tile.rows}", "i64").text
@@ -84,7 +100,7 @@ def tile_function(module: Module, tile: Tile) -> str:
 
     shape = f"{tile.kind}_{tile.rows}x{tile.vectors}x{tile.lanes}_{'any' if tile.a_row is None else tile.a_row}"
     kept = ("_cut_packed" if tile.packed else "_cut") if tile.cut else ""
-    return named(module, f"tile_{shape}{kept}", write)
+    return named_everywhere(module, f"tile_{shape}{kept}", write)
 
 
 def _fetch(code: LoopNest, tile: Tile, target: str) -> None:
@@ -167,7 +183,7 @@ def _store_tile(b: Builder, tile: Tile, target: str, sums: Sequence[Sequence[Val
 def pack_rows_function(module: Module, kind: str, vectors: int, lanes: int) -> str:
     """Return the function (b, panel, k, b_row, width, columns) that packs a panel of a B whose rows lie in order."""
 
-    def write(name: str) -> str:
+    def write(module: Module, name: str) -> str:
         code = LoopNest(Function(module))
         mask = existing(code.current, lanes, (vectors - 1) * lanes)
         with code.loop("0", "%k", 1) as loop:
@@ -183,7 +199,7 @@ def pack_rows_function(module: Module, kind: str, vectors: int, lanes: int) -> s
         params = "ptr %b, ptr %panel, i64 %k, i64 %b_row, i64 %width, i64 %columns"
         return definition(f"{name}({params})", code.current)
 
-    return named(module, f"pack_rows_{kind}_{vectors}x{lanes}", write)
+    return named_everywhere(module, f"pack_rows_{kind}_{vectors}x{lanes}", write)
 
 
 def repeated_last(b: Builder, first: str, offsets: list[str], far: str) -> list[str]:
@@ -206,7 +222,7 @@ def pack_columns_function(module: Module, kind: str, lanes: int) -> str:
     Square blocks of B are transposed in registers.
     """
 
-    def write(name: str) -> str:
+    def write(module: Module, name: str) -> str:
         code = LoopNest(Function(module))
         offsets = [code.current.define(f"mul i64 %b_column, {lane}", "i64").text for lane in range(lanes)]
         with code.loop("0", "%columns", lanes) as loop:
@@ -218,7 +234,7 @@ def pack_columns_function(module: Module, kind: str, lanes: int) -> str:
         params = "ptr %b, ptr %panel, i64 %k, i64 %b_column, i64 %width, i64 %columns"
         return definition(f"{name}({params})", code.current)
 
-    return named(module, f"pack_columns_{kind}_{lanes}", write)
+    return named_everywhere(module, f"pack_columns_{kind}_{lanes}", write)
 
 
 def _pack_vector(code: LoopNest, element: tuple[str, int], source: str, target: str, offsets: Sequence[str]) -> None:
@@ -242,7 +258,7 @@ def _pack_vector(code: LoopNest, element: tuple[str, int], source: str, target: 
 def pack_left_function(module: Module, kind: str, rows: int, lanes: int) -> str:
     """Return the function (a, packed, k, a_term) that packs a tile's rows of an A whose columns lie in order."""
 
-    def write(name: str) -> str:
+    def write(module: Module, name: str) -> str:
         code = LoopNest(Function(module))
         with code.loop("0", "%k", 1) as loop:
             b = code.current
@@ -257,7 +273,7 @@ def pack_left_function(module: Module, kind: str, rows: int, lanes: int) -> str:
         code.current.raw("ret void")
         return definition(f"{name}(ptr %a, ptr %packed, i64 %k, i64 %a_term)", code.current)
 
-    return named(module, f"pack_left_{kind}_{rows}x{lanes}", write)
+    return named_everywhere(module, f"pack_left_{kind}_{rows}x{lanes}", write)
 
 
 def transposed(b: Builder, rows: list[Value]) -> list[Value]:

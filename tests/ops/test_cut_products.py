@@ -114,6 +114,26 @@ def test_packed_batches_are_those_of_float64(packs: Any, sizes: tuple[int, int, 
     assert error(products.batch(big, drawn(2, 100, 128)), big.astype("d") @ drawn(2, 100, 128).astype("d")) < 2e-6
 
 
+@pytest.mark.parametrize("sizes", [(300, 700, 640), (777, 513, 96)])
+def test_a_packed_product_has_the_same_bits_however_it_is_cut(packs: Any, sizes: tuple[int, int, int]) -> None:
+    m, k, n = sizes
+    bias = drawn(n)
+    for turned_a, turned_b in itertools.product((False, True), repeat=2):
+        a = drawn(k, m).T if turned_a else drawn(m, k)
+        b = drawn(n, k).T if turned_b else drawn(k, n)
+        sides = (a, (turned_a, m if turned_a else k)), (b, (turned_b, k if turned_b else n))
+        whole, *parts = (products._packed(packs, *sides, bias, products._tile_cuts(m, n, count)) for count in (1, 2, 3))
+        assert error(whole, a.astype("d") @ b.astype("d") + bias) < 2e-6
+        for part in parts:
+            np.testing.assert_array_equal(part, whole)
+
+
+def test_rows_a_multiple_of_a_page_apart_are_multiplied(packs: Any) -> None:
+    a, b = drawn(90, 1024), drawn(1024, 1024)
+    for right in (b, b.T):
+        assert error(products.product(a, right), a.astype("d") @ right.astype("d")) < 2e-6
+
+
 def test_a_packed_product_passes_on_what_is_not_finite_and_writes_nothing_else(packs: Any) -> None:
     a, b = drawn(130, 300), drawn(300, 110)
     a[7, 5], b[9, 3], a[8, 2] = np.nan, np.inf, 0.0

@@ -238,12 +238,14 @@ class Recorder:
         """Multiply as `np.dot` does, and record how it asks BLAS."""
         found = plain(a).dot(plain(b))
         char = found.dtype.char
-        if char not in "fd" or a.dtype != b.dtype or min(*a.shape, *b.shape) < 2:
+        if char not in "fd" or a.dtype != b.dtype:
             raise Unrecordable("a product of other kinds")
-        if (a.ndim, b.ndim) == (2, 2):
-            return self._matrices(a, b, found)
         if (a.ndim, b.ndim) == (1, 1):
             return self._vectors(a, b, np.asarray(found))
+        if min(*a.shape, *b.shape) < 2:  # NumPy takes other ways with a single row or column
+            raise Unrecordable("a product of a row or column")
+        if (a.ndim, b.ndim) == (2, 2):
+            return self._matrices(a, b, found)
         if (a.ndim, b.ndim) not in {(1, 2), (2, 1)}:
             raise Unrecordable("a product of other shapes")
         matrix, vector, turned = (b, a, _TRANSPOSE) if a.ndim == 1 else (a, b, _NO_TRANSPOSE)

@@ -33,6 +33,7 @@ MOST = 32_768  # elements: for larger arrays the calls themselves take longer th
 _REMEMBERED = 256  # kinds of arguments that are counted
 _CHOICES = 32  # of options of a function
 _OPTIONS = frozenset({float, int, bool, str, type(None)})
+_USUAL = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}  # NumPy's treatment of errors
 _PAUSE = 4_000  # calls that nobody counts after too many kinds
 _ENOUGH_RUNS = 1_000  # of one kind of arguments, for a function of which nothing could be recorded
 _ENOUGH = 4  # kinds that could not be recorded, for a function of which none could
@@ -98,8 +99,11 @@ class Replay:
             return self._function(*args)
         key = tuple([_kind(one) for one in args])
         seen = self._seen[key] = self._seen.get(key, 0) + 1
-        if seen == now.repeats and self.records < now.most and not is_recording():
-            self._record(args)
+        if seen == now.repeats and self.records < now.most:
+            if is_recording() or np.geterr() != _USUAL:  # native code would refuse to run
+                self._seen[key] = seen - 1
+            else:
+                self._record(args)
         elif seen > _ENOUGH_RUNS and not self.records:
             self.run = self._function
         elif len(self._seen) > _REMEMBERED:  # sizes that change from call to call

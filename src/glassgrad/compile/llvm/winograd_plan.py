@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from glassgrad._records import dataclass
 from glassgrad.compile.llvm.conv_windows import Shape
 from glassgrad.compile.llvm.filtering import OUTPUTS, THREE, TWO, Filtering, Matrix, turned
-from glassgrad.compile.llvm.gemm import Gemm, tile_shape
+from glassgrad.compile.llvm.gemm import Gemm, TileShape, tile_shape
 from glassgrad.compile.llvm.ir import BITS
 
 # Tiles of a block: enough for a product to be worth reading the weights, few enough for the second-level cache.
-_TILES = 128
+_TILES = 64
 # Small images have their elements ordered in registers, in a function of at most so many vectors of tiles and of loads.
 _MOST_VECTORS, _MOST_LOADS = 4, 64
 # Shorter vectors are filled by shorter rows, and can't have elements of any two vectors in one instruction.
@@ -204,18 +204,23 @@ def plan_of(shape: Shape, *, turned: bool) -> Plan:
     high, wide = (-(-extent // OUTPUTS) for extent in out)
     m = _results_together(results_of(shape, turned_round=turned), shape.images * high * wide)
     few = m < results_of(shape, turned_round=turned)
-    images = shape.images if few else _images_together(shape, high * wide, max(1, shape.images // 2))
+    data = data_of(shape, turned_round=turned)
+    products, k = len(data) * filtering_of(shape).points ** 2, data[0].transformed
+    images = shape.images if few else _images_together(shape, high * wide)
     blocks = Blocks(high, wide, images)
-    data, pitch = data_of(shape, turned_round=turned), blocks.pitch(lanes)
-    n, k = blocks.tiles, data[0].transformed
-    tile = tile_shape(n, lanes)
+    n, pitch = blocks.tiles, blocks.pitch(lanes)
+    tile = _tile(n, lanes)
     far = turned and m * BITS[shape.kind] // 8 >= 1024 and n > tile.vectors * lanes
     strides = (1, m) if turned else (k, 1)
     gemm = Gemm(shape.kind, k, strides, (pitch, 1), pitch, (m,), (n,), lanes, tile, m > 64, far)
-    products = len(data) * filtering_of(shape).points ** 2
     sizes = products * m * k, products * k * pitch + lanes, products * m * pitch + lanes
     starts = _starts_of([*sizes, data[0].elements(blocks) + 4 * lanes])
     return Plan(shape, blocks, gemm, starts, turned, m)
+
+
+def _tile(columns: int, lanes: int) -> TileShape:
+    """Return the tile of a product: not one of three vectors where a single one would be left over."""
+    return tile_shape(2 * lanes if -(-columns // lanes) % 3 == 1 else columns, lanes)
 
 
 def _results_together(results: int, tiles: int) -> int:
@@ -226,9 +231,9 @@ def _results_together(results: int, tiles: int) -> int:
     return RESULTS if tiles <= min(FEW_TILES, results - 1) and results % RESULTS == 0 else results
 
 
-def _images_together(shape: Shape, tiles: int, most: int) -> int:
-    """Return how many images fill a block, at most so many; divides their number."""
-    wanted = min(most, max(1, _TILES // tiles))
+def _images_together(shape: Shape, tiles: int) -> int:
+    """Return how many images, of so many tiles each, fill a block; divides their number."""
+    wanted = max(1, min(shape.images // 2, _TILES // tiles))
     return max(d for d in range(1, wanted + 1) if shape.images % d == 0)
 
 

@@ -41,6 +41,7 @@ class SmallWriter(ShareWriter):
 
     def data_text(self, name: str, data: Data, blocks: Blocks, pitch: int, images: int) -> str:
         """Return the function (image, tiles, planes, apart, further) that transforms what tiles see."""
+        apart = self.multiples("%apart", len(data.matrix) ** 2)
         with self.code.loop("0", "%planes", 1) as loop:
             plane = loop.counter.text
             source = self.at("%image", self.sum((plane, math.prod(data.size))))
@@ -50,26 +51,34 @@ class SmallWriter(ShareWriter):
                 for part in range(data.split**2):
                     out = self.at(target, part * pitch + number * self.shape.lanes)
                     square = seen.square(number, *divmod(part, data.split))
-                    for point, value in enumerate(on_both_axes(self.b, data.matrix, square)):
-                        self._store(value, self.at(out, self.sum(("%apart", point))))
+                    for value, point in zip(on_both_axes(self.b, data.matrix, square), apart, strict=True):
+                        self._store(value, self.at(out, point))
         return self._function(name)
 
     def sums_of_tiles_text(self, name: str, plan: Plan, images: int) -> str:
         """Return the function (image, tiles, planes, apart, further) that makes images' results of sums of tiles."""
         (height, width), lanes = plan.out, self.shape.lanes
-        area = height * width
+        area, apart, further = (
+            height * width,
+            self.multiples("%apart", plan.products),
+            self.multiples("%further", images),
+        )
         with self.code.loop("0", "%planes", 1) as loop:
             result = loop.counter.text
             sums = self.at("%tiles", self.sum((result, plan.pitch)))
-            made = _Outputs(self, plan, sums)
-            image = self.at("%image", self.sum((result, area)))
+            made = _Outputs(self, plan, sums, apart)
+            first = self.at("%image", self.sum((result, area)))
             for number in range(images):
+                image = self.at(first, further[number])
                 for start in range(0, area, lanes):
                     places = [made.place(number, *divmod(at, width)) for at in range(start, min(start + lanes, area))]
                     value = picked(self.b, made, places + places[-1:] * (lanes - len(places)))
-                    target = self.at(image, self.sum(("%further", number), ("1", start)))
-                    self._store(value, target, area - start)
+                    self._store(value, self.at(image, start), area - start)
         return self._function(name)
+
+    def multiples(self, number: str, count: int) -> list[str]:
+        """Return the first multiples of a number, from 0 on."""
+        return ["0" if factor == 0 else self.sum((number, factor)) for factor in range(count)]
 
     def load(self, place: str, count: int) -> Value:
         """Load so many elements, at most a vector."""
@@ -142,8 +151,8 @@ class _Seen:
     def _load(self, number: int) -> Value:
         image, vector = divmod(number, -(-self.area // self.lanes))
         start = vector * self.lanes
-        place = self.writer.at(self.source, self.writer.sum(("%further", image), ("1", start)))
-        return self.writer.load(place, self.area - start)
+        source = self.writer.at(self.source, self.writer.sum(("%further", image))) if image else self.source
+        return self.writer.load(self.writer.at(source, start), self.area - start)
 
     def _zeros(self) -> Value:
         return self.writer.b.const(0, self.writer.shape.kind, self.lanes)
@@ -152,9 +161,9 @@ class _Seen:
 class _Outputs(_Made):
     """The outputs of vectors of tiles: so many numbers for each, of its variants, rows and columns."""
 
-    def __init__(self, writer: SmallWriter, plan: Plan, sums: str) -> None:
+    def __init__(self, writer: SmallWriter, plan: Plan, sums: str, apart: list[str]) -> None:
         super().__init__(self._one)
-        self.writer, self.plan, self.sums = writer, plan, sums
+        self.writer, self.plan, self.sums, self.apart = writer, plan, sums, apart
         self.first = plan.first(0), plan.first(1)
         self.found: dict[int, list[Value]] = {}
 
@@ -178,5 +187,5 @@ class _Outputs(_Made):
         writer, filtering = self.writer, filtering_of(self.plan.shape)
         lanes, every = writer.shape.lanes, filtering.points**2
         source = writer.at(self.sums, vector * lanes)
-        places = [writer.at(source, writer.sum(("%apart", variant * every + point))) for point in range(every)]
+        places = [writer.at(source, self.apart[variant * every + point]) for point in range(every)]
         return on_both_axes(writer.b, filtering.outputs, [writer.load(place, lanes) for place in places])

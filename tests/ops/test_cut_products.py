@@ -121,8 +121,10 @@ def test_a_packed_product_has_the_same_bits_however_it_is_cut(packs: Any, sizes:
     for turned_a, turned_b in itertools.product((False, True), repeat=2):
         a = drawn(k, m).T if turned_a else drawn(m, k)
         b = drawn(n, k).T if turned_b else drawn(k, n)
-        sides = (a, (turned_a, m if turned_a else k)), (b, (turned_b, k if turned_b else n))
-        whole, *parts = (products._packed(packs, *sides, bias, products._tile_cuts(m, n, count)) for count in (1, 2, 3))
+        orders = (turned_a, m if turned_a else k), (turned_b, k if turned_b else n)
+        shares = [products._packed_shares((m, n, k), *orders, count) for count in (1, 2, 3)]
+        assert [len(one) for one in shares] == [1, 2, 3]
+        whole, *parts = (products._packed(packs, a, b, bias, one) for one in shares)
         assert error(whole, a.astype("d") @ b.astype("d") + bias) < 2e-6
         for part in parts:
             np.testing.assert_array_equal(part, whole)
@@ -153,6 +155,7 @@ def test_rows_that_are_packed_divide_into_tiles(packs: Any) -> None:
 
     assert all(map(packed.divides, range(products._LEAST_ROWS, 3000)))
     assert not packed.divides(products._LEAST_ROWS - 1)
+    assert min(products._LEAST[2], products._LEAST_OF_BATCH[2]) >= packed._LEAST_BURST  # terms for one round at least
     assert (*packed.HEIGHTS[::2], packed.WIDTH) == (
         products._TILE_ROWS,
         products._THIN_TILE_ROWS,

@@ -36,7 +36,7 @@ A, B, C, A_START, B_START, C_START, M, N, K, LDA, LDB, LDC, TURNED_A, TURNED_B, 
 FIRST, LAST, INNER, A_OUTER, A_INNER, B_OUTER, B_INNER, C_OUTER, C_INNER = range(16, 25)
 HEIGHTS = (14, 13, 12)
 
-_LEAST_BURST = 2  # terms between two lines that are asked for
+_LEAST_BURST = 2  # terms between two lines that are asked for; no product has fewer
 
 _ARGUMENTS = ("rows", "columns", "k", "lda", "ldb", "ldc", "from_row")
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -70,6 +69,7 @@ class Observer:
 
 
 _ndarray = np.ndarray
+_new = object.__new__
 
 
 class Kept(list[Node]):
@@ -119,7 +119,8 @@ class Walk:
         self.kept: Kept | None = None
         if not retain:
             frame = provenance.user_frame(2)
-            self.freed = Freed(frame.f_code, frame.f_lasti)
+            freed = self.freed = _new(Freed)  # without the call of a class, as `record` does
+            freed.code, freed.lasti = frame.f_code, frame.f_lasti
 
     def seed(self, target: Any, g: Array) -> None:
         """Add a cotangent of an output."""
@@ -375,17 +376,16 @@ def backward(
             walk.seed(root, wrap(g) if create_graph else g)
         ends = [begin()(walk) for begin in BEFORE_WALK] if BEFORE_WALK and wanted is None else ()
         found = run_plain(walk) if plain else walk.run()
-        if "c" in map(_kind, found.values()):
-            found = {place: turned(g) for place, g in found.items()}
+        for g in found.values():
+            if g.dtype.kind == "c":
+                found = {place: turned(g) for place, g in found.items()}
+                break
         for end in ends:
             if end is not None:
                 end(found)
         return found
     finally:
         MODE.flags = before
-
-
-_kind = attrgetter("dtype.kind")
 
 
 def turned(g: Array) -> Array:

@@ -6,6 +6,7 @@ LLVM is loaded when something has to be translated: code that lies on the disk i
 from __future__ import annotations
 
 import ctypes
+import functools
 import importlib.util
 import sys
 from collections.abc import Sequence
@@ -45,7 +46,7 @@ class Host:
         self.has_bfloat = "avx512bf16" in has
         self.has_amx = {"amx-tile", "amx-bf16", "avx512bf16"} <= has
         self.divides = self.triple.startswith("x86_64") and "linux" in self.triple
-        self._idle: list[Any] = []
+        self._idle: dict[bool, list[Any]] = {False: [], True: []}  # target machines, by `quickly`
 
     @cached_property
     def machine(self) -> Any:
@@ -57,7 +58,7 @@ class Host:
         """Whether the processor has AMX with bfloat16, and the system lets this process use it; it is asked once."""
         return self.has_amx and amx_permitted()
 
-    def new_machine(self, reloc: str = "pic") -> Any:
+    def new_machine(self, reloc: str = "pic", opt: int = 2) -> Any:
         """Return a target machine that an engine may own.
 
         With the code model of LLVM's JIT, a function's constants may lie anywhere: the small model wants them within
@@ -65,7 +66,7 @@ class Host:
         """
         llvm = _llvm()
         return llvm.Target.from_triple(self.triple).create_target_machine(
-            cpu=self.cpu, features=self.features, opt=2, reloc=reloc, codemodel="jitdefault", jit=True
+            cpu=self.cpu, features=self.features, opt=opt, reloc=reloc, codemodel="jitdefault", jit=True
         )
 
     def machine_of_parts(self) -> Any:
@@ -97,11 +98,16 @@ class Host:
         self._run(module, self.machine, *_OF_MODULES)
         return emitted(module, text, parts, self.machine_of_parts, self._finish)
 
-    def object_codes(self, texts: Sequence[str], cores: int) -> list[bytes]:
-        """Return the object code of each of these modules, which `LoadedCode` may load together; where it `divides`."""
+    def object_codes(self, texts: Sequence[str], cores: int, *, quickly: bool = False) -> list[bytes]:
+        """Return the object code of each of these modules, which `LoadedCode` may load together; where it `divides`.
+
+        `quickly` is for modules that do nothing but call others: LLVM's passes over machine code alone take a
+        millisecond for one.
+        """
         from glassgrad.compile.llvm.objects import each_emitted
 
-        return each_emitted(texts, cores, self.machine_of_parts, self._finish, self._idle)
+        machine = functools.partial(self.new_machine, reloc="static", opt=0) if quickly else self.machine_of_parts
+        return each_emitted(texts, cores, machine, self._finish, self._idle[quickly])
 
     def optimise(self, module: Any) -> None:
         """Clean up after the emitter. Loops are vectorised, unrolled and free of invariant code as they are written, so

@@ -40,7 +40,8 @@ def object_code(module: Module, machine: Host, cores: int) -> bytes:
     units = _Units(module, machine.header(), machine.attributes())
     rest = units.rest()
     missing = [name for name in units.texts if name not in _translated]
-    *found, own = machine.object_codes([*(units.texts[name] for name in missing), rest], cores)
+    found = machine.object_codes([units.texts[name] for name in missing], cores)
+    (own,) = machine.object_codes([rest], 1, quickly=True)
     _translated.update(zip(missing, found, strict=True))
     return joined([*(_translated[name] for name in units.texts), own], apart=True)
 

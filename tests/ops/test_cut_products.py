@@ -289,3 +289,22 @@ def test_a_forked_child_has_threads_of_its_own() -> None:
         [sys.executable, "-W", "ignore", "-c", PROGRAM], capture_output=True, encoding="utf-8", timeout=60, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+_WITHOUT_POOL = """
+import gc, weakref
+from glassgrad.compile.native import runtime
+runtime.pool().ensure(1)
+code = weakref.ref(runtime.support_code())
+runtime.support_code.cache_clear()
+runtime._pool = None
+gc.collect()
+print(code() is not None)
+"""
+
+
+def test_the_code_of_waiting_threads_outlives_their_pool() -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", _WITHOUT_POOL]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, "True"), done.stderr

@@ -75,8 +75,10 @@ class Pool:
 
     def __init__(self) -> None:
         self.memory = aligned(support.POOL_BYTES)
-        # The threads read it until the process is gone, whatever becomes of this object.
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.memory))
+        # The threads read it and run their code until the process is gone, whatever becomes of this object: while the
+        # interpreter ends, which gives the memory of unused code back, they are still on their way out.
+        for needed in (self.memory, support_code()):
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(needed))
         self.address = int(self.memory.ctypes.data)
         self.lock = threading.Lock()
         self.left: list[tuple[int, Any]] = []

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _NAME = re.compile(r"@([\w.]+)")
 _UNIT = "define internal "
 _PREFIX = "unit_"
+# What a function does that is more than to loop around others: memory, floats, vectors, and calls of short tiles.
+_WORK = re.compile(r"^  store |= load |= f[a-z]+ |<\d+ x |@(?:tile|pack)_", re.MULTILINE)
 
 _translated: dict[str, bytes] = {}
 """The object code of every unit so far, by its name: about a quarter of what the kernels themselves keep in memory."""
@@ -40,9 +42,11 @@ def object_code(module: Module, machine: Host, cores: int) -> bytes:
     units = _Units(module, machine.header(), machine.attributes())
     rest = units.rest()
     missing = [name for name in units.texts if name not in _translated]
-    found = machine.object_codes([units.texts[name] for name in missing], cores)
-    (own,) = machine.object_codes([rest], 1, quickly=True)
-    _translated.update(zip(missing, found, strict=True))
+    inner = [name for name in missing if name not in units.outer]
+    outer = [name for name in missing if name in units.outer]
+    found = machine.object_codes([units.texts[name] for name in inner], cores)
+    *around, own = machine.object_codes([*(units.texts[name] for name in outer), rest], 1, quickly=True)
+    _translated.update(zip([*inner, *outer], [*found, *around], strict=True))
     return joined([*(_translated[name] for name in units.texts), own], apart=True)
 
 
@@ -51,6 +55,7 @@ class _Units:
 
     Attributes:
         texts: the module of each unit that was asked for, by the unit's name; called ones come first.
+        outer: the units that do nothing but call others in loops.
     """
 
     def __init__(self, module: Module, header: str, attributes: str) -> None:
@@ -59,6 +64,7 @@ class _Units:
         self._header, self._attributes = header, attributes
         self._names: dict[str, str] = {}
         self.texts: dict[str, str] = {}
+        self.outer: set[str] = set()
 
     def rest(self) -> str:
         """Return the module of all that is no unit, after those of the units that it calls."""
@@ -77,6 +83,8 @@ class _Units:
             self._names[name] = _PREFIX  # while its name is not known
             text = self._module([name])
             found = self._names[name] = _PREFIX + hashlib.sha256(text.encode()).hexdigest()[:40]
+            if not _WORK.search(self._definitions[name]):
+                self.outer.add(found)
             self.texts[found] = text.replace(f"@{_PREFIX}(", f"@{found}(").replace(_UNIT, "define hidden ", 1)
         return found
 

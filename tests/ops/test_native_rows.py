@@ -10,6 +10,7 @@ import pytest
 
 import glassgrad as gg
 from glassgrad.nn import functional as F
+from glassgrad.ops.fused_attention import attention_p
 from glassgrad.ops.kernels import native, parts
 
 pytest.importorskip("llvmlite", reason="native code needs llvmlite")
@@ -100,6 +101,14 @@ def test_rows_of_any_count_share_a_kernel(kernels: Noted) -> None:
     for rows in (23, 24, 40):
         gg.softmax(gg.zeros(rows, WIDTH), dim=1)
     assert len(kernels._known) == 1
+
+
+def test_a_formula_whose_result_is_of_another_dtype_is_refused(kernels: Noted) -> None:
+    """A number of NumPy's in double precision makes results in that; they have no room in what takes the results."""
+    q = np.ones((4, 5, 4), np.float32)
+    params = {"scale": np.float64(0.5), "causal": False, "masked": False, "dropped": False}
+    with pytest.raises(TypeError, match="float64 is given an array of float32"):
+        attention_p.evaluate(q, q, q, **params)
 
 
 def test_a_softmax_far_from_zero_and_at_the_ends(kernels: Noted) -> None:

@@ -47,6 +47,10 @@ class Kernel:
         if found is None:
             from glassgrad.compile.native import chunks  # only formulas in rows or blocks need it
 
+            # Arrays of later calls are of the dtypes of the first: both are what the kernel was asked for by.
+            for array, var in zip(arrays, (*self._step.inputs, *self._step.outputs), strict=True):
+                if array.dtype != var.dtype:  # it would write beyond the end
+                    raise TypeError(f"native code for {var.dtype} is given an array of {array.dtype}")
             found = self._chunks[shares] = chunks.Chunks(self._step, shares)
         found.run(arrays, steps, count)
 

@@ -212,15 +212,14 @@ def test_sizes_that_change_all_the_time_are_not_counted_for_long() -> None:
     assert found.records == 1
 
 
-def test_nothing_is_decided_where_errors_are_treated_otherwise() -> None:
-    found = Replay(lambda x: x * 2 + 1)
+def test_records_are_made_and_used_where_errors_are_ignored() -> None:
+    found = Replay(lambda x, y: x / y * 2)
+    x, zeros = drawn(4), np.zeros(4, np.float32)
     with np.errstate(all="ignore"):
-        for _ in range(5):
-            found.run(drawn(4))
-    assert not found.records
-    for _ in range(2):
-        found.run(drawn(4))
-    assert is_native(found)
+        for _ in range(3):
+            found.run(x, x + 1)
+        assert is_native(found)
+        expect_same(found.run(x, zeros), x / zeros * 2)
 
 
 def test_a_function_that_is_refused_again_and_again_is_called_directly() -> None:

@@ -111,8 +111,8 @@ pack:
   br i1 %unpacked, label %give.up, label %begin
 begin:
   %tuple = phi ptr [ null, %entry ], [ %packed, %pack ]
-  %usual = call i1 @usual(ptr %env)
-  br i1 %usual, label %search, label %drop
+  %flags = call i32 @flags(ptr %env)
+  br label %search
 search:
   %record = phi ptr [ %first, %begin ], [ %next, %further ]
   %fits = call i1 @match(ptr %record, ptr %given, i64 %count, ptr %env)
@@ -129,7 +129,7 @@ found:
   br i1 %failed, label %drop, label %compute
 compute:
   call void @save(ptr %record)
-  %fine = call i1 @run(ptr %record, ptr %env)
+  %fine = call i1 @run(ptr %record, ptr %env, i32 %flags)
   br i1 %fine, label %done, label %undo
 done:
   br i1 %no.result, label %done.none, label %done.some

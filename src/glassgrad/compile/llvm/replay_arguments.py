@@ -7,12 +7,13 @@ from glassgrad.compile.llvm.replay_words import Argument, Environment, Head, Kin
 # Behind the address of an array's memory (how many dimensions, their sizes, strides, base, dtype, flags).
 _DIMENSIONS, _SHAPE, _STRIDES, _DTYPE, _FLAGS = 8, 16, 24, 40, 48
 POINTER_AT = 16  # of a capsule its pointer: NumPy's begins with a mask of how it treats errors
+UNDERFLOW_BITS = 7 << 6  # of that mask: 0 if underflow is ignored
 _TYPE_AT, _FLOAT_AT = 8, 16  # of an object its type, of a float its number
 
 
 def text(data: int) -> str:
-    """Return ``match``, ``usual`` and what they need; arrays have their address at `data`."""
-    return "\n".join([_field(data), _float(), _array(), _match(), _overlaps(), _default()])
+    """Return ``match``, ``flags`` and what they need; arrays have their address at `data`."""
+    return "\n".join([_field(data), _float(), _array(), _match(), _overlaps(), _flags()])
 
 
 def _field(data: int) -> str:
@@ -217,27 +218,32 @@ no:
 }}"""
 
 
-def _default() -> str:
-    """Tell whether NumPy's treatment of floating-point errors is the usual one here."""
+def _flags() -> str:
+    """The processor's flags that NumPy would look at: of underflow only where it is told to."""
     return f"""
-define internal i1 @usual(ptr %env) #0 {{
+define internal i32 @flags(ptr %env) #0 {{
 entry:
   %found.p = alloca ptr, align 8
 {load("get", "env", Environment.GET_CONTEXT, "ptr")}{load("variable", "env", Environment.VARIABLE, "ptr")}\
-{load("default", "env", Environment.DEFAULT)}{load("forget", "env", Environment.FORGET, "ptr")}\
+{load("always", "env", Environment.FLAGS)}{load("under", "env", Environment.UNDERFLOW)}\
+{load("forget", "env", Environment.FORGET, "ptr")}\
+  %few = trunc i64 %always to i32
+  %both = or i64 %always, %under
+  %all = trunc i64 %both to i32
   store ptr null, ptr %found.p, align 8
   %failed = call i32 %get(ptr %variable, ptr null, ptr %found.p)
   %found = load ptr, ptr %found.p, align 8
   %none = icmp eq ptr %found, null
-  br i1 %none, label %no, label %read
+  br i1 %none, label %unknown, label %read
 read:
   %pointer.p = getelementptr i8, ptr %found, i64 {POINTER_AT}
   %pointer = load ptr, ptr %pointer.p, align 8
   %mask = load i32, ptr %pointer, align 4
-  %expected = trunc i64 %default to i32
-  %is.usual = icmp eq i32 %mask, %expected
+  %treated = and i32 %mask, {UNDERFLOW_BITS}
+  %ignored = icmp eq i32 %treated, 0
   call void %forget(ptr %found)
-  ret i1 %is.usual
-no:
-  ret i1 false
+  %result = select i1 %ignored, i32 %few, i32 %all
+  ret i32 %result
+unknown:
+  ret i32 %all
 }}"""

@@ -222,12 +222,11 @@ def _run() -> str:
         for name in checked.values()
     ]
     return f"""
-define internal i1 @run(ptr %record, ptr %env) #0 {{
+define internal i1 @run(ptr %record, ptr %env, i32 %flags.i) #0 {{
 entry:
 {load("count", "record", Head.CALL_COUNT)}{load("rows", "record", Head.CALLS, "ptr")}\
 {load("slots", "record", Head.SLOTS, "ptr")}{load("clear", "env", Environment.CLEAR_FLAGS, "ptr")}\
-{load("test", "env", Environment.TEST_FLAGS, "ptr")}{load("flags", "env", Environment.FLAGS)}\
-  %flags.i = trunc i64 %flags to i32
+{load("test", "env", Environment.TEST_FLAGS, "ptr")}\
   %cleared = call i32 %clear(i32 %flags.i)
   br label %head
 head:

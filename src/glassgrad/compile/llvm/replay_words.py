@@ -20,7 +20,7 @@ class Environment(IntEnum):
     """Words of the environment: types, functions of Python, NumPy and the C library, and what they are called with."""
 
     ARRAY, FLOAT, NEW_ARRAY, NEW_TUPLE, FORGET, CLEAR_ERROR, VECTORCALL, TRUTH = range(8)
-    CLEAR_FLAGS, TEST_FLAGS, FLAGS, GET_CONTEXT, VARIABLE, DEFAULT = range(8, 14)
+    CLEAR_FLAGS, TEST_FLAGS, FLAGS, GET_CONTEXT, VARIABLE, UNDERFLOW = range(8, 14)
     SGEMV, DGEMV, SGEMM, DGEMM, SDOT, DDOT = range(14, 20)
 
 

@@ -27,7 +27,7 @@ _ALIGNED, _WRITEABLE = 0x100, 0x400  # NumPy's flags
 _NEW_ARRAY = 93  # PyArray_New's place in NumPy's table of functions
 _UFUNC_NAME, _UFUNC_LOOPS, _UFUNC_DATA = 56, 32, 40  # offsets in PyUFuncObject, part of NumPy's binary interface
 # FE_INVALID, FE_DIVBYZERO, FE_OVERFLOW and FE_UNDERFLOW: NumPy warns of the first three unless told otherwise.
-_WARNED_OF = {"x86_64": 0x1 | 0x4 | 0x8, "aarch64": 0x1 | 0x2 | 0x4}
+_WARNED_OF = {"x86_64": (0x1 | 0x4 | 0x8, 0x10), "aarch64": (0x1 | 0x2 | 0x4, 0x8)}
 
 
 class Unavailable(Exception):  # noqa: N818 - no error: it says that NumPy has to make the calls
@@ -47,7 +47,7 @@ def _machinery() -> tuple[BuiltIn, Any, int, Any]:
         raise Unavailable
     items, data = object_layout()
     _expect_layout(data)
-    environment = _environment(flags)
+    environment = _environment(*flags)
     machine = host()
     code = text.module(machine.header(), machine.attributes(), data, items)
     function = BuiltIn(code, "replay", FAST_CALL, "Make NumPy calls that were recorded.")
@@ -69,13 +69,14 @@ def _expect_layout(data: int) -> None:
         raise Unavailable
 
 
-def _environment(flags: int) -> Any:
+def _environment(flags: int, underflow: int) -> Any:
     """Return the table of what the native code needs to know of this process."""
     python, process = ctypes.pythonapi, ctypes.CDLL(None)
     contexts: Any = getattr(np._core.umath, "_extobj_contextvar", None)  # type: ignore[attr-defined]  # not declared
     clear, test = (getattr(process, name, None) for name in ("feclearexcept", "fetestexcept"))
     if contexts is None or clear is None or test is None:
         raise Unavailable
+    _expect_masks(contexts)
     words = np.zeros(len(Environment), np.int64)
     given = {
         Environment.ARRAY: id(np.ndarray),
@@ -91,7 +92,7 @@ def _environment(flags: int) -> Any:
         Environment.FLAGS: flags,
         Environment.GET_CONTEXT: _address(python.PyContextVar_Get),
         Environment.VARIABLE: id(contexts),
-        Environment.DEFAULT: _usual_mask(contexts),
+        Environment.UNDERFLOW: underflow,
         **{Environment[name.upper()]: place for name, place in _blas().items()},
     }
     for name, value in given.items():
@@ -100,19 +101,13 @@ def _environment(flags: int) -> Any:
     return words
 
 
-def _usual_mask(contexts: Any) -> int:
-    """Return the mask by which NumPy warns of errors as it does unless told otherwise."""
-
-    def mask(**treatment: Any) -> int:
-        with np.errstate(**treatment):
+def _expect_masks(contexts: Any) -> None:
+    """Raise unless NumPy's treatment of underflow is where the native code looks for it."""
+    for number, treatment in enumerate(("ignore", "warn", "raise")):
+        with np.errstate(all="ignore", under=treatment):  # type: ignore[arg-type]  # one of the words it takes
             pointer = ctypes.c_size_t.from_address(id(contexts.get()) + POINTER_AT).value
-            return ctypes.c_int.from_address(pointer).value
-
-    usual = mask(divide="warn", over="warn", under="ignore", invalid="warn")
-    others = {mask(all="ignore"), mask(all="raise"), mask(divide="raise", over="warn", under="ignore", invalid="warn")}
-    if usual in others or len(others) < 3:
-        raise Unavailable
-    return usual
+            if ctypes.c_int.from_address(pointer).value != number << 6:
+                raise Unavailable
 
 
 _ALIVE: list[Any] = []

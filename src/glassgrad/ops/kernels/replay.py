@@ -5,8 +5,8 @@ Once shapes come again and again, what the function does with them is recorded, 
 NumPy's loops and BLAS without the interpreter: every number is the same to the last bit. A record is compared with the
 function, on several numbers, before it is used. Threads share records: native code keeps the interpreter to itself.
 
-The function runs where NumPy would warn, where `numpy.errstate` is another than the usual one, for arguments of other
-kinds, where llvmlite is missing, and with ``GLASSGRAD_NATIVE=0``.
+The function runs where NumPy would warn or raise, or might if `numpy.errstate` did not tell it to be silent, for
+arguments of other kinds, where llvmlite is missing, and with ``GLASSGRAD_NATIVE=0``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ MOST = 32_768  # elements: for larger arrays the calls themselves take longer th
 _REMEMBERED = 256  # kinds of arguments that are counted
 _CHOICES = 32  # of options of a function
 _OPTIONS = frozenset({float, int, bool, str, type(None)})
-_USUAL = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}  # NumPy's treatment of errors
 _PAUSE = 4_000  # calls that nobody counts after too many kinds
 _ENOUGH_RUNS = 1_000  # of one kind of arguments, for a function of which nothing could be recorded
 _ENOUGH = 4  # kinds that could not be recorded, for a function of which none could
@@ -100,7 +99,7 @@ class Replay:
         key = tuple([_kind(one) for one in args])
         seen = self._seen[key] = self._seen.get(key, 0) + 1
         if seen == now.repeats and self.records < now.most:
-            if is_recording() or np.geterr() != _USUAL:  # native code would refuse to run
+            if is_recording():
                 self._seen[key] = seen - 1
             else:
                 self._record(args)

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(not host().divides, reason="elsewhere every kern
 @pytest.fixture(autouse=True)
 def translated(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many functions each kernel needed that were not there."""
-    monkeypatch.setattr(units, "_translated", {})
+    monkeypatch.setattr(units, "TRANSLATED", {})
     counts: list[int] = []
     translate = target.Host.object_codes
 
@@ -116,7 +116,7 @@ def test_another_convolution_finds_most_of_its_functions(translated: list[int]) 
 def test_a_kernel_is_the_same_whatever_came_before() -> None:
     graphs = [conv(op, 8, channels, 12, 16) for op in OPS for channels in (40, 44)]
     forth = [code_of(graph) for graph in graphs]
-    units._translated.clear()
+    units.TRANSLATED.clear()
     back = [code_of(graph) for graph in reversed(graphs)]
     assert forth == back[::-1]
     assert len(set(forth)) == len(graphs)
@@ -126,7 +126,7 @@ def test_on_two_cores_it_is_the_same() -> None:
     module = made(conv("conv2d_weight", 8, 44, 64, 16)).emitted.module.module
     found = []
     for cores in (1, 2):
-        units._translated.clear()
+        units.TRANSLATED.clear()
         found.append(units.object_code(module, host(), cores))
     assert found[0] == found[1]
 
@@ -200,7 +200,7 @@ def test_small_functions_and_constants_come_with_their_callers() -> None:
 
 def test_loops_around_others_are_told_from_work() -> None:
     module = made(conv("conv2d", 8, 40, 64, 16)).emitted.module.module
-    found = units._Units(module, host().header(), host().attributes())
+    found = units.Units(module, host().header(), host().attributes())
     found.rest()
     assert len(found.outer) == 1
     (outer,) = found.outer
@@ -208,7 +208,7 @@ def test_loops_around_others_are_told_from_work() -> None:
     assert found.texts[outer].count("call void") > 2
     assert "load" not in found.texts[outer]
     assert "x float>" not in found.texts[outer]
-    found = units._Units(made(product(9, 20, 48)).emitted.module.module, host().header(), host().attributes())
+    found = units.Units(made(product(9, 20, 48)).emitted.module.module, host().header(), host().attributes())
     found.rest()
     assert len(found.texts) > 1  # loops around tiles, whose calls are short
     assert not found.outer
@@ -221,14 +221,14 @@ def test_compiled_steps_stay_whole(translated: list[int]) -> None:
 
 
 def test_a_tile_is_written_once_for_each_kind_of_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tiles, "_written", {})
+    monkeypatch.setattr(tiles, "WRITTEN", {})
     tile = tiles.Tile("f32", 4, 2, 16, None, cut=True, packed=False)
     first, second, narrow = Module(64), Module(64), Module(32)
     names = [tiles.tile_function(module, tile) for module in (first, second, narrow)]
     assert len(set(names)) == 1
     assert first.definitions[names[0]] is second.definitions[names[0]]
     assert first.declarations == second.declarations != {}
-    assert len(tiles._written) == 2
+    assert len(tiles.WRITTEN) == 2
 
 
 FUNCTION = "define i64 @f{at}(i64 %x) #0 {{\n  %y = add i64 %x, {at}\n  ret i64 %y\n}}"

@@ -52,17 +52,17 @@ def named(module: Module, name: str, write: Callable[[str], str]) -> str:
     return name
 
 
-_written: dict[tuple[str, int, bool], Module] = {}
+WRITTEN: dict[tuple[str, int, bool], Module] = {}
 
 
 def named_everywhere(module: Module, name: str, write: Callable[[Module, str], str]) -> str:
     """As `named`, for a function whose name says all of it, and which calls none: it is written once in a process."""
     key = (name, module.vector_bytes, module.has_bfloat)
-    found = _written.get(key)
+    found = WRITTEN.get(key)
     if found is None:
         found = Module(module.vector_bytes, module.has_bfloat)
         found.definitions[name] = write(found, name)
-        _written[key] = found
+        WRITTEN[key] = found
     module.declarations.update(found.declarations)
     module.definitions.update(found.definitions)
     return name

@@ -27,7 +27,7 @@ _PREFIX = "unit_"
 # What a function does that is more than to loop around others: memory, floats, vectors, and calls of short tiles.
 _WORK = re.compile(r"^  store |= load |= f[a-z]+ |<\d+ x |@(?:tile|pack)_", re.MULTILINE)
 
-_translated: dict[str, bytes] = {}
+TRANSLATED: dict[str, bytes] = {}
 """The object code of every unit so far, by its name: about a quarter of what the kernels themselves keep in memory."""
 
 
@@ -39,18 +39,18 @@ def object_code(module: Module, machine: Host, cores: int) -> bytes:
         machine: translates.
         cores: on how many of them.
     """
-    units = _Units(module, machine.header(), machine.attributes())
+    units = Units(module, machine.header(), machine.attributes())
     rest = units.rest()
-    missing = [name for name in units.texts if name not in _translated]
+    missing = [name for name in units.texts if name not in TRANSLATED]
     inner = [name for name in missing if name not in units.outer]
     outer = [name for name in missing if name in units.outer]
     found = machine.object_codes([units.texts[name] for name in inner], cores)
     *around, own = machine.object_codes([*(units.texts[name] for name in outer), rest], 1, quickly=True)
-    _translated.update(zip([*inner, *outer], [*found, *around], strict=True))
-    return joined([*(_translated[name] for name in units.texts), own], apart=True)
+    TRANSLATED.update(zip([*inner, *outer], [*found, *around], strict=True))
+    return joined([*(TRANSLATED[name] for name in units.texts), own], apart=True)
 
 
-class _Units:
+class Units:
     """The functions of a module under names that every module would give them.
 
     Attributes:

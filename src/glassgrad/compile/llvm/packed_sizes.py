@@ -9,5 +9,5 @@ VECTOR_BYTES = LANES * SIZE  # what the processor's vectors must have
 WIDTH = LANES * VECTORS
 
 DEPTH = 256  # terms that are packed at a time
-BLOCK = 150_000  # elements of A that are packed at a time: half of a second-level cache of a megabyte
+BLOCK = 80_000  # elements of A that are packed at a time: a third of a second-level cache of a megabyte
 SCRATCH_BYTES = SIZE * ((DEPTH + LANES) * WIDTH + BLOCK + 4 * LANES)

@@ -277,6 +277,28 @@ def test_signs_of_life(work, alive: bool) -> None:
     assert seen[-1]["at"].startswith("test_guard.py:")
 
 
+def test_the_thread_that_looks_is_no_sign_of_life() -> None:
+    life, over, seen = Life(), threading.Event(), []
+
+    def look() -> None:
+        while not over.is_set():
+            life.look(7)
+
+    def report() -> None:
+        for _ in range(4):
+            time.sleep(0.2)
+            seen.append(life.signs()["idle"])
+        over.set()
+
+    threads = [threading.Thread(target=work) for work in (look, report)]
+    for thread in threads:
+        thread.start()
+    over.wait()
+    for thread in threads:
+        thread.join()
+    assert seen[-1] > 0.3, seen
+
+
 def test_versions_that_differ_are_named() -> None:
     same = {"versions": {"glassgrad": "1", "NumPy": "2.4"}, "host": "a", "pid": 1}
     other = {"versions": {"glassgrad": "1", "NumPy": "2.3"}, "host": "b", "pid": 2}

@@ -35,6 +35,7 @@ class Life:
         self._round: FrameType | None = None
         self._seen: set[int] = set()
         self._round_since = self._since
+        self._looks = (0, 0.0)  # the thread that looks, and the processor time that it has taken
 
     def look(self, passed: int) -> float:
         """See whether the main thread still is in one call of one function, at few instructions of it.
@@ -48,6 +49,7 @@ class Life:
         Returns:
             In how many seconds to look again.
         """
+        self._looks = (threading.get_ident(), time.thread_time())
         frame = sys._current_frames().get(self._main)
         now = time.monotonic()
         if passed != self._passed or announced.NOW:
@@ -64,7 +66,7 @@ class Life:
         frame = sys._current_frames().get(self._main)
         now = time.monotonic()
         place = (id(frame), frame.f_lasti) if frame is not None else (0, 0)
-        spent = time.process_time() - time.thread_time() + _of_children_and_files()
+        spent = time.process_time() - self._watching() + _of_children_and_files()
         if place != self._place or spent - self._spent > 0.02 * (now - self._checked):
             self._since = now
         self._place, self._spent, self._checked = place, spent, now
@@ -72,6 +74,11 @@ class Life:
             self._since = now
         circling = now - self._round_since if self._round is not None else 0.0
         return {"idle": round(now - self._since, 2), "circling": round(circling, 2), "at": _shown(frame)}
+
+    def _watching(self) -> float:
+        """Return the processor time of the threads that watch, forty times a second: it is no sign of life."""
+        looker, spent = self._looks
+        return time.thread_time() + (spent if looker != threading.get_ident() else 0.0)
 
 
 def _of_children_and_files() -> float:

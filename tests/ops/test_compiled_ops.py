@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import weakref
 from typing import Any
 
 import numpy as np
@@ -269,3 +270,24 @@ def test_options_are_part_of_what_a_kernel_is_for(kernels: Counted) -> None:
         expected = torch.nn.functional.conv2d(torch.tensor(x), torch.tensor(w), stride=stride, padding=padding)
         np.testing.assert_allclose(found, expected.numpy(), rtol=1e-10, atol=1e-12)
     assert len(kernels.computed) == 4
+
+
+@pytest.mark.parametrize("name", ["sigmoid", "tanh", "sqrt", "rsqrt", "reciprocal", "exp2"])
+@pytest.mark.parametrize("leaf", [True, False])
+def test_slopes_that_read_the_result_alone_share_a_kernel(name: str, leaf: bool, kernels: Counted) -> None:
+    """They are given what x came from in its place: a leaf, or a node, which the kernel must not keep."""
+    numbers = np.linspace(0.3, 2, 3 * native.BLOCK + 7, dtype=np.float32)
+    nodes = []
+    for _ in range(3):
+        x = gg.tensor(numbers, requires_grad=True)
+        given = x if leaf else x.view(-1)
+        y = getattr(gg, name)(given)
+        nodes.append(weakref.ref(y.node))
+        y.backward(gg.full_like(y, 2))
+        wide = gg.tensor(numbers.astype(np.float64), requires_grad=True)
+        getattr(gg, name)(wide[:]).sum().backward()
+        np.testing.assert_allclose(x.grad.numpy(), 2 * wide.grad.numpy(), rtol=2e-6)
+        del y, given
+    assert sum(map(callable, kernels.computed)) >= 3, "native code computed the slopes"
+    assert len(kernels._known) <= 4, "the result and the slope, for each of two dtypes"
+    assert all(node() is None for node in nodes)

@@ -289,7 +289,9 @@ class Elementwise(Primitive):
         self.arity = len(self.partials)
         self._dtypes: dict[Any, Any] = {}
         self.scalar = scalar or name
-        self.vjps = self.jvps = tuple([_chain(one, self.arity, bool(self.sample_params)) for one in self.partials])
+        self.vjps = self.jvps = tuple(
+            [_chain(one, self.arity, bool(self.sample_params), self.saves_x) for one in self.partials]
+        )
 
     def abstract(self, *args: Any, **params: Any) -> Aval:
         shapes = [arg.shape for arg in args if hasattr(arg, "shape")]
@@ -311,14 +313,16 @@ class Elementwise(Primitive):
         return np.asarray(self.compute(tuple(tiny), params)).dtype
 
 
-def _chain(partial: Partial, arity: int, options: bool) -> Rule | None:  # noqa: C901, PLR0911 - one return a form of partial
+def _chain(  # noqa: C901, PLR0911 - one return a form of partial
+    partial: Partial, arity: int, options: bool, saves_x: bool
+) -> Rule | None:
     """Return the rule ``(c, y, *x)`` that multiplies a cotangent or tangent by the local derivative."""
     if partial is None:
         return None
     if isinstance(partial, select):
         return _selecting(partial.mask, partial.keep, partial.natively)
     if callable(partial):
-        blocked = product_in_blocks(partial, arity)
+        blocked = product_in_blocks(partial, arity, saves_x)
         if blocked is not None:
             return blocked
     elif partial == 0:

@@ -79,11 +79,13 @@ remainder = elementwise(
     samples=(reals(0.1, 0.9), reals(1.1, 3)), native=True,
 )  # fmt: skip  # an entry of the table
 reciprocal: Elementwise = elementwise(
-    "reciprocal", lambda xp, x: 1 / x, (lambda y, x: -y * y,), saves="y", formula="1 / x", derivative="-y**2",
-    samples=(reals(0.3, 3),), edge=EDGES,
+    "reciprocal", lambda xp, x: 1 / x, (in_native_blocks(lambda y, x: -y * y),), saves="y", formula="1 / x",
+    derivative="-y**2", samples=(reals(0.3, 3),), edge=EDGES,
     takes_complex=True,
 )  # fmt: skip  # an entry of the table
-square = _smooth("square", "square", lambda y, x: 2 * x, "2 * x", reals(-3, 3), saves="x", formula="x**2")
+square = _smooth(
+    "square", "square", in_native_blocks(lambda y, x: 2 * x), "2 * x", reals(-3, 3), saves="x", formula="x**2"
+)
 
 
 def _power_base(y: Array, a: Array, b: Array) -> Array:
@@ -228,33 +230,45 @@ clip_p = elementwise(
 # --- exponentials and logarithms ------------------------------------------------------------------
 
 exp = _smooth("exp", "exp", lambda y, x: y, "y", reals(-3, 3), saves="y")
-expm1 = _smooth("expm1", "expm1", lambda y, x: y + 1, "y + 1", reals(-3, 3), saves="y", formula="exp(x) - 1")
-log = _smooth("log", "log", lambda y, x: reciprocal(x), "1 / x", reals(0.3, 4), saves="x")
-log1p = _smooth(
-    "log1p", "log1p", lambda y, x: reciprocal(1 + x), "1 / (1 + x)", reals(-0.7, 3), saves="x", formula="log(1 + x)"
+expm1 = _smooth(
+    "expm1", "expm1", in_native_blocks(lambda y, x: y + 1), "y + 1", reals(-3, 3), saves="y", formula="exp(x) - 1"
 )
-sqrt = _smooth("sqrt", "sqrt", lambda y, x: reciprocal(2 * y), "1 / (2 * y)", reals(0.3, 4), saves="y")
+log = _smooth("log", "log", in_native_blocks(lambda y, x: reciprocal(x)), "1 / x", reals(0.3, 4), saves="x")
+log1p = _smooth(
+    "log1p",
+    "log1p",
+    in_native_blocks(lambda y, x: reciprocal(1 + x)),
+    "1 / (1 + x)",
+    reals(-0.7, 3),
+    saves="x",
+    formula="log(1 + x)",
+)
+sqrt = _smooth(
+    "sqrt", "sqrt", in_native_blocks(lambda y, x: reciprocal(2 * y)), "1 / (2 * y)", reals(0.3, 4), saves="y"
+)
 root_p = elementwise(
     "root", "sqrt", (lambda y, x: _ratio(0.5, y),), saves="y", formula="sqrt(x)", derivative="1 / (2 * y); 0 at 0",
     samples=(reals(0.3, 4),), edge=(0.0, 1.0, 1e-30, _inf, _nan), scalar="sqrt",
     notes="what norms and standard deviations are made of: their gradient where they vanish is 0, not NaN",
 )  # fmt: skip  # an entry of the table
 rsqrt = elementwise(
-    "rsqrt", lambda xp, x: 1 / xp.sqrt(x), (lambda y, x: -0.5 * y * y * y,), saves="y", formula="1 / sqrt(x)",
-    derivative="-y**3 / 2", samples=(reals(0.3, 4),), edge=EDGES,
+    "rsqrt", in_native_blocks(lambda xp, x: 1 / xp.sqrt(x)), (in_native_blocks(lambda y, x: -0.5 * y * y * y),),
+    saves="y", formula="1 / sqrt(x)", derivative="-y**3 / 2", samples=(reals(0.3, 4),), edge=EDGES,
     takes_complex=True,
 )  # fmt: skip  # an entry of the table
 
-exp2 = _smooth("exp2", "exp2", lambda y, x: y * _LN2, "y * log(2)", reals(-3, 3), saves="y", formula="2 ** x")
+exp2 = _smooth(
+    "exp2", "exp2", in_native_blocks(lambda y, x: y * _LN2), "y * log(2)", reals(-3, 3), saves="y", formula="2 ** x"
+)
 # NumPy's function takes real numbers only.
 exp2.evaluate = lambda x: np.exp(x * _LN2) if np.iscomplexobj(x) else np.exp2(x)
 log2 = _smooth(
-    "log2", "log2", lambda y, x: reciprocal(x * _LN2), "1 / (x * log(2))", reals(0.3, 4), saves="x",
+    "log2", "log2", in_native_blocks(lambda y, x: reciprocal(x * _LN2)), "1 / (x * log(2))", reals(0.3, 4), saves="x",
     formula="log(x) / log(2)",
 )  # fmt: skip  # an entry of the table
 log10 = _smooth(
-    "log10", "log10", lambda y, x: reciprocal(x * _LN10), "1 / (x * log(10))", reals(0.3, 4), saves="x",
-    formula="log(x) / log(10)",
+    "log10", "log10", in_native_blocks(lambda y, x: reciprocal(x * _LN10)), "1 / (x * log(10))", reals(0.3, 4),
+    saves="x", formula="log(x) / log(10)",
 )  # fmt: skip  # an entry of the table
 
 
@@ -289,16 +303,38 @@ logaddexp2 = elementwise(
 
 sin = _smooth("sin", "sin", lambda y, x: cos(x), "cos(x)", reals(-4, 4), saves="x")
 cos: Elementwise = _smooth("cos", "cos", lambda y, x: -sin(x), "-sin(x)", reals(-4, 4), saves="x")
-tan = _smooth("tan", "tan", lambda y, x: 1 + y * y, "1 + y**2", reals(-1.2, 1.2), saves="y")
-asin = _smooth("asin", "arcsin", lambda y, x: rsqrt(1 - x * x), "1 / sqrt(1 - x**2)", reals(-0.8, 0.8), saves="x")
-acos = _smooth("acos", "arccos", lambda y, x: -rsqrt(1 - x * x), "-1 / sqrt(1 - x**2)", reals(-0.8, 0.8), saves="x")
-atan = _smooth("atan", "arctan", lambda y, x: reciprocal(1 + x * x), "1 / (1 + x**2)", reals(-4, 4), saves="x")
-sinh = _smooth("sinh", "sinh", lambda y, x: cosh(x), "cosh(x)", reals(-3, 3), saves="x")
-cosh: Elementwise = _smooth("cosh", "cosh", lambda y, x: sinh(x), "sinh(x)", reals(-3, 3), saves="x")
-tanh = _smooth("tanh", "tanh", lambda y, x: 1 - y * y, "1 - y**2", reals(-3, 3), saves="y")
-asinh = _smooth("asinh", "arcsinh", lambda y, x: rsqrt(x * x + 1), "1 / sqrt(x**2 + 1)", reals(-4, 4), saves="x")
-acosh = _smooth("acosh", "arccosh", lambda y, x: rsqrt(x * x - 1), "1 / sqrt(x**2 - 1)", reals(1.2, 4), saves="x")
-atanh = _smooth("atanh", "arctanh", lambda y, x: reciprocal(1 - x * x), "1 / (1 - x**2)", reals(-0.8, 0.8), saves="x")
+tan = _smooth("tan", "tan", in_native_blocks(lambda y, x: 1 + y * y), "1 + y**2", reals(-1.2, 1.2), saves="y")
+asin = _smooth(
+    "asin", "arcsin", in_native_blocks(lambda y, x: rsqrt(1 - x * x)), "1 / sqrt(1 - x**2)", reals(-0.8, 0.8), saves="x"
+)
+acos = _smooth(
+    "acos",
+    "arccos",
+    in_native_blocks(lambda y, x: -rsqrt(1 - x * x)),
+    "-1 / sqrt(1 - x**2)",
+    reals(-0.8, 0.8),
+    saves="x",
+)
+atan = _smooth(
+    "atan", "arctan", in_native_blocks(lambda y, x: reciprocal(1 + x * x)), "1 / (1 + x**2)", reals(-4, 4), saves="x"
+)
+sinh = _smooth("sinh", "sinh", in_native_blocks(lambda y, x: cosh(x)), "cosh(x)", reals(-3, 3), saves="x")
+cosh: Elementwise = _smooth("cosh", "cosh", in_native_blocks(lambda y, x: sinh(x)), "sinh(x)", reals(-3, 3), saves="x")
+tanh = _smooth("tanh", "tanh", in_native_blocks(lambda y, x: 1 - y * y), "1 - y**2", reals(-3, 3), saves="y")
+asinh = _smooth(
+    "asinh", "arcsinh", in_native_blocks(lambda y, x: rsqrt(x * x + 1)), "1 / sqrt(x**2 + 1)", reals(-4, 4), saves="x"
+)
+acosh = _smooth(
+    "acosh", "arccosh", in_native_blocks(lambda y, x: rsqrt(x * x - 1)), "1 / sqrt(x**2 - 1)", reals(1.2, 4), saves="x"
+)
+atanh = _smooth(
+    "atanh",
+    "arctanh",
+    in_native_blocks(lambda y, x: reciprocal(1 - x * x)),
+    "1 / (1 - x**2)",
+    reals(-0.8, 0.8),
+    saves="x",
+)
 
 
 def _turn(a: Array, b: Array) -> Array:

@@ -72,8 +72,11 @@ def in_blocks(formula: Formula) -> Formula:
     return run
 
 
-def product_in_blocks(partial: Formula, arity: int) -> Formula | None:
-    """Return ``(c, y, *x) -> c * partial(y, *x)`` in blocks if `in_blocks` made `partial`; None otherwise."""
+def product_in_blocks(partial: Formula, arity: int, reads_x: bool = True) -> Formula | None:
+    """Return ``(c, y, *x) -> c * partial(y, *x)`` in blocks if `in_blocks` made `partial`; None otherwise.
+
+    A rule that does not read x is given something in its place, such as the node that x came from: it is left out.
+    """
     formula = getattr(partial, "formula", None)
     if formula is None:
         return None
@@ -86,12 +89,12 @@ def product_in_blocks(partial: Formula, arity: int) -> Formula | None:
     def one(c: Array, y: Array, x: Array, **params: Any) -> Array:
         if type(c) is not np.ndarray or c.size < _FROM:
             return small(c, y, x, **params)
-        return _run(formula, (y, x), params, c)
+        return _run(formula, (y, x if reads_x else None), params, c)
 
     def several(c: Array, y: Array, *x: Array, **params: Any) -> Array:
         if type(c) is not np.ndarray or c.size < _FROM:
             return small(c, y, *x, **params)
-        return _run(formula, (y, *x), params, c)
+        return _run(formula, (y, *(x if reads_x else (None,) * len(x))), params, c)
 
     return one if arity == 1 else several
 

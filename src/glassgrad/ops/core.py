@@ -289,9 +289,7 @@ class Elementwise(Primitive):
         self.arity = len(self.partials)
         self._dtypes: dict[Any, Any] = {}
         self.scalar = scalar or name
-        self.vjps = self.jvps = tuple(
-            [_chain(one, self.arity, bool(self.sample_params), self.saves_x) for one in self.partials]
-        )
+        self.vjps = self.jvps = tuple([_chain(one, self) for one in self.partials])
 
     def abstract(self, *args: Any, **params: Any) -> Aval:
         shapes = [arg.shape for arg in args if hasattr(arg, "shape")]
@@ -313,28 +311,26 @@ class Elementwise(Primitive):
         return np.asarray(self.compute(tuple(tiny), params)).dtype
 
 
-def _chain(  # noqa: C901, PLR0911 - one return a form of partial
-    partial: Partial, arity: int, options: bool, saves_x: bool
-) -> Rule | None:
+def _chain(partial: Partial, prim: Elementwise) -> Rule | None:  # noqa: C901, PLR0911 - one return a form of partial
     """Return the rule ``(c, y, *x)`` that multiplies a cotangent or tangent by the local derivative."""
     if partial is None:
         return None
     if isinstance(partial, select):
         return _selecting(partial.mask, partial.keep, partial.natively)
     if callable(partial):
-        blocked = product_in_blocks(partial, arity, saves_x)
+        blocked = product_in_blocks(partial, prim.arity, prim.saves_x)
         if blocked is not None:
             return blocked
     elif partial == 0:
         # A zero gradient rather than none, so that inputs of step functions are reached, as in PyTorch.
         return lambda c, y, *x, **params: REGISTRY["where"](False, c, 0)
-    if options or arity > 2:
+    if prim.sample_params or prim.arity > 2:
         if callable(partial):
             return replayed(lambda c, y, *x, **params: c * partial(y, *x, **params))
         return lambda c, y, *x, **params: c * partial
     # The hot path of small tensors, where unpacking arguments would cost more than the product.
     if callable(partial):
-        if arity == 1:
+        if prim.arity == 1:
             return replayed_one(lambda c, y, x: c * partial(y, x))
         return lambda c, y, a, b: c * partial(y, a, b)
     if partial == 1:

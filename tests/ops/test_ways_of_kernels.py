@@ -273,12 +273,12 @@ def test_what_native_code_of_blocks_is_asked_for(monkeypatch: pytest.MonkeyPatch
     x, out, block = real(native.BLOCK), np.empty(native.BLOCK), ((native.BLOCK,), np.dtype(np.float64))
     formula = Calls(line)
     formula.op = "sine"  # as `entitle` notes it
-    placeholder = object()
+    placeholder = object()  # the node of what the formula does not read: no kernel is for it alone
     assert native._in_blocks(formula, {"a": 1}, [np, x, 2, placeholder], out, False) is True
     assert native._in_blocks(line, {}, [x, x], out, False) is True
     assert native._in_blocks(line, {}, [x, x], out, True) is True
     assert kernels.asked[:2] == [
-        ("sine", (block, ((native.BLOCK,), np.dtype(np.float64)), placeholder), (native.BLOCK,), {"a": 1}, 1),
+        ("sine", (block, ((native.BLOCK,), np.dtype(np.float64)), None), (native.BLOCK,), {"a": 1}, 1),
         (line, (block, block), (native.BLOCK,), {}, 1),
     ]
     product = kernels.asked[2][0]

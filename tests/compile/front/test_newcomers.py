@@ -187,6 +187,27 @@ def test_compiling_and_collecting_in_another_thread_do_not_disturb_each_other():
     assert not problems
 
 
+def test_a_collection_in_another_thread_between_two_looks_is_no_freeze(monkeypatch: pytest.MonkeyPatch) -> None:
+    newcomers, count, collected = Newcomers(), gc.get_count, []
+
+    def overtaken() -> tuple[int, int, int]:
+        found = count()
+        if not collected:
+            collected.append(True)
+            gc.collect(0)  # as in another thread that runs just after the look
+        return found
+
+    newcomers.start()
+    try:
+        assert newcomers.have(gg.ones(2))
+        newcomers._guessed = True
+        monkeypatch.setattr(gc, "get_count", overtaken)
+        newcomers.check()
+    finally:
+        newcomers.stop()
+    assert collected
+
+
 def test_looking_for_tensors_keeps_nothing_alive_and_lets_a_tuple_be_finished() -> None:
     x = gg.ones(2)
     marks = [[i] for i in range(200)]

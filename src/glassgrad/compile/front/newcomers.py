@@ -34,6 +34,7 @@ class Newcomers:
         # Collections of the young since the last one of the others: `gc.freeze` sets them back. Python counts what is
         # frozen one by one, which takes long where there is much.
         self._collections = 0
+        self._turns = 0  # how often a collection began or ended
         self._froze = False
         self._guessed = False  # whether a tensor was counted as old for its age alone
 
@@ -94,6 +95,7 @@ class Newcomers:
 
     def _around_collection(self, phase: str, info: dict[str, Any]) -> None:
         """Note what is young before a collection, which the traced function may ask for, makes it old."""
+        self._turns += 1
         if phase == "start":
             self._note()
             self._look_for_freeze()
@@ -101,8 +103,13 @@ class Newcomers:
         self._collections = 0 if phase == "start" and info["generation"] else gc.get_count()[1]
 
     def _look_for_freeze(self) -> None:
-        if self._by_age and gc.get_count()[1] < self._collections:
-            self._froze = True
+        while self._by_age:
+            turns, collections = self._turns, self._collections
+            if gc.get_count()[1] >= collections:
+                return
+            if turns == self._turns:  # else another thread has collected between the two looks
+                self._froze = True
+                return
 
 
 def free(refs: Collection[Callable[[], Any]]) -> None:

@@ -8,7 +8,7 @@ small arrays.
 from __future__ import annotations
 
 from glassgrad.compile.llvm import replay_arguments, replay_calls
-from glassgrad.compile.llvm.replay_words import Environment, Head, Result, Saved, load, row
+from glassgrad.compile.llvm.replay_words import Environment, Head, Result, Saved, load, row, turns
 
 
 def module(header: str, attributes: str, data: int, items: int) -> str:
@@ -27,12 +27,7 @@ entry:
 {load("slots", "record", Head.SLOTS, "ptr")}{load("array.type", "env", Environment.ARRAY, "ptr")}\
 {load("new", "env", Environment.NEW_ARRAY, "ptr")}\
   br label %head
-head:
-  %i = phi i64 [ 0, %entry ], [ %i.next, %next ]
-  %last = phi ptr [ null, %entry ], [ %made, %next ]
-  %more = icmp slt i64 %i, %count
-  br i1 %more, label %body, label %done
-body:
+{turns("next", "done", "%last = phi ptr [ null, %entry ], [ %made, %next ]")}\
 {row("result")}{load("dimensions", "row", Result.DIMENSIONS)}{load("shape", "row", Result.SHAPE, "ptr")}\
 {load("number", "row", Result.TYPE)}{load("slot", "row", Result.SLOT)}\
   %ndim = trunc i64 %dimensions to i32
@@ -73,11 +68,7 @@ define internal void @{what}(ptr %record) #0 {{
 entry:
 {load("count", "record", Head.SAVED_COUNT)}{load("rows", "record", Head.SAVED, "ptr")}\
 {load("slots", "record", Head.SLOTS, "ptr")}  br label %head
-head:
-  %i = phi i64 [ 0, %entry ], [ %i.next, %body ]
-  %more = icmp slt i64 %i, %count
-  br i1 %more, label %body, label %done
-body:
+{turns("body", "done")}\
 {row("saved")}{load("slot", "row", Saved.SLOT)}{load("copy.slot", "row", Saved.COPY)}\
 {load("bytes", "row", Saved.BYTES)}\
   %own.p = getelementptr ptr, ptr %slots, i64 %slot

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from glassgrad.compile.llvm.replay_words import Argument, Environment, Head, Kind, load, row
+from glassgrad.compile.llvm.replay_words import Argument, Environment, Head, Kind, load, row, turns
 
 # Behind the address of an array's memory (how many dimensions, their sizes, strides, base, dtype, flags).
 _DIMENSIONS, _SHAPE, _STRIDES, _DTYPE, _FLAGS = 8, 16, 24, 40, 48
@@ -28,11 +28,7 @@ define internal i64 @field(ptr %array, i64 %further) #0 {{
 define internal i1 @same(ptr %a, ptr %b, i64 %count) #0 {{
 entry:
   br label %head
-head:
-  %i = phi i64 [ 0, %entry ], [ %i.next, %body ]
-  %more = icmp slt i64 %i, %count
-  br i1 %more, label %body, label %done
-body:
+{turns("body", "done")}\
   %a.p = getelementptr i64, ptr %a, i64 %i
   %b.p = getelementptr i64, ptr %b, i64 %i
   %x = load i64, ptr %a.p, align 8
@@ -128,11 +124,7 @@ entry:
 {load("slots", "record", Head.SLOTS, "ptr")}{load("array.type", "env", Environment.ARRAY)}\
   %as.many = icmp eq i64 %count, %given.count
   br i1 %as.many, label %head, label %no
-head:
-  %i = phi i64 [ 0, %entry ], [ %i.next, %next ]
-  %more = icmp slt i64 %i, %count
-  br i1 %more, label %body, label %yes
-body:
+{turns("next", "yes")}\
 {row("argument")}{load("kind", "row", Argument.KIND)}{load("what", "row", Argument.WHAT)}\
   %object.p = getelementptr ptr, ptr %given, i64 %i
   %object = load ptr, ptr %object.p, align 8
@@ -190,11 +182,7 @@ def _overlaps() -> str:
 define internal i1 @overlaps(ptr %rows, ptr %slots, i64 %count) #0 {{
 entry:
   br label %head
-head:
-  %i = phi i64 [ 0, %entry ], [ %i.next, %next ]
-  %more = icmp slt i64 %i, %count
-  br i1 %more, label %body, label %no
-body:
+{turns("next", "no")}\
 {row("argument")}{load("kind", "row", Argument.KIND)}{load("bytes", "row", Argument.BYTES)}\
 {load("slot", "row", Argument.SLOT)}\
   %written = icmp eq i64 %kind, {int(Kind.WRITTEN)}

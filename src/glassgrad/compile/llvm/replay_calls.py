@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from glassgrad.compile.llvm.replay_words import Call, Environment, Head, What, load, row
+from glassgrad.compile.llvm.replay_words import Call, Environment, Head, What, load, row, turns
 
 
 def text() -> str:
@@ -145,11 +145,7 @@ entry:
 {_operand("mask", 0)}{_operand("a", 1)}{_operand("b", 2)}{_operand("result", 3)}\
   %is.short = icmp eq i64 %size, 4
   br label %head
-head:
-  %i = phi i64 [ 0, %entry ], [ %i.next, %next ]
-  %more = icmp slt i64 %i, %count
-  br i1 %more, label %body, label %done
-body:
+{turns("next", "done")}\
   %mask.moved = mul i64 %i, %mask.step
   %mask.p = getelementptr i8, ptr %mask, i64 %mask.moved
   %holds.byte = load i8, ptr %mask.p, align 1
@@ -190,11 +186,7 @@ entry:
 {_operand("many", 0)}{_operand("positions", 1)}{_operand("few", 2)}\
   %is.short = icmp eq i64 %size, 4
   br label %head
-head:
-  %i = phi i64 [ 0, %entry ], [ %i.next, %next ]
-  %more = icmp slt i64 %i, %count
-  br i1 %more, label %body, label %yes
-body:
+{turns("next", "yes")}\
   %position.p = getelementptr i64, ptr %positions, i64 %i
   %position = load i64, ptr %position.p, align 8
   %inside = icmp ult i64 %position, %limit
@@ -229,11 +221,7 @@ entry:
 {load("test", "env", Environment.TEST_FLAGS, "ptr")}\
   %cleared = call i32 %clear(i32 %flags.i)
   br label %head
-head:
-  %i = phi i64 [ 0, %entry ], [ %i.next, %next ]
-  %more = icmp slt i64 %i, %count
-  br i1 %more, label %body, label %test.flags
-body:
+{turns("next", "test.flags")}\
 {row("call")}{load("kind", "row", Call.KIND)}\
   switch i64 %kind, label %no [ {table} ]
 {"".join(blocks)}next:

@@ -145,7 +145,7 @@ def _in_blocks(formula: Formula, params: dict[str, Any], parts: list[Any], out: 
     given = [part for part in parts if type(part) is np.ndarray]
     if any(part.dtype is not out.dtype for part in given):
         return False
-    # What the formula does not read is a placeholder, of which the kernel must not depend nor keep anything.
+    # What the formula does not read is a placeholder, such as a node: no kernel is for it alone or keeps it alive.
     types = tuple([((BLOCK,), part.dtype) if type(part) is np.ndarray else None for part in parts])
     kernel = kernels.find(what, types, (BLOCK,), params, 1)
     if kernel is None or not all(part.flags.aligned for part in given):

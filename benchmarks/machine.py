@@ -28,8 +28,12 @@ def cpu_name() -> str:
 
 
 def processor() -> str:
-    """The processor's name without what names of processors have in common: what results are kept apart by."""
-    return re.sub(r"\([^)]*\)|@.*|\b(CPU|Processor|\d+-Core)\b", "", cpu_name()).strip().replace("  ", " ")
+    """The processor's name without what names of processors have in common: what results are kept apart by.
+
+    Tiles are in the name: processors of many years are all called Xeon, and those with tiles are a kind of their own.
+    """
+    short = re.sub(r"\([^)]*\)|@.*|\b(CPU|Processor|\d+-Core)\b", "", cpu_name()).strip().replace("  ", " ")
+    return f"{short} with AMX" if "AMX" in instructions() else short
 
 
 def cores() -> int:

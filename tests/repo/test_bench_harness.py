@@ -186,7 +186,10 @@ def test_a_processor_is_named_without_what_all_names_share(monkeypatch: pytest.M
         ("Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz", "Intel Xeon Platinum 8481C"),
     ):
         monkeypatch.setattr(machine, "cpu_name", lambda name=name: name)
+        monkeypatch.setattr(machine, "instructions", lambda: "AVX-512")
         assert machine.processor() == short
+        monkeypatch.setattr(machine, "instructions", lambda: "AVX-512, AVX512-BF16, AMX")
+        assert machine.processor() == f"{short} with AMX"
 
 
 @pytest.mark.parametrize(

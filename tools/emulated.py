@@ -1,11 +1,13 @@
-"""Run Python as on a 64-bit ARM processor, under Debian's `qemu-aarch64` (package qemu-user).
+"""Run Python as on a 64-bit ARM processor, or on an older one of Intel's, under Debian's emulators (package qemu-user).
 
     python tools/emulated.py neoverse-v2 -m pytest -n 0 tests/compile/llvm/test_other_machines.py
+    python tools/emulated.py nehalem -m pytest -n 0 tests/compile/llvm/test_other_machines.py
 
-The first call makes `build/aarch64`: Debian's packages of Python for arm64, unpacked; the wheels of `constraints.txt`
-that the tests need; and for each processor a file in the place of `/proc/cpuinfo`, from which LLVM learns its features.
-It takes `apt-get` and `dpkg-deb`, and changes nothing of the system. Under the emulator everything takes some ten times
-as long: name tests a file at a time.
+For ARM the first call makes `build/aarch64`: Debian's packages of Python for arm64, unpacked; the wheels of
+`constraints.txt` that the tests need; and for each processor a file in the place of `/proc/cpuinfo`, from which LLVM
+learns its features. It takes `apt-get` and `dpkg-deb`, and changes nothing of the system. Intel's processors run the
+Python that runs this file, on x86-64. Processes that tests start are emulated, too. Everything takes some ten times as
+long: name tests a file at a time.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,6 +40,9 @@ PROCESSORS = {
     "neoverse-v1": ("max", "0xd40", _THIRD),
     "neoverse-v2": ("max", "0xd4f", f"{_THIRD} sve2 sveaes svepmull svebitperm svesha3 flagm2 frint bti"),
 }
+# Intel's: SSE4.2 alone, and AVX2. What this emulator does not have is left out, or each process would say so.
+INTEL = {"nehalem": "Nehalem", "haswell": "Haswell,-pcid,-x2apic,-tsc-deadline,-hle,-rtm,-invpcid"}
+INTEL_FOLDER = ROOT / "build" / "x86-64"
 
 
 def cpuinfo(processor: str) -> str:
@@ -52,23 +58,33 @@ def cpuinfo(processor: str) -> str:
 
 def launcher(processor: str) -> Path:
     """Return a program that is this processor's Python, also in the eyes of the processes that tests start."""
-    return FOLDER / "bin" / processor / "python3"
+    return (INTEL_FOLDER if processor in INTEL else FOLDER) / "bin" / processor / "python3"
 
 
 def is_ready() -> bool:
-    """Tell whether there is an emulator and all that it needs."""
+    """Tell whether there is an emulator of ARM's processors and all that it needs."""
     return shutil.which("qemu-aarch64") is not None and (FOLDER / "ready").exists()
 
 
-def environment() -> dict[str, str]:
+def environment(processor: str = "") -> dict[str, str]:
     """Return the variables of a run; OpenBLAS's kernels for SVE compute NaN under this emulator, in NumPy too."""
-    path = os.pathsep.join([str(ROOT / "src"), str(SITE)])
-    own = {"PYTHONPATH": path, "PYTHONHOME": str(SYSTEM / "usr"), "OPENBLAS_CORETYPE": "NEOVERSEN1"}
+    intel = processor in INTEL
+    path = os.pathsep.join([str(ROOT / "src"), sysconfig.get_path("purelib") if intel else str(SITE)])
+    own = {"PYTHONPATH": path, "PYTHONHOME": sys.base_prefix if intel else str(SYSTEM / "usr")}
+    if not intel:
+        own["OPENBLAS_CORETYPE"] = "NEOVERSEN1"
     return {**os.environ, "OMP_NUM_THREADS": "1", **own}
 
 
-def set_up() -> None:
-    """Make the folder; a call that was interrupted is made up for by the next."""
+def set_up(processor: str) -> None:
+    """Make what a processor needs; a call that was interrupted is made up for by the next."""
+    if processor in INTEL:
+        _write_launcher(processor, f"{_program('qemu-x86_64')} -cpu {INTEL[processor]}", Path(sys.executable).resolve())
+    elif not is_ready():
+        _set_up_arm()
+
+
+def _set_up_arm() -> None:
     _program("qemu-aarch64")
     _unpack_system()
     _install_wheels()
@@ -115,27 +131,32 @@ def _install_wheels() -> None:
 
 def _write_processor(processor: str) -> None:
     """Write a system of links to the one that was unpacked, with its own `/proc/cpuinfo`, and the program to start."""
-    system, program = FOLDER / processor, launcher(processor)
+    system = FOLDER / processor
     shutil.rmtree(system, ignore_errors=True)
     (system / "proc").mkdir(parents=True)
     (system / "proc" / "cpuinfo").write_text(cpuinfo(processor))
     for part in SYSTEM.iterdir():
         (system / part.name).symlink_to(part)
+    emulator = f"qemu-aarch64 -cpu {PROCESSORS[processor][0]} -L {system}"
+    _write_launcher(processor, emulator, SYSTEM / "usr" / "bin" / "python3")
+
+
+def _write_launcher(processor: str, emulator: str, python: Path) -> None:
+    """Write the program to start, by whose name Python is to start itself again."""
+    program = launcher(processor)
     program.parent.mkdir(parents=True, exist_ok=True)
-    python = SYSTEM / "usr" / "bin" / "python3"
-    emulator = f"qemu-aarch64 -0 {program} -cpu {PROCESSORS[processor][0]} -L {system} {python}"
-    program.write_text(f'#!/bin/sh\nexec {emulator} "$@"\n')
+    program.write_text(f'#!/bin/sh\nexec {emulator} -0 {program} {python} "$@"\n')
     program.chmod(0o755)
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run Python on a processor; return its exit code."""
-    if not arguments or arguments[0] not in PROCESSORS:
-        print(f"{__doc__}\nProcessors: {', '.join(PROCESSORS)}")
+    if not arguments or arguments[0] not in {**PROCESSORS, **INTEL}:
+        print(f"{__doc__}\nProcessors: {', '.join([*PROCESSORS, *INTEL])}")
         return 2
-    if not is_ready():
-        set_up()
-    return subprocess.run([launcher(arguments[0]), *arguments[1:]], env=environment(), check=False).returncode
+    processor, *rest = arguments
+    set_up(processor)
+    return subprocess.run([launcher(processor), *rest], env=environment(processor), check=False).returncode
 
 
 if __name__ == "__main__":

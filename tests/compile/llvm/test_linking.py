@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import mmap
 import os
 import struct
 import subprocess
@@ -142,6 +143,11 @@ def test_each_load_has_variables_of_its_own() -> None:
 
 
 def test_no_page_is_both_written_to_and_executed() -> None:
+    two = pages.Pages(2 * mmap.PAGESIZE)
+    two.protect(0, mmap.PAGESIZE, pages.READ | pages.EXECUTE)
+    two.protect(mmap.PAGESIZE, 2 * mmap.PAGESIZE, pages.READ)
+    if _rights(two.address, two.content.size) != ["r-xp", "r--p"]:
+        pytest.skip("no list of the rights of each page: an emulator's takes these two for one")
     linked = Linked([compiled()])
     held = linked._pages
     found = _rights(held.address, held.content.size)

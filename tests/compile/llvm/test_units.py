@@ -19,6 +19,7 @@ from glassgrad.compile.llvm.symbols import offered_symbols
 from glassgrad.compile.llvm.target import LoadedCode, host
 from tests.compile.graphs import Builder, agree, interpret, lower
 from tests.compile.llvm.test_windows_native import DEFAULTS
+from tests.thinning import covering
 
 pytestmark = pytest.mark.skipif(not host().divides, reason="elsewhere every kernel is a module of its own")
 
@@ -96,14 +97,14 @@ def test_kernels_compute_what_numpy_does(
     assert len(translated) == 2
 
 
-@pytest.mark.parametrize("rows", range(1, 30))
-def test_products_have_tiles_for_rows_at_any_distance(rows: int) -> None:
+@pytest.mark.parametrize(("rows", "sizes"), covering(range(1, 30), [(16, 7), (40, 33), (96, 1), (95, 130)]))
+def test_products_have_tiles_for_rows_at_any_distance(rows: int, sizes: tuple[int, int]) -> None:
     """Distances are arguments, and those of every third row: all heights of tiles, and all widths of vectors."""
-    for columns, terms in ((16, 7), (40, 33), (96, 1), (95, 130)):
-        graph = product(rows, terms, columns)
-        step, arrays = made(graph), arrays_for(graph)
-        (want,), _ = interpret(graph, [array.astype(np.float64) for array in arrays])
-        np.testing.assert_allclose(step(*arrays)[0], want, rtol=0, atol=1e-6 * terms)
+    columns, terms = sizes
+    graph = product(rows, terms, columns)
+    step, arrays = made(graph), arrays_for(graph)
+    (want,), _ = interpret(graph, [array.astype(np.float64) for array in arrays])
+    np.testing.assert_allclose(step(*arrays)[0], want, rtol=0, atol=1e-6 * terms)
 
 
 def test_another_convolution_finds_most_of_its_functions(translated: list[int]) -> None:
@@ -198,7 +199,8 @@ def test_small_functions_and_constants_come_with_their_callers() -> None:
     assert function(loaded.address("outer"))(5) == 20
 
 
-def test_loops_around_others_are_told_from_work() -> None:
+def test_loops_around_others_are_told_from_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host(), "vector_bytes", 64)  # with narrower ones the product is left to BLAS
     module = made(conv("conv2d", 8, 40, 64, 16)).emitted.module.module
     found = units.Units(module, host().header(), host().attributes())
     found.rest()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import signal
 import sys
 from typing import Annotated, Any
@@ -69,6 +70,7 @@ def _top(
     pass
 
 
+@functools.cache
 def command() -> Any:
-    """Return the application as a click command."""
+    """Return the application as a click command; reading the options of all commands takes 50 ms."""
     return typer.main.get_command(app)

@@ -16,7 +16,7 @@ from tests.fuzz.programs import DENSE, OPS, WITH_PRODUCTS, leaves_of, loss_of, m
 
 ROOT = Path(__file__).resolve().parents[2]
 AUTOCAST_IN_THE_SUITE = 10
-IN_THE_SUITE, CHUNK = 50, 50  # a process for each chunk takes as long to start as ten programs
+IN_THE_SUITE, CHUNK = 25, 25  # a process for each chunk takes as long to start as ten programs
 
 
 def failures(first: int, last: int, *options: str) -> list[str]:
@@ -47,9 +47,9 @@ def test_every_interpreter_agrees(first: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(IN_THE_SUITE, 10_000, 200))
+@pytest.mark.parametrize("first", range(IN_THE_SUITE, 10_000, 225))
 def test_every_interpreter_agrees_on_many(first: int) -> None:
-    found = failures(first, first + 200)
+    found = failures(first, first + 225)
     assert not found, "\n\n".join(found)
 
 

@@ -241,9 +241,9 @@ def test_a_second_process_finds_all_of_it(counted):
 
 
 def test_planning_takes_the_same_for_each_layer():
-    """By counting: what the search for groups between two others looks at, and what is made, for 4 and 16 layers."""
+    """By counting: what the search for groups between two others looks at, and what is made, for 3 and 9 layers."""
     counts = []
-    for layers in (4, 16):
+    for layers in (3, 9):
         gg.manual_seed(0)
         parts = [nn.Sequential(nn.Linear(8, 8), nn.LayerNorm(8), nn.GELU()) for _ in range(layers)]
         model = nn.Sequential(*parts)
@@ -261,6 +261,6 @@ def test_planning_takes_the_same_for_each_layer():
         plan = stages.planned(step.traced, 1).plan
         counts.append((plan.fusion.links.steps, len(plan.kernels), step.stats.functions))
     (few, kernels, functions), (many, more, same) = counts
-    assert many <= 4 * max(few, kernels)
-    assert more <= 4 * kernels + 4
+    assert many <= 3 * max(few, kernels)
+    assert more <= 3 * kernels + 3
     assert same <= functions + 2

@@ -12,7 +12,7 @@ import pytest
 
 from glassgrad.compile import backends
 from glassgrad.compile.ir.graph import Graph
-from glassgrad.compile.llvm import linking, separate, target, tiles, units
+from glassgrad.compile.llvm import linking, separate, step, target, tiles, units
 from glassgrad.compile.llvm.ir import Module
 from glassgrad.compile.llvm.linking import Unsuitable
 from glassgrad.compile.llvm.symbols import offered_symbols
@@ -220,6 +220,16 @@ def test_compiled_steps_stay_whole(translated: list[int]) -> None:
     graph = product(9, 20, 48)
     agree(lower(graph, threads=1)(*arrays_for(graph))[0], interpret(graph, arrays_for(graph))[0][0])
     assert not translated
+
+
+@pytest.mark.parametrize(("many", "shared"), [(1, True), (2, False)])
+def test_steps_of_many_products_share_tiles(many: int, shared: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(step, "MANY_PRODUCTS", many)
+    graph = product(29, 130, 95)
+    made, arrays = lower(graph, threads=1), arrays_for(graph)
+    assert ("_any" in made.llvm) is shared
+    (want,), _ = interpret(graph, [array.astype(np.float64) for array in arrays])
+    np.testing.assert_allclose(made(*arrays)[0], want, rtol=0, atol=1e-4)
 
 
 def test_a_tile_is_written_once_for_each_kind_of_machine(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import glassgrad as gg
-from glassgrad.compile.llvm import conv_windows, winograd_plan
+from glassgrad.compile.llvm import conv_windows, tiles, winograd, winograd_plan
 from glassgrad.compile.llvm.conv_windows import shape_of
 from glassgrad.compile.llvm.target import host, parsed
 from glassgrad.compile.stages import native
@@ -200,3 +200,17 @@ def test_scratch_memory_is_counted(monkeypatch):
     b = Builder()
     graph = b.build(b("conv2d", b.input(16, 64, 16, 16), b.input(64, 64, 3, 3), **settings()))
     assert lower(graph, 1).stats.peak_bytes >= 16 * 64 * 64 * 4 + 2 * 16 * 64 * 64 * 4
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_transforms_are_written_alike_for_layers_of_any_size(name, monkeypatch):
+    arrays = drawn(name, np.float32, np.zeros)
+
+    def texts():
+        monkeypatch.setattr(tiles, "TEXTS", {})
+        return [lower(graph_of(op, given, params), 1).llvm for op, given, params in passes(*arrays)]
+
+    for_any = texts()
+    monkeypatch.setattr(winograd, "of_any_size", lambda shape: shape)
+    monkeypatch.setattr(winograd, "of_any_layer", lambda plan: plan)
+    assert texts() == for_any

@@ -300,7 +300,8 @@ class Finish:
 
     def _moved(self, lifted: list[tuple[Lifted, State | None]], state: list[State]) -> list[Moved]:
         """Return the places that are read anew in every call, each knowing which inputs its tensors are."""
-        inputs = {id(one.tensor): one for _, one in lifted if one is not None and any(one is used for used in state)}
+        used = {id(one) for one in state}
+        inputs = {id(one.tensor): one for _, one in lifted if one is not None and id(one) in used}
         found = []
         for moved in self.sorted.moved:
             moved.state.update((at, inputs[id(leaf)]) for at, leaf in enumerate(moved.leaves) if id(leaf) in inputs)

@@ -3,8 +3,8 @@
 The scheme is the usual one (Goto and van de Geijn 2008): B is cut into panels as wide as two or three vectors; a panel
 of a few hundred rows is packed into contiguous memory, where it stays in the first-level cache; the rows of A pass by
 it, `rows` of them at a time, every product accumulating in registers. A is read where it lies, in either order. The
-shapes of tiles and the distance of A's rows are constants in the code; sizes and the other distances are arguments, so
-that products share their functions.
+shapes of tiles are constants in the code, and the distance of A's rows in steps of few products; sizes and the other
+distances are arguments, so that products share their functions.
 
 A large C lies far away. It is fetched while the products of a tile are summed, and panels are longer, so that C is not
 read and written again for every panel, though B then comes from the second-level cache: a tenth of the time of a step
@@ -260,7 +260,7 @@ class GemmWriter:
         if self.gemm.pack_a:
             return self._packed_left(row, terms), self._times(terms, rows), ("1", str(rows))
         left = self._place(a, self._times(row, self.a_strides[0]))
-        if self.module.apart:  # as this function is told, so that more products have the same one
+        if self.module.any_rows:  # as this function is told, so that more products have the same one
             return left, self._times(self.a_strides[0], rows), self.a_strides
         a_row, a_term = self.gemm.a_strides
         return left, str(rows * a_row), (str(a_row), str(a_term))

@@ -105,11 +105,12 @@ def _upper_half(value: float) -> int:
 class Module:
     """What the functions of one module share: declared intrinsics, constants and helper functions by name.
 
-    `apart` says that its functions are to serve other modules, too (`compile.llvm.units`).
+    `apart` says that its functions are to serve other modules, too (`compile.llvm.units`), and `any_rows` that tiles of
+    products are to serve any distance of A's rows, which they then take as an argument.
     """
 
     def __init__(self, vector_bytes: int, has_bfloat: bool = False, *, apart: bool = False) -> None:
-        self.apart = apart
+        self.apart = self.any_rows = apart
         self.vector_bytes = vector_bytes
         self.has_bfloat = has_bfloat
         self.declarations: dict[str, str] = {}

@@ -1,13 +1,15 @@
 """The inner functions of a matrix product: one tile of C in vector registers, and packing panels of B and A.
 
-How many rows and vectors a tile has is in its code, and how far apart A's rows lie, since each of them needs an address
-in every turn of the innermost loop. What is needed once in a tile, or one of for all rows, are arguments: a program so
-has a few of these functions and not some for each of its products, which would be most of what compiling it takes.
+How many rows and vectors a tile has is in its code. In steps of few products so is how far apart A's rows lie, since
+each of them needs an address in every turn of the innermost loop: where it is an argument, a call takes 10 to 20 ns
+more. What is needed once in a tile, or one of for all rows, are arguments: a program so has a few of these functions
+and not some for each of its products, which would be most of what compiling it takes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from glassgrad._records import dataclass
 from glassgrad.compile.llvm.ir import LLVM_TYPE, Builder, Function, LoopNest, Module, Value, type_name
@@ -66,6 +68,27 @@ def named_everywhere(module: Module, name: str, write: Callable[[Module, str], s
     module.declarations.update(found.declarations)
     module.definitions.update(found.definitions)
     return name
+
+
+TEXTS: dict[tuple[Any, ...], tuple[Module, str]] = {}
+
+
+def written(module: Module, about: tuple[Any, ...], write: Callable[[Module], str]) -> str:
+    """Return a function's text, written once in a process for all modules.
+
+    Args:
+        module: gets what the function declares and calls.
+        about: all that the text depends on.
+        write: writes it for a module.
+    """
+    key = (module.vector_bytes, module.has_bfloat, *about)
+    found = TEXTS.get(key)
+    if found is None:
+        own = Module(module.vector_bytes, module.has_bfloat)
+        found = TEXTS[key] = own, write(own)
+    module.declarations.update(found[0].declarations)
+    module.definitions.update(found[0].definitions)
+    return found[1]
 
 
 _TILE_NUMBERS = ("k", "a_term", "a_next", "b_row", "c_row", "columns", "count", "a_row")

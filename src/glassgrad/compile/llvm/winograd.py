@@ -18,13 +18,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Self
+from dataclasses import replace
+from typing import Any
 
 from glassgrad.compile.llvm.conv_windows import Shape, ShareWriter
 from glassgrad.compile.llvm.filtering import OUTPUTS, apart, on_both_axes, together
 from glassgrad.compile.llvm.gemm import Branch, GemmWriter, product_call
 from glassgrad.compile.llvm.ir import Module, Value
 from glassgrad.compile.llvm.memory_ops import first_lanes, load_vector, store_vector
+from glassgrad.compile.llvm.tiles import written
 from glassgrad.compile.llvm.winograd_plan import Blocks, Data, Plan, WeightPlan, filtering_of
 from glassgrad.compile.llvm.winograd_small import SmallWriter
 
@@ -32,6 +34,18 @@ Helper = Callable[[str], str]
 
 # What functions of an image's tiles take: the image, the tiles in the first matrix, planes, how far apart matrices lie.
 _OF_AN_IMAGE = "ptr %image, ptr %tiles, i64 %planes, i64 %apart"
+
+
+def of_any_size(shape: Shape) -> Shape:
+    """Return a shape without what layers with the same transforms differ in."""
+    return replace(shape, images=1, channels=1, outputs=1, for_weight=False, parts=1)
+
+
+def of_any_layer(plan: Plan) -> Plan:
+    """Return a plan without what layers with the same transforms differ in."""
+    gemm = replace(plan.gemm, k=1, a_strides=(1, 1), b_strides=(1, 1), rows=(1,), columns=(1,), pack=False)
+    blocks = replace(plan.blocks, images=1)
+    return replace(plan, shape=of_any_size(plan.shape), blocks=blocks, gemm=gemm, starts=(), together=1)
 
 
 class WinogradWriter(ShareWriter):
@@ -82,7 +96,8 @@ class WinogradWriter(ShareWriter):
 
     def _kernels(self, plan: Plan, first: str) -> None:
         """Transform the kernels of a unit's results, from the first one on."""
-        name, place = self.helper(self._other().kernels_text("NAME", plan)), self._places(plan)[0]
+        name = self.helper(self._once(WinogradWriter.kernels_text, plan.turned))
+        place = self._places(plan)[0]
         taps, count, terms = math.prod(self.shape.kernel), plan.together, plan.data[0].planes
 
         def call(source: str, target: str, kernels: int) -> None:
@@ -121,11 +136,12 @@ class WinogradWriter(ShareWriter):
         (source, target), (plane, row, fresh), blocks = places, where, plan.blocks
         each, images = data.planes * math.prod(data.size), blocks.at_once(self.shape, data.size)
         more = self.counts(data.planes, data.transformed * plan.pitch)
+        data, one_image = replace(data, planes=1), replace(blocks, images=1)
         if images == 1 or (images and count is None):
-            text = SmallWriter(self.module, self.shape).data_text("NAME", data, blocks, plan.pitch, images)
+            text = self._once_small(SmallWriter.data_text, data, one_image, plan.pitch, images)
             more += f", i64 {each}"
         else:
-            images, text = 1, self._other().data_text("NAME", data, blocks, plan.pitch)
+            images, text = 1, self._once(WinogradWriter.data_text, data, one_image, plan.pitch)
             more += f", ptr {plane}, i64 {row}, i64 {fresh}"
         self._over_images(blocks, self.helper(text), (source, each), target, more, count or images)
 
@@ -150,9 +166,9 @@ class WinogradWriter(ShareWriter):
         each, images = plan.results * area, plan.blocks.at_once(self.shape, plan.out)
         result = self.at("%result", self.sum((unit, plan.blocks.images * each), (first, area)))
         if images:
-            text = SmallWriter(self.module, self.shape).sums_of_tiles_text("NAME", plan, images)
+            text = self._once_small(SmallWriter.sums_of_tiles_text, of_any_layer(plan), images)
         else:
-            text = self._other().sums_of_tiles_text("NAME", plan)
+            text = self._once(WinogradWriter.sums_of_tiles_text, of_any_layer(plan))
         more = f"{self.counts(plan.together, plan.together * plan.pitch)}, i64 {each if images else row}"
         self._over_images(plan.blocks, self.helper(text), (result, each), sums, more, max(images, 1))
 
@@ -194,8 +210,24 @@ class WinogradWriter(ShareWriter):
                 number = self.b.call("umin", Value(number.text, "u64"), last)
             one(number.text)
 
-    def _other(self) -> Self:
-        return type(self)(self.module, self.shape, self.helper)
+    def _once(self, write: Callable[..., str], *about: Any) -> str:
+        """Return the text of a function that layers of any number of channels share.
+
+        It is written for a layer without numbers of its own, so that it holds for all.
+        """
+        shape = of_any_size(self.shape)
+        return written(
+            self.module,
+            (write, shape, *about),
+            lambda module: write(type(self)(module, shape, self.helper), "NAME", *about),
+        )
+
+    def _once_small(self, write: Callable[..., str], *about: Any) -> str:
+        """As `_once`, for what a `SmallWriter` writes."""
+        shape = of_any_size(self.shape)
+        return written(
+            self.module, (write, shape, *about), lambda module: write(SmallWriter(module, shape), "NAME", *about)
+        )
 
     # --- the transforms ------------------------------------------------------------------------------
 
@@ -225,10 +257,10 @@ class WinogradWriter(ShareWriter):
         left = self.b.define(f"sub i64 {self.sum((count, factor))}, {start}", "i64")
         return self.b.compare("lt", self.b.lane_numbers(self.shape.lanes), left)
 
-    def kernels_text(self, name: str, plan: Plan) -> str:
+    def kernels_text(self, name: str, turned: bool) -> str:
         """Return the function (w, transformed, kernels, apart) that brings each kernel to a place in every matrix.
 
-        Matrices hold `apart` kernels.
+        Matrices hold `apart` kernels, which are `turned` round or not.
         """
         lanes, taps = self.shape.lanes, math.prod(self.shape.kernel)
 
@@ -237,10 +269,9 @@ class WinogradWriter(ShareWriter):
             starts = range(0, taps * lanes, lanes)
             loaded = [self._load(self.at(source, start), self._exists(count, taps, start)) for start in starts]
             found = [
-                self._kernel(square[::-1] if plan.turned else square)
-                for square in self.by_parity(apart(self.b, loaded))
+                self._kernel(square[::-1] if turned else square) for square in self.by_parity(apart(self.b, loaded))
             ]
-            if plan.turned:
+            if turned:
                 for number, value in enumerate(value for square in found for value in square):
                     target = self.at("%second", self.sum((first, 1), ("%apart", number)))
                     self._store(value, target, self._exists(count, 1, 0))

@@ -24,7 +24,7 @@ class WinogradWeightWriter(WinogradWriter):
         columns = plan.data.transformed
         every, weights = self.filtering.points**2, shape.outputs * columns
         product = self.helper(GemmWriter(self.module, plan.gemm).definition("NAME"))
-        last = self.helper(self._other().weights_text("NAME"))
+        last = self.helper(self._once(WinogradWeightWriter.weights_text))
 
         def block(image: str, count: str, number: str) -> None:
             row, fresh = self.row_of(blocks, number), self.sum((number, OUTPUTS * blocks.rows))

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator
 import hypothesis
 import pytest
 
-from tests.thinning import left_out
+from tests.thinning import NONE_OF, left_out
 
 # A shell that starts the suite in the background has interrupts ignored, and every test of Ctrl-C would wait in vain.
 for _name, _handler in (("SIGINT", signal.default_int_handler), ("SIGHUP", signal.SIG_DFL)):
@@ -63,6 +63,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not any(".py" in argument for argument in config.args):
         for item in left_out(items):
             item.add_marker(pytest.mark.slow)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out files of slow tests alone, some of which take seconds to be collected, twice."""
+    named = any(".py" in argument for argument in config.args)
+    if config.option.markexpr != "not slow" or named or not collection_path.is_relative_to(ROOT / "tests"):
+        return None
+    return collection_path.relative_to(ROOT / "tests").as_posix() in NONE_OF or None
 
 
 @pytest.hookimpl(wrapper=True)

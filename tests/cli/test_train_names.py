@@ -24,7 +24,7 @@ from glassgrad.train.kept.metrics import read_metrics
 Call = Callable[..., Any]
 QUICK = ("--data", "words.txt", "--hidden", "8", "--embedding", "3")
 # The eager engine, which takes long enough to be interrupted in the middle.
-LONG = (*QUICK, "--engine", "eager", "--steps", "4000", "--eval-every", "1000", "--run-dir")
+LONG = (*QUICK, "--engine", "eager", "--steps", "3000", "--eval-every", "1000", "--run-dir")
 
 
 def weights(run: Path) -> dict[str, Any]:
@@ -195,7 +195,7 @@ def test_ctrl_c_and_sigterm_save_and_a_resumed_run_is_as_never_stopped(
     _, err = first.communicate(timeout=30)
     assert first.returncode == 130
     stopped = re.fullmatch(
-        r"interrupted: stopped after step ([\d,]+) of 4,000 and saved it\n"
+        r"interrupted: stopped after step ([\d,]+) of 3,000 and saved it\n"
         r"go on with: glassgrad train names --resume run\n",
         err,
     )
@@ -287,7 +287,7 @@ def test_in_a_terminal_the_display_is_live(folder: Path, process: Call) -> None:
     os.close(outer)
     assert started.wait(timeout=30) == 0
     text = shown.decode()
-    assert len(re.findall(r"step +[\d,]+ / 4,000", text)) > 3
+    assert len(re.findall(r"step +[\d,]+ / 3,000", text)) > 3
     assert text.rindex("\x1b[?25h") > text.rindex("\x1b[?25l")  # the cursor is shown again
     assert "validation loss" in text
     assert "100%" in text

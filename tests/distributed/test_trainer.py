@@ -62,29 +62,19 @@ def test_ranks_do_what_one_process_does(ranks, alone: Ended, tmp_path: Path, n: 
 
 
 def test_a_run_goes_on_with_another_number_of_ranks(ranks, alone: Ended, tmp_path: Path) -> None:
-    case, folder = "plain", tmp_path / "runs"
-    ranks(PROGRAM, n=3, args=[case, folder, 7])
-    ranks(PROGRAM, n=2, args=[case, folder, 13])
-    ended = ranks(PROGRAM, n=1, args=[case, folder])
-    (step, found) = numbers(ended)[0][case]
-    assert step == 18
-    np.testing.assert_allclose(found, numbers(alone)[0][case][1], rtol=1e-12, atol=1e-12)
-
-
-def test_spread_state_is_saved_whole_and_goes_on_with_another_number_of_ranks(
-    ranks, alone: Ended, tmp_path: Path
-) -> None:
-    """A checkpoint of two ranks, saved after each step, holds the state of both; one goes on with it."""
-    case, folder = "spread", tmp_path / "runs"
-    ranks(PROGRAM, n=2, args=[case, folder, 7])
-    arrays, _ = load_checkpoint(folder / case / "state.safetensors")
+    """Also with a state that is spread: a checkpoint, saved after each step, holds the state of all ranks."""
+    cases, folder = ["plain", "spread"], tmp_path / "runs"
+    ranks(PROGRAM, n=3, args=[",".join(cases), folder, 7])
+    arrays, _ = load_checkpoint(folder / "spread" / "state.safetensors")
     kept = [name for name in arrays if name.startswith("optimizer.") and name.endswith("exp_avg")]
     assert len(kept) == 4
     assert all(np.abs(arrays[name]).max() > 0 for name in kept)
-    ended = ranks(PROGRAM, n=1, args=[case, folder])
-    for rank in numbers(ended):
-        assert rank[case][0] == 18
-        np.testing.assert_allclose(rank[case][1], numbers(alone)[0][case][1], rtol=1e-12, atol=1e-12)
+    ranks(PROGRAM, n=2, args=[",".join(cases), folder, 13])
+    ended = ranks(PROGRAM, n=1, args=[",".join(cases), folder])
+    for case in cases:
+        step, found = numbers(ended)[0][case]
+        assert step == 18
+        np.testing.assert_allclose(found, numbers(alone)[0][case][1], rtol=1e-12, atol=1e-12)
 
 
 def killed_once(mpiexec: str, folder: Path, seed: int) -> None:

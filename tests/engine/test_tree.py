@@ -54,7 +54,7 @@ def kinds(value: Any) -> Any:
     return type(value), getattr(value, "note", None), getattr(value, "default_factory", None), parts
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(TREES)
 def test_a_tree_comes_together_again(value: Any) -> None:
     leaves, structure = tree.flatten(value)
@@ -66,7 +66,7 @@ def test_a_tree_comes_together_again(value: Any) -> None:
     assert tree.flatten_like(structure, value, "value") == leaves
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(TREES)
 def test_both_walks_meet_the_same_leaves_and_paths_lead_to_them(value: Any) -> None:
     met: list[tuple[Any, tree.Path]] = []

@@ -300,7 +300,7 @@ def test_an_array_is_written_too() -> None:
 # --- random programs ----------------------------------------------------------------------------------
 
 
-@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(programs.programs)
 def test_random_programs_of_writes_have_the_gradient_of_finite_differences(program: list[Any]) -> None:
     program = [statement for statement in program if statement.kind % 8 != 7]  # writes that no tape sees

@@ -239,7 +239,7 @@ def agree(a: Any, b: Any) -> bool:
     return bool(np.allclose(a, b, rtol=1e-7, atol=1e-9 * (1 + np.max(np.abs(b), initial=0))))
 
 
-RUNS = settings(max_examples=250, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+RUNS = settings(max_examples=120, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 @RUNS
@@ -261,7 +261,7 @@ def test_gradients_of_random_programs_agree_with_pytorch(program: list[Step], le
         assert agree(g, g_expected), (described, g, g_expected)
 
 
-@settings(RUNS, max_examples=60)
+@settings(RUNS, max_examples=40)
 @given(programs, shapes)
 def test_forward_mode_and_second_order_of_random_programs(program: list[Step], shape: Any) -> None:
     (x,) = draw_leaves([shape])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.cpu_times import summary
-from tests.thinning import ONE_OF, covering, divisor, left_out
+from tests.thinning import NONE_OF, ONE_OF, covering, divisor, left_out
 
 TESTS = Path(__file__).resolve().parent.parent
 
@@ -19,6 +19,11 @@ def test_what_is_named_exists(where: str) -> None:
     file, _, test = where.partition("::")
     assert f"def {test}(" in (TESTS / file).read_text(encoding="utf-8") if test else (TESTS / file).is_file()
     assert divisor(where) > 1
+
+
+@pytest.mark.parametrize("where", NONE_OF)
+def test_of_a_file_that_is_left_out_every_test_is_slow(where: str) -> None:
+    assert "\npytestmark = pytest.mark.slow" in (TESTS / where).read_text(encoding="utf-8")
 
 
 def item(test: str, op: str, number: int) -> Any:

@@ -131,7 +131,7 @@ def _same(got, want, exact, rtol):
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["one", "every"])
 @pytest.mark.parametrize(("dtype", "rtol"), [("f4", 1e-5), ("f8", 1e-12)])
 def test_compiled_graphs_agree_with_numpy(dtype, rtol, every):
-    @settings(max_examples=60)
+    @settings(max_examples=30)
     @given(graph=graphs(dtype), seed=st.integers(0, 5))
     def check(graph, seed):
         verify(graph)

@@ -22,8 +22,9 @@ def test_ranks_train_as_one_with_the_whole_batch(count: int, program: str) -> No
 @pytest.mark.parametrize(
     ("way", "count", "names"),
     [
-        ("eager", 2, []),
+        ("eager", 2, ["AdamW", "Muon", "SGD"]),  # training.py has all of them in double precision
         ("native", 2, ["AdamW"]),
+        pytest.param("eager", 2, [], marks=pytest.mark.slow),
         pytest.param("native", 2, [], marks=pytest.mark.slow),  # a compiler run for each optimizer
         pytest.param("eager", 4, [], marks=pytest.mark.slow),
     ],

@@ -27,7 +27,7 @@ from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.writes import MUTATIONS
 from glassgrad.ops import complexes, reduce, shape
 from glassgrad.ops.core import Array
-from glassgrad.ops.kernels import parallel
+from glassgrad.ops.kernels import parallel, streams
 from glassgrad.ops.views import memory_owner
 from glassgrad.ops.vmap import batched
 from glassgrad.ops.vmap.batched import Level
@@ -281,7 +281,7 @@ class Walk:
             # A read-only one is a broadcast; a part of something larger would keep all of it alive.
             shared = id(owner) in given or owner.size != g.size or not g.flags.writeable
         if shared:
-            g = owner = g.copy(order="K")
+            g = owner = streams.copied(g)
         given.add(id(owner))
         return g
 

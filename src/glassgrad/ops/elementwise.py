@@ -14,6 +14,7 @@ import numpy as np
 from glassgrad.ops.complex_input import complex_dtype
 from glassgrad.ops.complexes import conj_p, real
 from glassgrad.ops.core import REGISTRY, Array, Elementwise, Rule, elementwise, select
+from glassgrad.ops.kernels import streams
 from glassgrad.ops.kernels.blocks import in_blocks, in_native_blocks, natively
 from glassgrad.ops.kernels.choose import choose
 from glassgrad.ops.kernels.logarithms import log_of_two
@@ -59,7 +60,8 @@ multiply = elementwise(
     takes_complex=True,
 )  # fmt: skip  # an entry of the table
 divide = elementwise(
-    "divide", "divide", (lambda y, a, b: reciprocal(b), lambda y, a, b: -(a / b) / b), saves="x",
+    "divide", "divide", saves="x",
+    partials=(in_native_blocks(lambda y, a, b: reciprocal(b)), in_native_blocks(lambda y, a, b: -(a / b) / b)),
     formula="a / b", derivative="1 / b, -a / b**2", samples=(reals(-3, 3), reals(0.3, 3)), edge=EDGES,
     takes_complex=True,
 )  # fmt: skip  # an entry of the table
@@ -121,7 +123,8 @@ fmod = elementwise(
     derivative="1, -trunc(a / b)", samples=(reals(0.1, 0.9), reals(1.1, 3)), edge=EDGES,
 )  # fmt: skip  # an entry of the table
 copysign = elementwise(
-    "copysign", "copysign", (lambda y, a, b: sign(a) * sign(y), 0), saves=("x", "y"), formula="|a| with the sign of b",
+    "copysign", "copysign", (in_native_blocks(lambda y, a, b: sign(a) * sign(y)), 0), saves=("x", "y"),
+    formula="|a| with the sign of b",
     derivative="sign(a) * sign(y), 0", samples=(reals(-3, 3, 0), reals(-3, 3, 0)), edge=EDGES, native=True,
 )  # fmt: skip  # an entry of the table
 hypot = elementwise(
@@ -146,10 +149,20 @@ def _lerp(xp: Any, a: Array, b: Array, weight: Array) -> Array:
 
 
 lerp = elementwise(
-    "lerp", _lerp, (lambda y, a, b, w: 1 - w, lambda y, a, b, w: w, lambda y, a, b, w: b - a), saves="x",
+    "lerp", _lerp, saves="x",
+    partials=(
+        in_native_blocks(lambda y, a, b, w: 1 - w), lambda y, a, b, w: w, in_native_blocks(lambda y, a, b, w: b - a),
+    ),
     formula="a + w * (b - a)", derivative="1 - w, w, b - a", samples=(reals(-3, 3), reals(-3, 3), reals(0, 1)),
     takes_complex=True,
 )  # fmt: skip  # an entry of the table
+
+# Large results go past the caches.
+add.evaluate = streams.two("add", np.add, "add_number", "add_number")
+subtract.evaluate = streams.two("subtract", np.subtract, "subtract_number", "subtract_from")
+multiply.evaluate = streams.two("multiply", np.multiply, "multiply_number", "multiply_number")
+divide.evaluate = streams.two("divide", np.divide, "divide_number", "divide_into")
+negative.evaluate = streams.one("negative", np.negative)
 
 # --- selection ------------------------------------------------------------------------------------
 
@@ -246,6 +259,7 @@ log1p = _smooth(
 sqrt = _smooth(
     "sqrt", "sqrt", in_native_blocks(lambda y, x: reciprocal(2 * y)), "1 / (2 * y)", reals(0.3, 4), saves="y"
 )
+sqrt.evaluate = streams.one("sqrt", np.sqrt)
 root_p = elementwise(
     "root", "sqrt", (lambda y, x: _ratio(0.5, y),), saves="y", formula="sqrt(x)", derivative="1 / (2 * y); 0 at 0",
     samples=(reals(0.3, 4),), edge=(0.0, 1.0, 1e-30, _inf, _nan), scalar="sqrt",
@@ -376,6 +390,7 @@ sinc = elementwise(
 # --- absolute values and rounding -----------------------------------------------------------------
 
 
+@in_native_blocks
 def _abs_slope(y: Array, x: Array) -> Array:
     if x.dtype.kind != "c":
         return sign(x)
@@ -387,6 +402,9 @@ abs = elementwise(
     samples=(reals(-3, 3, 0),), edge=EDGES, notes="at NaN the gradient is NaN; PyTorch's is 0",
     takes_complex=True,
 )  # fmt: skip  # an entry of the table
+
+
+abs.evaluate = streams.one("absolute", np.abs)
 
 
 def _step(name: str, forward: str, formula: str, sample: Domain, notes: str = "") -> Elementwise:

@@ -92,8 +92,17 @@ def packs() -> bool:
     return host().vector_bytes == 64
 
 
+def streams() -> bool:
+    """Tell whether results of this machine's processor are better written past its caches (`compile.llvm.streams`).
+
+    Raises:
+        ImportError: without llvmlite.
+    """
+    return host().streams
+
+
 def _module_of(function: str) -> str:
-    return _MODULES.get(function, "products")
+    return function if function.startswith("stream_") else _MODULES.get(function, "products")
 
 
 _MODULES = {
@@ -113,7 +122,10 @@ def code(module: str) -> LoadedCode:
 def _text(module: str, header: str, attributes: str, vector_bytes: int, data: int) -> str:
     # Each job needs one of them, and that only once in the life of a machine.
     from glassgrad.compile.llvm import attention, channels, chunks, packed, updates
+    from glassgrad.compile.llvm import streams as streams_of
 
+    if module.startswith("stream_"):
+        return streams_of.module(module, header, attributes, data)
     match module:
         case "updates":
             return updates.module(header, attributes)

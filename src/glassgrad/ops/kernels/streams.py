@@ -20,6 +20,7 @@ import numpy as np
 from glassgrad.ops.kernels import products
 
 Array = Any
+_ndarray = np.ndarray
 
 BYTES = 7 << 19
 """Of a result from which on it pays: with its arguments and what comes in between, it does not stay in the caches."""
@@ -40,7 +41,7 @@ def source() -> Any:
 def suits(x: Array) -> bool:
     """Tell whether a result like this array is written past the caches."""
     return (
-        type(x) is np.ndarray
+        type(x) is _ndarray
         and x.nbytes >= BYTES
         and x.dtype.char in _KINDS
         and x.flags.c_contiguous
@@ -77,7 +78,7 @@ def one(name: str, function: Callable[[Array], Array]) -> Callable[[Array], Arra
     """Return a function of one array, by the name that it has in `compile.llvm.streams`."""
 
     def run(x: Array) -> Array:
-        if type(x) is np.ndarray and x.nbytes >= BYTES and suits(x):
+        if type(x) is _ndarray and x.nbytes >= BYTES and suits(x):
             found = _run(name, x, x, np.empty(x.shape, x.dtype))
             if found is not None:
                 return found
@@ -90,19 +91,19 @@ def two(name: str, function: Callable[[Array, Array], Array], number: str, refle
     """Return a function of two arrays, or of an array and a number; `reflected` is that of a number and an array."""
 
     def run(a: Array, b: Array) -> Array:
-        if type(a) is np.ndarray:
+        if type(a) is _ndarray:
             if a.nbytes >= BYTES and suits(a):
                 found = _with(a, b)
                 if found is not None:
                     return found
-        elif type(b) is np.ndarray and b.nbytes >= BYTES and _is_number(a) and suits(b):
+        elif type(b) is _ndarray and b.nbytes >= BYTES and _is_number(a) and suits(b):
             found = _run(reflected, b, b, np.empty(b.shape, b.dtype), a)
             if found is not None:
                 return found
         return function(a, b)
 
     def _with(a: Array, b: Array) -> Array | None:
-        if type(b) is np.ndarray:
+        if type(b) is _ndarray:
             if b.dtype is not a.dtype or b.shape != a.shape or not suits(b):
                 return None
             return _run(name, a, b, np.empty(a.shape, a.dtype))
@@ -122,7 +123,7 @@ def _is_number(x: Any) -> bool:
 
 def copied(x: Array, order: Any = "K") -> Array:
     """Return ``x.copy(order)``."""
-    if type(x) is np.ndarray and x.nbytes >= BYTES and x.dtype.char in _KINDS and x.ndim:
+    if type(x) is _ndarray and x.nbytes >= BYTES and x.dtype.char in _KINDS and x.ndim:
         found = None
         if suits(x):
             found = _run("copy", x, x, np.empty(x.shape, x.dtype))
@@ -135,12 +136,12 @@ def copied(x: Array, order: Any = "K") -> Array:
 
 def product(c: Array, slope: Array) -> Array:
     """Return ``c * slope`` of arrays, or of whatever else has a product."""
-    return _product(c, slope) if type(c) is np.ndarray and c.nbytes >= BYTES else c * slope
+    return _product(c, slope) if type(c) is _ndarray and c.nbytes >= BYTES else c * slope
 
 
 def negative(c: Array) -> Array:
     """Return ``-c``."""
-    return _negative(c) if type(c) is np.ndarray and c.nbytes >= BYTES else -c
+    return _negative(c) if type(c) is _ndarray and c.nbytes >= BYTES else -c
 
 
 _product: Any = two("multiply", operator.mul, "multiply_number", "multiply_number")

@@ -153,7 +153,7 @@ def _in_blocks(formula: Formula, params: dict[str, Any], parts: list[Any], out: 
     given = [part for part in parts if type(part) is np.ndarray]
     if any(part.dtype is not out.dtype for part in given):
         return False
-    past = out.nbytes >= streams.BYTES and _streams()
+    past = out.nbytes >= streams.BYTES and past_caches_pay()
     block = _PAST_BLOCK if past else BLOCK
     # What the formula does not read is a placeholder, such as a node: no kernel is for it alone or keeps it alive.
     types = tuple([((block,), part.dtype) if type(part) is np.ndarray else None for part in parts])
@@ -216,7 +216,7 @@ def job(function: str, shares: int) -> Any:
 
 
 @functools.cache
-def _streams() -> bool:
+def past_caches_pay() -> bool:
     """Tell whether large results are better written past the caches of this machine."""
     library = _library("stream_copy_f32")
     return library is not None and bool(library.streams())
@@ -266,7 +266,7 @@ def _cores() -> int:
 
 
 def _past() -> Any:
-    return None if kernels.off or not _streams() else job
+    return None if kernels.off or not past_caches_pay() else job
 
 
 blocks.compute_natively = _in_blocks

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any
@@ -11,11 +12,14 @@ import numpy as np
 
 from glassgrad import errors, provenance
 from glassgrad.engine import creation, tape
-from glassgrad.engine.mode import MODE, is_grad_enabled
+from glassgrad.engine.mode import MODE, RECORDING, TRACING, is_grad_enabled
+from glassgrad.engine.node import Freed
+from glassgrad.engine.plain_walk import run_plain
 from glassgrad.engine.tensor import Tensor
 
 _ndarray = np.ndarray
 _new = object.__new__
+_getframe = sys._getframe
 _LISTS = (list, tuple)
 
 
@@ -56,15 +60,7 @@ def backward(
         kept = tape.Kept() if looks and not retain else None
         found = tape.backward(roots, seeds, retain_graph=retain, create_graph=create_graph, kept=kept)
         for leaf, g in found.items():
-            if leaf._extra is None and leaf._grad is None and type(g) is _ndarray:
-                leaf._grad = gradient = _new(Tensor)  # as `make` does
-                gradient.array = g
-                gradient.node = None
-                gradient._tracks = False
-                gradient._grad = None
-                gradient._extra = None
-            else:
-                _accumulate(leaf, g)
+            _accumulate(leaf, g)
         if kept is not None:
             _show(witness, roots, seeds, found, kept)
     else:
@@ -247,7 +243,49 @@ def _backward(
     Raises:
         AutogradError: without a path to a leaf that requires a gradient, or on a freed graph.
     """
-    backward(self, gradient, retain_graph, create_graph, inputs)
+    node, flags = self.node, MODE.flags
+    if (
+        node is None
+        or create_graph
+        or inputs is not None
+        or flags & TRACING
+        or tape.BEFORE_WALK
+        or MODE.witness is not None
+        or MODE.observer is not None
+        or MODE.levels
+    ):
+        backward(self, gradient, retain_graph, create_graph, inputs)
+        return
+    if type(gradient) is Tensor and not gradient._tracks and self._tracks:
+        seed = gradient.array
+    else:
+        seed = _seed(self, _only(gradient))
+    if type(seed) is not _ndarray or seed.dtype is not node.dtype or seed.shape != node.shape or seed.dtype.kind == "c":
+        backward(self, gradient, retain_graph, create_graph, inputs)
+        return
+    # As `backward` and `tape.backward` do for one tensor where nothing is special, without a walk until it needs one.
+    freed = None
+    if not retain_graph:
+        frame = _getframe(1)
+        if provenance.INTERNAL[frame.f_code.co_filename]:
+            frame = provenance.user_frame(1)
+        freed = _new(Freed)
+        freed.code, freed.lasti = frame.f_code, frame.f_lasti
+    MODE.flags = flags & ~RECORDING
+    try:
+        found = run_plain(None, node, seed, freed)
+    finally:
+        MODE.flags = flags
+    for leaf, g in found.items():
+        if g.dtype.kind == "c":
+            _accumulate(leaf, tape.turned(g))
+        elif leaf._extra is None and leaf._grad is None and type(g) is _ndarray:
+            leaf._grad = gradient = _new(Tensor)  # as `make` does
+            gradient.array = g
+            gradient.node = gradient._grad = gradient._extra = None
+            gradient._tracks = False
+        else:
+            _accumulate(leaf, g)
 
 
 _backward.__name__, _backward.__qualname__ = "backward", "Tensor.backward"

@@ -17,7 +17,7 @@ from glassgrad import errors, provenance
 from glassgrad.engine import op_errors, views
 from glassgrad.engine.autocasting import cast_for
 from glassgrad.engine.mode import AUTOCAST, MODE, RECORDING, WATCHED
-from glassgrad.engine.node import PICK, Node, record
+from glassgrad.engine.node import PICK, Node, next_sequence, record
 from glassgrad.engine.operands import defers, is_foreign
 from glassgrad.engine.tape import pick
 from glassgrad.engine.tensor import Tensor, base_class, make
@@ -67,7 +67,14 @@ def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any
     if not plain and decompose is not None:
         return _decomposed(prim, args, params)
     try:
-        y = evaluate(*arrays, **params) if plain else prim(*arrays, **params)
+        if not plain:
+            y = prim(*arrays, **params)
+        elif params:
+            y = evaluate(*arrays, **params)
+        elif len(arrays) == 1:  # written out: arguments from a list take longer
+            y = evaluate(arrays[0])
+        else:
+            y = evaluate(*arrays)
     except (errors.GlassgradError, Warning):  # a filter makes errors of NumPy's warnings
         raise
     except Exception as error:  # reported in terms of the user's line
@@ -91,9 +98,11 @@ def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any
         kept = arrays if saves_x else parents
         if saves_from is not None:
             kept = views.placeholders(saves_from, arrays, parents)
-        saved = (saved_y if saves_y else None, *kept)
-        result.node = record(prim, tuple(parents), saved, params, y, code, frame.f_lasti)
-        result._tracks = True
+        result._tracks, result.node = True, (node := _new(Node))  # as `record` does
+        node.prim, node.params, node.parents = prim, params, tuple(parents)
+        node.saved = (saved_y if saves_y else None, *kept)
+        node.shape, node.dtype, node.hooks = y.shape, y.dtype, None
+        node.code, node.lasti, node.seq = code, frame.f_lasti, next_sequence()
     else:
         result.node, result._tracks = None, False
     return views.link(result, prim, args, params) if is_view and len(args) == 1 else result

@@ -15,12 +15,8 @@ from typing import Any
 import numpy as np
 
 from glassgrad import provenance
-from glassgrad.engine.mode import (
-    MODE,
-    RECORDING,
-    TRACING,
-    enable_grad,
-)
+from glassgrad.engine import plain_walk
+from glassgrad.engine.mode import MODE, RECORDING, TRACING, enable_grad
 from glassgrad.engine.node import PICK, Freed, Node, record, unpack
 from glassgrad.engine.plain_walk import run_plain
 from glassgrad.engine.tensor import Tensor, make
@@ -121,6 +117,23 @@ class Walk:
             frame = provenance.user_frame(2)
             freed = self.freed = _new(Freed)  # without the call of a class, as `record` does
             freed.code, freed.lasti = frame.f_code, frame.f_lasti
+
+    @classmethod
+    def begun(
+        cls,
+        heap: list[Any],
+        cotangents: dict[Node, Any],
+        found: dict[Any, Any],
+        given: set[int],
+        freed: Freed | None,
+    ) -> Walk:
+        """Return a walk to all leaves that has come so far (`plain_walk`)."""
+        walk = _new(cls)  # without the call of a class, as `record` does
+        walk.observer = walk.wanted = walk.kept = None
+        walk.create_graph = walk.batched = False
+        walk.heap, walk.cotangents, walk.found, walk.given, walk.freed = heap, cotangents, found, given, freed
+        walk.owned = set()
+        return walk
 
     def seed(self, target: Any, g: Array) -> None:
         """Add a cotangent of an output."""
@@ -319,6 +332,9 @@ class Walk:
             if any(parent in needed or parent in wanted for parent in node.parents if parent is not None):
                 needed.add(node)
         return needed
+
+
+plain_walk.begun = Walk.begun
 
 
 def _without_batches(target: Any, c: Array) -> Array:

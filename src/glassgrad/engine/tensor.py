@@ -313,7 +313,10 @@ class Tensor(TensorMethods):
         """Return a Tensor of the same memory that gradients do not flow through."""
         if self._tracks:
             provenance.EXITS.note(".detach()")
-        return detached(make(self.array if MODE.stop is None else MODE.stop(self.array), None, False), self)
+        stop = MODE.stop
+        array = self.array if stop is None else stop(self.array)
+        alone = make(array, None, False)
+        return alone if type(array) is _ndarray else detached(alone, self)
 
     def numpy(self, *, force: bool = False) -> np.ndarray[Any, Any]:
         """Return the array; raises when a gradient would be lost, unless with `force` or under `no_grad`."""

@@ -41,7 +41,7 @@ def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any
     flags = MODE.flags
     if flags > RECORDING and (watched := _prepared(prim, args, params)) is not None:
         return watched
-    evaluate, decompose, special, saves_x, saves_y, saves_from, is_view, takes_complex = prim.traits
+    evaluate, decompose, special, saves_x, saves_y, saved_part, is_view, takes_complex = prim.traits
     arrays: list[Any] = []
     parents: list[Any] = []
     tracked, plain = False, True
@@ -96,8 +96,8 @@ def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any
         while _internal[(code := frame.f_code).co_filename]:
             frame = frame.f_back or _NOBODY
         kept = arrays if saves_x else parents
-        if saves_from is not None:
-            kept = views.placeholders(saves_from, arrays, parents)
+        if saved_part is not None:
+            kept = views.placeholders(saved_part[0], arrays, parents, saved_part[1])
         result._tracks, result.node = True, (node := _new(Node))  # as `record` does
         node.prim, node.params, node.parents = prim, params, tuple(parents)
         node.saved = (saved_y if saves_y else None, *kept)

@@ -180,7 +180,7 @@ elu_p = elementwise(
     samples=(reals(-3, 3, 0),), edge=EDGES, sample_params={"alpha": 1.5},
 )  # fmt: skip  # an entry of the table
 hardtanh_p = elementwise(
-    "hardtanh", lambda xp, x, *, low, high: xp.clip(x, low, high),
+    "hardtanh", ew._clip,
     (select(lambda y, x, *, low, high: ew.logical_or(x <= low, x >= high), keep=False,
             natively=lambda c, y, x, *, low, high: blocks.inside(c, x, low, high)),), saves="x",
     formula="min(max(x, low), high)", derivative="low < x < high", samples=(reals(-3, 3, -1, 1),), edge=EDGES,

@@ -33,6 +33,7 @@ from glassgrad.ops.complex_input import refuse_complex
 from glassgrad.ops.kernels import streams
 from glassgrad.ops.kernels.blocks import entitle, natively, product_in_blocks, replayed, replayed_one
 from glassgrad.ops.kernels.choose import choose
+from glassgrad.ops.kernels.replay import replayed_pair
 
 _ndarray = np.ndarray
 Array = Any  # an ndarray, a Symbol, a batched array, a Tensor or a number: what an interpreter accepts
@@ -180,15 +181,18 @@ class Primitive:
         return self._plainly(args, params) if chosen is None else chosen.apply(self, args, params)
 
     @cached_property
-    def traits(self) -> tuple[Callable[..., Any], Rule | None, bool, bool, bool, int | None, bool, bool]:
+    def traits(
+        self,
+    ) -> tuple[Callable[..., Any], Rule | None, bool, bool, bool, tuple[int, int | None] | None, bool, bool]:
         """The fields that recording needs, in one attribute: each look-up on differing classes is slow."""
-        keeps = self.saves_x, self.saves_y, self.saves_from
+        is_whole = self.saves_from is None and self.saves_to is None
+        keeps = self.saves_x, self.saves_y, None if is_whole else (self.saves_from or 0, self.saves_to)
         return self.evaluate, self.decompose, self.special, *keeps, self.is_view, self.takes_complex
 
     @cached_property
     def special(self) -> bool:
-        """Whether a call returns anything but one array that may be tracked, or saves only its first arguments."""
-        return self.companions > 0 or self.multiple or self.saves_to is not None or not self.differentiable
+        """Whether a call returns anything but one array that may be tracked."""
+        return self.companions > 0 or self.multiple or not self.differentiable
 
     @cached_property
     def differentiable(self) -> bool:
@@ -332,7 +336,7 @@ def _chain(partial: Partial, prim: Elementwise) -> Rule | None:  # noqa: C901, P
     if callable(partial):
         if prim.arity == 1:
             return replayed_one(lambda c, y, x: streams.product(c, partial(y, x)))
-        return lambda c, y, a, b: streams.product(c, partial(y, a, b))
+        return replayed_pair(lambda c, y, a, b: streams.product(c, partial(y, a, b)))
     if partial == 1:
         return lambda c, y, *x: c
     if partial == -1:
@@ -341,13 +345,20 @@ def _chain(partial: Partial, prim: Elementwise) -> Rule | None:  # noqa: C901, P
 
 
 def _selecting(mask: Rule, keep: bool, natively: Rule | None) -> Rule:
-    def rule(c: Array, y: Array, *x: Array, **params: Any) -> Array:
-        if natively and type(c) is _ndarray and c.size > 99_999 and (dx := natively(c, y, *x, **params)) is not None:
-            return dx
+    def selected(c: Array, y: Array, *x: Array, **params: Any) -> Array:
         chosen = mask(y, *x, **params)
-        plain = type(c) is _ndarray and type(chosen) is _ndarray
+        plain = isinstance(c, _ndarray) and isinstance(chosen, _ndarray)  # NumPy's, or recorded
         where, zero = (choose, c.dtype.type(0)) if plain else (REGISTRY["where"], 0)
         return where(chosen, c, zero) if keep else where(chosen, zero, c)
+
+    small = replayed(selected)
+    if natively is None:
+        return small
+
+    def rule(c: Array, y: Array, *x: Array, **params: Any) -> Array:
+        if type(c) is _ndarray and c.size > 99_999 and (dx := natively(c, y, *x, **params)) is not None:
+            return dx
+        return small(c, y, *x, **params)
 
     return rule
 

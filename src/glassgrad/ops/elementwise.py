@@ -14,7 +14,7 @@ import numpy as np
 from glassgrad.ops.complex_input import complex_dtype
 from glassgrad.ops.complexes import conj_p, real
 from glassgrad.ops.core import REGISTRY, Array, Elementwise, Rule, elementwise, select
-from glassgrad.ops.kernels import streams
+from glassgrad.ops.kernels import recorded, streams
 from glassgrad.ops.kernels.blocks import in_blocks, in_native_blocks, natively
 from glassgrad.ops.kernels.choose import choose
 from glassgrad.ops.kernels.logarithms import log_of_two
@@ -180,10 +180,10 @@ where = elementwise(
 
 def _larger(a: Array, b: Array) -> Array:
     # On ties each gets half of the gradient; NaN compares false, so that both get all of it.
-    if type(a) is np.ndarray and type(b) is np.ndarray and a.dtype == b.dtype:
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.dtype == b.dtype:  # or recorded
         # The same as below, without branches and in the dtype of the arguments.
-        half = (a <= b).astype(a.dtype)
-        half += a < b
+        half, above = (a <= b).astype(a.dtype), a < b
+        half += above if type(above) is np.ndarray else above.astype(a.dtype)  # no record converts
         half *= -0.5
         half += 1
         return half
@@ -234,8 +234,14 @@ def _inside(y: Array, x: Array, *, low: float | None, high: float | None) -> Arr
     return x >= low if high is None else logical_and(x >= low, x <= high)
 
 
+def _clip(xp: Any, x: Array, *, low: Any, high: Any) -> Array:
+    if type(x) is np.ndarray and x.dtype.kind == "f" and low is not None and high is not None:
+        return recorded.clip(x, low, high)  # four functions of Python sooner
+    return xp.clip(x, low, high)
+
+
 clip_p = elementwise(
-    "clip", lambda xp, x, *, low, high: xp.clip(x, low, high), (select(_inside),), saves="x",
+    "clip", _clip, (select(_inside),), saves="x",
     formula="min(max(x, low), high)", derivative="low <= x <= high",
     samples=(reals(-3, 3, -1, 1),), sample_params={"low": -1.0, "high": 1.0}, edge=EDGES,
 )  # fmt: skip  # an entry of the table

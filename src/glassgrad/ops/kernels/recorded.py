@@ -20,7 +20,7 @@ class _Running(threading.local):
 
 
 RUNNING = _Running()
-_clip: Any = np._core.umath.clip  # type: ignore[attr-defined]  # not declared; what `np.clip` calls
+clip: Any = np._core.umath.clip  # type: ignore[attr-defined]  # not declared; what `np.clip` calls
 _ALLOWED = frozenset({
     "reshape", "transpose", "ravel", "view", "__array_finalize__", "__array_ufunc__", "__array_function__",
     "__new__", "__init__", "__getattribute__", "__setattr__", "__delattr__", "__class__", "__dir__", "__doc__",
@@ -46,7 +46,7 @@ class Recorded(np.ndarray):
         if function is np.where and len(args) == 3 and not kwargs:
             return RUNNING.recorder.select(*args)
         if function is np.clip and len(args) == 3 and not kwargs and not any(one is None for one in args):
-            return RUNNING.recorder.ufunc(_clip, "__call__", args, None, {})
+            return RUNNING.recorder.ufunc(clip, "__call__", args, None, {})
         raise Unrecordable(getattr(function, "__name__", "a function"))
 
     def dot(self, b: Any, out: Any = None) -> Any:
@@ -113,4 +113,4 @@ def plain(value: Any) -> Any:
     return value.view(np.ndarray) if isinstance(value, Recorded) else value
 
 
-__all__ = ["RUNNING", "Recorded", "Unrecordable", "plain"]
+__all__ = ["RUNNING", "Recorded", "Unrecordable", "clip", "plain"]

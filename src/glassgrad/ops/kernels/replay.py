@@ -182,6 +182,12 @@ class Replays:
         return found
 
 
+def replayed_pair(rule: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a rule ``(c, y, a, b)`` of an op of two arguments whose calls are replayed for arrays."""
+    replay = Replay(rule)
+    return lambda c, y, a, b: replay.run(c, y, a, b) if type(c) is np.ndarray else rule(c, y, a, b)
+
+
 def _made(found: Record, otherwise: Callable[..., Any], following: Any) -> Any:
     """Return a record as native code; None where there is none."""
     try:
@@ -222,4 +228,4 @@ def _equal(a: Any, b: Any) -> bool:
     return bool(a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes())
 
 
-__all__ = ["MOST", "Replay", "Replays", "settings"]
+__all__ = ["MOST", "Replay", "Replays", "replayed_pair", "settings"]

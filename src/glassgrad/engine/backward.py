@@ -41,32 +41,44 @@ def backward(
     """
     witness = MODE.witness
     looks = witness is not None and witness.backward(tensors)
+    _walk(tensors, grad_tensors, retain_graph, create_graph, inputs, witness if looks else None)
+    if witness is not None:
+        witness.left()
+
+
+def _walk(
+    tensors: Sequence[Tensor] | Tensor,
+    grad_tensors: Any,
+    retain_graph: bool | None,
+    create_graph: bool,
+    inputs: Sequence[Tensor] | Tensor | None,
+    witness: Any = None,
+) -> None:
+    """Do the work of `backward`; a witness is one that wants to look."""
     if isinstance(tensors, Tensor):  # one, as a rule: without lists
         node = tensors.node
-        if (
-            type(grad_tensors) is Tensor
-            and tensors._tracks
-            and not grad_tensors._tracks
-            and grad_tensors.array.shape == tensors.array.shape
-        ):
-            seed = grad_tensors.array  # as `_seed` would say
-        else:
-            seed = _seed(tensors, _only(grad_tensors))
-        roots, seeds = (tensors if node is None else node,), (seed,)
+        roots, seeds = (tensors if node is None else node,), (_seed(tensors, _only(grad_tensors)),)
     else:
         roots, seeds = _seeds(list(tensors), grad_tensors)
     retain = create_graph if retain_graph is None else retain_graph
-    if inputs is None:
-        kept = tape.Kept() if looks and not retain else None
-        found = tape.backward(roots, seeds, retain_graph=retain, create_graph=create_graph, kept=kept)
-        for leaf, g in found.items():
-            _accumulate(leaf, g)
-        if kept is not None:
-            _show(witness, roots, seeds, found, kept)
-    else:
+    if inputs is not None:
         _accumulate_wanted(_listed(inputs), roots, seeds, retain, create_graph)
-    if witness is not None:
-        witness.left()
+        return
+    kept = tape.Kept() if witness is not None and not retain else None
+    found = tape.backward(roots, seeds, retain_graph=retain, create_graph=create_graph, kept=kept)
+    _fill(found)
+    if kept is not None:
+        _show(witness, roots, seeds, found, kept)
+
+
+def _fill(found: dict[Any, Any], turns: bool = False) -> None:
+    """Add the gradients of a walk to those of the leaves; turn complex ones around if that was not done before."""
+    for leaf, g in found.items():
+        if leaf._extra is None and leaf._grad is None and type(g) is _ndarray and g.dtype.kind != "c":
+            leaf._grad = own = _new(Tensor)  # as `make` does
+            own.array, own.node, own._tracks, own._grad, own._extra = g, None, False, None, None
+        else:
+            _accumulate(leaf, tape.turned(g) if turns else g)
 
 
 def _accumulate_wanted(sources: list[Any], roots: Any, seeds: Any, retain: bool, create_graph: bool) -> None:
@@ -243,49 +255,39 @@ def _backward(
     Raises:
         AutogradError: without a path to a leaf that requires a gradient, or on a freed graph.
     """
-    node, flags = self.node, MODE.flags
-    if (
-        node is None
-        or create_graph
-        or inputs is not None
-        or flags & TRACING
-        or tape.BEFORE_WALK
-        or MODE.witness is not None
-        or MODE.observer is not None
-        or MODE.levels
-    ):
-        backward(self, gradient, retain_graph, create_graph, inputs)
-        return
-    if type(gradient) is Tensor and not gradient._tracks and self._tracks:
+    node: Any = self.node
+    flags, witness = MODE.flags, MODE.witness
+    looks = witness is not None and witness.backward(self)
+    if node is None or create_graph or inputs is not None or looks or _is_special(flags):
+        seed = None
+    elif type(gradient) is Tensor and not gradient._tracks and self._tracks:
         seed = gradient.array
     else:
         seed = _seed(self, _only(gradient))
-    if type(seed) is not _ndarray or seed.dtype is not node.dtype or seed.shape != node.shape or seed.dtype.kind == "c":
-        backward(self, gradient, retain_graph, create_graph, inputs)
-        return
-    # As `backward` and `tape.backward` do for one tensor where nothing is special, without a walk until it needs one.
-    freed = None
-    if not retain_graph:
-        frame = _getframe(1)
-        if provenance.INTERNAL[frame.f_code.co_filename]:
-            frame = provenance.user_frame(1)
-        freed = _new(Freed)
-        freed.code, freed.lasti = frame.f_code, frame.f_lasti
-    MODE.flags = flags & ~RECORDING
-    try:
-        found = run_plain(None, node, seed, freed)
-    finally:
-        MODE.flags = flags
-    for leaf, g in found.items():
-        if g.dtype.kind == "c":
-            _accumulate(leaf, tape.turned(g))
-        elif leaf._extra is None and leaf._grad is None and type(g) is _ndarray:
-            leaf._grad = gradient = _new(Tensor)  # as `make` does
-            gradient.array = g
-            gradient.node = gradient._grad = gradient._extra = None
-            gradient._tracks = False
-        else:
-            _accumulate(leaf, g)
+    if type(seed) is _ndarray and seed.dtype is node.dtype and seed.shape == node.shape and seed.dtype.kind != "c":
+        # As `_walk` and `tape.backward` do it for one tensor, without a `Walk` until something needs one.
+        freed = None
+        if not retain_graph:
+            frame = _getframe(1)
+            if provenance.INTERNAL[frame.f_code.co_filename]:
+                frame = provenance.user_frame(1)
+            freed = _new(Freed)
+            freed.code, freed.lasti = frame.f_code, frame.f_lasti
+        MODE.flags = flags & ~RECORDING
+        try:
+            found = run_plain(None, node, seed, freed)
+        finally:
+            MODE.flags = flags
+        _fill(found, turns=True)
+    else:
+        _walk(self, gradient, retain_graph, create_graph, inputs, witness if looks else None)
+    if witness is not None:
+        witness.left()
+
+
+def _is_special(flags: int) -> Any:
+    """Tell whether a walk has to be one that somebody may look into."""
+    return flags & TRACING or tape.BEFORE_WALK or MODE.observer is not None or MODE.levels
 
 
 _backward.__name__, _backward.__qualname__ = "backward", "Tensor.backward"

@@ -347,7 +347,7 @@ def _set(x: Tensor, value: Tensor, arrays: list[Any], spec: Any) -> Tensor:
     if type(x.array) is not _ndarray:
         return at_set_p(x, value, *arrays, spec=spec)  # type: ignore[no-any-return]  # arrays are typed Any
     parents = tuple(_place(part) for part in (x, value)) + (None,) * len(arrays)
-    saved = (None, *placeholders(2, [x.array, value.array, *arrays], parents))
+    saved = (None, *placeholders((2, None), [x.array, value.array, *arrays], parents))
     frame = provenance.user_frame(1)
     node = record(at_set_p, parents, saved, {"spec": spec}, x.array, frame.f_code, frame.f_lasti)
     return make(x.array, node, True)

@@ -8,7 +8,6 @@ left to the methods of `Walk`, of which there is none until then.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import partial
 from heapq import heappop, heappush
 from operator import is_not
@@ -36,36 +35,19 @@ def begun(
     raise NotImplementedError
 
 
-def run_plain(  # noqa: C901, PLR0912, PLR0915 - the hot path, written out
-    walk: Walk | None, node: Any = None, g: Any = None, freed: Freed | None = None
-) -> dict[Any, Any]:
-    """Walk; return the cotangent of every leaf reached.
-
-    Args:
-        walk: the walk, with its seeds; None to begin at `node` with the cotangent `g`, and to make a walk when needed.
-        node: a root of real numbers.
-        g: a cotangent of its shape and dtype.
-        freed: what stands for saved values that are freed; None keeps them.
-    """
-    heap: list[Any] = []
-    cotangents: dict[Node, Any] = {}
-    found: dict[Any, Any] = {}
-    kept, batched = None, False
-    if walk is None:
-        given = {id(g if g.base is None else memory_owner(g))}
-    else:
-        heap, cotangents, found, given = walk.heap, walk.cotangents, walk.found, walk.given
-        freed, kept = walk.freed, walk.kept
+def run_plain(walk: Walk | None, node: Any = None, g: Any = None, freed: Any = None) -> dict[Any, Any]:  # noqa: C901, PLR0912, PLR0915 - the hot path, written out
+    """Walk, or begin at `node` with its `g`, where `freed` replaces saved values; return the cotangents of leaves."""
+    batched, state = False, walk and (walk.heap, walk.cotangents, walk.found, walk.given, walk.freed, walk.kept)
+    heap, cotangents, found, given, freed, kept = state or ([], {}, {}, {_owner(g)}, freed, None)
     ahead, ahead_g = node, g  # the next node where no other waits: it takes no place in the heap
     while ahead is not None or heap:
-        if ahead is not None:
-            node, g, ahead, ahead_g = ahead, ahead_g, None, None
-        else:
+        if ahead is None:
             node = heappop(heap)[1]
             g = cotangents.pop(node)
-        prim = node.prim
-        rules = prim.vjps
-        if walk is None and ((rules is None and prim.visit is not None) or node.hooks is not None):
+        else:
+            node, g, ahead, ahead_g = ahead, ahead_g, None, None
+        rules = (prim := node.prim).vjps
+        if walk is None and (node.hooks is not None or (rules is None and prim.visit is not None)):
             walk = begun(heap, cotangents, found, given, freed)
         if node.hooks is not None:
             g = walk.run_hooks(node, g)  # type: ignore[union-attr]  # made above
@@ -74,63 +56,57 @@ def run_plain(  # noqa: C901, PLR0912, PLR0915 - the hot path, written out
             saved = unpack(node)
         elif node.seq < MUTATIONS.latest:
             MUTATIONS.check(node)
-        parents = node.parents
-        pairs: Iterable[tuple[Any, Any]]
+        parents, params = node.parents, node.params
         if rules is not None:
-            pairs = ((parents[0], rules[0]),) if len(parents) == 1 else zip(parents, rules, strict=False)
+            pairs: Any = ((parents[0], rules[0]),) if len(parents) == 1 else zip(parents, rules, strict=False)
         elif prim.visit is None or prim.visit(walk, node, g) is NotImplemented:
-            needs = tuple(map(_is_some, parents))
-            pairs = zip(parents, prim.joint_vjp(g, needs, *saved, **node.params), strict=True)
+            pairs = zip(parents, prim.joint_vjp(g, tuple(map(_is_some, parents)), *saved, **params), strict=True)
         else:
             pairs, batched = (), walk.batched  # type: ignore[union-attr]  # made above
         for parent, c in pairs:
             if parent is None or c is None:
                 continue
-            if rules is not None:  # then c is the rule that gives it
-                params = node.params
-                if params:
-                    c = c(g, *saved, **params)
-                elif len(saved) == 2:  # written out: arguments from a tuple take longer
-                    c = c(g, saved[0], saved[1])
-                elif len(saved) == 3:
-                    c = c(g, saved[0], saved[1], saved[2])
-                else:
-                    c = c(g, *saved)
+            if rules is not None:  # then c is the rule that gives it; arguments from a tuple take longer
+                c = c(g, saved[0], saved[1]) if len(saved) == 2 and not params else c(g, *saved, **params)
                 if c is None:
                     continue
-            if type(parent) is not Node:
-                if type(c) is _ndarray and c.base is None and parent not in found and id(c) not in given:
-                    like = parent.array
-                    if c.dtype is like.dtype and c.shape == like.shape:
+            like = parent if type(parent) is Node else parent.array
+            if c.dtype is like.dtype and c.shape == like.shape:
+                if like is not parent:
+                    if type(c) is _ndarray and c.base is None and parent not in found and id(c) not in given:
                         found[parent] = c  # as `accumulate` would say
                         given.add(id(c))
                         continue
-            elif c.dtype is parent.dtype and c.shape == parent.shape:
-                if ahead is None and not heap:
+                elif ahead is None and not heap:
                     ahead, ahead_g = parent, c
                     continue
-                if ahead is not None:
-                    heappush(heap, (-ahead.seq, ahead))
-                    cotangents[ahead], ahead = ahead_g, None
-                if parent not in cotangents:
-                    heappush(heap, (-parent.seq, parent))
+                elif parent is not ahead and parent not in cotangents:
+                    ahead = ahead and _wait(ahead, ahead_g, heap, cotangents)
                     cotangents[parent] = c
+                    heappush(heap, (-parent.seq, parent))
                     continue
-            if ahead is not None:
-                heappush(heap, (-ahead.seq, ahead))
-                cotangents[ahead], ahead = ahead_g, None
-            if walk is None:
-                walk = begun(heap, cotangents, found, given, freed)
+            ahead = ahead and _wait(ahead, ahead_g, heap, cotangents)
+            walk = walk or begun(heap, cotangents, found, given, freed)
             walk.accumulate(parent, c)
         if prim.frees or rules is None:
             if kept is not None:
                 kept.append(node)
             elif freed is not None:
-                node.saved = freed
-                node.parents = ()
+                node.saved, node.parents = freed, ()
         if batched:  # a visit has led into what vmap recorded
             return walk.run()  # type: ignore[union-attr]  # made above
     return found
+
+
+def _owner(g: Any) -> int:
+    """Return the identity of the array that owns a seed's memory."""
+    return id(g if g.base is None else memory_owner(g))
+
+
+def _wait(node: Node, g: Any, heap: list[Any], cotangents: dict[Node, Any]) -> Any:
+    """Let a node wait in the heap with its cotangent."""
+    cotangents[node] = g
+    heappush(heap, (-node.seq, node))
 
 
 def current(frame: FrameType) -> tuple[Node, Any]:

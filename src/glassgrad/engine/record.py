@@ -41,7 +41,7 @@ def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any
     flags = MODE.flags
     if flags > RECORDING and (watched := _prepared(prim, args, params)) is not None:
         return watched
-    evaluate, decompose, special, saves_x, saves_y, saved_part, is_view, takes_complex = prim.traits
+    evaluate, decompose, special, saves_x, saves_y, part, is_view, takes_complex = prim.traits
     arrays: list[Any] = []
     parents: list[Any] = []
     tracked, plain = False, True
@@ -67,14 +67,7 @@ def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any
     if not plain and decompose is not None:
         return _decomposed(prim, args, params)
     try:
-        if not plain:
-            y = prim(*arrays, **params)
-        elif params:
-            y = evaluate(*arrays, **params)
-        elif len(arrays) == 1:  # written out: arguments from a list take longer
-            y = evaluate(arrays[0])
-        else:
-            y = evaluate(*arrays)
+        y = prim(*arrays, **params) if not plain else evaluate(*arrays, **params) if params else evaluate(*arrays)
     except (errors.GlassgradError, Warning):  # a filter makes errors of NumPy's warnings
         raise
     except Exception as error:  # reported in terms of the user's line
@@ -95,9 +88,7 @@ def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any
         frame = _getframe(2)  # of an operator or a function of the table; asking for a frame makes an object of it
         while _internal[(code := frame.f_code).co_filename]:
             frame = frame.f_back or _NOBODY
-        kept = arrays if saves_x else parents
-        if saved_part is not None:
-            kept = views.placeholders(saved_part[0], arrays, parents, saved_part[1])
+        kept = arrays if saves_x else parents if part is None else views.placeholders(part, arrays, parents)
         result._tracks, result.node = True, (node := _new(Node))  # as `record` does
         node.prim, node.params, node.parents = prim, params, tuple(parents)
         node.saved = (saved_y if saves_y else None, *kept)
@@ -178,7 +169,7 @@ def _finish_special(
     else:
         kept = arrays if prim.saves_x else parents
         if prim.saves_from is not None or prim.saves_to is not None:
-            kept = views.placeholders(prim.saves_from or 0, arrays, parents, prim.saves_to)
+            kept = views.placeholders((prim.saves_from or 0, prim.saves_to), arrays, parents)
         saved = (saved_y if prim.saves_y else None, *kept)
         frame = provenance.user_frame(3)
         node = record(prim, tuple(parents), saved, params, first, frame.f_code, frame.f_lasti)

@@ -77,8 +77,9 @@ def bind(view: Any, base: Any, prim: Primitive, params: dict[str, Any]) -> Any:
     return view
 
 
-def placeholders(start: int, arrays: list[Any], parents: Sequence[Any], stop: int | None = None) -> list[Any]:
-    """Keep the arrays from position `start` on, or in front of `stop`; of the others only shapes and dtypes."""
+def placeholders(part: tuple[int, int | None], arrays: list[Any], parents: Sequence[Any]) -> list[Any]:
+    """Keep the arrays from one position on, or in front of another; of the others only shapes and dtypes."""
+    start, stop = part
     if stop is not None:
         last = zip(arrays[stop:], parents[stop:], strict=True)
         return arrays[:stop] + [_hollow(array) if parent is None else parent for array, parent in last]

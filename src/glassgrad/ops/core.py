@@ -128,16 +128,14 @@ class Primitive:
             REGISTRY[name] = PRIMITIVES[name] = self
         self.name = self.__name__ = name
         self.__doc__ = f"{name}: {formula}" if formula else name
-        self.formula, self.derivative = formula, derivative
-        self.forward = forward
+        self.formula, self.derivative, self.forward = formula, derivative, forward
         self.evaluate: Callable[..., Any] = _numpy_forward(forward)
         self.saves_y, self.saves_x = "y" in saves, "x" in saves
         self.saves_from, self.saves_to = saves_from, saves_to
         # Whether a walk has anything to free; a node that saved nothing can be walked again.
         self.frees = bool(saves) or saves_from is not None or saves_to is not None
         self.samples = samples
-        self.sample_params = dict(sample_params or {})
-        self.edge = tuple(edge)
+        self.sample_params, self.edge = dict(sample_params or {}), tuple(edge)
         self.multiple = multiple
         self.shape_rule = shape
         self.batch = batch
@@ -181,12 +179,10 @@ class Primitive:
         return self._plainly(args, params) if chosen is None else chosen.apply(self, args, params)
 
     @cached_property
-    def traits(
-        self,
-    ) -> tuple[Callable[..., Any], Rule | None, bool, bool, bool, tuple[int, int | None] | None, bool, bool]:
+    def traits(self) -> tuple[Any, ...]:
         """The fields that recording needs, in one attribute: each look-up on differing classes is slow."""
-        is_whole = self.saves_from is None and self.saves_to is None
-        keeps = self.saves_x, self.saves_y, None if is_whole else (self.saves_from or 0, self.saves_to)
+        part = None if self.saves_from is self.saves_to is None else (self.saves_from or 0, self.saves_to)
+        keeps = self.saves_x, self.saves_y, part
         return self.evaluate, self.decompose, self.special, *keeps, self.is_view, self.takes_complex
 
     @cached_property
@@ -238,8 +234,7 @@ class Primitive:
 
 def _numpy_forward(forward: str | Callable[..., Any]) -> Callable[..., Any]:
     if isinstance(forward, str):
-        function: Callable[..., Any] = getattr(np, forward)
-        return function
+        return getattr(np, forward)  # type: ignore[no-any-return]  # a ufunc
     return functools.partial(forward, np)
 
 
@@ -290,8 +285,7 @@ class Elementwise(Primitive):
         super().__init__(name, forward, **facts)
         entitle(forward, name)
         self.evaluate = natively(self.evaluate, name) if native else self.evaluate
-        self.partials = tuple(partials)
-        self.arity = len(self.partials)
+        self.partials, self.arity = tuple(partials), len(partials)
         self._dtypes: dict[Any, Any] = {}
         self.scalar = scalar or name
         self.vjps = self.jvps = tuple([_chain(one, self) for one in self.partials])
@@ -352,15 +346,13 @@ def _selecting(mask: Rule, keep: bool, natively: Rule | None) -> Rule:
         return where(chosen, c, zero) if keep else where(chosen, zero, c)
 
     small = replayed(selected)
-    if natively is None:
-        return small
 
     def rule(c: Array, y: Array, *x: Array, **params: Any) -> Array:
-        if type(c) is _ndarray and c.size > 99_999 and (dx := natively(c, y, *x, **params)) is not None:
+        if natively and type(c) is _ndarray and c.size > 99_999 and (dx := natively(c, y, *x, **params)) is not None:
             return dx
         return small(c, y, *x, **params)
 
-    return rule
+    return rule if natively else small
 
 
 # --- linear -------------------------------------------------------------------------------------
@@ -439,8 +431,7 @@ class Custom(Primitive):
         super().__init__(name, forward, **facts)
         self.vjps = None if vjp is None else tuple(vjp)
         self.jvps = None if jvp is None else tuple(jvp)
-        self.joint_vjp = joint_vjp
-        self.joint_jvp = joint_jvp
+        self.joint_vjp, self.joint_jvp = joint_vjp, joint_jvp
 
 
 class Fused(Primitive):
@@ -466,9 +457,7 @@ class Fused(Primitive):
         **facts: Any,
     ) -> None:
         super().__init__(name, forward, saves=("y", "x"), **facts)
-        self.companions = companions
-        self.joint_vjp = joint_vjp
-        self.decompose = decompose
+        self.companions, self.joint_vjp, self.decompose = companions, joint_vjp, decompose
 
     def compute(self, args: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
         return super().compute(args, params)[0]

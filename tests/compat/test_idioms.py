@@ -30,7 +30,6 @@ def printed(script: Path) -> str:
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
-@pytest.mark.usefixtures("numpy_target")
 def test_a_script_prints_the_same(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(script.parent)
     torch = pytest.importorskip("torch", reason="PyTorch is the other library")

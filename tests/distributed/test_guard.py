@@ -104,7 +104,7 @@ def test_a_kill_ends_all(ranks) -> None:
     assert not any("done" in out for out in ended.out)
 
 
-@pytest.mark.parametrize("how", ["work", "busy", "compile"])
+@pytest.mark.parametrize("how", ["busy", "compile", pytest.param("work", marks=pytest.mark.slow)])
 def test_a_rank_that_computes_is_waited_for(ranks, how: str) -> None:
     ended = ranks(PROGRAM, args=[how, 1], env={"GLASSGRAD_HANG_SECONDS": "1"})
     assert ["done" in out for out in ended.out] == [True, True], str(ended)

@@ -154,20 +154,3 @@ def test_through_the_tape(dtype: Any, always: dict[str, int], monkeypatch: pytes
         np.testing.assert_array_equal(mine, expected, strict=True)
     names = ("copy", "negative", "absolute", "multiply", "subtract", "divide_number", "above", "reversed", "triangle")
     assert {name.rsplit("_", 1)[0] for name in always} >= {f"stream_{name}" for name in names}
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("size", [65_536, 70_001, 100_003])
-def test_formulas_in_blocks(size: int, dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A formula's kernel gives the same numbers, whole vectors and the two ends, wherever the result begins."""
-    monkeypatch.setattr(native, "kernels", native.Kernels(least_work=0))
-    x, g = numbers(size, dtype), numbers(size, dtype, 1)
-    found = []
-    for past in (True, False):
-        monkeypatch.setattr(native, "past_caches_pay", lambda past=past: past)
-        t = gg.tensor(x, requires_grad=True)
-        y = F.silu(t)
-        y.backward(gg.tensor(g))
-        found.append((y.detach().numpy(), t.grad.numpy()))
-    for mine, expected in zip(*found, strict=True):
-        np.testing.assert_array_equal(mine, expected, strict=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -70,7 +69,6 @@ def kernel_for(
     shape: Shape,
     params: Mapping[str, Any],
     threads: int | None,
-    past_caches: bool = False,
 ) -> Kernel | None:
     """Return the kernel of a primitive or formula; None where it has no native code.
 
@@ -81,14 +79,11 @@ def kernel_for(
             of new values for operands, by their places, and the kernel writes to these.
         params: of the primitive or formula.
         threads: how many to run on, at most as many as there are cores; by default as many as pay.
-        past_caches: as of a `Graph`.
 
     Raises:
         ImportError: without llvmlite.
     """
     graph = _primitive(op, types, shape, params) if isinstance(op, str) else _formula(op, types, params)
-    if past_caches:
-        graph = replace(graph, past_caches=True)
     most = None if threads is None else min(threads, available_cores())
     # Looked for here already: where a kernel is found, neither passes nor stages are even imported.
     found = cache_entry.find(cache_entry.key_of(graph, most, as_it_is=False), graph, lambda: _uses(graph))

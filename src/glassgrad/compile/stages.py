@@ -96,7 +96,7 @@ def made(
     alias = place_updates(plan, abilities())
     shares = choose_threads(plan, threads)
     # The code: functions of the kernels, a schedule of phases, memory, the module's text.
-    module = StepModule(plan, shares, apart=apart and host().divides, past_caches=given.past_caches)
+    module = StepModule(plan, shares, apart=apart and host().divides)
     tasks = module.tasks(alias)
     after = dependencies(plan, alias, tasks)
     schedule = make_schedule([tasks[kernel] for kernel in plan.kernels], after, shares, separate=separate)

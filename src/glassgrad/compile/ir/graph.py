@@ -96,7 +96,6 @@ class Graph:
         outputs: the results of a call.
         updates: pairs (input, value): after the call the array behind `input` holds `value`.
         name: for printing and for the emitted code.
-        past_caches: whether results, whose memory begins with a vector, are written past the caches.
     """
 
     inputs: tuple[Var, ...]
@@ -105,7 +104,6 @@ class Graph:
     constants: tuple[tuple[Var, Any], ...] = ()
     updates: tuple[tuple[Var, Var], ...] = ()
     name: str = "step"
-    past_caches: bool = False
 
     def producers(self) -> dict[Var, Instr]:
         """Map every computed Var to the instruction that computes it."""
@@ -294,8 +292,6 @@ def structural_hash(graph: Graph) -> str:
         params = ";".join(f"{key}={_param_key(value)}" for key, value in sorted(instr.params.items()))
         feed(instr.op, *map(operand, instr.inputs), params, *map(type_text, instr.outputs))
     feed("return", *map(operand, graph.outputs))
-    if graph.past_caches:
-        feed("past the caches")
     for target, value in graph.updates:
         feed("update", number[target], number[value])
     return digest.hexdigest()

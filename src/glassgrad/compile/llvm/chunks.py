@@ -45,7 +45,7 @@ def _set(data: int) -> str:
 
 
 def _chunks() -> str:
-    """Go through the chunks of a share. What a kernel has written past the caches is to be seen by other threads."""
+    """Go through the chunks of a share."""
     return f"""
 define void @chunks(ptr %ctx, i64 %share) #0 {{
 entry:
@@ -61,7 +61,6 @@ body:
   %chunk.next = add i64 %chunk, 1
   br label %head
 done:
-  fence seq_cst
   ret void
 }}
 """

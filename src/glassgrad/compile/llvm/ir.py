@@ -106,13 +106,11 @@ class Module:
     """What the functions of one module share: declared intrinsics, constants and helper functions by name.
 
     `apart` says that its functions are to serve other modules, too (`compile.llvm.units`), and `any_rows` that tiles of
-    products are to serve any distance of A's rows, which they then take as an argument. Arrays in `past_caches` begin
-    with a vector, and are written past the caches.
+    products are to serve any distance of A's rows, which they then take as an argument.
     """
 
     def __init__(self, vector_bytes: int, has_bfloat: bool = False, *, apart: bool = False) -> None:
         self.apart = self.any_rows = apart
-        self.past_caches: frozenset[Any] = frozenset()
         self.vector_bytes = vector_bytes
         self.has_bfloat = has_bfloat
         self.declarations: dict[str, str] = {}

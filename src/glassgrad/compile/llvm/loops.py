@@ -477,7 +477,6 @@ class NestEmitter:
         kind = store.value.kind
         pointer = self._pointer(store.access, terms, store.access.index.offset, kind)
         own = chunk if stride else None
-        past = store.access.root in self.b.function.module.past_caches
-        if own is not None and stride == 1 and not past:
+        if own is not None and stride == 1:
             self._prefetch(self.b, store.access, pointer, own, writes=True)
-        store_vector(self.b, value, pointer, self._lane_layout(own, stride), past_caches=past)
+        store_vector(self.b, value, pointer, self._lane_layout(own, stride))

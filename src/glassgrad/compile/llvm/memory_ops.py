@@ -62,8 +62,8 @@ def load_vector(
     return b.compare("ne", value, b.like(0, value)) if kind == "b1" else value
 
 
-def store_vector(b: Builder, value: Value, pointer: str, layout: Layout, *, past_caches: bool = False) -> None:
-    """Store a vector or a scalar where `layout` says; `past_caches` is for whole vectors that lie side by side."""
+def store_vector(b: Builder, value: Value, pointer: str, layout: Layout) -> None:
+    """Store a vector or a scalar where `layout` says."""
     lanes, stride, offset, exists = layout
     if value.kind == "b1":
         value = b.define(f"zext {value.typed} to {type_name('u8', value.lanes)}", "u8", value.lanes)
@@ -73,9 +73,7 @@ def store_vector(b: Builder, value: Value, pointer: str, layout: Layout, *, past
     value = b.splat(value, lanes)
     if stride == 1:
         place = _at(b, value.kind, pointer, offset)
-        if exists is None and past_caches:
-            b.raw(f"store {value.typed}, ptr {place}, align {_size(value.kind) * lanes}, !nontemporal !{{i32 1}}")
-        elif exists is None:
+        if exists is None:
             b.raw(f"store {value.typed}, ptr {place}, align {_size(value.kind)}")
         else:
             target = _aligned_pointer(f"ptr {place}", value.kind)

@@ -94,12 +94,10 @@ class StepModule:
 
     merged_from = 1_000_000
 
-    def __init__(self, plan: Plan, shares: int, *, apart: bool = False, past_caches: bool = False) -> None:
+    def __init__(self, plan: Plan, shares: int, *, apart: bool = False) -> None:
         self.plan = plan
         self.shares = shares
         self.module = Module(host().vector_bytes, host().has_bfloat, apart=apart)
-        if past_caches:
-            self.module.past_caches = frozenset(plan.graph.outputs)
         self.code: dict[Kernel, Code] = {}
         self.slots: dict[Var, int] = {}
         self.alias: Mapping[Var, Var] = {}

@@ -65,36 +65,29 @@ class Kernels:
         self._lock = threading.RLock()
 
     def find(
-        self,
-        op: str | Formula,
-        types: Types,
-        shape: Shape,
-        params: dict[str, Any],
-        threads: int | None = None,
-        past_caches: bool = False,
+        self, op: str | Formula, types: Types, shape: Shape, params: dict[str, Any], threads: int | None = None
     ) -> Kernel:
         """Return the kernel for arrays of such types, of an op or of a formula; the first request makes it.
 
-        It runs on so many threads, by default on those that BLAS has. With `past_caches` its results begin with whole
-        vectors, and are written past the caches.
+        It runs on so many threads, by default on those that BLAS has.
         """
         threads = threads or parallel.shares.threads()
-        key = (op, types, tuple(params.values()), threads, past_caches)
+        key = (op, types, tuple(params.values()), threads)
         if key not in self._known:
             with self._lock:
                 if key not in self._known:
                     if len(self._known) >= self.made_freely + self._uses // self.uses_for_another:
                         return None
-                    self._known[key] = self._made(op, types, shape, params, threads, past_caches)
+                    self._known[key] = self._made(op, types, shape, params, threads)
         self._uses += 1
         return self._known[key]
 
     def _made(
-        self, op: str | Formula, types: Types, shape: Shape, params: dict[str, Any], threads: int | None, past: bool
+        self, op: str | Formula, types: Types, shape: Shape, params: dict[str, Any], threads: int | None
     ) -> Kernel:
         try:
             maker = getattr(importlib.import_module(self.maker[0]), self.maker[1])
-            made = maker(op, types, shape, params, threads, *[True] * past)
+            made = maker(op, types, shape, params, threads)
         except ImportError:  # no llvmlite: NumPy computes everything, as documented
             self.off = True
             return None
@@ -137,7 +130,6 @@ _NUMBERS = (int, float, np.floating)
 _NS = 3  # about what an element takes NumPy in a formula marked `native`
 _PRODUCTS = 48  # multiplications of matrices that take as long as an element in native code
 BLOCK = 65_536  # elements that a kernel is made for; a power of two divides most sizes of batches
-_PAST_BLOCK, _VECTOR = 16_384, 64  # elements of one that writes past the caches, and the bytes of its vectors
 
 
 def _in_blocks(formula: Formula, params: dict[str, Any], parts: list[Any], out: Array, product: bool) -> bool:
@@ -153,44 +145,18 @@ def _in_blocks(formula: Formula, params: dict[str, Any], parts: list[Any], out: 
     given = [part for part in parts if type(part) is np.ndarray]
     if any(part.dtype is not out.dtype for part in given):
         return False
-    past = out.nbytes >= streams.BYTES and past_caches_pay()
-    block = _PAST_BLOCK if past else BLOCK
     # What the formula does not read is a placeholder, such as a node: no kernel is for it alone or keeps it alive.
-    types = tuple([((block,), part.dtype) if type(part) is np.ndarray else None for part in parts])
-    kernel = kernels.find(what, types, (block,), params, 1, *[True] * past)
+    types = tuple([((BLOCK,), part.dtype) if type(part) is np.ndarray else None for part in parts])
+    kernel = kernels.find(what, types, (BLOCK,), params, 1)
     if kernel is None or not all(part.flags.aligned for part in given):
         return False
-    arrays = [part if part.ndim else np.full(block, part) for part in given]
-    steps = [part.ndim * block * out.itemsize for part in [*given, out]]
-    if past:
-        return _past_caches(kernel, arrays, steps, out)
-    count = out.size // block
-    kernel.along([*arrays, out], steps, count, products.shares(_PRODUCTS * out.size))
-    if out.size % block:  # the last block repeats some of the one before
-        last = [array[-block:] for array in arrays]
-        return bool(kernel.into(tuple(last), (out[-block:],)))
-    return True
-
-
-def _past_caches(kernel: Kernel, arrays: list[Any], steps: list[int], out: Array) -> bool:
-    """Compute whole blocks from the first whole vector of the result on, and the ends in memory of their own."""
-    block, before = _PAST_BLOCK, -out.ctypes.data % _VECTOR // out.itemsize
-    count = (out.size - before) // block
-    moved = [one[before:] if step else one for one, step in zip([*arrays, out], steps, strict=True)]
-    kernel.along(moved, steps, count, products.shares(_PRODUCTS * out.size))
-    spare = np.empty(block + _VECTOR // out.itemsize, out.dtype)
-    spare = spare[-spare.ctypes.data % _VECTOR // out.itemsize :][:block]
-    after = out.size - before - count * block
-    for length, end in ((before, slice(0, block)), (after, slice(out.size - block, out.size))):
-        if not length:
-            continue
-        given = [one[end] if step else one for one, step in zip(arrays, steps[:-1], strict=True)]
-        if not kernel.into(tuple(given), (spare,)):
-            return False
-        if end.start:
-            out[-length:] = spare[-length:]
-        else:
-            out[:length] = spare[:length]
+    arrays = [part if part.ndim else np.full(BLOCK, part) for part in given]
+    steps = [part.ndim * BLOCK * out.itemsize for part in given]
+    count = out.size // BLOCK
+    kernel.along([*arrays, out], [*steps, BLOCK * out.itemsize], count, products.shares(_PRODUCTS * out.size))
+    if out.size % BLOCK:  # the last block repeats some of the one before
+        last = [array[-BLOCK:] for array in arrays]
+        return bool(kernel.into(tuple(last), (out[-BLOCK:],)))
     return True
 
 
@@ -216,7 +182,7 @@ def job(function: str, shares: int) -> Any:
 
 
 @functools.cache
-def past_caches_pay() -> bool:
+def _past_caches_pay() -> bool:
     """Tell whether large results are better written past the caches of this machine."""
     library = _library("stream_copy_f32")
     return library is not None and bool(library.streams())
@@ -265,12 +231,12 @@ def _cores() -> int:
     return int(importlib.import_module(_JOBS).runtime.available_cores())
 
 
-def _past() -> Any:
-    return None if kernels.off or not past_caches_pay() else job
+def _past_caches() -> Any:
+    return None if kernels.off or not _past_caches_pay() else job
 
 
 blocks.compute_natively = _in_blocks
-streams.source = _past
+streams.source = _past_caches
 parts.source = _in_use
 replay.load = functools.partial(importlib.import_module, _REPLAY)
 products.source = _multiplying

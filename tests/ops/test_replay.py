@@ -229,6 +229,28 @@ def test_a_function_that_is_refused_again_and_again_is_called_directly() -> None
     assert found.run is decides
 
 
+def one_or_both(x: Array) -> Any:
+    return (x * 2, x + 1) if x.ndim == 2 else x * 2
+
+
+@pytest.mark.parametrize("first", [(4,), (4, 5)])
+def test_records_of_a_function_have_as_many_results_as_its_first(first: tuple[int, ...]) -> None:
+    """Native code looks for a record that fits when it has made the tuple of results already."""
+    other = (4, 5) if first == (4,) else (4,)
+    found = recorded(one_or_both, lambda: (drawn(*first),))
+    assert is_native(found)
+    for _ in range(3):
+        expect_same(found.run(drawn(*other)), one_or_both(drawn(*other)))
+    assert found.records == 1
+    expect_same(found.run(drawn(*first)), one_or_both(drawn(*first)))
+
+
+def test_a_tuple_of_one_stays_a_tuple() -> None:
+    found = recorded(lambda x: (x * 2,), lambda: (drawn(4),))
+    assert not is_native(found)
+    assert type(found.run(drawn(4))) is tuple
+
+
 def test_a_record_that_differs_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever a recorder might get wrong shows before the record is used."""
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import threading
 import tracemalloc
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +16,7 @@ import glassgrad as gg
 from glassgrad.nn import init
 
 SHAPE = (200, 300)
+start = threading.Thread.start
 # name, options, mean, standard deviation, largest |x - mean| (None: no bound)
 DRAWS: list[tuple[str, dict[str, Any], float, float, float | None]] = [
     ("normal_", {"mean": 1.0, "std": 2.0}, 1.0, 2.0, None),
@@ -100,6 +103,26 @@ def test_numbers_drawn_in_place_are_those_of_new_arrays(dtype: Any, shape: tuple
         np.testing.assert_array_equal(x.numpy(), 0.5 + 0.02 * drawn(rng.standard_normal))
         init.uniform_(x, -0.3, 0.7, generator=generator)
         np.testing.assert_array_equal(x.numpy(), -0.3 + 1.0 * drawn(rng.random))
+
+
+@pytest.mark.parametrize("dtype", [gg.float32, gg.float64])
+@pytest.mark.parametrize("size", [4, 5, 6, 7, 70_001, 262_144])
+@pytest.mark.parametrize("before", [0, 1])
+def test_two_cores_draw_the_numbers_of_one(dtype: Any, size: int, before: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NumPy's generator is the oracle: float32 numbers take half a turn of it, of which one may be left over."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+    monkeypatch.setattr(init, "MANY", 4)
+    started: list[Any] = []
+    monkeypatch.setattr(threading.Thread, "start", lambda self: (started.append(self), start(self)))
+    generator = gg.Generator().manual_seed(5)
+    generator.rng.random(before, dtype=np.float32)
+    rng = np.random.Generator(np.random.PCG64())
+    rng.bit_generator.state = generator.rng.bit_generator.state
+    for _ in range(3):
+        x = init.uniform_(gg.empty(size, dtype=dtype), -0.3, 0.7, generator=generator)
+        np.testing.assert_array_equal(x.numpy(), -0.3 + 1.0 * rng.random(size, dtype=x.numpy().dtype.type))
+        assert generator.rng.bit_generator.state == rng.bit_generator.state
+    assert len(started) == (3 if dtype == gg.float32 else 0)
 
 
 def test_first_weights_take_no_memory_beside_their_own() -> None:

@@ -18,6 +18,7 @@ import numpy as np
 
 from glassgrad.engine.node import Freed, Node, unpack
 from glassgrad.engine.writes import MUTATIONS
+from glassgrad.ops.kernels import streams
 from glassgrad.ops.views import memory_owner
 
 if TYPE_CHECKING:
@@ -38,12 +39,11 @@ def begun(
 def run_plain(walk: Walk | None, node: Any = None, g: Any = None, freed: Any = None) -> dict[Any, Any]:  # noqa: C901, PLR0912, PLR0915 - the hot path, written out
     """Walk, or begin at `node` with its `g`, where `freed` replaces saved values; return the cotangents of leaves."""
     batched, state = False, walk and (walk.heap, walk.cotangents, walk.found, walk.given, walk.freed, walk.kept)
-    heap, cotangents, found, given, freed, kept = state or ([], {}, {}, {_owner(g)}, freed, None)
+    heap, cotangents, found, given, freed, kept = state or ([], {}, {}, {id(_owner(g))}, freed, None)
     ahead, ahead_g = node, g  # the next node where no other waits: it takes no place in the heap
     while ahead is not None or heap:
         if ahead is None:
-            node = heappop(heap)[1]
-            g = cotangents.pop(node)
+            g = cotangents.pop(node := heappop(heap)[1])
         else:
             node, g, ahead, ahead_g = ahead, ahead_g, None, None
         rules = (prim := node.prim).vjps
@@ -73,8 +73,8 @@ def run_plain(walk: Walk | None, node: Any = None, g: Any = None, freed: Any = N
             like = parent if type(parent) is Node else parent.array
             if c.dtype is like.dtype and c.shape == like.shape:
                 if like is not parent:
-                    if type(c) is _ndarray and c.base is None and parent not in found and id(c) not in given:
-                        found[parent] = c  # as `accumulate` would say
+                    if parent not in found and type(c) is _ndarray:  # as `accumulate` would say
+                        found[parent] = c = c if c.base is None and id(c) not in given else owned(c, given)
                         given.add(id(c))
                         continue
                 elif ahead is None and not heap:
@@ -98,9 +98,23 @@ def run_plain(walk: Walk | None, node: Any = None, g: Any = None, freed: Any = N
     return found
 
 
-def _owner(g: Any) -> int:
-    """Return the identity of the array that owns a seed's memory."""
-    return id(g if g.base is None else memory_owner(g))
+def owned(g: Any, given: set[int]) -> Any:
+    """Return an array, or a copy if its memory is one of those in `given`; note there who owns it now."""
+    owner = g
+    shared = id(g) in given
+    if g.base is not None:
+        owner = memory_owner(g)
+        # A read-only one is a broadcast; a part of something larger would keep all of it alive.
+        shared = id(owner) in given or owner.size != g.size or not g.flags.writeable
+    if shared:
+        g = owner = streams.copied(g)
+    given.add(id(owner))
+    return g
+
+
+def _owner(g: Any) -> Any:
+    """Return the array that owns a seed's memory."""
+    return g if g.base is None else memory_owner(g)
 
 
 def _wait(node: Node, g: Any, heap: list[Any], cotangents: dict[Node, Any]) -> Any:

@@ -18,12 +18,12 @@ from glassgrad import provenance
 from glassgrad.engine import plain_walk
 from glassgrad.engine.mode import MODE, RECORDING, TRACING, enable_grad
 from glassgrad.engine.node import PICK, Freed, Node, record, unpack
-from glassgrad.engine.plain_walk import run_plain
+from glassgrad.engine.plain_walk import owned, run_plain
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.writes import MUTATIONS
 from glassgrad.ops import complexes, reduce, shape
 from glassgrad.ops.core import Array
-from glassgrad.ops.kernels import parallel, streams
+from glassgrad.ops.kernels import parallel
 from glassgrad.ops.views import memory_owner
 from glassgrad.ops.vmap import batched
 from glassgrad.ops.vmap.batched import Level
@@ -283,20 +283,7 @@ class Walk:
 
     def _own(self, g: Array) -> Array:
         """Return `g`, or a copy if its memory is a seed's or was handed out before: each leaf owns its gradient."""
-        if type(g) is not np.ndarray:
-            return g
-        given = self.given
-        if g.base is None:
-            owner = g
-            shared = id(g) in given
-        else:
-            owner = memory_owner(g)
-            # A read-only one is a broadcast; a part of something larger would keep all of it alive.
-            shared = id(owner) in given or owner.size != g.size or not g.flags.writeable
-        if shared:
-            g = owner = streams.copied(g)
-        given.add(id(owner))
-        return g
+        return owned(g, self.given) if type(g) is _ndarray else g
 
     @staticmethod
     def is_running(level: Level) -> bool:

@@ -220,3 +220,11 @@ def test_a_training_ends_with_the_same_bits(threads: str) -> None:
         assert records == ("0" if off else "2")
     assert bits[True] == bits[False]
     assert len(bits[True]) > 10_000
+
+
+def test_an_integer_is_left_to_the_function_and_a_float_has_records() -> None:
+    x = gg.tensor([-2.0, 0.5, 3.0], requires_grad=True)
+    for exponent in (2, 3, 2.0, 3.0):
+        for _ in range(5):
+            (g,) = gg.autograd.grad((x**exponent).sum(), x)
+            np.testing.assert_allclose(g.numpy(), exponent * np.array([-2.0, 0.5, 3.0]) ** (exponent - 1), rtol=1e-6)

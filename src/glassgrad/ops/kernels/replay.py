@@ -189,9 +189,12 @@ class Replays:
 
 
 def replayed_pair(rule: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a rule ``(c, y, a, b)`` of an op of two arguments whose calls are replayed for arrays."""
+    """Return a rule ``(c, y, a, b)`` of an op of two arguments whose calls are replayed for arrays.
+
+    Not so with an integer, such as the exponent of ``x ** 2``, which no record holds.
+    """
     replay = Replay(rule)
-    return lambda c, y, a, b: replay.run(c, y, a, b) if type(c) is np.ndarray else rule(c, y, a, b)
+    return lambda c, y, a, b: (replay.run if type(c) is np.ndarray and type(b) is not int else rule)(c, y, a, b)
 
 
 def _made(found: Record, otherwise: Callable[..., Any], following: Any) -> Any:

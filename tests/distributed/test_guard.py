@@ -296,7 +296,7 @@ def test_the_thread_that_looks_is_no_sign_of_life() -> None:
     over.wait()
     for thread in threads:
         thread.join()
-    assert seen[-1] > 0.3, seen
+    assert max(seen) > 0.3, seen  # another thread of the process may work for once
 
 
 def test_versions_that_differ_are_named() -> None:

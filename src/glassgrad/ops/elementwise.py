@@ -235,7 +235,7 @@ def _inside(y: Array, x: Array, *, low: float | None, high: float | None) -> Arr
 
 
 def _clip(xp: Any, x: Array, *, low: Any, high: Any) -> Array:
-    if type(x) is np.ndarray and x.dtype.kind == "f" and low is not None and high is not None:
+    if type(x) is np.ndarray and x.dtype.kind in "fV" and low is not None and high is not None:
         return recorded.clip(x, low, high)  # four functions of Python sooner
     return xp.clip(x, low, high)
 

@@ -23,9 +23,9 @@ from glassgrad.compile.plan.schedule import Schedule, Task, make_schedule
 from glassgrad.compile.plan.view_chains import Strided
 
 BLAS_KINDS = ("f32", "f64")
-# From so many products and convolutions on, tiles take the distance of A's rows as an argument. In a DenseNet of 40
-# layers, what calls them becomes alike by that as well: a third less is translated.
-MANY_PRODUCTS = 40
+# From so many products and convolutions of other sizes on, tiles take the distance of A's rows as an argument. In a
+# DenseNet of 40 layers, what calls them becomes alike by that as well: a third less is translated.
+MANY_PRODUCTS = 60
 
 
 @dataclass(eq=False)
@@ -42,6 +42,12 @@ def _solid_code(plan: Plan, kernel: Kernel) -> SolidCode:
     instr = kernel.instrs[0]
     solid = SOLIDS.get(instr.op)
     return HostCode(kernel) if solid is None or instr in plan.fusion.hosts else solid(kernel)
+
+
+def _count_sizes(plan: Plan) -> int:
+    """Return how many kernels that are no loops differ in what they do or in the sizes of their inputs."""
+    instrs = [kernel.instrs[0] for kernel in plan.kernels if kernel.nest is None]
+    return len({(instr.op, *(getattr(one, "shape", ()) for one in instr.inputs)) for instr in instrs})
 
 
 def _most_scratch(codes: Iterable[Code]) -> int:
@@ -106,8 +112,7 @@ class StepModule:
         self._written_for: Kernel | None = None
         for kernel in plan.kernels:
             self.code[kernel] = self._nest(kernel) if kernel.nest is not None else self._solid(kernel)
-        products = sum(kernel.nest is None for kernel in plan.kernels)
-        self.module.any_rows = apart or products >= MANY_PRODUCTS
+        self.module.any_rows = apart or _count_sizes(plan) >= MANY_PRODUCTS
         self.scratch = _most_scratch(self.code.values())
         self.phases = 0
 

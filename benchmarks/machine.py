@@ -13,6 +13,9 @@ from pathlib import Path
 
 LIBRARIES = ("glassgrad", "numpy", "scipy", "llvmlite", "torch", "jax", "autograd", "micrograd", "mkl")
 
+# AMD's designs by family and by whether they have vectors of 64 bytes.
+DESIGNS = {(25, False): "Zen 3", (25, True): "Zen 4", (26, True): "Zen 5"}
+
 
 def cpu_name() -> str:
     """The processor's name as the system gives it."""
@@ -27,13 +30,27 @@ def cpu_name() -> str:
     return platform.processor() or platform.machine()
 
 
+def cpu_family() -> int:
+    """The number that its maker gives to processors of one design, 0 where the system doesn't tell."""
+    info = Path("/proc/cpuinfo")
+    found = (
+        re.search(r"^cpu family\s*:\s*(\d+)", info.read_text(encoding="utf-8"), re.MULTILINE) if info.exists() else None
+    )
+    return int(found[1]) if found else 0
+
+
 def processor() -> str:
     """The processor's name without what names of processors have in common: what results are kept apart by.
 
-    Tiles are in the name: processors of many years are all called Xeon, and those with tiles are a kind of their own.
+    Processors of many years are all called Xeon or EPYC. Those with tiles are a kind of their own, and AMD's designs
+    are told by their family's number: Zen 5 does twice the products of Zen 4 in a cycle.
     """
     short = re.sub(r"\([^)]*\)|@.*|\b(CPU|Processor|\d+-Core)\b", "", cpu_name()).strip().replace("  ", " ")
-    return f"{short} with AMX" if "AMX" in instructions() else short
+    known = instructions()
+    if "AMX" in known:
+        return f"{short} with AMX"
+    design = DESIGNS.get((cpu_family(), "AVX-512" in known)) if short.startswith("AMD") else None
+    return f"{short} {design}" if design else short
 
 
 def cores() -> int:

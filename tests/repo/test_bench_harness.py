@@ -180,6 +180,7 @@ def test_bars_are_tabled_by_processor(tmp_path) -> None:
 
 
 def test_a_processor_is_named_without_what_all_names_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "cpu_family", lambda: 0)
     for name, short in (
         ("Intel(R) Xeon(R) Processor", "Intel Xeon"),
         ("AMD EPYC 9R14 96-Core Processor", "AMD EPYC 9R14"),
@@ -190,6 +191,14 @@ def test_a_processor_is_named_without_what_all_names_share(monkeypatch: pytest.M
         assert machine.processor() == short
         monkeypatch.setattr(machine, "instructions", lambda: "AVX-512, AVX512-BF16, AMX")
         assert machine.processor() == f"{short} with AMX"
+
+
+def test_processors_of_one_name_are_told_apart_by_their_family(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "cpu_name", lambda: "AMD EPYC")
+    monkeypatch.setattr(machine, "instructions", lambda: "AVX-512, AVX512-BF16")
+    for family, name in ((25, "AMD EPYC Zen 4"), (26, "AMD EPYC Zen 5"), (99, "AMD EPYC")):
+        monkeypatch.setattr(machine, "cpu_family", lambda family=family: family)
+        assert machine.processor() == name
 
 
 @pytest.mark.parametrize(

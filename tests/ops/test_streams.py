@@ -31,7 +31,9 @@ def always(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
         return native.job(name, shares)
 
     monkeypatch.setattr(streams, "BYTES", 1)
-    monkeypatch.setattr(streams, "source", lambda: job)
+    monkeypatch.setattr(streams, "REORDERED", 1)
+    monkeypatch.setattr(streams, "MIRRORED", 1)
+    monkeypatch.setattr(streams, "source", lambda past=True: job)
     return asked
 
 
@@ -81,6 +83,30 @@ def test_triangles(shape: tuple[int, int], dtype: Any) -> None:
         np.testing.assert_array_equal(streams.triangle(x, diagonal, False), np.triu(x, diagonal), strict=True)
 
 
+@pytest.mark.parametrize("least", [1, 1 << 60], ids=["past the caches", "in them"])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(1, 1), (5, 3), (3, 2, 67), (2, 1000)])
+def test_rows_are_mirrored(
+    shape: tuple[int, ...], dtype: Any, least: int, always: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "BYTES", least)
+    x = numbers(int(np.prod(shape)), dtype).reshape(shape)
+    np.testing.assert_array_equal(streams.mirrored(x), x[..., ::-1], strict=True)
+    np.testing.assert_array_equal(streams.reversed_(x), np.flip(x), strict=True)
+    if x.ndim == 2:
+        np.testing.assert_array_equal(streams.triangle(x, 1, True), np.tril(x, 1), strict=True)
+    assert {name.split("_")[0] for name in always} == {"stream" if least == 1 else "near"}
+
+
+def test_short_and_few_rows_are_numpys(always: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "MIRRORED", 64)
+    assert streams.mirrored(numbers(630, np.float32).reshape(10, 63)) is None
+    assert streams.mirrored(np.empty((3, 0), np.float32)) is None
+    monkeypatch.setattr(streams, "REORDERED", 1 << 20)
+    assert streams.mirrored(numbers(640, np.float32).reshape(10, 64)) is None
+    assert not always
+
+
 @pytest.mark.parametrize("shares", [2, 3])
 def test_threads_share(shares: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(products, "shares", lambda work: shares)
@@ -88,6 +114,8 @@ def test_threads_share(shares: int, monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_array_equal(streams.product(a, b), a * b)
     np.testing.assert_array_equal(streams.reversed_(a), a[::-1])
     np.testing.assert_array_equal(streams.triangle(a.reshape(-1, 1), 0, True), np.tril(a.reshape(-1, 1)))
+    np.testing.assert_array_equal(streams.mirrored(a.reshape(-1, 1)), a.reshape(-1, 1))
+    np.testing.assert_array_equal(streams.mirrored(a[:4096].reshape(-1, 16)), a[:4096].reshape(-1, 16)[:, ::-1])
 
 
 def test_numpy_warns_as_it_does() -> None:
@@ -141,16 +169,30 @@ def test_through_the_tape(dtype: Any, always: dict[str, int], monkeypatch: pytes
 
     def f(a: Any, b: Any) -> Any:
         c = gg.cat([a * b - a / 3, -gg.relu(a) + abs(b)])
-        return gg.roll(gg.flip(gg.tril(c), (0, 1)), 3, 0) + gg.stack([a, b]).reshape(c.shape) + F.relu(c).sum()
+        return (
+            gg.roll(gg.flip(gg.flip(gg.tril(c), (0, 1)), 1), 3, 0) + gg.stack([a, b]).reshape(c.shape) + F.relu(c).sum()
+        )
 
     found = []
     for least in (1, 1 << 60):
         monkeypatch.setattr(streams, "BYTES", least)
+        monkeypatch.setattr(streams, "REORDERED", least)
         leaves = [gg.tensor(numbers(120_000, dtype, seed).reshape(300, 400), requires_grad=True) for seed in (0, 1)]
         y = f(*leaves)
         y.backward(gg.tensor(numbers(240_000, dtype, 2).reshape(600, 400)))
         found.append([y.detach().numpy(), *(leaf.grad.numpy() for leaf in leaves)])
     for mine, expected in zip(*found, strict=True):
         np.testing.assert_array_equal(mine, expected, strict=True)
-    names = ("copy", "negative", "absolute", "multiply", "subtract", "divide_number", "above", "reversed", "triangle")
+    names = (
+        "copy",
+        "negative",
+        "absolute",
+        "multiply",
+        "subtract",
+        "divide_number",
+        "above",
+        "reversed",
+        "mirrored",
+        "triangle",
+    )
     assert {name.rsplit("_", 1)[0] for name in always} >= {f"stream_{name}" for name in names}

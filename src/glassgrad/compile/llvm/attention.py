@@ -18,7 +18,7 @@ from glassgrad.compile.llvm.math import math_call
 from glassgrad.compile.llvm.memory_ops import load_vector, store_vector
 from glassgrad.compile.llvm.packed_sizes import KIND, LANES, VECTOR_BYTES, VECTORS, WIDTH
 from glassgrad.compile.llvm.packed_tiles import pack_panel_function
-from glassgrad.compile.llvm.products import memory_of, record, word
+from glassgrad.compile.llvm.products import memory_of, record, turns, word
 from glassgrad.compile.llvm.scalar import across_lanes
 from glassgrad.compile.llvm.tiles import definition, named, pack_columns_function, place
 from glassgrad.compile.llvm.words import Words
@@ -91,11 +91,7 @@ entry:
   %causal = icmp ne i64 %causal.word, 0
   %of.head = shl i64 %rows, 1
   br label %head
-head:
-  %at = phi i64 [ %first, %entry ], [ %at.next, %body ]
-  %more = icmp slt i64 %at, %last
-  br i1 %more, label %body, label %done
-body:
+{turns("body", "done", name="at", first="%first", last="%last")}\
   %i = udiv i64 %at, %inner
   %j = urem i64 %at, %inner
 {places}\

@@ -59,6 +59,27 @@ def word(name: str, at: int, kind: str = "i64") -> str:
 """
 
 
+def turns(back: str, done: str, also: str = "", *, name: str = "i", first: str = "0", last: str = "%count") -> str:
+    """Begin a loop at the end of block ``entry``, which goes to ``head``, up to the label of its body.
+
+    Args:
+        back: the block that sets ``%<name>.next`` and goes back to ``head``.
+        done: the block behind the loop.
+        also: another value that goes around.
+        name: what is counted.
+        first: where it begins.
+        last: what it stays below.
+    """
+    beside = f"  {also}\n" if also else ""
+    return f"""head:
+  %{name} = phi i64 [ {first}, %entry ], [ %{name}.next, %{back} ]
+{beside}\
+  %more = icmp slt i64 %{name}, {last}
+  br i1 %more, label %body, label %{done}
+body:
+"""
+
+
 def memory_of(name: str, array: int, data: int) -> str:
     """Load the address of an array, which is given as an object."""
     return f"""{word(name + ".object", array, "ptr")}\
@@ -93,11 +114,7 @@ entry:
 {word("bias.bytes", BIAS_BYTES)}{word("row.bytes", ROW_BYTES)}\
   %no.bias = icmp eq ptr %bias.object, null
   br label %head
-head:
-  %at = phi i64 [ %first, %entry ], [ %at.next, %multiply ]
-  %more = icmp slt i64 %at, %last
-  br i1 %more, label %body, label %done
-body:
+{turns("multiply", "done", name="at", first="%first", last="%last")}\
   %i = udiv i64 %at, %inner
   %j = urem i64 %at, %inner
 {one_of("a", A_START, A_OUTER, A_INNER)}{one_of("b", B_START, B_OUTER, B_INNER)}\

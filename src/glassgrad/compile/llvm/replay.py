@@ -8,7 +8,8 @@ small arrays.
 from __future__ import annotations
 
 from glassgrad.compile.llvm import replay_arguments, replay_calls
-from glassgrad.compile.llvm.replay_words import Environment, Head, Result, Saved, load, row, turns
+from glassgrad.compile.llvm.products import turns
+from glassgrad.compile.llvm.replay_words import Environment, Head, Result, Saved, load, row
 
 
 def module(header: str, attributes: str, data: int, items: int) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from glassgrad.compile.llvm.replay_words import Call, Environment, Head, What, load, row, turns
+from glassgrad.compile.llvm.products import turns
+from glassgrad.compile.llvm.replay_words import Call, Environment, Head, What, load, row
 
 
 def text() -> str:

@@ -74,21 +74,3 @@ def load(name: str, table: str, at: int, kind: str = "i64") -> str:
 def row(kind: str, index: str = "i") -> str:
     """Find a row of a table."""
     return f"  %at = mul i64 %{index}, {_WORDS[kind]}\n  %row = getelementptr i64, ptr %rows, i64 %at\n"
-
-
-def turns(back: str, done: str, also: str = "") -> str:
-    """Begin a loop over ``%i`` below ``%count``, at the end of block ``entry``, up to its body's label.
-
-    Args:
-        back: the block that counts and goes back to ``head``.
-        done: the block behind the loop.
-        also: another value that goes around.
-    """
-    beside = f"  {also}\n" if also else ""
-    return f"""head:
-  %i = phi i64 [ 0, %entry ], [ %i.next, %{back} ]
-{beside}\
-  %more = icmp slt i64 %i, %count
-  br i1 %more, label %body, label %{done}
-body:
-"""

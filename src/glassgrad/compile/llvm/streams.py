@@ -4,6 +4,9 @@ A store of a cache line that is not in a cache reads the line first, and later p
 arguments are larger than the second-level cache, that is most of what such a function takes. A store that is marked as
 not temporal writes whole lines to memory without either.
 
+Reversed and triangular copies are here for small results as well: NumPy writes them number by number. Those that stay in
+the caches are written as usual.
+
 Whoever calls looks at the flags that the floating-point unit has raised, and lets NumPy compute, and warn, where
 there are any.
 """
@@ -11,14 +14,15 @@ there are any.
 from __future__ import annotations
 
 from glassgrad.compile.llvm.ir import BITS, LLVM_TYPE
-from glassgrad.compile.llvm.products import memory_of, record, word
+from glassgrad.compile.llvm.products import memory_of, record, turns, word
 
 # Words of a share: the arrays of a, b and the result as objects, the first element and how many there are, a number's
 # bits, and where the flags go.
 A, B, D, FIRST, COUNT, NUMBER, FLAGS = range(7)
-# Of a triangle: how many rows, the column of the first row at which the sides meet, and whether the lower one is kept.
+# Of rows, of which `FIRST` is the first and `COUNT` the length: how many. Of a triangle: the column of the first row at
+# which the sides meet, and whether the lower one is kept. Of what is reversed as a whole: the number of its last row.
 ROWS, DIAGONAL, LOWER = 7, 8, 9
-END = 7  # of what is reversed: the number of the last element
+END = 8
 
 BYTES = 64
 """Of a cache line, and of a vector."""
@@ -55,9 +59,21 @@ FUNCTIONS: dict[str, tuple[str, str]] = {
 }
 
 
+PAST, NEAR = "stream_", "near_"
+"""What names of jobs begin with: those that write past the caches, and those that do not."""
+
+
 def module(job: str, header: str, attributes: str, data: int) -> str:
-    """Return the text of a job, ``stream_<function>_<f32 or f64>``; `data` is where an array object has its address."""
-    name, kind = job.removeprefix("stream_").rsplit("_", 1)
+    """Return the text of a job, ``stream_<function>_<f32 or f64>`` or ``near_...``.
+
+    Args:
+        job: its name.
+        header: first lines of the module.
+        attributes: those of every function.
+        data: where an array object has its address.
+    """
+    past = job.startswith(PAST)
+    name, kind = job.removeprefix(PAST if past else NEAR).rsplit("_", 1)
     number, vector = LLVM_TYPE[kind], f"<{8 * BYTES // BITS[kind]} x {LLVM_TYPE[kind]}>"
     called = {"absolute": "fabs", "sqrt": "sqrt"}.get(name)
     declared = (
@@ -67,19 +83,25 @@ def module(job: str, header: str, attributes: str, data: int) -> str:
 declare {vector} @llvm.{called}.v{8 * BYTES // BITS[kind]}{kind}({vector})
 """
     )
-    if name == "triangle":
-        row, whole = _row("copy", kind) + _row("fill", kind), _triangle(kind, data)
-    else:
-        row, whole = _row(name, kind), _share(name, kind, data)
-    return f"{header}\n{_INTRINSICS}{declared}{row}{whole}\n{attributes}"
+    match name:
+        case "triangle":
+            rows, whole = _row("copy", kind, past) + _row("fill", kind, past), _triangle(job, kind, data)
+        case "reversed":
+            rows, whole = _row("reversed", kind, past), _reversed(job, kind, data)
+        case "mirrored":
+            rows, whole = _row("reversed", kind, past), _mirrored(job, kind, data)
+        case _:
+            rows, whole = _row(name, kind, past), _share(job, name, kind, data)
+    return f"{header}\n{_INTRINSICS}{declared}{rows}{whole}\n{attributes}"
 
 
-def _row(name: str, kind: str) -> str:
+def _row(name: str, kind: str, past: bool) -> str:
     """Go along one row: numbers up to the first whole line of the result, lines, and the numbers that are left."""
     reads, result = FUNCTIONS[name]
     number, size = LLVM_TYPE[kind], BITS[kind] // 8
     lanes = BYTES // size
     vector = f"<{lanes} x {number}>"
+    whole = f"align {BYTES}" + (", !nontemporal !{i32 1}" if past else "")
     return f"""
 define internal void @{name}_{kind}(ptr %pa, ptr %pb, ptr %pd, i64 %count, {number} %s) #0 {{
 entry:
@@ -92,8 +114,8 @@ entry:
   %few = icmp ult i64 %count, %before.all
   %before = select i1 %few, i64 %count, i64 %before.all
 {_loop("first", "0", "%before", 1, number, size, reads, result)}\
-{_loop("several", "%before", "%count", _TURN * lanes, number, size, reads, result, lanes)}\
-{_loop("single", "%several.i", "%count", lanes, number, size, reads, result, lanes)}\
+{_loop("several", "%before", "%count", _TURN * lanes, number, size, reads, result, lanes, whole)}\
+{_loop("single", "%several.i", "%count", lanes, number, size, reads, result, lanes, whole)}\
 {_loop("rest", "%single.i", "%count", 1, number, size, reads, result)}\
   ret void
 }}
@@ -101,9 +123,21 @@ entry:
 
 
 def _loop(
-    stem: str, start: str, stop: str, step: int, number: str, size: int, reads: str, result: str, lanes: int = 0
+    stem: str,
+    start: str,
+    stop: str,
+    step: int,
+    number: str,
+    size: int,
+    reads: str,
+    result: str,
+    lanes: int = 0,
+    whole: str = "",
 ) -> str:
-    """Go along in whole steps; `%stem.i` is where it ends. Everything is read before anything is written."""
+    """Go along in whole steps; `%stem.i` is where it ends. Everything is read before anything is written.
+
+    `whole` says how a vector is stored.
+    """
     kind = f"<{lanes} x {number}>" if lanes else number
     suffix = f"{f'v{lanes}' if lanes else ''}f{8 * size}"
     mask = f"<{lanes} x i1>" if lanes else "i1"
@@ -121,8 +155,7 @@ def _loop(
             loads += f"  %{at}.{name}.p = getelementptr {number}, ptr %p{name.replace('r', 'a')}, i64 {place}\n"
             loads += f"  %{at}.{name} = load {kind}, ptr %{at}.{name}.p, align {size}\n"
         stores += f"{own}  %{at}.p = getelementptr {number}, ptr %pd, i64 %{at}.at\n"
-        how = f"align {BYTES}, !nontemporal !{{i32 1}}" if lanes else f"align {size}"
-        stores += f"  store {kind} %{at}.v, ptr %{at}.p, {how}\n"
+        stores += f"  store {kind} %{at}.v, ptr %{at}.p, {whole or f'align {size}'}\n"
     return f"""  br label %{stem}.enter
 {stem}.enter:
   br label %{stem}.head
@@ -145,18 +178,15 @@ def _turned(value: str, kind: str, lanes: int) -> str:
     return f"shufflevector {kind} {value}, {kind} poison, <{lanes} x i32> <{order}>"
 
 
-def _share(name: str, kind: str, data: int) -> str:
+def _share(job: str, name: str, kind: str, data: int) -> str:
     """Compute a share, and tell which flags were raised."""
     number, bits = LLVM_TYPE[kind], BITS[kind]
     arrays = {"a": A, "b": B, "d": D}
     places = "".join(memory_of(one, at, data) for one, at in arrays.items())
     moved = "".join(f"  %{one} = getelementptr {number}, ptr %{one}.data, i64 %first\n" for one in arrays)
-    if name == "reversed":
-        moved = moved.replace("%a.data, i64 %first", "%a.data, i64 %back")
-        moved = f"{word('end', END)}  %back = sub i64 %end, %first\n{moved}"
     given = word("number", NUMBER, number).replace("align 8", f"align {bits // 8}")
     return f"""
-define void @stream_{name}_{kind}(ptr %ctx, i64 %share) #0 {{
+define void @{job}(ptr %ctx, i64 %share) #0 {{
 entry:
   %state = alloca i32, align 4
 {record()}{word("first", FIRST)}{word("count", COUNT)}{given}{word("flags", FLAGS, "ptr")}{places}{moved}\
@@ -178,22 +208,18 @@ entry:
 """
 
 
-def _triangle(kind: str, data: int) -> str:
+def _triangle(job: str, kind: str, data: int) -> str:
     """Copy one side of a diagonal, fill the other with zeros; `COUNT` is how long rows are, `FIRST` the first one."""
     number = LLVM_TYPE[kind]
     return f"""
-define void @stream_triangle_{kind}(ptr %ctx, i64 %share) #0 {{
+define void @{job}(ptr %ctx, i64 %share) #0 {{
 entry:
 {record()}{word("first", FIRST)}{word("count", COUNT)}{word("rows", ROWS)}{word("diagonal", DIAGONAL)}\
 {word("lower", LOWER)}{memory_of("a", A, data)}{memory_of("d", D, data)}\
   %is.lower = icmp ne i64 %lower, 0
   %last = add i64 %first, %rows
   br label %head
-head:
-  %i = phi i64 [ %first, %entry ], [ %i.next, %next ]
-  %more = icmp slt i64 %i, %last
-  br i1 %more, label %body, label %done
-body:
+{turns("next", "done", first="%first", last="%last")}\
   %far = mul i64 %i, %count
   %a = getelementptr {number}, ptr %a.data, i64 %far
   %d = getelementptr {number}, ptr %d.data, i64 %far
@@ -215,6 +241,50 @@ above:
   call void @copy_{kind}(ptr %a.cut, ptr %a.cut, ptr %d.cut, i64 %left, {number} 0.0)
   br label %next
 next:
+  %i.next = add i64 %i, 1
+  br label %head
+done:
+  fence seq_cst
+  ret void
+}}
+"""
+
+
+def _reversed(job: str, kind: str, data: int) -> str:
+    """Copy everything from its end; a row is one number."""
+    number = LLVM_TYPE[kind]
+    return f"""
+define void @{job}(ptr %ctx, i64 %share) #0 {{
+entry:
+{record()}{word("first", FIRST)}{word("rows", ROWS)}{word("end", END)}\
+{memory_of("a", A, data)}{memory_of("d", D, data)}\
+  %from = sub i64 %end, %first
+  %a = getelementptr {number}, ptr %a.data, i64 %from
+  %d = getelementptr {number}, ptr %d.data, i64 %first
+  call void @reversed_{kind}(ptr %a, ptr %a, ptr %d, i64 %rows, {number} 0.0)
+  fence seq_cst
+  ret void
+}}
+"""
+
+
+def _mirrored(job: str, kind: str, data: int) -> str:
+    """Copy rows, each from its end; `COUNT` is how long they are, `FIRST` the first one."""
+    number = LLVM_TYPE[kind]
+    return f"""
+define void @{job}(ptr %ctx, i64 %share) #0 {{
+entry:
+{record()}{word("first", FIRST)}{word("count", COUNT)}{word("rows", ROWS)}\
+{memory_of("a", A, data)}{memory_of("d", D, data)}\
+  %last = add i64 %first, %rows
+  %end = sub i64 %count, 1
+  br label %head
+{turns("body", "done", first="%first", last="%last")}\
+  %far = mul i64 %i, %count
+  %from = add i64 %far, %end
+  %a = getelementptr {number}, ptr %a.data, i64 %from
+  %d = getelementptr {number}, ptr %d.data, i64 %far
+  call void @reversed_{kind}(ptr %a, ptr %a, ptr %d, i64 %count, {number} 0.0)
   %i.next = add i64 %i, 1
   br label %head
 done:

@@ -102,9 +102,10 @@ def streams() -> bool:
 
 
 def _module_of(function: str) -> str:
-    return function if function.startswith("stream_") else _MODULES.get(function, "products")
+    return function if function.startswith(_ALONE) else _MODULES.get(function, "products")
 
 
+_ALONE = ("stream_", "near_")  # each function of `compile.llvm.streams` is a module
 _MODULES = {
     "update": "updates", "packed": "packed", "chunks": "chunks", "inside_f32": "channels", "inside_f64": "channels",
     "attend": "attention", "attend_back": "attention",
@@ -124,7 +125,7 @@ def _text(module: str, header: str, attributes: str, vector_bytes: int, data: in
     from glassgrad.compile.llvm import attention, channels, chunks, packed, updates
     from glassgrad.compile.llvm import streams as streams_of
 
-    if module.startswith("stream_"):
+    if module.startswith(_ALONE):
         return streams_of.module(module, header, attributes, data)
     match module:
         case "updates":

@@ -189,6 +189,13 @@ def _past_caches_pay() -> bool:
 
 
 @functools.cache
+def _lines_pay() -> bool:
+    """Tell whether this machine has vectors of whole cache lines, for copies in another order."""
+    library = _library("near_reversed_f32")
+    return library is not None and bool(library.packs())
+
+
+@functools.cache
 def _library(function: str) -> Any:
     try:
         library = importlib.import_module(_JOBS)
@@ -231,12 +238,12 @@ def _cores() -> int:
     return int(importlib.import_module(_JOBS).runtime.available_cores())
 
 
-def _past_caches() -> Any:
-    return None if kernels.off or not _past_caches_pay() else job
+def _large_results(past: bool = True) -> Any:
+    return job if not kernels.off and (_past_caches_pay() if past else _lines_pay()) else None
 
 
 blocks.compute_natively = _in_blocks
-streams.source = _past_caches
+streams.source = _large_results
 parts.source = _in_use
 replay.load = functools.partial(importlib.import_module, _REPLAY)
 products.source = _multiplying

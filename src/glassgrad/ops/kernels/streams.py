@@ -1,8 +1,11 @@
-"""Sums, products and copies of large arrays whose results go past the caches, where that is faster.
+"""Sums, products and copies of large arrays whose results go past the caches, where that is faster; reordered copies.
 
 A result that is larger than the second-level cache is read from memory before it is written, line by line, and pushes
 out what was there. Native code (`compile.llvm.streams`) writes it without either. On an Intel server with AVX-512 a sum
 of a million numbers takes half of NumPy's time then.
+
+Reversed and triangular copies take NumPy several times as long as plain ones. Native code makes them, past the caches
+or not.
 
 Where a number overflows, or NumPy would warn of something else, NumPy computes.
 """
@@ -25,35 +28,45 @@ _ndarray = np.ndarray
 BYTES = 7 << 19
 """Of a result from which on it pays: with its arguments and what comes in between, it does not stay in the caches."""
 
+REORDERED = 1 << 16
+"""Bytes of a reordered copy from which on native code makes it."""
+
+MIRRORED = 64
+"""Elements of a row from which on native code reverses rows; a call for each row takes longer than short ones."""
+
 _WORTH = 16  # multiplications of matrices that take as long as an element
 _KINDS = {"f": ("f32", struct.Struct("<5qf4xq")), "d": ("f64", struct.Struct("<5qdq"))}
-_TRIANGLE = struct.Struct("<10q")
-_REVERSED = {"f": struct.Struct("<5qf4x2q"), "d": struct.Struct("<5qd2q")}
+_ROWS = struct.Struct("<10q")
 _TOLD = 0b01101  # invalid, divided by zero, overflow: flags of the processor of which NumPy warns by default
 _UNDERFLOW = 0b10000
 
 
-def source() -> Any:
-    """Return what makes jobs of native code, None where nothing is to be gained; `native`, which stands above, does."""
+def source(past: bool = True) -> Any:
+    """Return what makes jobs of native code, None where nothing is to be gained; `native`, which stands above, does.
+
+    `past` asks for stores past the caches.
+    """
     return None
 
 
 def suits(x: Array) -> bool:
     """Tell whether a result like this array is written past the caches."""
+    return _is_in_order(x, BYTES) and source() is not None
+
+
+def _is_in_order(x: Array, least: int) -> bool:
     return (
         type(x) is _ndarray
-        and x.nbytes >= BYTES
+        and x.nbytes >= least
         and x.dtype.char in _KINDS
         and x.flags.c_contiguous
         and x.flags.aligned
-        and source() is not None
     )
 
 
-def _run(name: str, a: Array, b: Array, result: Array, number: float = 0.0, end: int | None = None) -> Array | None:
+def _run(name: str, a: Array, b: Array, result: Array, number: float = 0.0) -> Array | None:
     """Compute a function of `compile.llvm.streams` into `result`; None where NumPy would have warned."""
     kind, form = _KINDS[result.dtype.char]
-    form = form if end is None else _REVERSED[result.dtype.char]
     name = f"stream_{name}_{kind}"
     job = source()
     if job is None or job(name, 1) is None:
@@ -62,10 +75,8 @@ def _run(name: str, a: Array, b: Array, result: Array, number: float = 0.0, end:
     edges = [result.size * at // count for at in range(count + 1)]
     raised = np.zeros(count, np.int64)
     flags, arrays = raised.ctypes.data, (id(a), id(b), id(result))
-    more = () if end is None else (end,)
     records = [
-        (*arrays, first, last - first, number, flags + 8 * at, *more)
-        for at, (first, last) in enumerate(pairwise(edges))
+        (*arrays, first, last - first, number, flags + 8 * at) for at, (first, last) in enumerate(pairwise(edges))
     ]
     job(name, count).run(form, records)
     found = int(np.bitwise_or.reduce(raised))
@@ -169,28 +180,39 @@ def joined(xs: Sequence[Array]) -> Array | None:
     return whole
 
 
+def _reordered(name: str, x: Array, rows: int, width: int, *more: int) -> Array | None:
+    """Return a reordered copy of an array, row by row; None for what is small."""
+    if not _is_in_order(x, REORDERED):
+        return None
+    past = x.nbytes >= BYTES and source() is not None
+    job, name = source(past), f"{'stream' if past else 'near'}_{name}_{_KINDS[x.dtype.char][0]}"
+    if job is None or job(name, 1) is None:
+        return None
+    found = np.empty(x.shape, x.dtype)
+    count = min(rows, products.shares(_WORTH * x.size))
+    edges = [rows * at // count for at in range(count + 1)]
+    more += (0,) * (_ROWS.size // 8 - len(more) - 8)
+    records = [(id(x), 0, id(found), low, width, 0, 0, high - low, *more) for low, high in pairwise(edges)]
+    job(name, count).run(_ROWS, records)
+    return found
+
+
 def reversed_(x: Array) -> Array | None:
     """Return an array with its elements in the opposite order; None for what is small."""
-    if not suits(x):
-        return None
-    return _run("reversed", x, x, np.empty(x.shape, x.dtype), end=x.size - 1)
+    return _reordered("reversed", x, x.size, 1, x.size - 1)
+
+
+def mirrored(x: Array) -> Array | None:
+    """Return an array with its last axis in the opposite order; None for what is small."""
+    width = x.shape[-1]
+    return _reordered("mirrored", x, x.size // width, width) if width >= MIRRORED else None
 
 
 def triangle(x: Array, diagonal: int, lower: bool) -> Array | None:
     """Return a matrix with zeros above or below a diagonal; None for what is small or no matrix."""
-    if x.ndim != 2 or not suits(x):
+    if x.ndim != 2:
         return None
-    name = f"stream_triangle_{_KINDS[x.dtype.char][0]}"
-    job = source()
-    if job is None or job(name, 1) is None:
-        return None
-    found, (rows, width) = np.empty(x.shape, x.dtype), x.shape
-    count = products.shares(_WORTH * x.size)
-    edges = [rows * at // count for at in range(count + 1)]
-    meet = diagonal + 1 if lower else diagonal
-    records = [(id(x), 0, id(found), low, width, 0, 0, high - low, meet, int(lower)) for low, high in pairwise(edges)]
-    job(name, count).run(_TRIANGLE, records)
-    return found
+    return _reordered("triangle", x, *x.shape, diagonal + 1 if lower else diagonal, int(lower))
 
 
 def above(g: Array, v: Array, bound: float) -> Array | None:

@@ -4,8 +4,8 @@ A store of a cache line that is not in a cache reads the line first, and later p
 arguments are larger than the second-level cache, that is most of what such a function takes. A store that is marked as
 not temporal writes whole lines to memory without either.
 
-Reversed and triangular copies are here for small results as well: NumPy writes them number by number. Those that stay in
-the caches are written as usual.
+Reversed and triangular copies are here for small results as well: NumPy writes them number by number. Those that
+stay in the caches are written as usual.
 
 Whoever calls looks at the flags that the floating-point unit has raised, and lets NumPy compute, and warn, where
 there are any.

@@ -64,7 +64,7 @@ _NS_TO_COMPARE, _NS_TO_SCATTER = 0.7, 5.0
 
 def _max_pool(xp: Any, x: Array, **p: Any) -> Array:
     grid = _grid(x.shape[-2:], **p)
-    if native_kernels.pays(_NS_TO_COMPARE * x.size):
+    if native_kernels.pays(native_kernels.WINDOWS * _NS_TO_COMPARE * x.size):
         ready = native_kernels.result("max_pool2d", (x,), (*x.shape[:-2], *grid.out), p)
         if ready is not None:
             return ready
@@ -114,7 +114,7 @@ def _leave_out_border(mask: Array, grid: Plan, tap: Pair) -> None:
 
 
 def _max_scatter(xp: Any, g: Array, x: Array, y: Array, **p: Any) -> Array:
-    if native_kernels.pays(_NS_TO_SCATTER * x.size):
+    if native_kernels.pays(native_kernels.WINDOWS * _NS_TO_SCATTER * x.size):
         ready = native_kernels.result("max_pool2d_scatter", (g, x, y), x.shape, p)
         if ready is not None:
             return ready

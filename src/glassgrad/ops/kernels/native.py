@@ -103,6 +103,10 @@ kernels = Kernels()
 """The kernels of this process."""
 
 
+WINDOWS = 5
+"""How much less work pays for kernels of convolutions and of pooling: they take a fifth of NumPy's time and less."""
+
+
 def pays(work: float) -> bool:
     """Tell whether native code is worth asking for, where NumPy takes about `work` nanoseconds."""
     return work >= kernels.least_work and not kernels.off

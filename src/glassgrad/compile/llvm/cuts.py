@@ -9,8 +9,8 @@ from itertools import pairwise
 from glassgrad.compile.ir.graph import Var
 from glassgrad.compile.llvm.amx import pays
 from glassgrad.compile.llvm.amx_check import has_tiles
-from glassgrad.compile.llvm.loops import NestPlan, nest_cost
 from glassgrad.compile.llvm.matmul import Product
+from glassgrad.compile.llvm.nest_layout import NestPlan, nest_cost
 from glassgrad.compile.plan.indices import Index
 from glassgrad.compile.plan.kernels import Kernel
 from glassgrad.compile.plan.nests import Nest

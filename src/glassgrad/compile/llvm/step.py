@@ -10,8 +10,8 @@ from glassgrad.compile.ir.graph import Var
 from glassgrad.compile.llvm.alike import merged
 from glassgrad.compile.llvm.cuts import nest_cuts, nest_time, recut_tiles
 from glassgrad.compile.llvm.ir import Builder, Function, Module
-from glassgrad.compile.llvm.loops import NestPlan, plan_nest
 from glassgrad.compile.llvm.nest_code import NestFunction, emit_nest
+from glassgrad.compile.llvm.nest_layout import NestPlan, plan_nest
 from glassgrad.compile.llvm.solid import SOLIDS, HostCode
 from glassgrad.compile.llvm.solid_base import SolidCode
 from glassgrad.compile.llvm.support import slot_offset

@@ -279,3 +279,23 @@ def same(found: Any, expected: Any) -> None:
         assert found == pytest.approx(expected, rel=1e-5, abs=1e-6)
     elif not isinstance(expected, nn.Module):
         assert found == expected
+
+
+class Counted:
+    seen = 0
+
+    def __init__(self) -> None:
+        self.weight = gg.ones(2)
+
+    def __call__(self, x: Any) -> Any:
+        Counted.seen += 1
+        return self.weight * x
+
+
+def test_a_class_of_several_objects_counts_their_calls_once() -> None:
+    first, second = Counted(), Counted()
+    step = gg.compile(lambda x: first(x) + second(x))
+    Counted.seen = 0
+    for calls in range(1, 4):
+        assert step(gg.ones(2)).tolist() == [2.0, 2.0]
+        assert Counted.seen == 2 * calls

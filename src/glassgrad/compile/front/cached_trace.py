@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from glassgrad.compile.front.captured import Capture, builder
 from glassgrad.compile.front.edges import is_constant
 from glassgrad.compile.front.effects import apply
 from glassgrad.compile.front.fast_call import Quick, Recorder, quick_call
-from glassgrad.compile.front.guards import Guards, hooks_of
+from glassgrad.compile.front.guards import Check, Guards, hooks_of
 from glassgrad.compile.front.refusal import RefusedError
 from glassgrad.compile.front.result_gradients import connect
 from glassgrad.compile.ir.graph import Graph
@@ -137,7 +138,6 @@ class TraceCall:
             [(one.tensor, one.path, one.tracks, hooks_of(one.tensor)) for one in capture.state if one not in replaced],
             capture.entry,
         )
-        self._check = self.guards.compiled()
         self._tensors = [one.tensor for one in capture.state]
         self._arrays = [one.tensor.array for one in capture.state]
         self._at = capture.arguments
@@ -148,6 +148,11 @@ class TraceCall:
         self._note_owners()
         self.writer = Writer()
         self._kept: list[Any] = []
+
+    @cached_property
+    def _check(self) -> Check:
+        """Tells whether all guards hold; made when it is asked first, as the fast path has these conditions, too."""
+        return self.guards.compiled()
 
     @property
     def can_fail_halfway(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import types
 from operator import is_
 from typing import Any, NamedTuple
 
@@ -12,6 +13,9 @@ LONG = 64  # containers of more constants than this are compared as a whole
 _CONSTANTS = (
     bool, int, float, complex, str, bytes, type(None), type(Ellipsis), np.generic, np.dtype, enum.Enum, slice, range,
 )  # fmt: skip  # a table
+# The usual ones, soonest told.
+_PLAIN = frozenset({bool, int, float, str, bytes, type(None)})
+_OTHERS = frozenset({dict, list, set, tuple, types.FunctionType, types.MethodType, types.CodeType, np.ndarray})
 
 
 class Edge(NamedTuple):
@@ -65,7 +69,8 @@ class Edge(NamedTuple):
 
 def is_constant(value: Any) -> bool:
     """Tell whether a value is a Python constant, compared by value."""
-    if isinstance(value, _CONSTANTS):
+    kind = type(value)
+    if kind in _PLAIN or (kind not in _OTHERS and isinstance(value, _CONSTANTS)):
         return True
     if isinstance(value, tuple | frozenset):
         return len(value) <= LONG and all(is_constant(part) for part in value)

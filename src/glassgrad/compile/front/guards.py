@@ -91,7 +91,7 @@ class Guards:
             if edge.value is None or isinstance(edge.value, bool):
                 yield f"{place} is {edge.value}"
             elif is_constant(edge.value):
-                yield f"(({place}) is v{number} or same({place}, v{number}))"
+                yield f"((now := {place}) is v{number} or same(now, v{number}))"
             else:
                 yield f"{place} is v{number}"
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import array
 import contextvars
-import enum
 import functools
 import importlib.util
 import random
@@ -30,27 +29,26 @@ from glassgrad import errors, provenance
 from glassgrad._records import dataclass
 from glassgrad.compile.front.bytecode_reads import Names, nested
 from glassgrad.compile.front.edges import LONG, Edge, is_constant
+from glassgrad.compile.front.kinds import (
+    OTHERS,
+    Parts,
+    code_in,
+    is_engine,
+    is_read_by_user,
+    is_users,
+    is_users_class,
+    parts_of,
+    says_what_it_is,
+)
 from glassgrad.compile.front.places import Holder
 from glassgrad.engine.random import Generator
 from glassgrad.engine.tensor import Tensor
 
 _HUGE = 1024  # containers of more constants than this are compared by their length: more would take longer than a call
-_OTHERS = sys.stdlib_module_names | {
-    "numpy", "scipy", "torch", "jax", "jaxlib", "matplotlib", "rich", "llvmlite", "pytest", "_pytest", "hypothesis",
-    "sympy", "mpmath", "pandas", "networkx", "tqdm",
-}  # fmt: skip  # a table
 _MOST_CODES = 4096  # functions that are looked into; to look at more takes longer than any program is worth
 _NAMESPACES = (types.SimpleNamespace, argparse.Namespace)  # the user's, though their class is not
-_OWN = "glassgrad"
 _GROUP = re.compile(r"\.param_groups\[\d+\]$")  # the options of an optimizer
 _LATER, _KEY = "<tensor {}>", re.compile(r"<tensor (\d+)>")
-_AS_USER = tuple(f"{_OWN}.{folder}" for folder in provenance.AS_USER)
-_SCHEDULES = "glassgrad.optim.lr_scheduler"  # their counters affect only options, which every call reads anew
-# Methods that operators and statements call, and those that do not affect a step.
-_ASIDE = frozenset({
-    "__init__", "__new__", "__del__", "__init_subclass__", "__post_init__", "__repr__", "__str__", "__reduce__",
-    "__getstate__", "__setstate__", "__copy__", "__deepcopy__", "__hash__", "__eq__",
-})  # fmt: skip  # a table
 
 
 @dataclass
@@ -96,33 +94,46 @@ def reach(function: Any, arguments: Mapping[str, Any], earlier: Reach | None = N
         rounds += 1
         walk = _Walk(names)
         walk.start(function, arguments)
-        if walk.names == names:
+        if walk.known == names:  # which did not change on the way, then
             walk.settle()
             walk.found.rounds = rounds
             return walk.found
-        names = walk.names
+        names = walk.known
 
 
 class _Walk:
     def __init__(self, names: Names) -> None:
-        self.known = names  # names found by the previous round; they decide which attributes are followed
-        self.names = names.copy()
+        self.known = names.copy()  # they decide which attributes are followed; the walk adds those that it finds
         self.found = Reach()
         self.seen: dict[int, Any] = {}
         self.inside: set[int] = set()  # containers that belong to the library's own objects
         self.queue: deque[tuple[str, Any]] = deque()
+        # What depends on a class alone, as a network has many objects of a few.
+        self.lookers: dict[type, Any] = {}
+        self.by_user: dict[type, bool] = {}
+        self.parts: dict[type, Parts] = {}
+        self.followed: dict[tuple[type, type], tuple[int, Any]] = {}  # how many names there were then, and an object
 
     def start(self, function: Any, arguments: Mapping[str, Any]) -> None:
         plain = isinstance(function, types.FunctionType | types.MethodType | functools.partial)
         self.queue.append(("" if plain else type(function).__name__, function))
         self.queue.extend(arguments.items())
+        known = len(self.known.every)
+        self.look_at_all()
+        while len(self.known.every) != known:  # by now some methods have names: most of what the next walk would find
+            known = len(self.known.every)
+            for (kind, _), (_, value) in list(self.followed.items()):
+                self.class_of("", kind, value, {} if value is kind else getattr(value, "__dict__", {}))
+            self.look_at_all()
+
+    def look_at_all(self) -> None:
         while self.queue:
             path, value = self.queue.popleft()
             self.look(path, value)
 
     def settle(self) -> None:
         """Complete the paths once all tensors are known."""
-        self.found.names = self.names
+        self.found.names = self.known
         for at, edge in enumerate(self.found.edges):
             path = self.settled(edge.path)
             if path is not edge.path:
@@ -162,11 +173,12 @@ class _Walk:
                 self.mapping(path, value)
             return
         self.seen[id(value)] = value
-        for kinds, looker in _LOOKERS:
-            if isinstance(value, kinds):
-                looker(self, path, value)
-                return
-        self.instance(path, value)
+        looker = self.lookers.get(type(value))
+        if looker is None:
+            looker = next((looker for kinds, looker in _LOOKERS if isinstance(value, kinds)), _Walk.instance)
+            if says_what_it_is(type(value)):
+                self.lookers[type(value)] = looker
+        looker(self, path, value)
 
     def tensor(self, path: str, value: Tensor) -> None:
         self.found.tensors[id(value)] = (value, path)
@@ -204,14 +216,14 @@ class _Walk:
 
     def function(self, path: str, function: types.FunctionType) -> None:
         module = function.__module__ or ""
-        if module.split(".")[0] in _OTHERS:
+        if module.split(".")[0] in OTHERS:
             return
         inner = getattr(function, "__wrapped__", None)
         if inner is not None:
             self.queue.append((path, inner))
         codes = list(nested(function.__code__))
         for code in codes:
-            self.names.add(code, users=not is_engine(module))
+            self.known.add(code, users=not is_engine(module))
         if not provenance.is_internal(function.__code__.co_filename):
             self.note(f"{function.__name__}.__code__", "attribute", function, "__code__", function.__code__)
             self.found.codes += codes
@@ -259,19 +271,19 @@ class _Walk:
         for name, level in dict.fromkeys(one for code in codes for one in Names.imports_of(code)):
             whole = importlib.util.resolve_name("." * level + name, package) if level and package else name
             module = sys.modules.get(whole)
-            if module is not None and _is_users(module):
+            if module is not None and is_users(module.__name__):
                 self.edge(whole, "item", sys.modules, whole, module)
 
     def global_value(self, name: str, space: dict[str, Any]) -> None:
         value = space[name]
-        if isinstance(value, type) and not _is_users_class(value):
+        if isinstance(value, type) and not is_users_class(value):
             return
-        if isinstance(value, types.ModuleType) and not _is_users(value):
+        if isinstance(value, types.ModuleType) and not is_users(value.__name__):
             return
         self.edge(name, "item", space, name, value)
 
     def module(self, path: str, module: types.ModuleType) -> None:
-        if not _is_users(module):
+        if not is_users(module.__name__):
             return
         space = vars(module)
         self.holder(path, "names", space, module, self.known.every & space.keys())
@@ -281,14 +293,14 @@ class _Walk:
 
     def _module_value(self, path: str, name: str, space: dict[str, Any]) -> None:
         value = space[name]
-        if not isinstance(value, type | types.ModuleType) or (isinstance(value, type) and _is_users_class(value)):
+        if not isinstance(value, type | types.ModuleType) or (isinstance(value, type) and is_users_class(value)):
             self.edge(f"{path}.{name}", "item", space, name, value)
 
     # --- objects --------------------------------------------------------------------------------------
 
     def instance(self, path: str, value: Any) -> None:
         kind = type(value)
-        if kind.__module__.split(".")[0] in _OTHERS and not isinstance(value, _NAMESPACES):
+        if kind.__module__.split(".")[0] in OTHERS and not isinstance(value, _NAMESPACES):
             return
         inner = getattr(value, "__compiled_function__", None)
         if inner is not None:
@@ -316,31 +328,35 @@ class _Walk:
 
     def constants_of(self, kind: type) -> frozenset[str] | set[str]:
         """Return the names that numbers and strings among the attributes of an object are read by."""
-        bases = [base.__module__ or "" for base in kind.__mro__]
-        if any(module.startswith(_SCHEDULES) for module in bases):
-            return self.known.mine
-        return self.known.read if any(map(is_engine, bases)) else self.known.mine
+        mine = self.by_user.get(kind)
+        if mine is None:
+            mine = self.by_user[kind] = is_read_by_user(kind)
+        return self.known.mine if mine else self.known.read
 
     def class_of(self, path: str, kind: type, value: Any, state: Mapping[str, Any]) -> None:
         """Follow the methods that the code may call, and what lives on the class."""
         constants = self.constants_of(kind)
+        kinds, known = (kind, type(value)), len(self.known.every)
+        again = self.followed.get(kinds, (-1,))[0] == known  # with the same names: the methods would be the same
+        self.followed[kinds] = known, value
         for base in kind.__mro__[:-1]:
-            if base.__module__.split(".")[0] in _OTHERS:
-                continue
-            space = vars(base)
-            users = not is_engine(base.__module__)
-            if users:
-                self.holder(base.__name__, "class", base)
-            wanted = self.known.every | {"forward", "__call__"}
-            wanted |= {name for name in space if users and name.startswith("__")} - _ASIDE
-            for name in sorted(wanted & space.keys()):
-                part = space[name]
+            parts = self.parts_of(base)
+            for name, part in parts.shared if again else parts.every:
                 if isinstance(part, types.MemberDescriptorType):
                     self.holder(path, "slot", value, value, [name])
                     if hasattr(value, name):
                         self.edge(f"{path}.{name}", "attribute", value, name, getattr(value, name))
                 elif name not in state or callable(getattr(part, "__get__", None)):
-                    self.class_part(path, value, base, name, part, users=users, constant=name in constants)
+                    self.class_part(path, value, base, name, part, users=parts.users, constant=name in constants)
+
+    def parts_of(self, base: type) -> Parts:
+        """Return what a class has under names that are read."""
+        parts = self.parts.get(base)
+        if parts is None or parts.known not in {len(self.known.every), None}:
+            if parts is None and is_users(base.__module__):
+                self.holder(base.__name__, "class", base)
+            parts = self.parts[base] = parts_of(base, self.known.every, parts)
+        return parts
 
     def class_part(
         self, path: str, value: Any, base: type, name: str, part: Any, *, users: bool, constant: bool
@@ -348,25 +364,25 @@ class _Walk:
         """Follow what a class has under a name: a function, or something that its objects share."""
         if isinstance(getattr(type(value), name, None), property) and not isinstance(part, property):
             return  # a class below has a property of this name: what it computes is not shared
-        code = part.fget if isinstance(part, property) else getattr(part, "__func__", part)
+        code = code_in(part)
         if isinstance(code, types.FunctionType):
             self.queue.append((path, code))
             if users or name == "forward":
-                self.note(f"{base.__name__}.{name}", "item", vars(base), name, part)
+                self.note(f"{base.__name__}.{name}", "item", self.parts[base].space, name, part)
         elif name.startswith("__"):
             return
         elif is_constant(part):
             if constant:
                 self.note(f"{path}.{name}", "attribute", value, name, getattr(value, name))
         elif isinstance(part, type):
-            if users and _is_users_class(part):
+            if users and is_users_class(part):
                 self.edge(f"{path}.{name}", "attribute", base, name, part)
         elif users and not hasattr(type(part), "__get__") and not isinstance(part, types.ModuleType):
             self.edge(f"{path}.{name}", "attribute", value, name, getattr(value, name))
 
     def klass(self, path: str, kind: type) -> None:
         """A class that is asked for its own attributes, as settings often are."""
-        if _is_users_class(kind):
+        if is_users_class(kind):
             self.class_of(path, kind, kind, {})
 
     # --- containers -----------------------------------------------------------------------------------
@@ -470,22 +486,6 @@ _LOOKERS: tuple[tuple[Any, Any], ...] = (
     (array.array, _Walk.numbers),
     ((list, tuple, set, frozenset, deque), _Walk.sequence),
 )
-
-
-def is_engine(module: str) -> bool:
-    """Tell whether a module is part of the library itself rather than a model or a training loop in it."""
-    return module.split(".", maxsplit=1)[0] == _OWN and not module.startswith(_AS_USER)
-
-
-def _is_users(module: types.ModuleType) -> bool:
-    name = module.__name__
-    return name.split(".")[0] not in _OTHERS and not is_engine(name)
-
-
-def _is_users_class(kind: type) -> bool:
-    module = kind.__module__ or ""
-    others = module.split(".")[0] in _OTHERS or is_engine(module)
-    return not others and not issubclass(kind, enum.Enum)
 
 
 def _last_name(path: str) -> str | None:

@@ -1,0 +1,189 @@
+"""What a first step does not do when another process has done it, or when it has done it once: by counting."""
+
+from __future__ import annotations
+
+import dis
+import importlib
+import marshal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import glassgrad as gg
+from glassgrad import nn
+from glassgrad.compile.front import fast_call
+from glassgrad.compile.front.bytecode_reads import attributes_of, nested
+from glassgrad.compile.front.reach import reach
+from glassgrad.compile.kept import bytecode, files
+
+
+@pytest.fixture
+def place(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setenv("GLASSGRAD_CACHE_DIR", str(tmp_path))
+    return tmp_path / "native"
+
+
+def step_of(net: nn.Module) -> Any:
+    optimizer = gg.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+
+    @gg.compile(backend="llvm", threads=1)
+    def step(x: Any) -> Any:
+        optimizer.zero_grad()
+        loss = (net(x) ** 2).mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step
+
+
+def trained() -> tuple[Any, list[float]]:
+    gg.manual_seed(0)
+    step = step_of(nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)))
+    return step, [step(gg.ones(5, 3)).item() for _ in range(3)]
+
+
+# --- bytecode ---------------------------------------------------------------------------------------
+
+
+def test_a_long_function_is_compiled_by_the_first_process_alone(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = []
+
+    def counting(source: str, file: str, mode: str) -> CodeType:
+        compiled.append(source)
+        return compile(source, file, mode)
+
+    monkeypatch.setattr(bytecode, "compile", counting, raising=False)
+    monkeypatch.setattr(fast_call, "_LONG", 0)
+    _, losses = trained()
+    first = len(compiled)
+    assert first > 0
+    step, again = trained()
+    assert len(compiled) == first, "its text has no addresses of one process"
+    assert again == losses
+    assert step.retraces == []
+    monkeypatch.setattr(fast_call, "_LONG", 1 << 30)
+    assert trained()[1] == losses
+
+
+def test_short_functions_are_not_kept(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bytecode, "of", None)
+    trained()
+
+
+@pytest.mark.parametrize("content", [b"", b"text", marshal.dumps(1), marshal.dumps(compile("1", "f", "exec"))[:-9]])
+def test_what_is_no_code_is_replaced(place: Any, content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys: list[str] = []
+    write = files.write
+    monkeypatch.setattr(files, "write", lambda key, header, code: (keys.append(key), write(key, header, code)))
+    bytecode.of("x = 1", "f")
+    write(keys[0], {}, content)
+    space: dict[str, Any] = {}
+    exec(bytecode.of("x = 1", "f"), space)  # noqa: S102 - the text is the one before
+    assert space["x"] == 1
+    assert len(keys) == 2
+    bytecode.of("x = 1", "f")
+    bytecode.of("x = 1", "g")
+    bytecode.of("x = 2", "f")
+    assert len({*keys}) == 3, "each file and text has its own"
+
+
+def test_code_of_another_python_is_another(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for version in ("one", "two"):
+        monkeypatch.setattr(bytecode.sys, "version", version)
+        bytecode.of("x = 1", "f")
+    assert len([*place.iterdir()]) == 2
+
+
+def test_conditions_are_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    step, _ = trained()
+    assert "_check" not in vars(step._latest), "the fast path has its own"
+    assert step._latest.fits([gg.ones(5, 3)])
+    assert "_check" in vars(step._latest)
+
+
+# --- the walk ---------------------------------------------------------------------------------------
+
+
+def codes() -> Iterator[CodeType]:
+    for name in ("nn.module", "nn.conv", "nn.norm", "optim.optimizer", "engine.tensor", "ops.core", "compile.api"):
+        module = importlib.import_module(f"glassgrad.{name}")
+        assert module.__file__ is not None
+        yield from nested(compile(Path(module.__file__).read_text("utf-8"), module.__file__, "exec"))
+    many = "".join(f"x.name{number}\n" for number in range(700))
+    yield compile(many + "x.method(x.name9)", "many", "exec")
+
+
+def test_attributes_are_those_that_dis_shows() -> None:
+    found = 0
+    for code in codes():
+        shown = {
+            one.argval
+            for one in dis.get_instructions(code)
+            if one.opname == "LOAD_ATTR" and not (sys.version_info >= (3, 12) and (one.arg or 0) & 1)
+        }
+        assert attributes_of(code) == shown, code
+        found += len(shown)
+    assert found > 1000
+
+
+class Block(nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(width, width), nn.Linear(width, width)
+
+    def forward(self, x: Any) -> Any:
+        return self.helped(self.first(x))
+
+    def helped(self, x: Any) -> Any:
+        return self.helped_more(x)
+
+    def helped_more(self, x: Any) -> Any:
+        return self.helped_most(x)
+
+    def helped_most(self, x: Any) -> Any:
+        return self.second(x) * self.factor
+
+    factor = 2.0
+
+
+def test_methods_that_call_methods_take_no_walk_each() -> None:
+    net = nn.Sequential(*(Block(2) for _ in range(3)))
+    found = reach(net.forward, {})
+    assert found.rounds == 2, "the last one finds nothing new"
+    assert sum(edge.path.endswith(".factor") for edge in found.edges) == 3
+    assert {code.co_name for code in found.codes} >= {"forward", "helped", "helped_more", "helped_most"}
+
+
+def test_what_a_class_has_is_noted_once_for_all_its_objects() -> None:
+    found = reach(nn.Sequential(*(Block(2) for _ in range(3))).forward, {})
+    assert [holder.target for holder in found.holders if holder.kind == "class"].count(Block) == 1
+    assert [edge.path for edge in found.edges].count("Block.helped") == 1
+
+
+class Claims:
+    """An object that names another class as its own."""
+
+    def __init__(self, other: type, items: Any) -> None:
+        self.other, self.items = other, items
+
+    @property
+    def __class__(self) -> Any:
+        return self.other
+
+    def __call__(self, x: Any) -> Any:
+        return x * self.items
+
+
+def test_an_object_is_looked_at_as_what_it_names_as_its_class() -> None:
+    first, second = Claims(Claims, gg.ones(2)), Claims(np.random.RandomState, gg.ones(2))
+    for one, two in ((first, second), (second, first)):
+        found = reach(lambda x, one=one, two=two: one(x) + two(x), {})
+        assert len(found.streams) == 1
+        assert found.streams[0][1] is second
+        assert len(found.tensors) == 1

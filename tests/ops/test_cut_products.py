@@ -150,6 +150,45 @@ def test_a_packed_product_passes_on_what_is_not_finite_and_writes_nothing_else(p
     assert error(found[finite], wanted[finite]) < 2e-6
 
 
+@pytest.mark.parametrize("shape", [(64, 128, 96), (1000, 48, 33), (2, 4, 64, 64, 32)])
+@pytest.mark.parametrize("narrow", [True, False])
+def test_products_of_middle_size_are_packed_where_the_vectors_of_blas_are_narrow(
+    packs: Any, narrow: bool, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    run = products.run_by_ourselves
+
+    def noted(threads: Any, function: str, *given: Any) -> bool:
+        asked.append(function)
+        return run(threads, function, *given)
+
+    monkeypatch.setattr(products, "run_by_ourselves", noted)
+    monkeypatch.setattr(products, "narrow", lambda: narrow)
+    *batch, m, k, n = shape
+    for turned_a, turned_b in itertools.product((False, True), repeat=2):
+        a = drawn(*batch, k, m).swapaxes(-1, -2) if turned_a else drawn(*batch, m, k)
+        b = drawn(*batch, n, k).swapaxes(-1, -2) if turned_b else drawn(*batch, k, n)
+        assert error(products.matmul(a, b), a.astype("d") @ b.astype("d")) < 1e-5
+    fills_tiles = n != 33  # more than a quarter of the second tile would be empty
+    assert asked.count("packed") == (4 if narrow and fills_tiles else 0)
+
+
+@pytest.mark.parametrize(("core", "whole", "narrow"), [
+    ("Haswell", True, True), ("Zen", True, True),
+    ("Haswell", False, False), ("SkylakeX", True, False), ("", True, False),
+])  # fmt: skip  # a table
+def test_blas_is_narrow_where_it_knows_less_than_the_processor(
+    packs: Any, core: str, whole: bool, narrow: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blas = parallel.numpys_blas()
+    assert blas is not None
+    monkeypatch.setattr(parallel, "numpys_blas", lambda: blas._replace(core=core))
+    monkeypatch.setattr("glassgrad.compile.native.products.multiplies_whole_lines", lambda: whole)
+    products.narrow.cache_clear()
+    assert products.narrow() is narrow
+    products.narrow.cache_clear()
+
+
 def test_rows_that_are_packed_divide_into_tiles(packs: Any) -> None:
     from glassgrad.compile.llvm import packed
 

@@ -92,6 +92,18 @@ def packs() -> bool:
     return host().vector_bytes == 64
 
 
+def multiplies_whole_lines() -> bool:
+    """Tell whether this machine multiplies vectors of 64 bytes as fast as those of 32.
+
+    Raises:
+        ImportError: without llvmlite.
+    """
+    return packs() and host().cpu not in _HALVES
+
+
+_HALVES = frozenset({"znver4"})  # as LLVM calls it: it has the instructions, and multiplies one half after the other
+
+
 def streams() -> bool:
     """Tell whether results of this machine's processor are better written past its caches (`compile.llvm.streams`).
 

@@ -200,6 +200,19 @@ def _lines_pay() -> bool:
 
 
 @functools.cache
+def _blas_is_narrow() -> bool:
+    """Tell whether NumPy's BLAS computes with half of what this processor's vectors could."""
+    blas = parallel.numpys_blas()
+    if blas is None or blas.core not in _NARROW_CORES:
+        return False
+    library = _library("packed")
+    return library is not None and bool(library.multiplies_whole_lines())
+
+
+_NARROW_CORES = frozenset({"Haswell", "Zen"})  # of OpenBLAS's kinds of code, those for vectors of 32 bytes
+
+
+@functools.cache
 def _library(function: str) -> Any:
     try:
         library = importlib.import_module(_JOBS)
@@ -252,3 +265,4 @@ parts.source = _in_use
 replay.load = functools.partial(importlib.import_module, _REPLAY)
 products.source = _multiplying
 products.cores = _cores
+products.narrow = _blas_is_narrow

@@ -33,13 +33,14 @@ class Blas(NamedTuple):
     """How to read and set the number of threads of NumPy's BLAS.
 
     `products` are the addresses of its Fortran products of matrices, by NumPy's character of the dtype; `c_products`
-    those of CBLAS's products by name, where its integers have 64 bits.
+    those of CBLAS's products by name, where its integers have 64 bits. `core` is the processor that its code is for.
     """
 
     get: Callable[[], int]
     set: Callable[[int], None]
     products: dict[str, int] = {}  # noqa: RUF012 -- a field of a tuple, which nobody writes to
     c_products: dict[str, int] = {}  # noqa: RUF012 -- as above
+    core: str = ""
 
 
 @functools.cache
@@ -56,8 +57,18 @@ def numpys_blas() -> Blas | None:
         for before, after in (("scipy_", "64_"), ("scipy_", ""), ("", "64_"), ("", "")):
             get, put = (getattr(library, f"{before}openblas_{do}_num_threads{after}", None) for do in ("get", "set"))
             if get is not None and put is not None:
-                return Blas(get, put, _products(library, before, after), _c_products(library, before, after))
+                core = getattr(library, f"{before}openblas_get_corename{after}", None)
+                products = _products(library, before, after), _c_products(library, before, after)
+                return Blas(get, put, *products, _text(core))
     return None
+
+
+def _text(function: Any) -> str:
+    """Return the text that a function of C's gives, nothing where there is none."""
+    if function is None:
+        return ""
+    function.restype = ctypes.c_char_p
+    return (function() or b"").decode()
 
 
 def _products(library: ctypes.CDLL, before: str, after: str) -> dict[str, int]:

@@ -10,6 +10,7 @@ products in float32 (`compile.llvm.packed`), also on one thread. Where neither i
 from __future__ import annotations
 
 import functools
+import math
 import struct
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -34,6 +35,8 @@ _BATCHES_FROM, _TURNED_FROM, _PACKED_FROM = 6 * FROM, 16 * FROM, 32 * FROM
 _LEAST_ROWS = 72  # from here on, rows divide into its tiles
 _LEAST = (_LEAST_ROWS, 96, 32)  # rows, columns and terms: packing A pays
 _LEAST_OF_BATCH = (60, 32, 16)
+# The same where BLAS's vectors are half as wide as the processor's: then, and how much of its tiles has to exist.
+_NARROW_FROM, _NARROW_LEAST, _NARROW_FILLED = 3 * FROM, (60, 64, 32), 0.75
 _SMALL_OF_BLAS = 1_000_000  # multiplications up to which OpenBLAS packs nothing, which is faster unless B is turned
 _TILE_ROWS, _THIN_TILE_ROWS, _TILE_COLUMNS = 14, 12, 32
 _FILLED = 0.9  # how much of its tiles has to exist
@@ -79,6 +82,11 @@ def cores() -> int:
     return 1
 
 
+def narrow() -> bool:
+    """Tell whether BLAS's vectors are half as wide as the processor's; `native` puts its function here."""
+    return False
+
+
 def source(packs: bool = False) -> Threads | None:
     """Return what cuts products, None if they are NumPy's; `native`, which stands above, puts this here.
 
@@ -109,6 +117,7 @@ def product(a: Array, b: Array, bias: Array | None = None) -> Array | None:
         return None
     left, right, packs = found
     (m, k), n = a.shape, b.shape[1]
+    packs = packs or (_suits_early(a.dtype.char, (m, n, k)) and narrow())
     threads = _threads(a, b, packs)
     if threads is None:
         return None
@@ -154,13 +163,21 @@ def _sides(
     return left, right, packs
 
 
-def _fill_tiles(char: str, sizes: tuple[int, int, int], least: tuple[int, int, int] = _LEAST) -> bool:
+@functools.lru_cache(maxsize=1024)
+def _suits_early(char: str, sizes: tuple[int, int, int]) -> bool:
+    """Tell whether our own code suits a product better than narrow vectors do."""
+    return math.prod(sizes) >= _NARROW_FROM and _fill_tiles(char, sizes, _NARROW_LEAST, _NARROW_FILLED)
+
+
+def _fill_tiles(
+    char: str, sizes: tuple[int, int, int], least: tuple[int, int, int] = _LEAST, filled: float = _FILLED
+) -> bool:
     """Tell whether our own code suits products of so many rows, columns and terms."""
     rows, columns, terms = sizes
     if char != "f" or rows < least[0] or columns < least[1] or terms < least[2]:
         return False
     tiles = -(-rows // _TILE_ROWS)
-    return rows >= tiles * _THIN_TILE_ROWS and columns >= _FILLED * _TILE_COLUMNS * -(-columns // _TILE_COLUMNS)
+    return rows >= tiles * _THIN_TILE_ROWS and columns >= filled * _TILE_COLUMNS * -(-columns // _TILE_COLUMNS)
 
 
 @functools.lru_cache(maxsize=512)
@@ -226,7 +243,8 @@ def batch(a: Array, b: Array) -> Array | None:
     left, right = _order(a), _order(b)
     if left is None or right is None:
         return None
-    packs = total * m * n * k >= _BATCHES_FROM and (right[0] or m * n * k > _SMALL_OF_BLAS)
+    early = total * m * n * k >= _NARROW_FROM and narrow()
+    packs = early or (total * m * n * k >= _BATCHES_FROM and (right[0] or m * n * k > _SMALL_OF_BLAS))
     packs = packs and _fill_tiles(a.dtype.char, (m, n, k), _LEAST_OF_BATCH)
     threads = _threads(a, b, packs)
     if threads is None:

@@ -31,7 +31,7 @@ ALLOWED_UP: dict[tuple[str, str], str] = {
     ("engine.protocols.functions", "fft"): "np.fft.x(tensor) is looked up there, in the call",
     ("engine.methods", "sparse"): "x.to_sparse() makes a matrix of another class, loaded in the call",
     ("engine.protocols.namespace", "fft"): "the array API's extension, looked up in the call",
-    ("compile.front.reach", "optim.lr_scheduler"): "a name, to tell a schedule's counters from state that steers",
+    ("compile.front.kinds", "optim.lr_scheduler"): "a name, to tell a schedule's counters from state that steers",
     ("verify.words", "public"): "PyTorch's words in a derivation, looked up once one is given",
     ("verify.words", "nn"): "as for public",
     ("verify.words", "nn.functional"): "as for public",

@@ -59,7 +59,7 @@ def test_a_long_function_is_compiled_by_the_first_process_alone(place: Any, monk
         return compile(source, file, mode)
 
     monkeypatch.setattr(bytecode, "compile", counting, raising=False)
-    monkeypatch.setattr(fast_call, "_LONG", 0)
+    monkeypatch.setattr(fast_call, "LONG", 0)
     _, losses = trained()
     first = len(compiled)
     assert first > 0
@@ -67,7 +67,7 @@ def test_a_long_function_is_compiled_by_the_first_process_alone(place: Any, monk
     assert len(compiled) == first, "its text has no addresses of one process"
     assert again == losses
     assert step.retraces == []
-    monkeypatch.setattr(fast_call, "_LONG", 1 << 30)
+    monkeypatch.setattr(fast_call, "LONG", 1 << 30)
     assert trained()[1] == losses
 
 

@@ -24,7 +24,7 @@ from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.writes import MUTATIONS, Writer
 
 MISS = object()
-_LONG = 20_000  # characters of a function that is looked for on the disk: in this time as much could be compiled
+LONG = 20_000  # characters of a function that is looked for on the disk: in this time as much could be compiled
 Quick = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 
 
@@ -93,7 +93,7 @@ def _made(space: dict[str, Any], lines: Sequence[str], *, keep: bool) -> Quick:
     source = "def quick(args, kwargs):\n" + "\n".join(f"    {line}" for line in lines) + "\n"
     # Named as a file of the package, so that the search for the user's line passes over it.
     file = f"{provenance.PACKAGE}<call>"
-    code = bytecode.of(source, file) if keep and len(source) > _LONG else compile(source, file, "exec")
+    code = bytecode.of(source, file) if keep and len(source) > LONG else compile(source, file, "exec")
     exec(code, space)  # noqa: S102 - made of the lines above
     quick: Quick = space["quick"]
     return quick

@@ -122,6 +122,7 @@ def main() -> int:
                 results.record(name, data)
     if options.write:
         results.write_bars()
+        results.write_summary()
     if options.write and (path := picture.draw()):
         print(f"wrote {results.RESULTS} and {path}")
     return 0 if fine else 1

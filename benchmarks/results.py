@@ -20,6 +20,8 @@ from benchmarks.workloads import WORKLOADS
 FOLDER = Path(__file__).resolve().parent
 RESULTS = FOLDER / "RESULTS.md"
 RECORDED = FOLDER / "recorded"
+README = FOLDER.parent / "README.md"
+RIVALS = ("PyTorch eager", "torch.compile", "JAX jit")
 HEADER = """# Measured
 
 Every table was written by the command above it, which ran all its peers in turn on one machine, from
@@ -229,3 +231,32 @@ def write_bars(path: Path = RESULTS, folder: Path = RECORDED) -> None:
     table = bars_table(recorded_medians(folder))
     whole = path.read_text(encoding="utf-8") if path.exists() else HEADER
     path.write_text(_put(whole, "bars", f"## Bars\n\n{text}\n\n{table}"), encoding="utf-8")
+
+
+def summary_table(found: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
+    """How many times our compiled step's time each rival takes: the least and the most over the processors."""
+    rows = [
+        [WORKLOADS[key].title, *(_spread(name, found[key]) for name in RIVALS)]
+        for key in found
+        if any(name in medians for medians in found[key].values() for name in RIVALS)
+    ]
+    return markdown_table(["a training step", *RIVALS], rows)
+
+
+def _spread(rival: str, by_processor: Mapping[str, Mapping[str, float]]) -> str:
+    ours = "glassgrad compiled"
+    ratios = [medians[rival] / medians[ours] for medians in by_processor.values() if {rival, ours} <= medians.keys()]
+    least, most = (f"{pick(ratios):.3g}" for pick in (min, max)) if ratios else ("–", "–")
+    return least if least == most else f"{least} to {most}"
+
+
+def write_summary(path: Path = README, folder: Path = RECORDED) -> None:
+    """Put the summary into the README."""
+    found = recorded_medians(folder)
+    processors = ", ".join(sorted({processor for medians in found.values() for processor in medians}))
+    text = (
+        "The time of PyTorch and JAX, in multiples of glassgrad's compiled step: above 1, glassgrad is faster. From the"
+        f"\nprocessor where it is least to the one where it is most ({processors};\ntwo cores each):"
+    )
+    block = f"{text}\n\n{summary_table(found)}"
+    path.write_text(_put(path.read_text(encoding="utf-8"), "speed", block), encoding="utf-8")

@@ -169,7 +169,7 @@ def stops_paying(step: Step, network: Network, most: int = 1024) -> int:
     return ranks
 
 
-# For the tables: the compiled medians of RESULTS.md for W2 (batch 512) and W3 (batch 12), divided as their products
+# For the tables: the compiled medians on Intel's Xeon for W2 (batch 512) and W3 (batch 12), divided as their products
 # are, a third forward and two thirds backward, and the update by the bytes that it moves at 10 GB/s.
 def recorded(name: str, whole: float, parameters: int, touched: int) -> Step:
     """Return a step by its seconds, the number of parameters, and how many arrays of that size the update touches."""
@@ -178,8 +178,8 @@ def recorded(name: str, whole: float, parameters: int, touched: int) -> Step:
 
 
 STEPS = (
-    recorded("W2", 0.0622, 2_913_290, 6),
-    recorded("W3", 0.0455, 809_856, 7),
+    recorded("W2", 0.0466, 2_913_290, 6),
+    recorded("W3", 0.0323, 809_856, 7),
     # A GPT of 124 million parameters: 6 N operations a token, 8,192 tokens a rank and step, 2 Tflop/s of a whole node.
     recorded("GPT-124M", 6 * 124e6 * 8192 / 2e12, 124_000_000, 7),
 )

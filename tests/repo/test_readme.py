@@ -7,19 +7,26 @@ import io
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from benchmarks import results
+
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+RESULTS = (ROOT / "benchmarks" / "RESULTS.md").read_text(encoding="utf-8")
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md")]
 
 
 OURS, TWIN, COMPILED = EXAMPLES
+
+# Whose figures the pages give: `make bench` on a machine of one's own may add another.
+PROCESSORS = ("AMD EPYC Zen 4", "AMD EPYC Zen 5", "Intel Xeon with AMX", "Intel Xeon")
 
 
 def losses_of(program: str, library: str, weights: list[np.ndarray] | None) -> tuple[list[float], list[np.ndarray]]:
@@ -55,29 +62,73 @@ def test_the_loop_runs_where_there_is_no_pytorch() -> None:
     assert float(process.stdout) < 0.4
 
 
-def ratio(table: str, peer: str) -> float:
-    """How many times our step's time a peer took, as recorded."""
-    row = next(line for line in table.splitlines() if line.startswith(f"| {peer} "))
-    return float(row.split("|")[4])
+def block(text: str, key: str) -> str:
+    """What stands between the marks of a section."""
+    return text.partition(f"<!-- begin {key} -->")[2].partition(f"<!-- end {key} -->")[0]
 
 
-def test_claims_of_speed_are_those_that_were_measured() -> None:
-    results = (ROOT / "benchmarks" / "RESULTS.md").read_text(encoding="utf-8")
-    w1 = results.partition("<!-- begin w1 -->")[2].partition("<!-- end w1 -->")[0]
-    text = " ".join(README.split())
-    assert "less than half the time of JAX's `jit` and less than a sixth of PyTorch's" in text
-    assert ratio(w1, "JAX jit") > 2
-    assert ratio(w1, "PyTorch eager") > 6
-    assert "12,297 parameters" in w1, "the README speaks of 12,000 weights"
+def cells(table: str, first: str) -> list[list[str]]:
+    """The further cells of every row whose first one this is."""
+    rows = ([cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines() if line.startswith("|"))
+    return [row[1:] for row in rows if row[0] == first]
+
+
+def test_tables_of_speed_are_those_of_the_recorded_rounds(tmp_path: Path) -> None:
+    found = results.recorded_medians()
+    assert results.bars_table(found) in block(RESULTS, "bars")
+    page = tmp_path / "README.md"
+    page.write_text(README.replace(results.summary_table(found), ""), encoding="utf-8")
+    assert page.read_text(encoding="utf-8") != README
+    results.write_summary(page)
+    assert page.read_text(encoding="utf-8") == README
+
+
+@pytest.mark.parametrize("key", results.recorded_medians())
+def test_medians_of_a_section_are_those_of_the_recorded_rounds(key: str) -> None:
+    for processor, medians in results.recorded_medians()[key].items():
+        section = block(RESULTS, f"{key} on {processor}")
+        for peer, seconds in medians.items():
+            assert [row[0] for row in cells(section, peer)] == [results.duration(seconds)], (processor, peer)
+
+
+def within(text: str, values: Sequence[float]) -> bool:
+    """Whether numbers "least to most" of a page are the bounds of those measured, to the digits that it gives."""
+    bounds = [float(number) for number in text.split(" to ")]
+    return bounds == pytest.approx([min(values), max(values)], rel=0.05)
+
+
+def test_what_watching_costs_is_what_was_measured() -> None:
+    text = " ".join((ROOT / "docs" / "doctor.md").read_text(encoding="utf-8").split())
+    watched = "".join(block(RESULTS, f"doctor on {name}") for name in PROCESSORS)
+    for preset in ("economy", "standard"):
+        (said,) = re.findall(rf"\| `{preset}` \|[^|]*\| ([\d.]+ to [\d.]+) %", text)
+        times = [float(row[0]) for row in cells(watched, preset)]
+        assert within(said, [100 * (time - 1) for time in times]), preset
+    for pattern, names in (
+        (r"took ([\d.]+ to [\d.]+) microseconds on AMD", PROCESSORS[:3]),
+        (r"and ([\d.]+ to [\d.]+) on an older Xeon", PROCESSORS[3:]),
+    ):
+        table = "".join(block(RESULTS, f"nan on {name}") for name in names)
+        eager = cells(table, "MLP 784-128-10, SGD, eager") + cells(table, "nine layers of 64, Adam, eager")
+        (said,) = re.findall(pattern, text)
+        assert within(said, [float(row[2]) for row in eager])
+
+
+def test_numpy_programs_are_as_fast_as_the_compilers_page_says() -> None:
+    text = " ".join((ROOT / "docs" / "compiler.md").read_text(encoding="utf-8").split())
+    found = results.recorded_medians()
+    for key, pattern in (("w1", r"takes (\S+ to \S+) of its time"), ("w2", r"RMSprop takes (\S+ to \S+) times")):
+        (said,) = re.findall(pattern, text)
+        medians = [found[key][name] for name in PROCESSORS]
+        assert within(said, [one["glassgrad compiled (NumPy)"] / one["glassgrad eager"] for one in medians]), key
 
 
 def test_whole_trainings_came_out_as_the_models_page_says() -> None:
-    results = (ROOT / "benchmarks" / "RESULTS.md").read_text(encoding="utf-8")
     text = " ".join((ROOT / "docs" / "models.md").read_text(encoding="utf-8").split())
     assert "differ by less than 0.01" in text
     assert "from a quarter of PyTorch's time (a GPT on names) to about as long" in text
     ratios = {}
-    for name, table in re.findall(r"<!-- begin training-(\S+) -->(.*?)<!-- end", results, re.DOTALL):
+    for name, table in re.findall(r"<!-- begin training-(\S+) -->(.*?)<!-- end", RESULTS, re.DOTALL):
         (ours, ours_ms), (theirs, theirs_ms) = (
             (float(row[2]), float(row[4]))
             for row in (line.split("|")[1:] for line in table.splitlines() if re.match(r"\| (glassgrad|PyTorch)", line))

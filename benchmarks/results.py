@@ -236,18 +236,23 @@ def write_bars(path: Path = RESULTS, folder: Path = RECORDED) -> None:
 def summary_table(found: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
     """How many times our compiled step's time each rival takes: the least and the most over the processors."""
     rows = [
-        [WORKLOADS[key].title, *(_spread(name, found[key]) for name in RIVALS)]
+        [WORKLOADS[key].title, *(_against_us(name, found[key]) for name in RIVALS)]
         for key in found
         if any(name in medians for medians in found[key].values() for name in RIVALS)
     ]
     return markdown_table(["a training step", *RIVALS], rows)
 
 
-def _spread(rival: str, by_processor: Mapping[str, Mapping[str, float]]) -> str:
+def spread(ratios: Sequence[float]) -> str:
+    """The least and the most of them."""
+    least, most = (f"{pick(ratios):,.3g}" if pick(ratios) < 1_000 else f"{pick(ratios):,.0f}" for pick in (min, max))
+    return least if least == most else f"{least} to {most}"
+
+
+def _against_us(rival: str, by_processor: Mapping[str, Mapping[str, float]]) -> str:
     ours = "glassgrad compiled"
     ratios = [medians[rival] / medians[ours] for medians in by_processor.values() if {rival, ours} <= medians.keys()]
-    least, most = (f"{pick(ratios):.3g}" for pick in (min, max)) if ratios else ("–", "–")
-    return least if least == most else f"{least} to {most}"
+    return spread(ratios) if ratios else "–"
 
 
 def write_summary(path: Path = README, folder: Path = RECORDED) -> None:

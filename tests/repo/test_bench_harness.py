@@ -230,6 +230,19 @@ def test_the_picture_is_drawn_from_recorded_numbers(tmp_path) -> None:
     assert drawn.stat().st_size > 5_000
 
 
+def test_a_peer_is_one_line_of_the_picture_with_a_mark_for_each_processor() -> None:
+    from matplotlib.figure import Figure
+
+    axes = Figure().subplots()
+    rows = {"Cray": {"glassgrad compiled": 1.0, "JAX jit": 3.0}, "Zuse": {"glassgrad compiled": 2.0, "JAX jit": 9.0}}
+    picture.draw_panel(axes, "W1", rows, {"Cray": "o", "Zuse": "s"})
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["JAX jit", "glassgrad compiled"]
+    assert [text.get_text() for text in axes.texts] == ["3 to 4.5", "1"]
+    assert [float(mark.get_offsets()[0][0]) for mark in axes.collections] == [3.0, 4.5, 1.0, 1.0]
+    assert picture.colour("torch.compile") == picture.colour("PyTorch eager") != picture.colour("JAX scan")
+    assert axes.get_xlim()[1] == picture.COMMON
+
+
 def test_every_bar_names_peers_that_exist() -> None:
     for workload in WORKLOADS.values():
         assert workload.reference in workload.peers

@@ -292,7 +292,7 @@ class Elementwise(Primitive):
 
     def abstract(self, *args: Any, **params: Any) -> Aval:
         shapes = [arg.shape for arg in args if hasattr(arg, "shape")]
-        shape = shapes[0] if len(shapes) == 1 else np.broadcast_shapes(*shapes)
+        shape = shapes[0] if len({*shapes}) == 1 else np.broadcast_shapes(*shapes)
         if params:
             return Aval(shape, self._dtype(args, params))
         # Python numbers matter by type alone, but an int by value too: it may not fit the dtype.

@@ -207,6 +207,8 @@ def begin(
     """Return the tensor of a state array; if there is none, make it filled with one number."""
     if name not in values:
         values[name] = make(fresh.zeros(shape, dtype) if start == 0 else np.full(shape, start, dtype), None, False)
+        if MODE.flags & TRACING:
+            MODE.lift(values[name], True, new=True)  # type: ignore[misc]  # set whenever the flag is
     return values[name]  # type: ignore[no-any-return]  # dictionaries of state hold tensors
 
 

@@ -64,6 +64,27 @@ def test_hash_tells_numbers_of_different_kinds_apart(one, other):
     assert small(one).key() != small(other).key()
 
 
+@pytest.mark.parametrize(("one", "other"), [(False, 0), (1, 1.0), ((1,), (True,)), ((1, 2), ((1, 2),)), ("1", 1)])
+def test_hash_tells_parameters_of_different_kinds_apart(one, other):
+    graph = small()
+
+    def having(value):
+        first, *rest = graph.instrs
+        return replace(graph, instrs=(replace(first, params={"axis": value}), *rest))
+
+    assert having(one).key() == having(one).key()
+    assert having(one).key() != having(other).key()
+
+
+@pytest.mark.parametrize("other", [((2,), np.int32), ((2, 1), np.float32), ((2,), np.float64)])
+def test_hash_tells_types_apart(other):
+    def reading(shape, dtype):
+        builder = GraphBuilder()
+        return builder.build([builder.input((2,)), builder.input(shape, dtype)])
+
+    assert reading((2,), np.float32).key() != reading(*other).key()
+
+
 def test_hash_depends_on_constants():
     def with_constant(value):
         b = Builder()

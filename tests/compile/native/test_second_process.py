@@ -16,7 +16,7 @@ import pytest
 
 import glassgrad as gg
 from glassgrad import nn
-from glassgrad.compile.front import fast_call
+from glassgrad.compile.front import alive, fast_call
 from glassgrad.compile.front.bytecode_reads import attributes_of, nested
 from glassgrad.compile.front.reach import reach
 from glassgrad.compile.kept import bytecode, files
@@ -187,3 +187,40 @@ def test_an_object_is_looked_at_as_what_it_names_as_its_class() -> None:
         assert len(found.streams) == 1
         assert found.streams[0][1] is second
         assert len(found.tensors) == 1
+
+
+# --- the trace --------------------------------------------------------------------------------------
+
+
+def test_a_new_state_is_not_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[Any] = []
+    tensors = alive.tensors
+    monkeypatch.setattr(alive, "tensors", lambda *age: looks.append(age) or tensors(*age))
+    counts = []
+    for depth in (1, 9):
+        looks.clear()
+        step_of(nn.Sequential(*(nn.Linear(2, 2) for _ in range(depth))))(gg.ones(5, 2))
+        counts.append(len(looks))
+    assert counts[1] < counts[0] + 5, "though there are 16 more"
+
+
+def test_the_caller_of_a_generator_is_who_asked_for_its_next_value() -> None:
+    w = gg.ones(2)
+
+    def products() -> Iterator[Any]:
+        yield w * 2
+        yield w * 3
+
+    @gg.compile(backend="numpy")
+    def step(x: Any) -> Any:
+        found = products()
+        first = next(found)
+        second = next(found)
+        return first + second + x
+
+    step(gg.ones(2))
+    origins = [instr.where for instr in step.traced.instrs if instr.op == "multiply"]
+    lines = [origin.place.line for origin in origins]
+    assert lines[1] == lines[0] + 1
+    assert origins[0].outer[0] is origins[1].outer[0] is step.function.__code__
+    assert origins[0].outer[1] < origins[1].outer[1]

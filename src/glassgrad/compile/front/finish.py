@@ -17,11 +17,12 @@ from glassgrad.compile.front.feeds import Feed
 from glassgrad.compile.front.finite import zero_if_finite
 from glassgrad.compile.front.grad_watch import GRAD
 from glassgrad.compile.front.hidden_branch import Branch, StepTracer, counts
+from glassgrad.compile.front.lifted import Lifted
 from glassgrad.compile.front.places import Places
 from glassgrad.compile.front.reach import Reach, reach
 from glassgrad.compile.front.result_gradients import Boundary, Continuation
 from glassgrad.compile.front.symbol import Symbol
-from glassgrad.compile.front.tracer import Lifted, Tracer
+from glassgrad.compile.front.tracer import Tracer
 from glassgrad.compile.ir.graph import Graph, Operand, Var
 from glassgrad.engine import tree
 from glassgrad.engine.mode import FINITE, MODE

@@ -22,8 +22,11 @@ def infer(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tup
     check = CHECKS.get(prim.name)
     if check is not None:
         check(*args, **params)
-    with np.errstate(all="ignore"):  # types are asked for, on made-up numbers
+    if prim.shape_rule is not None:
         found = prim.abstract(*args, **params)
+    else:
+        with np.errstate(all="ignore"):  # types are asked for, on made-up numbers
+            found = prim.abstract(*args, **params)
     return found if prim.multiple else (found,)
 
 

@@ -68,6 +68,10 @@ class Newcomers:
         """Count a tensor among those that were there, without looking."""
         self._known[id(target)] = target
 
+    def welcome(self, target: Tensor) -> None:
+        """Count a tensor that was just made among the new ones, without looking."""
+        self._new[id(target)] = weakref.ref(target)
+
     def have(self, target: Tensor) -> bool:
         """Tell whether a tensor was made since the start."""
         at = id(target)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from types import CodeType, FrameType
 from typing import Any
 
@@ -31,7 +30,30 @@ _FORMULAS = tuple(f"{provenance.PACKAGE}{folder}{os.sep}" for folder in ("ops", 
 # Files that start traces register themselves here; their callers are not part of the program.
 ENTRANCES: set[str] = set()
 _PLUMBING = {core.__file__, names.__file__}
-_ROLES = {_ACCUMULATE: GATHER, _LEAF: GATHER, _MATCH: MATCH}
+_ROLES = {id(_ACCUMULATE): GATHER, id(_LEAF): GATHER, id(_MATCH): MATCH}
+_WALKS = {code.co_filename for code in (_RULES, _ACCUMULATE, _LEAF, _MATCH)}
+_RESUMED = 0x20 | 0x80 | 0x200  # flags of generators, coroutines, and asynchronous generators
+_USERS, _PASSING, _FORMULA, _WALK = range(4)
+
+
+class _Files(dict[str, int]):
+    """Filename -> whose its frames are.
+
+    Each op looks at ten frames. Filenames keep their hashes; that of a code object is made of all its constants.
+    """
+
+    def __missing__(self, file: str) -> int:
+        if not provenance.is_internal(file):
+            kind = _USERS
+        elif file in _WALKS:
+            kind = _WALK
+        else:
+            kind = _FORMULA if file.startswith(_FORMULAS) and file not in _PLUMBING else _PASSING
+        self[file] = kind
+        return kind
+
+
+_FILES = _Files()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +105,14 @@ class Origin:
 class Calls:
     """Counts the user's calls into the library.
 
-    The frame that a call began with is kept until the next one, so that its identity says which call this is.
+    The frame that a call began with is kept until the next one, so that its identity says which call this is; so is the
+    user's frame, of which the same holds, with the instruction that called it.
     """
 
     number: int = 0
     entry: FrameType | None = None
+    user: FrameType | None = None
+    outer: tuple[CodeType, int] | None = None
 
     def of(self, entry: FrameType | None) -> int:
         """Return the number of the call that began with a frame."""
@@ -95,6 +120,18 @@ class Calls:
             self.entry = entry
             self.number += 1
         return self.number
+
+    def caller(self, user: FrameType) -> tuple[CodeType, int] | None:
+        """Return the next of the user's instructions above a frame of the user's."""
+        if user is not self.user:
+            self.outer = _caller(user)
+            # A generator's frame goes on under other callers.
+            self.user = None if user.f_code.co_flags & _RESUMED else user
+        return self.outer
+
+    def forget(self) -> None:
+        """Let go of the frames, and of what they hold."""
+        self.entry = self.user = self.outer = None
 
 
 @dataclass(slots=True)
@@ -117,40 +154,30 @@ class Here:
 
 def look(depth: int, calls: Calls, rules: Sequence[Rule]) -> Here:
     """Read the stack from `depth` frames above the caller; `rules` are being applied, the innermost last."""
-    frame: FrameType | None = sys._getframe(depth + 1)
+    frame = sys._getframe(depth + 1)
     entry: FrameType | None = None
     inner: tuple[CodeType, int] | None = None
     applied: Rule | None = None
     role = FORWARD
-    while frame is not None:
-        code = frame.f_code
-        if not provenance.is_internal(code.co_filename):
+    while (kind := _FILES[(code := frame.f_code).co_filename]) != _USERS:
+        if kind == _FORMULA:
+            if inner is None:
+                inner = (code, frame.f_lasti)
+        elif kind == _WALK:
+            if code is _RULES and applied is None:
+                applied = rules[-1]
+                role = BACKWARD if role == FORWARD else role
+            elif role == FORWARD:
+                role = _ROLES.get(id(code), role)
+        above = frame.f_back
+        if above is None:
             break
-        if code is _RULES and applied is None:
-            applied = rules[-1]
-            role = BACKWARD if role == FORWARD else role
-        elif role == FORWARD and code in _ROLES:
-            role = _ROLES[code]
-        if inner is None and code.co_filename.startswith(_FORMULAS) and code.co_filename not in _PLUMBING:
-            inner = (code, frame.f_lasti)
-        if frame.f_back is None:
-            break
-        entry, frame = frame, frame.f_back
-    assert frame is not None
-    origin = Origin(
-        frame.f_code,
-        frame.f_lasti,
-        inner,
-        role,
-        outer=_caller(frame),
-        call=calls.of(entry),
-        records=bool(MODE.flags & RECORDING),
-        part=MODE.part,
-    )
-    if applied is not None:
-        name, number = applied.node.prim.name, applied.node.seq
-        origin = replace(origin, rule=name, node=number, argument=applied.position)
-    return Here(origin, applied)
+        entry, frame = frame, above
+    node, number = ("", 0) if applied is None else (applied.node.prim.name, applied.node.seq)
+    argument = None if applied is None else applied.position
+    outer, call, records = calls.caller(frame), calls.of(entry), bool(MODE.flags & RECORDING)
+    here = Origin(code, frame.f_lasti, inner, role, node, number, argument, outer, call, records, MODE.part)
+    return Here(here, applied)
 
 
 def inside(saved: Any) -> Any:

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors, provenance
-from glassgrad._records import dataclass
 from glassgrad.compile.front import memory, origin, symbol
 from glassgrad.compile.front.feeds import Draws, Feed, number_reader
 from glassgrad.compile.front.grad_watch import GradWatch
 from glassgrad.compile.front.infer import infer
+from glassgrad.compile.front.lifted import Lifted
 from glassgrad.compile.front.newcomers import Newcomers
 from glassgrad.compile.front.origin import Origin
 from glassgrad.compile.front.symbol import Symbol, View
@@ -37,33 +37,8 @@ from glassgrad.ops.shape import alias_p, astype_p, broadcast_to_p
 from glassgrad.ops.views import in_order, memory_owner
 
 _OPTIMIZERS = f"{provenance.PACKAGE}optim"
+_NUMBERS = frozenset({bool, int, float, complex})
 _SMALL = 4096  # constants up to this many bytes are copied and shared by content
-
-
-@dataclass(eq=False)
-class Lifted:
-    """A Tensor whose array is a Symbol for the time of the trace.
-
-    `existed` tells state from what the function itself made; a tensor made inside that outlives the trace
-    (an optimizer's first buffers) is state as well. `by_function`: made by the user's code rather than by an
-    optimizer of ours, whose rule is the same afterwards.
-    """
-
-    ref: Callable[[], Tensor | None]
-    array: Any
-    symbol: Symbol | None
-    var: Var
-    path: str
-    tracks: bool
-    existed: bool
-    by_function: bool = False
-
-    def give_back(self) -> None:
-        """Restore the Tensor's array; calling it again has no effect."""
-        target = self.ref()
-        if target is not None:
-            target.array = self.array
-            target._tracks = self.tracks
 
 
 class Tracer(Observer):
@@ -102,7 +77,8 @@ class Tracer(Observer):
         self.place: Origin | None = None
         self.over = False
         self.once = False
-        self._stamps: list[tuple[int, Instr]] = []
+        self._stamps: list[int] = []
+        self._stamped: list[Instr] = []
         self._owned: dict[int, Lifted] = {}
         self._arrays: dict[int, tuple[Any, Symbol]] = {}
         self._constants: dict[Any, Var] = {}
@@ -120,21 +96,26 @@ class Tracer(Observer):
         """Append one application of a primitive; the interpreter of Symbols."""
         if prim.decompose is not None and prim.name not in self.whole:
             return prim.decompose(*args, **params)
-        if any(map(narrow.is_narrow, args)) and not narrow.stays(prim, args):
+        weak = small = False
+        for arg in args:
+            if type(arg) is Symbol:
+                weak, small = weak or arg.weak, small or arg._value.dtype.kind == narrow.NARROW
+            elif type(arg) not in _NUMBERS:
+                small = small or narrow.is_narrow(arg)
+        if small and not narrow.stays(prim, args):
             return narrow.in_single(prim, args, params)
         here = origin.look(2, self.calls, self.rules)
         if self.place is not None and here.origin.role == origin.FORWARD:
             here.origin = self.place
         self._check(args, here)
-        weak = any(isinstance(arg, Symbol) and arg.weak for arg in args)
         if weak:
             args, weak = self._strengthened(prim, args)
-        operands = tuple(self._operand(arg) for arg in args)
+        operands = tuple([self._operand(arg) for arg in args])
         avals = infer(prim, args, params)
-        outputs = tuple(self.builder.var(aval.shape, aval.dtype) for aval in avals)
+        outputs = tuple([self.builder.var(aval.shape, aval.dtype) for aval in avals])
         self._append(Instr(prim.name, operands, outputs, params, here.origin))
         if prim.multiple:
-            return tuple(self._symbol(var) for var in outputs)
+            return tuple([self._symbol(var) for var in outputs])
         result = self._symbol(outputs[0], weak)
         looks = prim.is_view and len(args) == 1 and isinstance(args[0], Symbol)
         if looks and (prim.indices is not in_order or symbol.is_in_order(args[0], result.shape)):
@@ -143,7 +124,8 @@ class Tracer(Observer):
 
     def _append(self, instr: Instr) -> None:
         self.builder.instrs.append(instr)
-        self._stamps.append((next_sequence(), instr))
+        self._stamps.append(next_sequence())
+        self._stamped.append(instr)
         for var in instr.outputs:
             self._producer[var] = instr
 
@@ -154,11 +136,9 @@ class Tracer(Observer):
 
     def _check(self, args: tuple[Any, ...], here: origin.Here) -> None:
         for arg in args:
-            if not isinstance(arg, Symbol):
-                continue
-            if arg.tracer.over or self.over:
-                raise errors.TRACE_OVER(what=arg.described(), where=here.origin.place, origin=arg.history())
-            if arg.tracer is not self:
+            if isinstance(arg, Symbol) and (self.over or arg.tracer is not self):
+                if arg.tracer.over or self.over:
+                    raise errors.TRACE_OVER(what=arg.described(), where=here.origin.place, origin=arg.history())
                 raise AssertionError("two traces in one thread")
         if here.rule is None:
             return
@@ -179,8 +159,8 @@ class Tracer(Observer):
 
     def instr_of(self, sequence: int) -> Instr | None:
         """Return the instruction that a node of the tape with this sequence number was recorded for."""
-        low = bisect.bisect_left(self._stamps, sequence, key=lambda stamp: stamp[0])
-        return self._stamps[low - 1][1] if low else None
+        low = bisect.bisect_left(self._stamps, sequence)
+        return self._stamped[low - 1] if low else None
 
     def nodes(self) -> dict[int, Instr]:
         """Return the forward instruction behind every number on the tape that an instruction mentions."""
@@ -211,6 +191,8 @@ class Tracer(Observer):
     def _operand(self, arg: Any) -> Operand:
         if isinstance(arg, Symbol):
             return arg.var
+        if type(arg) in _NUMBERS:
+            return arg  # type: ignore[no-any-return]  # a number
         if isinstance(arg, bool | int | float | complex) and not isinstance(arg, np.generic):
             return arg
         return self.constant(arg)
@@ -347,12 +329,14 @@ class Tracer(Observer):
         self.feeds.append(Feed(None, call, getattr(call, "__qualname__", "a call")))
         self._numbers.clear()  # it may change them
 
-    def lift(self, target: Tensor, state: bool = False, path: str = "") -> None:
+    def lift(self, target: Tensor, state: bool = False, path: str = "", *, new: bool = False) -> None:
         """Replace the array of a Tensor by a Symbol, if it is state.
 
         A tensor that the function made itself, of numbers known while tracing, is a constant and stays as it
-        is, unless the caller says that it is `state`.
+        is, unless the caller says that it is `state`; that it is `new` saves a search for it.
         """
+        if new:
+            self.newcomers.welcome(target)
         array = target.array
         if type(array) is not np.ndarray:
             return
@@ -369,12 +353,21 @@ class Tracer(Observer):
         else:
             label = "state that the function closes over" if existed else "a tensor made in the function"
             made = self._state_input(array, path, label)
-        self._put(target, made, existed, by_function, path)
+        self._put(target, made, existed, by_function, path, first=shared is None)
 
-    def _put(self, target: Tensor, made: Symbol, existed: bool, by_function: bool = False, path: str = "") -> None:
+    def _put(
+        self,
+        target: Tensor,
+        made: Symbol,
+        existed: bool,
+        by_function: bool = False,
+        path: str = "",
+        *,
+        first: bool = False,
+    ) -> None:
         """Let a Symbol take the place of a tensor's array until the trace is over."""
         # A Symbol that was written already stands for the same input as at first.
-        var = next((entry.var for entry in self.lifted if entry.symbol is made), made._value)
+        var = made._value if first else next((one.var for one in self.lifted if one.symbol is made), made._value)
         entry = Lifted(weakref.ref(target), target.array, made, var, path, target._tracks, existed, by_function)
         self.lifted.append(entry)
         target.array = made
@@ -460,7 +453,7 @@ class Tracer(Observer):
             MODE.restore(before)
             self.grads.stop()
             self.newcomers.stop()
-            self.calls.entry = None  # it keeps what the call made
+            self.calls.forget()  # it keeps what the call made
 
     def _stopped(self, array: Any) -> Any:
         """Return a view of a value that gradients do not flow through."""

@@ -148,7 +148,7 @@ class GraphBuilder:
     def var(self, shape: Sequence[int], dtype: Any, name: str | None = None) -> Var:
         """Return a new Var that nothing defines yet."""
         self._next += 1
-        return Var(self._next - 1, tuple(int(extent) for extent in shape), np.dtype(dtype), name)
+        return Var(self._next - 1, tuple(map(int, shape)), np.dtype(dtype), name)
 
     def input(self, shape: Sequence[int], dtype: Any = np.float32, name: str | None = None) -> Var:
         """Append an input."""
@@ -274,34 +274,45 @@ def format_graph(graph: Graph) -> str:
 
 def structural_hash(graph: Graph) -> str:
     """Hash ops, parameters, types and wiring; names, provenance and the numbering of Vars do not count."""
-    number = {var: index for index, var in enumerate(all_vars(graph))}
-    digest = hashlib.sha256()
+    number = {var: f"%{index}" for index, var in enumerate(all_vars(graph))}
+    types = _Types()
+    lines: list[str] = []
 
-    def feed(*parts: object) -> None:
-        digest.update("\x1f".join(map(str, parts)).encode())
-        digest.update(b"\x1e")
+    def feed(*parts: str) -> None:
+        lines.append("\x1f".join(parts))
 
     def operand(value: Operand) -> str:
-        return f"%{number[value]}" if isinstance(value, Var) else f"{type(value).__name__} {value!r}"
+        return number[value] if isinstance(value, Var) else f"{type(value).__name__} {value!r}"
 
     for var in graph.inputs:
-        feed("input", type_text(var))
+        feed("input", types[var.shape, var.dtype])
     for var, value in graph.constants:
-        feed("constant", type_text(var), hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest())
+        feed("constant", types[var.shape, var.dtype], hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest())
     for instr in graph.instrs:
-        params = ";".join(f"{key}={_param_key(value)}" for key, value in sorted(instr.params.items()))
-        feed(instr.op, *map(operand, instr.inputs), params, *map(type_text, instr.outputs))
+        params = ";".join([f"{key}={_param_key(value)}" for key, value in sorted(instr.params.items())])
+        feed(instr.op, *map(operand, instr.inputs), params, *[types[out.shape, out.dtype] for out in instr.outputs])
     feed("return", *map(operand, graph.outputs))
     for target, value in graph.updates:
-        feed("update", number[target], number[value])
-    return digest.hexdigest()
+        feed("update", number[target][1:], number[value][1:])
+    return hashlib.sha256("".join([f"{line}\x1e" for line in lines]).encode()).hexdigest()
+
+
+class _Types(dict[tuple[tuple[int, ...], np.dtype[Any]], str]):
+    """Shape and dtype -> their text: a graph has many Vars of few types."""
+
+    def __missing__(self, key: tuple[tuple[int, ...], np.dtype[Any]]) -> str:
+        made = self[key] = type_text(Var(0, *key))
+        return made
 
 
 def _param_key(value: Any) -> str:
+    kind = type(value)
+    if kind is int or kind is bool:
+        return f"{kind.__name__}:{value!r}"
     if isinstance(value, np.ndarray):
         return f"{value.dtype}{value.shape}{hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()}"
     if isinstance(value, tuple):
-        return f"({','.join(map(_param_key, value))})"
+        return f"({','.join([_param_key(part) for part in value])})"
     if callable(value) and not isinstance(value, type):
         return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', id(value))}"
     return f"{type(value).__name__}:{value!r}"

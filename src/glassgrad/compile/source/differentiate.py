@@ -111,7 +111,7 @@ class Replay:
             walk = tape.Walk(True, False, observer=_Totals(self.tracer))
             walk.seed(root.node, seed)
             found = walk.run()
-        self.tracer.calls.entry = None
+        self.tracer.calls.forget()
         return self._derived(root, seed.var, found)
 
     def _derived(self, root: Tensor, seed: Var, found: Mapping[Any, Any]) -> Derived:
@@ -232,7 +232,7 @@ _FOR_READING = Rules(
 def _tracing() -> Iterator[None]:
     """Make ops on Symbols append to their tracer; no user code runs inside."""
     before = MODE.saved()
-    MODE.flags, MODE.lift = MODE.flags | TRACING | RECORDING, lambda *_: None
+    MODE.flags, MODE.lift = MODE.flags | TRACING | RECORDING, lambda *_, **__: None
     try:
         yield
     finally:

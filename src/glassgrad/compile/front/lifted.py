@@ -1,0 +1,37 @@
+"""Tensors that a trace has touched: what stands in them meanwhile, and what they get back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from glassgrad._records import dataclass
+from glassgrad.compile.front.symbol import Symbol
+from glassgrad.compile.ir.graph import Var
+from glassgrad.engine.tensor import Tensor
+
+
+@dataclass(eq=False)
+class Lifted:
+    """A Tensor whose array is a Symbol for the time of the trace.
+
+    `existed` tells state from what the function itself made; a tensor made inside that outlives the trace
+    (an optimizer's first buffers) is state as well. `by_function`: made by the user's code rather than by an
+    optimizer of ours, whose rule is the same afterwards.
+    """
+
+    ref: Callable[[], Tensor | None]
+    array: Any
+    symbol: Symbol | None
+    var: Var
+    path: str
+    tracks: bool
+    existed: bool
+    by_function: bool = False
+
+    def give_back(self) -> None:
+        """Restore the Tensor's array; calling it again has no effect."""
+        target = self.ref()
+        if target is not None:
+            target.array = self.array
+            target._tracks = self.tracks

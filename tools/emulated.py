@@ -67,12 +67,15 @@ def is_ready() -> bool:
 
 
 def environment(processor: str = "") -> dict[str, str]:
-    """Return the variables of a run; OpenBLAS's kernels for SVE compute NaN under this emulator, in NumPy too."""
+    """Return the variables of a run.
+
+    OpenBLAS's kernels for SVE compute NaN under this emulator, in NumPy too; and on an AMD processor OpenBLAS takes a
+    Nehalem for a Haswell.
+    """
     intel = processor in INTEL
     path = os.pathsep.join([str(ROOT / "src"), sysconfig.get_path("purelib") if intel else str(SITE)])
     own = {"PYTHONPATH": path, "PYTHONHOME": sys.base_prefix if intel else str(SYSTEM / "usr")}
-    if not intel:
-        own["OPENBLAS_CORETYPE"] = "NEOVERSEN1"
+    own["OPENBLAS_CORETYPE"] = processor.capitalize() if intel else "NEOVERSEN1"
     return {**os.environ, "OMP_NUM_THREADS": "1", **own}
 
 

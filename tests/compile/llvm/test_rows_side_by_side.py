@@ -9,6 +9,7 @@ import pytest
 
 import glassgrad as gg
 from glassgrad.compile.llvm import nest_layout
+from glassgrad.compile.llvm.target import host
 from glassgrad.nn import functional as F
 
 pytest.importorskip("llvmlite", reason="rows are laid out by the native backend")
@@ -62,7 +63,8 @@ def test_every_bit_is_that_of_rows_one_by_one(
 
     monkeypatch.setattr(nest_layout, "rows_beside", counted)
     together = _found(step, x, threads)
-    assert (max(chosen, default=1) > 1) == (int(np.prod(shape[:-1])) >= 8)
+    if host().vector_bytes == 64:  # with shorter vectors the longer rows go in a loop
+        assert (max(chosen, default=1) > 1) == (int(np.prod(shape[:-1])) >= 8)
     monkeypatch.setattr(nest_layout, "rows_beside", lambda *_: 1)
     alone = _found(step, x, threads)
     for one, other in zip(together, alone, strict=True):

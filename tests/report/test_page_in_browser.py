@@ -67,6 +67,29 @@ def test_a_run_is_clicked_through_and_nothing_planted_runs(browser: Any, single:
         assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(21, 24, 28)"
 
 
+WRITTEN = """() => {
+    const write = CanvasRenderingContext2D.prototype.fillText;
+    window.written = [];
+    CanvasRenderingContext2D.prototype.fillText = function (text, ...at) {
+        if (this.canvas.className === "bars") window.written.push(text);
+        write.call(this, text, ...at);
+    };
+}"""
+
+
+def test_histograms_are_marked_with_round_numbers(browser: Any, single: Path) -> None:
+    with Opened(browser, single) as page:
+        page.evaluate(WRITTEN)
+        page.get_by_label("Change between light and dark").click()  # draws all again
+        page.wait_for_function("window.written.length > 2")
+        numbers = [float(text.replace("\u2212", "-")) for text in page.evaluate("window.written")]
+    distance = numbers[-1] - numbers[-2]
+    assert 0 in numbers
+    assert f"{distance:.0e}"[0] in "125"
+    assert distance == pytest.approx(float(f"{distance:.0e}"))
+    assert all(number == pytest.approx(round(number / distance) * distance) for number in numbers)
+
+
 def test_runs_are_sorted_filtered_and_chosen(browser: Any, several: Path) -> None:
     with Opened(browser, several) as page:
         names = page.locator("table.runs tbody th")

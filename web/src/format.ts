@@ -30,6 +30,14 @@ export function duration(seconds: number): string {
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
+/** Round numbers between minus reach and reach, at even distances and with 0; at most so many above it. */
+export function roundNumbers(reach: number, most: number): number[] {
+  const ten = 10 ** Math.floor(Math.log10(reach / most));
+  const step = ten * ([1, 2, 5].find((one) => one * ten >= reach / most) ?? 10);
+  const count = Math.floor(reach / step);
+  return Array.from({ length: 2 * count + 1 }, (_, place) => (place - count) * step);
+}
+
 export function axisNumbers(_: unknown, splits: (number | null)[]): string[] {
   return splits.map((value) => (value === null ? "" : short(value)));
 }

@@ -12,8 +12,8 @@ export interface Cells {
   /** "log" and "linear" go from dark to bright; "signed" is pale at zero. */
   scale: "log" | "linear" | "signed";
   rowHeight: number;
-  /** Of a row, where it stands on the axis; empty for none. */
-  tick?: (row: number) => string;
+  /** What stands on the axis, and how many rows from the top; the name of each row where nothing is given. */
+  ticks?: [number, string][];
   unit?: (value: number) => string;
   low?: number;
 }
@@ -136,10 +136,10 @@ export class HeatMap {
     const cells = this.cells;
     const context = this.canvas.getContext("2d");
     if (!cells || !context || !this.width) return;
-    const tick = cells.tick ?? ((row: number) => cells.rows[row] ?? "");
+    const ticks = cells.ticks ?? cells.rows.map((name, row): [number, string] => [row + 0.5, name]);
     context.font = FONT;
     let widest = 0;
-    for (let row = 0; row < cells.rows.length; row++) widest = Math.max(widest, context.measureText(tick(row)).width);
+    for (const [, text] of ticks) widest = Math.max(widest, context.measureText(text).width);
     this.left = Math.min(widest + 10, this.width * 0.4);
     const height = cells.rows.length * cells.rowHeight;
     const ratio = window.devicePixelRatio || 1;
@@ -153,9 +153,8 @@ export class HeatMap {
     context.textBaseline = "middle";
     context.textAlign = "right";
     context.fillStyle = colour("muted");
-    for (let row = 0; row < cells.rows.length; row++) {
-      const text = fitted(context, tick(row), this.left - 10);
-      context.fillText(text, this.left - 6, (row + 0.5) * cells.rowHeight);
+    for (const [place, text] of ticks) {
+      context.fillText(fitted(context, text, this.left - 10), this.left - 6, place * cells.rowHeight);
     }
     this.drawSteps(context, cells, height);
     this.mark(context, cells);

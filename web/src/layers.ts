@@ -2,7 +2,7 @@
 
 import { add, clear, h, labelled, select } from "./dom";
 import { unpack, type Histograms, type Layers, type Quantity } from "./data";
-import { heading, percent, short, whole } from "./format";
+import { heading, percent, roundNumbers, short, whole } from "./format";
 import { HeatMap } from "./heatmap";
 import { Plot, type Line } from "./plot";
 import type { State } from "./state";
@@ -205,12 +205,24 @@ class HistogramsView {
     this.draw();
   }
 
+  /** The largest magnitude that the bins of the chosen layer reach to. */
+  private reach(data: Histograms): number {
+    const found = data[this.kind];
+    return (found ? unpack(found.reach)[this.row] : 0) || 1;
+  }
+
   /** The lower edge of a bin; bins are even, from minus reach to reach. */
   private edge(data: Histograms, bin: number): number {
-    const found = data[this.kind];
-    const reach = found ? (unpack(found.reach)[this.row] ?? 1) : 1;
+    const reach = this.reach(data);
     const value = reach * ((2 * bin) / data.bins - 1);
     return Math.abs(value) < 1e-9 * reach ? 0 : value;
+  }
+
+  /** Where round numbers stand between both ends, as shares of the way from the lower one; none where it would be cut. */
+  private ticks(data: Histograms, most: number): [number, string][] {
+    const reach = this.reach(data);
+    const numbers = roundNumbers(reach, most).filter((value) => Math.abs(value) < 0.95 * reach);
+    return numbers.map((value) => [(value / reach + 1) / 2, short(value)]);
   }
 
   private draw(): void {
@@ -220,7 +232,6 @@ class HistogramsView {
     const steps = unpack(data.steps);
     const shares = unpack(found.shares);
     const { bins } = data;
-    const every = bins / 8;
     this.map.show({
       title: `${this.kind === "gradient" ? "gradients" : "weights"} of ${data.parameters[this.row] ?? ""}`,
       rows: Array.from({ length: bins }, (_, row) => {
@@ -235,7 +246,7 @@ class HistogramsView {
       scale: "linear",
       low: 0,
       rowHeight: 4,
-      tick: (row) => ((bins - row) % every === 0 && row > 0 ? short(this.edge(data, bins - row)) : ""),
+      ticks: this.ticks(data, 4.5).map(([share, text]) => [(1 - share) * bins, text]),
       unit: (root) => percent(root * root),
     });
     this.column = steps.length - 1;
@@ -268,9 +279,7 @@ class HistogramsView {
     context.font = "11px system-ui, sans-serif";
     context.textBaseline = "top";
     context.textAlign = "center";
-    for (let bin = bins / 8; bin < bins; bin += (width < 420 ? 2 : 1) * (bins / 8)) {
-      context.fillText(short(this.edge(data, bin)), bin * step, height - 16);
-    }
+    for (const [share, text] of this.ticks(data, width < 420 ? 2.5 : 4.5)) context.fillText(text, share * width, height - 16);
     const below = shown.slice(0, bins / 2).reduce((sum, share) => sum + share, 0);
     const total = shown.reduce((sum, share) => sum + share, 0) || 1;
     const what = this.kind === "gradient" ? "Gradients" : "Weights";

@@ -16,7 +16,7 @@ def build(mode):
     model.head.weight = model.tokens.weight
     with gg.no_grad():
         for name, parameter in model.named_parameters():
-            parameter.copy_(gg.tensor(p.weight(name, parameter.shape)))
+            parameter.copy_(gg.from_numpy(p.weight(name, parameter.shape)))
     optimizer = optim.AdamW(model.parameters(), lr=p.RATE, betas=p.BETAS, eps=p.EPSILON, weight_decay=p.DECAY)
 
     def step(tokens, targets):

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import glassgrad as gg
-from glassgrad.nn import init
+from glassgrad.nn import init, two_cores
 
 SHAPE = (200, 300)
 start = threading.Thread.start
@@ -111,7 +111,7 @@ def test_numbers_drawn_in_place_are_those_of_new_arrays(dtype: Any, shape: tuple
 def test_two_cores_draw_the_numbers_of_one(dtype: Any, size: int, before: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """NumPy's generator is the oracle: float32 numbers take half a turn of it, of which one may be left over."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
-    monkeypatch.setattr(init, "MANY", 4)
+    monkeypatch.setattr(two_cores, "MANY", 4)
     started: list[Any] = []
     monkeypatch.setattr(threading.Thread, "start", lambda self: (started.append(self), start(self)))
     generator = gg.Generator().manual_seed(5)
@@ -123,6 +123,56 @@ def test_two_cores_draw_the_numbers_of_one(dtype: Any, size: int, before: int, m
         np.testing.assert_array_equal(x.numpy(), -0.3 + 1.0 * rng.random(size, dtype=x.numpy().dtype.type))
         assert generator.rng.bit_generator.state == rng.bit_generator.state
     assert len(started) == (3 if dtype == gg.float32 else 0)
+
+
+@pytest.fixture
+def drawn_here(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many numbers the thread of the test draws at once, on a machine with two cores."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+    monkeypatch.setattr(two_cores, "MANY", 4)
+    counts: list[int] = []
+    draw = two_cores.draw_into
+
+    def counting(flat: Any, *how: Any) -> None:
+        if threading.current_thread() is threading.main_thread():
+            counts.append(flat.size)
+        draw(flat, *how)
+
+    monkeypatch.setattr(two_cores, "draw_into", counting)
+    return counts
+
+
+def same_numbers(size: int, before: int, seed: int = 5) -> None:
+    """Draw normal numbers three times, and compare them with NumPy's."""
+    generator = gg.Generator().manual_seed(seed)
+    generator.rng.random(before, dtype=np.float32)
+    rng = np.random.Generator(np.random.PCG64())
+    rng.bit_generator.state = generator.rng.bit_generator.state
+    for _ in range(3):
+        x = init.normal_(gg.empty(size), 0.5, 0.02, generator=generator)
+        np.testing.assert_array_equal(x.numpy(), 0.5 + 0.02 * rng.standard_normal(size, dtype=np.float32))
+        assert generator.rng.bit_generator.state == rng.bit_generator.state
+
+
+@pytest.mark.parametrize("size", [4, 5, 100, 999, 5_000, 70_001, 262_144])
+@pytest.mark.parametrize("before", [0, 1])
+@pytest.mark.usefixtures("drawn_here")
+def test_two_cores_draw_the_normal_numbers_of_one(size: int, before: int) -> None:
+    """Some of these take more words of the generator than one, so that nobody knows where the second half begins."""
+    for seed in range(1 if size > 10_000 else 30):
+        same_numbers(size, before, seed)
+
+
+def test_the_second_core_draws_half_of_the_normal_numbers(drawn_here: list[int]) -> None:
+    same_numbers(1 << 20, 1)
+    assert sum(drawn_here) < 0.52 * 3 * (1 << 20)
+
+
+@pytest.mark.parametrize("words", [0.5, 0.9, 1.0, 1.03, 1.1, 2.5])
+def test_a_wrong_guess_costs_time_alone(words: float, drawn_here: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(two_cores, "WORDS", words)
+    same_numbers(200_000, 0)
+    assert sum(drawn_here) <= 3 * 200_000
 
 
 def test_first_weights_take_no_memory_beside_their_own() -> None:

@@ -6,8 +6,6 @@ Sources: Glorot and Bengio 2010 (xavier), He et al. 2015 (kaiming), Saxe et al. 
 from __future__ import annotations
 
 import math
-import os
-import threading
 import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -15,19 +13,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from glassgrad import _documents
-from glassgrad.engine import devices
 from glassgrad.engine.random import Generator, _normal, _rng, _uniform
 from glassgrad.engine.tensor import Tensor
 from glassgrad.engine.writes import MUTATIONS
 from glassgrad.errors.missing import getter, lister
+from glassgrad.nn import two_cores
 from glassgrad.ops.core import bad_option
 
 _GAINS = {
     "linear": 1.0, "conv1d": 1.0, "conv2d": 1.0, "sigmoid": 1.0, "tanh": 5 / 3, "relu": math.sqrt(2), "selu": 3 / 4,
 }  # fmt: skip  # a table
 _DRAWN = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
-_SOME = 1 << 15  # numbers that stay in the nearest caches meanwhile
-MANY = 1 << 20  # uniform numbers that take a hundred times as long as starting a thread
 
 
 def _fill(tensor: Tensor, values: Any) -> Tensor:
@@ -54,47 +50,8 @@ def _drawn(tensor: Tensor, draw: Callable[..., Any], shift: float, scale: float)
     The same in new arrays takes longer: the system has to find memory for them, four times that of the weights.
     """
     MUTATIONS.record(tensor.array)
-    _draw_into(tensor.array.reshape(-1), draw, shift, scale)
+    two_cores.draw_into(tensor.array.reshape(-1), draw, shift, scale)
     return tensor
-
-
-def _draw_into(flat: Any, draw: Callable[..., Any], shift: float, scale: float) -> None:
-    for start in range(0, flat.size, _SOME):
-        some = flat[start : start + _SOME]
-        draw(out=some, dtype=some.dtype.type)
-        some *= scale
-        some += shift
-
-
-def _uniform_on_two_cores(flat: Any, rng: Any, shift: float, scale: float) -> None:
-    """Fill with uniform float32 numbers, the second half by another thread; they and the state are as on one thread.
-
-    Two numbers take one turn of the generator (PCG64), and it can go any number of turns forward at once. Most of the
-    time goes into memory that nobody has touched, and two cores are given it at once.
-    """
-    if rng.bit_generator.state["has_uint32"]:  # half a turn is left over from the last draw
-        _draw_into(flat[:1], rng.random, shift, scale)
-        flat = flat[1:]
-    half = flat.size // 4 * 2
-    ahead = np.random.PCG64()
-    ahead.state = rng.bit_generator.state
-    ahead.advance(half // 2)
-    second = threading.Thread(target=_draw_into, args=(flat[half:], np.random.Generator(ahead).random, shift, scale))
-    second.start()
-    try:
-        _draw_into(flat[:half], rng.random, shift, scale)
-    finally:
-        second.join()
-    rng.bit_generator.state = ahead.state
-
-
-def _jumps(rng: Any) -> bool:
-    return type(rng.bit_generator) is np.random.PCG64
-
-
-def _has_two_cores() -> bool:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return cores // devices.sharers > 1
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
@@ -173,6 +130,10 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Gene
     """
     rng = _rng(generator)
     if _draws_in_place(tensor, rng, mean, std):
+        if two_cores.serve(tensor.array, rng):
+            MUTATIONS.record(tensor.array)
+            two_cores.normal(tensor.array.reshape(-1), rng, mean, std)
+            return tensor
         return _drawn(tensor, rng.standard_normal, mean, std)
     return _fill(tensor, mean + std * _normal(rng, tensor.shape, tensor.dtype))
 
@@ -187,9 +148,9 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generato
     """
     rng = _rng(generator)
     if _draws_in_place(tensor, rng, a, b):
-        if tensor.array.size >= MANY and tensor.array.dtype == np.float32 and _has_two_cores() and _jumps(rng):
+        if two_cores.serve(tensor.array, rng):
             MUTATIONS.record(tensor.array)
-            _uniform_on_two_cores(tensor.array.reshape(-1), rng, a, b - a)
+            two_cores.uniform(tensor.array.reshape(-1), rng, a, b - a)
             return tensor
         return _drawn(tensor, rng.random, a, b - a)
     return _fill(tensor, a + (b - a) * _uniform(rng, tensor.shape, tensor.dtype))

@@ -94,7 +94,8 @@ def test_memory_of_an_eager_chain_grows_with_the_root_of_its_length() -> None:
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the system does not say what a process held")
 def test_a_process_needs_less_memory() -> None:
     found = {name: int(ran(COMPILED, name)) for name in ("plain", "sequential")}
-    assert found["plain"] - found["sequential"] > 60 * 2048 * 64 * 4
+    # The batch is large beside what LLVM needs, which is a few MB more for the longer program.
+    assert found["plain"] - found["sequential"] > 60 * 8192 * 64 * 4
 
 
 EAGER = """
@@ -122,7 +123,7 @@ def step(x):
     loss = y.sum()
     loss.backward()
     return loss
-gg.compile(step, strict=True, threads=1)(gg.ones(2048, 64))
+gg.compile(step, strict=True, threads=1)(gg.ones(8192, 64))
 print(int(re.search(r"VmHWM:\s+(\d+)", open("/proc/self/status", encoding="ascii").read())[1]) * 1024)
 """
 

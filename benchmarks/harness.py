@@ -38,7 +38,8 @@ class Peer:
     """A peer's process and its answers."""
 
     def __init__(self, module: str, mode: str, threads: int | None, cache: Path | None = None) -> None:
-        environment = dict(os.environ)
+        # What the shell says of threads is not part of the command: a peer would run on one core beside others on all.
+        environment = {name: value for name, value in os.environ.items() if name not in THREAD_VARIABLES}
         environment.setdefault("JAX_PLATFORMS", "cpu")
         if cache is not None:
             environment["GLASSGRAD_CACHE_DIR"] = str(cache)

@@ -93,6 +93,21 @@ def test_peers_are_named_by_parts_of_their_names() -> None:
         harness.matching(["tensorflow"], peers)
 
 
+def test_what_the_shell_says_of_threads_reaches_no_peer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside others on all cores it would run on one, and nobody would see it in the table."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    for threads, expected in ((None, None), (2, "2")):
+        peer = harness.Peer("bench_peers", "good", threads)
+        try:
+            environment = Path(f"/proc/{peer.process.pid}/environ")
+            if not environment.exists():
+                pytest.skip("this system does not show the environment of a process")
+            found = dict(line.split("=", 1) for line in environment.read_text().split("\0") if "=" in line)
+            assert found.get("OMP_NUM_THREADS") == expected
+        finally:
+            peer.close()
+
+
 def test_when_the_time_is_up_one_round_is_timed_and_no_peer_waited_for() -> None:
     peers = {mode: f"bench_peers:{mode}" for mode in ("good", "twin")}
     workload = Workload("toy", "toy", "tests.repo", peers, "good", check_steps=2, seconds=0.01)

@@ -24,6 +24,7 @@ from typing import Any
 
 from glassgrad.ops.core import Array, Linear, linear
 from glassgrad.ops.kernels import native, parallel
+from glassgrad.ops.kernels.products import matmul
 from glassgrad.ops.kernels.windows import ALL, Gatherer, Images, Pads, Pair, Plan, Shape, blocks, plan_of
 from glassgrad.ops.samples import S
 
@@ -268,7 +269,7 @@ def _add_windows(xp: Any, padded: Array, g: Array, w: Array, plan: Plan) -> None
     positions = math.prod(plan.out)
     for start, stop in blocks(0, g.shape[0], positions * math.prod(plan.kernel) * c):
         shape = (stop - start, *plan.out, *plan.kernel)
-        columns = _rows(xp, g[start:stop], groups) @ matrix
+        columns = matmul(_rows(xp, g[start:stop], groups), matrix)
         if groups > 1:
             columns = columns.reshape(groups, *shape, c // groups).transpose(1, 2, 3, 4, 5, 0, 6)
         columns = columns.reshape(*shape, c)

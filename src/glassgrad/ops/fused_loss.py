@@ -16,6 +16,7 @@ import numpy as np
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.activation import softplus_p
 from glassgrad.ops.core import Array, fused
+from glassgrad.ops.kernels import products
 from glassgrad.ops.kernels.choose import positive
 from glassgrad.ops.kernels.replay import Replay
 from glassgrad.ops.narrow import finfo
@@ -62,7 +63,7 @@ def _mse(x: Array, target: Array, *, reduction: str) -> tuple[Array, Array]:
     if reduction == "none":
         return difference * difference, difference
     flat = difference.reshape(-1)
-    return np.asarray(flat.dot(flat) * _weight_of_each(reduction, flat.size), dtype=flat.dtype), difference
+    return np.asarray(products.dot(flat, flat) * _weight_of_each(reduction, flat.size), dtype=flat.dtype), difference
 
 
 def _mse_back(g: Array, difference: Array, *, reduction: str) -> Array:

@@ -15,6 +15,7 @@ import numpy as np
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.core import Array
 from glassgrad.ops.fused import _fused_in_single, _ones, _sum_rows
+from glassgrad.ops.kernels import products
 from glassgrad.ops.kernels.parts import in_parts, pays
 from glassgrad.ops.reduce import sum_p
 from glassgrad.ops.samples import S, positive
@@ -28,7 +29,7 @@ def _rows(x: Array, dims: int) -> Array:
 
 def _row_mean(x: Array) -> Array:
     width = x.shape[1]
-    return x.dot(_ones(width, x.dtype))[:, None] * x.dtype.type(1 / width if width else math.nan)
+    return products.dot(x, _ones(width, x.dtype))[:, None] * x.dtype.type(1 / width if width else math.nan)
 
 
 def _row_mean_of_product(a: Array, b: Array) -> Array:

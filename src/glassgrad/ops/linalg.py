@@ -20,7 +20,6 @@ from glassgrad.ops.samples import S
 from glassgrad.ops.shape import permute_p, reshape_p, roll_p
 
 Shape = tuple[int, ...]
-_WORTH_A_LOOK = products.WORTH_A_LOOK
 
 
 def _matmul_shape(a: Any, b: Any) -> Shape:
@@ -63,9 +62,7 @@ def _matmul(xp: Any, a: Array, b: Array) -> Array:
         # NumPy would run one small product per matrix; the rows of all of them share b.
         rows = _matmul(np, a.reshape(math.prod(a.shape[:-1]), a.shape[-1]), b)
         return rows.reshape(*a.shape[:-1], b.shape[-1])
-    if xp is np and a.nbytes + b.nbytes >= _WORTH_A_LOOK:
-        return products.matmul(a, b)
-    return xp.matmul(a, b)
+    return products.matmul(a, b) if xp is np else xp.matmul(a, b)
 
 
 matmul: Linear = linear(

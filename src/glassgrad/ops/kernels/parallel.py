@@ -115,13 +115,16 @@ class Shares:
         return None if blas is None else blas.get()
 
     def run(self, work: Callable[[int, int], None], count: int, multiplications: int) -> None:
-        """Call ``work(start, stop)`` for shares of `count` samples, side by side where that is worth it."""
-        blas = self.blas() if multiplications >= self.least and count > 1 else None
-        threads = 1 if blas is None else min(blas.get(), count, _MOST)
-        if blas is None or threads < 2 or not self.busy.acquire(blocking=False):
+        """Call ``work(start, stop)`` for shares of `count` samples, side by side where that is worth it.
+
+        The threads of BLAS sleep meanwhile: awake, they would wait in a loop for the next product, for milliseconds.
+        """
+        blas = self.blas()
+        before = 1 if blas is None else blas.get()
+        if blas is None or before < 2 or not self.busy.acquire(blocking=False):
             work(0, count)
             return
-        before = blas.get()
+        threads = min(before, count, _MOST) if multiplications >= self.least else 1
         try:
             blas.set(1)
             edges = [count * at // threads for at in range(threads + 1)]

@@ -27,8 +27,7 @@ Cuts = list[tuple[int, int]]
 Order = tuple[bool, int]  # whether a matrix lies column by column, and how far apart its rows (or columns) lie
 
 FROM = 262_144  # multiplications from which OpenBLAS uses its threads
-SUMMED_FROM = 9_216  # elements from which its product of a matrix and a vector does
-WORTH_A_LOOK = 49_152  # bytes of both operands from which callers ask
+SUMMED_FROM = 9_216  # elements from which its product of a matrix and a vector does, and that of two vectors
 
 # Multiplications from which our own code takes less time than BLAS: of batches; where B lies by columns; of all others.
 _BATCHES_FROM, _TURNED_FROM, _PACKED_FROM = 6 * FROM, 16 * FROM, 32 * FROM
@@ -101,13 +100,35 @@ def shares(work: int) -> int:
     return threads if threads < 2 else _count(min(threads, cores()), work)
 
 
+def are_many(rows: int, columns: int, terms: int) -> bool:
+    """Tell whether so many multiplications wake the threads of OpenBLAS, unless `dot` or `matmul` asks for them."""
+    return rows * columns * terms >= (FROM if rows > 1 and columns > 1 else SUMMED_FROM)
+
+
 def matmul(a: Array, b: Array) -> Array:
     """Return ``a @ b`` as NumPy does, cut among threads where that pays."""
-    if type(a) is np.ndarray and type(b) is np.ndarray and a.nbytes + b.nbytes >= WORTH_A_LOOK:
-        found = product(a, b) if a.ndim == 2 == b.ndim else batch(a, b) if a.ndim == b.ndim else None
-        if found is not None:
-            return found
-    return np.matmul(a, b)
+    if a.size * b.shape[-1] < SUMMED_FROM or type(a) is not np.ndarray:
+        return np.matmul(a, b)
+    if a.ndim <= 2 >= b.ndim:
+        return dot(a, b)
+    found = batch(a, b)
+    return _asleep(np.matmul, a, b) if found is None else found
+
+
+def dot(a: Array, b: Array) -> Array:
+    """Return ``a.dot(b)`` of vectors or matrices as NumPy does, cut among threads where that pays."""
+    if a.size * b.shape[-1] < SUMMED_FROM or type(a) is not np.ndarray:
+        return a.dot(b)
+    found = product(a, b) if a.ndim == 2 == b.ndim else None
+    return _asleep(np.dot, a, b) if found is None else found
+
+
+def _asleep(multiply: Callable[[Array, Array], Array], a: Array, b: Array) -> Array:
+    """Multiply as NumPy does, on one thread where those of BLAS would wake up."""
+    rows, columns = (a.shape[-2] if a.ndim > 1 else 1), (b.shape[-1] if b.ndim > 1 else 1)
+    threads = _threads(a, b) if are_many(rows, columns, a.shape[-1]) else None
+    found = None if threads is None else _alone(threads, a, b, multiply)
+    return multiply(a, b) if found is None else found
 
 
 def product(a: Array, b: Array, bias: Array | None = None) -> Array | None:
@@ -153,7 +174,7 @@ def _sides(
 ) -> tuple[Order, Order, bool] | None:
     """Return how two matrices lie and whether our own code suits their product; None if NumPy should compute it."""
     (m, k), n = a_shape, b_shape[1]
-    if m * n * k < FROM or min(m, n, k) < 2 or b_shape[0] != k or char not in _ONE:
+    if not are_many(m, n, k) or b_shape[0] != k or char not in _ONE:
         return None
     size = np.dtype(char).itemsize
     left, right = _order_of(a_shape, a_strides, size), _order_of(b_shape, b_strides, size)
@@ -308,7 +329,7 @@ def _times_ones(rows: Array) -> Array | None:
     return None if threads is None else _alone(threads, rows, ones)
 
 
-def _alone(threads: Threads, a: Array, b: Array) -> Array | None:
+def _alone(threads: Threads, a: Array, b: Array, multiply: Callable[[Array, Array], Array] = np.dot) -> Array | None:
     """Return ``a @ b`` computed by one thread of BLAS, so that no other of its threads wakes up."""
     busy, blas = parallel.shares.busy, threads.blas
     if not busy.acquire(blocking=False):
@@ -316,7 +337,7 @@ def _alone(threads: Threads, a: Array, b: Array) -> Array | None:
     before = blas.get()
     try:
         blas.set(1)
-        return a.dot(b)
+        return multiply(a, b)
     finally:
         blas.set(before)
         busy.release()

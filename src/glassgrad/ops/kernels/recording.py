@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from glassgrad.ops.kernels.products import are_many
 from glassgrad.ops.kernels.recorded import RUNNING, Recorded, Unrecordable, plain
 
 Array = Any
@@ -240,6 +241,8 @@ class Recorder:
         char = found.dtype.char
         if char not in "fd" or a.dtype != b.dtype:
             raise Unrecordable("a product of other kinds")
+        if are_many(a.shape[0] if a.ndim == 2 else 1, b.shape[1] if b.ndim == 2 else 1, a.shape[-1]):
+            raise Unrecordable("a product that wakes BLAS's threads")
         if (a.ndim, b.ndim) == (1, 1):
             return self._vectors(a, b, np.asarray(found))
         if min(*a.shape, *b.shape) < 2:  # NumPy takes other ways with a single row or column

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from glassgrad.compile.llvm.gemm import Branch
 from glassgrad.compile.llvm.ir import Builder, Function, Loop, LoopNest, Module, Value
 from glassgrad.compile.llvm.memory_ops import load_vector, prefetch, store_vector
-from glassgrad.compile.llvm.packed_sizes import KIND, LANES, VECTORS, WIDTH
+from glassgrad.compile.llvm.packed_sizes import KIND, LANES, VECTORS, WIDTH, lanes_of
 from glassgrad.compile.llvm.tiles import definition, named, place
 
 _TILE_NUMBERS = ("k", "c_row", "from_row", "columns", "count", "rounds", "burst", "c_chunks")
@@ -59,10 +59,10 @@ def tile_function(functions: Module, rows: int) -> str:
     return named(functions, f"packed_tile_{rows}", write)
 
 
-def _columns(b: Builder, vector: int, columns: str = "%columns") -> Value:
+def _columns(b: Builder, vector: int, columns: str = "%columns", lanes: int = LANES) -> Value:
     """Return which lanes of a vector of columns exist."""
-    count = b.splat(b.define(f"trunc i64 {columns} to i32", "i32"), LANES)
-    numbers = Value("<" + ", ".join(f"i32 {vector * LANES + lane}" for lane in range(LANES)) + ">", "i32", LANES)
+    count = b.splat(b.define(f"trunc i64 {columns} to i32", "i32"), lanes)
+    numbers = Value("<" + ", ".join(f"i32 {vector * lanes + lane}" for lane in range(lanes)) + ">", "i32", lanes)
     return b.compare("lt", numbers, count)
 
 
@@ -201,16 +201,16 @@ def pack_panel_function(functions: Module) -> str:
     """Return the function (b, panel, k, b_row, width, columns) that packs a panel of a B whose rows lie in order."""
 
     def write(name: str) -> str:
-        code = LoopNest(Function(functions))
-        exist = [_columns(code.current, at) for at in range(VECTORS)]
+        code, lanes = LoopNest(Function(functions)), lanes_of(functions)
+        exist = [_columns(code.current, at, lanes=lanes) for at in range(VECTORS)]
         with code.loop("0", "%k", 1) as loop:
             b = code.current
             source = place(b, KIND, "%b", b.define(f"mul i64 {loop.counter.text}, %b_row", "i64").text)
             target = place(b, KIND, "%panel", b.define(f"mul i64 {loop.counter.text}, %width", "i64").text)
             for at, mask in enumerate(exist):
-                address = place(b, KIND, source, at * LANES)
-                value = load_vector(b, KIND, address, (LANES, 1, 0, mask), [], None, address)
-                store_vector(b, value, place(b, KIND, target, at * LANES), (LANES, 1, 0, None))
+                address = place(b, KIND, source, at * lanes)
+                value = load_vector(b, KIND, address, (lanes, 1, 0, mask), [], None, address)
+                store_vector(b, value, place(b, KIND, target, at * lanes), (lanes, 1, 0, None))
         code.current.raw("ret void")
         params = "ptr %b, ptr %panel, i64 %k, i64 %b_row, i64 %width, i64 %columns"
         return definition(f"{name}({params})", code.current)

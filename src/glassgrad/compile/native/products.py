@@ -92,6 +92,15 @@ def packs() -> bool:
     return host().vector_bytes == 64
 
 
+def lanes() -> int:
+    """Return how many float32 a vector of this machine holds.
+
+    Raises:
+        ImportError: without llvmlite.
+    """
+    return host().vector_bytes // packed_sizes.SIZE
+
+
 def multiplies_whole_lines() -> bool:
     """Tell whether this machine multiplies vectors of 64 bytes as fast as those of 32.
 
@@ -147,7 +156,7 @@ def _text(module: str, header: str, attributes: str, vector_bytes: int, data: in
         case "channels":
             return channels.module(header, attributes, vector_bytes, data)
         case "attention":
-            return attention.module(header, attributes, data)
+            return attention.module(header, attributes, vector_bytes, data)
         case "packed":
             return packed.module(header, attributes, data)
     return products.module(header, attributes, vector_bytes, data)

@@ -2,7 +2,7 @@
 
 The heads are divided among the threads of the pool. Keys, values and results may lie as a transposition has left them,
 as those of heads do that one product has made. The code, `compile.llvm.attention`, is for float32 on machines whose
-vectors have 64 bytes; the rest is NumPy's.
+vectors have 64 or 32 bytes; the rest is NumPy's.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LEAST_ROWS = 8  # of q: for fewer, packing the keys takes longer than multiplyin
 WORTH = 3  # in how many multiplications of a large product one of them takes as long, with the softmax
 _LINE = 16  # elements of a vector; memory of a thread begins at a multiple
 _WIDTH = 32  # columns of what is packed, as in `compile.llvm.packed_sizes`
-_TILE = 8  # rows of a tile
+_TILE = {16: 8, 8: 6}  # rows of a tile, by the lanes of a vector
 _SCORES, _MOST_ROWS = 65_536, 32  # at most so many scores, and rows, are in a block of the backward pass
 _FORM = struct.Struct("<37qf4x8q")
 _NOTHING = (0, 0, 0, 0)
@@ -48,7 +48,7 @@ def attend(q: Array, k: Array, v: Array, scale: float, causal: bool) -> tuple[Ar
     shape = (*q.shape[:-1], v.shape[-1])
     y, stats = _empty_like(q, shape), np.empty((*q.shape[:-1], 2), np.float32)
     arrays = [*map(_place, (q, k, v, y)), *[_NOTHING] * 3]
-    how = (scale, causal, _TILE)
+    how = (scale, causal, _TILE[threads.lanes])
     return (y, Statistics(stats)) if _run("attend", threads, arrays, stats, (q, k, v), how) else None
 
 
@@ -63,7 +63,7 @@ def attend_back(
     given = (q, k, v)
     found = interleaved.empty_like(given) or [_empty_like(one, one.shape) for one in given]
     arrays = [*map(_place, (q, k, v, g, *found))]
-    how = (scale, causal, _block(k.shape[-2]))
+    how = (scale, causal, _block(k.shape[-2], _TILE[threads.lanes]))
     return found if _run("attend_back", threads, arrays, stats.rows, given, how) else None
 
 
@@ -82,7 +82,7 @@ def _threads(q: Array, k: Array, v: Array) -> products.Threads | None:
     ):
         return None
     threads = products.source(packs=True)
-    return threads if threads is not None and threads.packs else None
+    return threads if threads is not None and threads.lanes in _TILE else None
 
 
 def _fits(x: Array, model: Array) -> bool:
@@ -105,9 +105,9 @@ def _place(x: Array) -> tuple[int, int, int, int]:
     return (id(x), lead[0] // 4, lead[1] // 4 if len(lead) > 1 else 0, row // 4)
 
 
-def _block(keys: int) -> int:
+def _block(keys: int, tile: int) -> int:
     """Return how many rows a block of the backward pass has, whole tiles."""
-    return max(_TILE, min(_MOST_ROWS, _SCORES // keys // _TILE * _TILE))
+    return max(tile, min(_MOST_ROWS, _SCORES // keys) // tile * tile)
 
 
 def _run(

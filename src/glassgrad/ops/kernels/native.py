@@ -230,14 +230,14 @@ def _jobs() -> products.Threads | None:
         return None
     try:
         library = importlib.import_module(_JOBS)
-        most, packs = library.runtime.available_cores(), library.packs()
+        most, packs, lanes = library.runtime.available_cores(), library.packs(), library.lanes()
         if packs:
             library.job("packed", 1)  # whatever is missing shows here
         if most > 1:
             library.job("product", 2)
     except (ImportError, OSError, RuntimeError):  # no llvmlite, or one that cannot
         return None
-    return products.Threads(library.job, blas, most, packs) if most > 1 or packs else None
+    return products.Threads(library.job, blas, most, packs, lanes)
 
 
 def _multiplying(packs: bool = False) -> products.Threads | None:
@@ -245,9 +245,8 @@ def _multiplying(packs: bool = False) -> products.Threads | None:
         return None
     if (parallel.shares.threads() or 1) > 1:
         return _jobs()
-    # On one thread there is nothing to cut, and only a product that is packed gains.
-    found = _jobs() if packs else None
-    return found if found is not None and found.packs else None
+    # On one thread there is nothing to cut, and only products of our own code gain.
+    return _jobs() if packs else None
 
 
 @functools.cache

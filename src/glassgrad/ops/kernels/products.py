@@ -56,13 +56,15 @@ _NO_BIAS = (0, 0, 0, 0)
 class Threads(NamedTuple):
     """What cuts products: `job` makes a job of native code, which `most` threads at most share.
 
-    `packs` says whether there is code for large products that is faster than BLAS.
+    `packs` says whether there is code for large products that is faster than BLAS, `lanes` how many float32 a vector
+    holds.
     """
 
     job: Callable[[str, int], Any]
     blas: parallel.Blas
     most: int
     packs: bool
+    lanes: int
 
     def count(self, work: int) -> int:
         """Return into how many shares to cut; a power of two where that is not the whole number of threads."""

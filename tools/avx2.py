@@ -1,7 +1,7 @@
 """Run Python as on a processor with AVX2 and nothing beyond it: `python tools/avx2.py -m pytest tests/ops`.
 
-Our native code, OpenBLAS and NumPy each choose their instructions themselves, and each has a switch. `make test-avx2` runs
-the whole suite this way. On a processor whose widest vectors are those of AVX2 nothing changes but OpenBLAS's name of it.
+Our native code, OpenBLAS and NumPy each choose their instructions themselves, and each has a switch. `make test-avx2`
+runs the whole suite this way. On a processor whose widest vectors are those of AVX2 everything stays as it is.
 """
 
 from __future__ import annotations

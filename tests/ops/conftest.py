@@ -18,9 +18,9 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     assert not replay.settings.off, "native code could not be loaded"
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def _threads_of_blas() -> Iterator[None]:
-    """See to it that a test leaves BLAS the threads that it had: later tests on its worker would take other ways."""
+    """See to it that tests leave BLAS the threads that it had: later tests on their worker would take other ways."""
     before = parallel.shares.threads()
     yield
     assert parallel.shares.threads() == before

@@ -12,7 +12,6 @@ import pytest
 
 import glassgrad as gg
 from glassgrad.optim import lr_scheduler, swa_utils
-
 from tests.thinning import covering
 
 from .test_schedules_against_torch import SCHEDULES, optimizer_of

@@ -28,9 +28,8 @@ pytestmark = pytest.mark.skipif("+avx2" not in HERE.features.split(","), reason=
 
 def with_features(cpu: str, sign: str, *beginnings: str) -> Machine:
     """Return this machine with all features that begin like that, or without them."""
-    named = [one[1:] for one in HERE.features.split(",")]
-    changed = [f"{sign}{one}" if one.startswith(beginnings) else f"{was[0]}{one}" for was, one in zip(
-        HERE.features.split(","), named, strict=True)]  # fmt: skip
+    features = HERE.features.split(",")
+    changed = [f"{sign}{one[1:]}" if one[1:].startswith(beginnings) else one for one in features]
     return replace(HERE, cpu=cpu, features=",".join(changed))
 
 

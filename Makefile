@@ -2,6 +2,7 @@
 #
 #   make demo        train the names model and sample from it
 #   make test        ruff, mypy and the test suite           make test-slow   the long tests too
+#   make test-avx2   the tests as on a processor with AVX2 and without AVX-512 (tools/avx2.py)
 #   make bench       all benchmarks, side by side with their peers
 #   make mutants PIECE=cache   small changes of the core that its tests should notice; ARGS="--every 10 --minutes 5"
 #   make lint        ruff, its formatter and mypy only    make format      format the code, write stubs, examples and docstrings
@@ -12,7 +13,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-slow bench mutants lint format docs clean
+.PHONY: help demo test test-slow test-avx2 bench mutants lint format docs clean
 SHELL := /bin/sh
 
 # The newest that runs and can make an environment: a version manager's shim may exist and still run nothing.
@@ -27,7 +28,7 @@ MUTANTS := .venv/.stamp-mutants
 DOCS := .venv/.stamp-docs
 
 help:
-	@sed -n '3,11s/^# *//p' Makefile
+	@sed -n '3,12s/^# *//p' Makefile
 
 # A stamp holds the folder it was made in: in a moved or copied folder .venv points to the wrong place.
 ifneq ($(shell head -n 1 .venv/.stamp-run 2>/dev/null),$(shell pwd -P))
@@ -63,6 +64,9 @@ test: $(DEV) $(TORCH) lint
 
 test-slow: $(DEV) $(TORCH)
 	$(RUN) -m pytest -m "slow or not slow" --native $(ARGS)
+
+test-avx2: $(DEV) $(TORCH)
+	$(RUN) tools/avx2.py -m pytest $(ARGS)
 
 bench: $(DEV) $(TORCH) $(PEERS)
 	$(RUN) -m benchmarks all --write $(ARGS)

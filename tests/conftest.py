@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterator
 
 import hypothesis
 import pytest
+from _pytest.runner import runtestprotocol
 
 from tests.thinning import NONE_OF, left_out
 
@@ -89,6 +90,19 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Let a worker send one report of a test that passes, not three: sending takes longer than most tests do."""
+    if not hasattr(item.config, "workerinput"):
+        return None
+    for report in runtestprotocol(item, log=False, nextitem=nextitem):
+        if report.when == "call" or not report.passed or report.duration > _NOTEWORTHY:
+            item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
+
+
+_NOTEWORTHY = 0.5  # seconds of a set-up, for the list of the slowest
 _MANY = 100_000
 
 

@@ -6,6 +6,8 @@ one instruction at a time, so that nothing of the compiler is in the expected va
 
 from __future__ import annotations
 
+from unittest import mock
+
 import numpy as np
 import pytest
 
@@ -16,7 +18,7 @@ from glassgrad.ops.places import ARRAY, Slice
 
 assert gg  # importing it fills the registry
 
-__all__ = ["ARRAY", "Array", "Builder", "Slice", "agree", "evaluate", "interpret", "lower", "random_inputs"]
+__all__ = ["ARRAY", "Array", "Builder", "Slice", "agree", "evaluate", "interpret", "lower", "random_inputs", "written"]
 
 
 def lower(graph, threads=None):
@@ -24,6 +26,22 @@ def lower(graph, threads=None):
     from glassgrad.compile.stages import native
 
     return native(graph, threads, as_it_is=True)
+
+
+def written(graph):
+    """Return the module that `lower` would translate for one thread, where only its text matters."""
+    from glassgrad.compile import stages
+
+    def keep(emitted, *_):
+        raise _WrittenError(emitted.text)
+
+    with mock.patch.object(stages, "loaded", keep), pytest.raises(_WrittenError) as found:
+        stages.native(graph, 1, as_it_is=True, stored=False)
+    return str(found.value)
+
+
+class _WrittenError(Exception):
+    """The way out before a module is translated."""
 
 
 class Array:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import subprocess
 import sys
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 
-from glassgrad.lessons import programs
+from glassgrad.compile.llvm.target import host
+from glassgrad.lessons import Program, programs
+from tests.lessons.rounding import other_roundings, outcome
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -49,6 +53,48 @@ def test_page_is_made_from_the_lesson_as_it_is(lesson):
     assert BUILD.without_outputs(text) == BUILD.page_of(lesson), "run: python tools/build_lessons.py"
     figures = [line.split("(")[1].rstrip(")") for line in text.splitlines() if line.startswith("![")]
     assert all((page.parent / figure).is_file() for figure in figures)
+
+
+@pytest.mark.parametrize("number", [13, 16])  # with the trainings that end elsewhere after another rounding
+def test_a_check_holds_for_another_rounding(number, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with other_roundings(seed=1):
+        printed, failed = outcome(programs()[number - 1], tmp_path)
+    assert not failed
+    assert printed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lesson", programs(), ids=lambda lesson: lesson.path.stem)
+def test_checks_hold_for_all_roundings(lesson, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for seed in range(8):
+        with other_roundings(seed):
+            assert outcome(lesson, tmp_path)[1] == "", seed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("core", ["Haswell", "Sandybridge", "Nehalem", "Katmai"])
+def test_checks_hold_for_the_products_of_other_processors(core):
+    """OpenBLAS has a way to add up for each kind of processor; these four run on every one with AVX2."""
+    if "+avx2" not in host().features.split(","):
+        pytest.skip("one of these processors has AVX2, and this one lacks it")
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.lessons.rounding", "--once"],
+        env={**os.environ, "OPENBLAS_CORETYPE": core, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])},
+        cwd=ROOT,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split("\n")[:-1] == [f"== {lesson.path.stem}" for lesson in programs()]
+
+
+def test_a_check_that_fails_is_told(tmp_path):
+    path = tmp_path / "17_wrong.py"
+    path.write_text('"""A title.\n\nA line.\n"""\n\n# Prose.\n\nx = 1\nassert x == 2\n', encoding="utf-8")
+    assert outcome(Program(path), tmp_path) == ("", "line 9: assert x == 2")
 
 
 def test_every_promised_lesson_is_there():

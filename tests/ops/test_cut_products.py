@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,21 +20,9 @@ pytest.importorskip("llvmlite", reason="the code that cuts products is made by L
 
 
 @pytest.fixture(autouse=True)
-def two_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """BLAS with two threads and a pool of two, whatever the machine has."""
-    blas = parallel.numpys_blas()
-    if blas is None or not blas.products:
-        pytest.skip("NumPy has another BLAS than OpenBLAS, whose products stay in one piece")
-    before = blas.get()
-    blas.set(2)
-    if blas.get() != 2:
-        pytest.skip("this OpenBLAS was built for one thread")
-    monkeypatch.setattr(native.kernels, "off", False)
-    monkeypatch.setattr("glassgrad.compile.native.runtime.available_cores", lambda: 2)
-    native._jobs.cache_clear()
-    yield
-    native._jobs.cache_clear()
-    blas.set(before)
+def two_threads(blas_threads: Callable[[int], None]) -> None:
+    """BLAS with two threads and a pool of two."""
+    blas_threads(2)
 
 
 def drawn(*shape: int, dtype: str = "f") -> Any:

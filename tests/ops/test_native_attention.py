@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,27 +22,18 @@ pytest.importorskip("llvmlite", reason="the code is made by LLVM")
 
 
 @pytest.fixture(autouse=True, params=[1, 2], ids=["one thread", "two threads"])
-def threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    """BLAS and a pool with so many threads, whatever the machine has; native code for all sizes."""
-    blas = parallel.numpys_blas()
-    if blas is None or len(blas.products) < 2:
-        pytest.skip("NumPy has another BLAS than OpenBLAS, beside which nothing is shared")
-    before = blas.get()
-    blas.set(request.param)
-    if blas.get() != request.param:
-        pytest.skip("this OpenBLAS was built for one thread")
-    monkeypatch.setattr(native.kernels, "off", False)
-    monkeypatch.setattr("glassgrad.compile.native.runtime.available_cores", lambda: 2)
+def threads(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, blas_threads: Callable[[int], None]
+) -> int:
+    """BLAS and a pool with so many threads; native code for all sizes."""
+    blas_threads(request.param)
     monkeypatch.setattr(attention, "FROM", 1)
     monkeypatch.setattr(attention, "LEAST_ROWS", 1)
     monkeypatch.setattr(attention, "WORTH", 1_000_000)
-    native._jobs.cache_clear()
     found = native._jobs()
     if found is None or found.lanes not in attention._TILE:
         pytest.skip("the code is for vectors of 64 and of 32 bytes")
-    yield request.param
-    native._jobs.cache_clear()
-    blas.set(before)
+    return int(request.param)
 
 
 def drawn(*shape: int, seed: int = 0) -> Any:

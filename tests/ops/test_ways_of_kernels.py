@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import glassgrad as gg
-from glassgrad.ops.kernels import blocks, choose, logarithms, native, parts, products, windows
+from glassgrad.ops.kernels import blocks, choose, logarithms, native, parallel, parts, products, windows
 from tests.ops.against_torch import real
 
 
@@ -163,9 +163,10 @@ class Played:
     def __init__(self, operands: int = 1, good: bool = True) -> None:
         self.operands, self.good = operands, good
         self.sizes: list[int] = []
+        self.shares: list[int] = []
 
     def along(self, arrays: Sequence[Any], steps: Sequence[int], count: int, shares: int) -> None:
-        assert shares == 1
+        self.shares.append(shares)
         assert all(one.flags.c_contiguous for one in arrays)
         for chunk in range(count):
             parts = []
@@ -207,14 +208,17 @@ def in_blocks(x: Any, out: Any, kernel: Any, monkeypatch: pytest.MonkeyPatch) ->
     return native._in_blocks(line, {}, [x], out, False)
 
 
-def test_a_native_formula_fills_its_result_block_by_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(products, "source", lambda: None)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_native_formula_fills_its_result_block_by_block(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel.shares, "threads", lambda: threads)
+    monkeypatch.setattr(products, "cores", lambda: 2)
     size = native.BLOCK
     for length, count in ((size, 1), (size + 1, 2), (2 * size, 2), (2 * size + 5, 3)):
         x, kernel = real(length), Played()
         out = np.full_like(x, np.nan)
         assert in_blocks(x, out, kernel, monkeypatch) is True
         assert kernel.sizes == [size] * count
+        assert kernel.shares == [threads]
         np.testing.assert_array_equal(out, 2 * x)
     x = real(size + 1)
     assert in_blocks(x, np.empty_like(x), Played(good=False), monkeypatch) is False
@@ -267,7 +271,6 @@ def test_what_native_code_of_rows_is_asked_for(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_what_native_code_of_blocks_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(products, "source", lambda: None)
     kernels = Kernels(Played(operands=2))
     monkeypatch.setattr(native, "kernels", kernels)
     x, out, block = real(native.BLOCK), np.empty(native.BLOCK), ((native.BLOCK,), np.dtype(np.float64))

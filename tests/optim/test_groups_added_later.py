@@ -12,6 +12,7 @@ import pytest
 
 import glassgrad as gg
 from glassgrad.optim import lr_scheduler, swa_utils
+from tests.thinning import covering
 
 from .test_schedules_against_torch import SCHEDULES, optimizer_of
 
@@ -48,9 +49,13 @@ def rates(library: Any, module: Any, name: str, when: int, count: int = 60, **op
     return found
 
 
-@pytest.mark.parametrize("options", [{}, {"lr": 0.5}])
-@pytest.mark.parametrize("when", [0, 1, 9, 10, 11, 30])
-@pytest.mark.parametrize("name", [*sorted(set(SCHEDULES) - set(ONE_BY_ONE) - ONLY_HERE), "cosine", "cosine, odd"])
+NAMES = [*sorted(set(SCHEDULES) - set(ONE_BY_ONE) - ONLY_HERE), "cosine", "cosine, odd"]
+WHEN = [0, 1, 9, 10, 11, 30]
+
+
+@pytest.mark.parametrize(
+    ("when", "name", "options"), [*covering(WHEN, NAMES, [{}]), *covering(WHEN[::-1], NAMES, [{"lr": 0.5}])]
+)
 def test_as_in_pytorch(name: str, when: int, options: dict[str, Any]) -> None:
     count = {"cosine": 30, "cosine, odd": 17}.get(name, 60)  # before they turn
     ours = rates(gg, lr_scheduler, name, when, count, **options)

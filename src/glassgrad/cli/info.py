@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as text_format
+from collections.abc import Callable
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -76,16 +77,20 @@ def _compiler() -> dict[str, Any]:
         from glassgrad.compile.native.runtime import available_cores
     except (ImportError, OSError, RuntimeError) as error:
         return {"native code": f"none: {error}"}
-    try:
-        products = blas().name
-    except errors.GlassgradError as error:
-        products = str(error).splitlines()[0]
     return {
         "native code": f"LLVM {'.'.join(map(str, llvm_version_info))}",
-        "target": f"{host().triple}, {host().cpu}",
-        "matrix products": products,
+        "target": _or_why_not(lambda: f"{host().triple}, {host().cpu}, vectors of {host().vector_bytes} bytes"),
+        "matrix products": _or_why_not(lambda: blas().name),
         "cores used": available_cores(),
     }
+
+
+def _or_why_not(fact: Callable[[], str]) -> str:
+    """Return a fact, or why a variable of the environment is refused on which it depends."""
+    try:
+        return fact()
+    except errors.GlassgradError as error:
+        return str(error).splitlines()[0]
 
 
 def _cache() -> dict[str, Any]:

@@ -67,3 +67,15 @@ BLAS_MISSING = Message(
     "the environment variable GLASSGRAD_BLAS asks for {given!r}, which was not found or cannot run on one thread here.\n"
     "Next: pip install 'glassgrad[mkl]' for MKL, SciPy's wheel for OpenBLAS; or leave the variable unset.",
 )
+
+ISA_UNKNOWN = Message(
+    ArgumentError,
+    "the environment variable GLASSGRAD_ISA is {given!r}.\n"
+    "Expected: 'avx2'; unset, native code uses all instructions of the processor.",
+)
+
+ISA_MISSING = Message(
+    ArgumentError,
+    "the environment variable GLASSGRAD_ISA asks for {given!r}, which this processor ({cpu}) does not have.\n"
+    "Next: leave the variable unset.",
+)

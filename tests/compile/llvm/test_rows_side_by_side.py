@@ -11,6 +11,7 @@ import glassgrad as gg
 from glassgrad.compile.llvm import nest_layout
 from glassgrad.compile.llvm.target import host
 from glassgrad.nn import functional as F
+from tests.thinning import covering
 
 pytest.importorskip("llvmlite", reason="rows are laid out by the native backend")
 
@@ -46,11 +47,9 @@ def _found(step: Any, x: Any, threads: int) -> list[Any]:
     return [part.detach().numpy() for part in gg.compile(step, strict=True, threads=threads)(x)]
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("step", [_softmax, _cross_entropy, _in_place])
+@pytest.mark.parametrize(("shape", "step", "threads"), covering(SHAPES, [_softmax, _cross_entropy, _in_place], [1, 2]))
 def test_every_bit_is_that_of_rows_one_by_one(
-    step: Any, shape: tuple[int, ...], threads: int, monkeypatch: pytest.MonkeyPatch
+    shape: tuple[int, ...], step: Any, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     x = gg.tensor(np.random.default_rng(0).normal(size=shape, scale=3).astype(np.float32))
     x[..., 0, 1] = np.nan

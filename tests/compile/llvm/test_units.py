@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from glassgrad.compile import backends
 from glassgrad.compile.ir.graph import Graph
 from glassgrad.compile.llvm import linking, separate, step, target, tiles, units
+from glassgrad.compile.llvm.blas import blas
 from glassgrad.compile.llvm.ir import Module
 from glassgrad.compile.llvm.linking import Unsuitable
 from glassgrad.compile.llvm.symbols import offered_symbols
@@ -222,6 +224,17 @@ def test_compiled_steps_stay_whole(translated: list[int]) -> None:
     assert not translated
 
 
+@pytest.fixture
+def own_products(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Tiles of our own for all products, also on processors where they are BLAS's."""
+    monkeypatch.setenv("GLASSGRAD_BLAS", "own")
+    blas.cache_clear()
+    yield
+    monkeypatch.undo()
+    blas.cache_clear()
+
+
+@pytest.mark.usefixtures("own_products")
 @pytest.mark.parametrize(("many", "shared"), [(1, True), (2, False)])
 def test_steps_of_many_products_share_tiles(many: int, shared: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(step, "MANY_PRODUCTS", many)

@@ -11,7 +11,7 @@ from glassgrad.compile.llvm.conv_windows import shape_of
 from glassgrad.compile.llvm.target import host, parsed
 from glassgrad.compile.stages import native
 from glassgrad.nn import functional as F
-from tests.compile.graphs import Builder, lower
+from tests.compile.graphs import Builder, lower, written
 from tests.thinning import covering
 
 # images, channels, outputs, size, padding, side of the kernel: 3 at stride 1, 4 at stride 2
@@ -208,7 +208,7 @@ def test_transforms_are_written_alike_for_layers_of_any_size(name, monkeypatch):
 
     def texts():
         monkeypatch.setattr(tiles, "TEXTS", {})
-        return [lower(graph_of(op, given, params), 1).llvm for op, given, params in passes(*arrays)]
+        return [written(graph_of(op, given, params)) for op, given, params in passes(*arrays)]
 
     for_any = texts()
     monkeypatch.setattr(winograd, "of_any_size", lambda shape: shape)

@@ -12,10 +12,10 @@ import functools
 import hashlib
 import importlib.util
 import os
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 
-from glassgrad import provenance
+from glassgrad import errors, provenance
 from glassgrad._records import dataclass
 from glassgrad._version import __version__
 from glassgrad.compile.kept import files
@@ -42,12 +42,20 @@ class Machine:
     llvm: str
 
 
+# The instructions of x86-64-v3, in LLVM's words: those of every processor with AVX2 since Intel's Haswell.
+_V3 = frozenset({
+    "64bit", "avx", "avx2", "bmi", "bmi2", "cmov", "crc32", "cx16", "cx8", "f16c", "fma", "fxsr", "lzcnt", "mmx",
+    "movbe", "popcnt", "sahf", "sse", "sse2", "sse3", "sse4.1", "sse4.2", "ssse3", "xsave",
+})  # fmt: skip  # a table
+
+
 @functools.cache
 def machine() -> Machine:
-    """Return what LLVM says of this process's machine, or has said.
+    """Return the machine that this process translates for: its own, or the part that ``GLASSGRAD_ISA`` names.
 
     Raises:
         ImportError: without llvmlite.
+        ArgumentError: where ``GLASSGRAD_ISA`` names no set of instructions, or one that the processor lacks.
     """
     name = _name()
     found = None if name is None else _kept(name)
@@ -55,7 +63,29 @@ def machine() -> Machine:
         found = asked()
         if name is not None:
             files.write(name, asdict(found), b"")
-    return found
+    return limited(found, os.environ.get("GLASSGRAD_ISA", ""))
+
+
+def limited(found: Machine, isa: str) -> Machine:
+    """Return a machine without the instructions beyond `isa`, which is "avx2", or empty for all that it has.
+
+    Width of vectors, AMX, bfloat16 and the keys of kept code follow from the name and the features of the processor. A
+    machine whose widest vectors are those of AVX2 stays as it is.
+
+    Raises:
+        ArgumentError: for another `isa`, or one that the processor lacks.
+    """
+    if not isa:
+        return found
+    if isa != "avx2":
+        raise errors.ISA_UNKNOWN(given=isa)
+    features = found.features.split(",")
+    if not {"+avx2", "+fma"} <= set(features):
+        raise errors.ISA_MISSING(given=isa, cpu=found.cpu)
+    if "+avx512f" not in features:
+        return found
+    kept = [f"{'+' if name[1:] in _V3 else '-'}{name[1:]}" for name in features]
+    return replace(found, cpu="haswell", features=",".join(kept))
 
 
 def asked() -> Machine:

@@ -80,13 +80,14 @@ def _deviation(instr: Instr, producers: dict[Var, Instr]) -> _Deviation | None:
 def _share(mean: Operand, x: Operand, axis: tuple[int, ...], producers: dict[Var, Instr]) -> float | None:
     """Return 1 / n if an operand is the mean of x over n numbers along those axes."""
     scaled = _behind(mean, producers, "multiply", "divide")
-    if scaled is None or isinstance(scaled.inputs[1], Var):
+    number = None if scaled is None else scaled.inputs[1]
+    if scaled is None or not isinstance(number, int | float) or not number:
         return None
     whole = _behind(scaled.inputs[0], producers, "sum")
     if whole is None or whole.inputs[0] is not x or whole.params["axis"] != axis or not whole.params["keepdims"]:
         return None
     assert isinstance(x, Var)
-    count, number = math.prod(x.shape[one] for one in axis), scaled.inputs[1]
+    count = math.prod(x.shape[one] for one in axis)
     factor = number if scaled.op == "multiply" else 1 / number
     return 1 / count if count and math.isclose(factor * count, 1, rel_tol=1e-9) else None
 

@@ -209,8 +209,8 @@ def _var(xp: Any, x: Array, *, axis: Axes, keepdims: bool, correction: Any) -> t
     share = x.dtype.type(_weight_in_variance(x, axis, 0))
     mean: Any = add_over(x, axis, None, None, True) * share
     centred = x - mean
-    mean += add_over(centred, axis, None, None, True) * share  # what rounding has left out of it
-    np.subtract(x, mean, centred)
+    rest = add_over(centred, axis, None, None, True) * share  # what rounding has left out of the mean
+    centred = x - (mean + rest)
     centred *= centred
     total = add_over(centred, axis, None, None, keepdims)
     return total * x.dtype.type(_weight_in_variance(x, axis, correction)), mean

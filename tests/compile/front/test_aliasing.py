@@ -76,6 +76,7 @@ MATRIX: dict[str, Op] = {
     "[mask]": at(np.array([True, False, True, False])), "[:, None, 1]": at(_ALL, None, 1),
     "0-d [()]": lambda x: x[0, 0][()], "0-d [...]": lambda x: x[0, 0][...], "0-d [None]": lambda x: x[0, 0][None],
     "0-d [True]": lambda x: x[0, 0][True], "0-d reshape": lambda x: x[0, 0].reshape(1),
+    "0-d flip": lambda x: x[0, 0].flip(0),
     "T": lambda x: x.T, "mT": lambda x: x.mT, "mH": lambda x: x.mH, "t": method("t"),
     "permute": method("permute", 1, 0), "swapaxes": method("swapaxes", 0, 1),
     "reshape": method("reshape", 3, 8), "view": method("view", 6, 4), "unflatten": method("unflatten", 1, (2, 3)),
@@ -207,7 +208,7 @@ def _agrees_in_chains(first: str | None, names: list[str], to: str, backend: str
 
     try:
         outcome(written(op, to), gg.tensor(numbers()))
-    except (gg.errors.GlassgradError, IndexError, RuntimeError, ValueError, StopIteration):
+    except (gg.errors.GlassgradError, IndexError, RuntimeError, TypeError, ValueError, StopIteration):
         return  # no such chain
     agrees(op, to, written, backend)
     agrees(op, to, written_argument, backend)

@@ -55,7 +55,8 @@ def written(prim: Primitive, sample: S, base: np.ndarray[Any, Any], factor: floa
 
 
 def test_every_view_is_called() -> None:
-    assert {prim for prim, _ in CALLS} == {*MOVING, *VIEWS}
+    # No gradient goes through the bits of a number; tests/compile/front/test_aliasing.py has writes to them.
+    assert {prim for prim, _ in CALLS} == {*MOVING, *VIEWS} - {PRIMITIVES["view_bits"]}
     assert {"flip", "copy"} == {prim.name for prim in MOVING if not prim.is_view}
 
 

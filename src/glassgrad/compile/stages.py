@@ -142,7 +142,7 @@ def planned(given: Graph, threads: int | None = None, *, as_it_is: bool = False,
     guarded = with_guards(passes.settle(small), computed)
     # The plan: few forms of each op; views, fusion and kernels.
     target = abilities()
-    guarded = passes.widen_products(guarded, target.takes_product)
+    guarded = passes.with_exact_means(passes.widen_products(guarded, target.takes_product))
     graph = normalise(guarded, target, expected_threads(guarded, threads), alone=1 in {threads, available_cores()})
     # What is computed twice: for checkpoints, where it is cheap, and for a limit of memory that is not kept then.
     graph = _keeping_to(memory, graph, threads)

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from glassgrad.ops.core import Aval, Custom, Primitive
+from glassgrad.ops.places import has_masks
 from glassgrad.ops.shape import reshape_p
 from glassgrad.ops.vmap.batched import Batched
 
@@ -39,9 +40,13 @@ def link(view: Any, prim: Primitive, args: tuple[Any, ...], params: dict[str, An
 
 
 def _is_copy(array: Any, base: Any, prim: Primitive, params: dict[str, Any]) -> bool:
-    """Tell whether a traced or batched result has memory of its own: a reshape of what lies there in another order."""
+    """Tell whether a traced or batched result has memory of its own: a reshape of what lies there in another order, an
+    index with a mask of no dimensions.
+    """
     if type(array) is Batched:
-        return prim is reshape_p and not base.array.looks_from(params["shape"])
+        if prim is reshape_p:
+            return not base.array.looks_from(params["shape"])
+        return has_masks(params.get("spec", ()))
     return getattr(array, "view", array) is None
 
 

@@ -213,6 +213,8 @@ def _normalised(x: Array, weight: Array, bias: Array, eps: float) -> tuple[Array
     over_batch = _sum_rows if x.ndim == 2 else _over_batch
     mean = over_batch(x, share)
     centred = x - mean
+    mean = mean + over_batch(centred, share)  # what rounding has left out of it
+    np.subtract(x, mean, centred)
     y = centred * centred
     var = over_batch(y, share)
     inverse = var + eps

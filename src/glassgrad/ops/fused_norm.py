@@ -119,7 +119,10 @@ def _layer_norm(xp: Any, x: Array, *parts: Array, dims: int, eps: float) -> tupl
     rows = _rows(x, dims)
     if pays(rows) and (found := _forward_in_parts(_layer_norm_in_ops, x, rows, parts, eps)) is not None:
         return found  # type: ignore[no-any-return]  # the pair that the line below returns
-    normal = rows - _row_mean(rows)
+    mean = _row_mean(rows)
+    normal = rows - mean
+    mean += _row_mean(normal)  # what rounding has left out of it
+    np.subtract(rows, mean, normal)
     inverse = 1 / np.sqrt(_row_mean_of_product(normal, normal) + rows.dtype.type(eps))
     normal *= inverse
     return _affine(normal, parts).reshape(x.shape), (normal, inverse)

@@ -191,6 +191,11 @@ def makes_axis(part: Any) -> bool:
     return part is None or isinstance(part, bool)
 
 
+def has_masks(spec: Spec) -> bool:
+    """Tell whether a spec has 0-d masks, with which an index without arrays makes a copy as well."""
+    return any(isinstance(part, bool) for part in spec)
+
+
 def spec_entries(spec: Sequence[Any], shape: Shape) -> list[Any]:
     """Return the entries of a spec with the ellipsis expanded, one for each dimension of `shape` or new axis."""
     named = sum(part is not Ellipsis and not makes_axis(part) for part in spec)

@@ -206,8 +206,11 @@ def _weight_in_variance(x: Any, axis: Axes, correction: Any) -> float:
 
 
 def _var(xp: Any, x: Array, *, axis: Axes, keepdims: bool, correction: Any) -> tuple[Array, Array]:
-    mean: Any = add_over(x, axis, None, None, True) * x.dtype.type(_weight_in_variance(x, axis, 0))
+    share = x.dtype.type(_weight_in_variance(x, axis, 0))
+    mean: Any = add_over(x, axis, None, None, True) * share
     centred = x - mean
+    rest = add_over(centred, axis, None, None, True) * share  # what rounding has left out of the mean
+    centred = x - (mean + rest)
     centred *= centred
     total = add_over(centred, axis, None, None, keepdims)
     return total * x.dtype.type(_weight_in_variance(x, axis, correction)), mean

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad.ops.complex_input import all_take_complex
-from glassgrad.ops.core import Array, Aval, Linear, bad_option, canonical_axis, custom, distinct_axes, linear
+from glassgrad.ops.core import Array, Aval, Custom, Linear, bad_option, canonical_axis, custom, distinct_axes, linear
 from glassgrad.ops.expects import expect_dimension
 from glassgrad.ops.kernels import parallel, streams
 from glassgrad.ops.samples import S
@@ -86,12 +86,16 @@ astype_p = linear(
 
 def _view_bits(xp: Any, x: Array, *, dtype: Any) -> Array:
     shape = _bits_shape(x, dtype=dtype)
-    return xp.ascontiguousarray(x).view(dtype).reshape(shape)
+    try:
+        return x.view(dtype).reshape(shape)
+    except ValueError:  # elements of the last dimension lie apart, and their size changes
+        return xp.ascontiguousarray(x).view(dtype).reshape(shape).copy()  # memory that it owns, as every copy does
 
 
-view_bits_p = custom(
+view_bits_p: Custom = custom(
     "view_bits", _view_bits, vjp=(None,), jvp=(None,), formula="the bits of x as another dtype", derivative="none",
     shape=lambda x, *, dtype: Aval(_bits_shape(x, dtype=dtype), dtype),
+    write_back=lambda x, view, assign, *, dtype: reshape_p(view_bits_p(view, dtype=x.dtype), shape=tuple(x.shape)),
     takes_complex=True,
 )  # fmt: skip  # an entry of the table
 copy_p = linear(

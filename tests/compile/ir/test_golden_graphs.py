@@ -104,7 +104,12 @@ def test_the_readable_source_of_a_step_computes_the_step(name):
     loss = source.function()(*seen)
     assert np.isfinite(loss)
     for one, array in zip(call.capture.state, seen[2:], strict=False):
-        np.testing.assert_allclose(array, one.tensor.array, rtol=2e-4, atol=1e-5, err_msg=one.path)
+        found, expected = array, one.tensor.array
+        if one.path.endswith("qkv.bias"):
+            # Softmax does not change with the biases of keys: their gradients are rounding, which Adam makes steps of.
+            keys = slice(array.size // 3, 2 * array.size // 3)
+            found, expected = np.delete(found, keys), np.delete(expected, keys)
+        np.testing.assert_allclose(found, expected, rtol=2e-4, atol=1e-5, err_msg=one.path)
 
 
 def test_a_call_is_guarded_by_few_instructions():

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from glassgrad import errors, provenance
-from glassgrad.compile.front import checks, origin
+from glassgrad.compile.front import checks, environment, origin
 from glassgrad.compile.front.arguments import Arguments
 from glassgrad.compile.front.captured import Capture
 from glassgrad.compile.front.expectation import expected
@@ -72,7 +72,8 @@ def capture(
     undo = functools.partial(_undo, found, places, randoms, ahead)
     tracer.live = {id(array): path for path, array in found.arrays if id(array) not in found.tables}
     try:
-        with tracer.active(), watched(found.edges), _read_only([array for _, array in found.arrays]):
+        arrays = [array for _, array in found.arrays]
+        with tracer.active(), watched(found.edges), _read_only(arrays), environment.noted() as variables:
             for tensor, path in found.tensors.values():
                 tracer.newcomers.greet(tensor)
                 tracer.lift(tensor, path=path)
@@ -92,6 +93,7 @@ def capture(
         checks.check_streams(streams)
         checks.check_numbers(tracer)
         captured = finished.capture(function, statics, found)
+        captured.edges += variables.values()
         captured.undo, captured.expected = undo, ahead
         return captured
     except BaseException:  # as above

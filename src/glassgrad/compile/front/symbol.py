@@ -21,7 +21,7 @@ from glassgrad.compile.ir.graph import Var, dtype_text
 from glassgrad.engine.tensor import Tensor
 from glassgrad.ops import index, names, operators, shape
 from glassgrad.ops.core import INTERPRETERS, REGISTRY, Interpreter, Primitive
-from glassgrad.ops.places import split_index
+from glassgrad.ops.places import has_masks, split_index
 from glassgrad.ops.views import in_order
 
 if TYPE_CHECKING:
@@ -344,13 +344,17 @@ def _attach() -> None:
 _attach()
 
 
-def is_in_order(source: Symbol, shape: Sequence[int]) -> bool:
-    """Tell whether a reshape looks at the memory of its source; of what lies there in another order it is a copy."""
-    source, steps = _origin_of(source)
+def is_look(prim: Primitive, source: Symbol, params: dict[str, Any]) -> bool:
+    """Tell whether a view op looks at the memory of its source; NumPy copies where no strides lead to the result."""
+    if prim is index.getitem_p:
+        return not has_masks(params["spec"])
+    if prim.indices is not None and prim.indices is not in_order:
+        return True
+    root, steps = _origin_of(source)
     if all(step.prim.indices is in_order for step in steps):
         return True
-    like = _shown(source, steps)
-    return bool(np.may_share_memory(like, like.reshape(shape)))
+    like = _shown(root, steps)
+    return bool(np.may_share_memory(like, prim.compute((like,), params)))
 
 
 def _origin_of(source: Symbol) -> tuple[Symbol, list[View]]:

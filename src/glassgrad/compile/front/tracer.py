@@ -34,7 +34,7 @@ from glassgrad.engine.writes import MUTATIONS
 from glassgrad.ops import narrow
 from glassgrad.ops.core import Elementwise, Primitive
 from glassgrad.ops.shape import alias_p, astype_p, broadcast_to_p
-from glassgrad.ops.views import in_order, memory_owner
+from glassgrad.ops.views import memory_owner
 
 _OPTIMIZERS = f"{provenance.PACKAGE}optim"
 _NUMBERS = frozenset({bool, int, float, complex})
@@ -118,7 +118,7 @@ class Tracer(Observer):
             return tuple([self._symbol(var) for var in outputs])
         result = self._symbol(outputs[0], weak)
         looks = prim.is_view and len(args) == 1 and isinstance(args[0], Symbol)
-        if looks and (prim.indices is not in_order or symbol.is_in_order(args[0], result.shape)):
+        if looks and symbol.is_look(prim, args[0], params):
             result.view = View(args[0], prim, params)
         return result
 

@@ -9,6 +9,7 @@ Text is written for one dtype at a time; `module` joins them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -160,9 +161,13 @@ def _norm(whole: Module, kind: str, lanes: int) -> None:
 
             def square(b: Builder, at: str, k: int, sums: list[Value]) -> list[Value]:
                 centred = b.fsub(_read(b, "%x", at, kind, k), mean)
-                return [b.fma(centred, centred, sums[0])]
+                return [b.fma(centred, centred, sums[0]), b.fadd(sums[1], centred)]
 
-            var = b.fmul(_over_rows(b, lanes, kind, 1, square)[0], share)
+            # What rounding has left out of the mean, as in compile/ir/passes/means.py.
+            squares, rest = _over_rows(b, lanes, kind, 2, square)
+            moved = b.fmul(rest, share)
+            mean = b.fadd(mean, moved)
+            var = b.fmul(_without(b, squares, b.fmul(rest, moved)), share)
             inverse = b.fdiv(b.const(1, kind), b.call("sqrt", b.fadd(var, eps)))
             scale = b.fmul(inverse, _read(b, "%weight", "%channel", kind))
             bias = _read(b, "%bias", "%channel", kind)
@@ -178,6 +183,12 @@ def _norm(whole: Module, kind: str, lanes: int) -> None:
 
     arrays = ", ".join(f"ptr %{name}" for name in ("x", "weight", "bias", "y", "mean", "var", "inverse", "scale"))
     _function(whole, f"norm_{kind}", f"{arrays}, {_SIZES}, {number} %share, {number} %eps", write)
+
+
+def _without(b: Builder, squares: Value, excess: Value) -> Value:
+    """Return a sum of squares less `excess`: at least 0, infinite or NaN where the sum is."""
+    at_least = b.select(b.compare("olt", squares, b.like(math.inf, squares)), b.like(0, squares), squares)
+    return b.select(b.compare("olt", excess, squares), b.fsub(squares, excess), at_least)
 
 
 def _norm_back(whole: Module, kind: str, lanes: int) -> None:

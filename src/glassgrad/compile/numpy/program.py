@@ -16,6 +16,7 @@ import numpy as np
 
 from glassgrad import provenance
 from glassgrad.compile.ir.graph import Graph, Instr, Operand, Var, display_names
+from glassgrad.compile.ir.passes.means import with_exact_means
 from glassgrad.compile.locks import free_in_children
 from glassgrad.compile.numpy import text
 from glassgrad.compile.numpy.memory import peak
@@ -57,7 +58,7 @@ class NumpyStep:
         self.inputs = graph.inputs
         self.outputs = tuple(out for out in graph.outputs if isinstance(out, Var))
         # Lines run in their order, and what is dropped is deleted, so that checkpoints need nothing else.
-        self.runs = recomputed(graph)
+        self.runs = recomputed(with_exact_means(graph))
         if memory is not None and peak(self.runs) > memory:
             self.runs = min(within(graph, memory, peak), self.runs, key=peak)
         self.peak_bytes = peak(self.runs)

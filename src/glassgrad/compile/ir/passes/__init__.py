@@ -9,6 +9,7 @@ from glassgrad.compile.ir.graph import Graph
 from glassgrad.compile.ir.passes.clean import eliminate_common, eliminate_dead, settle
 from glassgrad.compile.ir.passes.decompose import decompose
 from glassgrad.compile.ir.passes.fold import fold
+from glassgrad.compile.ir.passes.means import with_exact_means
 from glassgrad.compile.ir.passes.simplify import simplify
 from glassgrad.compile.ir.passes.widen import widen_products
 from glassgrad.compile.ir.well_formed import verify
@@ -45,4 +46,5 @@ __all__ = [
     "simplified",
     "simplify",
     "widen_products",
+    "with_exact_means",
 ]

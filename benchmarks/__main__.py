@@ -1,4 +1,4 @@
-"""`python -m benchmarks all`, or some of w1-w9 names overhead ops trainer doctor nan generate: run and print."""
+"""`python -m benchmarks all`, or some of w1-w13, names, overhead, ops, wild and others: run and print."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import math
 import shlex
 import sys
+from typing import Any
 
 from benchmarks import (
     generation,
@@ -20,6 +21,7 @@ from benchmarks import (
     results,
     trainer,
     watching,
+    wild,
 )
 from benchmarks.workload import Workload
 from benchmarks.workloads import WORKLOADS
@@ -33,6 +35,7 @@ OTHERS = {
     "nan": nan_checks,
     "generate": generation,
     "gpt2": gpt2,
+    "wild": wild,
 }
 
 
@@ -52,6 +55,13 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--write", action="store_true", help="put the result into benchmarks/RESULTS.md")
     parser.add_argument("--wait", type=float, default=0.0, help="wait up to so many seconds for a quiet machine")
     parser.add_argument("--busy", action="store_true", help="write even if other processes used the machine meanwhile")
+    parser.add_argument("--seed", type=int, default=0, help="wild: the first seed (default 0)")
+    parser.add_argument("--count", type=int, default=40, help="wild: so many programs (default 40)")
+    parser.add_argument(
+        "--aside",
+        action="store_true",
+        help="wild: the odd seeds, which are kept aside; without it the even ones, which may be built on",
+    )
     options = parser.parse_args()
     known = {"all", *WORKLOADS, *OTHERS}
     if unknown := [name for name in options.what if name not in known]:
@@ -101,6 +111,15 @@ def measure(workload: Workload, options: argparse.Namespace, command: str) -> bo
     return all(outcome.rounds or outcome.trouble.startswith("missing: ") for outcome in ours)
 
 
+def own_options(name: str, options: argparse.Namespace) -> dict[str, Any]:
+    """The options that only this measurement has."""
+    if name == "ops":
+        return {"chosen": options.peers, "within": options.within}
+    if name == "wild":
+        return {"seed": options.seed, "count": options.count, "aside": options.aside}
+    return {}
+
+
 def main() -> int:
     """Run what was asked for; the status is 1 when a peer of ours failed or disagreed."""
     options = arguments()
@@ -114,8 +133,9 @@ def main() -> int:
         if name in WORKLOADS:
             fine &= measure(WORKLOADS[name], options, command)
         else:
-            limits = {"chosen": options.peers, "within": options.within} if name == "ops" else {}
-            title, text, data = OTHERS[name].measure(threads=options.threads, rounds=options.rounds, **limits)
+            title, text, data = OTHERS[name].measure(
+                threads=options.threads, rounds=options.rounds, **own_options(name, options)
+            )
             print(f"\n{title}\n{text}", flush=True)
             if may_write(options, text):
                 results.write_section(name, title, f"Command: `{command}`\n\n{text}\n\n{results.machine_lines()}")

@@ -12,6 +12,7 @@ from benchmarks import (
     generation,
     gpt2,
     harness,
+    isa,
     names,
     nan_checks,
     op_overhead,
@@ -52,6 +53,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=7, help="how often each peer takes its turn (default 7)")
     parser.add_argument("--seconds", type=float, help="how long a turn takes; each workload has its default")
     parser.add_argument("--threads", type=int, help="threads for every peer (default: what each chooses)")
+    parser.add_argument("--isa", choices=["avx2"], help="hold every peer to these instructions, by its own switch")
     parser.add_argument("--write", action="store_true", help="put the result into benchmarks/RESULTS.md")
     parser.add_argument("--wait", type=float, default=0.0, help="wait up to so many seconds for a quiet machine")
     parser.add_argument("--busy", action="store_true", help="write even if other processes used the machine meanwhile")
@@ -81,9 +83,12 @@ def arguments() -> argparse.Namespace:
 
 
 def may_write(options: argparse.Namespace, text: str) -> bool:
-    """Whether to keep a result; one taken on a busy machine does not replace a good one unless that is asked for."""
+    """Whether to keep a result: not one of peers that are not held, and on a busy machine only if that is asked for."""
     if options.write and quiet.MARK in text and not options.busy:
         print("not written, because the machine was busy; --busy writes it all the same", file=sys.stderr)
+        return False
+    if options.write and isa.MARK in text:
+        print("not written, because a peer is not held to AVX2", file=sys.stderr)
         return False
     return bool(options.write)
 
@@ -123,7 +128,10 @@ def own_options(name: str, options: argparse.Namespace) -> dict[str, Any]:
 def main() -> int:
     """Run what was asked for; the status is 1 when a peer of ours failed or disagreed."""
     options = arguments()
-    extra = "".join(f" --{name} {getattr(options, name)}" for name in ("threads", "seconds") if getattr(options, name))
+    if options.isa:
+        isa.hold(sys.argv[1:])
+    named = ("isa", "threads", "seconds")
+    extra = "".join(f" --{name} {getattr(options, name)}" for name in named if getattr(options, name))
     if options.peers:
         extra += f" --peers {shlex.quote(','.join(options.peers))}"
     fine = True

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import machine, quiet
+from benchmarks import isa, machine, quiet
 from benchmarks.harness import Outcome
 from benchmarks.limits import measured
 from benchmarks.machine import facts
@@ -141,6 +141,7 @@ def measured_text(workload: Workload, outcomes: Sequence[Outcome]) -> str:
     loss = agreed[0].losses[-1] if agreed else math.nan
     parts = [
         quiet.verdict(max((outcome.others for outcome in agreed), default=math.nan)),
+        "\n".join(filter(None, (isa.verdict(outcome.name, outcome.excess) for outcome in agreed))),
         outcome_table(outcomes),
         "\n".join(judge(bar, outcomes) for bar in workload.bars),
         f"Losses of the timed peers agreed over the first {workload.check_steps} steps within {workload.tolerance:g}"

@@ -21,6 +21,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import isa
+
 Run = Callable[[int], float]
 THIRD_PARTY = ("torch", "jax", "jaxlib", "autograd", "micrograd", "mkl")
 
@@ -76,6 +78,8 @@ def answer(run: Run, request: dict[str, Any]) -> dict[str, Any]:
             return {"count": calibrate(run, request["seconds"])}
         case "time":
             return timed(run, request["count"])
+        case "excess":
+            return {"excess": isa.excess()}
         case "peak":
             return {"megabytes": peak_megabytes(), "work": work_of(run)}
     raise ValueError(f"unknown request {request['do']!r}")

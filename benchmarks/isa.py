@@ -30,7 +30,7 @@ BEYOND = ("AVX512", "X86_V4")  # how NumPy's names of later instructions begin
 
 def numpy_features() -> list[str]:
     """The instructions beyond AVX2 that NumPy has found here; it refuses to be told of others."""
-    found = np.show_config("dicts")["SIMD Extensions"].get("found", [])  # type: ignore[call-overload, index]
+    found = np.show_config("dicts")["SIMD Extensions"].get("found", [])
     return [name for name in found if name.startswith(BEYOND)]
 
 
@@ -83,7 +83,7 @@ def multiplications() -> Callable[[int], float]:
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(_loop()), target)
     engine.finalize_object()
     function = ctypes.CFUNCTYPE(ctypes.c_float, ctypes.c_int64)(engine.get_function_address("multiplications"))
-    function.engine = engine  # type: ignore[attr-defined]  # the code lives as long
+    function.engine = engine  # the code lives as long
     return function
 
 

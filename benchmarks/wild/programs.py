@@ -18,8 +18,8 @@ FAMILIES: tuple[Callable[[Draw], Program], ...] = (
     vectors.triplets, sequences.translation, losses.forces,
 )  # fmt: skip  # a table
 OPTIMIZERS: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("SGD", {"lr": 1e-2}),
-    ("SGD", {"lr": 1e-2, "momentum": 0.9}),
+    ("SGD", {"lr": 1e-3}),
+    ("SGD", {"lr": 1e-3, "momentum": 0.9}),
     ("SGD", {"lr": 1e-3, "momentum": 0.9, "nesterov": True, "weight_decay": 1e-4}),
     ("Adam", {"lr": 1e-3}),
     ("Adam", {"lr": 3e-4, "betas": (0.5, 0.9)}),

@@ -219,7 +219,7 @@ def flow(d: Draw) -> Program:
             kept, moved = moved * T.exp(scale) + shift, kept
             volume = volume + scale.sum(1)
         z = T.cat([kept, moved], 1)
-        return (0.5 * (z**2).sum(1) - volume).mean()
+        return (0.5 * (z**2).sum(1) - volume).mean() / (2 * half)  # for each number, or large ones diverge
 
     text = f"flow of {layers} affine couplings in {2 * half} dimensions, width {width}"
     return Program(text, model, loss, d.batches(lambda n: (d.normal(n, 2 * half),)))

@@ -137,7 +137,8 @@ def main() -> int:
     fine = True
     for name in options.what:
         quiet.wait_for_quiet(options.wait)
-        command = f"python -m benchmarks {name}{extra}"
+        aside = " --aside" if name == "wild" and options.aside else ""
+        command = f"python -m benchmarks {name}{extra}{aside}"
         if name in WORKLOADS:
             fine &= measure(WORKLOADS[name], options, command)
         else:
@@ -146,8 +147,9 @@ def main() -> int:
             )
             print(f"\n{title}\n{text}", flush=True)
             if may_write(options, text):
-                results.write_section(name, title, f"Command: `{command}`\n\n{text}\n\n{results.machine_lines()}")
-                results.record(name, data)
+                key = f"{name}{aside.replace(' --', '-')}"  # the two halves of the seeds stand beside each other
+                results.write_section(key, title, f"Command: `{command}`\n\n{text}\n\n{results.machine_lines()}")
+                results.record(key, data)
     if options.write:
         results.write_bars()
         results.write_summary()

@@ -104,4 +104,5 @@ def measure(
     kept = "odd seeds, kept aside" if aside else "even seeds"
     text = f"{count} programs, {kept}, {threads or THREADS} threads."
     busy = quiet.verdict(max(one["others"] for one in found))
-    return TITLE, "\n\n".join([*filter(None, [busy]), text, summary(found)]), {"programs": found}
+    title = f"{TITLE}, kept aside" if aside else TITLE
+    return title, "\n\n".join([*filter(None, [busy]), text, summary(found)]), {"programs": found}

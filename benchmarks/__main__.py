@@ -1,4 +1,4 @@
-"""`python -m benchmarks all`, or some of w1-w9 names overhead ops trainer doctor nan generate: run and print."""
+"""`python -m benchmarks all`, or some of w1-w13, names, overhead, ops, wild and others: run and print."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import argparse
 import math
 import shlex
 import sys
+from typing import Any
 
 from benchmarks import (
     generation,
     gpt2,
     harness,
+    isa,
     names,
     nan_checks,
     op_overhead,
@@ -20,6 +22,7 @@ from benchmarks import (
     results,
     trainer,
     watching,
+    wild,
 )
 from benchmarks.workload import Workload
 from benchmarks.workloads import WORKLOADS
@@ -33,6 +36,7 @@ OTHERS = {
     "nan": nan_checks,
     "generate": generation,
     "gpt2": gpt2,
+    "wild": wild,
 }
 
 
@@ -49,9 +53,17 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=7, help="how often each peer takes its turn (default 7)")
     parser.add_argument("--seconds", type=float, help="how long a turn takes; each workload has its default")
     parser.add_argument("--threads", type=int, help="threads for every peer (default: what each chooses)")
+    parser.add_argument("--isa", choices=["avx2"], help="hold every peer to these instructions, by its own switch")
     parser.add_argument("--write", action="store_true", help="put the result into benchmarks/RESULTS.md")
     parser.add_argument("--wait", type=float, default=0.0, help="wait up to so many seconds for a quiet machine")
     parser.add_argument("--busy", action="store_true", help="write even if other processes used the machine meanwhile")
+    parser.add_argument("--seed", type=int, default=0, help="wild: the first seed (default 0)")
+    parser.add_argument("--count", type=int, default=40, help="wild: so many programs (default 40)")
+    parser.add_argument(
+        "--aside",
+        action="store_true",
+        help="wild: the odd seeds, which are kept aside; without it the even ones, which may be built on",
+    )
     options = parser.parse_args()
     known = {"all", *WORKLOADS, *OTHERS}
     if unknown := [name for name in options.what if name not in known]:
@@ -71,9 +83,12 @@ def arguments() -> argparse.Namespace:
 
 
 def may_write(options: argparse.Namespace, text: str) -> bool:
-    """Whether to keep a result; one taken on a busy machine does not replace a good one unless that is asked for."""
+    """Whether to keep a result: not one of peers that are not held, and on a busy machine only if that is asked for."""
     if options.write and quiet.MARK in text and not options.busy:
         print("not written, because the machine was busy; --busy writes it all the same", file=sys.stderr)
+        return False
+    if options.write and isa.MARK in text:
+        print("not written, because a peer is not held to AVX2", file=sys.stderr)
         return False
     return bool(options.write)
 
@@ -101,25 +116,40 @@ def measure(workload: Workload, options: argparse.Namespace, command: str) -> bo
     return all(outcome.rounds or outcome.trouble.startswith("missing: ") for outcome in ours)
 
 
+def own_options(name: str, options: argparse.Namespace) -> dict[str, Any]:
+    """The options that only this measurement has."""
+    if name == "ops":
+        return {"chosen": options.peers, "within": options.within}
+    if name == "wild":
+        return {"seed": options.seed, "count": options.count, "aside": options.aside}
+    return {}
+
+
 def main() -> int:
     """Run what was asked for; the status is 1 when a peer of ours failed or disagreed."""
     options = arguments()
-    extra = "".join(f" --{name} {getattr(options, name)}" for name in ("threads", "seconds") if getattr(options, name))
+    if options.isa:
+        isa.hold(sys.argv[1:])
+    named = ("isa", "threads", "seconds")
+    extra = "".join(f" --{name} {getattr(options, name)}" for name in named if getattr(options, name))
     if options.peers:
         extra += f" --peers {shlex.quote(','.join(options.peers))}"
     fine = True
     for name in options.what:
         quiet.wait_for_quiet(options.wait)
-        command = f"python -m benchmarks {name}{extra}"
+        aside = " --aside" if name == "wild" and options.aside else ""
+        command = f"python -m benchmarks {name}{extra}{aside}"
         if name in WORKLOADS:
             fine &= measure(WORKLOADS[name], options, command)
         else:
-            limits = {"chosen": options.peers, "within": options.within} if name == "ops" else {}
-            title, text, data = OTHERS[name].measure(threads=options.threads, rounds=options.rounds, **limits)
+            title, text, data = OTHERS[name].measure(
+                threads=options.threads, rounds=options.rounds, **own_options(name, options)
+            )
             print(f"\n{title}\n{text}", flush=True)
             if may_write(options, text):
-                results.write_section(name, title, f"Command: `{command}`\n\n{text}\n\n{results.machine_lines()}")
-                results.record(name, data)
+                key = f"{name}{aside.replace(' --', '-')}"  # the two halves of the seeds stand beside each other
+                results.write_section(key, title, f"Command: `{command}`\n\n{text}\n\n{results.machine_lines()}")
+                results.record(key, data)
     if options.write:
         results.write_bars()
         results.write_summary()

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks import quiet
+from benchmarks import machine, quiet
 from benchmarks.workload import Workload
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -106,6 +106,7 @@ class Outcome:
     megabytes: float = math.nan
     others: float = math.nan  # cores' worth of work by other processes meanwhile
     work: dict[str, float] | None = None  # flops and bytes of a step
+    excess: float = math.nan  # where peers are held to AVX2, the rate of a product over what that can do
     trouble: str = ""
 
     @property
@@ -232,6 +233,8 @@ def time_in_turn(
         outcomes[name].megabytes = reply.get("megabytes", math.nan)
         outcomes[name].work = reply.get("work")
         outcomes[name].others = others
+        if machine.held():
+            outcomes[name].excess = attempt(name, do="excess").get("excess", math.nan)
 
 
 def run(

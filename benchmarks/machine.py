@@ -39,18 +39,31 @@ def cpu_family() -> int:
     return int(found[1]) if found else 0
 
 
+def held() -> bool:
+    """Whether the harness has held everything that it runs to AVX2."""
+    return os.environ.get("GLASSGRAD_BENCHMARKS_ISA") == "avx2"
+
+
 def processor() -> str:
     """The processor's name without what names of processors have in common: what results are kept apart by.
 
     Processors of many years are all called Xeon or EPYC. Those with tiles are a kind of their own, and AMD's designs
-    are told by their family's number: Zen 5 does twice the products of Zen 4 in a cycle.
+    are told by their family's number: Zen 5 does twice the products of Zen 4 in a cycle. The names of those that have
+    no wider vectors than AVX2's, and of those that are held to them, end with it.
     """
+    if instructions().startswith("AVX2"):
+        return f"{design()} with AVX2"
+    return f"{design()} held to AVX2" if held() else design()
+
+
+def design() -> str:
+    """The name of the processor's kind."""
     short = re.sub(r"\([^)]*\)|@.*|\b(CPU|Processor|\d+-Core)\b", "", cpu_name()).strip().replace("  ", " ")
     known = instructions()
     if "AMX" in known:
         return f"{short} with AMX"
-    design = DESIGNS.get((cpu_family(), "AVX-512" in known)) if short.startswith("AMD") else None
-    return f"{short} {design}" if design else short
+    known_design = DESIGNS.get((cpu_family(), "AVX-512" in known)) if short.startswith("AMD") else None
+    return f"{short} {known_design}" if known_design else short
 
 
 def cores() -> int:
@@ -84,7 +97,7 @@ def facts() -> dict[str, str]:
     known = instructions()
     libraries = ", ".join(f"{name} {version}" for name, version in versions().items())
     return {
-        "CPU": f"{cpu_name()}, {cores()} cores{f', {known}' if known else ''}",
+        "CPU": f"{cpu_name()}, {cores()} cores{f', {known}' if known else ''}{', held to AVX2' if held() else ''}",
         "system": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
         "libraries": libraries,
         "date": time.strftime("%Y-%m-%d"),

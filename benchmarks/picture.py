@@ -16,7 +16,7 @@ from benchmarks.workloads import WORKLOADS
 PICTURE = FOLDER / "results.png"
 COLOURS = {"glassgrad": "#1b6ca8", "PyTorch": "#d1495b", "torch": "#d1495b", "JAX": "#3a8f5c"}
 OTHER = "#6b7280"
-MARKS = "osD^vP*X"  # one for each processor, in their order
+MARKS = "osD^vP*X<>ph"  # one for each processor, in their order
 COMMON = 120.0  # the end of the scale that panels share; one that needs more has its own
 
 

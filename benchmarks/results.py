@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import machine, quiet
+from benchmarks import isa, machine, quiet
 from benchmarks.harness import Outcome
 from benchmarks.limits import measured
 from benchmarks.machine import facts
-from benchmarks.workload import Bar, Workload
+from benchmarks.workload import Bar, FirstStep, Times, Workload
 from benchmarks.workloads import WORKLOADS
 
 FOLDER = Path(__file__).resolve().parent
@@ -91,17 +91,24 @@ def is_busy(outcomes: Sequence[Outcome]) -> bool:
     return any(quiet.verdict(outcome.others) for outcome in outcomes)
 
 
-def judge(bar: Bar, outcomes: Sequence[Outcome]) -> str:
+def times_of(outcomes: Sequence[Outcome]) -> Times:
+    """What bars are judged by, of the peers that were timed."""
+    timed = [outcome for outcome in outcomes if outcome.rounds]
+    first_steps = {outcome.name: outcome.compiling for outcome in timed if math.isfinite(outcome.compiling)}
+    return Times({outcome.name: outcome.median for outcome in timed}, first_steps)
+
+
+def judge(bar: Bar | FirstStep, outcomes: Sequence[Outcome], processor: str | None = None) -> str:
     """A bar and what was measured against it."""
-    medians = {outcome.name: outcome.median for outcome in outcomes if outcome.rounds}
-    ratio = bar.ratio(medians)
-    if ratio is None:
+    times = times_of(outcomes)
+    found = bar.measured(times)
+    if found is None:
         return f"- {bar}: not measured"
-    verdict = "but the machine was busy" if is_busy(outcomes) else "met" if ratio <= bar.limit else "missed"
-    absent = [name for name in bar.theirs if name not in medians]
-    if absent and verdict == "met":  # a peer that did not run may be faster
+    met = found <= bar.limit_on(processor or machine.processor())
+    verdict = "but the machine was busy" if is_busy(outcomes) else "met" if met else "missed"
+    if verdict == "met" and (absent := bar.absent(times)):
         verdict = f"met by what ran; {', '.join(absent)} not measured"
-    return f"- {bar}: {ratio:.3g}, {verdict}"
+    return f"- {bar}: {found:.3g}, {verdict}"
 
 
 def limit_line(outcome: Outcome) -> str:
@@ -134,6 +141,7 @@ def measured_text(workload: Workload, outcomes: Sequence[Outcome]) -> str:
     loss = agreed[0].losses[-1] if agreed else math.nan
     parts = [
         quiet.verdict(max((outcome.others for outcome in agreed), default=math.nan)),
+        "\n".join(filter(None, (isa.verdict(outcome.name, outcome.excess) for outcome in agreed))),
         outcome_table(outcomes),
         "\n".join(judge(bar, outcomes) for bar in workload.bars),
         f"Losses of the timed peers agreed over the first {workload.check_steps} steps within {workload.tolerance:g}"
@@ -194,41 +202,49 @@ def record(key: str, data: Mapping[str, Any]) -> None:
 def record_outcomes(workload: Workload, outcomes: Sequence[Outcome]) -> None:
     """The rounds of every timed peer of a workload."""
     rounds = {outcome.name: outcome.rounds for outcome in outcomes if outcome.rounds}
-    record(workload.key, {"title": workload.title, "seconds_per_step": rounds})
+    first_steps = times_of(outcomes).first_steps
+    record(workload.key, {"title": workload.title, "seconds_per_step": rounds, "first_steps": first_steps})
 
 
-def recorded_medians(folder: Path = RECORDED) -> dict[str, dict[str, dict[str, float]]]:
-    """For each workload, the median seconds per step of each peer, by processor."""
-    found: dict[str, dict[str, dict[str, float]]] = {}
+def recorded_times(folder: Path = RECORDED) -> dict[str, dict[str, Times]]:
+    """For each workload, what was measured of its peers, by processor."""
+    found: dict[str, dict[str, Times]] = {}
     for key in WORKLOADS:
         for path in sorted(folder.glob(f"*/{key}.json")):
-            rounds = json.loads(path.read_text(encoding="utf-8"))["seconds_per_step"]
-            medians = {name: statistics.median(times) for name, times in rounds.items()}
+            data = json.loads(path.read_text(encoding="utf-8"))
+            medians = {name: statistics.median(times) for name, times in data["seconds_per_step"].items()}
             if any(name.startswith("glassgrad") for name in medians):
-                found.setdefault(key, {})[path.parent.name.replace("-", " ")] = medians
+                times = Times(medians, data.get("first_steps", {}))  # which early measurements did not keep
+                found.setdefault(key, {})[path.parent.name.replace("-", " ")] = times
     return found
 
 
-def bars_table(found: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
-    """Every bar of every workload and the ratios measured against it, a column for each processor."""
-    processors = sorted({processor for medians in found.values() for processor in medians})
+def recorded_medians(folder: Path = RECORDED) -> dict[str, dict[str, Mapping[str, float]]]:
+    """For each workload, the median seconds per step of each peer, by processor."""
+    by_workload = recorded_times(folder).items()
+    return {key: {name: times.steps for name, times in processors.items()} for key, processors in by_workload}
+
+
+def bars_table(found: Mapping[str, Mapping[str, Times]]) -> str:
+    """Every bar of every workload and what was measured against it, a column for each processor."""
+    processors = sorted({processor for times in found.values() for processor in times})
     rows = [
-        [f"{key}: {bar}", *(_against(bar, found[key].get(processor, {})) for processor in processors)]
+        [f"{key}: {bar}", *(_against(bar, found[key].get(processor), processor) for processor in processors)]
         for key in found
         for bar in WORKLOADS[key].bars
     ]
     return markdown_table(["bar", *processors], rows)
 
 
-def _against(bar: Bar, medians: Mapping[str, float]) -> str:
-    ratio = bar.ratio(medians)
-    return "–" if ratio is None else f"{ratio:.3g}{'' if ratio <= bar.limit else ' (missed)'}"
+def _against(bar: Bar | FirstStep, times: Times | None, processor: str) -> str:
+    value = bar.measured(times) if times else None
+    return "–" if value is None else f"{value:.3g}{'' if value <= bar.limit_on(processor) else ' (missed)'}"
 
 
 def write_bars(path: Path = RESULTS, folder: Path = RECORDED) -> None:
     """Put the table of bars into RESULTS.md."""
     text = "Each cell is the last measurement on that processor; a peer that did not run then is not in it."
-    table = bars_table(recorded_medians(folder))
+    table = bars_table(recorded_times(folder))
     whole = path.read_text(encoding="utf-8") if path.exists() else HEADER
     path.write_text(_put(whole, "bars", f"## Bars\n\n{text}\n\n{table}"), encoding="utf-8")
 

@@ -4,24 +4,69 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
+
+AVX2 = "AVX2"  # the end of the names of processors that have, or are held to, vectors of 32 bytes
+
+
+@dataclass(frozen=True)
+class Times:
+    """Seconds of the peers of a workload: a step, the median over rounds, and the first step where it compiles."""
+
+    steps: Mapping[str, float]
+    first_steps: Mapping[str, float]
 
 
 @dataclass(frozen=True)
 class Bar:
-    """`ours` takes at most `limit` of the time of the fastest of `theirs`."""
+    """`ours` takes at most `limit` of the time of the fastest of `theirs`; `narrow` of it where AVX2 is the widest."""
 
     ours: str
     theirs: tuple[str, ...]
     limit: float
+    narrow: float | None = None
 
-    def ratio(self, medians: Mapping[str, float]) -> float | None:
+    def measured(self, times: Times) -> float | None:
         """Return our time over that of the fastest peer that was measured; None where there is nothing to compare."""
-        theirs = [medians[name] for name in self.theirs if name in medians]
-        return medians[self.ours] / min(theirs) if self.ours in medians and theirs else None
+        theirs = [times.steps[name] for name in self.theirs if name in times.steps]
+        return times.steps[self.ours] / min(theirs) if self.ours in times.steps and theirs else None
+
+    def absent(self, times: Times) -> list[str]:
+        """The peers that were not measured: one of them may be faster."""
+        return [name for name in self.theirs if name not in times.steps]
+
+    def limit_on(self, processor: str) -> float:
+        """The limit on this kind of processor, by its name in the tables."""
+        return self.narrow if self.narrow is not None and processor.endswith(AVX2) else self.limit
 
     def __str__(self) -> str:
         peers = " / ".join(self.theirs)
-        return f"{self.ours} at most {self.limit:g} of {f'the faster of {peers}' if len(self.theirs) > 1 else peers}"
+        limit = f"{self.limit:g}" if self.narrow is None else f"{self.limit:g} ({self.narrow:g} with {AVX2})"
+        return f"{self.ours} at most {limit} of {f'the faster of {peers}' if len(self.theirs) > 1 else peers}"
+
+
+@dataclass(frozen=True)
+class FirstStep:
+    """The first step of `ours`, traced and compiled with nothing on the disk, takes at most `limit` seconds."""
+
+    ours: str
+    limit: float
+    theirs: ClassVar[tuple[str, ...]] = ()
+
+    def measured(self, times: Times) -> float | None:
+        """Return its seconds, None where it was not measured."""
+        return times.first_steps.get(self.ours)
+
+    def absent(self, times: Times) -> list[str]:
+        """Nobody is compared with."""
+        return []
+
+    def limit_on(self, processor: str) -> float:
+        """The same everywhere."""
+        return self.limit
+
+    def __str__(self) -> str:
+        return f"first step of {self.ours} at most {self.limit:g} s"
 
 
 @dataclass(frozen=True)
@@ -30,7 +75,8 @@ class Workload:
 
     A peer is a module of `package` with ``build(mode) -> run``; ``run(count)`` does `count` further steps, waits for
     them and returns the last loss as a float. `peers` maps the printed name to ``module`` or ``module:mode``.
-    A `run` with an attribute ``chunk`` is timed in multiples of it.
+    A `run` with an attribute ``chunk`` is timed in multiples of it. One with an attribute ``check``, a run as well, has
+    its losses compared by that: the same training without what each library draws for itself.
     """
 
     key: str
@@ -38,7 +84,7 @@ class Workload:
     package: str
     peers: Mapping[str, str]
     reference: str
-    bars: tuple[Bar, ...] = ()
+    bars: tuple[Bar | FirstStep, ...] = ()
     check_steps: int = 10
     tolerance: float = 1e-3
     seconds: float = 0.5

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks import machine
 from benchmarks.generation import problem as p
 
-FLAGS = ("-O3", "-march=native", "-mprefer-vector-width=512", "-ffast-math", "-fPIC")
+VECTORS = ("-march=haswell",) if machine.held() else ("-march=native", "-mprefer-vector-width=512")
+FLAGS = ("-O3", *VECTORS, "-ffast-math", "-fPIC")
 
 
 def library():

@@ -14,6 +14,10 @@ from benchmarks.workloads import (
     w7_mobilenetv2,
     w8_conv_vae,
     w9_densenet40,
+    w10_lstm,
+    w11_unet,
+    w12_pinn,
+    w13_encoder,
 )
 
 WORKLOADS: dict[str, Workload] = {
@@ -29,5 +33,9 @@ WORKLOADS: dict[str, Workload] = {
         w7_mobilenetv2,
         w8_conv_vae,
         w9_densenet40,
+        w10_lstm,
+        w11_unet,
+        w12_pinn,
+        w13_encoder,
     )
 }

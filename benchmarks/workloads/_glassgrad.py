@@ -25,7 +25,8 @@ def stepper(step, mode, data):
     if mode != "eager":
         if not callable(getattr(gg, "compile", None)):
             raise AttributeError("module 'glassgrad' has no function 'compile'")
-        step = compiled = gg.compile(step, backend=mode)
+        # Strict: what cannot be compiled would run eagerly, and be measured under a wrong name.
+        step = compiled = gg.compile(step, backend=mode, strict=True)
     run = runner(step, data)
     if compiled is not None:
         run.stats = lambda: compiled.stats

@@ -87,3 +87,9 @@ def adam(loss_of, rate, betas, epsilon):
         return (jax.tree.map(update, parameters, first, second), first, second, count), loss
 
     return step
+
+
+def adam_beginning(parameters):
+    """The state that `adam` begins with."""
+    zeros = {name: 0 * value for name, value in parameters.items()}
+    return parameters, zeros, zeros, jnp.float32(0)

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import harness, machine, op_cases, ops, picture, quiet, results
+from benchmarks import harness, isa, machine, op_cases, ops, picture, quiet, results, worker
 from benchmarks.harness import Outcome
 from benchmarks.limits import Limits, copying_rate
-from benchmarks.workload import Bar, Workload
+from benchmarks.workload import Bar, FirstStep, Workload
 from benchmarks.workloads import WORKLOADS
 from glassgrad.ops.core import Elementwise
 from glassgrad.ops.samples import reals
@@ -131,6 +131,43 @@ def test_bars_are_judged_by_medians_against_the_fastest_peer() -> None:
     assert results.judge(Bar("absent", ("a",), 0.4), measured).endswith("not measured")
 
 
+def test_a_first_step_has_a_bar_of_its_own() -> None:
+    first = outcome("ours", 2.0)
+    assert results.judge(FirstStep("ours", 3.0), [first]).endswith("not measured")
+    first.compiling = 2.5
+    assert results.judge(FirstStep("ours", 3.0), [first]) == "- first step of ours at most 3 s: 2.5, met"
+    assert results.judge(FirstStep("ours", 2.0), [first]).endswith("2.5, missed")
+
+
+def test_a_bar_may_differ_where_avx2_is_the_widest() -> None:
+    measured, bar = [outcome("ours", 3.5), outcome("a", 10.0)], Bar("ours", ("a",), 0.3, narrow=0.4)
+    assert results.judge(bar, measured, "AMD EPYC Zen 4").endswith("0.35, missed")
+    assert results.judge(bar, measured, "AMD EPYC Zen 4 held to AVX2").endswith("0.35, met")
+    assert str(bar) == "ours at most 0.3 (0.4 with AVX2) of a"
+
+
+class WithCheck:
+    """A peer whose losses are compared by another training than the one that is timed."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def __call__(self, count: int) -> float:
+        self.asked.append("timed")
+        return 1.0
+
+    def check(self, count: int) -> float:
+        self.asked.append("checked")
+        return 2.0
+
+
+def test_a_peer_with_a_check_is_compared_by_it_and_timed_without() -> None:
+    run = WithCheck()
+    assert worker.answer(run, {"do": "losses", "count": 3})["losses"] == [2.0, 2.0, 2.0]
+    assert run.asked == ["timed", "checked", "checked", "checked"]
+    assert worker.timed(run, 1)["loss"] == 1.0
+
+
 def test_a_busy_machine_judges_nothing() -> None:
     measured = [outcome("ours", 2.0), outcome("a", 4.0, others=0.9)]
     assert results.judge(Bar("ours", ("a",), 0.9), measured).endswith("busy")
@@ -214,6 +251,26 @@ def test_processors_of_one_name_are_told_apart_by_their_family(monkeypatch: pyte
     for family, name in ((25, "AMD EPYC Zen 4"), (26, "AMD EPYC Zen 5"), (99, "AMD EPYC")):
         monkeypatch.setattr(machine, "cpu_family", lambda family=family: family)
         assert machine.processor() == name
+
+
+def test_processors_with_avx2_alone_and_those_held_to_it_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "cpu_name", lambda: "AMD EPYC")
+    monkeypatch.setattr(machine, "cpu_family", lambda: 25)
+    named = {}
+    for known in ("AVX2", "AVX-512, AVX512-BF16", "AVX-512, AMX"):
+        monkeypatch.setattr(machine, "instructions", lambda known=known: known)
+        monkeypatch.delenv(isa.HELD, raising=False)
+        free = machine.processor()
+        monkeypatch.setenv(isa.HELD, "avx2")
+        named[free] = machine.processor()
+    assert named == {
+        "AMD EPYC Zen 3 with AVX2": "AMD EPYC Zen 3 with AVX2",
+        "AMD EPYC Zen 4": "AMD EPYC Zen 4 held to AVX2",
+        "AMD EPYC with AMX": "AMD EPYC with AMX held to AVX2",
+    }
+    bar = Bar("ours", ("theirs",), 0.3, narrow=0.4)
+    assert [bar.limit_on(name) for pair in named.items() for name in pair] == [0.4, 0.4, 0.3, 0.4, 0.3, 0.4]
+    assert Bar("ours", ("theirs",), 0.3).limit_on("AMD EPYC Zen 3 with AVX2") == 0.3
 
 
 @pytest.mark.parametrize(

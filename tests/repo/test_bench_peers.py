@@ -22,9 +22,10 @@ LIBRARY_OF = {
 SLOW_TO_START = ("torch_peer:compile", "glassgrad_peer:numpy", "glassgrad_peer:llvm", "glassgrad_peer:mkl", "jax_peer",
                  "glassgrad_peer:float32", "scalar_peer:glassgrad")  # fmt: skip  # a table
 # Large networks on few images, and objects for few points: what agrees for these agrees for all.
-FEW_IMAGES = {"w6": 4, "w7": 4, "w8": 1, "w9": 4}
-FEW_POINTS = {"w4": 10}
-MANY_LAYERS = ("w6", "w7", "w9")
+FEW_IMAGES = {"w6": 4, "w7": 4, "w8": 1, "w9": 4, "w10": 2, "w11": 2}
+FEW_POINTS = {"w4": 10, "w12": 64}
+MANY_LAYERS = ("w6", "w7", "w9", "w13")
+WITH_WEIGHTS = (*FEW_IMAGES, "w12")
 PAIRS = [
     pytest.param(key, target, marks=pytest.mark.slow if target.startswith(SLOW_TO_START) or key in MANY_LAYERS else ())
     for key, workload in WORKLOADS.items()
@@ -44,12 +45,13 @@ def first_losses(key: str, target: str) -> list[float]:
         if what := worker.missing(error):
             pytest.skip(what)
         raise
+    run = getattr(run, "check", run)
     return [run(1) for _ in range(STEPS)]
 
 
 @pytest.fixture(autouse=True)
 def _few_examples(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, few in (("BATCH", FEW_IMAGES), ("POINTS", FEW_POINTS)):
+    for name, few in (("BATCH", FEW_IMAGES | {"w13": 2}), ("POINTS", FEW_POINTS)):
         for key, count in few.items():
             monkeypatch.setattr(importlib.import_module(f"{WORKLOADS[key].package}.problem"), name, count)
 
@@ -82,7 +84,7 @@ def test_losses_agree_with_the_reference(key: str, target: str, reference: dict[
 
 WEIGHTS = [
     pytest.param(key, target, marks=pytest.mark.slow)
-    for key in FEW_IMAGES
+    for key in WITH_WEIGHTS
     for target in ("jax_peer", "glassgrad_peer:eager", "glassgrad_peer:llvm")
 ]
 

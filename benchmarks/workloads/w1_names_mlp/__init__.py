@@ -21,8 +21,8 @@ WORKLOAD = Workload(
     },
     reference="NumPy by hand",
     bars=(
-        Bar("glassgrad eager", ("PyTorch eager",), 0.55),
-        Bar("glassgrad compiled", ("JAX jit",), 0.30),
+        Bar("glassgrad eager", ("PyTorch eager",), 0.55, narrow=0.60),
+        Bar("glassgrad compiled", ("JAX jit",), 0.30, narrow=0.40),
         Bar("glassgrad compiled", ("PyTorch eager",), 0.12),
     ),
     check_steps=20,

@@ -17,7 +17,7 @@ WORKLOAD = Workload(
     },
     reference="PyTorch eager",
     bars=(
-        Bar("glassgrad compiled", ("PyTorch eager", "torch.compile", "JAX jit"), 0.8),
+        Bar("glassgrad compiled", ("PyTorch eager", "torch.compile", "JAX jit"), 0.6),
         Bar("glassgrad eager", ("PyTorch eager",), 1.1),
     ),
     check_steps=3,

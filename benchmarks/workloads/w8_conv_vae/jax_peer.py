@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from benchmarks.workloads._jax import stepper
-from benchmarks.workloads._jax_layers import adam, convolve, convolve_transposed
+from benchmarks.workloads._jax_layers import adam, adam_beginning, convolve, convolve_transposed
 from benchmarks.workloads.w8_conv_vae import problem as p
 
 COUNT = len(p.CHANNELS) - 1
@@ -35,7 +35,4 @@ def loss_of(parameters, images, noise, wanted):
 
 
 def build(_mode):
-    parameters = p.initial()
-    zeros = {name: 0 * value for name, value in parameters.items()}
-    step = adam(loss_of, p.RATE, p.BETAS, p.EPSILON)
-    return stepper(step, (parameters, zeros, zeros, jnp.float32(0)), p.batches())
+    return stepper(adam(loss_of, p.RATE, p.BETAS, p.EPSILON), adam_beginning(p.initial()), p.batches())

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 
 from glassgrad._records import dataclass
 from glassgrad.compile.llvm.ir import BITS, Builder, Function, LoopNest, Module, Value
+from glassgrad.compile.llvm.target import host
 from glassgrad.compile.llvm.tiles import (
     Tile,
     pack_columns_function,
@@ -42,11 +43,13 @@ class TileShape:
 
 
 def tile_shape(columns: int, lanes: int, *, far: bool = False) -> TileShape:
-    """Return the tile for 32 registers: 27 or 28 of them hold sums, the rest a row of B and an element of A.
+    """Return the tile: 27 or 28 of 32 registers hold sums, 12 of 16, the rest a row of B and an element of A.
 
     `far` says that C is too large for the caches.
     """
     depth = _LONG_DEPTH if far else _DEPTH
+    if host().registers < 32:
+        return TileShape(6, 2, depth)
     return TileShape(14, 2, depth) if columns <= 2 * lanes else TileShape(9, 3, depth)
 
 

@@ -48,6 +48,8 @@ class Host:
         self.cpu, self.features, self.triple, self.layout = here.cpu, here.features, here.triple, here.layout
         has = {name[1:] for name in self.features.split(",") if name.startswith("+")}
         self.vector_bytes = 64 if "avx512f" in has else 32 if "avx2" in has else 16
+        # Processors of Intel's kind have 16 vector registers without AVX-512; 64-bit ARM has 32.
+        self.registers = 16 if self.triple.startswith("x86_64") and "avx512f" not in has else 32
         # Every 64-bit ARM processor converts halves; among those of Intel's kind, the ones since 2012.
         self.has_halves = "f16c" in has or self.triple.startswith(("aarch64", "arm64"))
         self.has_bfloat = "avx512bf16" in has

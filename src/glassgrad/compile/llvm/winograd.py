@@ -99,9 +99,11 @@ class WinogradWriter(ShareWriter):
         name = self.helper(self._once(WinogradWriter.kernels_text, plan.turned))
         place = self._places(plan)[0]
         taps, count, terms = math.prod(self.shape.kernel), plan.together, plan.data[0].planes
+        split = plan.data[0].split ** 2
+        apart = plan.apart(count * terms * split) // split
 
         def call(source: str, target: str, kernels: int) -> None:
-            self.b.raw(f"call void @{name}(ptr {source}, ptr {target}, i64 {kernels}, i64 {count * terms})")
+            self.b.raw(f"call void @{name}(ptr {source}, ptr {target}, i64 {kernels}, i64 {apart})")
 
         if not (plan.turned and plan.by_results):
             call(self.at("%second", self.sum((first, terms * taps))), place, count * terms)
@@ -118,7 +120,7 @@ class WinogradWriter(ShareWriter):
         each = read.planes * math.prod(read.size)
         source = self.at("%first", self.sum((unit, plan.blocks.images * each)))
         for variant, one in enumerate(plan.data):
-            place = self.at(data, variant * self.filtering.points**2 * terms * plan.pitch)
+            place = self.at(data, variant * self.filtering.points**2 * plan.apart(terms * plan.pitch))
             self.transform(plan, one, (source, place), (plane, row, "0"))
 
     def transform(
@@ -135,7 +137,7 @@ class WinogradWriter(ShareWriter):
         """
         (source, target), (plane, row, fresh), blocks = places, where, plan.blocks
         each, images = data.planes * math.prod(data.size), blocks.at_once(self.shape, data.size)
-        more = self.counts(data.planes, data.transformed * plan.pitch)
+        more = self.counts(data.planes, plan.apart(data.transformed * plan.pitch))
         data, one_image = replace(data, planes=1), replace(blocks, images=1)
         if images == 1 or (images and count is None):
             text = self._once_small(SmallWriter.data_text, data, one_image, plan.pitch, images)
@@ -152,9 +154,9 @@ class WinogradWriter(ShareWriter):
         with self.code.loop("0", str(plan.products), 1) as points:
             point = points.counter.text
             places = (
-                self.at(kernels, self.sum((point, plan.together * terms))),
-                self.at(data, self.sum((point, terms * plan.pitch))),
-                self.at(sums, self.sum((point, plan.together * plan.pitch))),
+                self.at(kernels, self.sum((point, plan.apart(plan.together * terms)))),
+                self.at(data, self.sum((point, plan.apart(terms * plan.pitch)))),
+                self.at(sums, self.sum((point, plan.apart(plan.together * plan.pitch)))),
                 panel,
             )
             product_call(self.b, plan.gemm, product, places, (str(plan.together), str(plan.blocks.tiles)))
@@ -169,7 +171,7 @@ class WinogradWriter(ShareWriter):
             text = self._once_small(SmallWriter.sums_of_tiles_text, of_any_layer(plan), images)
         else:
             text = self._once(WinogradWriter.sums_of_tiles_text, of_any_layer(plan))
-        more = f"{self.counts(plan.together, plan.together * plan.pitch)}, i64 {each if images else row}"
+        more = f"{self.counts(plan.together, plan.apart(plan.together * plan.pitch))}, i64 {each if images else row}"
         self._over_images(plan.blocks, self.helper(text), (result, each), sums, more, max(images, 1))
 
     @staticmethod

@@ -68,6 +68,19 @@ class Blocks:
         return images if few else 0
 
 
+def apart(shape: Shape, elements: int) -> int:
+    """Return how far apart matrices of so many elements lie, which are written and read side by side.
+
+    Vectors shorter than a cache line come back to a line. So 16 matrices may not have theirs in one set of the
+    first-level cache, as they have at multiples of a page, nor in two or three sets.
+    """
+    if shape.lanes * BITS[shape.kind] >= SMALL_BITS:
+        return elements
+    line = SMALL_BITS // BITS[shape.kind]
+    lines = -(-elements // line)
+    return (lines if lines % 8 else lines + 1) * line
+
+
 @dataclass(frozen=True)
 class Data:
     """What is transformed of an image: so many planes of a size, with a border in front.
@@ -118,6 +131,10 @@ class _Plan:
     blocks: Blocks
     gemm: Gemm
     starts: tuple[int, ...]
+
+    def apart(self, elements: int) -> int:
+        """Return how far apart matrices of so many elements lie."""
+        return apart(self.shape, elements)
 
     @property
     def scratch(self) -> int:
@@ -213,8 +230,8 @@ def plan_of(shape: Shape, *, turned: bool) -> Plan:
     far = turned and m * BITS[shape.kind] // 8 >= 1024 and n > tile.vectors * lanes
     strides = (1, m) if turned else (k, 1)
     gemm = Gemm(shape.kind, k, strides, (pitch, 1), pitch, (m,), (n,), lanes, tile, m > 64, far)
-    sizes = products * m * k, products * k * pitch + lanes, products * m * pitch + lanes
-    starts = _starts_of([*sizes, data[0].elements(blocks) + 4 * lanes])
+    kernels, *sizes = [products * apart(shape, size) for size in (m * k, k * pitch, m * pitch)]
+    starts = _starts_of([kernels, *(size + lanes for size in sizes), data[0].elements(blocks) + 4 * lanes])
     return Plan(shape, blocks, gemm, starts, turned, m)
 
 
@@ -280,5 +297,5 @@ def weight_plan_of(shape: Shape, parts: int) -> WeightPlan:
         shape.kind, k, (pitch, 1), (1, pitch), n, (m,), (n,), lanes, tile_shape(n, lanes), pack=True, accumulate=True
     )
     plane = max(data.elements(blocks), gradient.elements(blocks)) + 4 * lanes
-    sizes = points * m * n, points * m * pitch + lanes, points * n * pitch + lanes, plane
-    return WeightPlan(shape, blocks, gemm, _starts_of(sizes))
+    sums, *sizes = [points * apart(shape, size) for size in (m * n, m * pitch, n * pitch)]
+    return WeightPlan(shape, blocks, gemm, _starts_of([sums, *(size + lanes for size in sizes), plane]))

@@ -22,7 +22,7 @@ class WinogradWeightWriter(WinogradWriter):
         shape, blocks = self.shape, plan.blocks
         sums, gradients, data, plane, panel = (self.at("%scratch", start) for start in plan.starts)
         columns = plan.data.transformed
-        every, weights = self.filtering.points**2, shape.outputs * columns
+        every, weights = self.filtering.points**2, plan.apart(shape.outputs * columns)
         product = self.helper(GemmWriter(self.module, plan.gemm).definition("NAME"))
         last = self.helper(self._once(WinogradWeightWriter.weights_text))
 
@@ -36,8 +36,8 @@ class WinogradWeightWriter(WinogradWriter):
             with self.code.loop("0", str(every), 1) as points:
                 point = points.counter.text
                 places = (
-                    self.at(gradients, self.sum((point, shape.outputs * plan.pitch))),
-                    self.at(data, self.sum((point, columns * plan.pitch))),
+                    self.at(gradients, self.sum((point, plan.apart(shape.outputs * plan.pitch)))),
+                    self.at(data, self.sum((point, plan.apart(columns * plan.pitch)))),
                     self.at(sums, self.sum((point, weights))),
                     panel,
                 )
@@ -57,18 +57,19 @@ class WinogradWeightWriter(WinogradWriter):
                 else:
                     self.nest([blocks.count], lambda known: block(image, count, known[0]))
             result = self.at("%result", self.sum((number, shape.outputs * shape.channels * math.prod(shape.kernel))))
-            self.b.raw(f"call void @{last}(ptr {sums}, ptr {result}, i64 {shape.outputs * shape.channels})")
+            sizes = f"i64 {shape.outputs * shape.channels}, i64 {weights // plan.data.split**2}"
+            self.b.raw(f"call void @{last}(ptr {sums}, ptr {result}, {sizes})")
         return self.finished(name)
 
     def weights_text(self, name: str) -> str:
-        """Return the function (sums, result, kernels) of the last transform."""
+        """Return the function (sums, result, kernels, apart) of the last transform, of matrices that lie `apart`."""
         points, lanes, parities = self.filtering.points**2, self.shape.lanes, self.shape.stride[0] ** 2
         taps = math.prod(self.shape.kernel)
 
         def vector(first: str, count: str | None) -> None:
             squares: list[list[Value]] = [[] for _ in range(parities)]
             for number in range(points):
-                place = self.at("%first", self.sum((first, parities), ("%kernels", number * parities)))
+                place = self.at("%first", self.sum((first, parities), ("%apart", number * parities)))
                 read = [self._load(self.at(place, start)) for start in range(0, parities * lanes, lanes)]
                 for square, value in zip(squares, apart(self.b, read), strict=True):
                     square.append(value)
@@ -76,7 +77,7 @@ class WinogradWeightWriter(WinogradWriter):
             self._store_kernels(self.in_order(found), self.at("%second", self.sum((first, taps))), count)
 
         self._over_kernels(vector)
-        return self._inner(name, "ptr %first, ptr %second, i64 %kernels")
+        return self._inner(name, "ptr %first, ptr %second, i64 %kernels, i64 %apart")
 
     def in_order(self, squares: list[list[Value]]) -> list[Value]:
         """Undo `by_parity`."""

@@ -37,7 +37,7 @@ def _linear(xp: Any, x: Array, weight: Array, bias: Array | None = None) -> tupl
     if x.ndim != 2:
         y, _ = _linear(xp, x.reshape(-1, x.shape[-1]), weight, bias)
         return y.reshape(*x.shape[:-1], weight.shape[0]), None
-    if _are_many(x.shape[0], *weight.shape):
+    if x.size * weight.shape[0] >= _SUMMED_FROM and _are_many(x.shape[0], *weight.shape):
         found = products.product(x, weight.T, bias)
         if found is not None:
             return found, None
@@ -58,7 +58,7 @@ def _linear_vjp(g: Array, needs: Sequence[bool], _r: None, x: Array, weight: Arr
         rows, flat = g.reshape(-1, g.shape[-1]), x.reshape(-1, x.shape[-1])
         dx, *rest = _linear_vjp(rows, needs, None, flat, weight, *bias)
         return None if dx is None else dx.reshape(x.shape), *rest
-    if _are_many(x.shape[0], *weight.shape):
+    if x.size * weight.shape[0] >= _SUMMED_FROM and _are_many(x.shape[0], *weight.shape):
         dx = products.matmul(g, weight) if needs[0] else None
         dw = products.matmul(g.T, x) if needs[1] else None
     elif needs == _ALL_OF_THREE:  # written out: small networks spend their time in the interpreter

@@ -62,7 +62,9 @@ def _matmul(xp: Any, a: Array, b: Array) -> Array:
         # NumPy would run one small product per matrix; the rows of all of them share b.
         rows = _matmul(np, a.reshape(math.prod(a.shape[:-1]), a.shape[-1]), b)
         return rows.reshape(*a.shape[:-1], b.shape[-1])
-    return products.matmul(a, b) if xp is np else xp.matmul(a, b)
+    if xp is np and a.size * b.shape[-1] >= products.SUMMED_FROM:
+        return products.matmul(a, b)
+    return xp.matmul(a, b)
 
 
 matmul: Linear = linear(

@@ -15,10 +15,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numpy as np
-
 from glassgrad.compile.ir.graph import Graph, Instr, Operand, Var
 from glassgrad.compile.ir.passes.rewriter import Rewriter
+from glassgrad.ops.narrow import finfo
 
 
 class _Deviation(NamedTuple):
@@ -56,14 +55,14 @@ def _correct(rewriter: Rewriter, instr: Instr, found: _Deviation) -> None:
     if excess.shape != total.shape:
         excess = rewriter.apply("reshape", excess, like=instr, shape=total.shape)
     # A total that has left the range stays infinite, one that is not a number so, and none is below 0.
-    excess = rewriter.apply("minimum", excess, float(np.finfo(total.dtype).max), like=instr)
+    excess = rewriter.apply("minimum", excess, float(finfo(total.dtype).max), like=instr)
     left = rewriter.apply("subtract", total, excess, like=instr)
     rewriter.instead(total, rewriter.apply("maximum", left, 0, like=instr))
 
 
 def _deviation(instr: Instr, producers: dict[Var, Instr]) -> _Deviation | None:
     """Return what is behind ``sum(square(x - mean(x)))``."""
-    if instr.op != "sum" or instr.output.dtype.kind != "f":
+    if instr.op != "sum" or instr.output.dtype.kind not in "fV":
         return None
     square = _behind(instr.inputs[0], producers, "square", "multiply")
     minus = None if square is None else _behind(square.inputs[0], producers, "subtract")

@@ -96,6 +96,7 @@ class Primitive:
 
     kind: ClassVar[str] = "primitive"
     decompose: Rule | None = None
+    vjp_in_ops: Rule | None = None
     companions: int = 0
     visit: Rule | None = None
 
@@ -441,7 +442,8 @@ class Fused(Primitive):
     the result is a tuple of y and that many arrays without a derivative (statistics, indices).
     `joint_vjp(g, needs, residuals, *x, **params)` returns one cotangent per argument. `decompose` states
     the same function in other ops: higher orders, forward mode, batching and the compiler use it, and
-    a generic test holds the two against each other.
+    a generic test holds the two against each other. `vjp_in_ops` ``(g, needs, *x, **params)`` states the vjp in other
+    ops as well, where that takes fewer of them than to differentiate the decomposition: for higher orders.
     """
 
     kind = "fused"
@@ -453,11 +455,13 @@ class Fused(Primitive):
         *,
         joint_vjp: Rule,
         decompose: Rule,
+        vjp_in_ops: Rule | None = None,
         companions: int = 0,
         **facts: Any,
     ) -> None:
         super().__init__(name, forward, saves=("y", "x"), **facts)
         self.companions, self.joint_vjp, self.decompose = companions, joint_vjp, decompose
+        self.vjp_in_ops = vjp_in_ops
 
     def compute(self, args: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
         return super().compute(args, params)[0]

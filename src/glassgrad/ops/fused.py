@@ -114,8 +114,20 @@ def _linear_decomposed(x: Array, weight: Array, bias: Array | None = None) -> Ar
     return y if bias is None else y + bias
 
 
+def _linear_vjp_in_ops(g: Array, needs: Sequence[bool], x: Array, weight: Array, *bias: Array) -> Any:
+    dx = matmul(g, weight) if needs[0] else None
+    if len(g.shape) != 2 and any(needs[1:]):
+        rows = math.prod(g.shape[:-1])
+        g, x = reshape_p(g, shape=(rows, g.shape[-1])), reshape_p(x, shape=(rows, x.shape[-1]))
+    dw = matmul(swap_last(g), x) if needs[1] else None
+    if not bias:
+        return dx, dw
+    return dx, dw, sum_p(g, axis=(0,), keepdims=False) if needs[2] else None
+
+
 linear_p = fused(
-    "linear", _linear, joint_vjp=_linear_vjp, decompose=_linear_decomposed, formula="x @ wT + b",
+    "linear", _linear, joint_vjp=_linear_vjp, decompose=_linear_decomposed, vjp_in_ops=_linear_vjp_in_ops,
+    formula="x @ wT + b",
     derivative="g @ w, gT @ x, sum(g)",
     samples=(S((4, 3), (2, 3), (2,)), S((4, 3), (2, 3)), S((2, 4, 3), (2, 3), (2,)), S((3,), (2, 3), (2,))),
     takes_complex=True,

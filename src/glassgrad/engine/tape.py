@@ -158,10 +158,7 @@ class Walk:
 
     def run(self) -> dict[Any, Any]:
         """Walk; return the cotangent of every leaf reached, or of what was wanted."""
-        needed = None
-        if self.wanted is not None:
-            needed = self._needed()
-            self.asked = needed | self.wanted
+        needed = None if self.wanted is None else self._needed(self.wanted)
         heap, cotangents = self.heap, self.cotangents
         while heap:
             node = heappop(heap)[1]
@@ -210,12 +207,15 @@ class Walk:
             return
         if prim.visit is not None and prim.visit(self, node, g) is not NotImplemented:
             return
-        needs = [parent is not None for parent in parents]
+        self._apply_joint(node, g, saved, parents)
+
+    def _apply_joint(self, node: Node, g: Array, saved: tuple[Any, ...], parents: Sequence[Any]) -> None:
+        """Apply the rule for all arguments at once; that of a fused primitive is for plain arrays."""
+        prim, needs = node.prim, [parent is not None for parent in parents]
         if prim.decompose is None or not (self.create_graph or self.batched):
             assert prim.joint_vjp is not None
             found = prim.joint_vjp(g, needs, *saved, **node.params)
         elif prim.vjp_in_ops is None or self.batched:
-            # The hand-written vjp of a fused primitive is for plain arrays.
             self._step_decomposed(node, g, saved, parents)
             return
         else:
@@ -315,9 +315,8 @@ class Walk:
                 g = turned(replaced if self.create_graph else unwrap(replaced))
         return g
 
-    def _needed(self) -> set[Any]:
-        """Return the nodes on a path from the roots to what is wanted."""
-        wanted = self.wanted or set()
+    def _needed(self, wanted: set[Any]) -> set[Any]:
+        """Return the nodes on a path from the roots to what is wanted; ask for the cotangents of both."""
         reachable: dict[Node, None] = {}
         stack = [node for _, node in self.heap]
         while stack:
@@ -331,6 +330,7 @@ class Walk:
         for node in sorted(reachable, key=_sequence):
             if any(parent in needed or parent in wanted for parent in node.parents if parent is not None):
                 needed.add(node)
+        self.asked = needed | wanted
         return needed
 
 

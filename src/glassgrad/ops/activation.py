@@ -13,7 +13,7 @@ import numpy as np
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import as_real
 from glassgrad.ops.complex_input import takes_complex
-from glassgrad.ops.core import Array, bad_option, canonical_axis, elementwise, select
+from glassgrad.ops.core import Array, bad_option, canonical_axis, elementwise, numbers_of, select
 from glassgrad.ops.elementwise import EDGES
 from glassgrad.ops.kernels import approximations, blocks
 from glassgrad.ops.kernels.blocks import in_native_blocks
@@ -157,7 +157,7 @@ def _leaky_relu(xp: Any, x: Array, *, slope: Any) -> Array:
 
 @in_native_blocks
 def _leaky_relu_slope(y: Array, x: Array, *, slope: float) -> Array:
-    return astype(x > 0, x.dtype) * (1 - slope) + slope
+    return astype(numbers_of(x) > 0, x.dtype) * (1 - slope) + slope
 
 
 leaky_relu_p = elementwise(

@@ -339,9 +339,14 @@ def _chain(partial: Partial, prim: Elementwise) -> Rule | None:  # noqa: C901, P
     return lambda c, y, *x: c * partial
 
 
+def numbers_of(x: Any) -> Any:
+    """Return NumPy's array in a Tensor, for what has no derivative, such as a mask; anything else as it is."""
+    return x.array if hasattr(x, "_tracks") and type(x.array) is _ndarray else x
+
+
 def _selecting(mask: Rule, keep: bool, natively: Rule | None) -> Rule:
     def selected(c: Array, y: Array, *x: Array, **params: Any) -> Array:
-        chosen = mask(y, *x, **params)
+        chosen = mask(*map(numbers_of, (y, *x)), **params)
         plain = isinstance(c, _ndarray) and isinstance(chosen, _ndarray)  # NumPy's, or recorded
         where, zero = (choose, c.dtype.type(0)) if plain else (REGISTRY["where"], 0)
         return where(chosen, c, zero) if keep else where(chosen, zero, c)

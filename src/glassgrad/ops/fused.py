@@ -17,13 +17,13 @@ from glassgrad import errors, provenance
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import swap_last
 from glassgrad.ops.core import Array, Fused, Rule, fused
-from glassgrad.ops.index import take_along_axis_p
+from glassgrad.ops.index import one_hot_p, take_along_axis_p
 from glassgrad.ops.kernels import channels, products
 from glassgrad.ops.kernels.choose import max_along, row_starts
 from glassgrad.ops.kernels.replay import Replay
 from glassgrad.ops.linalg import matmul
 from glassgrad.ops.places import all_classes, check_classes
-from glassgrad.ops.reduce import log_softmax_p, sum_p
+from glassgrad.ops.reduce import log_softmax_p, softmax_p, sum_p
 from glassgrad.ops.samples import S, integers, positive
 from glassgrad.ops.shape import astype, reshape_p
 
@@ -396,8 +396,21 @@ def _cross_entropy_decomposed(logits: Array, target: Array, *, reduction: str, i
     return loss / count
 
 
+def _cross_entropy_vjp_in_ops(
+    g: Array, needs: Sequence[bool], logits: Array, target: Array, *, reduction: str, ignore_index: int
+) -> Any:
+    rows, classes = logits.shape
+    keep = ew.not_equal(target, ignore_index)
+    if reduction == "mean":
+        g = g / sum_p(astype(keep, logits.dtype), axis=(0,), keepdims=False)
+    weight = reshape_p(ew.where(keep, g, 0), shape=(rows, 1))
+    hot = astype(one_hot_p(ew.where(keep, target, 0), count=classes), logits.dtype)
+    return (softmax_p(logits, axis=1) - hot) * weight, None
+
+
 cross_entropy_p = fused(
     "cross_entropy", _cross_entropy, joint_vjp=_cross_entropy_vjp, decompose=_cross_entropy_decomposed,
+    vjp_in_ops=_cross_entropy_vjp_in_ops,
     formula="-log softmax(x)[target]", derivative="softmax(x) - one_hot(target)",
     samples=(S((4, 3), integers(0, 3, 4), reduction="mean", ignore_index=-100),
              S((4, 3), integers(0, 3, 4), reduction="sum", ignore_index=1),

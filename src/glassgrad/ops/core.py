@@ -346,8 +346,9 @@ def numbers_of(x: Any) -> Any:
 
 def _selecting(mask: Rule, keep: bool, natively: Rule | None) -> Rule:
     def selected(c: Array, y: Array, *x: Array, **params: Any) -> Array:
-        chosen = mask(*map(numbers_of, (y, *x)), **params)
-        plain = isinstance(c, _ndarray) and isinstance(chosen, _ndarray)  # NumPy's, or recorded
+        ours = isinstance(c, _ndarray)  # NumPy's, or recorded; a record does not look into Tensors
+        chosen = mask(y, *x, **params) if ours else mask(*map(numbers_of, (y, *x)), **params)
+        plain = ours and isinstance(chosen, _ndarray)
         where, zero = (choose, c.dtype.type(0)) if plain else (REGISTRY["where"], 0)
         return where(chosen, c, zero) if keep else where(chosen, zero, c)
 

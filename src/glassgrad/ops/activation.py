@@ -13,11 +13,11 @@ import numpy as np
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import as_real
 from glassgrad.ops.complex_input import takes_complex
-from glassgrad.ops.core import Array, bad_option, canonical_axis, elementwise, numbers_of, select
+from glassgrad.ops.core import Array, bad_option, canonical_axis, elementwise, select
 from glassgrad.ops.elementwise import EDGES
 from glassgrad.ops.kernels import approximations, blocks
 from glassgrad.ops.kernels.blocks import in_native_blocks
-from glassgrad.ops.kernels.choose import choose, positive
+from glassgrad.ops.kernels.choose import choose, numbers_of, positive
 from glassgrad.ops.samples import reals
 from glassgrad.ops.shape import astype
 from glassgrad.ops.special import erfc

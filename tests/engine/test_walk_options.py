@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import glassgrad as gg
+from glassgrad.engine.mode import MODE
+from glassgrad.engine.tape import Observer
 
 torch = pytest.importorskip("torch", reason="PyTorch is the oracle")
 
@@ -96,3 +98,24 @@ def test_the_gradient_that_was_given_is_left_alone_and_not_handed_out() -> None:
     z.backward(given)
     np.testing.assert_array_equal(given.numpy(), np.ones(3))
     np.testing.assert_array_equal(z.grad.numpy(), 2 * np.ones(3))
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_a_walk_computes_no_cotangent_that_is_not_asked_for(
+    monkeypatch: pytest.MonkeyPatch, create_graph: bool
+) -> None:
+    given: list[Any] = []
+
+    class Watch(Observer):
+        def sent(self, target: Any, c: Any) -> None:
+            given.append(target)
+
+    x, w, b = [gg.ones(*shape, dtype=gg.float64, requires_grad=True) for shape in ((2, 3), (3, 3), (3,))]
+    hidden = gg.nn.functional.linear(x, w, b).tanh()
+    loss = (hidden @ w * b).sum()
+    monkeypatch.setattr(MODE, "observer", Watch())
+    (dx,) = gg.autograd.grad(loss, [x], create_graph=create_graph)
+    slope = (1 - np.tanh(4.0) ** 2) * 3
+    np.testing.assert_allclose(dx.detach().numpy(), np.full((2, 3), 3 * slope))
+    leaves = [target for target in given if isinstance(target, gg.Tensor)]
+    assert [leaf is x for leaf in leaves] == [True]

@@ -58,8 +58,27 @@ def cross_entropy_by_hand(x: Any, w: Any, b: Any) -> Any:
     return scores.exp().sum(-1).log() - right
 
 
+def cross_entropy_of_some(x: Any, w: Any, b: Any) -> Any:
+    return F.cross_entropy(x * w + b, gg.tensor([0, -100, 1]))
+
+
+def cross_entropy_of_some_by_hand(x: Any, w: Any, b: Any) -> Any:
+    return cross_entropy_by_hand(x, w, b)[::2].mean()
+
+
+def linear_of_vectors(x: Any, w: Any, b: Any) -> Any:
+    return F.linear(x.reshape(3, 1, 4), w, b) + F.linear(x[0], w * 2, None)
+
+
+def linear_of_vectors_by_hand(x: Any, w: Any, b: Any) -> Any:
+    return (x.unsqueeze(-2) * w).sum(-1).reshape(3, 1, 4) + b + 2 * (x[0] * w).sum(-1)
+
+
 PAIRS = {
     "cross_entropy": (cross_entropy, cross_entropy_by_hand, (4,)),
+    "cross_entropy of some": (cross_entropy_of_some, cross_entropy_of_some_by_hand, (4,)),
+    "linear of vectors": (linear_of_vectors, linear_of_vectors_by_hand, (4, 4)),
+    "mse_loss": (lambda x, w, b: F.mse_loss(x * w, x + b), lambda x, w, b: (x * w - x - b).square().mean(), (4,)),
     "layer_norm": (layer_norm, layer_norm_by_hand, (4,)),
     "linear": (linear, linear_by_hand, (4, 4)),
     "var": (var, var_by_hand, (4,)),

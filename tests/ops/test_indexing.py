@@ -228,6 +228,9 @@ FAMILIES: dict[str, Any] = {
     "scatter value": lambda lib, x: x.scatter(1, I[lib], 2.5),
     "scatter_add": lambda lib, x, s: lib.scatter_add(x, 0, I[lib], s),
     "scatter_add smaller index": lambda lib, x, s: x.scatter_add(0, I[lib][:1, :2], s[:1, :2]),
+    "scatter_add of rows": lambda lib, x, s: x[:, :3].scatter_add(0, J[lib][:2].unsqueeze(1).expand(-1, 3), s),
+    "scatter_add of parts of rows": lambda lib, x, s: x.scatter_add(0, J[lib][:2].unsqueeze(1).expand(-1, 3), s),
+    "gather of rows": lambda lib, x: lib.gather(x, 0, J[lib].unsqueeze(1).expand(-1, 5)),
     **{
         f"scatter_reduce {how} {own}": lambda lib, x, s, how=how, own=own: x.scatter_reduce(
             0, I[lib], s, reduce=how, include_self=own

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import glassgrad as gg
 from glassgrad.ops.kernels import recording, replay
 from glassgrad.ops.kernels.replay import Replay
 from tests.ops.replays import FUNCTIONS, are_same, drawn, expect_same, is_native, labels, recorded
@@ -190,6 +191,16 @@ def test_what_a_record_cannot_hold_is_not_recorded(function: Callable[..., Any])
     for _ in range(4):
         expect_same(found.run(drawn(4, seed=3)), function(drawn(4, seed=3)))
     assert not found.records
+
+
+def test_a_truth_value_of_numpys_is_not_taken_for_another() -> None:
+    def gradients(condition: Any) -> list[float]:
+        x, y = gg.ones(2, 3, requires_grad=True), gg.ones(2, 3, requires_grad=True)
+        gg.where(condition, x, y).sum().backward()
+        return [x.grad.sum().item(), y.grad.sum().item()]
+
+    assert all(gradients(np.False_) == [0, 6] for _ in range(60))
+    assert all(gradients(np.True_) == [6, 0] for _ in range(3))
 
 
 def test_a_function_of_which_nothing_can_be_recorded_is_called_directly() -> None:

@@ -91,8 +91,8 @@ class Walk:
     """
 
     __slots__ = (
-        "batched", "cotangents", "create_graph", "found", "freed", "given", "heap", "kept", "observer", "owned",
-        "wanted",
+        "asked", "batched", "cotangents", "create_graph", "found", "freed", "given", "heap", "kept", "observer",
+        "owned", "wanted",
     )  # fmt: skip  # a table
 
     def __init__(
@@ -106,6 +106,7 @@ class Walk:
         self.create_graph = create_graph
         self.batched = False  # whether cotangents may carry batches of vmap
         self.wanted = None if wanted is None else set(wanted)
+        self.asked: set[Any] | None = None  # nodes and leaves that get cotangents; None means all
         self.found: dict[Any, Any] = {}
         self.heap: list[tuple[float, Node]] = []
         self.cotangents: dict[Node, Any] = {}
@@ -129,7 +130,7 @@ class Walk:
     ) -> Walk:
         """Return a walk to all leaves that has come so far (`plain_walk`)."""
         walk = _new(cls)  # without the call of a class, as `record` does
-        walk.observer = walk.wanted = walk.kept = None
+        walk.observer = walk.wanted = walk.asked = walk.kept = None
         walk.create_graph = walk.batched = False
         walk.heap, walk.cotangents, walk.found, walk.given, walk.freed = heap, cotangents, found, given, freed
         walk.owned = set()
@@ -157,7 +158,7 @@ class Walk:
 
     def run(self) -> dict[Any, Any]:
         """Walk; return the cotangent of every leaf reached, or of what was wanted."""
-        needed = None if self.wanted is None else self._needed()
+        needed = None if self.wanted is None else self._needed(self.wanted)
         heap, cotangents = self.heap, self.cotangents
         while heap:
             node = heappop(heap)[1]
@@ -191,7 +192,9 @@ class Walk:
 
     def apply_rules(self, node: Node, g: Array, saved: tuple[Any, ...]) -> None:
         """Turn the cotangent of a node's result into those of its parents."""
-        prim, parents = node.prim, node.parents
+        prim, parents, asked = node.prim, node.parents, self.asked
+        if asked is not None:  # of the weights of a layer, say, none where only its input's gradient is wanted
+            parents = tuple([parent if parent in asked else None for parent in parents])
         if self.create_graph:
             saved = saved_tensors(node, saved)
         self._watch(node, g, saved, None)
@@ -204,14 +207,21 @@ class Walk:
             return
         if prim.visit is not None and prim.visit(self, node, g) is not NotImplemented:
             return
-        if prim.decompose is not None and (self.create_graph or self.batched):
-            # The hand-written vjp of a fused primitive is for plain arrays.
-            self._step_decomposed(node, g, saved)
-        else:
+        self._apply_joint(node, g, saved, parents)
+
+    def _apply_joint(self, node: Node, g: Array, saved: tuple[Any, ...], parents: Sequence[Any]) -> None:
+        """Apply the rule for all arguments at once; that of a fused primitive is for plain arrays."""
+        prim, needs = node.prim, [parent is not None for parent in parents]
+        if prim.decompose is None or not (self.create_graph or self.batched):
             assert prim.joint_vjp is not None
-            needs = [parent is not None for parent in parents]
-            for parent, c in zip(parents, prim.joint_vjp(g, needs, *saved, **node.params), strict=True):
-                self._send(parent, c)
+            found = prim.joint_vjp(g, needs, *saved, **node.params)
+        elif prim.vjp_in_ops is None or self.batched:
+            self._step_decomposed(node, g, saved, parents)
+            return
+        else:
+            found = prim.vjp_in_ops(g, needs, *saved[1:], **node.params)
+        for parent, c in zip(parents, found, strict=True):
+            self._send(parent, c)
 
     def _watch(self, node: Node, g: Array, saved: tuple[Any, ...], position: int | None) -> None:
         if self.observer is not None:
@@ -221,12 +231,15 @@ class Walk:
         if parent is not None and c is not None:
             self.accumulate(parent, c)
 
-    def _step_decomposed(self, node: Node, g: Array, saved: Sequence[Any]) -> None:
-        """Differentiate the decomposition of a fused primitive: in tensors, and so differentiable again."""
+    def _step_decomposed(self, node: Node, g: Array, saved: Sequence[Any], parents: Sequence[Any]) -> None:
+        """Differentiate the decomposition of a fused primitive: in tensors, and so differentiable again.
+
+        `parents` are the node's, None for those that get no cotangent.
+        """
         inputs = [alias(x) for x in saved[1:]]
         with enable_grad():
             y = node.prim.decomposed(*inputs, **node.params)
-        asked = [x if parent is not None else None for x, parent in zip(inputs, node.parents, strict=True)]
+        asked = [x if parent is not None else None for x, parent in zip(inputs, parents, strict=True)]
         walk = Walk(True, self.create_graph, [x.node for x in asked if x is not None], self.observer)
         if self.batched:
             walk.meet_batches()
@@ -234,7 +247,7 @@ class Walk:
             if c is not None and part.node is not None:
                 walk.seed(part.node, c)
         found = walk.run()
-        for x, parent in zip(asked, node.parents, strict=True):
+        for x, parent in zip(asked, parents, strict=True):
             if x is not None and x.node in found:
                 self.accumulate(parent, found[x.node])
 
@@ -302,9 +315,8 @@ class Walk:
                 g = turned(replaced if self.create_graph else unwrap(replaced))
         return g
 
-    def _needed(self) -> set[Any]:
-        """Return the nodes on a path from the roots to what is wanted."""
-        wanted = self.wanted or set()
+    def _needed(self, wanted: set[Any]) -> set[Any]:
+        """Return the nodes on a path from the roots to what is wanted; ask for the cotangents of both."""
         reachable: dict[Node, None] = {}
         stack = [node for _, node in self.heap]
         while stack:
@@ -318,6 +330,7 @@ class Walk:
         for node in sorted(reachable, key=_sequence):
             if any(parent in needed or parent in wanted for parent in node.parents if parent is not None):
                 needed.add(node)
+        self.asked = needed | wanted
         return needed
 
 

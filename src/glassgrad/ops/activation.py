@@ -17,7 +17,7 @@ from glassgrad.ops.core import Array, bad_option, canonical_axis, elementwise, s
 from glassgrad.ops.elementwise import EDGES
 from glassgrad.ops.kernels import approximations, blocks
 from glassgrad.ops.kernels.blocks import in_native_blocks
-from glassgrad.ops.kernels.choose import choose, positive
+from glassgrad.ops.kernels.choose import choose, numbers_of, positive
 from glassgrad.ops.samples import reals
 from glassgrad.ops.shape import astype
 from glassgrad.ops.special import erfc
@@ -157,7 +157,7 @@ def _leaky_relu(xp: Any, x: Array, *, slope: Any) -> Array:
 
 @in_native_blocks
 def _leaky_relu_slope(y: Array, x: Array, *, slope: float) -> Array:
-    return astype(x > 0, x.dtype) * (1 - slope) + slope
+    return astype(numbers_of(x) > 0, x.dtype) * (1 - slope) + slope
 
 
 leaky_relu_p = elementwise(

@@ -32,7 +32,7 @@ from glassgrad import errors, provenance
 from glassgrad.ops.complex_input import refuse_complex
 from glassgrad.ops.kernels import streams
 from glassgrad.ops.kernels.blocks import entitle, natively, product_in_blocks, replayed, replayed_one
-from glassgrad.ops.kernels.choose import choose
+from glassgrad.ops.kernels.choose import choose, numbers_of
 from glassgrad.ops.kernels.replay import replayed_pair
 
 _ndarray = np.ndarray
@@ -96,6 +96,7 @@ class Primitive:
 
     kind: ClassVar[str] = "primitive"
     decompose: Rule | None = None
+    vjp_in_ops: Rule | None = None
     companions: int = 0
     visit: Rule | None = None
 
@@ -233,16 +234,12 @@ class Primitive:
 
 
 def _numpy_forward(forward: str | Callable[..., Any]) -> Callable[..., Any]:
-    if isinstance(forward, str):
-        return getattr(np, forward)  # type: ignore[no-any-return]  # a ufunc
-    return functools.partial(forward, np)
+    return getattr(np, forward) if isinstance(forward, str) else functools.partial(forward, np)
 
 
 def _hollow(arg: Any) -> Any:
     """Return an array of ones of the argument's shape and dtype that takes no memory."""
-    if not hasattr(arg, "dtype"):
-        return arg
-    return np.broadcast_to(np.ones((), arg.dtype), arg.shape)
+    return np.broadcast_to(np.ones((), arg.dtype), arg.shape) if hasattr(arg, "dtype") else arg
 
 
 # --- elementwise --------------------------------------------------------------------------------
@@ -340,9 +337,9 @@ def _chain(partial: Partial, prim: Elementwise) -> Rule | None:  # noqa: C901, P
 
 def _selecting(mask: Rule, keep: bool, natively: Rule | None) -> Rule:
     def selected(c: Array, y: Array, *x: Array, **params: Any) -> Array:
-        chosen = mask(y, *x, **params)
-        plain = isinstance(c, _ndarray) and isinstance(chosen, _ndarray)  # NumPy's, or recorded
-        where, zero = (choose, c.dtype.type(0)) if plain else (REGISTRY["where"], 0)
+        plain = isinstance(c, _ndarray)  # NumPy's, or recorded; a record does not look into Tensors
+        chosen = mask(y, *x, **params) if plain else mask(*map(numbers_of, (y, *x)), **params)
+        where, zero = (choose, c.dtype.type(0)) if plain and isinstance(chosen, _ndarray) else (REGISTRY["where"], 0)
         return where(chosen, c, zero) if keep else where(chosen, zero, c)
 
     small = replayed(selected)
@@ -441,7 +438,8 @@ class Fused(Primitive):
     the result is a tuple of y and that many arrays without a derivative (statistics, indices).
     `joint_vjp(g, needs, residuals, *x, **params)` returns one cotangent per argument. `decompose` states
     the same function in other ops: higher orders, forward mode, batching and the compiler use it, and
-    a generic test holds the two against each other.
+    a generic test holds the two against each other. `vjp_in_ops` ``(g, needs, *x, **params)`` is the vjp of higher
+    orders in fewer ops than that of the decomposition.
     """
 
     kind = "fused"
@@ -453,11 +451,12 @@ class Fused(Primitive):
         *,
         joint_vjp: Rule,
         decompose: Rule,
+        vjp_in_ops: Rule | None = None,
         companions: int = 0,
         **facts: Any,
     ) -> None:
         super().__init__(name, forward, saves=("y", "x"), **facts)
-        self.companions, self.joint_vjp, self.decompose = companions, joint_vjp, decompose
+        self.companions, self.joint_vjp, self.decompose, self.vjp_in_ops = companions, joint_vjp, decompose, vjp_in_ops
 
     def compute(self, args: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
         return super().compute(args, params)[0]

@@ -17,13 +17,13 @@ from glassgrad import errors, provenance
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import swap_last
 from glassgrad.ops.core import Array, Fused, Rule, fused
-from glassgrad.ops.index import take_along_axis_p
+from glassgrad.ops.index import one_hot_p, take_along_axis_p
 from glassgrad.ops.kernels import channels, products
 from glassgrad.ops.kernels.choose import max_along, row_starts
 from glassgrad.ops.kernels.replay import Replay
 from glassgrad.ops.linalg import matmul
 from glassgrad.ops.places import all_classes, check_classes
-from glassgrad.ops.reduce import log_softmax_p, sum_p
+from glassgrad.ops.reduce import log_softmax_p, softmax_p, sum_p
 from glassgrad.ops.samples import S, integers, positive
 from glassgrad.ops.shape import astype, reshape_p
 
@@ -114,8 +114,20 @@ def _linear_decomposed(x: Array, weight: Array, bias: Array | None = None) -> Ar
     return y if bias is None else y + bias
 
 
+def _linear_vjp_in_ops(g: Array, needs: Sequence[bool], x: Array, weight: Array, *bias: Array) -> Any:
+    dx = matmul(g, weight) if needs[0] else None
+    if len(g.shape) != 2 and any(needs[1:]):
+        rows = math.prod(g.shape[:-1])
+        g, x = reshape_p(g, shape=(rows, g.shape[-1])), reshape_p(x, shape=(rows, x.shape[-1]))
+    dw = matmul(swap_last(g), x) if needs[1] else None
+    if not bias:
+        return dx, dw
+    return dx, dw, sum_p(g, axis=(0,), keepdims=False) if needs[2] else None
+
+
 linear_p = fused(
-    "linear", _linear, joint_vjp=_linear_vjp, decompose=_linear_decomposed, formula="x @ wT + b",
+    "linear", _linear, joint_vjp=_linear_vjp, decompose=_linear_decomposed, vjp_in_ops=_linear_vjp_in_ops,
+    formula="x @ wT + b",
     derivative="g @ w, gT @ x, sum(g)",
     samples=(S((4, 3), (2, 3), (2,)), S((4, 3), (2, 3)), S((2, 4, 3), (2, 3), (2,)), S((3,), (2, 3), (2,))),
     takes_complex=True,
@@ -384,8 +396,21 @@ def _cross_entropy_decomposed(logits: Array, target: Array, *, reduction: str, i
     return loss / count
 
 
+def _cross_entropy_vjp_in_ops(
+    g: Array, needs: Sequence[bool], logits: Array, target: Array, *, reduction: str, ignore_index: int
+) -> Any:
+    rows, classes = logits.shape
+    keep = ew.not_equal(target, ignore_index)
+    if reduction == "mean":
+        g = g / sum_p(astype(keep, logits.dtype), axis=(0,), keepdims=False)
+    weight = reshape_p(ew.where(keep, g, 0), shape=(rows, 1))
+    hot = astype(one_hot_p(ew.where(keep, target, 0), count=classes), logits.dtype)
+    return (softmax_p(logits, axis=1) - hot) * weight, None
+
+
 cross_entropy_p = fused(
     "cross_entropy", _cross_entropy, joint_vjp=_cross_entropy_vjp, decompose=_cross_entropy_decomposed,
+    vjp_in_ops=_cross_entropy_vjp_in_ops,
     formula="-log softmax(x)[target]", derivative="softmax(x) - one_hot(target)",
     samples=(S((4, 3), integers(0, 3, 4), reduction="mean", ignore_index=-100),
              S((4, 3), integers(0, 3, 4), reduction="sum", ignore_index=1),

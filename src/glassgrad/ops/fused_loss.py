@@ -79,10 +79,17 @@ def _mse_vjp(g: Array, needs: Sequence[bool], difference: Array, x: Any, target:
     return d if needs[0] else None, -d if needs[1] else None
 
 
+def _mse_vjp_in_ops(g: Array, needs: Sequence[bool], x: Any, target: Any, *, reduction: str) -> Any:
+    difference = x - target
+    d = difference * (g * (2 * _weight_of_each(reduction, math.prod(difference.shape))))
+    return d if needs[0] else None, -d if needs[1] else None
+
+
 mse_loss_p = fused(
     "mse_loss",
     lambda xp, x, target, *, reduction: _MSE[reduction].run(x, target),
     joint_vjp=_mse_vjp,
+    vjp_in_ops=_mse_vjp_in_ops,
     decompose=lambda x, target, *, reduction: _reduced_op(ew.square(x - target), reduction),
     formula="(x - t)**2, reduced",
     derivative="2 * (x - t), 2 * (t - x)",

@@ -206,7 +206,19 @@ def _along(index: Array, axis: int) -> tuple[Any, ...]:
     return tuple(grids)
 
 
+def _rows(index: Array, axis: int, shape: Shape) -> Array | None:
+    """Return the rows that an index along axis 0 names, if it was expanded over all that a row holds; else None."""
+    if axis or index.ndim < 2 or not index.size or index.shape[1:] != shape[1:]:
+        return None
+    repeats = all(n == 1 or not stride for n, stride in zip(index.shape[1:], index.strides[1:], strict=True))
+    return index[(slice(None), *(0,) * (index.ndim - 1))] if repeats else None
+
+
 def _take_along(xp: Any, x: Array, index: Array, *, axis: int) -> Array:
+    rows = _rows(index, axis, x.shape) if xp is np else None
+    if rows is not None:
+        check_places(rows, x.shape[0], 0)
+        return x.take(rows, axis=0)
     check_places(index, x.shape[axis], axis)
     return x[_along(index, axis)] if xp is np else xp.take_along_axis(x, index, axis=axis)
 
@@ -224,6 +236,10 @@ def _flat_places(index: Array, axis: int, shape: Shape) -> Array:
 
 
 def _put_along_add(xp: Any, g: Array, index: Array, *, axis: int, shape: Shape) -> Array:
+    rows = _rows(index, axis, shape)
+    if rows is not None:
+        size = math.prod(shape[1:])
+        return add_rows(g.reshape(-1, size), _flat_places(rows, 0, shape[:1]), shape[0]).reshape(shape)
     if index.shape[axis] == 1:  # then no place occurs twice
         check_places(index, shape[axis], axis)
         out = np.zeros(shape, g.dtype)

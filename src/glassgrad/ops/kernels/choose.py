@@ -31,6 +31,11 @@ _REMEMBERED = 65_536  # rows; for more, making their positions costs little besi
 _POSITIVE_FROM, _PART = 8_192, 32_768  # elements; so many zeros stay in the cache
 
 
+def numbers_of(x: Any) -> Any:
+    """Return NumPy's array in a Tensor, for what has no derivative, such as a mask; anything else as it is."""
+    return x.array if hasattr(x, "_tracks") and type(x.array) is np.ndarray else x
+
+
 def least(x: Array) -> Any:
     """Return the least of some integers; a search is quicker than a reduction where they are few."""
     return x.item(x.argmin()) if x.size <= _SEARCH_UP_TO else min_over(x, None)

@@ -376,6 +376,21 @@ def is_constant(one: Any) -> bool:
 _CONSTANTS = frozenset({type(None), bool, str})
 
 
+class _Unused:
+    """Stands for an argument that is neither an array nor a constant: NumPy's own truth values, parts of the tape.
+
+    A function that uses it fails. None would count as false, and a record of it serve for true.
+    """
+
+    __array_ufunc__ = None
+
+    def __bool__(self) -> bool:
+        raise Unrecordable("it decides by an argument that is no array")
+
+
+_UNUSED = _Unused()
+
+
 def record(function: Callable[..., Any], args: tuple[Any, ...], written: Sequence[int] = ()) -> Record:
     """Record what a function does with arrays; it is run on copies of them.
 
@@ -409,7 +424,7 @@ def record(function: Callable[..., Any], args: tuple[Any, ...], written: Sequenc
             given.append(one)
         else:  # a function that uses it fails
             arguments.append(Argument("other", None))
-            given.append(None)
+            given.append(_UNUSED)
     RUNNING.recorder = recorder
     try:
         found = function(*given)

@@ -69,7 +69,7 @@ class Replay:
     Args:
         function: takes arrays, floats and constants, and returns a new array, a tuple of several, or None. What it does
             depends on shapes and dtypes alone, not on the numbers. A record holds for any objects that it is given
-            besides if it does the same with None in their places.
+            besides if it does not use them.
         written: positions of the arrays that it writes to.
 
     Attributes:

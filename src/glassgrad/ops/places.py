@@ -284,7 +284,8 @@ def _add_along(xp: Any, g: Array, index: Array, axis: int, shape: Shape) -> Arra
         if _is_finite(flat):
             one_hot = _identity(shape[0], g.dtype).take(index.reshape(-1), 0)
             rows = flat.reshape(index.size, shape[1] if len(shape) == 2 else math.prod(shape[1:]))
-            total = products.dot(one_hot.T, rows)
+            few = rows.shape[1] > 1 and one_hot.size * rows.shape[1] < products.FROM
+            total = one_hot.T.dot(rows) if few else products.dot(one_hot.T, rows)
             return total if len(shape) == 2 else total.reshape(shape)
     rows = _wrapped(index, shape[axis]).reshape(-1)
     if axis == 0:

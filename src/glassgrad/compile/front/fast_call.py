@@ -104,8 +104,6 @@ def _conditions(
 ) -> list[str]:
     """Return the lines that leave the fast path unless the guards hold and the arrays are the known ones."""
     terms, tensors = list(guards.edge_terms(space)), list(guards.tensor_terms(space))
-    if native:
-        terms = _unless_changed(space, guards.dictionaries(), terms)
     for number, one in enumerate(capture.state):
         space[f"s{number}"] = one.tensor
         tensors.append(f"s{number}.array is m{number}")
@@ -120,25 +118,6 @@ def _conditions(
         terms += [f"id(x{at} if x{at}.base is None else x{at}.base) not in owners" for at in capture.arguments]
     lines = ["try:", f"    if not ({' and '.join(terms) or 'True'}):", "        return MISS"]
     return [*lines, "except (LookupError, AttributeError, ValueError):", "    return MISS"]
-
-
-def _unless_changed(space: dict[str, Any], holders: Sequence[Any], terms: list[str]) -> list[str]:
-    """Return the terms about places, with those in dictionaries behind one call that tells whether any has changed."""
-    from glassgrad.compile.native.versions import watcher  # loads llvmlite, which NumPy programs do without
-
-    # Whoever trains at the top of a script changes its names in every turn.
-    holders = [None if holder is None or "__builtins__" in holder else holder for holder in holders]
-    inside = [term for holder, term in zip(holders, terms, strict=True) if holder is not None]
-    watched = {id(holder): holder for holder in holders if holder is not None}
-    found = watcher(list(watched.values())) if len(inside) >= _WATCHED_FROM else None
-    if found is None:
-        return terms
-    space["unchanged"], space["settle"] = found
-    others = [term for holder, term in zip(holders, terms, strict=True) if holder is None]
-    return [*others, f"(unchanged() or ({' and '.join(inside)} and settle()))"]
-
-
-_WATCHED_FROM = 4  # places: a call takes as long as two or three of them
 
 
 def _held(guards: Guards, capture: Capture, arrays: list[Any]) -> Callable[[], bool] | None:

@@ -16,7 +16,6 @@ from glassgrad import provenance
 from glassgrad._records import dataclass
 from glassgrad.compile.front.captured import Capture, Given, Output, assembled
 from glassgrad.compile.front.guards import Guards, hooks_of
-from glassgrad.compile.kept import bytecode
 from glassgrad.engine.float_warnings import hidden_branch
 from glassgrad.engine.mode import ANOMALY, FINITE, KEYED, MODE, TRACING
 from glassgrad.engine.node import next_sequence
@@ -24,7 +23,6 @@ from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.writes import MUTATIONS, Writer
 
 MISS = object()
-LONG = 20_000  # characters of a function that is looked for on the disk: in this time as much could be compiled
 Quick = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 
 
@@ -85,16 +83,15 @@ def quick_call(
     lines += _watching(space, capture, recorded=recorded) + _afterwards(space, capture)
     lines += _recording(space, capture, recorder) + _result(space, capture)
     lines = ["with lock:", *(f"    {line}" for line in lines)] if recorded else lines
-    return _made(space, lines, keep=step is not None)
+    return _made(space, lines)
 
 
-def _made(space: dict[str, Any], lines: Sequence[str], *, keep: bool) -> Quick:
-    """Return the function of these lines, whose globals are `space`; `keep` it on the disk if it is long."""
+def _made(space: dict[str, Any], lines: Sequence[str]) -> Quick:
+    """Return the function of these lines, whose globals are `space`."""
     source = "def quick(args, kwargs):\n" + "\n".join(f"    {line}" for line in lines) + "\n"
     # Named as a file of the package, so that the search for the user's line passes over it.
     file = f"{provenance.PACKAGE}<call>"
-    code = bytecode.of(source, file) if keep and len(source) > LONG else compile(source, file, "exec")
-    exec(code, space)  # noqa: S102 - made of the lines above
+    exec(compile(source, file, "exec"), space)  # noqa: S102 - made of the lines above
     quick: Quick = space["quick"]
     return quick
 
@@ -177,8 +174,7 @@ def _native_call(space: dict[str, Any], step: Any, passed: Sequence[str]) -> lis
         results.append(f"r{number}, ")
     lines.append(f"results = ({''.join(results)})")
     lines.append(f"arrays = ({', '.join(passed)}, {''.join(results)})" if passed else f"arrays = ({''.join(results)})")
-    space["address"] = step.address  # another one in each process, which are to have the same text
-    run = f"call(address, id(arrays), 1, {step.first})" if step.shares == 1 else "run(arrays)"
+    run = f"call({step.address}, id(arrays), 1, {step.first})" if step.shares == 1 else "run(arrays)"
     return [*lines, f"if {run}:", "    return MISS"]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dis
 import importlib
-import marshal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,16 +15,9 @@ import pytest
 
 import glassgrad as gg
 from glassgrad import nn
-from glassgrad.compile.front import alive, fast_call
+from glassgrad.compile.front import alive
 from glassgrad.compile.front.bytecode_reads import attributes_of, nested
 from glassgrad.compile.front.reach import reach
-from glassgrad.compile.kept import bytecode, files
-
-
-@pytest.fixture
-def place(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setenv("GLASSGRAD_CACHE_DIR", str(tmp_path))
-    return tmp_path / "native"
 
 
 def step_of(net: nn.Module) -> Any:
@@ -48,59 +40,10 @@ def trained() -> tuple[Any, list[float]]:
     return step, [step(gg.ones(5, 3)).item() for _ in range(3)]
 
 
-# --- bytecode ---------------------------------------------------------------------------------------
+# --- guards ----------------------------------------------------------------------------------------
 
 
-def test_a_long_function_is_compiled_by_the_first_process_alone(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    compiled = []
-
-    def counting(source: str, file: str, mode: str) -> CodeType:
-        compiled.append(source)
-        return compile(source, file, mode)
-
-    monkeypatch.setattr(bytecode, "compile", counting, raising=False)
-    monkeypatch.setattr(fast_call, "LONG", 0)
-    _, losses = trained()
-    first = len(compiled)
-    assert first > 0
-    step, again = trained()
-    assert len(compiled) == first, "its text has no addresses of one process"
-    assert again == losses
-    assert step.retraces == []
-    monkeypatch.setattr(fast_call, "LONG", 1 << 30)
-    assert trained()[1] == losses
-
-
-def test_short_functions_are_not_kept(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bytecode, "of", None)
-    trained()
-
-
-@pytest.mark.parametrize("content", [b"", b"text", marshal.dumps(1), marshal.dumps(compile("1", "f", "exec"))[:-9]])
-def test_what_is_no_code_is_replaced(place: Any, content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    keys: list[str] = []
-    write = files.write
-    monkeypatch.setattr(files, "write", lambda key, header, code: (keys.append(key), write(key, header, code)))
-    bytecode.of("x = 1", "f")
-    write(keys[0], {}, content)
-    space: dict[str, Any] = {}
-    exec(bytecode.of("x = 1", "f"), space)  # noqa: S102 - the text is the one before
-    assert space["x"] == 1
-    assert len(keys) == 2
-    bytecode.of("x = 1", "f")
-    bytecode.of("x = 1", "g")
-    bytecode.of("x = 2", "f")
-    assert len({*keys}) == 3, "each file and text has its own"
-
-
-def test_code_of_another_python_is_another(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    for version in ("one", "two"):
-        monkeypatch.setattr(bytecode.sys, "version", version)
-        bytecode.of("x = 1", "f")
-    assert len([*place.iterdir()]) == 2
-
-
-def test_conditions_are_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_conditions_are_compiled_once() -> None:
     step, _ = trained()
     assert "_check" not in vars(step._latest), "the fast path has its own"
     assert step._latest.fits([gg.ones(5, 3)])

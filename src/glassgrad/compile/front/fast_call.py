@@ -16,7 +16,6 @@ from glassgrad import provenance
 from glassgrad._records import dataclass
 from glassgrad.compile.front.captured import Capture, Given, Output, assembled
 from glassgrad.compile.front.guards import Guards, hooks_of
-from glassgrad.compile.kept import bytecode
 from glassgrad.engine.float_warnings import hidden_branch
 from glassgrad.engine.mode import ANOMALY, FINITE, KEYED, MODE, TRACING
 from glassgrad.engine.node import next_sequence
@@ -24,7 +23,6 @@ from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.writes import MUTATIONS, Writer
 
 MISS = object()
-LONG = 20_000  # characters of a function that is looked for on the disk: in this time as much could be compiled
 Quick = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 
 
@@ -85,16 +83,15 @@ def quick_call(
     lines += _watching(space, capture, recorded=recorded) + _afterwards(space, capture)
     lines += _recording(space, capture, recorder) + _result(space, capture)
     lines = ["with lock:", *(f"    {line}" for line in lines)] if recorded else lines
-    return _made(space, lines, keep=step is not None)
+    return _made(space, lines)
 
 
-def _made(space: dict[str, Any], lines: Sequence[str], *, keep: bool) -> Quick:
-    """Return the function of these lines, whose globals are `space`; `keep` it on the disk if it is long."""
+def _made(space: dict[str, Any], lines: Sequence[str]) -> Quick:
+    """Return the function of these lines, whose globals are `space`."""
     source = "def quick(args, kwargs):\n" + "\n".join(f"    {line}" for line in lines) + "\n"
     # Named as a file of the package, so that the search for the user's line passes over it.
     file = f"{provenance.PACKAGE}<call>"
-    code = bytecode.of(source, file) if keep and len(source) > LONG else compile(source, file, "exec")
-    exec(code, space)  # noqa: S102 - made of the lines above
+    exec(compile(source, file, "exec"), space)  # noqa: S102 - made of the lines above
     quick: Quick = space["quick"]
     return quick
 
@@ -104,8 +101,6 @@ def _conditions(
 ) -> list[str]:
     """Return the lines that leave the fast path unless the guards hold and the arrays are the known ones."""
     terms, tensors = list(guards.edge_terms(space)), list(guards.tensor_terms(space))
-    if native:
-        terms = _unless_changed(space, guards.dictionaries(), terms)
     for number, one in enumerate(capture.state):
         space[f"s{number}"] = one.tensor
         tensors.append(f"s{number}.array is m{number}")
@@ -120,25 +115,6 @@ def _conditions(
         terms += [f"id(x{at} if x{at}.base is None else x{at}.base) not in owners" for at in capture.arguments]
     lines = ["try:", f"    if not ({' and '.join(terms) or 'True'}):", "        return MISS"]
     return [*lines, "except (LookupError, AttributeError, ValueError):", "    return MISS"]
-
-
-def _unless_changed(space: dict[str, Any], holders: Sequence[Any], terms: list[str]) -> list[str]:
-    """Return the terms about places, with those in dictionaries behind one call that tells whether any has changed."""
-    from glassgrad.compile.native.versions import watcher  # loads llvmlite, which NumPy programs do without
-
-    # Whoever trains at the top of a script changes its names in every turn.
-    holders = [None if holder is None or "__builtins__" in holder else holder for holder in holders]
-    inside = [term for holder, term in zip(holders, terms, strict=True) if holder is not None]
-    watched = {id(holder): holder for holder in holders if holder is not None}
-    found = watcher(list(watched.values())) if len(inside) >= _WATCHED_FROM else None
-    if found is None:
-        return terms
-    space["unchanged"], space["settle"] = found
-    others = [term for holder, term in zip(holders, terms, strict=True) if holder is None]
-    return [*others, f"(unchanged() or ({' and '.join(inside)} and settle()))"]
-
-
-_WATCHED_FROM = 4  # places: a call takes as long as two or three of them
 
 
 def _held(guards: Guards, capture: Capture, arrays: list[Any]) -> Callable[[], bool] | None:
@@ -198,8 +174,7 @@ def _native_call(space: dict[str, Any], step: Any, passed: Sequence[str]) -> lis
         results.append(f"r{number}, ")
     lines.append(f"results = ({''.join(results)})")
     lines.append(f"arrays = ({', '.join(passed)}, {''.join(results)})" if passed else f"arrays = ({''.join(results)})")
-    space["address"] = step.address  # another one in each process, which are to have the same text
-    run = f"call(address, id(arrays), 1, {step.first})" if step.shares == 1 else "run(arrays)"
+    run = f"call({step.address}, id(arrays), 1, {step.first})" if step.shares == 1 else "run(arrays)"
     return [*lines, f"if {run}:", "    return MISS"]
 
 

@@ -95,11 +95,6 @@ class Guards:
             else:
                 yield f"{place} is v{number}"
 
-    def dictionaries(self) -> list[dict[Any, Any] | None]:
-        """Return of each place the dictionary in which it is, None where that is no plain one."""
-        holders = [_faster(edge.holder) for edge in self.edges]
-        return [holder if type(holder) is dict else None for holder in holders]
-
     def tensor_terms(self, space: dict[str, Any]) -> Iterable[str]:
         """Yield the conditions on tensors."""
         space["hooks_of"] = hooks_of

@@ -28,7 +28,7 @@ from glassgrad.ops.samples import S, integers, positive
 from glassgrad.ops.shape import astype, reshape_p
 
 _ALL_OF_THREE, _WITHOUT_INPUT = (True, True, True), (False, True, True)
-_FROM, _SUMMED_FROM = products.FROM, products.SUMMED_FROM
+FROM, SUMMED_FROM = products.FROM, products.SUMMED_FROM
 
 # --- linear ---------------------------------------------------------------------------------------
 
@@ -37,7 +37,7 @@ def _linear(xp: Any, x: Array, weight: Array, bias: Array | None = None) -> tupl
     if x.ndim != 2:
         y, _ = _linear(xp, x.reshape(-1, x.shape[-1]), weight, bias)
         return y.reshape(*x.shape[:-1], weight.shape[0]), None
-    if x.size * weight.shape[0] >= _FROM or x.size >= _SUMMED_FROM or weight.size >= _SUMMED_FROM:
+    if x.size * weight.shape[0] >= FROM or x.size >= SUMMED_FROM or weight.size >= SUMMED_FROM:
         found = products.product(x, weight.T, bias)
         if found is not None:
             return found, None
@@ -58,7 +58,7 @@ def _linear_vjp(g: Array, needs: Sequence[bool], _r: None, x: Array, weight: Arr
         rows, flat = g.reshape(-1, g.shape[-1]), x.reshape(-1, x.shape[-1])
         dx, *rest = _linear_vjp(rows, needs, None, flat, weight, *bias)
         return None if dx is None else dx.reshape(x.shape), *rest
-    if x.size * weight.shape[0] >= _FROM or x.size >= _SUMMED_FROM or weight.size >= _SUMMED_FROM:
+    if x.size * weight.shape[0] >= FROM or x.size >= SUMMED_FROM or weight.size >= SUMMED_FROM:
         dx = products.matmul(g, weight) if needs[0] else None
         dw = products.matmul(g.T, x) if needs[1] else None
     elif needs == _ALL_OF_THREE:  # written out: small networks spend their time in the interpreter
@@ -87,7 +87,7 @@ _PRODUCT, _PRODUCTS, _WEIGHTS_BACK = Replay(_product_and_bias), Replay(_cotangen
 def _sum_rows(x: Array, share: float = 1.0) -> Array:
     """Return the sum over axis 0 of a matrix, times `share`; for few rows, a product takes half the time."""
     rows = x.shape[0]
-    if x.size > _SUMMED_FROM:
+    if x.size > SUMMED_FROM:
         found = products.sum_rows(x)
         if found is None and rows > 2048:
             found = np.add.reduce(x, axis=0)

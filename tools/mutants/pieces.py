@@ -168,7 +168,11 @@ PIECES = {
         "nn/test_half_norms",
     ),
     "sequences": _ops(
-        "fused_recurrent recurrent_steps ctc", "ctc", "losses", "recurrent_steps", "engine/test_walks_of_fused_ops"
+        "fused_recurrent recurrent_loops recurrent_scan recurrent_steps ctc",
+        "ctc",
+        "losses",
+        "recurrent_steps",
+        "engine/test_walks_of_fused_ops",
     ),
     "windows": _ops("conv pool resample", "conv", "volumes", "windows", "compiled_ops"),
     "functions": _ops(

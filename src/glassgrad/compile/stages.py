@@ -16,9 +16,10 @@ from glassgrad._records import dataclass
 from glassgrad.compile.ir import passes
 from glassgrad.compile.ir.graph import Graph
 from glassgrad.compile.llvm.abilities import abilities
+from glassgrad.compile.llvm.separate import joined, separate
 from glassgrad.compile.llvm.step import StepModule, memory_of
 from glassgrad.compile.llvm.target import LoadedCode, host
-from glassgrad.compile.native import cache, cache_entry
+from glassgrad.compile.native import cache, cache_entry, products
 from glassgrad.compile.native.ahead import Ahead
 from glassgrad.compile.native.assemble import Emitted, layout_of, stats_of
 from glassgrad.compile.native.executable import Layout, NativeStep
@@ -184,6 +185,8 @@ def loaded(emitted: Emitted, layout: Layout, space: Any) -> tuple[bytes, bool, N
             code = units.object_code(emitted.module.module, host(), available_cores())
             return code, False, NativeStep(code, layout, space)
         code, known = cache.code_for(emitted.text, lambda text: host().compile(text, available_cores()))
+        if emitted.module.kept:
+            code = joined([*map(products.object_code, emitted.module.kept), *separate(code)])
         return code, known, NativeStep(code, layout, space)
     except RuntimeError as error:
         kernel = emitted.module.refused(_is_accepted)

@@ -65,7 +65,7 @@ def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any
             arrays.append(arg)
         parents.append(None)
     if not plain and decompose is not None:
-        return _decomposed(prim, args, params)
+        return _decomposed(prim, args, params, (arrays, parents, tracked and flags & RECORDING))
     try:
         y = prim(*arrays, **params) if not plain else evaluate(*arrays, **params) if params else evaluate(*arrays)
     except (errors.GlassgradError, Warning):  # a filter makes errors of NumPy's warnings
@@ -122,14 +122,24 @@ def _cast(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any
         MODE.flags = flags
 
 
-def _decomposed(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-    """Compute a fused primitive on what is not plain arrays: op by op, each of which records itself."""
+def _decomposed(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any], begun: Any = None) -> Any:
+    """Compute a fused primitive on what is not plain arrays: op by op, each of which records itself.
+
+    `begun` holds the arrays and parents that recording it whole takes, and whether it is recorded.
+    """
     assert prim.decompose is not None
+    if prim.saves_results and begun is not None and prim.name in MODE.whole and not any(map(levels_of, begun[0])):
+        y = prim(*begun[0], **params)
+        arrays, parents, tracked = begun
+        return _finish_special(prim, (y, y), args, arrays, parents, params, tracked)
     if prim.name in MODE.whole and not MODE.flags & RECORDING:
         y = prim(*[arg.array if isinstance(arg, Tensor) else arg for arg in args], **params)
         return tuple(make(part, None, False) for part in y) if prim.multiple else make(y, None, False)
     result = prim.decompose(*args, **params)
-    return (result[0], *[part.detach() for part in result[1:]]) if prim.companions else result
+    if not prim.companions:
+        return result
+    own = len(result) - prim.companions
+    return (*result[:own], *[part.detach() for part in result[own:]])
 
 
 def _as_array(arg: Any, prim: Primitive, args: tuple[Any, ...]) -> Any:
@@ -159,8 +169,8 @@ def _finish_special(
     if prim.decompose is not None:
         y, saved_y = y
         if prim.companions:
-            companions = tuple([make(part, None, False) for part in y[1:]])
-            y = y[0]
+            companions = tuple([make(part, None, False) for part in y[len(y) - prim.companions :]])
+            y = y[: len(y) - prim.companions] if multiple else y[0]
     if isinstance(y, np.generic):
         y = np.asarray(y)
     first = y[0] if multiple else y
@@ -176,11 +186,12 @@ def _finish_special(
         if type(first) is not _ndarray:
             node.levels = levels_of(first)
         if multiple:
-            return tuple(pick(node, part, position, len(y)) for position, part in enumerate(y))
-        result = make(y, node, True)
+            result = tuple(pick(node, part, position, len(y)) for position, part in enumerate(y))
+        else:
+            result = make(y, node, True)
     if prim.is_view:
         return views.link(result, prim, args, params)
-    return (result, *companions) if companions else result
+    return (*(result if multiple else (result,)), *companions) if companions else result
 
 
 def _watched(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:

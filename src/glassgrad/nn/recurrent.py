@@ -118,17 +118,22 @@ class _Recurrent(Module):
 
     if TYPE_CHECKING:  # each network says how it runs one layer in one direction, to outputs and last states
 
-        def _layer(self, x: Array, states: list[Array], weights: list[Any], lengths: Any, reverse: bool) -> Any: ...
+        def _layer(
+            self, x: Array, states: list[Array], weights: list[Any], lengths: Any, reverse: bool, batch_first: bool
+        ) -> Any: ...
 
-    def _run(self, x: Array, states: list[Array], lengths: Any) -> tuple[Array, list[Array]]:
-        """Run all layers over (steps, batch, inputs); states are (layers * directions, batch, hidden)."""
+    def _run(self, x: Array, states: list[Array], lengths: Any, batch_first: bool = False) -> tuple[Array, list[Array]]:
+        """Run all layers over (steps, batch, inputs), or (batch, steps, inputs) with `batch_first`.
+
+        States are (layers * directions, batch, hidden).
+        """
         last: list[list[Array]] = []
         for layer in range(self.num_layers):
             outputs = []
             for at, suffix in enumerate(self._suffixes(layer)):
                 place = layer * (1 + self.bidirectional) + at
                 own = [state[place] for state in states]
-                y, *ended = self._layer(x, own, self._weights(layer, suffix), lengths, at == 1)
+                y, *ended = self._layer(x, own, self._weights(layer, suffix), lengths, at == 1, batch_first)
                 outputs.append(y)
                 last.append(ended)
             x = cat(outputs, -1) if self.bidirectional else outputs[0]
@@ -171,11 +176,12 @@ class _Recurrent(Module):
             x = input.unsqueeze(1)
             given = None if given is None else [state.unsqueeze(1) for state in given]
         else:
-            x = input.transpose(0, 1) if self.batch_first else input
-        y, states = self._run(x, self._start(given, x.shape[1], x.dtype), None)
+            x = input
+        batch_first = self.batch_first and not alone
+        y, states = self._run(x, self._start(given, x.shape[int(not batch_first)], x.dtype), None, batch_first)
         if alone:
             return y.squeeze(1), [state.squeeze(1) for state in states]
-        return (y.transpose(0, 1) if self.batch_first else y), states
+        return y, states
 
     def _forward_packed(self, input: PackedSequence, given: list[Any] | None) -> tuple[Any, list[Any]]:
         """Run over padded sequences, each to its end; states are in the caller's order, all else sorted."""
@@ -246,9 +252,11 @@ class LSTM(_Recurrent):
         self.proj_size = proj_size
         super().__init__(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, device, dtype)
 
-    def _layer(self, x: Array, states: list[Array], weights: list[Any], lengths: Any, reverse: bool) -> Any:
+    def _layer(
+        self, x: Array, states: list[Array], weights: list[Any], lengths: Any, reverse: bool, batch_first: bool
+    ) -> Any:
         if not self.proj_size:
-            return _call(lstm_p, x, states, weights, lengths, reverse=reverse)
+            return _call(lstm_p, x, states, weights, lengths, reverse=reverse, batch_first=batch_first)
         *rest, projection = weights
         w_ih, w_hh, b_ih, b_hh = rest if self.bias else (*rest, None, None)
 
@@ -256,7 +264,7 @@ class LSTM(_Recurrent):
             h, c = lstm_step(x_t, h, c, w_ih, w_hh, b_ih, b_hh)
             return linear_p(h, projection), c
 
-        return unrolled(step, x, (states[0], states[1]), lengths, reverse)
+        return unrolled(step, x, (states[0], states[1]), lengths, reverse, batch_first)
 
     def forward(self, input: TensorLike, hx: Any = None) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         y, states = self._forward(input, None if hx is None else list(hx))
@@ -277,8 +285,10 @@ class GRU(_Recurrent):
 
     gates = 3
 
-    def _layer(self, x: Array, states: list[Array], weights: list[Any], lengths: Any, reverse: bool) -> Any:
-        return _call(gru_p, x, states, weights, lengths, reverse=reverse)
+    def _layer(
+        self, x: Array, states: list[Array], weights: list[Any], lengths: Any, reverse: bool, batch_first: bool
+    ) -> Any:
+        return _call(gru_p, x, states, weights, lengths, reverse=reverse, batch_first=batch_first)
 
     def forward(self, input: TensorLike, hx: TensorLike | None = None) -> tuple[Tensor, Tensor]:
         y, states = self._forward(input, None if hx is None else [hx])
@@ -313,9 +323,11 @@ class RNN(_Recurrent):
         super().__init__(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, device, dtype)
         self.nonlinearity = nonlinearity
 
-    def _layer(self, x: Array, states: list[Array], weights: list[Any], lengths: Any, reverse: bool) -> Any:
+    def _layer(
+        self, x: Array, states: list[Array], weights: list[Any], lengths: Any, reverse: bool, batch_first: bool
+    ) -> Any:
         rectified = self.nonlinearity == "relu"
-        return _call(rnn_p, x, states, weights, lengths, reverse=reverse, rectified=rectified)
+        return _call(rnn_p, x, states, weights, lengths, reverse=reverse, batch_first=batch_first, rectified=rectified)
 
     def forward(self, input: TensorLike, hx: TensorLike | None = None) -> tuple[Tensor, Tensor]:
         y, states = self._forward(input, None if hx is None else [hx])

@@ -232,7 +232,7 @@ def _recurrent(kind: str) -> Operator:
                 parts.append(lengths)
             found.append(_PRIMITIVES[kind](
                 x, *before, *parts, reverse=at == 1 or call.get("direction") == "reverse", biased=b is not None,
-                ragged=lengths is not None, **extra,
+                ragged=lengths is not None, batch_first=False, **extra,
             ))  # fmt: skip  # one call
         stacked = [gg.stack([one[place] for one in found], 0 if place else 1) for place in range(1 + len(states))]
         if call.get("layout", 0):

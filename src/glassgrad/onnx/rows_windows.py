@@ -173,6 +173,15 @@ def _gates(w: Writer, kind: str, weight: Value) -> Value:
     return w.op("Concat", *parts, axis=0, shape=weight.shape)
 
 
+def _swapped(shape: Any) -> Any:
+    return None if shape is None else (shape[1], shape[0], *shape[2:])
+
+
+def _turned(w: Writer, x: Value) -> Value:
+    """Swap batch and time."""
+    return w.op("Transpose", x, shape=_swapped(x.shape), perm=[1, 0, 2])
+
+
 def _recurrent(kind: str, states: int) -> Row:
     def row(
         w: Writer,
@@ -182,6 +191,7 @@ def _recurrent(kind: str, states: int) -> Row:
         reverse: bool,
         biased: bool,
         ragged: bool,
+        batch_first: bool,
         rectified: bool = False,
     ) -> tuple[Value, ...]:
         before, (w_ih, w_hh, *parts) = rest[:states], rest[states:]
@@ -200,9 +210,12 @@ def _recurrent(kind: str, states: int) -> Row:
             attributes["linear_before_reset"] = 1
         if rectified:
             attributes["activations"] = ["Relu"]
+        if batch_first:  # few runtimes know the attribute `layout`
+            x = _turned(w, x)
         found = w.ops(kind, [x, *weights, bias, lengths, *initial], [(x.dtype, None)] * (1 + states), **attributes)
         shapes = [one.shape for one in step.outputs]
-        y = w.op("Squeeze", found[0], w.ints(1), shape=shapes[0])
+        y = w.op("Squeeze", found[0], w.ints(1), shape=_swapped(shapes[0]) if batch_first else shapes[0])
+        y = _turned(w, y) if batch_first else y
         return y, *[w.op("Squeeze", one, front, shape=shape) for one, shape in zip(found[1:], shapes[1:], strict=True)]
 
     return row

@@ -37,6 +37,7 @@ REFUSED: dict[str, str] = {
     **dict.fromkeys(("view_as_complex", "view_as_real", "conj", "fft", "rfft", "rfft_back"), _COMPLEX),
     **dict.fromkeys((
         "conv2d_weight", "max_pool2d_scatter", "max_pool2d_gather", "sum_spread2d", "resample_back", "add_strided",
+        "lstm_scan_back", "gru_scan_back", "rnn_scan_back",
     ), _BACKWARD),
     **dict.fromkeys(("nonzero", "unique", "unique_consecutive"), _COUNTED),
     **dict.fromkeys(("recurrence", "cumprod", "logcumsumexp", "cummax_index", "cummin_index"), _SCAN),

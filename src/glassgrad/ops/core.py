@@ -98,6 +98,7 @@ class Primitive:
     decompose: Rule | None = None
     vjp_in_ops: Rule | None = None
     companions: int = 0
+    saves_results = False  # whether the residuals are the results, so that a trace can hold it as one instruction
     visit: Rule | None = None
 
     def __init__(
@@ -152,7 +153,7 @@ class Primitive:
         """Return the differentiable results of a fused primitive's decomposition."""
         assert self.decompose is not None
         y = self.decompose(*args, **params)
-        return y[0] if self.companions else y
+        return y[: len(y) - self.companions] if self.multiple else y[0] if self.companions else y
 
     def __call__(self, *args: Any, **params: Any) -> Any:
         for arg in args:
@@ -435,11 +436,10 @@ class Fused(Primitive):
     """A composite with a hand-written vjp, for speed in eager mode.
 
     `forward(xp, *x, **params)` returns the result and the residuals for the vjp. With `companions`
-    the result is a tuple of y and that many arrays without a derivative (statistics, indices).
-    `joint_vjp(g, needs, residuals, *x, **params)` returns one cotangent per argument. `decompose` states
-    the same function in other ops: higher orders, forward mode, batching and the compiler use it, and
-    a generic test holds the two against each other. `vjp_in_ops` ``(g, needs, *x, **params)`` is the vjp of higher
-    orders in fewer ops than that of the decomposition.
+    the result is a tuple of y (or several) and that many arrays without a derivative (statistics, indices).
+    `joint_vjp(g, needs, residuals, *x, **params)` returns one cotangent per argument. `decompose` states the same in
+    other ops: higher orders, forward mode, batching and the compiler use it, and a generic test compares the two.
+    `vjp_in_ops` ``(g, needs, *x, **params)`` is the vjp of higher orders in fewer ops than that of the decomposition.
     """
 
     kind = "fused"

@@ -15,9 +15,8 @@ def _given(bias: Any) -> tuple[Any, ...]:
     return () if bias is None else (bias,)
 
 
-def lstm_step(x: Array, h: Array, c: Array, w_ih: Array, w_hh: Array, b_ih: Any, b_hh: Any) -> tuple[Array, Array]:
-    """One step of a long short-term memory: the new hidden state and cell."""
-    gates = linear_p(x, w_ih, *_given(b_ih)) + linear_p(h, w_hh, *_given(b_hh))
+def lstm_cell(gates: Array, c: Array) -> tuple[Array, Array, tuple[Array, ...]]:
+    """From the sums for all gates: the new hidden state and cell, and the activated gates."""
     n = c.shape[-1]  # h may be a projection to fewer features
     i, f, g, o = (gates[..., at * n : (at + 1) * n] for at in range(4))
     # Each value has a name because the readable source of a compiled function prints it.
@@ -28,17 +27,30 @@ def lstm_step(x: Array, h: Array, c: Array, w_ih: Array, w_hh: Array, b_ih: Any,
     output_gate = sigmoid(o)
     squashed = ew.tanh(cell)
     hidden = output_gate * squashed
+    return hidden, cell, (input_gate, forget_gate, candidate, output_gate)
+
+
+def gru_cell(from_x: Array, from_h: Array, h: Array) -> tuple[Array, tuple[Array, ...]]:
+    """From what input and state give to the gates: the new hidden state, the activated gates and h's part of one."""
+    n = h.shape[-1]
+    reset_gate = sigmoid(from_x[..., :n] + from_h[..., :n])
+    update_gate = sigmoid(from_x[..., n : 2 * n] + from_h[..., n : 2 * n])
+    inner = from_h[..., 2 * n :]
+    candidate = ew.tanh(from_x[..., 2 * n :] + reset_gate * inner)
+    hidden = candidate + update_gate * (h - candidate)
+    return hidden, (reset_gate, update_gate, candidate, inner)
+
+
+def lstm_step(x: Array, h: Array, c: Array, w_ih: Array, w_hh: Array, b_ih: Any, b_hh: Any) -> tuple[Array, Array]:
+    """One step of a long short-term memory: the new hidden state and cell."""
+    gates = linear_p(x, w_ih, *_given(b_ih)) + linear_p(h, w_hh, *_given(b_hh))
+    hidden, cell, _ = lstm_cell(gates, c)
     return hidden, cell
 
 
 def gru_step(x: Array, h: Array, w_ih: Array, w_hh: Array, b_ih: Any, b_hh: Any) -> tuple[Array]:
     """One step of a gated recurrent unit: the new hidden state."""
-    from_x, from_h = linear_p(x, w_ih, *_given(b_ih)), linear_p(h, w_hh, *_given(b_hh))
-    n = h.shape[-1]
-    reset_gate = sigmoid(from_x[..., :n] + from_h[..., :n])
-    update_gate = sigmoid(from_x[..., n : 2 * n] + from_h[..., n : 2 * n])
-    candidate = ew.tanh(from_x[..., 2 * n :] + reset_gate * from_h[..., 2 * n :])
-    hidden = candidate + update_gate * (h - candidate)
+    hidden, _ = gru_cell(linear_p(x, w_ih, *_given(b_ih)), linear_p(h, w_hh, *_given(b_hh)), h)
     return (hidden,)
 
 
@@ -49,12 +61,14 @@ def rnn_step(x: Array, h: Array, w_ih: Array, w_hh: Array, b_ih: Any, b_hh: Any,
     return (hidden,)
 
 
-def unrolled(step: Any, x: Array, states: tuple[Array, ...], lengths: Array | None, reverse: bool) -> tuple[Array, ...]:
+def unrolled(
+    step: Any, x: Array, states: tuple[Array, ...], lengths: Array | None, reverse: bool, batch_first: bool = False
+) -> tuple[Array, ...]:
     """Run `step(x_t, *states) -> states` over a sequence in differentiable ops; return outputs and states."""
-    steps = x.shape[0]
+    steps = x.shape[int(batch_first)]
     outputs: list[Any] = [None] * steps
     for at in reversed(range(steps)) if reverse else range(steps):
-        new = step(x[at], *states)
+        new = step(x[:, at] if batch_first else x[at], *states)
         if lengths is not None:
             alive = ew.greater(lengths, at).reshape(-1, 1)
             outputs[at] = ew.where(alive, new[0], 0.0)
@@ -62,4 +76,4 @@ def unrolled(step: Any, x: Array, states: tuple[Array, ...], lengths: Array | No
         else:
             outputs[at] = new[0]
         states = new
-    return stack(outputs), *states
+    return stack(outputs, int(batch_first)), *states

@@ -31,7 +31,7 @@ from glassgrad.engine.node import next_sequence
 from glassgrad.engine.tape import Observer
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.writes import MUTATIONS
-from glassgrad.ops import narrow
+from glassgrad.ops import narrow, recurrent_scan
 from glassgrad.ops.core import Elementwise, Primitive
 from glassgrad.ops.shape import alias_p, astype_p, broadcast_to_p
 from glassgrad.ops.views import memory_owner
@@ -54,10 +54,11 @@ class Tracer(Observer):
         place: where forward instructions are said to come from, while a graph is being replayed.
         values: tape sequence numbers at which instructions were appended, and the instruction; tells which
             instruction a node of the tape belongs to.
-        whole: names of composites that stay one instruction instead of being decomposed, where nothing is recorded.
+        whole: names of composites that stay one instruction instead of being decomposed: where nothing is recorded,
+            and those whose residuals are results in any case.
     """
 
-    whole: frozenset[str] = frozenset()
+    whole: frozenset[str] = recurrent_scan.NAMES
 
     def __init__(self, name: str) -> None:
         self.builder = GraphBuilder(name)

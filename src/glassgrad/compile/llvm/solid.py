@@ -221,6 +221,7 @@ class _Table(Mapping[str, type[SolidCode]]):
 
 
 _CONV, _POOL = "glassgrad.compile.llvm.conv", "glassgrad.compile.llvm.pool"
+_RECURRENT, _CELLS = "glassgrad.compile.llvm.recurrent_code", ("lstm", "gru", "rnn")
 SOLIDS = _Table(
     {"matmul": ProductCode, **dict.fromkeys(SCATTERS, ScatterCode), **dict.fromkeys(STEPS, ScanCode)},
     {
@@ -229,5 +230,7 @@ SOLIDS = _Table(
         "conv2d_weight_parts": (_CONV, "ConvWeightCode"),
         "max_pool2d_scatter": (_POOL, "SpreadCode"),
         "sum_spread2d": (_POOL, "SpreadCode"),
+        **{f"{cell}_scan": (_RECURRENT, "RecurrentCode") for cell in _CELLS},
+        **{f"{cell}_scan_back": (_RECURRENT, "RecurrentBackCode") for cell in _CELLS},
     },
 )

@@ -95,6 +95,7 @@ class StepModule:
         slots: number of each array's pointer in the context; BLAS pointers and scratch memory come after them.
         scratch: bytes of scratch memory of one share.
         makers: the kernel that each function was written for first.
+        kept: modules of `native.products` whose functions the step calls.
         merged_from: characters of a module from which on looking for functions that are alike pays.
     """
 
@@ -109,6 +110,7 @@ class StepModule:
         self.alias: Mapping[Var, Var] = {}
         self._functions: dict[str, str] = {}
         self.makers: dict[str, Kernel] = {}
+        self.kept: dict[str, None] = {}
         self._written_for: Kernel | None = None
         for kernel in plan.kernels:
             self.code[kernel] = self._nest(kernel) if kernel.nest is not None else self._solid(kernel)

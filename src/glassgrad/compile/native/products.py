@@ -1,5 +1,5 @@
-"""Work of eager mode for the threads of the pool: `compile.llvm.products`, `packed`, `attention`, `updates`, `chunks`
-and `channels`, loaded.
+"""Work of eager mode for the threads of the pool: `compile.llvm.products`, `packed`, `attention`, `recurrent`,
+`updates`, `chunks` and `channels`, loaded.
 """
 
 from __future__ import annotations
@@ -53,19 +53,22 @@ class Job:
             at = self.first + 8 * (products.WORDS * share + packed_sizes.SCRATCH)
             struct.pack_into("<q", self.context.memory, at, first + share * size)
 
-    def run(self, form: struct.Struct, records: Sequence[tuple[int, ...]]) -> None:
-        """Run the shares that these records describe; a step that has the threads meanwhile leaves this one alone."""
-        with self.lock:
-            self._run(form, records)
+    def run(self, form: struct.Struct, records: Sequence[tuple[int, ...]], turns: int = 1) -> None:
+        """Run the shares that these records describe; a step that has the threads meanwhile leaves this one alone.
 
-    def _run(self, form: struct.Struct, records: Sequence[tuple[int, ...]]) -> None:
+        With several turns each share is run so often, and begins a turn when all have ended the one before.
+        """
+        with self.lock:
+            self._run(form, records, turns)
+
+    def _run(self, form: struct.Struct, records: Sequence[tuple[int, ...]], turns: int) -> None:
         memory = self.context.memory
         for at, record in enumerate(records):
             form.pack_into(memory, self.first + 8 * products.WORDS * at, *record)
         lock = self.pool.lock
         alone = len(records) == 1 or not lock.acquire(blocking=False)
         try:
-            self.resume(self.context.address, alone, 1)
+            self.resume(self.context.address, alone, turns)
         finally:
             if not alone:
                 lock.release()
@@ -123,9 +126,12 @@ def streams() -> bool:
 
 
 def _module_of(function: str) -> str:
+    if function.startswith(_RECURRENT):
+        return function.removesuffix("_back")
     return function if function.startswith(_ALONE) else _MODULES.get(function, "products")
 
 
+_RECURRENT = "recurrent_"  # a module for each cell and element kind, with both directions
 _ALONE = ("stream_", "near_")  # each function of `compile.llvm.streams` is a module
 _MODULES = {
     "update": "updates", "packed": "packed", "chunks": "chunks", "inside_f32": "channels", "inside_f64": "channels",
@@ -136,18 +142,26 @@ _MODULES = {
 @cached
 def code(module: str) -> LoadedCode:
     """Return the code of one of those modules, which stays as long as the process."""
+    return LoadedCode(object_code(module))
+
+
+@cached
+def object_code(module: str) -> bytes:
+    """Return the object code of one of those modules, from the disk where it is there."""
     machine = host()
     about = (machine.header(), machine.attributes(), machine.vector_bytes, object_layout()[1])
-    return LoadedCode(cache.code_of(module, about, lambda: _text(module, *about), machine.compile))
+    return cache.code_of(module, about, lambda: _text(module, *about), machine.compile)
 
 
 def _text(module: str, header: str, attributes: str, vector_bytes: int, data: int) -> str:
     # Each job needs one of them, and that only once in the life of a machine.
-    from glassgrad.compile.llvm import attention, channels, chunks, packed, updates
+    from glassgrad.compile.llvm import attention, channels, chunks, packed, recurrent, updates
     from glassgrad.compile.llvm import streams as streams_of
 
     if module.startswith(_ALONE):
         return streams_of.module(module, header, attributes, data)
+    if module.startswith(_RECURRENT):
+        return recurrent.module(module, header, attributes, vector_bytes, data)
     match module:
         case "updates":
             return updates.module(header, attributes)

@@ -187,7 +187,7 @@ class Writer:
         if found is not None and is_short(found) and not own and instr.op not in _BY_KERNEL:
             return written(found)
         name = f"op_{instr.op}"
-        self.called[name] = bare(prim)
+        self.called[name] = prim if prim.saves_results else bare(prim)
         options = {}
         for key, value in instr.params.items():
             given = f"{name}_{key}_{len(self.values)}"

@@ -184,3 +184,94 @@ def sum_spread2d(g, *, size, kernel, stride, padding=((0, 0), (0, 0)), dilation=
     for _, place in taps(kernel, stride, dilation, g.shape[-2:]):
         full[place] += g
     return inside(full, border, size)
+
+
+def reading_order(x, reverse, batch_first):
+    """Return x with time in front, from the step that is read first."""
+    x = np.swapaxes(x, 0, 1) if batch_first else x
+    return x[::-1] if reverse else x
+
+
+def lstm_scan(a, h, c, w, reverse=False, batch_first=False):
+    """Run an LSTM on what its inputs give to the gates: y, the last h and c, all c, and the gates."""
+    y, cells = np.empty((2, *a.shape[:2], w.shape[1]), a.dtype)
+    gates = np.empty_like(a)
+    in_order = [reading_order(x, reverse, batch_first) for x in (a, y, cells, gates)]
+    for a_t, y_t, c_t, gates_t in zip(*in_order, strict=True):
+        i, f, g, o = np.split(a_t + h @ w.T, 4, axis=1)
+        i, f, g, o = sigmoid(i), sigmoid(f), np.tanh(g), sigmoid(o)
+        c = f * c + i * g
+        h = o * np.tanh(c)
+        y_t[...], c_t[...], gates_t[...] = h, c, np.concatenate([i, f, g, o], axis=1)
+    return y, h, c, cells, gates
+
+
+def lstm_scan_back(cells, gates, c, w, dy=0, dh=0, dc=0, reverse=False, batch_first=False):
+    """Return the cotangents of a, and of the first h and c."""
+    da = np.empty_like(gates)
+    before = [c, *reading_order(cells, reverse, batch_first)[:-1]]
+    dy = np.broadcast_to(np.asarray(dy, cells.dtype), cells.shape)
+    in_order = [reading_order(x, reverse, batch_first) for x in (da, cells, gates, dy)]
+    for da_t, c_t, gates_t, dy_t, before_t in reversed(list(zip(*in_order, before, strict=True))):
+        i, f, g, o = np.split(gates_t, 4, axis=1)
+        squashed = np.tanh(c_t)
+        dh = dh + dy_t
+        dc = dc + dh * o * (1 - squashed**2)
+        di, df = dc * g * i * (1 - i), dc * before_t * f * (1 - f)
+        dg, do = dc * i * (1 - g**2), dh * squashed * o * (1 - o)
+        da_t[...] = np.concatenate([di, df, dg, do], axis=1)
+        dh, dc = da_t @ w, dc * f
+    return da, dh, dc
+
+
+def gru_scan(a, h, w, b=0, reverse=False, batch_first=False):
+    """Run a GRU on what its inputs give to the gates: y, the last h, the gates and h's part of the last one."""
+    n = w.shape[1]
+    y, gates = np.empty((*a.shape[:2], n), a.dtype), np.empty((*a.shape[:2], 4 * n), a.dtype)
+    in_order = [reading_order(x, reverse, batch_first) for x in (a, y, gates)]
+    for a_t, y_t, gates_t in zip(*in_order, strict=True):
+        from_h = h @ w.T + b
+        r, z = np.split(sigmoid(a_t[:, : 2 * n] + from_h[:, : 2 * n]), 2, axis=1)
+        inner = from_h[:, 2 * n :]
+        new = np.tanh(a_t[:, 2 * n :] + r * inner)
+        h = new + z * (h - new)
+        y_t[...], gates_t[...] = h, np.concatenate([r, z, new, inner], axis=1)
+    return y, h, gates
+
+
+def gru_scan_back(y, gates, h, w, dy=0, dh=0, reverse=False, batch_first=False):
+    """Return the cotangents of a, of what h gives to the gates, and of the first h."""
+    da, dhidden = np.empty((2, *y.shape[:2], w.shape[0]), y.dtype)
+    before = [h, *reading_order(y, reverse, batch_first)[:-1]]
+    dy = np.broadcast_to(np.asarray(dy, y.dtype), y.shape)
+    in_order = [reading_order(x, reverse, batch_first) for x in (da, dhidden, gates, dy)]
+    for da_t, dhidden_t, gates_t, dy_t, before_t in reversed(list(zip(*in_order, before, strict=True))):
+        r, z, new, inner = np.split(gates_t, 4, axis=1)
+        dh = dh + dy_t
+        dnew = dh * (1 - z) * (1 - new**2)
+        dz, dr = dh * (before_t - new) * z * (1 - z), dnew * inner * r * (1 - r)
+        da_t[...] = np.concatenate([dr, dz, dnew], axis=1)
+        dhidden_t[...] = np.concatenate([dr, dz, dnew * r], axis=1)
+        dh = dhidden_t @ w + dh * z
+    return da, dhidden, dh
+
+
+def rnn_scan(a, h, w, reverse=False, batch_first=False, rectified=False):
+    """Run a plain recurrent layer on what its inputs give: y and the last h."""
+    y = np.empty((*a.shape[:2], w.shape[1]), a.dtype)
+    in_order = [reading_order(x, reverse, batch_first) for x in (a, y)]
+    for a_t, y_t in zip(*in_order, strict=True):
+        h = np.maximum(a_t + h @ w.T, 0) if rectified else np.tanh(a_t + h @ w.T)
+        y_t[...] = h
+    return y, h
+
+
+def rnn_scan_back(y, w, dy=0, dh=0, reverse=False, batch_first=False, rectified=False):
+    """Return the cotangents of a and of the first h."""
+    da = np.empty_like(y)
+    dy = np.broadcast_to(np.asarray(dy, y.dtype), y.shape)
+    in_order = [reading_order(x, reverse, batch_first) for x in (da, y, dy)]
+    for da_t, y_t, dy_t in reversed(list(zip(*in_order, strict=True))):
+        da_t[...] = (dh + dy_t) * ((y_t > 0) if rectified else 1 - y_t**2)
+        dh = da_t @ w
+    return da, dh

@@ -35,6 +35,22 @@ def _windowed(name: str, *, shaped: bool) -> Template:
     return template
 
 
+def _scan_back(name: str, read: tuple[int, ...]) -> Template:
+    """Write a loop over time backwards, with the cotangents that there are by name.
+
+    `read` are the operands behind them that the helper takes.
+    """
+
+    def template(instr: Instr, xs: list[Text]) -> Text:
+        options = dict(instr.params)
+        names = [name for name, there in zip(("dy", "dh", "dc"), options.pop("given"), strict=False) if there]
+        given = dict(zip(names, xs, strict=False))
+        rest = xs[len(names) :]
+        return call(name, *(rest[at] for at in read), **given, **_stated(name, options))
+
+    return template
+
+
 def _linalg(name: str) -> Template:
     return lambda instr, xs: call(f"np.linalg.{name}", *xs)
 
@@ -69,6 +85,9 @@ READING: dict[str, Template] = {
     **TEMPLATES,
     **{op: _helper(op) for op in ("conv2d_input", "conv2d_weight", "softmax", "log_softmax", "logsumexp")},
     "conv2d": _windowed("conv2d", shaped=True),
+    **{op: _helper(op) for op in ("lstm_scan", "gru_scan", "rnn_scan")},
+    "lstm_scan_back": _scan_back("lstm_scan_back", (1, 2, 4, 5)),
+    "gru_scan_back": _scan_back("gru_scan_back", (0, 1, 2, 3)), "rnn_scan_back": _scan_back("rnn_scan_back", (0, 2)),
     "max_pool2d": _windowed("max_pool2d", shaped=True),
     "max_pool2d_scatter": _windowed("max_pool2d_scatter", shaped=False),
     "sum_pool2d": _windowed("sum_pool2d", shaped=True),

@@ -153,7 +153,8 @@ class BodyWriter(ExpressionWriter):
         if len(instr.outputs) == 1 and self._goes_inline(instr):
             self.inline[out] = written
             return
-        targets = [self.name(var, instr) for var in instr.outputs]
+        some = len(instr.outputs) > 1
+        targets = ["_" if some and not self.uses[var] else self.name(var, instr) for var in instr.outputs]
         self.written.update(instr.outputs)
         self._add(Line([self._assignment(instr, targets, written)], comment, section, instr))
 

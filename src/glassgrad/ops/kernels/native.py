@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors
-from glassgrad.ops.kernels import blocks, parallel, parts, products, replay, streams
+from glassgrad.ops.kernels import blocks, parallel, parts, products, recurrent, replay, streams
 
 Array = Any
 Shape = tuple[int, ...]
@@ -258,7 +258,14 @@ def _large_results(past: bool = True) -> Any:
     return job if not kernels.off and (_past_caches_pay() if past else _lines_pay()) else None
 
 
+@functools.cache
+def _recurrent_layers() -> Any:
+    library = _library("recurrent_rnn_f32")
+    return None if library is None else (job, library.host().vector_bytes)
+
+
 blocks.compute_natively = _in_blocks
+recurrent.source = lambda: None if kernels.off else _recurrent_layers()
 streams.source = _large_results
 parts.source = _in_use
 replay.load = functools.partial(importlib.import_module, _REPLAY)

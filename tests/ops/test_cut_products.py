@@ -35,25 +35,6 @@ def error(found: Any, wanted: Any) -> float:
     return float(np.abs(found - wanted).max() / np.abs(wanted).max())
 
 
-def test_a_product_with_a_vector_wakes_no_threads_of_blas(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[int] = []
-
-    def alone(threads: Any, a: Any, b: Any) -> Any:
-        seen.append(threads.blas.get())
-        return before(threads, a, b)
-
-    before = products._alone
-    monkeypatch.setattr(products, "_alone", alone)
-    x, w, b = drawn(2048, 256), drawn(1, 256), drawn(1)
-    wanted = x.astype("d") @ w.T.astype("d") + b
-    for one in (x, np.asfortranarray(x)):
-        assert error(products.product(one, w.T, b), wanted) < 1e-5
-    assert error(products.product(x.T, np.ones((2048, 1), "f")), x.sum(0, dtype="d")[:, None]) < 1e-5
-    assert len(seen) == 3
-    assert products.product(x[:9], w.T) is None, "a small one is NumPy's"
-    assert products.product(x, w) is None, "sizes that do not fit are NumPy's to refuse"
-
-
 @pytest.mark.parametrize("dtype", ["f", "d"])
 @pytest.mark.parametrize("sizes", [(256, 128, 97), (65, 300, 128), (2, 1500, 800), (1601, 1500, 2), (33, 1500, 41)])
 def test_products_in_every_order_of_memory_are_those_of_numpy(sizes: tuple[int, int, int], dtype: str) -> None:

@@ -116,8 +116,8 @@ def native_loops(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_native_loops_are_those_of_pytorch(
     kind: str, threads: int, dtype: str, native_loops: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recurrent, "_threads", lambda a, w: threads)
-    monkeypatch.setattr(recurrent, "_A_TURN", 1)  # few rows are cut by columns, however few these are
+    monkeypatch.setattr(recurrent, "threads_for", lambda a, w: threads)
+    monkeypatch.setattr(recurrent, "A_TURN", 1)  # few rows are cut by columns, however few these are
     recurrent._plan.cache_clear()
     for sizes, reverse, batch_first in itertools.product(SIZES, (False, True), (False, True)):
         native_loops.clear()
@@ -153,7 +153,7 @@ def test_missing_cotangents_are_zeros(kind: str, native_loops: list[str]) -> Non
 def test_threads_change_nothing_but_rounding(native_loops: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     results = []
     for threads in (1, 2, 2):
-        monkeypatch.setattr(recurrent, "_threads", lambda a, w, threads=threads: threads)
+        monkeypatch.setattr(recurrent, "threads_for", lambda a, w, threads=threads: threads)
         case = wanted("lstm", (40, 20, 6), False, False)
         scan = Scan(case.form, case.a, tuple(case.states), case.w)
         results.append(forward(scan)[0][0])

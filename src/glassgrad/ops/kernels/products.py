@@ -136,10 +136,10 @@ def _asleep(multiply: Callable[[Array, Array], Array], a: Array, b: Array) -> Ar
 def product(a: Array, b: Array, bias: Array | None = None) -> Array | None:
     """Return ``a @ b + bias`` of matrices; None if NumPy should compute it. `bias` is added to each row."""
     found = _sides(a.shape, a.strides, b.shape, b.strides, a.dtype.char)
-    (m, k), n = a.shape, b.shape[1]
     if found is None:
-        return _with_vector(a, b, bias) if min(m, n, k) == 1 and m * n * k >= FROM else None
+        return None
     left, right, packs = found
+    (m, k), n = a.shape, b.shape[1]
     packs = packs or (_suits_early(a.dtype.char, (m, n, k)) and narrow())
     threads = _threads(a, b, packs)
     if threads is None:
@@ -164,13 +164,6 @@ def product(a: Array, b: Array, bias: Array | None = None) -> Array | None:
         done = top == bottom or start == stop
         records.append((*first, stop - start, bottom - top, *then, *begins, *((0,) * 9 if done else _SINGLE), *added))
     return c if _run(threads, "product", _PRODUCT_FORM, records) else None
-
-
-def _with_vector(a: Array, b: Array, bias: Array | None) -> Array | None:
-    """Return the product where one side is a vector: it waits for memory, and BLAS would wake its threads for it."""
-    threads = _threads(a, b) if a.shape[1] == b.shape[0] else None
-    y = None if threads is None else _alone(threads, a, b)
-    return y if y is None or bias is None else np.add(y, bias, out=y)
 
 
 # What only shapes and distances decide is worked out once: in the midst of a step, with the caches full of matrices,

@@ -26,7 +26,7 @@ _FORM = struct.Struct("<36q")
 _KINDS = {"f": "f32", "d": "f64"}
 _LINE = 64
 _ROWS = 4  # of a thread at least: fewer take as long
-_A_TURN = 50_000  # multiplications of a thread in a step from which it pays to meet after each
+A_TURN = 50_000  # multiplications of a thread in a step from which it pays to meet after each
 
 
 class Form(NamedTuple):
@@ -104,7 +104,7 @@ def _run(form: Form, suffix: str, given: dict[str, Array], flags: dict[str, bool
     arrays = {name: _laid(one, a.dtype) for name, one in given.items() if one is not None}
     if any(one is None for one in arrays.values()):
         return False
-    plan = _plan(form, bool(suffix), a.shape, w.shape[1], vector_bytes // a.itemsize, _threads(a, w))
+    plan = _plan(form, bool(suffix), a.shape, w.shape[1], vector_bytes // a.itemsize, threads_for(a, w))
     memory = np.empty(plan.elements + _LINE // a.itemsize, a.dtype)
     places = [id(arrays.get(name, a)) for name in _ARRAYS]
     words = [int(flags.get(name, False)) for name in _FLAGS]
@@ -140,7 +140,8 @@ def _laid(x: Array, dtype: Any) -> Array | None:
     return np.require(x, requirements=["C", "A"])
 
 
-def _threads(a: Array, w: Array) -> int:
+def threads_for(a: Array, w: Array) -> int:
+    """Return how many threads share a step of a layer."""
     return products.shares(a.shape[0] * a.shape[1] * w.size)
 
 
@@ -167,7 +168,7 @@ def _plan(form: Form, back: bool, shape: tuple[int, ...], hidden: int, lanes: in
     blocks = -(-hidden // width)
     by_rows = batch >= _ROWS * threads
     if not by_rows:
-        threads = min(threads, 1 + batch * gates * hidden * hidden // (2 * _A_TURN))
+        threads = min(threads, 1 + batch * gates * hidden * hidden // (2 * A_TURN))
     count = min(threads, batch if by_rows else blocks)
     turns = steps + back
     terms = gates * hidden if back else -(-hidden // lanes) * lanes

@@ -98,7 +98,7 @@ def common_machine() -> Iterator[None]:
 
     machine = host()
     before = dict(vars(machine))
-    machine.cpu, machine.features, machine.vector_bytes = "x86-64-v3", "", 32
+    machine.cpu, machine.features, machine.vector_bytes, machine.registers = "x86-64-v3", "", 32, 16
     machine.machine = llvm.Target.from_triple(machine.triple).create_target_machine(
         cpu=machine.cpu, features="", opt=2, reloc="pic", codemodel="small"
     )

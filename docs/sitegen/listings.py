@@ -96,6 +96,9 @@ def common_machine() -> Iterator[None]:
 
     from glassgrad.compile.llvm.target import host
 
+    # A process that found all its code on the disk has not loaded LLVM's targets yet.
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
     machine = host()
     before = dict(vars(machine))
     machine.cpu, machine.features, machine.vector_bytes, machine.registers = "x86-64-v3", "", 32, 16

@@ -29,7 +29,7 @@ from tools import signatures  # noqa: E402 - found by the line above, where this
 
 SERVED = ("distributed", "distributions", "doctor", "nn", "onnx", "optim", "optim.lr_scheduler", "report", "train")
 GATHERED = ("data", "func")
-FUNCTIONS = ("nn.functional", "linalg", "fft", "special")
+FUNCTIONS = ("linalg", "fft", "special")
 FAMILIES = """\
 # Written by tools/stubs.py from the lists of public names.
 """
@@ -45,7 +45,7 @@ from numpy.typing import DTypeLike
 """
 TYPES = ("Device", "Ints", "Number", "Sizes", "TensorOrArray", "Tensors")
 ALIASES = """\
-from glassgrad.engine.devices import device
+from glassgrad.engine.tensors.devices import device
 from glassgrad.engine.node import Node
 from glassgrad.engine.random import Generator
 from glassgrad.engine.tensor import Tensor, TensorLike
@@ -90,7 +90,7 @@ def _imports(homes: Mapping[str, str]) -> str:
 def methods() -> str:
     """Return what `Tensor` has beside its class body: operators, ops and conversions, in one class it inherits from."""
     import glassgrad.public as _complete  # noqa: F401 - gives `Tensor` its methods
-    from glassgrad.engine.absent import Absent
+    from glassgrad.engine.reports.absent import Absent
     from glassgrad.engine.tensor import Tensor
 
     body: list[str] = []
@@ -267,7 +267,7 @@ def _shared() -> str:
     text = methods()
     names = [*TYPES, *re.findall(r"^class (\w+)\(NamedTuple", text, re.MULTILINE)]
     lines = [
-        "from glassgrad.engine.devices import device as device",
+        "from glassgrad.engine.tensors.devices import device as device",
         "from glassgrad.engine.random import Generator as Generator",
         "from glassgrad.engine.tensor import Tensor as Tensor, TensorLike",
         f"from glassgrad.engine.typed import {', '.join(sorted(names))}",
@@ -280,7 +280,8 @@ def _shared() -> str:
 WRITERS: dict[str, Callable[[], str]] = {
     "__init__.pyi": front,
     "engine/typed.pyi": methods,
-    **{f"{name.replace('.', '/')}.pyi": partial(of_module, name) for name in FUNCTIONS},
+    "nn/functional/__init__.pyi": partial(of_module, "nn.functional"),
+    **{f"{name}.pyi": partial(of_module, name) for name in FUNCTIONS},
     **{f"{name.replace('.', '/')}/__init__.pyi": partial(families, name) for name in SERVED},
     **{f"{name}/__init__.pyi": partial(gathered, name) for name in GATHERED},
 }

@@ -36,7 +36,7 @@ def stepper(step, mode, data):
 
 def products_by_mkl():
     """Choose MKL for this process; raise the error of a missing module where it is not installed."""
-    from glassgrad.compile.llvm.blas import blas
+    from glassgrad.compile.llvm.module.blas import blas
 
     os.environ["GLASSGRAD_BLAS"] = "mkl"
     blas.cache_clear()

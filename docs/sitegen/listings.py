@@ -84,7 +84,7 @@ def refreshed(text: str) -> str:
 
 def has_avx2() -> bool:
     """Tell whether this machine can run what the pages show as machine code."""
-    from glassgrad.compile.llvm.target import host
+    from glassgrad.compile.llvm.module.target import host
 
     return platform.machine() in {"x86_64", "AMD64"} and "+avx2" in host().features.split(",")
 
@@ -94,7 +94,7 @@ def common_machine() -> Iterator[None]:
     """Compile for a machine with AVX2 and nothing newer, so that listings are the same wherever they are made."""
     import llvmlite.binding as llvm
 
-    from glassgrad.compile.llvm.target import host
+    from glassgrad.compile.llvm.module.target import host
 
     # A process that found all its code on the disk has not loaded LLVM's targets yet.
     llvm.initialize_native_target()

@@ -18,8 +18,8 @@ from sitegen.public_names import Entry
 
 # Headings of the names of `glassgrad` that are no ops, by the module they are written in (the longest that fits).
 HOMES = {
-    "glassgrad.engine.creation": "Making tensors",
-    "glassgrad.engine.window_functions": "Making tensors",
+    "glassgrad.engine.tensors.creation": "Making tensors",
+    "glassgrad.engine.tensors.window_functions": "Making tensors",
     "glassgrad.engine.protocols": "Making tensors",
     "glassgrad.engine.random": "Random numbers",
     "glassgrad.engine.mode": "Recording gradients",

@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple, ParamSpec, Self, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 from numpy.typing import DTypeLike
-from glassgrad.engine.devices import device as device
+from glassgrad.engine.tensors.devices import device as device
 from glassgrad.engine.random import Generator as Generator
 from glassgrad.engine.tensor import Tensor as Tensor, TensorLike
 from glassgrad.engine.typed import (
@@ -63,12 +63,12 @@ from glassgrad import special as special
 from glassgrad import train as train
 from glassgrad import utils as utils
 from glassgrad import verify as verify
-from glassgrad.engine.devices import device as device
 from glassgrad.engine.mode import enable_grad as enable_grad
 from glassgrad.engine.mode import no_grad as no_grad
 from glassgrad.engine.mode import set_grad_enabled as set_grad_enabled
 from glassgrad.engine.random import Generator as Generator
 from glassgrad.engine.tensor import Tensor as Tensor
+from glassgrad.engine.tensors.devices import device as device
 from glassgrad.amp import autocast as autocast
 from glassgrad.compat import inference_mode as inference_mode
 from glassgrad.engine.tensor import Size as Size

@@ -70,7 +70,7 @@ class Families:
         """Yield each family's module and the names in its `__all__`."""
         for inner in ("", *self.inner):
             for stem, text in _files(f"{self.folder}{os.sep}{inner}", self.files):
-                # A literal list; a module with a computed one, such as nn/functional.py, is not a family.
+                # A literal list; a module with a computed one, such as nn/functional/__init__.py, is not a family.
                 _, _, listed = (b"\n" + text).partition(b"\n__all__ = [")
                 names = [name.decode() for name in listed.partition(b"]")[0].split(b'"')[1::2]]
                 if names and not stem.startswith(("__init__", *self.apart)):

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from glassgrad import errors, provenance
-from glassgrad.engine import devices
 from glassgrad.engine.mode import AUTOCAST, MODE
+from glassgrad.engine.tensors import devices
 from glassgrad.engine.writes import MUTATIONS
 from glassgrad.errors.missing import getter, lister
 from glassgrad.ops import narrow
@@ -97,7 +97,7 @@ def _has_units() -> bool:
 def processor_multiplies() -> bool:
     """Tell whether native code can be made here, on a processor that multiplies bfloat16."""
     try:
-        from glassgrad.compile.llvm.target import host
+        from glassgrad.compile.llvm.module.target import host
 
         return host().has_bfloat
     except (ImportError, OSError, RuntimeError):  # no LLVM here

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from glassgrad import verify
 from glassgrad.engine import saved_tensors as graph
-from glassgrad.engine.anomaly import detect_anomaly, set_detect_anomaly
 from glassgrad.engine.backward import Variable, backward, grad
 from glassgrad.engine.function import Function, once_differentiable
 from glassgrad.engine.mode import enable_grad, no_grad, set_grad_enabled
+from glassgrad.engine.walks.anomaly import detect_anomaly, set_detect_anomaly
 from glassgrad.errors.missing import getter, lister
 
 

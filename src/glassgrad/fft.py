@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from glassgrad.engine import creation
 from glassgrad.engine.tensor import Tensor
+from glassgrad.engine.tensors import creation
 from glassgrad.errors.missing import getter, lister
 from glassgrad.ops import examples
 from glassgrad.ops.fft import (

@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple, ParamSpec, Self, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 from numpy.typing import DTypeLike
-from glassgrad.engine.devices import device as device
+from glassgrad.engine.tensors.devices import device as device
 from glassgrad.engine.random import Generator as Generator
 from glassgrad.engine.tensor import Tensor as Tensor, TensorLike
 from glassgrad.engine.typed import (

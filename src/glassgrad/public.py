@@ -13,23 +13,6 @@ import numpy as np
 
 from glassgrad import _documents
 from glassgrad.engine import inplace
-from glassgrad.engine.creation import (
-    arange,
-    as_tensor,
-    empty,
-    empty_like,
-    eye,
-    from_numpy,
-    full,
-    full_like,
-    linspace,
-    ones,
-    ones_like,
-    tensor,
-    zeros,
-    zeros_like,
-)
-from glassgrad.engine.devices import device
 from glassgrad.engine.mode import enable_grad, is_anomaly_enabled, is_grad_enabled, no_grad, set_grad_enabled
 from glassgrad.engine.protocols import from_dlpack
 from glassgrad.engine.random import (
@@ -47,7 +30,24 @@ from glassgrad.engine.random import (
     randperm,
 )
 from glassgrad.engine.tensor import Tensor
-from glassgrad.engine.window_functions import (
+from glassgrad.engine.tensors.creation import (
+    arange,
+    as_tensor,
+    empty,
+    empty_like,
+    eye,
+    from_numpy,
+    full,
+    full_like,
+    linspace,
+    ones,
+    ones_like,
+    tensor,
+    zeros,
+    zeros_like,
+)
+from glassgrad.engine.tensors.devices import device
+from glassgrad.engine.tensors.window_functions import (
     bartlett_window,
     blackman_window,
     hamming_window,

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors, provenance
-from glassgrad.engine import devices
 from glassgrad.engine.tensor import Tensor, make
+from glassgrad.engine.tensors import devices
 from glassgrad.errors.missing import lister
 from glassgrad.errors.packages import needed
 from glassgrad.ops.narrow import bfloat16

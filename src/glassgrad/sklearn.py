@@ -15,9 +15,9 @@ import numpy as np
 
 from glassgrad import errors, nn
 from glassgrad.compile.api import compile as compiled
-from glassgrad.engine.creation import from_numpy
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.random import fork_rng, manual_seed
+from glassgrad.engine.tensors.creation import from_numpy
 from glassgrad.errors.packages import needed
 from glassgrad.nn import functional as F
 from glassgrad.ops.core import bad_option

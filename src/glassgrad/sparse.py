@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad.engine import creation, devices
 from glassgrad.engine.tensor import Tensor, make
+from glassgrad.engine.tensors import creation, devices
 from glassgrad.errors.missing import getter, lister
 from glassgrad.ops import examples
 from glassgrad.ops.core import HIGHEST, INTERPRETERS, Interpreter, Primitive, bad_option, canonical_axis

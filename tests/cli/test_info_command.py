@@ -32,7 +32,7 @@ def test_they_are_one_json_object(glassgrad, monkeypatch):
 
 
 def test_a_blas_that_is_missing_is_told(glassgrad, monkeypatch):
-    from glassgrad.compile.llvm.blas import blas
+    from glassgrad.compile.llvm.module.blas import blas
 
     monkeypatch.setenv("GLASSGRAD_BLAS", "none_such")
     blas.cache_clear()

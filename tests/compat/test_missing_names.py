@@ -9,7 +9,7 @@ import pytest
 
 import glassgrad as gg
 from glassgrad import compat, nn, optim
-from glassgrad.engine import absent
+from glassgrad.engine.reports import absent
 from glassgrad.errors.kinds import MissingError
 
 MODULES = (

@@ -12,7 +12,7 @@ import pytest
 import glassgrad as gg
 from glassgrad import autograd, errors, nn
 from glassgrad.engine.mode import MODE, RECORDING
-from glassgrad.engine.nonfinite import ADVICE
+from glassgrad.engine.reports.nonfinite import ADVICE
 from glassgrad.nn import functional as F
 from glassgrad.ops.core import REGISTRY
 

@@ -12,7 +12,7 @@ import pytest
 
 import glassgrad as gg
 from glassgrad import errors
-from glassgrad.engine import float_warnings
+from glassgrad.engine.reports import float_warnings
 from glassgrad.nn import functional as F
 
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from glassgrad.engine import heap
+from glassgrad.engine.memory import heap
 
 STEPS = """
 import resource

@@ -11,7 +11,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from glassgrad.compile.llvm.target import host
+from glassgrad.compile.llvm.module.target import host
 from glassgrad.lessons import Program, programs
 from tests.lessons.rounding import other_roundings, outcome
 

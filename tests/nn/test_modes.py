@@ -14,7 +14,7 @@ from glassgrad.models import GPT, generate
 from glassgrad.nn import functional as F
 from glassgrad.nn.modes import evaluating
 from glassgrad.train import Trainer, TrainingConfig, find_rate
-from glassgrad.train.engine_learner import EngineLearner
+from glassgrad.train.learners.engine import EngineLearner
 
 
 def frozen() -> Any:

@@ -25,7 +25,7 @@ import glassgrad as gg  # noqa: E402 - after the checks above
 from glassgrad import amp  # noqa: E402 - after the checks above
 from glassgrad.engine import autocasting, record  # noqa: E402 - after the checks above
 from glassgrad.engine.tree import tree_map  # noqa: E402 - after the checks above
-from glassgrad.nn import functional_losses  # noqa: E402 - after the checks above
+from glassgrad.nn.functional import losses as functional_losses  # noqa: E402 - after the checks above
 from tests.ops import opinfo  # noqa: E402 - after the checks above
 
 SAMPLES = 2  # of each op and dtype

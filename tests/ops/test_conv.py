@@ -16,7 +16,7 @@ import pytest
 
 import glassgrad as gg
 from glassgrad import errors
-from glassgrad.nn import functional_conv as F
+from glassgrad.nn.functional import conv as F
 from glassgrad.ops.kernels import parallel, windows
 from tests.ops.against_torch import compare, real
 

@@ -178,7 +178,7 @@ def test_blas_is_narrow_where_it_knows_less_than_the_processor(
 
 
 def test_rows_that_are_packed_divide_into_tiles(packs: Any) -> None:
-    from glassgrad.compile.llvm import packed
+    from glassgrad.compile.llvm.products import packed
 
     assert all(map(packed.divides, range(products._LEAST_ROWS, 3000)))
     assert not packed.divides(products._LEAST_ROWS - 1)

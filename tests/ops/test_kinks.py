@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 
 import glassgrad as gg
-from glassgrad.nn import functional_activation, functional_losses
+from glassgrad.nn.functional import activation as functional_activation
+from glassgrad.nn.functional import losses as functional_losses
 from tests.ops.against_torch import torch
 from tests.ops.cases import params_of
 from tests.ops.test_edges_registry import arguments, entries

@@ -163,7 +163,7 @@ class ParabolaTask(CommandTask):
     def __init__(self, config: ParabolaConfig) -> None:
         from glassgrad import nn, optim
         from glassgrad.engine.random import manual_seed
-        from glassgrad.train.engine_learner import EngineLearner, StepOptions
+        from glassgrad.train.learners.engine import EngineLearner, StepOptions
 
         self.steps, self.eval_every = config.steps, config.eval_every
         self.x = np.linspace(-1, 1, 64, dtype=np.float32)[:, None]
@@ -213,10 +213,10 @@ SOURCE = "src/glassgrad/"
 RECIPES: dict[str, list[Edit]] = {
     "An op": [Edit(f"{SOURCE}ops/elementwise.py", OP)],
     "A layer": [
-        Edit(f"{SOURCE}nn/linear.py", LAYER, LISTS),
-        Edit(f"{SOURCE}nn/linear.py", '"Scaled", ', '"Linear"]'),
-        Edit(f"{SOURCE}nn/functional_products.py", LAYER_FUNCTION, LISTS),
-        Edit(f"{SOURCE}nn/functional_products.py", '"scaled", ', '"linear"]'),
+        Edit(f"{SOURCE}nn/layers/linear.py", LAYER, LISTS),
+        Edit(f"{SOURCE}nn/layers/linear.py", '"Scaled", ', '"Linear"]'),
+        Edit(f"{SOURCE}nn/functional/products.py", LAYER_FUNCTION, LISTS),
+        Edit(f"{SOURCE}nn/functional/products.py", '"scaled", ', '"linear"]'),
         Edit("tests/nn/layer_cases.py", '    case("Scaled", 4, inputs=(3, 4)),\n', "]  # without a twin"),
     ],
     "An optimizer": [

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks import worker
 from benchmarks.workloads import WORKLOADS
-from glassgrad.compile.llvm.blas import blas
+from glassgrad.compile.llvm.module.blas import blas
 
 STEPS = 2
 LIBRARY_OF = {

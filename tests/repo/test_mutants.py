@@ -86,14 +86,14 @@ def test_what_is_left_is_kept_until_it_is_tried_again(tmp_path: Path) -> None:
 
 def test_which_mutants_are_made() -> None:
     pytest.importorskip("cosmic_ray", reason="only `make mutants` installs what makes mutants")
-    found = making.mutants_of("engine/plain_walk.py")
+    found = making.mutants_of("engine/walks/plain_walk.py")
     made = {mutant.lines() for mutant in found}
     assert ("heappush(heap, (-parent.seq, parent))", "pass") in made
     assert ("return found", "return None") in made
     assert ("elif node.seq < MUTATIONS.latest:", "elif node.seq <= MUTATIONS.latest:") in made
     assert ("if parent is None or c is None:", "if parent is None and c is None:") in made
     assert not any("not node.seq <" in becomes for _, becomes in made), "`>` in place of `<` says as much"
-    assert found[0].source == source_of("engine/plain_walk.py")
+    assert found[0].source == source_of("engine/walks/plain_walk.py")
     table = {mutant.lines() for mutant in making.mutants_of("ops/sparse_products.py")}
     assert table
     samples = [was for was, _ in table if was.startswith("samples=")]

@@ -17,7 +17,7 @@ from glassgrad.tasks.plane import MOONS, XOR
 from glassgrad.tasks.task import TaskKind
 from glassgrad.tasks.text import TEXT, TextTask
 from glassgrad.train.config import command_line
-from glassgrad.train.learner import measure
+from glassgrad.train.learners.learner import measure
 from tests.tasks.stopping import check_stopping
 from tests.thinning import covering
 

@@ -17,7 +17,7 @@ from glassgrad.tasks.images import DIGITS
 from glassgrad.tasks.names import NAMES, NamesTask
 from glassgrad.train.config import command_line
 from glassgrad.train.kept.rundir import RunDirectory
-from glassgrad.train.learner import ENGINES
+from glassgrad.train.learners.learner import ENGINES
 from glassgrad.train.loop import Loop
 from tests.tasks.stopping import check_stopping
 

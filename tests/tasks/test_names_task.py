@@ -19,7 +19,7 @@ from glassgrad.tasks.learners import EngineLearner
 from glassgrad.tasks.names import NamesTask, configure
 from glassgrad.train.calibrate import calibrate_batch_norm
 from glassgrad.train.config import command_line
-from glassgrad.train.learner import measure
+from glassgrad.train.learners.learner import measure
 
 pytestmark = pytest.mark.usefixtures("numpy_target")  # test_engines.py trains in native code
 

@@ -10,7 +10,7 @@ import jedi
 import pytest
 
 import glassgrad as gg
-from glassgrad.engine.absent import INSTEAD
+from glassgrad.engine.reports.absent import INSTEAD
 from tests.types.language_server import Server
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -85,7 +85,7 @@ def _ops(names: str, *tests: str, whole: str = "") -> Piece:
 # The tests are the few fast ones that are about these files; what only the whole suite would notice counts as survived.
 PIECES = {
     "tape": Piece(
-        ("engine/tape.py", "engine/plain_walk.py"),
+        ("engine/tape.py", "engine/walks/plain_walk.py"),
         (
             "tests/engine/test_walk_options.py",
             "tests/engine/test_float_warnings.py",
@@ -229,7 +229,7 @@ PIECES = {
         ),
     ),
     "guards": Piece(
-        ("compile/front/guards.py", "compile/front/edges.py"),
+        ("compile/front/calls/guards.py", "compile/front/state/edges.py"),
         (
             "tests/compile/front/test_guard_terms.py",
             "tests/compile/front/test_guards.py",
@@ -264,7 +264,7 @@ PIECES = {
         (
             "compile/kept/files.py",
             "compile/kept/private.py",
-            "compile/llvm/machine.py",
+            "compile/llvm/objects/machine.py",
             "compile/native/cache.py",
             "compile/native/cache_entry.py",
         ),

@@ -72,8 +72,8 @@ def _compiler() -> dict[str, Any]:
     try:
         from llvmlite.binding import llvm_version_info
 
-        from glassgrad.compile.llvm.blas import blas
-        from glassgrad.compile.llvm.target import host
+        from glassgrad.compile.llvm.module.blas import blas
+        from glassgrad.compile.llvm.module.target import host
         from glassgrad.compile.native.runtime import available_cores
     except (ImportError, OSError, RuntimeError) as error:
         return {"native code": f"none: {error}"}

@@ -15,9 +15,10 @@ import numpy as np
 from glassgrad import amp, errors, provenance, serialization
 from glassgrad.compat import dtypes, torch_names
 from glassgrad.compat.namespaces import HOMES, Namespace
-from glassgrad.engine import creation, devices, random
+from glassgrad.engine import random
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.tensor import Size, Tensor
+from glassgrad.engine.tensors import creation, devices
 from glassgrad.errors.missing import lister
 from glassgrad.ops import examples, narrow
 

@@ -17,8 +17,9 @@ import numpy as np
 from glassgrad import amp, errors, linalg, provenance
 from glassgrad.compat import named_only
 from glassgrad.compat.namespaces import HOMES, Namespace, no, nothing, same
-from glassgrad.engine import creation, devices, random, tree
+from glassgrad.engine import random, tree
 from glassgrad.engine.tensor import Size, Tensor
+from glassgrad.engine.tensors import creation, devices
 from glassgrad.ops.axes import concrete
 from glassgrad.ops.core import bad_option
 from glassgrad.ops.names import PUBLIC

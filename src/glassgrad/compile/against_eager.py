@@ -14,7 +14,7 @@ import numpy as np
 from glassgrad import errors
 from glassgrad.compile import backends
 from glassgrad.compile.front.origin import Origin
-from glassgrad.compile.front.places import MISSING, Places
+from glassgrad.compile.front.state.places import MISSING, Places
 from glassgrad.compile.ir.evaluate import evaluate
 from glassgrad.compile.ir.graph import Graph, Instr, Var
 from glassgrad.engine import tree

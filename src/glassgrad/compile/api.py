@@ -15,14 +15,14 @@ from typing import Any, Generic, ParamSpec, TextIO, TypeVar, overload
 from glassgrad import errors, provenance
 from glassgrad._pauses import without_collections
 from glassgrad.compile import against_eager, backends
-from glassgrad.compile.front.cached_trace import TraceCall, changed_floats, describe_difference, signature
+from glassgrad.compile.front.calls.cached_trace import TraceCall, changed_floats, describe_difference, signature
+from glassgrad.compile.front.calls.captured import Capture
+from glassgrad.compile.front.calls.fast_call import MISS
+from glassgrad.compile.front.calls.parameters import parameter_names, placed, plain_parameters
+from glassgrad.compile.front.calls.refusal import MANY, RefusedError, failure, is_own, reason, refusal, strict_error
 from glassgrad.compile.front.capture import capture
-from glassgrad.compile.front.captured import Capture
-from glassgrad.compile.front.fast_call import MISS
 from glassgrad.compile.front.hidden_branch import StepTracer
 from glassgrad.compile.front.interrupts import opened, shielded
-from glassgrad.compile.front.parameters import parameter_names, placed, plain_parameters
-from glassgrad.compile.front.refusal import MANY, RefusedError, failure, is_own, reason, refusal, strict_error
 from glassgrad.compile.ir.graph import Graph
 from glassgrad.compile.ir.totals import Stats
 from glassgrad.compile.locks import TRACING_LOCK, free_in_children
@@ -126,7 +126,7 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
         return f"<compiled {name}, {self.traces} traces, {self.backend}>"
 
     def _repr_html_(self) -> str:
-        from glassgrad.engine import notebook
+        from glassgrad.engine.reports import notebook
 
         return notebook.compiled(self)
 
@@ -406,7 +406,7 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
 
 
 def _named(graph: Graph) -> Graph:
-    from glassgrad.compile.source.naming import with_names  # as for `stats`
+    from glassgrad.compile.source.naming.on_request import with_names  # as for `stats`
 
     return with_names(graph)
 

@@ -10,7 +10,7 @@ from typing import Any
 from glassgrad import errors, provenance
 from glassgrad._pauses import load
 from glassgrad.compile.ir.graph import Graph
-from glassgrad.engine.announced import announced
+from glassgrad.engine.reports.announced import announced
 from glassgrad.ops.core import bad_option
 
 # Loaded by name, since they need llvmlite, and the second only where the first finds nothing.

@@ -11,7 +11,7 @@ from glassgrad.compile.ir.graph import Graph, GraphBuilder, Shape
 from glassgrad.compile.native import cache_entry
 from glassgrad.compile.native.common_memory import COMMON
 from glassgrad.compile.native.runtime import available_cores
-from glassgrad.compile.plan.index_bounds import Computed, IndexCheck
+from glassgrad.compile.plan.indexing.bounds import Computed, IndexCheck
 from glassgrad.engine.terms import Evaluator, Term
 from glassgrad.ops.core import Primitive
 
@@ -99,7 +99,7 @@ def _built(graph: Graph, threads: int | None) -> Any:
 
 def _uses(graph: Graph) -> tuple[list[IndexCheck], list[Computed]]:
     from glassgrad.compile.ir import passes
-    from glassgrad.compile.plan.index_checks import find_checks
+    from glassgrad.compile.plan.indexing.checks import find_checks
 
     return find_checks(passes.simplified(passes.decompose(graph)))
 

@@ -12,7 +12,7 @@ import numpy as np
 from glassgrad._records import dataclass
 from glassgrad.compile.ir.graph import Graph
 from glassgrad.compile.ir.totals import Row
-from glassgrad.compile.llvm import support
+from glassgrad.compile.llvm.module import support
 from glassgrad.compile.stages import Planned, native
 
 _Phase = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)

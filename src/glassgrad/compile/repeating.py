@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from glassgrad.compile.front.cached_trace import TraceCall
-from glassgrad.compile.front.fast_call import Quick, Recorder
+from glassgrad.compile.front.calls.cached_trace import TraceCall
+from glassgrad.compile.front.calls.fast_call import Quick, Recorder
 
 
 class Repeating:

@@ -16,9 +16,9 @@ from glassgrad._records import dataclass
 from glassgrad.compile.ir import passes
 from glassgrad.compile.ir.graph import Graph
 from glassgrad.compile.llvm.abilities import abilities
-from glassgrad.compile.llvm.separate import joined, separate
-from glassgrad.compile.llvm.step import StepModule, memory_of
-from glassgrad.compile.llvm.target import LoadedCode, host
+from glassgrad.compile.llvm.module.step import StepModule, memory_of
+from glassgrad.compile.llvm.module.target import LoadedCode, host
+from glassgrad.compile.llvm.objects.separate import joined, separate
 from glassgrad.compile.native import cache, cache_entry, products
 from glassgrad.compile.native.ahead import Ahead
 from glassgrad.compile.native.assemble import Emitted, layout_of, stats_of
@@ -27,8 +27,8 @@ from glassgrad.compile.native.runtime import available_cores
 from glassgrad.compile.native.threads import choose_threads, expected_threads
 from glassgrad.compile.plan.budget import within
 from glassgrad.compile.plan.cheap import without_cheap
-from glassgrad.compile.plan.index_bounds import Computed, IndexCheck
-from glassgrad.compile.plan.index_checks import find_checks, with_guards
+from glassgrad.compile.plan.indexing.bounds import Computed, IndexCheck
+from glassgrad.compile.plan.indexing.checks import find_checks, with_guards
 from glassgrad.compile.plan.kernels import Plan, make_plan
 from glassgrad.compile.plan.memory import pinned_vars, plan_memory
 from glassgrad.compile.plan.native_form import normalise
@@ -36,8 +36,8 @@ from glassgrad.compile.plan.order import dependencies, place_updates
 from glassgrad.compile.plan.recompute import recomputed
 from glassgrad.compile.plan.schedule import make_schedule
 from glassgrad.compile.stored import Executable, Looked, look
-from glassgrad.engine import fresh
-from glassgrad.engine.announced import announced
+from glassgrad.engine.memory import fresh
+from glassgrad.engine.reports.announced import announced
 
 
 def native(
@@ -180,7 +180,7 @@ def loaded(emitted: Emitted, layout: Layout, space: Any) -> tuple[bytes, bool, N
     """
     try:
         if emitted.module.module.apart:
-            from glassgrad.compile.llvm import units  # only eager ops need it
+            from glassgrad.compile.llvm.module import units  # only eager ops need it
 
             code = units.object_code(emitted.module.module, host(), available_cores())
             return code, False, NativeStep(code, layout, space)

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from glassgrad._records import dataclass
 from glassgrad.compile.ir.graph import Graph
 from glassgrad.compile.ir.totals import Row, Stats
-from glassgrad.compile.llvm.target import host
+from glassgrad.compile.llvm.module.target import host
 from glassgrad.compile.native import cache_entry
 from glassgrad.compile.native.ahead import Ahead
 from glassgrad.compile.native.executable import NativeStep
-from glassgrad.engine import fresh
+from glassgrad.engine.memory import fresh
 
 if TYPE_CHECKING:
     from glassgrad.compile.native.assemble import Emitted

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import FrameType
 
 from glassgrad import provenance
-from glassgrad.engine import announced
+from glassgrad.engine.reports import announced
 
 _CLOSE = 0.025  # seconds between two looks at a main thread that may go round in a circle
 _SELDOM = 0.25  # while it comes to collectives

@@ -10,7 +10,7 @@ import numpy as np
 
 from glassgrad import errors, provenance
 from glassgrad.distributed import guard, world
-from glassgrad.engine import devices
+from glassgrad.engine.tensors import devices
 
 _MOST_CORES = 4096  # of one machine
 

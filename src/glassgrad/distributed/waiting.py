@@ -16,7 +16,7 @@ from typing import Any
 
 from glassgrad import errors, provenance
 from glassgrad.distributed.world import ProcessGroup
-from glassgrad.engine.announced import announced
+from glassgrad.engine.reports.announced import announced
 
 _EAGER = 64  # questions before the first pause: a small message on one machine takes about 10 us
 _SPIN = 0.02  # seconds of giving way to others before the pauses become sleeps

@@ -172,7 +172,7 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
         one.free()
     STATE.groups.clear()
     STATE.world = None
-    from glassgrad.engine import devices  # not on import: layers by hand run on ranks without the engine
+    from glassgrad.engine.tensors import devices  # not on import: layers by hand run on ranks without the engine
 
     devices.sharers = 1
 

@@ -11,9 +11,10 @@ import numpy as np
 from glassgrad.distributions import constraints
 from glassgrad.distributions.discrete import Binomial, inside_unit
 from glassgrad.distributions.distribution import Constraints, Distribution, as_sizes, given_one, spread
-from glassgrad.engine import creation, random
+from glassgrad.engine import random
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.tensor import make
+from glassgrad.engine.tensors import creation
 from glassgrad.ops.axes import concrete
 from glassgrad.ops.narrow import finfo
 

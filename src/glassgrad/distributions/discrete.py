@@ -9,9 +9,10 @@ import numpy as np
 
 from glassgrad.distributions import constraints
 from glassgrad.distributions.distribution import Constraints, ExponentialFamily, given_one
-from glassgrad.engine import creation, random
+from glassgrad.engine import random
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.tensor import Tensor, make
+from glassgrad.engine.tensors import creation
 from glassgrad.ops.axes import concrete
 from glassgrad.ops.names import PUBLIC
 from glassgrad.ops.narrow import finfo

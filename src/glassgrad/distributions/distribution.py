@@ -10,9 +10,9 @@ import numpy as np
 
 from glassgrad import errors, provenance
 from glassgrad.distributions.constraints import Constraint, real
-from glassgrad.engine import creation
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.tensor import Size, Tensor
+from glassgrad.engine.tensors import creation
 from glassgrad.ops.names import PUBLIC
 
 Shape = tuple[int, ...]

@@ -10,7 +10,8 @@ import numpy as np
 from glassgrad import errors, provenance
 from glassgrad.distributions import constraints
 from glassgrad.distributions.distribution import Constraints, Distribution, given_one
-from glassgrad.engine import creation, random
+from glassgrad.engine import random
+from glassgrad.engine.tensors import creation
 from glassgrad.ops.factorise import cholesky
 from glassgrad.ops.solve import inv, solve_triangular
 

@@ -11,7 +11,7 @@ from glassgrad._families import serve
 
 # Names that people type here, from other rooms; nothing of these is loaded before.
 _ELSEWHERE = {
-    "allow_nonfinite": "glassgrad.engine.nonfinite",
+    "allow_nonfinite": "glassgrad.engine.reports.nonfinite",
     "plot_activations": "glassgrad.report.activations",
     "plot_gradient_flow": "glassgrad.report.flow", "plot_total_norm": "glassgrad.report.flow",
     "visualize_gradient_flow": "glassgrad.report.flow",

@@ -27,7 +27,7 @@ from glassgrad.doctor.statistics import magnitudes as magnitudes
 from glassgrad.doctor.statistics import summarise as summarise
 from glassgrad.doctor.watching import Watch as Watch
 from glassgrad.doctor.watching import watch as watch
-from glassgrad.engine.nonfinite import allow_nonfinite as allow_nonfinite
+from glassgrad.engine.reports.nonfinite import allow_nonfinite as allow_nonfinite
 from glassgrad.report.activations import plot_activations as plot_activations
 from glassgrad.report.flow import plot_gradient_flow as plot_gradient_flow
 from glassgrad.report.flow import plot_total_norm as plot_total_norm

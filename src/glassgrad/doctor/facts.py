@@ -128,7 +128,7 @@ class Finding:
         return f"{self.severity}: {self.rule}: {self.what}{place}"
 
     def _repr_html_(self) -> str:
-        from glassgrad.engine import notebook
+        from glassgrad.engine.reports import notebook
 
         return notebook.finding(self)
 

@@ -147,7 +147,7 @@ def first_tensor(value: Any) -> Tensor | None:
 
 def tensor_of(array: Array, torch: bool) -> Tensor:
     """Return a tensor of PyTorch's, or one of ours, on the memory of an array."""
-    return sys.modules["torch" if torch else "glassgrad.engine.creation"].from_numpy(array)
+    return sys.modules["torch" if torch else "glassgrad.engine.tensors.creation"].from_numpy(array)
 
 
 def remove_hooks(model: Module, handles: Collection[Any]) -> None:

@@ -12,7 +12,7 @@ from glassgrad.doctor.nans.again import Again
 from glassgrad.doctor.nans.allowed import checked
 from glassgrad.doctor.nans.findings import CHECKPOINT, DATA, held
 from glassgrad.doctor.set_aside import aside
-from glassgrad.engine.nonfinite import has_bad
+from glassgrad.engine.reports.nonfinite import has_bad
 from glassgrad.engine.snapshot import Snapshot
 
 

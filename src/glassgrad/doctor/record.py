@@ -113,7 +113,7 @@ class MonitorData:
         return len(self.steps)
 
     def _repr_html_(self) -> str:
-        from glassgrad.engine import notebook
+        from glassgrad.engine.reports import notebook
 
         return notebook.monitored(self)
 

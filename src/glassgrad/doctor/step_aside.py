@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad.compile.front.places import Places
-from glassgrad.compile.front.reach import Reach, reach
+from glassgrad.compile.front.state.places import Places
+from glassgrad.compile.front.state.reach import Reach, reach
 from glassgrad.engine.mode import ANOMALY, MODE
 from glassgrad.engine.snapshot import Snapshot
 from glassgrad.engine.tensor import Tensor

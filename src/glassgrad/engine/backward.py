@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors, provenance
-from glassgrad.engine import creation, tape
+from glassgrad.engine import tape
 from glassgrad.engine.mode import MODE, RECORDING, TRACING, is_grad_enabled
 from glassgrad.engine.node import Freed
-from glassgrad.engine.plain_walk import run_plain
 from glassgrad.engine.tensor import Tensor
+from glassgrad.engine.tensors import creation
+from glassgrad.engine.walks.plain_walk import run_plain
 
 _ndarray = np.ndarray
 _new = object.__new__

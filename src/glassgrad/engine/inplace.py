@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors, provenance
-from glassgrad.engine import op_errors
 from glassgrad.engine import random as rng
 from glassgrad.engine.mode import MODE, RECORDING, no_grad
 from glassgrad.engine.node import Node, describe, record
-from glassgrad.engine.operands import defers, is_foreign
+from glassgrad.engine.reports import op_errors
 from glassgrad.engine.tensor import Tensor, base_class, make
+from glassgrad.engine.tensors.operands import defers, is_foreign
 from glassgrad.engine.views import detached_p, placeholders
 from glassgrad.engine.writes import MUTATIONS, part_of, spare_result
 from glassgrad.ops import names

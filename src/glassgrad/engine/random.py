@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from glassgrad import provenance
-from glassgrad.engine import creation, devices
-from glassgrad.engine.creation import _finish, _size
 from glassgrad.engine.mode import MODE, TRACING
 from glassgrad.engine.tensor import Tensor, make
+from glassgrad.engine.tensors import creation, devices
+from glassgrad.engine.tensors.creation import _finish, _size
 from glassgrad.ops.complex_input import refuse_complex
 from glassgrad.ops.core import bad_option
 from glassgrad.ops.vmap.batched import Stream

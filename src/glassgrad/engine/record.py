@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors, provenance
-from glassgrad.engine import op_errors, views
+from glassgrad.engine import views
 from glassgrad.engine.autocasting import cast_for
 from glassgrad.engine.mode import AUTOCAST, MODE, RECORDING, WATCHED
 from glassgrad.engine.node import PICK, Node, next_sequence, record
-from glassgrad.engine.operands import defers, is_foreign
+from glassgrad.engine.reports import op_errors
 from glassgrad.engine.tape import pick
 from glassgrad.engine.tensor import Tensor, base_class, make
+from glassgrad.engine.tensors.operands import defers, is_foreign
 from glassgrad.ops import compound, names, operators
 from glassgrad.ops.complex_input import refuse_complex
 from glassgrad.ops.core import HIGHEST, INTERPRETERS, REGISTRY, Interpreter, Primitive

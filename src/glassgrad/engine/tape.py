@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from glassgrad import provenance
-from glassgrad.engine import plain_walk
 from glassgrad.engine.mode import MODE, RECORDING, TRACING, enable_grad
 from glassgrad.engine.node import PICK, Freed, Node, record, unpack
-from glassgrad.engine.plain_walk import owned, run_plain
 from glassgrad.engine.tensor import Tensor, make
+from glassgrad.engine.walks import plain_walk
+from glassgrad.engine.walks.plain_walk import owned, run_plain
 from glassgrad.engine.writes import MUTATIONS
 from glassgrad.ops import complexes, reduce, shape
 from glassgrad.ops.core import Array

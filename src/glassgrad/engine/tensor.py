@@ -386,12 +386,12 @@ class Tensor(TensorMethods):
     __hash__ = object.__hash__
 
     def __repr__(self) -> str:
-        from glassgrad.engine import printing
+        from glassgrad.engine.reports import printing
 
         return printing.tensor(self)
 
     def _repr_html_(self) -> str:
-        from glassgrad.engine import notebook
+        from glassgrad.engine.reports import notebook
 
         return notebook.tensor(self)
 

@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple, ParamSpec, Self, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 from numpy.typing import DTypeLike
-from glassgrad.engine.devices import device
+from glassgrad.engine.tensors.devices import device
 from glassgrad.engine.node import Node
 from glassgrad.engine.random import Generator
 from glassgrad.engine.tensor import Tensor, TensorLike

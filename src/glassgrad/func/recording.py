@@ -18,8 +18,8 @@ from glassgrad import errors, provenance
 from glassgrad.engine import tape, tree, views
 from glassgrad.engine.mode import MODE, enable_grad, is_grad_enabled
 from glassgrad.engine.node import Node
-from glassgrad.engine.tangents import forward_walk
 from glassgrad.engine.tensor import Tensor, base_class, make
+from glassgrad.engine.walks.tangents import forward_walk
 from glassgrad.ops.shape import alias_p
 
 Argnums = int | Sequence[int]

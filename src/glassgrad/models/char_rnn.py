@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from glassgrad import nn, public  # noqa: F401 - importing public completes Tensor
-from glassgrad.engine.creation import from_numpy
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.random import Generator
 from glassgrad.engine.tensor import Tensor
+from glassgrad.engine.tensors.creation import from_numpy
 from glassgrad.nn import functional as F
 
 Array = Any

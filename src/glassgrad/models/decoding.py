@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from glassgrad.data.generate import Sampling
-from glassgrad.engine.creation import arange, from_numpy, full, zeros
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.tensor import Tensor
+from glassgrad.engine.tensors.creation import arange, from_numpy, full, zeros
 from glassgrad.models.places import first_seen
 from glassgrad.nn.modes import evaluating
 from glassgrad.ops import elementwise as ew

@@ -7,8 +7,8 @@ from typing import Any
 
 from glassgrad import public  # noqa: F401 - importing public completes Tensor
 from glassgrad.data.generate import AS_IT_IS, Sampling, WindowDecoder, generate_tokens
-from glassgrad.engine.creation import tensor
 from glassgrad.engine.mode import no_grad
+from glassgrad.engine.tensors.creation import tensor
 from glassgrad.nn.modes import evaluating
 
 Array = Any

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from glassgrad.data.generate import Sampling
-from glassgrad.engine.creation import from_numpy
 from glassgrad.engine.random import Generator, rand
 from glassgrad.engine.tensor import Tensor
+from glassgrad.engine.tensors.creation import from_numpy
 from glassgrad.models.decoding import Chances, draw
 from glassgrad.ops.core import bad_option
 

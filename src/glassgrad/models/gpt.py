@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from glassgrad import nn, public  # noqa: F401 - importing public completes Tensor
-from glassgrad.engine.creation import arange, from_numpy, zeros
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.random import Generator
 from glassgrad.engine.tensor import Tensor
+from glassgrad.engine.tensors.creation import arange, from_numpy, zeros
 from glassgrad.models import generation
 from glassgrad.models.decoding import Loops
 from glassgrad.models.places import first_seen

@@ -1,4 +1,8 @@
-"""Neural-network building blocks with PyTorch's names; each family is a file, loaded when it is first used."""
+"""Neural-network building blocks with PyTorch's names; each family is a file, loaded when it is first used.
+
+`module.py` and `parameter.py` say what a module is. The rooms: `layers/` has one file for each family of layers,
+`functional/` the functions behind them, `utils/` what is done to whole models.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +22,7 @@ __getattr__, __dir__ = serve(
     __name__,
     __path__,
     modules=("functional", "init", "parallel", "parameter", "utils"),
-    apart=("functional_", "init"),
+    apart=("init",),
+    inner=("layers",),
     instead=_INSTEAD,
 )

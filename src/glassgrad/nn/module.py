@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeVar
 import numpy as np
 
 from glassgrad import errors, provenance
-from glassgrad.engine import devices
 from glassgrad.engine.tensor import Handle, Tensor, make
+from glassgrad.engine.tensors import devices
 from glassgrad.nn import state
 from glassgrad.nn.hooks import Hooks
 from glassgrad.nn.parameter import Buffer, Parameter, buffer_of
@@ -364,7 +364,7 @@ class Module:
         return type(self).__name__
 
     def _repr_html_(self) -> str:
-        from glassgrad.engine import notebook
+        from glassgrad.engine.reports import notebook
 
         return notebook.module(self)
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad.engine import devices
+from glassgrad.engine.tensors import devices
 
 MANY = 1 << 19  # numbers that take at least ten times as long as starting a thread
 _SOME = 1 << 15  # numbers that stay in the nearest caches meanwhile

@@ -13,7 +13,7 @@ import numpy as np
 from glassgrad import errors
 from glassgrad._version import __version__
 from glassgrad.compile.api import Compiled
-from glassgrad.compile.front.parameters import parameter_names
+from glassgrad.compile.front.calls.parameters import parameter_names
 from glassgrad.data.atomic import write_atomically
 from glassgrad.engine import tree
 from glassgrad.engine.tensor import Tensor

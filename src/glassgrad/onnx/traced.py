@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors
+from glassgrad.compile.front.calls.captured import Capture, Given, Output
+from glassgrad.compile.front.calls.parameters import parameter_names
 from glassgrad.compile.front.capture import capture
-from glassgrad.compile.front.captured import Capture, Given, Output
-from glassgrad.compile.front.parameters import parameter_names
 from glassgrad.compile.front.tracer import Tracer
 from glassgrad.compile.ir.graph import Graph, Instr, Var
 from glassgrad.compile.ir.passes.clean import eliminate_dead

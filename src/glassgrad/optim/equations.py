@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors
-from glassgrad.engine import fresh
+from glassgrad.engine.memory import fresh
 from glassgrad.engine.mode import MODE, TRACING
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.terms import Evaluator, Immediate, Number, Term

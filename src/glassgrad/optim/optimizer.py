@@ -320,7 +320,7 @@ class Optimizer:
         self.state.update(states)
 
     def _repr_html_(self) -> str:
-        from glassgrad.engine import notebook
+        from glassgrad.engine.reports import notebook
 
         return notebook.optimizer(self)
 

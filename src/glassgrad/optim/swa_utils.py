@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from glassgrad import _documents
-from glassgrad.engine import devices
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.tensor import make
+from glassgrad.engine.tensors import devices
 from glassgrad.engine.writes import MUTATIONS
 from glassgrad.errors.missing import lister
+from glassgrad.nn.layers.norm import _BatchNorm
 from glassgrad.nn.modes import modes_kept
 from glassgrad.nn.module import Module
-from glassgrad.nn.norm import _BatchNorm
 from glassgrad.nn.parameter import Buffer
 from glassgrad.ops.core import bad_option
 from glassgrad.optim.lr_scheduler.base import LRScheduler, for_new_group

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from glassgrad.train.learner import HasArrays, Learner, measure
+from glassgrad.train.learners.learner import HasArrays, Learner, measure
 
 if TYPE_CHECKING:
     from glassgrad.tasks.images import ImagesConfig

@@ -14,7 +14,7 @@ from glassgrad.data import CharTokenizer
 from glassgrad.data.generate import Decoder, Sampling, WindowDecoder, generate_tokens
 from glassgrad.data.tokenizer import BOUNDARY
 from glassgrad.train.config import option
-from glassgrad.train.learner import Learner
+from glassgrad.train.learners.learner import Learner
 
 WORDS, TEXTS, LENGTH = 20, 1, 500
 """Default numbers of words and of texts, and the default length of a text in characters."""

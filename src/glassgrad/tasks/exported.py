@@ -12,8 +12,8 @@ import numpy as np
 from glassgrad import errors
 from glassgrad.compile.api import compile as compiled
 from glassgrad.data.atomic import write_atomically
-from glassgrad.engine.creation import from_numpy
 from glassgrad.engine.mode import no_grad
+from glassgrad.engine.tensors.creation import from_numpy
 from glassgrad.onnx.exporting import export
 from glassgrad.serialization import save
 from glassgrad.tasks.task import Example

@@ -32,7 +32,7 @@ from glassgrad.tasks.task import (
 )
 from glassgrad.train.config import option
 from glassgrad.train.kept.samples import softmax, wrong_images
-from glassgrad.train.learner import Learner
+from glassgrad.train.learners.learner import Learner
 
 Array = Any
 

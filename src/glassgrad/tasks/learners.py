@@ -10,8 +10,8 @@ from glassgrad.models import GPT, Bigram, CharRNN, NamesMLP
 from glassgrad.nn import functional as F
 from glassgrad.tasks.classify import image_layers, mlp
 from glassgrad.tasks.options import DTYPES
-from glassgrad.train.engine_learner import EngineLearner, can_compile
-from glassgrad.train.learner import StepOptions
+from glassgrad.train.learners.engine import EngineLearner, can_compile
+from glassgrad.train.learners.learner import StepOptions
 
 if TYPE_CHECKING:
     from glassgrad.tasks.images import ImagesConfig

@@ -10,7 +10,7 @@ from glassgrad import manual
 from glassgrad.manual import SGD, Embedding, Module, RMSprop, SGDMomentum
 from glassgrad.manual.models import NamesMLP
 from glassgrad.tasks.classify import image_layers, mlp
-from glassgrad.train.hand_learner import HandLearner
+from glassgrad.train.learners.by_hand import HandLearner
 
 if TYPE_CHECKING:
     from glassgrad.tasks.images import ImagesConfig

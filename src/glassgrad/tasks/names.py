@@ -29,7 +29,7 @@ from glassgrad.tasks.task import (
 )
 from glassgrad.train.config import Layer, check_divides, name_of, option
 from glassgrad.train.kept.samples import softmax, texts
-from glassgrad.train.learner import Learner, measure
+from glassgrad.train.learners.learner import Learner, measure
 
 Array = Any
 

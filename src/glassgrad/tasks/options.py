@@ -7,7 +7,7 @@ from typing import Any
 
 from glassgrad import errors
 from glassgrad.train.config import Layer, name_of, option
-from glassgrad.train.learner import ENGINES
+from glassgrad.train.learners.learner import ENGINES
 
 DTYPES = ("float32", "bfloat16", "float64")
 

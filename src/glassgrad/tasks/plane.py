@@ -17,7 +17,7 @@ from glassgrad.tasks.classify import begun, final_lines, final_measures, loss_an
 from glassgrad.tasks.task import CommandTask, Example, Prediction, TaskKind, learners_of, likeliest, no_picture
 from glassgrad.train.config import Layer, option, resolve
 from glassgrad.train.kept.samples import mistakes, softmax
-from glassgrad.train.learner import Learner
+from glassgrad.train.learners.learner import Learner
 
 Array = Any
 

@@ -11,7 +11,7 @@ from glassgrad.tasks import names, text
 from glassgrad.tasks.drawing import SampleOptions, prompted, sample_pieces, sample_words
 from glassgrad.tasks.trained import open_trained
 from glassgrad.train.config import command_line, flag, resolve
-from glassgrad.train.learner import Learner
+from glassgrad.train.learners.learner import Learner
 
 
 def sample_options(given: Mapping[str, Any]) -> SampleOptions:

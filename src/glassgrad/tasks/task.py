@@ -15,7 +15,7 @@ from glassgrad.tasks.rates import warm_up_and_cosine
 from glassgrad.train.config import Layer, resolve, rules
 from glassgrad.train.kept.rundir import RunDirectory
 from glassgrad.train.kept.weights import write_weights
-from glassgrad.train.learner import Learner
+from glassgrad.train.learners.learner import Learner
 from glassgrad.train.ranks import Ranks
 from glassgrad.train.task import Task
 from glassgrad.train.transaction import named_as_damaged

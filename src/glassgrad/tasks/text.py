@@ -19,7 +19,7 @@ from glassgrad.tasks.drawing import SampleOptions, check_alphabet, check_known, 
 from glassgrad.tasks.task import KEPT, CommandTask, Example, Prediction, TaskKind, likeliest, with_absolute_data
 from glassgrad.train.config import Layer, check_divides, flag, option, resolve
 from glassgrad.train.kept.samples import softmax, texts
-from glassgrad.train.learner import Learner, measure
+from glassgrad.train.learners.learner import Learner, measure
 
 TASK = "text"
 

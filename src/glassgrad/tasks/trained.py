@@ -13,7 +13,7 @@ from glassgrad.tasks.task import Prediction, TaskKind, with_data_in
 from glassgrad.train.config import Layer, flag, read_toml, rules
 from glassgrad.train.kept.checkpoint import load_checkpoint
 from glassgrad.train.kept.rundir import MODEL, RunDirectory
-from glassgrad.train.learner import Learner
+from glassgrad.train.learners.learner import Learner
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ import numpy as np
 
 from glassgrad import errors
 from glassgrad.engine.tensor import Tensor
-from glassgrad.train.engine_learner import as_tensor
 from glassgrad.train.kept.randomness import RandomState
+from glassgrad.train.learners.engine import as_tensor
 
 Array = Any
 

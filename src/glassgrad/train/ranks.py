@@ -130,7 +130,7 @@ class Ranks:
 
     def alone(self) -> AbstractContextManager[None]:
         """Say that what rank 0 does in this block may take long, as a large checkpoint: others wait for it."""
-        from glassgrad.engine.announced import announced  # not on import: layers by hand do without the engine
+        from glassgrad.engine.reports.announced import announced  # not on import: layers by hand do without the engine
 
         return announced("what rank 0 does alone")
 

@@ -18,11 +18,11 @@ from glassgrad.doctor.library import is_by_hand
 from glassgrad.engine.snapshot import Snapshot
 from glassgrad.errors.packages import needed
 from glassgrad.nn.modes import modes_kept
-from glassgrad.train.engine_learner import EngineLearner
 from glassgrad.train.feed import LoaderFeed
 from glassgrad.train.given import check_kinds
-from glassgrad.train.hand_learner import HandLearner
-from glassgrad.train.learner import StepOptions
+from glassgrad.train.learners.by_hand import HandLearner
+from glassgrad.train.learners.engine import EngineLearner
+from glassgrad.train.learners.learner import StepOptions
 
 _SMOOTHING = 0.9
 _FAR = 4.0

@@ -8,7 +8,7 @@ from typing import Any
 
 from glassgrad.train.kept.checkpoint import Stateful
 from glassgrad.train.kept.rundir import RunDirectory
-from glassgrad.train.learner import Learner
+from glassgrad.train.learners.learner import Learner
 from glassgrad.train.ranks import Ranks
 
 

@@ -22,17 +22,17 @@ from glassgrad.optim.ema import EMA
 from glassgrad.optim.lr_scheduler import ReduceLROnPlateau
 from glassgrad.optim.optimizer import Optimizer
 from glassgrad.train.callbacks import Callback, RunState
-from glassgrad.train.engine_learner import AsArrays, EngineLearner, can_compile
 from glassgrad.train.feed import LoaderFeed, parts_of
 from glassgrad.train.given import check_config, check_kinds
-from glassgrad.train.hand_learner import HandLearner
 from glassgrad.train.kept import loggers, rundir
 from glassgrad.train.kept.checkpoint import Stateful
 from glassgrad.train.kept.metrics import RecordLog, read_metrics
 from glassgrad.train.kept.rundir import RunDirectory
 from glassgrad.train.kept.samples import mistakes, write_samples
 from glassgrad.train.kept.weights import check_shapes, shapes_of, write_weights
-from glassgrad.train.learner import StepOptions
+from glassgrad.train.learners.by_hand import HandLearner
+from glassgrad.train.learners.engine import AsArrays, EngineLearner, can_compile
+from glassgrad.train.learners.learner import StepOptions
 from glassgrad.train.loop import Loop, tags_of
 from glassgrad.train.ranks import joined, size_of
 from glassgrad.train.show import choose_display

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from glassgrad import _documents, errors, provenance
-from glassgrad.engine import creation
 from glassgrad.engine.random import Generator
 from glassgrad.engine.tensor import Tensor, make
+from glassgrad.engine.tensors import creation
 from glassgrad.errors.missing import getter, lister
 from glassgrad.ops.shape import stack
 from glassgrad.utils.datasets import (

@@ -17,7 +17,7 @@ import pytest
 import glassgrad as gg
 from glassgrad import errors, nn, optim
 from glassgrad.compile import api
-from glassgrad.compile.front.grad_watch import GradWatch
+from glassgrad.compile.front.state.grad_watch import GradWatch
 from glassgrad.nn import functional as F
 
 

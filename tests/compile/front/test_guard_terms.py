@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import glassgrad as gg
-from glassgrad.compile.front.edges import LONG, Edge, is_constant, same
-from glassgrad.compile.front.guards import Guards, hooks_of
+from glassgrad.compile.front.calls.guards import Guards, hooks_of
+from glassgrad.compile.front.state.edges import LONG, Edge, is_constant, same
 
 CONTEXT: contextvars.ContextVar[Any] = contextvars.ContextVar("rate")
 

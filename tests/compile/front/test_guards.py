@@ -11,8 +11,8 @@ import pytest
 
 import glassgrad as gg
 from glassgrad import errors, nn, optim
-from glassgrad.compile.front import edges
-from glassgrad.compile.front.bytecode_reads import reads_of
+from glassgrad.compile.front.state import edges
+from glassgrad.compile.front.state.bytecode_reads import reads_of
 
 
 def compiled(function):

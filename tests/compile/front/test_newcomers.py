@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import glassgrad as gg
-from glassgrad.compile.front import alive
-from glassgrad.compile.front.newcomers import Newcomers, free
+from glassgrad.compile.front.state import alive
+from glassgrad.compile.front.state.newcomers import Newcomers, free
 
 HELD = [gg.tensor([2.0])]
 

@@ -14,7 +14,7 @@ import glassgrad as gg
 from glassgrad import errors, nn, optim
 from glassgrad.compile import backends
 from glassgrad.compile.ir import passes
-from glassgrad.compile.llvm.target import host, parsed
+from glassgrad.compile.llvm.module.target import host, parsed
 from glassgrad.nn import functional as F
 
 BACKENDS = ["numpy", "llvm"]
@@ -290,7 +290,7 @@ def test_a_module_that_is_not_well_formed_never_reaches_llvms_passes(monkeypatch
         host().compile(BROKEN)
     with pytest.raises(RuntimeError, match="parsing error"):
         host().compile("define nothing")
-    from glassgrad.compile.llvm.step import StepModule
+    from glassgrad.compile.llvm.module.step import StepModule
 
     monkeypatch.setattr(StepModule, "emit", lambda *_: BROKEN)
     run = gg.compile(lambda x: x.sin() + 0.123, backend="llvm")

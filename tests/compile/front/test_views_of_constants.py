@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import glassgrad as gg
-from glassgrad.compile.front import memory
+from glassgrad.compile.front.state import memory
 from glassgrad.errors import CompileWarning
 from tests.thinning import covering
 

@@ -13,7 +13,7 @@ from collections import Counter
 import ml_dtypes
 import numpy as np
 
-from glassgrad.compile.llvm.ir import Module
+from glassgrad.compile.llvm.module.ir import Module
 
 _OPERATIONS = ("config", "release", "zero", "load", "store", "multiply")
 _CALL = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 6)

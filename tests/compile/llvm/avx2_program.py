@@ -9,7 +9,7 @@ import numpy as np
 
 import glassgrad as gg
 from glassgrad import nn
-from glassgrad.compile.llvm.target import host
+from glassgrad.compile.llvm.module.target import host
 from glassgrad.nn import functional as F
 from glassgrad.ops.kernels import native, parallel
 

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from glassgrad.compile import stages
-from glassgrad.compile.llvm.support import support_text
-from glassgrad.compile.llvm.symbols import called_symbols
-from glassgrad.compile.llvm.target import host
+from glassgrad.compile.llvm.module.support import support_text
+from glassgrad.compile.llvm.module.target import host
+from glassgrad.compile.llvm.objects.symbols import called_symbols
 from tests.compile.graphs import Builder, lower
 from tests.compile.llvm.test_fused_loops import layer_norm, softmax
 from tests.compile.llvm.test_windows_native import DEFAULTS
@@ -104,7 +104,7 @@ def loops(text: str) -> list[list[str]]:
 
 @pytest.fixture
 def without_blas(monkeypatch: pytest.MonkeyPatch) -> None:
-    from glassgrad.compile.llvm.blas import blas
+    from glassgrad.compile.llvm.module.blas import blas
 
     for name in list(blas().pointers):
         monkeypatch.delitem(blas().pointers, name)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from glassgrad.compile.llvm.alike import merged
-from glassgrad.compile.llvm.step import StepModule
+from glassgrad.compile.llvm.module.alike import merged
+from glassgrad.compile.llvm.module.step import StepModule
 from tests.compile.graphs import Builder, agree, interpret, lower
 
 LEAF = """define internal void @{name}(ptr %a, i64 %lo) #0 {{

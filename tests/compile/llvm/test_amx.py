@@ -15,13 +15,14 @@ import numpy as np
 import pytest
 
 import glassgrad as gg
-from glassgrad.compile.llvm import amx, amx_check, target
-from glassgrad.compile.llvm.amx import TileWriter, tile_gemm, tile_scratch
-from glassgrad.compile.llvm.amx_check import has_tiles
-from glassgrad.compile.llvm.gemm import Gemm, TileShape
-from glassgrad.compile.llvm.ir import Module
-from glassgrad.compile.llvm.pairs import LANES, PairWriter
-from glassgrad.compile.llvm.target import LoadedCode, host
+from glassgrad.compile.llvm.module import target
+from glassgrad.compile.llvm.module.ir import Module
+from glassgrad.compile.llvm.module.target import LoadedCode, host
+from glassgrad.compile.llvm.products import amx, amx_check
+from glassgrad.compile.llvm.products.amx import TileWriter, tile_gemm, tile_scratch
+from glassgrad.compile.llvm.products.amx_check import has_tiles
+from glassgrad.compile.llvm.products.gemm import Gemm, TileShape
+from glassgrad.compile.llvm.products.pairs import LANES, PairWriter
 from glassgrad.compile.native import cache, cache_entry
 from tests.compile.llvm.amx_emulator import Emulator
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import glassgrad as gg
-from glassgrad.compile.llvm import amx
-from glassgrad.compile.llvm.amx import pays, tile_scratch
-from glassgrad.compile.llvm.amx_check import has_tiles
-from glassgrad.compile.llvm.target import host
+from glassgrad.compile.llvm.module.target import host
+from glassgrad.compile.llvm.products import amx
+from glassgrad.compile.llvm.products.amx import pays, tile_scratch
+from glassgrad.compile.llvm.products.amx_check import has_tiles
 from tests.compile.llvm.amx_emulator import Emulator, flushed
 from tests.compile.llvm.test_amx import BF16, FAR, LAYOUTS, PRODUCT, gemm_of, loaded, matrix
 

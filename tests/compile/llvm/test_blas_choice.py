@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from glassgrad import errors
-from glassgrad.compile.llvm import blas as module
-from glassgrad.compile.llvm.blas import blas
+from glassgrad.compile.llvm.module import blas as module
+from glassgrad.compile.llvm.module.blas import blas
 from tests.compile.graphs import Builder, agree, interpret, lower
 
 
@@ -136,6 +136,6 @@ def test_the_choice_does_not_depend_on_what_was_imported():
     """With older wheels of SciPy the library opens only once others are loaded, as its own modules see to."""
     printed = set()
     for before in ("", "import scipy.special; ", "import scipy.linalg; "):
-        code = f"{before}from glassgrad.compile.llvm.blas import blas; print(blas().name)"
+        code = f"{before}from glassgrad.compile.llvm.module.blas import blas; print(blas().name)"
         printed.add(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
     assert len(printed) == 1

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from glassgrad.compile.llvm import conv_channels
-from glassgrad.compile.llvm.target import host
+from glassgrad.compile.llvm.convolutions import channels as conv_channels
+from glassgrad.compile.llvm.module.target import host
 from glassgrad.compile.plan.weight_parts import has_few_terms, parts_of
 from tests.compile.graphs import Builder, lower
 from tests.thinning import covering

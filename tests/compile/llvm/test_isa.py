@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 from glassgrad import errors
-from glassgrad.compile.llvm import machine, target
-from glassgrad.compile.llvm.machine import Machine, limited
+from glassgrad.compile.llvm.module import target
+from glassgrad.compile.llvm.objects import machine
+from glassgrad.compile.llvm.objects.machine import Machine, limited
 from glassgrad.compile.native import cache
 from tests.compile.graphs import Builder, lower
 from tools import avx2

@@ -17,10 +17,12 @@ import llvmlite.binding as llvm
 import pytest
 
 from glassgrad import errors
-from glassgrad.compile.llvm import elf, linking, objects, pages, target
-from glassgrad.compile.llvm.linking import Linked, Unsuitable
-from glassgrad.compile.llvm.separate import separate
-from glassgrad.compile.llvm.target import LoadedCode, host
+from glassgrad.compile.llvm.module import target
+from glassgrad.compile.llvm.module.target import LoadedCode, host
+from glassgrad.compile.llvm.objects import elf, linking, pages
+from glassgrad.compile.llvm.objects import translate as objects
+from glassgrad.compile.llvm.objects.linking import Linked, Unsuitable
+from glassgrad.compile.llvm.objects.separate import separate
 
 pytestmark = pytest.mark.skipif(
     not (sys.platform == "linux" and host().triple.startswith("x86_64")), reason="elsewhere LLVM loads everything"

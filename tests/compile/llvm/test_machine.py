@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from glassgrad.compile.kept import files
-from glassgrad.compile.llvm import machine, processor
-from glassgrad.compile.llvm.machine import Machine
+from glassgrad.compile.llvm.objects import machine, processor
+from glassgrad.compile.llvm.objects.machine import Machine
 
 pytestmark = pytest.mark.skipif(processor.answers() is None, reason="elsewhere LLVM is asked in every process")
 

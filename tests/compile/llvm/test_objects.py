@@ -10,10 +10,10 @@ import pytest
 
 import glassgrad as gg
 from glassgrad import nn, optim
-from glassgrad.compile.llvm import objects
-from glassgrad.compile.llvm.separate import joined, separate
-from glassgrad.compile.llvm.symbols import called_symbols, offered_symbols
-from glassgrad.compile.llvm.target import LoadedCode, host
+from glassgrad.compile.llvm.module.target import LoadedCode, host
+from glassgrad.compile.llvm.objects import translate as objects
+from glassgrad.compile.llvm.objects.separate import joined, separate
+from glassgrad.compile.llvm.objects.symbols import called_symbols, offered_symbols
 
 pytestmark = pytest.mark.skipif(not host().divides, reason="modules are divided on Linux on x86-64 alone")
 

@@ -11,8 +11,8 @@ import sys
 import numpy as np
 import pytest
 
-from glassgrad.compile.llvm.blas import blas
-from glassgrad.compile.llvm.target import host
+from glassgrad.compile.llvm.module.blas import blas
+from glassgrad.compile.llvm.module.target import host
 from tests.compile.graphs import Builder, agree, interpret, lower
 from tests.compile.llvm.test_fused_loops import batch_norm, layer_norm, softmax
 from tests.compile.llvm.test_windows_native import DEFAULTS
@@ -168,7 +168,7 @@ def test_on_another_architecture(processor, tmp_path):
     if not emulated.is_ready():
         pytest.skip(f"`python tools/emulated.py {processor} -V` sets up a Python for it")
     environment = {**emulated.environment(), "GLASSGRAD_CACHE_DIR": str(tmp_path)}
-    program = ["import platform", "from glassgrad.compile.llvm.target import host", EMULATED]
+    program = ["import platform", "from glassgrad.compile.llvm.module.target import host", EMULATED]
     program.append(f"assert (platform.machine(), host().cpu) == ('aarch64', {processor!r}), host().cpu")
     done = subprocess.run(
         [emulated.launcher(processor), "-c", "\n".join(program)],

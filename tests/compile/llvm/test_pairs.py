@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import glassgrad as gg
-from glassgrad.compile.llvm.gemm import Gemm, TileShape
-from glassgrad.compile.llvm.ir import Module
-from glassgrad.compile.llvm.pairs import LANES, MOST_TERMS, PairWriter, scratch_of
-from glassgrad.compile.llvm.target import host
+from glassgrad.compile.llvm.module.ir import Module
+from glassgrad.compile.llvm.module.target import host
+from glassgrad.compile.llvm.products.gemm import Gemm, TileShape
+from glassgrad.compile.llvm.products.pairs import LANES, MOST_TERMS, PairWriter, scratch_of
 
 BF16 = gg.bfloat16
 needs_pairs = pytest.mark.skipif(not host().has_bfloat, reason="this processor has no AVX512-BF16")

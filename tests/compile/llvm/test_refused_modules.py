@@ -12,10 +12,10 @@ import pytest
 
 import glassgrad as gg
 from glassgrad import errors
-from glassgrad.compile.llvm import scalar
+from glassgrad.compile.llvm.loops import scalar
 from glassgrad.compile.llvm.math.library import library_call
-from glassgrad.compile.llvm.symbols import called_symbols, offered_symbols
-from glassgrad.compile.llvm.target import LoadedCode
+from glassgrad.compile.llvm.module.target import LoadedCode
+from glassgrad.compile.llvm.objects.symbols import called_symbols, offered_symbols
 
 X = gg.tensor(np.linspace(-0.9, 0.9, 12).reshape(3, 4))
 
@@ -93,7 +93,7 @@ def test_what_llvm_refuses_is_told_by_op_and_line(emit, threads, monkeypatch):
 
 
 def test_a_solid_kernel_is_told_too(monkeypatch):
-    from glassgrad.compile.llvm import scan
+    from glassgrad.compile.llvm.sequences import scan
 
     def broken(step, *_):
         name = step.helper("define internal void @NAME() #0 {\nentry:\n  ret i32 %no\n}\n")
@@ -146,7 +146,7 @@ def test_other_bytes_have_no_symbols():
 
 
 def test_a_missing_function_is_an_error_of_its_own():
-    from glassgrad.compile.llvm.target import host
+    from glassgrad.compile.llvm.module.target import host
 
     text = "define double @f(double %x) {\n  %y = call double @no_such(double %x)\n  ret double %y\n}\n"
     code = host().compile(host().header() + "declare double @no_such(double)\n" + text)

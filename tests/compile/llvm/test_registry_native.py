@@ -11,7 +11,7 @@ import glassgrad as gg
 from glassgrad.compile.ir.graph import GraphBuilder
 from glassgrad.compile.ir.passes import decompose
 from glassgrad.compile.llvm.code_form import forms_of, native_code
-from glassgrad.compile.llvm.step import StepModule
+from glassgrad.compile.llvm.module.step import StepModule
 from glassgrad.compile.llvm.without_code import PARTLY, WITHOUT_CODE
 from glassgrad.compile.stages import planned
 from glassgrad.ops.core import REGISTRY, Elementwise

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import glassgrad as gg
-from glassgrad.compile.llvm.target import host
+from glassgrad.compile.llvm.module.target import host
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import glassgrad as gg
-from glassgrad.compile.llvm import nest_layout
-from glassgrad.compile.llvm.target import host
+from glassgrad.compile.llvm.loops import nest_layout
+from glassgrad.compile.llvm.module.target import host
 from glassgrad.nn import functional as F
 from tests.thinning import covering
 

@@ -7,7 +7,7 @@ import pytest
 
 import glassgrad as gg
 from glassgrad.compile.ir.graph import GraphBuilder
-from glassgrad.compile.llvm.scan import STEPS
+from glassgrad.compile.llvm.sequences.scan import STEPS
 from glassgrad.ops.core import REGISTRY
 from tests.compile.graphs import agree, lower
 

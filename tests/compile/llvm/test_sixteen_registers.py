@@ -6,12 +6,12 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
-from glassgrad.compile.llvm.conv_windows import Shape
-from glassgrad.compile.llvm.gemm import TileShape, tile_shape
-from glassgrad.compile.llvm.ir import Module
-from glassgrad.compile.llvm.target import host, parsed
-from glassgrad.compile.llvm.tiles import Tile, tile_function
-from glassgrad.compile.llvm.winograd_plan import apart
+from glassgrad.compile.llvm.convolutions.windows import Shape
+from glassgrad.compile.llvm.convolutions.winograd_plan import apart
+from glassgrad.compile.llvm.module.ir import Module
+from glassgrad.compile.llvm.module.target import host, parsed
+from glassgrad.compile.llvm.products.gemm import TileShape, tile_shape
+from glassgrad.compile.llvm.products.tiles import Tile, tile_function
 from tests.compile.graphs import Builder, lower
 
 LANES = 8

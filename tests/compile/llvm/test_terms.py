@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import glassgrad as gg
-from glassgrad.compile.llvm.composite import FORWARDS, TermSpace
+from glassgrad.compile.llvm.loops.composite import FORWARDS, TermSpace
+from glassgrad.compile.llvm.loops.scalar import ELEMENTWISE
 from glassgrad.compile.llvm.math import MAX_ULP
 from glassgrad.compile.llvm.math.library import LIBRARY
-from glassgrad.compile.llvm.scalar import ELEMENTWISE
 from glassgrad.ops.core import REGISTRY
 from tests.compile.llvm.test_native_math import EDGES, compiled, ulps
 from tests.ops.cases import params_of

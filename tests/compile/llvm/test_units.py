@@ -13,12 +13,14 @@ import pytest
 
 from glassgrad.compile import backends
 from glassgrad.compile.ir.graph import Graph
-from glassgrad.compile.llvm import linking, separate, step, target, tiles, units
-from glassgrad.compile.llvm.blas import blas
-from glassgrad.compile.llvm.ir import Module
-from glassgrad.compile.llvm.linking import Unsuitable
-from glassgrad.compile.llvm.symbols import offered_symbols
-from glassgrad.compile.llvm.target import LoadedCode, host
+from glassgrad.compile.llvm.module import step, target, units
+from glassgrad.compile.llvm.module.blas import blas
+from glassgrad.compile.llvm.module.ir import Module
+from glassgrad.compile.llvm.module.target import LoadedCode, host
+from glassgrad.compile.llvm.objects import linking, separate
+from glassgrad.compile.llvm.objects.linking import Unsuitable
+from glassgrad.compile.llvm.objects.symbols import offered_symbols
+from glassgrad.compile.llvm.products import tiles
 from tests.compile.graphs import Builder, agree, interpret, lower
 from tests.compile.llvm.test_windows_native import DEFAULTS
 from tests.thinning import covering

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 import glassgrad as gg
-from glassgrad.compile.llvm import conv_windows, tiles, winograd, winograd_plan
-from glassgrad.compile.llvm.conv_windows import shape_of
-from glassgrad.compile.llvm.target import host, parsed
+from glassgrad.compile.llvm.convolutions import windows as conv_windows
+from glassgrad.compile.llvm.convolutions import winograd, winograd_plan
+from glassgrad.compile.llvm.convolutions.windows import shape_of
+from glassgrad.compile.llvm.module.target import host, parsed
+from glassgrad.compile.llvm.products import tiles
 from glassgrad.compile.stages import native
 from glassgrad.nn import functional as F
 from tests.compile.graphs import Builder, lower, written

@@ -15,7 +15,7 @@ import glassgrad as gg
 from glassgrad import nn
 from glassgrad.compile.kept import files
 from glassgrad.compile.native.ahead import LEAST, Ahead, Expected, free_bytes
-from glassgrad.engine import fresh
+from glassgrad.engine.memory import fresh
 
 SIZE = 2 * LEAST
 

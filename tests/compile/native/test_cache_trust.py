@@ -17,7 +17,8 @@ import pytest
 
 from glassgrad import errors, provenance
 from glassgrad.compile.kept import files, private
-from glassgrad.compile.llvm import machine, target
+from glassgrad.compile.llvm.module import target
+from glassgrad.compile.llvm.objects import machine
 from glassgrad.compile.native import cache
 from glassgrad.compile.native.cache_entry import to_header, to_layout
 from glassgrad.compile.native.executable import Layout
@@ -77,7 +78,7 @@ def test_code_of_another_version_is_another_entry(place, monkeypatch, changed):
 
 def test_the_state_of_the_compilers_own_source_is_part_of_its_version():
     named = machine.versions.__wrapped__()
-    for file in ("compile/kept/files.py", "compile/llvm/target.py", "ops/elementwise.py"):
+    for file in ("compile/kept/files.py", "compile/llvm/module/target.py", "ops/elementwise.py"):
         about = (Path(provenance.PACKAGE) / file).stat()
         assert f"{Path(file)} {about.st_size} {about.st_mtime_ns}" in named.splitlines()
 

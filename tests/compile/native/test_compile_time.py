@@ -15,17 +15,17 @@ import pytest
 import glassgrad as gg
 from glassgrad import nn
 from glassgrad.compile import stages
-from glassgrad.compile.front.reach import reach
+from glassgrad.compile.front.state.reach import reach
 from glassgrad.compile.ir import passes
 from glassgrad.compile.ir.graph import Graph, GraphBuilder
-from glassgrad.compile.llvm.blas import Blas
+from glassgrad.compile.llvm.module.blas import Blas
 from tests.compile.graphs import lower
 
 
 @pytest.fixture
 def own_products(monkeypatch):
     """Matrix products by our own code, whatever this machine would choose."""
-    monkeypatch.setattr("glassgrad.compile.llvm.solid.blas", lambda: Blas("own", {}))
+    monkeypatch.setattr("glassgrad.compile.llvm.module.solid.blas", lambda: Blas("own", {}))
     monkeypatch.setattr("glassgrad.compile.native.cache_entry.blas", lambda: Blas("own", {}))
 
 

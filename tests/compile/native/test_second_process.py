@@ -15,9 +15,9 @@ import pytest
 
 import glassgrad as gg
 from glassgrad import nn
-from glassgrad.compile.front import alive
-from glassgrad.compile.front.bytecode_reads import attributes_of, nested
-from glassgrad.compile.front.reach import reach
+from glassgrad.compile.front.state import alive
+from glassgrad.compile.front.state.bytecode_reads import attributes_of, nested
+from glassgrad.compile.front.state.reach import reach
 
 
 def step_of(net: nn.Module) -> Any:

@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from glassgrad import errors, provenance
-from glassgrad.compile.front import checks, environment, origin
-from glassgrad.compile.front.arguments import Arguments
-from glassgrad.compile.front.captured import Capture
-from glassgrad.compile.front.expectation import expected
+from glassgrad.compile.front import checks, origin
+from glassgrad.compile.front.calls.arguments import Arguments
+from glassgrad.compile.front.calls.captured import Capture
+from glassgrad.compile.front.calls.expectation import expected
 from glassgrad.compile.front.finish import Finish
 from glassgrad.compile.front.interrupts import opened
-from glassgrad.compile.front.iterators import watched
-from glassgrad.compile.front.places import Places
-from glassgrad.compile.front.reach import Reach, reach
+from glassgrad.compile.front.state import environment
+from glassgrad.compile.front.state.iterators import watched
+from glassgrad.compile.front.state.places import Places
+from glassgrad.compile.front.state.reach import Reach, reach
 from glassgrad.compile.front.tracer import Tracer
 from glassgrad.engine.random import default_generator
 from glassgrad.engine.snapshot import Snapshot

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors
-from glassgrad.compile.front.captured import State
-from glassgrad.compile.front.edges import Edge, is_constant
-from glassgrad.compile.front.reach import Reach
+from glassgrad.compile.front.calls.captured import State
+from glassgrad.compile.front.state.edges import Edge, is_constant
+from glassgrad.compile.front.state.reach import Reach
 from glassgrad.compile.front.symbol import Symbol
 from glassgrad.compile.front.tracer import Tracer
 from glassgrad.compile.ir.graph import Var

@@ -8,19 +8,20 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors, provenance
-from glassgrad.compile.front import checks, newcomers
-from glassgrad.compile.front.arguments import Arguments
-from glassgrad.compile.front.captured import Capture, Given, Output, State
-from glassgrad.compile.front.edges import is_constant
-from glassgrad.compile.front.effects import Kept, Moved, Sorted, must_hold
-from glassgrad.compile.front.feeds import Feed
+from glassgrad.compile.front import checks
+from glassgrad.compile.front.calls.arguments import Arguments
+from glassgrad.compile.front.calls.captured import Capture, Given, Output, State
+from glassgrad.compile.front.calls.feeds import Feed
+from glassgrad.compile.front.calls.result_gradients import Boundary, Continuation
 from glassgrad.compile.front.finite import zero_if_finite
-from glassgrad.compile.front.grad_watch import GRAD
 from glassgrad.compile.front.hidden_branch import Branch, StepTracer, counts
-from glassgrad.compile.front.lifted import Lifted
-from glassgrad.compile.front.places import Places
-from glassgrad.compile.front.reach import Reach, reach
-from glassgrad.compile.front.result_gradients import Boundary, Continuation
+from glassgrad.compile.front.state import newcomers
+from glassgrad.compile.front.state.edges import is_constant
+from glassgrad.compile.front.state.effects import Kept, Moved, Sorted, must_hold
+from glassgrad.compile.front.state.grad_watch import GRAD
+from glassgrad.compile.front.state.lifted import Lifted
+from glassgrad.compile.front.state.places import Places
+from glassgrad.compile.front.state.reach import Reach, reach
 from glassgrad.compile.front.symbol import Symbol
 from glassgrad.compile.front.tracer import Tracer
 from glassgrad.compile.ir.graph import Graph, Operand, Var

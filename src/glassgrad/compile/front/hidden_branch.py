@@ -18,8 +18,8 @@ from glassgrad.compile.front.finite import summed
 from glassgrad.compile.front.symbol import Symbol
 from glassgrad.compile.front.tracer import Tracer
 from glassgrad.compile.ir.graph import GraphBuilder, Var
-from glassgrad.engine.anomaly import CHOOSERS
 from glassgrad.engine.node import Node
+from glassgrad.engine.walks.anomaly import CHOOSERS
 from glassgrad.ops.core import Elementwise
 
 _STEEP = frozenset({

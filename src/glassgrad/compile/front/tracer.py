@@ -17,13 +17,14 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors, provenance
-from glassgrad.compile.front import memory, origin, symbol
-from glassgrad.compile.front.feeds import Draws, Feed, number_reader
-from glassgrad.compile.front.grad_watch import GradWatch
+from glassgrad.compile.front import origin, symbol
+from glassgrad.compile.front.calls.feeds import Draws, Feed, number_reader
 from glassgrad.compile.front.infer import infer
-from glassgrad.compile.front.lifted import Lifted
-from glassgrad.compile.front.newcomers import Newcomers
 from glassgrad.compile.front.origin import Origin
+from glassgrad.compile.front.state import memory
+from glassgrad.compile.front.state.grad_watch import GradWatch
+from glassgrad.compile.front.state.lifted import Lifted
+from glassgrad.compile.front.state.newcomers import Newcomers
 from glassgrad.compile.front.symbol import Symbol, View
 from glassgrad.compile.ir.graph import GraphBuilder, Instr, Operand, Var
 from glassgrad.engine.mode import MODE, RECORDING, TRACING

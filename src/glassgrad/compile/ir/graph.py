@@ -126,7 +126,7 @@ class Graph:
         return format_graph(self)
 
     def _repr_html_(self) -> str:
-        from glassgrad.engine import notebook
+        from glassgrad.engine.reports import notebook
 
         return notebook.text(str(self))
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from glassgrad.compile.llvm.ir import KINDS
-from glassgrad.compile.llvm.scalar import COSTS
-from glassgrad.compile.llvm.solid import SOLIDS
+from glassgrad.compile.llvm.loops.scalar import COSTS
+from glassgrad.compile.llvm.module.ir import KINDS
+from glassgrad.compile.llvm.module.solid import SOLIDS
+from glassgrad.compile.llvm.module.target import host
 from glassgrad.compile.llvm.table import LOOPS
-from glassgrad.compile.llvm.target import host
 from glassgrad.compile.plan.target import Target
 
 

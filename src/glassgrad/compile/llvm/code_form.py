@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from glassgrad.compile.ir.passes.decompose import DECOMPOSE
-from glassgrad.compile.llvm.composite import FORWARDS
-from glassgrad.compile.llvm.solid import SOLIDS
+from glassgrad.compile.llvm.loops.composite import FORWARDS
+from glassgrad.compile.llvm.module.solid import SOLIDS
 from glassgrad.compile.llvm.table import LOOPS
 from glassgrad.compile.llvm.without_code import PARTLY, WITHOUT_CODE
 from glassgrad.compile.plan.native_form import NATIVE_FORM

@@ -8,7 +8,7 @@ small arrays.
 from __future__ import annotations
 
 from glassgrad.compile.llvm import replay_arguments, replay_calls
-from glassgrad.compile.llvm.products import turns
+from glassgrad.compile.llvm.products.shares import turns
 from glassgrad.compile.llvm.replay_words import Environment, Head, Result, Saved, load, row
 
 

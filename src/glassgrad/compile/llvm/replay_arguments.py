@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from glassgrad.compile.llvm.products import turns
+from glassgrad.compile.llvm.products.shares import turns
 from glassgrad.compile.llvm.replay_words import Argument, Environment, Head, Kind, load, row
 
 # Behind the address of an array's memory (how many dimensions, their sizes, strides, base, dtype, flags).

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from glassgrad.compile.ir.graph import Instr, Operand, Var
-from glassgrad.compile.llvm.composite import FORWARDS
-from glassgrad.compile.llvm.gathers import GATHERS, both, in_memory
-from glassgrad.compile.llvm.routes import Route, axis_routes, spec_routes
+from glassgrad.compile.llvm.loops.composite import FORWARDS
+from glassgrad.compile.llvm.loops.gathers import GATHERS, both, in_memory
+from glassgrad.compile.llvm.loops.routes import Route, axis_routes, spec_routes
 from glassgrad.compile.plan.build_nest import LoopLowering, NestBuilder
 from glassgrad.compile.plan.fusion import same_point
-from glassgrad.compile.plan.indices import Extents, Index, Indices, source_indices
+from glassgrad.compile.plan.indexing.indices import Extents, Index, Indices, source_indices
 from glassgrad.compile.plan.nests import Expr
 from glassgrad.compile.plan.view_chains import keeps_order
 from glassgrad.ops.core import PRIMITIVES

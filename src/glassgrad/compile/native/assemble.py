@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from glassgrad._records import dataclass
 from glassgrad.compile.ir.graph import Graph, Var
 from glassgrad.compile.ir.totals import Row, Stats
-from glassgrad.compile.llvm.blas import GEMM, blas
-from glassgrad.compile.llvm.step import StepModule
+from glassgrad.compile.llvm.module.blas import GEMM, blas
+from glassgrad.compile.llvm.module.step import StepModule
 from glassgrad.compile.native.executable import HostCall, Layout
 from glassgrad.compile.native.host_calls import host_call
 from glassgrad.compile.native.rows import rows_of
-from glassgrad.compile.plan.index_bounds import Computed, IndexCheck
-from glassgrad.compile.plan.indices import row_strides
+from glassgrad.compile.plan.indexing.bounds import Computed, IndexCheck
+from glassgrad.compile.plan.indexing.indices import row_strides
 from glassgrad.compile.plan.kernels import Kernel
 from glassgrad.compile.plan.memory import MemoryPlan
 from glassgrad.compile.plan.recompute import extra_flops

@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Callable
 from typing import Any
 
-from glassgrad.compile.llvm.target import LoadedCode, host
+from glassgrad.compile.llvm.module.target import LoadedCode, host
 from glassgrad.compile.native import cache
 
 NO_ARGUMENTS, FAST_CALL = 0x4, 0x80

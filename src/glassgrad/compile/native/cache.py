@@ -10,8 +10,8 @@ import hashlib
 from collections.abc import Callable
 
 from glassgrad.compile.kept import files
-from glassgrad.compile.llvm import machine
-from glassgrad.compile.llvm.target import host
+from glassgrad.compile.llvm.module.target import host
+from glassgrad.compile.llvm.objects import machine
 
 
 def key_of(*parts: object) -> str:

@@ -12,12 +12,12 @@ from glassgrad import errors
 from glassgrad.compile.ir.graph import Graph, Var, all_vars
 from glassgrad.compile.ir.totals import Stats
 from glassgrad.compile.kept import files
-from glassgrad.compile.llvm.blas import GEMM, blas
+from glassgrad.compile.llvm.module.blas import GEMM, blas
 from glassgrad.compile.native import cache
 from glassgrad.compile.native.executable import HostCall, Layout, NativeStep
 from glassgrad.compile.native.host_calls import host_call
 from glassgrad.compile.native.runtime import available_cores
-from glassgrad.compile.plan.index_bounds import Computed, IndexBounds, IndexCheck
+from glassgrad.compile.plan.indexing.bounds import Computed, IndexBounds, IndexCheck
 from glassgrad.ops.core import PRIMITIVES
 from glassgrad.ops.narrow import NARROW, bfloat16
 
@@ -50,7 +50,7 @@ def _key_of_parts(graph: Graph) -> str:
 
 def _has_tiles() -> bool:
     # With it comes a good part of the emitter, which a step from the disk does not need.
-    from glassgrad.compile.llvm.amx_check import has_tiles
+    from glassgrad.compile.llvm.products.amx_check import has_tiles
 
     return has_tiles()
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad.compile.llvm import support
+from glassgrad.compile.llvm.module import support
 from glassgrad.compile.locks import free_in_children
 from glassgrad.compile.native import products
 from glassgrad.compile.native.executable import NativeStep

@@ -20,11 +20,11 @@ import numpy as np
 from glassgrad import errors
 from glassgrad._records import dataclass
 from glassgrad.compile.ir.graph import Var, type_text
-from glassgrad.compile.llvm import support
-from glassgrad.compile.llvm.target import LoadedCode
+from glassgrad.compile.llvm.module import support
+from glassgrad.compile.llvm.module.target import LoadedCode
 from glassgrad.compile.locks import free_in_children
 from glassgrad.compile.native import runtime
-from glassgrad.compile.plan.index_bounds import Computed, IndexBounds, IndexCheck
+from glassgrad.compile.plan.indexing.bounds import Computed, IndexBounds, IndexCheck
 
 if TYPE_CHECKING:
     from glassgrad.compile.native.common_memory import CommonMemory

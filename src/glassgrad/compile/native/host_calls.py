@@ -11,7 +11,7 @@ from typing import Any
 
 from glassgrad.compile.ir.graph import Var
 from glassgrad.compile.native.executable import HostCall
-from glassgrad.compile.plan.indices import row_strides
+from glassgrad.compile.plan.indexing.indices import row_strides
 from glassgrad.ops.core import Primitive
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad.compile.llvm.target import LoadedCode, host
+from glassgrad.compile.llvm.module.target import LoadedCode, host
 from glassgrad.compile.native import cache
 
 Array = Any

@@ -1,4 +1,4 @@
-"""Work of eager mode for the threads of the pool: `compile.llvm.products`, `packed`, `attention`, `recurrent`,
+"""Work of eager mode for the threads of the pool: `compile.llvm.products.shares`, `packed`, `attention`, `recurrent`,
 `updates`, `chunks` and `channels`, loaded.
 """
 
@@ -13,8 +13,10 @@ from functools import cache as cached
 
 import numpy as np
 
-from glassgrad.compile.llvm import packed_sizes, products, support
-from glassgrad.compile.llvm.target import LoadedCode, host
+from glassgrad.compile.llvm.module import support
+from glassgrad.compile.llvm.module.target import LoadedCode, host
+from glassgrad.compile.llvm.products import packed_sizes
+from glassgrad.compile.llvm.products import shares as products
 from glassgrad.compile.locks import free_in_children
 from glassgrad.compile.native import cache, runtime
 from glassgrad.compile.native.executable import Context, object_layout
@@ -155,8 +157,11 @@ def object_code(module: str) -> bytes:
 
 def _text(module: str, header: str, attributes: str, vector_bytes: int, data: int) -> str:
     # Each job needs one of them, and that only once in the life of a machine.
-    from glassgrad.compile.llvm import attention, channels, chunks, packed, recurrent, updates
-    from glassgrad.compile.llvm import streams as streams_of
+    from glassgrad.compile.llvm.loops import channels, updates
+    from glassgrad.compile.llvm.loops import streams as streams_of
+    from glassgrad.compile.llvm.module import chunks
+    from glassgrad.compile.llvm.products import packed
+    from glassgrad.compile.llvm.sequences import attention, recurrent
 
     if module.startswith(_ALONE):
         return streams_of.module(module, header, attributes, data)

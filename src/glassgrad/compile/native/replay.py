@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from glassgrad.compile.llvm import replay as text
+from glassgrad.compile.llvm.module.target import host
 from glassgrad.compile.llvm.replay_arguments import POINTER_AT
 from glassgrad.compile.llvm.replay_words import Call as Word
 from glassgrad.compile.llvm.replay_words import Environment, Head, Kind, What
-from glassgrad.compile.llvm.target import host
 from glassgrad.compile.native.builtin import FAST_CALL, BuiltIn
 from glassgrad.compile.native.executable import object_layout
 from glassgrad.ops.kernels import parallel

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from glassgrad.compile.ir.graph import Var, type_text
 from glassgrad.compile.ir.totals import Row
-from glassgrad.compile.llvm.cuts import nest_flops, touched_bytes
-from glassgrad.compile.llvm.step import Code, StepModule
+from glassgrad.compile.llvm.module.cuts import nest_flops, touched_bytes
+from glassgrad.compile.llvm.module.step import Code, StepModule
 from glassgrad.compile.plan.kernels import Kernel
 from glassgrad.compile.plan.schedule import Schedule, Task
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad.compile.llvm import support
-from glassgrad.compile.llvm.target import LoadedCode, host
+from glassgrad.compile.llvm.module import support
+from glassgrad.compile.llvm.module.target import LoadedCode, host
 from glassgrad.compile.native import cache
-from glassgrad.engine import devices
+from glassgrad.engine.tensors import devices
 
 _HUGE_PAGE = 2 << 20
 _Work = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad.compile.llvm.target import host
+from glassgrad.compile.llvm.module.target import host
 from glassgrad.compile.native.builtin import NO_ARGUMENTS, BuiltIn
 from glassgrad.compile.native.executable import object_layout
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from glassgrad.compile.ir.graph import Graph, Var
-from glassgrad.compile.llvm.cuts import FLOPS_PER_NS, kernel_time
+from glassgrad.compile.llvm.module.cuts import FLOPS_PER_NS, kernel_time
 from glassgrad.compile.native.runtime import available_cores
 from glassgrad.compile.plan.kernels import Plan
 

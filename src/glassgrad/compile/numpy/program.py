@@ -24,8 +24,8 @@ from glassgrad.compile.numpy.templates import TEMPLATES
 from glassgrad.compile.numpy.text import ATOM, Text
 from glassgrad.compile.numpy.text_space import TextSpace, formula, is_short, term, written
 from glassgrad.compile.plan.budget import within
-from glassgrad.compile.plan.index_bounds import IndexCheck
-from glassgrad.compile.plan.index_checks import find_checks
+from glassgrad.compile.plan.indexing.bounds import IndexCheck
+from glassgrad.compile.plan.indexing.checks import find_checks
 from glassgrad.compile.plan.recompute import recomputed
 from glassgrad.ops.core import PRIMITIVES
 from glassgrad.ops.narrow import bare

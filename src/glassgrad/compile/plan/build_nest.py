@@ -12,7 +12,7 @@ import numpy as np
 from glassgrad._records import dataclass
 from glassgrad.compile.ir.graph import Instr, Operand, Var
 from glassgrad.compile.plan.fusion import Fusion, Group, LoopOp, reduction_indices
-from glassgrad.compile.plan.indices import Axis, Index, Indices, NeedsSplit, flatten, reshaped, row_strides
+from glassgrad.compile.plan.indexing.indices import Axis, Index, Indices, NeedsSplit, flatten, reshaped, row_strides
 from glassgrad.compile.plan.nests import Access, Expr, Expressions, Nest, Reduction, Store, operands
 
 KindOf = Callable[[np.dtype[Any]], str | None]

@@ -21,7 +21,7 @@ from dataclasses import field, replace
 
 from glassgrad._records import dataclass
 from glassgrad.compile.ir.graph import Graph, Instr, Var
-from glassgrad.compile.plan.indices import Axis, Extents, Index, Indices, NeedsSplit, NotAffine
+from glassgrad.compile.plan.indexing.indices import Axis, Extents, Index, Indices, NeedsSplit, NotAffine
 from glassgrad.compile.plan.late import late_instrs
 from glassgrad.compile.plan.links import Links
 from glassgrad.compile.plan.recompute import tokens_of

@@ -13,7 +13,7 @@ from glassgrad._records import dataclass
 from glassgrad.compile.ir.graph import Graph, Instr, Var
 from glassgrad.compile.plan.build_nest import build_nest
 from glassgrad.compile.plan.fusion import Fusion, Group, fuse, same_point
-from glassgrad.compile.plan.indices import Index, NeedsSplit, NotAffine
+from glassgrad.compile.plan.indexing.indices import Index, NeedsSplit, NotAffine
 from glassgrad.compile.plan.nests import Access, Expressions, Nest, Store
 from glassgrad.compile.plan.target import Target
 from glassgrad.compile.plan.view_chains import Strided, ViewChain, only_moves

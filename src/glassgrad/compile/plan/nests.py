@@ -14,7 +14,7 @@ from typing import Any
 
 from glassgrad._records import dataclass
 from glassgrad.compile.ir.graph import Var
-from glassgrad.compile.plan.indices import Axis, Index
+from glassgrad.compile.plan.indexing.indices import Axis, Index
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from glassgrad._records import dataclass
 from glassgrad.compile.ir.graph import Var
-from glassgrad.compile.plan.indices import Index
+from glassgrad.compile.plan.indexing.indices import Index
 from glassgrad.compile.plan.kernels import Kernel
 
 # Nanoseconds of one thread's work that make cutting a kernel worth a barrier.

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from glassgrad._records import dataclass
 from glassgrad.compile.ir.graph import Instr, Var
-from glassgrad.compile.plan.indices import (
+from glassgrad.compile.plan.indexing.indices import (
     Extents,
     Index,
     Indices,

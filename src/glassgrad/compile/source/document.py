@@ -13,7 +13,7 @@ from glassgrad.compile.numpy.text import Text, Token
 from glassgrad.compile.source.functions import definitions
 from glassgrad.compile.source.layout import WIDTH, filled, placed
 from glassgrad.compile.source.lines import Body, Line
-from glassgrad.compile.source.repeats import index_text, pattern
+from glassgrad.compile.source.rewriting.repeats import index_text, pattern
 
 
 class Source(str):

@@ -12,11 +12,11 @@ from glassgrad.compile.numpy import text
 from glassgrad.compile.numpy.text import Text
 from glassgrad.compile.source.differentiate import Derived
 from glassgrad.compile.source.functions import applied, is_defined
-from glassgrad.compile.source.hints import constant_hint, hint, operand_hint
 from glassgrad.compile.source.lines import Body, Line, assign, role_of
-from glassgrad.compile.source.names import Namer, identifier
+from glassgrad.compile.source.naming.hints import constant_hint, hint, operand_hint
+from glassgrad.compile.source.naming.names import Namer, identifier
 from glassgrad.compile.source.reading import READING
-from glassgrad.compile.source.runs import Run
+from glassgrad.compile.source.rewriting.runs import Run
 
 _SHORT = 16  # characters of a constant that may be written more than once
 

@@ -10,8 +10,8 @@ from glassgrad._records import dataclass
 from glassgrad.compile.front.origin import FORWARD, Origin
 from glassgrad.compile.ir.graph import Instr, Var
 from glassgrad.compile.numpy.text import Text, Token
-from glassgrad.compile.source.names import Namer
-from glassgrad.compile.source.runs import Run
+from glassgrad.compile.source.naming.names import Namer
+from glassgrad.compile.source.rewriting.runs import Run
 from glassgrad.ops.core import PRIMITIVES
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from glassgrad._records import dataclass
-from glassgrad.compile.front.captured import Capture
+from glassgrad.compile.front.calls.captured import Capture
 from glassgrad.compile.front.origin import FORWARD, Origin
 from glassgrad.compile.ir.graph import Graph, Instr, Var
 from glassgrad.compile.ir.passes import eliminate_dead
@@ -13,11 +13,11 @@ from glassgrad.compile.source import document
 from glassgrad.compile.source.differentiate import Derived, tidy
 from glassgrad.compile.source.document import Source
 from glassgrad.compile.source.functions import is_defined
-from glassgrad.compile.source.hints import drawn_hint
 from glassgrad.compile.source.lines import Body, Line, role_of
-from glassgrad.compile.source.names import input_names
-from glassgrad.compile.source.rollup import Roller
-from glassgrad.compile.source.runs import assigned, forward_runs
+from glassgrad.compile.source.naming.hints import drawn_hint
+from glassgrad.compile.source.naming.names import input_names
+from glassgrad.compile.source.rewriting.rollup import Roller
+from glassgrad.compile.source.rewriting.runs import assigned, forward_runs
 from glassgrad.compile.source.source import BodyWriter
 
 _LONG = 90  # characters of what a program writes to that its docstring still says

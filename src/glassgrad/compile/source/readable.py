@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors
+from glassgrad.compile.front.calls.captured import Capture, Output
+from glassgrad.compile.front.calls.parameters import parameter_names
 from glassgrad.compile.front.capture import capture
-from glassgrad.compile.front.captured import Capture, Output
 from glassgrad.compile.front.finish import is_alive
 from glassgrad.compile.front.origin import FORWARD
-from glassgrad.compile.front.parameters import parameter_names
 from glassgrad.compile.front.symbol import Symbol
 from glassgrad.compile.ir.evaluate import evaluate
 from glassgrad.compile.ir.graph import Graph, Var
@@ -25,9 +25,9 @@ from glassgrad.compile.source.differentiate import Derived, Replay, tidy
 from glassgrad.compile.source.document import Source
 from glassgrad.compile.source.lines import Body, role_of
 from glassgrad.compile.source.listing import input_names_of, named_values
-from glassgrad.compile.source.recognise import Recogniser
-from glassgrad.compile.source.rollup import ENOUGH, Roller
-from glassgrad.compile.source.sizes import name_batch
+from glassgrad.compile.source.naming.sizes import name_batch
+from glassgrad.compile.source.rewriting.recognise import Recogniser
+from glassgrad.compile.source.rewriting.rollup import ENOUGH, Roller
 from glassgrad.compile.source.source import BodyWriter
 from glassgrad.engine import tree
 from glassgrad.engine.backward import grad

@@ -13,8 +13,8 @@ from glassgrad.compile.numpy.text import Text
 from glassgrad.compile.source.differentiate import Derived
 from glassgrad.compile.source.expressions import ExpressionWriter
 from glassgrad.compile.source.lines import Body, Code, Line, assign, role_of, rule_text
-from glassgrad.compile.source.recognise import FORMULAS
-from glassgrad.compile.source.runs import Run, assigned, forward_runs
+from glassgrad.compile.source.rewriting.recognise import FORMULAS
+from glassgrad.compile.source.rewriting.runs import Run, assigned, forward_runs
 from glassgrad.compile.source.statements import place_of
 from glassgrad.ops.places import IndexArray
 

@@ -12,7 +12,7 @@ from typing import Any
 from glassgrad import provenance
 from glassgrad._records import dataclass
 from glassgrad.compile.front.origin import Origin
-from glassgrad.compile.source.names import without_numbers
+from glassgrad.compile.source.naming.names import without_numbers
 
 # Prefix of the names of files generated from another library's modules, with one line per op.
 WRITTEN = "<torch module"

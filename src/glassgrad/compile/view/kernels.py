@@ -49,7 +49,7 @@ def native_kernels(program: Graph, arrays: Sequence[Any], at: At) -> tuple[list[
 
 def _rows(plan: Plan) -> list[Row]:
     """Return the rows of kernels that there is no code for, in the order of the plan."""
-    from glassgrad.compile.llvm.cuts import nest_flops
+    from glassgrad.compile.llvm.module.cuts import nest_flops
     from glassgrad.compile.native.rows import kernel_bytes
 
     rows = []

@@ -7,9 +7,9 @@ from dataclasses import field
 from typing import Any
 
 from glassgrad._records import dataclass
+from glassgrad.compile.front.calls.captured import Capture
+from glassgrad.compile.front.calls.parameters import parameter_names
 from glassgrad.compile.front.capture import capture
-from glassgrad.compile.front.captured import Capture
-from glassgrad.compile.front.parameters import parameter_names
 from glassgrad.compile.front.tracer import Tracer
 from glassgrad.compile.ir.evaluate import evaluate
 from glassgrad.compile.ir.graph import Var

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from glassgrad import errors
-from glassgrad.compile.front.captured import Capture
+from glassgrad.compile.front.calls.captured import Capture
 from glassgrad.compile.source.listing import listing_of
 from glassgrad.compile.view.graph import Maker
 from glassgrad.compile.view.groups import gather

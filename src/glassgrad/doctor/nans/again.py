@@ -12,10 +12,10 @@ from glassgrad.doctor import library
 from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.nans import findings
 from glassgrad.doctor.nans.replay import Replay
-from glassgrad.engine.anomaly import detect_anomaly
 from glassgrad.engine.mode import MODE
-from glassgrad.engine.nonfinite import has_bad
+from glassgrad.engine.reports.nonfinite import has_bad
 from glassgrad.engine.tensor import Tensor
+from glassgrad.engine.walks.anomaly import detect_anomaly
 
 
 class _Found(BaseException):

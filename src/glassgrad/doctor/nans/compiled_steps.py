@@ -23,7 +23,7 @@ from glassgrad.doctor.nans.again import Again
 from glassgrad.doctor.step_aside import StepAside, arrays_in, written_as
 from glassgrad.engine import tree
 from glassgrad.engine.mode import FINITE, MODE
-from glassgrad.engine.nonfinite import has_bad
+from glassgrad.engine.reports.nonfinite import has_bad
 from glassgrad.engine.tensor import Tensor
 from glassgrad.engine.writes import MUTATIONS
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.nans.tape_search import Origin, Tape, instead, told, variable_of
-from glassgrad.engine.anomaly import Backward
-from glassgrad.engine.nonfinite import Birth, first_bad, has_bad, is_bad, place_in
+from glassgrad.engine.reports.nonfinite import Birth, first_bad, has_bad, is_bad, place_in
 from glassgrad.engine.tensor import Tensor
+from glassgrad.engine.walks.anomaly import Backward
 
 DATA = "Look at what makes the batch: a division by a deviation of 0, a missing value that was read as NaN."
 CHECKPOINT = "Go back to a checkpoint from before it did."

@@ -25,11 +25,11 @@ from glassgrad.doctor.nans.largest import UNKNOWN, is_number, largest, reader
 from glassgrad.doctor.nans.state import Beginning, Copies
 from glassgrad.doctor.nans.tape_search import Tape
 from glassgrad.doctor.step_aside import written_as
-from glassgrad.engine.anomaly import Backward
 from glassgrad.engine.mode import ANOMALY, MODE, TRACING
-from glassgrad.engine.nonfinite import has_bad
 from glassgrad.engine.random import USES
+from glassgrad.engine.reports.nonfinite import has_bad
 from glassgrad.engine.tensor import Tensor
+from glassgrad.engine.walks.anomaly import Backward
 
 _IN_A_ROW = 10
 """The number of successive steps skipped by a gradient scaler after which the scale is not the cause."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from glassgrad.doctor import library
 from glassgrad.doctor.facts import Finding
-from glassgrad.engine.nonfinite import ALLOWED
+from glassgrad.engine.reports.nonfinite import ALLOWED
 
 
 class Replay:

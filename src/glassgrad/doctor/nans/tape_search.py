@@ -18,7 +18,7 @@ import numpy as np
 
 from glassgrad.doctor.graph import VIEWS
 from glassgrad.engine.node import PICK, Node, unpack
-from glassgrad.engine.nonfinite import ADVICE, INSTEAD, Birth, has_bad, is_allowed
+from glassgrad.engine.reports.nonfinite import ADVICE, INSTEAD, Birth, has_bad, is_allowed
 from glassgrad.engine.tensor import Tensor
 from glassgrad.ops.core import REGISTRY
 

@@ -15,7 +15,7 @@ from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.graph import canonical
 from glassgrad.doctor.nans import findings
 from glassgrad.doctor.nans.replay import Replay
-from glassgrad.engine.nonfinite import ADVICE, ALLOWED, place_in
+from glassgrad.engine.reports.nonfinite import ADVICE, ALLOWED, place_in
 from glassgrad.provenance import pytorch
 
 _MOST_LINKS = 6

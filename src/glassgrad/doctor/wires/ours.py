@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from glassgrad.compile.front.fast_call import MISS
+from glassgrad.compile.front.calls.fast_call import MISS
 from glassgrad.doctor.nans.compiled_steps import AGAIN
 from glassgrad.doctor.tape_graph import graph_of
 from glassgrad.engine.mode import ANOMALY, MODE, TRACING

@@ -13,8 +13,8 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
-from glassgrad.engine.creation import arange, from_numpy
 from glassgrad.engine.tensor import Tensor
+from glassgrad.engine.tensors.creation import arange, from_numpy
 from glassgrad.ops.names import PUBLIC
 
 _MODULE = "einops._backends"

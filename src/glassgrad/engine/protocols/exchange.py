@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from glassgrad import errors, provenance
-from glassgrad.engine import devices
-from glassgrad.engine.capsules import array_of, capsule_of
+from glassgrad.engine.memory.capsules import array_of, capsule_of
 from glassgrad.engine.tensor import Tensor, make
+from glassgrad.engine.tensors import devices
 
 _CPU = 1  # kDLCPU of the DLPack standard
 

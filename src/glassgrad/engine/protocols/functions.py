@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors, provenance
-from glassgrad.engine import creation, inplace
+from glassgrad.engine import inplace
 from glassgrad.engine.protocols.meanings import LINALG, MEANINGS, over_nothing
 from glassgrad.engine.protocols.ufuncs import check_targets, refusal
 from glassgrad.engine.tensor import Tensor, make
+from glassgrad.engine.tensors import creation
 from glassgrad.ops import arrange, compound, data_dependent, index, narrow, reduce, shape, sort, statistics
 from glassgrad.ops.complexes import _squared_size
 from glassgrad.ops.core import Array, canonical_axis

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad.engine import creation
+from glassgrad.engine.tensors import creation
 from glassgrad.ops import arrange, elementwise, scan, shape
 from glassgrad.ops.core import Array, bad_option, canonical_axes, canonical_axis, distinct_axes
 from glassgrad.ops.factorise import qr as _qr

@@ -23,12 +23,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glassgrad import errors, provenance
-from glassgrad.engine import creation
 from glassgrad.engine.protocols.exchange import from_dlpack
 from glassgrad.engine.protocols.functions import SPELLINGS
 from glassgrad.engine.protocols.meanings import matrix_trace
 from glassgrad.engine.protocols.ufuncs import scipy_special
 from glassgrad.engine.tensor import Tensor, make
+from glassgrad.engine.tensors import creation
 from glassgrad.ops import arrange, data_dependent, elementwise, index, narrow, scan, shape, sort
 from glassgrad.ops.core import PRIMITIVES, Array, Custom, bad_option
 from glassgrad.ops.names import PUBLIC, public

@@ -14,9 +14,9 @@ import numpy as np
 from glassgrad import errors, provenance
 from glassgrad.engine.inplace import check_writeable
 from glassgrad.engine.mode import MODE, RECORDING
-from glassgrad.engine.operands import overrides_ufuncs
 from glassgrad.engine.record import apply
 from glassgrad.engine.tensor import Tensor, make
+from glassgrad.engine.tensors.operands import overrides_ufuncs
 from glassgrad.engine.writes import MUTATIONS
 from glassgrad.ops import compound, scan
 from glassgrad.ops.core import INTERPRETERS, REGISTRY, Array, Primitive

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad.engine.creation import tensor
+from glassgrad.engine.tensors.creation import tensor
 from glassgrad.lessons.exercise import Steps, Verdict
 from glassgrad.lessons.hints import close, judged
 

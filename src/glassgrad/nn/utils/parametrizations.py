@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from glassgrad import _documents, linalg
-from glassgrad.engine import creation, random
+from glassgrad.engine import random
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.tensor import Tensor
+from glassgrad.engine.tensors import creation
 from glassgrad.errors.missing import lister
 from glassgrad.nn.module import Module
 from glassgrad.nn.parameter import Buffer

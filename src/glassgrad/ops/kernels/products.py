@@ -154,7 +154,7 @@ def product(a: Array, b: Array, bias: Array | None = None) -> Array | None:
         return y if y is None or bias is None else np.add(y, bias, out=y)
     c = np.empty((m, n), a.dtype)
     size, one = c.itemsize, _ONE[c.dtype.char]
-    # The order of words is that of `compile.llvm.products`. BLAS counts along columns first, so a and b change places.
+    # The words have the order of `compile.llvm.products.shares`; BLAS counts along columns, so a and b change places.
     first = (threads.blas.products[c.dtype.char], _ORDER[right[0]], _ORDER[left[0]])
     then = (k, one, one if bias is not None else 0, right[1], left[1], n, id(b), id(a), id(c))
     records = []

@@ -1,7 +1,7 @@
 """Recurrent layers in one native call for each direction: the loop over time, without the products of the inputs.
 
 Each thread goes through all steps with some rows of the batch. Where these are few, it takes some columns of the state,
-and the threads meet after each step. The code, `compile.llvm.recurrent`, is for float32 and float64.
+and the threads meet after each step. The code, `compile.llvm.sequences.recurrent`, is for float32 and float64.
 """
 
 from __future__ import annotations

@@ -139,7 +139,7 @@ def unpack(tree: Any, arrays: dict[str, Array]) -> Any:
     if "pairs" in tree:
         return {key: unpack(value, arrays) for key, value in tree["pairs"]}
     if "tensor" in tree:
-        from glassgrad.engine.creation import tensor
+        from glassgrad.engine.tensors.creation import tensor
 
         return tensor(arrays[tree["tensor"]])
     return arrays[tree["array"]]

@@ -7,10 +7,10 @@ from typing import Any
 
 from glassgrad import errors
 from glassgrad.data.atomic import sweep
-from glassgrad.train.engine_learner import AsArrays
 from glassgrad.train.kept.checkpoint import Stateful, load_checkpoint, pack, save_checkpoint, unpack
 from glassgrad.train.kept.randomness import RandomState
 from glassgrad.train.kept.weights import shapes_of
+from glassgrad.train.learners.engine import AsArrays
 from glassgrad.train.transaction import all_or_nothing, check_parts, described, named_as_damaged, named_as_unfit
 
 _RANDOM = "random numbers"

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad.engine import notebook
+from glassgrad.engine.reports import notebook
 from glassgrad.train.kept.metrics import is_number, read_metrics
 from glassgrad.train.show.progress import duration
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from glassgrad.compile.llvm.ir import Builder, Function, Value, suffix
 from glassgrad.compile.llvm.math import exponential, power, special, trigonometric
+from glassgrad.compile.llvm.module.ir import Builder, Function, Value, suffix
 
 Routine = Callable[..., Value]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from glassgrad._records import dataclass
-from glassgrad.compile.llvm.ir import Builder, Value
+from glassgrad.compile.llvm.module.ir import Builder, Value
 
 INF = float("inf")
 NAN = float("nan")

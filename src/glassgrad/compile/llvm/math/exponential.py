@@ -7,7 +7,6 @@ log(1 + f) = 2 artanh(s) = f - (f^2/2 - s (f^2/2 + R(s^2))), the arrangement tha
 
 from __future__ import annotations
 
-from glassgrad.compile.llvm.ir import Builder, Value
 from glassgrad.compile.llvm.math.common import (
     FORMATS,
     INF,
@@ -19,6 +18,7 @@ from glassgrad.compile.llvm.math.common import (
     scale,
     to_integer_bits,
 )
+from glassgrad.compile.llvm.module.ir import Builder, Value
 
 _LOG2E = 1.4426950408889634
 

@@ -6,7 +6,7 @@ than speed. Float32 has functions of its own (`atanf`).
 
 from __future__ import annotations
 
-from glassgrad.compile.llvm.ir import Builder, Value
+from glassgrad.compile.llvm.module.ir import Builder, Value
 
 # op -> the name in the C library; the entries that stay float64 inside have no float32 function as exact.
 LIBRARY = {

@@ -6,7 +6,6 @@ digits than the result has: float32 is computed in float64, float64 with a logar
 
 from __future__ import annotations
 
-from glassgrad.compile.llvm.ir import Builder, Value
 from glassgrad.compile.llvm.math.common import INF, NAN, clamp, copysign, polynomial, scale
 from glassgrad.compile.llvm.math.exponential import (
     exp_tail,
@@ -15,6 +14,7 @@ from glassgrad.compile.llvm.math.exponential import (
     reduce_exponent,
     split_exponent,
 )
+from glassgrad.compile.llvm.module.ir import Builder, Value
 
 # ln 2 and 2/3, 2/5 as sums of two doubles.
 _LN2 = (0.6931471805599453, 2.3190468138462996e-17)

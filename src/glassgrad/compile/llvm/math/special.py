@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from glassgrad.compile.llvm.ir import Builder, Value
 from glassgrad.compile.llvm.math.common import clamp, copysign, inverse_estimate, polynomial
 from glassgrad.compile.llvm.math.exponential import exp, expm1_within
+from glassgrad.compile.llvm.module.ir import Builder, Value
 
 # tanh is 1 to the last bit beyond these.
 _TANH_LIMIT = {"f32": 10.0, "f64": 20.0}

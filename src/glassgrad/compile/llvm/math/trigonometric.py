@@ -7,9 +7,9 @@ lane, to the C library, whose reduction covers every number.
 
 from __future__ import annotations
 
-from glassgrad.compile.llvm.ir import Builder, Value
 from glassgrad.compile.llvm.math.common import nearest, polynomial
 from glassgrad.compile.llvm.math.library import library_call
+from glassgrad.compile.llvm.module.ir import Builder, Value
 
 LIMIT = 2.0**22
 _TWO_OVER_PI = 0.6366197723675814

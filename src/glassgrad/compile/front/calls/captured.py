@@ -1,0 +1,173 @@
+"""The product of a trace: the graph, and everything a call needs around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from glassgrad._records import dataclass
+from glassgrad.compile.front.calls.feeds import Feed
+from glassgrad.compile.front.calls.result_gradients import Boundary
+from glassgrad.compile.front.state.edges import Edge
+from glassgrad.compile.front.state.effects import Effect, Entry, Kept, Moved
+from glassgrad.compile.ir.graph import Graph, Instr, Var
+from glassgrad.engine import tree
+from glassgrad.engine.tensor import Tensor, make
+
+if TYPE_CHECKING:
+    from glassgrad.compile.front.hidden_branch import Branch
+    from glassgrad.compile.native.ahead import Expected
+
+
+@dataclass(frozen=True)
+class Output:
+    """A leaf of the result, or of a stored value, that the program computes: output number `at`.
+
+    Attributes:
+        at: which output.
+        wrapped: whether it is a Tensor rather than an array.
+        twin: a number that leaves which are one and the same tensor have in common.
+        buffer: the class of a buffer and whether it belongs to the state that is saved; None for other tensors.
+        tracks: whether it is a leaf that requires a gradient.
+    """
+
+    at: int
+    wrapped: bool
+    twin: int = 0
+    buffer: tuple[type[Any], bool] | None = None
+    tracks: bool = False
+
+
+@dataclass(frozen=True)
+class Given:
+    """A leaf of the result that is returned as it is: an argument or an existing object."""
+
+    leaf: int | None
+    value: Any = None
+
+
+@dataclass(eq=False)
+class State:
+    """A tensor that the program reads or writes: its array is passed, and written in place.
+
+    Attributes:
+        tensor: the tensor.
+        var: its input.
+        path: how the user would write it.
+        tracks: whether it required a gradient in the trace.
+    """
+
+    tensor: Tensor
+    var: Var
+    path: str
+    tracks: bool
+
+
+@dataclass(eq=False)
+class Capture:
+    """A traced function: its graph, and everything a call needs around it.
+
+    Attributes:
+        graph: inputs in the order arguments, state, feeds.
+        arguments: which leaf of the arguments each argument input is.
+        moving: positions of floats among the arguments that are inputs.
+        state: the tensors behind the state inputs, gradients that stay behind among them.
+        written: which of the state is written to, gradients that stay behind left out.
+        feeds: what is drawn before each call.
+        after: Python code to run again after each call.
+        grads: leaves and the gradient tensors (or None) they have after a call.
+        argument_grads: leaf of the arguments -> number of the output that is its gradient.
+        result: the result with `Output` and `Given` for leaves.
+        edges: what has to be as it was, with the paths for messages.
+        entry: leaves whose gradient before the call matters, and what it was.
+        cotangents: forward value -> cotangent, for printing.
+        nodes: number on the tape -> forward instruction, for printing.
+        gradients: inputs and their gradients, for printing.
+        state_arguments: leaves of the arguments that are state, and which tensor.
+        streams, options: random generators it draws from, dictionaries whose numbers it reads in every call.
+        keeps_grads: whether gradients stay behind.
+        once: the function made state that it will find in the next call, which may be another program then.
+        boundary: how gradients flow through, when results still require one.
+        changed: places of Python values that the function itself changes.
+        effects: what every call does to Python objects.
+        moved: places whose tensors are read, and replaced by others.
+        undo: takes back what the trace made, until the first call has succeeded; tells whether that is state.
+        finite: number of the output that is NaN where a new weight is not finite, if that was asked for.
+        branches: numbers of outputs, and the op in whose backward pass each counts cotangents of 0 that became NaN.
+        watching: number of the first output that is there to watch the program, not for its result.
+        expected: the memory that the program will need, if steps like it were made before.
+    """
+
+    graph: Graph
+    arguments: list[int]
+    moving: frozenset[int]
+    state: list[State]
+    written: list[int]
+    feeds: list[Feed]
+    after: list[Callable[[], Any]]
+    grads: list[tuple[Tensor, Tensor | None]]
+    argument_grads: dict[int, int]
+    result: Any
+    edges: list[Edge]
+    entry: list[tuple[Tensor, Tensor | None]]
+    cotangents: dict[Var, Var]
+    nodes: dict[int, Instr]
+    gradients: list[tuple[Var, Var]]
+    state_arguments: list[tuple[int, Tensor]]
+    streams: list[Any]
+    options: list[dict[str, Any]]
+    keeps_grads: bool
+    boundary: Boundary | None
+    once: bool
+    changed: list[tuple[Edge, Any]] = field(default_factory=list)
+    effects: list[Effect] = field(default_factory=list)
+    moved: list[Moved] = field(default_factory=list)
+    undo: Callable[[], bool] | None = None
+    finite: int | None = None
+    branches: list[tuple[int, Branch]] = field(default_factory=list)
+    watching: int | None = None
+    expected: Expected | None = None
+
+    @property
+    def unwatched(self) -> Graph:
+        """The graph without the outputs that watch it; what they alone need is still in it."""
+        return replace(self.graph, outputs=self.graph.outputs[: self.watching])
+
+
+def assembled(result: Any, outputs: Sequence[Any], leaves: Sequence[Any], tracked: Mapping[int, Tensor]) -> Any:
+    """Return the result of a call from the program's outputs; `tracked` are outputs that are tensors already."""
+    return builder(outputs, leaves, tracked)(result)
+
+
+def builder(outputs: Sequence[Any], leaves: Sequence[Any], tracked: Mapping[int, Tensor]) -> Callable[[Any], Any]:
+    """Return a function from descriptions to values; a tensor that is described twice is built once."""
+    made: dict[int, Tensor] = {}
+
+    def tensor(spec: Output) -> Tensor:
+        if spec.twin not in made:
+            if spec.buffer is None:
+                made[spec.twin] = make(outputs[spec.at], None, spec.tracks)
+            else:
+                kind, persistent = spec.buffer
+                made[spec.twin] = kind(outputs[spec.at], persistent=persistent)
+        return made[spec.twin]
+
+    def leaf(spec: Any, _path: tree.Path) -> Any:
+        match spec:
+            case Output():
+                if spec.at in tracked:
+                    return tracked[spec.at]
+                return tensor(spec) if spec.wrapped else outputs[spec.at]
+            case Kept():
+                return spec.value
+            case Entry():
+                return spec.moved.leaves[spec.leaf]
+        assert isinstance(spec, Given)
+        if spec.leaf is not None:
+            return leaves[spec.leaf]
+        return spec.value.copy() if isinstance(spec.value, np.ndarray) else spec.value
+
+    return lambda spec: tree.map_tree(leaf, spec)

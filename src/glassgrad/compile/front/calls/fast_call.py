@@ -1,0 +1,268 @@
+"""Fast path: one generated function that checks a call against the latest trace and runs its program.
+
+What a call needs is known when the trace is made, so the loops over arguments, guards, state and gradients are written
+out once. The names in the generated text are globals of a namespace of its own, which Python looks up fastest.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from glassgrad import provenance
+from glassgrad._records import dataclass
+from glassgrad.compile.front.calls.captured import Capture, Given, Output, assembled
+from glassgrad.compile.front.calls.guards import Guards, hooks_of
+from glassgrad.engine.mode import ANOMALY, FINITE, KEYED, MODE, TRACING
+from glassgrad.engine.node import next_sequence
+from glassgrad.engine.reports.float_warnings import hidden_branch
+from glassgrad.engine.tensor import Tensor, make
+from glassgrad.engine.writes import MUTATIONS, Writer
+
+MISS = object()
+Quick = Callable[[tuple[Any, ...], dict[str, Any]], Any]
+
+
+@dataclass(frozen=True)
+class Recorder:
+    """Who is told of every call that a fast path makes.
+
+    Attributes:
+        lock: is held in a call.
+        begin: is called before the program runs.
+        record: is called after it with the arguments, with what `begin` returned, and with two numbers: the result,
+            and whether what was written is finite (see `finite`).
+    """
+
+    lock: Any
+    begin: Callable[[], Any]
+    record: Callable[[tuple[Any, ...], Any, float, Any], None]
+
+
+def quick_call(
+    capture: Capture,
+    guards: Guards,
+    program: Any,
+    arrays: list[Any],
+    writer: Writer,
+    key: Any,
+    leaves: Sequence[Any],
+    owners: set[int],
+    recorder: Recorder | None = None,
+) -> Quick | None:
+    """Return a function of (args, kwargs) that gives the result or MISS; None for calls that are not flat.
+
+    `arrays` are the state's arrays, `owners` the ids of those whose memory is written to; the caller keeps both up to
+    date. An argument in such memory is for the slow way. With a `recorder` it is None also where there is nothing to
+    tell it.
+    """
+    if not isinstance(key[0], int) or capture.once or capture.boundary is not None or capture.argument_grads:
+        return None
+    recorded = recorder is not None
+    if recorded and not _can_be_recorded(capture):
+        return None
+    space: dict[str, Any] = {
+        "MISS": MISS, "MODE": MODE, "Tensor": Tensor, "ndarray": np.ndarray, "make": make, "program": program,
+        "K": arrays,
+    }  # fmt: skip  # a table
+    step = _plain_step(capture, program)
+    lines = _arguments(space, key, leaves, unchecked=step is not None, recorded=recorded)
+    if lines is None:
+        return None
+    held = [f"m{number}" for number in range(len(arrays))]
+    lines += [f"{', '.join(held)}, = K"] * bool(held)
+    lines += _conditions(space, capture, guards, owners, native=step is not None)
+    lines += ["begun = begin()"] * recorded
+    passed = [*(f"x{at}" for at in capture.arguments), *held, *(f"f{at}" for at in _fed(capture))]
+    lines += _feeds(space, capture)
+    lines += [f"results = program({', '.join(passed)})"] if step is None else _native_call(space, step, passed)
+    lines += _writing(space, writer) * bool(capture.written)
+    lines += _watching(space, capture, recorded=recorded) + _afterwards(space, capture)
+    lines += _recording(space, capture, recorder) + _result(space, capture)
+    lines = ["with lock:", *(f"    {line}" for line in lines)] if recorded else lines
+    return _made(space, lines)
+
+
+def _made(space: dict[str, Any], lines: Sequence[str]) -> Quick:
+    """Return the function of these lines, whose globals are `space`."""
+    source = "def quick(args, kwargs):\n" + "\n".join(f"    {line}" for line in lines) + "\n"
+    # Named as a file of the package, so that the search for the user's line passes over it.
+    file = f"{provenance.PACKAGE}<call>"
+    exec(compile(source, file, "exec"), space)  # noqa: S102 - made of the lines above
+    quick: Quick = space["quick"]
+    return quick
+
+
+def _conditions(
+    space: dict[str, Any], capture: Capture, guards: Guards, owners: set[int], *, native: bool
+) -> list[str]:
+    """Return the lines that leave the fast path unless the guards hold and the arrays are the known ones."""
+    terms, tensors = list(guards.edge_terms(space)), list(guards.tensor_terms(space))
+    for number, one in enumerate(capture.state):
+        space[f"s{number}"] = one.tensor
+        tensors.append(f"s{number}.array is m{number}")
+    held = _held(guards, capture, space["K"]) if native else None
+    if held is None or not tensors:
+        terms += tensors
+    else:  # the slots first, all of them by one call
+        space["held"] = held
+        terms.append(f"(held() or ({' and '.join(tensors)}))")
+    if owners:
+        space["owners"] = owners
+        terms += [f"id(x{at} if x{at}.base is None else x{at}.base) not in owners" for at in capture.arguments]
+    lines = ["try:", f"    if not ({' and '.join(terms) or 'True'}):", "        return MISS"]
+    return [*lines, "except (LookupError, AttributeError, ValueError):", "    return MISS"]
+
+
+def _held(guards: Guards, capture: Capture, arrays: list[Any]) -> Callable[[], bool] | None:
+    from glassgrad.compile.native.slots import holder  # loads llvmlite, which NumPy programs do without
+
+    return holder(guards.slots(), [(one.tensor, "array") for one in capture.state], arrays)
+
+
+def _fed(capture: Capture) -> list[int]:
+    """Return the numbers of the feeds that are inputs."""
+    return [number for number, feed in enumerate(capture.feeds) if feed.var is not None]
+
+
+def _feeds(space: dict[str, Any], capture: Capture) -> list[str]:
+    """Return the lines that draw what Python computes before each call."""
+    space.update((f"feed{number}", feed.draw) for number, feed in enumerate(capture.feeds))
+    inputs = _fed(capture)
+    return [f"f{number} = " * (number in inputs) + f"feed{number}()" for number in range(len(capture.feeds))]
+
+
+def _writing(space: dict[str, Any], writer: Writer) -> list[str]:
+    """Return `Writer.wrote` written out; its arrays change only on the slow way, which tells it."""
+    space.update(writer=writer, MUTATIONS=MUTATIONS, next_sequence=next_sequence, getframe=sys._getframe)
+    lines = ["frame = getframe(2)", "writer.code, writer.lasti = frame.f_code, frame.f_lasti"]
+    return [*lines, "writer.seq = MUTATIONS.latest = next_sequence()"]
+
+
+def _afterwards(space: dict[str, Any], capture: Capture) -> list[str]:
+    """Return the lines that leave gradients behind, and run what follows a call."""
+    lines = []
+    for number, (leaf, grad) in enumerate(capture.grads):
+        space[f"leaf{number}"], space[f"grad{number}"] = leaf, grad
+        lines.append(f"leaf{number}._grad = grad{number}")
+    for number, call in enumerate(capture.after):
+        space[f"after{number}"] = call
+        lines.append(f"after{number}()")
+    return lines
+
+
+def _plain_step(capture: Capture, program: Any) -> Any:
+    """Return the native step if the generated function may call it directly.
+
+    Native code looks at the arguments before it does anything; where they do not fit, the call is made again on the
+    slow way, which draws the feeds once more.
+    """
+    step = getattr(program, "step", None)
+    return step if step is not None and step.is_plain and all(feed.pure for feed in capture.feeds) else None
+
+
+def _native_call(space: dict[str, Any], step: Any, passed: Sequence[str]) -> list[str]:
+    """Return the lines of the step's own call, without its lock, which the caller holds."""
+    space.update(empty=np.empty, call=step.call, run=step.run)
+    lines, results = [], []
+    for number, out in enumerate(step.outputs):
+        space[f"e{number}"] = out.dtype
+        lines.append(f"r{number} = empty({out.shape!r}, e{number})")
+        results.append(f"r{number}, ")
+    lines.append(f"results = ({''.join(results)})")
+    lines.append(f"arrays = ({', '.join(passed)}, {''.join(results)})" if passed else f"arrays = ({''.join(results)})")
+    run = f"call({step.address}, id(arrays), 1, {step.first})" if step.shares == 1 else "run(arrays)"
+    return [*lines, f"if {run}:", "    return MISS"]
+
+
+def _can_be_recorded(capture: Capture) -> bool:
+    """Tell whether a program returns one number, and another that tells whether what it wrote is finite."""
+    result = capture.result
+    if capture.finite is None or not isinstance(result, Output) or not result.wrapped:
+        return False
+    return getattr(capture.graph.outputs[result.at], "size", 0) == 1
+
+
+def _recording(space: dict[str, Any], capture: Capture, recorder: Recorder | None) -> list[str]:
+    """Return the line that tells a recorder of the call."""
+    if recorder is None:
+        return []
+    space.update(lock=recorder.lock, begin=recorder.begin, record=recorder.record)
+    return [f"record(args, begun, results[{capture.result.at}].item(), results[{capture.finite}])"]
+
+
+def _arguments(
+    space: dict[str, Any], key: Any, leaves: Sequence[Any], *, unchecked: bool, recorded: bool
+) -> list[str] | None:
+    """Return lines that check the arguments and bind the arrays in them to x0, x1, ...
+
+    `unchecked` leaves out the types of arrays, for a program that looks at them itself. If calls are `recorded`, the
+    number that tells what is finite is wanted whatever the mode says, and the function itself looks whether it may run.
+    """
+    count, kinds, recording = key
+    asked = KEYED
+    if recorded:
+        asked, recording = (KEYED | TRACING | ANOMALY) & ~FINITE, recording & ~FINITE
+    lines = [
+        f"if kwargs or len(args) != {count} or MODE.flags & {asked} != {recording}:",
+        "    return MISS",
+    ]
+    if count:
+        lines.append(f"{', '.join(f'a{at}' for at in range(count))}, = args")
+    seen: list[int] = []
+    for at, (kind, leaf) in enumerate(zip(kinds, leaves, strict=True)):
+        if kind[0] == "tensor":
+            _, dtype, shape, tracks, first, *hooks = kind
+            if first != at or type(leaf) is not Tensor or hooks:
+                return None
+            different = "".join(f" or a{at} is a{other}" for other in seen)
+            different += f" or (a{at}._extra is not None and hooks_of(a{at}))" if tracks else ""
+            space["hooks_of"] = hooks_of
+            lines.append(f"if type(a{at}) is not Tensor or a{at}._tracks is not {tracks}{different}:")
+            lines.append("    return MISS")
+            lines.append(f"x{at} = a{at}.array")
+            seen.append(at)
+        elif kind[0] == "array":
+            _, dtype, shape = kind
+            lines.append(f"x{at} = a{at}")
+        elif kind[0] == "moving":
+            space["asarray"] = np.asarray
+            lines += [f"if type(a{at}) is not float:", "    return MISS", f"x{at} = asarray(a{at})"]
+            continue
+        elif kind[0] == "number" and kind[1] in {bool, int, str, type(None)}:
+            lines += [f"if type(a{at}) is not {kind[1].__name__} or a{at} != {kind[2]}:" if leaf is not None
+                      else f"if a{at} is not None:", "    return MISS"]  # fmt: skip  # a table
+            continue
+        else:
+            space[f"o{at}"] = leaf
+            lines += [f"if a{at} is not o{at}:", "    return MISS"]
+            continue
+        if unchecked:
+            continue
+        space[f"d{at}"] = np.dtype(dtype)
+        lines.append(f"if type(x{at}) is not ndarray or x{at}.shape != {shape!r} or x{at}.dtype is not d{at}:")
+        lines.append("    return MISS")
+    return lines
+
+
+def _watching(space: dict[str, Any], capture: Capture, *, recorded: bool) -> list[str]:
+    """Return the lines for the outputs that watch the program."""
+    lines = [] if recorded or capture.finite is None else [f"MODE.finite = results[{capture.finite}]"]
+    for number, (at, branch) in enumerate(capture.branches):
+        space.update({f"op{number}": branch.op, f"place{number}": branch.place, "hidden_branch": hidden_branch})
+        lines += [f"if results[{at}]:", f"    hidden_branch(op{number}, place{number}, int(results[{at}]))"]
+    return lines
+
+
+def _result(space: dict[str, Any], capture: Capture) -> list[str]:
+    result = capture.result
+    if isinstance(result, Output):
+        made = f"make(results[{result.at}], None, False)" if result.wrapped else f"results[{result.at}]"
+        return [f"return {made}"]
+    if isinstance(result, Given) and result.leaf is None and result.value is None:
+        return ["return None"]
+    space["assembled"], space["capture"] = assembled, capture
+    return ["return assembled(capture.result, results, args, {})"]

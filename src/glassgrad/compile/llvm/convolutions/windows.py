@@ -1,0 +1,408 @@
+"""The sizes of a convolution, and the code that moves its windows: images to columns and back, outputs side by side."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+
+from glassgrad._records import dataclass
+from glassgrad.compile.ir.graph import Instr, Var
+from glassgrad.compile.llvm.loops.memory_ops import first_lanes, load_vector, mask_of, store_vector
+from glassgrad.compile.llvm.module.ir import BITS, LLVM_TYPE, Builder, Function, LoopNest, Module, kind_of
+from glassgrad.compile.llvm.module.target import host
+from glassgrad.compile.plan.weight_parts import has_few_terms
+
+# So many columns make a product that is worth reading the weights for.
+ENOUGH_COLUMNS = 128
+# So many units of work are left for the threads where images go together.
+_UNITS = 2
+
+# So many taps, and so many vectors in a row, are written out for a convolution of each channel by itself.
+_MOST_TAPS, _WIDEST = 49, 32
+# So many taps have their sums in registers where tiles read the image itself, and so many weights are packed for that.
+_DIRECT_TAPS, _MOST_WEIGHTS = 9, 1 << 20
+# With more outputs the gradient of the weight is sooner done by a product, which reads each element less often.
+_FEW_OUTPUTS = 32
+
+# With so many channels, outputs and tiles, minimal filtering's transforms cost less than the products that it spares.
+# The kernels and strides for which it is written. So many transformed weights have a place in scratch memory.
+FILTERED_CHANNELS, FILTERED_TILES, _MOST_FILTERED = 12, 48, 1 << 18
+_FILTERED = {((3, 3), (1, 1)), ((4, 4), (2, 2))}
+
+# Scratch memory for the windows of one image, in elements, beyond which the host does it in blocks.
+_MOST_COLUMNS = 1 << 24
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The sizes of a convolution y (N, O, *out) of x (N, C, *size) with w (O, C / groups, *kernel).
+
+    `for_weight` says that its transpose with respect to the weight is meant, in `parts` of the images.
+    """
+
+    kind: str
+    images: int
+    channels: int
+    outputs: int
+    size: tuple[int, int]
+    kernel: tuple[int, int]
+    out: tuple[int, int]
+    stride: tuple[int, int]
+    padding: tuple[tuple[int, int], tuple[int, int]]
+    dilation: tuple[int, int]
+    groups: int
+    lanes: int
+    for_weight: bool = False
+    parts: int = 1
+
+    @property
+    def positions(self) -> int:
+        return self.out[0] * self.out[1]
+
+    @property
+    def is_depthwise(self) -> bool:
+        """Whether each channel has a kernel of its own, of a size that is added up in registers."""
+        alone = self.groups > 1 and self.channels == self.outputs == self.groups
+        small = self.kernel[0] * self.kernel[1] <= _MOST_TAPS and max(self.size[1], self.out[1]) <= _WIDEST * self.lanes
+        return alone and small and self._borders_fit
+
+    @property
+    def is_by_channels(self) -> bool:
+        """Whether the gradient of the weight is a sum over so few places that shares have channels, not parts."""
+        alone = self.for_weight and self.parts == self.groups == 1
+        return alone and has_few_terms(self.images, self.positions, self.outputs * self.rows)
+
+    @property
+    def is_winograd(self) -> bool:
+        """Whether tiles of 2x2 outputs take fewer products: with enough of them for the transforms."""
+        if (
+            self.is_by_channels
+            or self.groups > 1
+            or self.dilation != (1, 1)
+            or (self.kernel, self.stride) not in _FILTERED
+        ):
+            return False
+        # A weight, or its gradient, is transformed once for all tiles of a share.
+        tiles = self.images // self.parts * math.prod(-(-extent // 2) for extent in self.out)
+        borders = max(map(max, self.padding)) <= 2
+        few = self.channels * self.outputs <= _MOST_FILTERED and self.size[1] <= _WIDEST * self.lanes
+        return borders and few and min(self.channels, self.outputs) >= FILTERED_CHANNELS and tiles >= FILTERED_TILES
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether tiles read the bordered image itself: stride 1, a small kernel, rows that fill vectors."""
+        taps = self.kernel[0] * self.kernel[1]
+        if self.groups > 1 or self.stride != (1, 1) or not 1 < taps <= _DIRECT_TAPS or host().vector_bytes < 64:
+            return False
+        if self.for_weight and (self.outputs > _FEW_OUTPUTS or self.is_by_channels):
+            return False
+        filled = all(4 * -(-extent // self.lanes) * self.lanes <= 5 * extent for extent in (self.size[1], self.out[1]))
+        few = max(self.size[1], self.out[1]) <= _WIDEST * self.lanes and self.outputs * self.rows <= _MOST_WEIGHTS
+        planes = max(self.channels * math.prod(self.full), self.outputs * math.prod(self.spread))
+        return filled and few and planes <= _MOST_COLUMNS and self._borders_fit
+
+    @property
+    def _borders_fit(self) -> bool:
+        reach = [self.dilation[a] * (self.kernel[a] - 1) for a in (0, 1)]
+        return all(max(pair) <= most for pair, most in zip(self.padding, reach, strict=True))
+
+    @property
+    def spread(self) -> tuple[int, int]:
+        """The size of a gradient with its elements a stride apart, and with a border as wide as the kernel."""
+        first, second = (self.size[a] + self.dilation[a] * (self.kernel[a] - 1) for a in (0, 1))
+        return first, second
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether windows are single places, all of them: an image is its own columns."""
+        return self.kernel == self.stride == (1, 1) and self.size == self.out
+
+    @property
+    def together(self) -> int:
+        """How many images are multiplied at once; divides their number."""
+        if self.is_depthwise or self.is_direct:
+            return 1
+        most = max(1, self.images // _UNITS)
+        wanted = min(most, -(-ENOUGH_COLUMNS // self.positions))
+        return min((d for d in range(wanted, most + 1) if self.images % d == 0), default=1)
+
+    @property
+    def width(self) -> int:
+        """Columns of a product."""
+        return self.together * self.positions
+
+    @property
+    def staged(self) -> int:
+        """Elements of the outputs of images that go together, where they are brought into the order of columns."""
+        return self.outputs * self.width if self.together > 1 else 0
+
+    @property
+    def rows(self) -> int:
+        """Rows of the columns: channels times kernel."""
+        return self.channels * self.kernel[0] * self.kernel[1]
+
+    @property
+    def full(self) -> tuple[int, int]:
+        """The size of the image with its border, and with what windows reach beyond."""
+        reach = [
+            max(
+                self.size[a] + sum(self.padding[a]),
+                (self.out[a] - 1) * self.stride[a] + self.dilation[a] * (self.kernel[a] - 1) + 1,
+            )
+            for a in (0, 1)
+        ]
+        return reach[0], reach[1]
+
+    @property
+    def bordered(self) -> int:
+        """Elements of the bordered image, with room for a last vector written or read whole."""
+        room = 2 * self.lanes * self.stride[1]
+        if self.is_depthwise:
+            return max(math.prod(self.full), math.prod(self.spread)) + room
+        return 0 if self.is_plain else self.channels * math.prod(self.full) + room
+
+    @property
+    def columns(self) -> int:
+        """Elements of the columns, with room for a last vector."""
+        if self.is_depthwise or self.is_direct or (self.is_plain and self.together == 1):
+            return 0
+        return self.rows * self.width + 2 * self.lanes
+
+    @property
+    def flops(self) -> int:
+        return 2 * self.images * self.outputs * self.positions * self.rows // self.groups
+
+
+def shape_of(instr: Instr) -> Shape | None:
+    """Describe a convolution or one of its transposes; None for what is not done here."""
+    p = instr.params
+    first, second = instr.inputs
+    if not isinstance(first, Var) or not isinstance(second, Var):
+        return None
+    kind = kind_of(instr.output.dtype)
+    if kind not in {"f32", "f64"} or first.dtype != second.dtype or first.dtype != instr.output.dtype:
+        return None
+    x, w, y = _roles(instr, first.shape, second.shape)
+    lanes = max(host().vector_bytes * 8 // BITS[kind], 1)
+    shape = Shape(
+        kind, x[0], x[1], w[0], (x[2], x[3]), (w[2], w[3]), (y[2], y[3]), tuple(p["stride"]), tuple(p["padding"]),
+        tuple(p["dilation"]), p["groups"], lanes, instr.op == "conv2d_weight_parts",
+        instr.output.shape[0] if instr.op == "conv2d_weight_parts" else 1,
+    )  # fmt: skip  # a table
+    empty = min(shape.images, shape.rows, shape.outputs, shape.positions, *shape.size) == 0
+    negative = min(min(pair) for pair in shape.padding) < 0
+    return None if empty or negative or shape.columns > _MOST_COLUMNS else shape
+
+
+def _roles(instr: Instr, first: tuple[int, ...], second: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    """Return the shapes of x, w and y."""
+    out = instr.output.shape
+    match instr.op:
+        case "conv2d":
+            return first, second, out
+        case "conv2d_input":
+            return out, second, first
+    # conv2d_weight_parts: (parts, groups, outputs of a group, rows of a group) from x and the gradient of y.
+    groups = out[1]
+    kernel = instr.params["kernel"]
+    return first, (second[1], first[1] // groups, *kernel), second
+
+
+class ConvWriter:
+    """Writes the functions of one convolution."""
+
+    def __init__(self, module: Module, shape: Shape) -> None:
+        self.module = module
+        self.shape = shape
+        self.code = LoopNest(Function(module))
+
+    @property
+    def b(self) -> Builder:
+        return self.code.current
+
+    def at(self, base: str, offset: str | int) -> str:
+        """Return the address `offset` elements further."""
+        if str(offset) == "0":
+            return base
+        return self.b.pointer(f"getelementptr {LLVM_TYPE[self.shape.kind]}, ptr {base}, i64 {offset}")
+
+    def sum(self, *terms: tuple[str, int]) -> str:
+        """Return the sum of counters times constants."""
+        total = "0"
+        for counter, factor in terms:
+            scaled = counter if factor == 1 else self.b.define(f"mul i64 {counter}, {factor}", "i64").text
+            total = scaled if total == "0" else self.b.define(f"add i64 {total}, {scaled}", "i64").text
+        return total
+
+    def nest(self, extents: list[int], body: Callable[[list[str]], None]) -> None:
+        """Run `body` with one counter for each extent."""
+
+        def inner(known: list[str], rest: list[int]) -> None:
+            if not rest:
+                body(known)
+                return
+            with self.code.loop("0", str(rest[0]), 1) as loop:
+                inner([*known, loop.counter.text], rest[1:])
+
+        inner([], extents)
+
+    def move(self, source: str, target: str, count: int, steps: tuple[int, int], *, adds: bool, exact: bool) -> None:
+        """Copy (or add) `count` elements with the strides `steps`; unless `exact`, the last vector is written whole."""
+        lanes, kind = self.shape.lanes, self.shape.kind
+        for start in range(0, count, lanes):
+            left = min(lanes, count - start)
+            mask = None
+            if left < lanes and (exact or adds or steps[0] != 1):
+                mask = first_lanes(left, lanes)
+            read, write = self.at(source, start * steps[0]), self.at(target, start * steps[1])
+            value = load_vector(self.b, kind, read, (lanes, steps[0], 0, mask), [], None, read)
+            layout = (lanes, steps[1], 0, mask if exact or adds else None)
+            if adds:
+                value = self.b.fadd(load_vector(self.b, kind, write, layout, [], None, write), value)
+            store_vector(self.b, value, write, layout)
+
+    def clear(self, place: str, elements: int) -> None:
+        """Fill with zeros."""
+        self.module.declarations["memset"] = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"
+        count = elements * BITS[self.shape.kind] // 8
+        self.b.raw(f"call void @llvm.memset.p0.i64(ptr {place}, i8 0, i64 {count}, i1 false)")
+
+    def _row(self, known: list[str]) -> tuple[str, str]:
+        """Return where a run of one output row begins, in the bordered image and in the columns."""
+        shape = self.shape
+        channel, i, j, row = known
+        wide = shape.full[1]
+        image = self.sum(
+            (channel, shape.full[0] * wide),
+            (row, shape.stride[0] * wide),
+            (i, shape.dilation[0] * wide),
+            (j, shape.dilation[1]),
+        )
+        taps = shape.kernel[0] * shape.kernel[1]
+        line = self.sum((channel, taps), (i, shape.kernel[1]), (j, 1))
+        return image, self.sum((line, shape.width), (row, shape.out[1]))
+
+    def _rows(self, known: list[str]) -> tuple[str, str]:
+        """Return where a row of the image lies, plain and with its border; `known` are channel and row."""
+        shape, (channel, row) = self.shape, known
+        (top, _), (left, _) = shape.padding
+        plain = self.at("%image", self.sum((channel, shape.size[0] * shape.size[1]), (row, shape.size[1])))
+        corner = self.at("%bordered", top * shape.full[1] + left)
+        return plain, self.at(corner, self.sum((channel, shape.full[0] * shape.full[1]), (row, shape.full[1])))
+
+    def gather_text(self, name: str) -> str:
+        """Return the function (image, bordered, columns) that writes an image's windows as columns."""
+        shape = self.shape
+        self.clear("%bordered", shape.channels * shape.full[0] * shape.full[1])
+
+        def border(known: list[str]) -> None:
+            self.move(*self._rows(known), shape.size[1], (1, 1), adds=False, exact=True)
+
+        def window(known: list[str]) -> None:
+            image, line = self._row(known)
+            source, target = self.at("%bordered", image), self.at("%columns", line)
+            # Alone, what is written too far is overwritten by the next line.
+            exact = shape.together > 1
+            self.move(source, target, shape.out[1], (shape.stride[1], 1), adds=False, exact=exact)
+
+        self.nest([shape.channels, shape.size[0]], border)
+        self.nest([shape.channels, *shape.kernel, shape.out[0]], window)
+        return self._finish(name)
+
+    def spread_text(self, name: str) -> str:
+        """Return the function (image, bordered, columns) that adds columns back where their windows lie."""
+        shape = self.shape
+        self.clear("%bordered", shape.channels * shape.full[0] * shape.full[1])
+
+        def window(known: list[str]) -> None:
+            image, line = self._row(known)
+            source, target = self.at("%columns", line), self.at("%bordered", image)
+            self.move(source, target, shape.out[1], (1, shape.stride[1]), adds=True, exact=True)
+
+        def cut(known: list[str]) -> None:
+            plain, bordered = self._rows(known)
+            self.move(bordered, plain, shape.size[1], (1, 1), adds=False, exact=True)
+
+        self.nest([shape.channels, *shape.kernel, shape.out[0]], window)
+        self.nest([shape.channels, shape.size[0]], cut)
+        return self._finish(name)
+
+    def collect_text(self, name: str) -> str:
+        """Return the function (image, bordered, columns) that sums for each element what windows hold of it.
+
+        At stride 1, and for small images, whose rows are written out. Adding to the image, every sum would wait for
+        the one before it to reach memory.
+        """
+        shape, lanes, kind = self.shape, self.shape.lanes, self.shape.kind
+        taps = [(i, j) for i in range(shape.kernel[0]) for j in range(shape.kernel[1])]
+
+        def channel(known: list[str]) -> None:
+            lines = self.at("%columns", self.sum((known[0], len(taps) * shape.width)))
+            target = self.at("%image", self.sum((known[0], shape.size[0] * shape.size[1])))
+            for row, start in itertools.product(range(shape.size[0]), range(0, shape.size[1], lanes)):
+                total = self.b.const(0, kind, lanes)
+                for line, tap in enumerate(taps):
+                    under, offset = self._seen(tap, row, start)
+                    if any(under):
+                        place = self.at(lines, line * shape.width + offset)
+                        part = load_vector(self.b, kind, place, (lanes, 1, 0, mask_of(under)), [], None, place)
+                        total = self.b.fadd(total, part)
+                written = first_lanes(shape.size[1] - start, lanes)
+                store_vector(self.b, total, self.at(target, row * shape.size[1] + start), (lanes, 1, 0, written))
+
+        self.nest([shape.channels], channel)
+        return self._finish(name)
+
+    def _seen(self, tap: tuple[int, int], row: int, start: int) -> tuple[list[bool], int]:
+        """Return which lanes of an image's row, from `start` on, a tap of some window meets, and where the first lies.
+
+        The place is counted from the tap's line of columns.
+        """
+        shape = self.shape
+        i, j = (
+            at + before - step * d
+            for at, (before, _), step, d in zip((row, start), shape.padding, tap, shape.dilation, strict=True)
+        )
+        rows, ends = range(shape.out[0]), range(shape.out[1])
+        under = [i in rows and j + lane in ends and start + lane < shape.size[1] for lane in range(shape.lanes)]
+        return under, i * shape.out[1] + j
+
+    def stage_text(self, name: str, channels: int, *, back: bool) -> str:
+        """Return the function (images, staged, unused) that lays the planes of images side by side, or back."""
+        shape = self.shape
+
+        def line(known: list[str]) -> None:
+            image, channel = known
+            apart = self.at("%image", self.sum((image, channels * shape.positions), (channel, shape.positions)))
+            beside = self.at("%bordered", self.sum((channel, shape.width), (image, shape.positions)))
+            source, target = (beside, apart) if back else (apart, beside)
+            self.move(source, target, shape.positions, (1, 1), adds=False, exact=True)
+
+        self.nest([shape.together, channels], line)
+        return self._finish(name)
+
+    def _finish(self, name: str) -> str:
+        self.b.raw("ret void")
+        head = f"define internal void @{name}(ptr %image, ptr %bordered, ptr %columns) noinline #0"
+        return f"{head} {{\nentry:\n" + "\n".join(self.b.lines) + "\n}\n"
+
+
+class ShareWriter(ConvWriter):
+    """Writes a function (first, second, result, scratch, lo, hi) that does the units [lo, hi) of a convolution."""
+
+    def finished(self, name: str) -> str:
+        """Return the whole function."""
+        self.b.raw("ret void")
+        head = f"define internal void @{name}(ptr %first, ptr %second, ptr %result, ptr %scratch, i64 %lo, i64 %hi) #0"
+        return f"{head} {{\nentry:\n" + "\n".join(self.b.lines) + "\n}\n"
+
+    def images_of(self, part: str, parts: int) -> tuple[str, str]:
+        """Return the range of a part's images; there are at least as many images as parts."""
+        images = self.shape.images
+
+        def bound(number: str) -> str:
+            scaled = self.b.define(f"mul i64 {number}, {images}", "i64").text
+            return self.b.define(f"udiv i64 {scaled}, {parts}", "i64").text
+
+        return bound(part), bound(self.b.define(f"add i64 {part}, 1", "i64").text)

@@ -1,0 +1,120 @@
+"""The functions of eager kernels, each translated by itself and once in a process, whichever kernels call it.
+
+A convolution's kernel is a dozen functions: tiles of a product, packing, transforms. Those of another convolution are
+mostly the same, to the letter: three quarters of the text of a DenseNet's 117 kernels. So each function is a unit with
+a file of object code of its own. Its name is a hash of its text and of what it calls, so that a kernel always gets the
+same code, whatever was translated before it.
+
+LLVM no longer sees all calls of a function, and cannot put in their places the numbers that all of them agree on. In
+the steps of `compile`, which are translated once and run for long, it does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import TYPE_CHECKING
+
+from glassgrad.compile.llvm.module.ir import Module
+from glassgrad.compile.llvm.objects.separate import joined
+
+if TYPE_CHECKING:
+    from glassgrad.compile.llvm.module.target import Host
+
+_NAME = re.compile(r"@([\w.]+)")
+_UNIT = "define internal "
+_PREFIX = "unit_"
+# What a function does that is more than to loop around others: memory, floats, vectors, and calls of short tiles.
+_WORK = re.compile(r"^  store |= load |= f[a-z]+ |<\d+ x |@(?:tile|pack)_", re.MULTILINE)
+
+TRANSLATED: dict[str, bytes] = {}
+"""The object code of every unit so far, by its name: about a quarter of what the kernels themselves keep in memory."""
+
+
+def object_code(module: Module, machine: Host, cores: int) -> bytes:
+    """Return the object code of a module as files: those of its units, called ones first, and one with the rest.
+
+    Args:
+        module: with all functions.
+        machine: translates.
+        cores: on how many of them.
+    """
+    units = Units(module, machine.header(), machine.attributes())
+    rest = units.rest()
+    missing = [name for name in units.texts if name not in TRANSLATED]
+    inner = [name for name in missing if name not in units.outer]
+    outer = [name for name in missing if name in units.outer]
+    found = machine.object_codes([units.texts[name] for name in inner], cores)
+    *around, own = machine.object_codes([*(units.texts[name] for name in outer), rest], 1, quickly=True)
+    TRANSLATED.update(zip([*inner, *outer], [*found, *around], strict=True))
+    return joined([*(TRANSLATED[name] for name in units.texts), own], apart=True)
+
+
+class Units:
+    """The functions of a module under names that every module would give them.
+
+    Attributes:
+        texts: the module of each unit that was asked for, by the unit's name; called ones come first.
+        outer: the units that do nothing but call others in loops.
+    """
+
+    def __init__(self, module: Module, header: str, attributes: str) -> None:
+        self._definitions = module.definitions
+        self._declarations = {_NAME.findall(line)[0]: line for line in module.declarations.values()}
+        self._header, self._attributes = header, attributes
+        self._names: dict[str, str] = {}
+        self.texts: dict[str, str] = {}
+        self.outer: set[str] = set()
+
+    def rest(self) -> str:
+        """Return the module of all that is no unit, after those of the units that it calls."""
+        return self._module([name for name in self._definitions if not self._is_unit(name)])
+
+    def _is_unit(self, name: str) -> bool:
+        text = self._definitions[name]
+        head = text[: text.find("\n")]
+        # A small function that is put into its callers, and one that is not to be touched, are no units.
+        return head.startswith(_UNIT) and "alwaysinline" not in head and "optnone" not in head
+
+    def _name(self, name: str) -> str:
+        """Return the name of the unit that a function is."""
+        found = self._names.get(name)
+        if found is None:
+            self._names[name] = _PREFIX  # while its name is not known
+            text = self._module([name])
+            found = self._names[name] = _PREFIX + hashlib.sha256(text.encode()).hexdigest()[:40]
+            if not _WORK.search(self._definitions[name]):
+                self.outer.add(found)
+            self.texts[found] = text.replace(f"@{_PREFIX}(", f"@{found}(").replace(_UNIT, "define hidden ", 1)
+        return found
+
+    def _module(self, names: list[str]) -> str:
+        """Return a module of some functions and what they use: declarations, and what is no unit itself."""
+        lines: dict[str, None] = {}
+        pending, seen = list(names), set(names)
+        while pending:
+            name = pending.pop(0)
+            if name in self._declarations:
+                lines[self._declarations[name]] = None
+            elif name not in names and self._is_unit(name):
+                lines[self._declared(name)] = None
+            else:
+                text = self._definitions[name]
+                called = dict.fromkeys(_NAME.findall(text))
+                pending += [other for other in called if other not in seen]
+                seen.update(called)
+                lines[self._renamed(text)] = None
+        return "\n".join([self._header, *lines, self._attributes])
+
+    def _declared(self, name: str) -> str:
+        head = self._definitions[name].split("\n", 1)[0]
+        return self._renamed(head[: head.rindex(")") + 1].replace(_UNIT, "declare hidden ", 1)) + " #0"
+
+    def _renamed(self, text: str) -> str:
+        """Return a text that calls units by their names."""
+
+        def renamed(found: re.Match[str]) -> str:
+            name = found[1]
+            return f"@{self._name(name)}" if name in self._definitions and self._is_unit(name) else found[0]
+
+        return _NAME.sub(renamed, text)

@@ -1,0 +1,175 @@
+"""Indices that a program uses: which of its inputs to check before it runs, and which values while it runs.
+
+Native code clamps indices so that it never leaves an array; these checks are what turns a wrong index into an error.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from glassgrad.compile.ir.graph import Graph, Instr, Operand, Var
+from glassgrad.compile.ir.passes.rewriter import Rewriter
+from glassgrad.compile.ir.passes.rules import fits, pattern
+from glassgrad.compile.plan.indexing.bounds import Computed, IndexCheck, wrong_index
+from glassgrad.compile.plan.view_chains import only_moves
+from glassgrad.ops.core import PRIMITIVES
+from glassgrad.ops.places import PLACES, IndexArray, makes_axis, spec_entries
+
+
+def index_uses(instr: Instr) -> Iterable[tuple[Operand, int, int]]:
+    """Iterate over the operands that are indices: with the least value allowed and the extent of the axis."""
+    match instr.op:
+        case "getitem":
+            source = instr.inputs[0]
+            shape = source.shape if isinstance(source, Var) else ()
+            yield from _of_spec(instr, shape, 1)
+        case "put_add":
+            yield from _of_spec(instr, instr.output.shape, 1)
+        case "at_set":
+            yield from _of_spec(instr, instr.output.shape, 2)
+        case "take_along_axis":
+            source = instr.inputs[0]
+            assert isinstance(source, Var)
+            yield instr.inputs[1], 0, _extent(source.shape, instr)
+        case "put_along_add":
+            yield instr.inputs[1], 0, _extent(instr.output.shape, instr)
+        case "put_along_axis" | "scatter_extreme":
+            yield instr.inputs[2], 0, _extent(instr.output.shape, instr)
+        case "one_hot":
+            yield instr.inputs[0], 0, instr.params["count"]
+
+
+def _extent(shape: tuple[int, ...], instr: Instr) -> int:
+    return shape[instr.params["axis"]] if shape else 1
+
+
+def _of_spec(instr: Instr, shape: tuple[int, ...], skip: int) -> Iterable[tuple[Operand, int, int]]:
+    arrays = iter(instr.inputs[skip:])
+    axis = 0
+    for part in spec_entries(instr.params["spec"], shape):
+        if makes_axis(part):
+            continue
+        if isinstance(part, IndexArray):
+            yield next(arrays), 0 if part is PLACES else -shape[axis], shape[axis]
+        axis += 1
+
+
+def find_checks(graph: Graph) -> tuple[list[IndexCheck], list[Computed]]:
+    """Return the checks of inputs, and the indices that the program computes."""
+    producer = graph.producers()
+    inputs, constants = set(graph.inputs), dict(graph.constants)
+    checks: dict[tuple[Var, int, Var], IndexCheck] = {}
+    computed: dict[tuple[Var, int, int], Computed] = {}
+    for instr in graph.instrs:
+        for operand, low, extent in index_uses(instr):
+            if not isinstance(operand, Var) or not operand.size:
+                continue
+            base, select = _origin(operand, producer)
+            counted = _counted_from_either_end(base, extent, producer)
+            if counted is not None and counted[0] in inputs and low == 0:
+                base, select = counted
+                low = -extent
+            if np.dtype(np.uint64) in {base.dtype, operand.dtype}:
+                low = 0  # what native code and NumPy see as a negative number is a huge one
+            chosen = _labels(base, producer)
+            if base in inputs:
+                check = IndexCheck(base, extent, low, select=select, where=instr.where)
+                checks.setdefault((base, extent, operand), check)
+            elif chosen is not None and chosen[0] in inputs:
+                base, select, spare = chosen
+                check = IndexCheck(base, extent, low, spare, select=select, where=instr.where)
+                checks.setdefault((base, extent, operand), check)
+            elif base in constants:
+                _check_constant(np.asarray(constants[base]), low, extent, instr)
+            else:
+                computed.setdefault((operand, low, extent), Computed(operand, low, extent, instr.where))
+    # What is wrong with a label is said in those words, even if it is an index elsewhere, too.
+    return sorted(checks.values(), key=lambda check: check.low < 0), list(computed.values())
+
+
+def _labels(index: Var, producer: dict[Var, Instr]) -> tuple[Var, Callable[[Any], Any], int] | None:
+    """Return (argument, selection, ignored value) behind ``where(labels != ignored, labels, 0)``, which losses write.
+
+    So labels are checked before the step has changed anything, and not by the values that it computes.
+    """
+    found: dict[str, Any] = {}
+    if not fits(_NOT_IGNORED, index, producer.get, found):
+        return None
+    labels, spare = found["x"], found["n"]
+    if not isinstance(labels, Var) or not isinstance(spare, int):
+        return None
+    if labels.dtype.kind not in "iu" or labels.dtype == np.uint64:
+        return None
+    base, select = _origin(labels, producer)
+    return base, select, spare
+
+
+def _counted_from_either_end(
+    index: Var, extent: int, producer: dict[Var, Instr]
+) -> tuple[Var, Callable[[Any], Any]] | None:
+    """Return (argument, selection) behind ``where(index < 0, index + extent, index)``: NumPy's way to count places."""
+    found: dict[str, Any] = {}
+    counted = fits(_FROM_EITHER_END, index, producer.get, found) and found["n"] == extent
+    return _origin(found["x"], producer) if counted and isinstance(found["x"], Var) else None
+
+
+_NOT_IGNORED = pattern("where(not_equal(x, n), x, 0)")
+_FROM_EITHER_END = pattern("where(less(x, 0), x + n, x)")
+
+
+def _check_constant(values: Any, low: int, extent: int, instr: Instr) -> None:
+    if values.size and (values.min() < low or values.max() >= extent):
+        worst = values.min() if values.min() < low else values.max()
+        raise wrong_index(worst, low, extent, "a constant", instr.where)
+
+
+def _origin(var: Var, producer: dict[Var, Instr]) -> tuple[Var, Callable[[Any], Any]]:
+    """Follow views and wider dtypes to where a Var comes from; also return what takes its part out of that array."""
+    steps: list[Instr] = []
+    while (instr := producer.get(var)) is not None and (only_moves(instr) or _widens(instr)):
+        steps.append(instr)
+        source = instr.inputs[0]
+        assert isinstance(source, Var)
+        var = source
+
+    def select(array: Any) -> Any:
+        for step in reversed(steps):
+            array = PRIMITIVES[step.op].evaluate(array, **step.params)
+        return array
+
+    return var, select
+
+
+def _widens(instr: Instr) -> bool:
+    """Tell whether an instruction gives integers a dtype that holds all of them."""
+    source = instr.inputs[0] if instr.op == "astype" else None
+    integers = isinstance(source, Var) and source.dtype.kind in "iu" and instr.output.dtype.kind in "iu"
+    return integers and np.can_cast(source.dtype, instr.output.dtype, "safe")  # type: ignore[union-attr]  # a Var
+
+
+def with_guards(graph: Graph, computed: list[Computed]) -> Graph:
+    """Add an output for every computed index that tells whether all its values are in range.
+
+    Where one is not, state keeps its old values.
+    """
+    if not computed:
+        return graph
+    rewriter = Rewriter(graph)
+    for instr in graph.instrs:
+        rewriter.keep(instr)
+    flags: list[Operand] = []
+    for index in computed:
+        var = index.var
+        # Small and unsigned types do not hold the bounds.
+        wide = var if var.dtype == np.int64 else rewriter.apply("astype", var, dtype=np.dtype(np.int64))
+        low = rewriter.apply("greater_equal", wide, index.low)
+        inside = rewriter.apply("logical_and", low, rewriter.apply("less", wide, index.extent))
+        axes = tuple(range(var.ndim))
+        flags.append(rewriter.apply("all", inside, axis=axes, keepdims=False))
+    fine = functools.reduce(lambda a, b: rewriter.apply("logical_and", a, b), flags)
+    updates = [(target, rewriter.apply("where", fine, value, target)) for target, value in graph.updates]
+    return rewriter.finish((*graph.outputs, *flags), updates)

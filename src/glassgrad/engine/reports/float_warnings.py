@@ -1,0 +1,149 @@
+"""NumPy's floating-point warnings, told at the user's line.
+
+NumPy warns at the line that calls it, which is one of ours. Nothing is done until a warning is about to be shown: then
+one that came from a file of ours is sent on to the user's line, through the user's own filters. In a backward pass it
+warns of an invalid value when 0 meets an infinite slope: the rule is evaluated again, and where its cotangent is 0, as
+that of a branch which `where` did not take is, the warning says so. Of compiled functions only this one is told: they
+count such cotangents (see `compile.front.hidden_branch`).
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+from glassgrad import errors, provenance
+from glassgrad.engine import tape
+from glassgrad.engine.node import Node
+from glassgrad.engine.tensor import Tensor
+from glassgrad.engine.walks import plain_walk
+
+_TOLD: set[tuple[str, int]] = set()
+"""The lines whose hidden branches were told of: once is enough, a line has several ops and is run in each step."""
+_COMPILED = frozenset({"compiled", "compiled_several"})
+"""Ops that count such cotangents themselves, and whose programs hold a lock while they run."""
+_FAR = 40
+"""So many frames are looked through for a backward pass."""
+
+
+def forget() -> None:
+    """Forget which lines were told of, so that each is told of again."""
+    _TOLD.clear()
+
+
+def _show(message: Any) -> None:
+    """Show a warning; one of NumPy's about numbers at the user's line."""
+    frame = sys._getframe(1)
+    if message.category is not RuntimeWarning or not _is_ours(frame, message):
+        _before(message)
+        return
+    # It was counted as shown at our line, where the next one may come from another line of the user's.
+    frame.f_globals.get("__warningregistry__", {}).clear()
+    text = str(message.message)
+    getattr(warnings, "onceregistry", {}).pop((text, RuntimeWarning), None)
+    from glassgrad.engine.reports.nonfinite import ALLOWED  # a program that no one warns does without
+
+    if ALLOWED.depth:  # inside of `allow_nonfinite` it is meant
+        return
+    user = provenance.user_frame()
+    walk = _walk(frame)
+    told = None if walk is None else _trap(*walk)
+    where, line = user.f_code.co_filename, user.f_lineno
+    if told is not None and walk is not None:
+        place = walk[0].place
+        where, line, text = place.file, place.line, told
+        if (where, line) in _TOLD:
+            return
+    warnings.warn_explicit(
+        text,
+        errors.HiddenBranchWarning if told is not None else RuntimeWarning,
+        where,
+        line,
+        module=user.f_globals.get("__name__"),
+        registry=user.f_globals.setdefault("__warningregistry__", {}),
+    )
+    if told is not None:  # and no filter has made an error of it, which the next step has to raise again
+        _TOLD.add((where, line))
+
+
+def _is_ours(frame: FrameType, message: Any) -> bool:
+    file = frame.f_code.co_filename
+    return message.filename == file and provenance.is_internal(file) and file.startswith(provenance.PACKAGE)
+
+
+def _walk(frame: FrameType | None) -> tuple[Node, Any] | None:
+    """Return the node whose rule is being computed, and its cotangent; None outside of a backward pass."""
+    for _ in range(_FAR):
+        if frame is None:
+            return None
+        if frame.f_code is plain_walk.run_plain.__code__:
+            return plain_walk.current(frame)
+        if frame.f_code is tape.Walk.apply_rules.__code__:  # with create_graph, or beside an observer
+            g = frame.f_locals["g"]
+            return frame.f_locals["node"], g.array if isinstance(g, Tensor) else g
+        frame = frame.f_back
+    return None
+
+
+def _trap(node: Node, g: Any) -> str | None:
+    """Say that a rule makes a NaN of a cotangent that is 0; None where it does not."""
+    if type(node.saved) is not tuple or not isinstance(g, np.ndarray) or node.prim.name in _COMPILED:
+        return None
+    from glassgrad.engine.reports.nonfinite import first_bad, place_in  # as above
+
+    for c in _cotangents(node, g):
+        if c.dtype.kind not in "fV" or c.shape != g.shape:
+            continue
+        bad = np.isnan(c) & (g == 0)
+        if bad.any():
+            index, count = first_bad(np.where(bad, c, 0))
+            first = f", the first at {place_in(index)}"
+            return errors.HIDDEN_BRANCH.text(op=node.name, source=node.place.source, places=_places(count), first=first)
+    return None
+
+
+def _places(count: int) -> str:
+    return "1 place" if count == 1 else f"{count:,} places"
+
+
+def hidden_branch(op: str, place: provenance.Place, count: int) -> None:
+    """Warn of a hidden branch that a compiled step has counted: once for a line, as eager mode does."""
+    if (place.file, place.line) in _TOLD or np.geterr()["invalid"] == "ignore":
+        return
+    text = errors.HIDDEN_BRANCH.text(op=op, source=place.source, places=_places(count), first="")
+    user = provenance.user_frame().f_globals
+    registry = user.setdefault("__warningregistry__", {})
+    warnings.warn_explicit(
+        text, errors.HiddenBranchWarning, place.file, place.line, module=user.get("__name__"), registry=registry
+    )
+    _TOLD.add((place.file, place.line))
+
+
+def _cotangents(node: Node, g: Any) -> Iterator[Any]:
+    """Compute what a node's rules send to its parents once more, without a warning."""
+    prim, parents, saved = node.prim, node.parents, node.saved
+    with np.errstate(all="ignore"):
+        if prim.vjps is not None:
+            rules = zip(prim.vjps, parents, strict=False)
+            found = [rule(g, *saved, **node.params) for rule, parent in rules if rule and parent is not None]
+        elif prim.joint_vjp is not None and prim.visit is None:
+            found = list(prim.joint_vjp(g, [parent is not None for parent in parents], *saved, **node.params))
+        else:
+            found = []
+    for c in found:
+        if c is not None:
+            yield np.asarray(c)
+
+
+_shown_by: Any = getattr(warnings, "_showwarnmsg", None)
+# Loaded again, this module finds its former self there.
+_before: Any = getattr(_shown_by, "before", _shown_by)
+
+if _before is not None:
+    _show.before = _before  # type: ignore[attr-defined]  # an attribute of our own
+    warnings._showwarnmsg = _show  # type: ignore[attr-defined]  # the one place that every warning passes

@@ -1,0 +1,286 @@
+"""Methods of `Tensor` that convert, describe and make: `.float()`, `.to(...)`, `.contiguous()`, `.new_zeros(...)`.
+
+They are what PyTorch code calls in passing. Conversions are differentiable; the only device is the cpu.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from glassgrad import errors, provenance
+from glassgrad.engine import random
+from glassgrad.engine.reports import absent
+from glassgrad.engine.tensor import Tensor
+from glassgrad.engine.tensors import creation
+from glassgrad.engine.tensors import devices as _device
+from glassgrad.ops import narrow
+from glassgrad.ops.axes import concrete
+from glassgrad.ops.core import bad_option
+from glassgrad.ops.names import PUBLIC
+from glassgrad.ops.shape import astype, clone
+
+# --- conversions ----------------------------------------------------------------------------------
+
+_DTYPES = {
+    "float": np.float32, "double": np.float64, "half": np.float16, "long": np.int64, "int": np.int32,
+    "short": np.int16, "char": np.int8, "byte": np.uint8, "bool": np.bool_,
+}  # fmt: skip  # a table
+
+
+def _conversion(name: str, dtype: Any) -> Callable[..., Tensor]:
+    wanted = np.dtype(dtype)
+
+    def convert(x: Tensor, memory_format: Any = None) -> Tensor:
+        y: Tensor = astype(x, wanted)
+        return y
+
+    convert.__name__ = convert.__qualname__ = name
+    convert.__doc__ = f"The tensor with dtype {wanted}; itself if it has it already."
+    return convert
+
+
+def to(x: Tensor, *targets: Any, dtype: Any = None, device: Any = None, copy: bool = False, **_hints: Any) -> Tensor:
+    """The tensor with another dtype, on a device (there is the cpu), or with the dtype of another tensor.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.tensor([1, 2]).to(gg.float64).dtype
+        dtype('float64')
+    """
+    dtype = _device.wanted_dtype(targets, dtype, device)
+    y = x if dtype is None else astype(x, dtype)
+    result: Tensor = clone(x) if copy and y is x else y
+    return result
+
+
+def cpu(x: Tensor) -> Tensor:
+    """The tensor itself, which is on the cpu."""
+    return x
+
+
+def bfloat16(x: Tensor, memory_format: Any = None) -> Tensor:
+    """The tensor in bfloat16, rounded to the nearest; itself if it has that dtype already."""
+    y: Tensor = astype(x, narrow.bfloat16())
+    return y
+
+
+def cuda(x: Tensor, *_args: Any, **_kwargs: Any) -> Tensor:
+    """Raise: there is only the cpu."""
+    raise errors.NO_SUCH_DEVICE(given="cuda", where=provenance.here())
+
+
+def type_(x: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
+    """The tensor in another dtype, or without one the name of PyTorch's for its own, such as "torch.FloatTensor"."""
+    if dtype is None:
+        return _KINDS_OF_TENSORS.get(x.dtype.name, f"torch.{x.dtype.name.capitalize()}Tensor")
+    if isinstance(dtype, str) and dtype.endswith("Tensor"):
+        names = {name: kind for kind, name in _KINDS_OF_TENSORS.items()}
+        dtype = names.get(f"torch.{dtype.rpartition('.')[2]}", dtype)
+    y: Tensor = astype(x, np.dtype(getattr(dtype, "dtype", dtype)))
+    return y
+
+
+_KINDS_OF_TENSORS = {
+    "float32": "torch.FloatTensor", "float64": "torch.DoubleTensor", "float16": "torch.HalfTensor",
+    "int64": "torch.LongTensor", "int32": "torch.IntTensor", "int16": "torch.ShortTensor", "int8": "torch.CharTensor",
+    "uint8": "torch.ByteTensor", "bool": "torch.BoolTensor", "bfloat16": "torch.BFloat16Tensor",
+}  # fmt: skip  # a table
+
+
+def to_device(x: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
+    """The tensor on a device, of which there is the cpu: the array API's name of it."""
+    if stream is not None:
+        expected = "None: the cpu has no streams"
+        raise bad_option("to_device", "stream", stream, expected)
+    return to(x, device=device)
+
+
+def to_sparse(x: Tensor, sparse_dim: int | None = None) -> Any:
+    """The elements that are not 0 as a sparse matrix, see `glassgrad.sparse`: all its dimensions are sparse ones."""
+    if sparse_dim is not None and sparse_dim != x.ndim:
+        where = provenance.here()
+        raise errors.BAD_OPTION(owner="to_sparse", name="sparse_dim", given=sparse_dim, expected=x.ndim, where=where)
+    return importlib.import_module("glassgrad.sparse").from_dense(x)
+
+
+def to_dense(x: Tensor) -> Tensor:
+    """The tensor itself, which is dense."""
+    return x
+
+
+def type_as(x: Tensor, other: Any) -> Tensor:
+    """The tensor with the dtype of `other`."""
+    y: Tensor = astype(x, other.dtype)
+    return y
+
+
+@_device.on_the_processor
+def contiguous(x: Tensor) -> Tensor:
+    """The tensor in one run of memory: itself, or a copy."""
+    y: Tensor = x if is_contiguous(x) else clone(x)
+    return y
+
+
+def where(x: Tensor, condition: Any, other: Any) -> Any:
+    """The elements of the tensor where `condition` is true, else those of `other`."""
+    return PUBLIC["where"](condition, x, other)
+
+
+# --- what it is -----------------------------------------------------------------------------------
+
+
+def is_contiguous(x: Tensor) -> bool:
+    """Whether the elements lie in memory in their order, without gaps."""
+    if isinstance(x.array, np.ndarray):
+        return bool(x.array.flags.c_contiguous)
+    lies_in_order = getattr(x.array, "lies_in_order", None)  # a Symbol's
+    return lies_in_order is None or bool(lies_in_order())
+
+
+def stride(x: Tensor, dim: int | None = None) -> Any:
+    """How many elements lie between neighbours along each dimension, or along one."""
+    steps = tuple(step // x.dtype.itemsize for step in concrete(x, "stride").strides)
+    return steps if dim is None else steps[dim]
+
+
+def data_ptr(x: Tensor) -> int:
+    """The address of the first element."""
+    return int(concrete(x, "data_ptr").ctypes.data)
+
+
+def is_floating_point(x: Tensor) -> bool:
+    """Whether the dtype is one of floating-point numbers."""
+    return bool(x.dtype.kind in "fV")
+
+
+def is_complex(x: Tensor) -> bool:
+    """Whether the dtype is complex."""
+    return bool(x.dtype.kind == "c")
+
+
+def pin_memory(x: Tensor, device: Any = None) -> Tensor:
+    """The tensor as it is: it is where it is used."""
+    return x
+
+
+def is_pinned(x: Tensor, device: Any = None) -> bool:
+    """False: there is no other device to copy to."""
+    return False
+
+
+def is_nonzero(x: Tensor) -> bool:
+    """Whether the only element is not zero."""
+    return bool(x.item())
+
+
+def is_signed(x: Tensor) -> bool:
+    """Whether the dtype has negative numbers."""
+    return bool(x.dtype.kind in "ifcV")
+
+
+def get_device(x: Tensor) -> int:
+    """-1, as for every tensor of the processor."""
+    return -1
+
+
+def multinomial(x: Tensor, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Tensor:
+    """Indices drawn with the weights in the last dimension; see `glassgrad.multinomial`."""
+    return random.multinomial(x, num_samples, replacement, generator=generator)
+
+
+def bernoulli(x: Tensor, *, generator: Any = None) -> Tensor:
+    """1 with the probability in each element, else 0; see `glassgrad.bernoulli`."""
+    return random.bernoulli(x, generator=generator)
+
+
+def is_same_size(x: Tensor, other: Tensor) -> bool:
+    """Whether two tensors have the same shape."""
+    return x.shape == other.shape
+
+
+# --- making others like it ------------------------------------------------------------------------
+
+
+@_device.on_the_processor
+def new_tensor(x: Tensor, data: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+    """A tensor of `data` with the dtype of x."""
+    return creation.tensor(data, dtype or x.dtype, requires_grad, device)
+
+
+def new(x: Tensor, *size: Any, device: Any = None) -> Tensor:
+    """PyTorch's older spelling: values that are not set, of the given sizes or given data, with the dtype of x."""
+    if len(size) == 1 and not isinstance(size[0], int):
+        (data,) = size
+        return new_empty(x, data.shape) if isinstance(data, Tensor) else new_tensor(x, data, device=device)
+    return new_empty(x, *size or (0,), device=device)
+
+
+@_device.on_the_processor
+def new_zeros(x: Tensor, *size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+    """Zeros with the dtype of x."""
+    return creation.zeros(*size, dtype=dtype or x.dtype, requires_grad=requires_grad, device=device)
+
+
+@_device.on_the_processor
+def new_ones(x: Tensor, *size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+    """Ones with the dtype of x."""
+    return creation.ones(*size, dtype=dtype or x.dtype, requires_grad=requires_grad, device=device)
+
+
+@_device.on_the_processor
+def new_empty(x: Tensor, *size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+    """A tensor with the dtype of x whose values are not set."""
+    return creation.empty(*size, dtype=dtype or x.dtype, requires_grad=requires_grad, device=device)
+
+
+@_device.on_the_processor
+def new_full(
+    x: Tensor, size: Any, fill_value: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None
+) -> Tensor:
+    """`fill_value` in the given shape, with the dtype of x."""
+    return creation.full(size, fill_value, dtype=dtype or x.dtype, requires_grad=requires_grad, device=device)
+
+
+# --- attaching ------------------------------------------------------------------------------------
+
+_METHODS: tuple[Callable[..., Any], ...] = (
+    where, to, to_device, to_sparse, to_dense, cpu, cuda, type_as, contiguous, is_contiguous, stride, data_ptr,
+    is_floating_point, is_complex, is_same_size, is_nonzero, is_signed, is_pinned, pin_memory, get_device, bfloat16,
+    multinomial, bernoulli, new, new_tensor, new_zeros, new_ones, new_empty, new_full,
+)  # fmt: skip  # a table
+
+
+_CPU: _device.device = _device.device("cpu")
+_PROPERTIES: dict[str, Callable[[Tensor], Any]] = {
+    "device": lambda _x: _CPU,
+    "is_cuda": lambda _x: False,
+    "is_cpu": lambda _x: True,
+    "retains_grad": lambda x: x._extra is not None and "retain" in x._extra,
+    "is_sparse": lambda _x: False,
+    "itemsize": lambda x: x.dtype.itemsize,
+    "real": lambda x: PUBLIC["real"](x) if x.dtype.kind == "c" else x,
+    "imag": PUBLIC["imag"],
+}
+
+
+def _attach() -> None:
+    for function in _METHODS:
+        setattr(Tensor, function.__name__, function)
+    for name, dtype in _DTYPES.items():
+        setattr(Tensor, name, _conversion(name, dtype))
+    for name, read in _PROPERTIES.items():
+        setattr(Tensor, name, property(read))
+    for name, function in (("share_memory_", pin_memory), ("is_shared", is_pinned)):
+        setattr(Tensor, name, function)
+    setattr(Tensor, "type", type_)  # noqa: B010 - a type checker takes it for Python's
+    absent.attach(Tensor)
+    setattr(Tensor, "to_sparse_coo", to_sparse)  # noqa: B010 - another name
+    setattr(Tensor, "ndimension", Tensor.dim)  # noqa: B010 - another name
+    setattr(Tensor, "nelement", Tensor.numel)  # noqa: B010 - another name
+
+
+_attach()

@@ -1,0 +1,168 @@
+"""Tables of vectors that are looked up by integers, one by one or a bag at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from glassgrad.engine.tensor import Tensor, TensorLike
+from glassgrad.engine.tensors import creation, devices
+from glassgrad.nn import init
+from glassgrad.nn.functional import products as F
+from glassgrad.nn.module import Module
+from glassgrad.nn.parameter import Parameter
+
+
+class _Table(Module):
+    """What both share: the table, drawn from a standard normal unless it is given."""
+
+    def __init__(
+        self, num_embeddings: int, embedding_dim: int, padding_idx: int | None, weight: Any, frozen: bool, dtype: Any
+    ) -> None:
+        super().__init__()
+        self.num_embeddings = num_embeddings
+        self.embedding_dim = embedding_dim
+        self.padding_idx = F.padding_row(padding_idx, num_embeddings)
+        if weight is None:
+            self.weight = Parameter(creation.empty(num_embeddings, embedding_dim, dtype=dtype).array, not frozen)
+            self.reset_parameters()
+        else:
+            self.weight = Parameter(weight.array, not frozen)
+
+    def reset_parameters(self) -> None:
+        """Draw the table anew."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            self.weight.array[self.padding_idx] = 0
+
+    def extra_repr(self) -> str:
+        parts = [f"{self.num_embeddings}, {self.embedding_dim}"]
+        if self.padding_idx is not None:
+            parts.append(f"padding_idx={self.padding_idx}")
+        parts.extend(self._options())
+        return ", ".join(parts)
+
+    def _options(self) -> list[str]:
+        return []
+
+
+class Embedding(_Table):
+    """Integers (...) to vectors (..., embedding_dim); the table is drawn from a standard normal.
+
+    Args:
+        num_embeddings: rows of the table.
+        embedding_dim: width of a vector.
+        padding_idx: a row that starts at zero and gets no gradient.
+        max_norm: rows that are used and longer than this are shortened to it.
+        norm_type: the norm that this means.
+        scale_grad_by_freq: divide the gradient of a row by how often it is used.
+        sparse: accepted; gradients are dense.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.Embedding(27, 10)(gg.tensor([[0, 5, 13], [26, 1, 1]])).shape
+        (2, 3, 10)
+    """
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+        _weight: Any = None,
+        _freeze: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        devices.check(device)
+        super().__init__(num_embeddings, embedding_dim, padding_idx, _weight, _freeze, dtype)
+        self.max_norm = max_norm
+        self.norm_type = norm_type
+        self.scale_grad_by_freq = scale_grad_by_freq
+        self.sparse = sparse
+
+    @classmethod
+    def from_pretrained(cls, embeddings: Any, freeze: bool = True, **options: Any) -> Embedding:
+        """Return a layer with a given table, which is not trained unless `freeze` is False."""
+        rows, width = embeddings.shape
+        return cls(rows, width, _weight=embeddings, _freeze=freeze, **options)
+
+    def forward(self, input: TensorLike) -> Tensor:
+        return F.embedding(input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq)
+
+    def _options(self) -> list[str]:
+        parts = [] if self.max_norm is None else [f"max_norm={self.max_norm}"]
+        parts += [] if self.norm_type == 2 else [f"norm_type={self.norm_type}"]
+        parts += [f"scale_grad_by_freq={self.scale_grad_by_freq}"] if self.scale_grad_by_freq else []
+        return [*parts, "sparse=True"] if self.sparse else parts
+
+
+class EmbeddingBag(_Table):
+    """Sum, mean or largest of the rows of each bag of integers; see `nn.functional.embedding_bag`.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> bags = gg.nn.EmbeddingBag(27, 10, mode="sum")
+        >>> bags(gg.tensor([0, 5, 13, 26]), gg.tensor([0, 3])).shape  # three, and one
+        (2, 10)
+    """
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
+        _weight: Any = None,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        devices.check(device)
+        super().__init__(num_embeddings, embedding_dim, padding_idx, _weight, False, dtype)
+        self.max_norm = max_norm
+        self.norm_type = norm_type
+        self.scale_grad_by_freq = scale_grad_by_freq
+        self.mode = mode
+        self.sparse = sparse
+        self.include_last_offset = include_last_offset
+
+    def forward(
+        self, input: TensorLike, offsets: TensorLike | None = None, per_sample_weights: TensorLike | None = None
+    ) -> Tensor:
+        return F.embedding_bag(
+            input,
+            self.weight,
+            offsets,
+            self.max_norm,
+            self.norm_type,
+            self.scale_grad_by_freq,
+            self.mode,
+            self.sparse,
+            per_sample_weights,
+            self.include_last_offset,
+            self.padding_idx,
+        )
+
+    def extra_repr(self) -> str:
+        parts = [f"{self.num_embeddings}, {self.embedding_dim}"]
+        if self.max_norm is not None:
+            parts.append(f"max_norm={self.max_norm}")
+        if self.norm_type != 2:
+            parts.append(f"norm_type={self.norm_type}")
+        if self.scale_grad_by_freq:
+            parts.append(f"scale_grad_by_freq={self.scale_grad_by_freq}")
+        parts.append(f"mode={self.mode!r}")
+        if self.padding_idx is not None:
+            parts.append(f"padding_idx={self.padding_idx}")
+        return ", ".join(parts)
+
+
+__all__ = ["Embedding", "EmbeddingBag"]

@@ -1,0 +1,267 @@
+"""Layers that learn the number of their inputs from the first of them, and are ordinary layers from then on.
+
+Their parameters have no elements before. They stay the same objects, so an optimizer may be made first.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from glassgrad import errors, provenance
+from glassgrad.engine.mode import MODE, TRACING
+from glassgrad.nn.layers.conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d, Ints
+from glassgrad.nn.layers.linear import Linear
+from glassgrad.nn.layers.norm import BatchNorm1d, BatchNorm2d, BatchNorm3d
+from glassgrad.nn.module import Module
+from glassgrad.ops.core import bad_option
+
+
+class _Lazy(Module):
+    """What lazy layers share: `counts` is what they wait for; they turn into the last of their bases."""
+
+    counts: ClassVar[str] = "in_channels"
+
+    def has_uninitialized_params(self) -> bool:
+        """Tell whether no input has been seen yet."""
+        return not getattr(self, self.counts)
+
+    def reset_parameters(self) -> None:
+        """Draw the weights anew, where there are any."""
+        if not self.has_uninitialized_params():
+            super().reset_parameters()  # type: ignore[misc]  # of the layer it is
+
+    def _shape(self, name: str) -> tuple[int, ...]:
+        """Return the shape of a parameter now that the count is known."""
+        raise NotImplementedError
+
+    def _axis(self, ndim: int) -> int:
+        """Return the dimension of the input that is counted. Raises `ArgumentError` for too few or too many."""
+        if ndim < 2:
+            raise self._refusal(ndim, "at least 2")
+        return 1
+
+    def _refusal(self, ndim: int, expected: str) -> Exception:
+        return bad_option(type(self).__name__, "input", f"a tensor of {ndim} dimensions", expected)
+
+    def initialize_parameters(self, input: Any) -> None:
+        """Take the count from an input, and draw the parameters."""
+        tensors = {name: getattr(self, name, None) for name in ("weight", "bias", "running_mean", "running_var")}
+        setattr(self, self.counts, int(input.shape[self._axis(len(input.shape))]))
+        try:
+            shapes = {name: self._shape(name) for name, tensor in tensors.items() if tensor is not None}
+        except errors.GlassgradError:
+            setattr(self, self.counts, 0)  # the next input may fit
+            raise
+        for name, shape in shapes.items():
+            tensor: Any = tensors[name]
+            tensor.array = np.zeros(shape, tensor.dtype)
+        self.__class__ = type(self).__bases__[-1]
+        self.reset_parameters()
+
+    def forward(self, input: Any, *args: Any, **kwargs: Any) -> Any:
+        if MODE.flags & TRACING:
+            raise errors.LAZY_TRACED(layer=type(self).__name__, where=provenance.here())
+        self.initialize_parameters(input)
+        return self.forward(input, *args, **kwargs)
+
+
+class LazyLinear(_Lazy, Linear):
+    """`Linear` whose `in_features` is the last dimension of the first input.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> layer = gg.nn.LazyLinear(2)
+        >>> layer(gg.zeros(4, 3)).shape, layer
+        ((4, 2), Linear(in_features=3, out_features=2, bias=True))
+    """
+
+    counts = "in_features"
+
+    def __init__(self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+        super().__init__(0, out_features, bias, device, dtype)
+
+    def _axis(self, ndim: int) -> int:
+        if ndim < 1:
+            raise self._refusal(ndim, "at least 1")
+        return ndim - 1
+
+    def _shape(self, name: str) -> tuple[int, ...]:
+        return (self.out_features, self.in_features) if name == "weight" else (self.out_features,)
+
+
+class _LazyConv(_Lazy):
+    """What lazy convolutions share."""
+
+    def __init__(
+        self,
+        out_channels: int,
+        kernel_size: Ints,
+        stride: Ints = 1,
+        padding: Any = 0,
+        dilation: Ints = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(  # type: ignore[call-arg]  # of the layer it is
+            0, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype
+        )
+
+    def _axis(self, ndim: int) -> int:
+        if ndim not in {self.dims + 1, self.dims + 2}:
+            raise self._refusal(ndim, f"{self.dims + 2}, or {self.dims + 1} for one example")
+        return ndim - self.dims - 1
+
+    def _shape(self, name: str) -> tuple[int, ...]:
+        if name == "bias":
+            return (self.out_channels,)
+        self._check()
+        counts = (self.in_channels, self.out_channels)
+        first, second = counts if self.turned else counts[::-1]
+        return (first, second // self.groups, *self.kernel_size)
+
+
+class LazyConv1d(_LazyConv, Conv1d):
+    """`Conv1d` whose `in_channels` are those of the first input.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.LazyConv1d(4, 3)(gg.zeros(1, 2, 8)).shape
+        (1, 4, 6)
+    """
+
+
+class LazyConv2d(_LazyConv, Conv2d):
+    """`Conv2d` whose `in_channels` are those of the first input.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.LazyConv2d(4, 3)(gg.zeros(1, 2, 8, 8)).shape
+        (1, 4, 6, 6)
+    """
+
+
+class LazyConv3d(_LazyConv, Conv3d):
+    """`Conv3d` whose `in_channels` are those of the first input.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.LazyConv3d(4, 3)(gg.zeros(1, 2, 8, 8, 8)).shape
+        (1, 4, 6, 6, 6)
+    """
+
+
+class _LazyConvTranspose(_LazyConv):
+    """What lazy transposed convolutions share: the order of the options is another."""
+
+    def __init__(
+        self,
+        out_channels: int,
+        kernel_size: Ints,
+        stride: Ints = 1,
+        padding: Ints = 0,
+        output_padding: Ints = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Ints = 1,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        options = output_padding, groups, bias, dilation, padding_mode, device, dtype
+        super(_LazyConv, self).__init__(  # type: ignore[call-arg]  # of the layer it is
+            0, out_channels, kernel_size, stride, padding, *options
+        )
+
+
+class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
+    """`ConvTranspose1d` whose `in_channels` are those of the first input.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.LazyConvTranspose1d(4, 3)(gg.zeros(1, 2, 8)).shape
+        (1, 4, 10)
+    """
+
+
+class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):
+    """`ConvTranspose2d` whose `in_channels` are those of the first input.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.LazyConvTranspose2d(4, 3)(gg.zeros(1, 2, 8, 8)).shape
+        (1, 4, 10, 10)
+    """
+
+
+class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
+    """`ConvTranspose3d` whose `in_channels` are those of the first input.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.LazyConvTranspose3d(4, 3)(gg.zeros(1, 2, 8, 8, 8)).shape
+        (1, 4, 10, 10, 10)
+    """
+
+
+class _LazyNorm(_Lazy):
+    """What lazy batch norms share."""
+
+    counts = "num_features"
+
+    def __init__(
+        self,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        options = eps, momentum, affine, track_running_stats, device, dtype
+        super().__init__(0, *options, bias=bias)  # type: ignore[call-arg]  # of the layer it is
+
+    def _shape(self, name: str) -> tuple[int, ...]:
+        return (self.num_features,)
+
+
+class LazyBatchNorm1d(_LazyNorm, BatchNorm1d):
+    """`BatchNorm1d` whose `num_features` are the channels of the first input.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.LazyBatchNorm1d()(gg.zeros(4, 2, 8)).shape
+        (4, 2, 8)
+    """
+
+
+class LazyBatchNorm2d(_LazyNorm, BatchNorm2d):
+    """`BatchNorm2d` whose `num_features` are the channels of the first input.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.LazyBatchNorm2d()(gg.zeros(4, 2, 8, 8)).shape
+        (4, 2, 8, 8)
+    """
+
+
+class LazyBatchNorm3d(_LazyNorm, BatchNorm3d):
+    """`BatchNorm3d` whose `num_features` are the channels of the first input.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.LazyBatchNorm3d()(gg.zeros(4, 2, 8, 8, 8)).shape
+        (4, 2, 8, 8, 8)
+    """
+
+
+__all__ = [
+    "LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d", "LazyConv1d", "LazyConv2d", "LazyConv3d",
+    "LazyConvTranspose1d", "LazyConvTranspose2d", "LazyConvTranspose3d", "LazyLinear",
+]  # fmt: skip  # a table

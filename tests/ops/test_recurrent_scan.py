@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 import glassgrad as gg
 from glassgrad import nn
 from glassgrad.ops.fused_recurrent import gru_p, lstm_p, rnn_p
-from glassgrad.ops.kernels import recurrent
+from glassgrad.ops.kernels import native, recurrent
 from glassgrad.ops.kernels.recurrent import Form
 from glassgrad.ops.recurrent_loops import Scan, backward, before, forward
 from glassgrad.ops.recurrent_scan import SCANS
@@ -126,6 +127,35 @@ def test_native_loops_are_those_of_pytorch(
         if sizes[0] > 32 or sizes[1] > 8:
             assert all(one.endswith(str(threads)) for one in native_loops)
     recurrent._plan.cache_clear()
+
+
+@pytest.fixture
+def other_vectors(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let native code be written for vectors of a width that the processor may not have."""
+    pytest.importorskip("llvmlite", reason="native code is made with llvmlite")
+    from glassgrad.compile.llvm.module.target import host
+    from glassgrad.compile.native import products
+
+    kept = (products.code, products.object_code, products.job, native._recurrent_layers)
+    monkeypatch.setattr(host(), "vector_bytes", request.param)
+    for one in kept:
+        one.cache_clear()
+    yield
+    for one in kept:
+        one.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("kind", "other_vectors"),
+    # Of vectors of 64 bytes the exponential is an instruction, which not every processor has; ReLU needs none.
+    [("lstm", 16), ("gru", 16), ("rnn", 16), ("relu", 16), ("relu", 64)],
+    indirect=["other_vectors"],
+)
+@pytest.mark.usefixtures("other_vectors")
+def test_loops_in_vectors_of_another_width(kind: str, native_loops: list[str]) -> None:
+    for sizes in SIZES:
+        agrees(wanted(kind, sizes, False, False), "float32")
+    assert len(native_loops) == 2 * len(SIZES)
 
 
 @pytest.mark.parametrize("kind", KINDS)

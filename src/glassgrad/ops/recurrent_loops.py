@@ -70,7 +70,7 @@ def forward(scan: Scan, own: bool = False) -> tuple[tuple[Array, ...], Kept]:
         found = recurrent.forward(form, a, gates, states, w, scan.bias)
         if found is not None:
             y, *last, cells = found
-            return (y, *last), Kept(y, cells if len(states) > 1 else None, gates)
+            return (y, *last), Kept(y, cells, gates)
     y = np.empty((*a.shape[:2], w.shape[1]), a.dtype)
     cells = np.empty_like(y) if len(states) > 1 else None
     kept = Kept(y, cells, gates)

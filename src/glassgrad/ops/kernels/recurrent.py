@@ -21,12 +21,29 @@ Array = Any
 FROM = 2_000_000  # multiplications, as many as take the time from which it pays
 A_STEP = 200_000  # multiplications that take as long as NumPy's calls for a step
 PACKED_FOR = 8  # positions from which packing the weights pays, where they are many
-_SMALL = 4_096  # weights of a gate that are packed in no time
-_FORM = struct.Struct("<36q")
-_KINDS = {"f": "f32", "d": "f64"}
-_LINE = 64
-_ROWS = 4  # of a thread at least: fewer take as long
+ROWS = 4  # of a thread at least: fewer take as long
 A_TURN = 50_000  # multiplications of a thread in a step from which it pays to meet after each
+_SMALL = 4_096  # weights of a gate that are packed in no time
+_LINE = 64  # bytes, and elements that parts of the memory begin at multiples of
+_KINDS = {"f": "f32", "d": "f64"}
+GATES = {"lstm": 4, "gru": 3, "rnn": 1, "relu": 1}
+VECTORS = 2  # of a packed panel
+
+# --- the record of a share --------------------------------------------------------------------------
+
+# Arrays as objects. The forward pass makes gates, y, cells and the last states hn and cn of a, h0 and c0. The backward
+# pass reads dy, and hn and cn are the cotangents of the last states; it makes those of what is multiplied with the
+# weights, which are a's but for GRU (dhidden), and those of the first states.
+ARRAYS = ("a", "gates", "y", "cells", "h0", "c0", "hn", "cn", "bias", "w", "dy", "dhidden", "dh0", "dc0")
+# Sizes, and how far apart the steps and the rows of an array lie, in positions; the part of this share.
+NUMBERS = ("steps", "batch", "hidden", "step_at", "row_at", "row_first", "row_last", "block_first", "block_last")
+# Whether the sequence is read from its end, and whether there are a bias, and cotangents of y and of the last states.
+FLAGS = ("reverse", "biased", "has_dy", "has_dh", "has_dc")
+# The next turn of the share (0 packs its part of the weights), how many steps are in a turn, how many there are in all,
+# the blocks to pack, and where in the memory the states and this share's own part begin, in elements.
+ENTRY = ("turn", "each", "turns", "pack_first", "pack_last", "states_at", "scratch_at")
+WORDS = {name: at for at, name in enumerate((*ARRAYS, "memory", *NUMBERS, *FLAGS, *ENTRY))}
+_FORM = struct.Struct(f"<{len(WORDS)}q")
 
 
 class Form(NamedTuple):
@@ -35,9 +52,6 @@ class Form(NamedTuple):
     kind: str
     reverse: bool
     batch_first: bool
-
-
-GATES = {"lstm": 4, "gru": 3, "rnn": 1, "relu": 1}
 
 
 def source() -> Any:
@@ -58,12 +72,13 @@ def forward(
         w: weights of the state, (gates * hidden, hidden).
         bias: what the weights' product is added to, where that is not in `a`.
     """
-    hidden = w.shape[1]
-    y = np.empty((*a.shape[:2], hidden), a.dtype)
-    cells = np.empty_like(y) if len(states) > 1 else y
+    if not _suits(form, a, w):
+        return None
+    y = np.empty((*a.shape[:2], w.shape[1]), a.dtype)
+    cells = np.empty_like(y) if len(states) > 1 else None
     last = [np.empty_like(one) for one in states]
-    given = {"a": a, "gates": y if gates is None else gates, "y": y, "cells": cells, "bias": bias, "w": w}
-    given |= dict(zip(("h0", "c0"), states, strict=False)) | dict(zip(("hn", "cn"), last, strict=False))
+    given = {"a": a, "gates": gates, "y": y, "cells": cells, "bias": bias, "w": w}
+    given |= _named("h0 c0", states) | _named("hn cn", last)
     return (y, *last, cells) if _run(form, "", given, {"biased": bias is not None}) else None
 
 
@@ -79,58 +94,52 @@ def backward(
         states: before the first step.
         w: weights of the state.
     """
-    like = kept["y"]
-    shape = (*like.shape[:2], w.shape[0])
-    da = np.empty(shape, like.dtype)
-    dhidden = np.empty(shape, like.dtype) if form.kind == "gru" else da
+    y = kept["y"]
+    if not _suits(form, y, w):
+        return None
+    da = np.empty((*y.shape[:2], w.shape[0]), y.dtype)
+    dhidden = np.empty_like(da) if form.kind == "gru" else da
     found = [np.empty_like(one) for one in states]
-    dy, *last = g
-    given = {**kept, "a": da, "dhidden": dhidden, "w": w, "dy": dy}
-    given |= dict(zip(("hn", "cn"), last, strict=False)) | dict(zip(("h0", "c0"), states, strict=False))
-    given |= dict(zip(("dh0", "dc0"), found, strict=False))
-    flags = {"has_dy": dy is not None, "has_dh": last[0] is not None, "has_dc": len(last) > 1 and last[1] is not None}
+    given = {**kept, "a": da, "dhidden": dhidden, "w": w, "dy": g[0]}
+    given |= _named("hn cn", g[1:]) | _named("h0 c0", states) | _named("dh0 dc0", found)
+    flags = {flag: given.get(name) is not None for flag, name in (("has_dy", "dy"), ("has_dh", "hn"), ("has_dc", "cn"))}
     return (da, dhidden, found) if _run(form, "_back", given, flags) else None
+
+
+def _named(names: str, arrays: Sequence[Any]) -> dict[str, Any]:
+    return dict(zip(names.split(), arrays, strict=False))
+
+
+def _suits(form: Form, x: Array, w: Array) -> bool:
+    """Tell whether native code pays for a sequence of such arrays."""
+    if type(x) is not np.ndarray or type(w) is not np.ndarray or w.dtype is not x.dtype:
+        return False
+    steps, batch = x.shape[1::-1] if form.batch_first else x.shape[:2]
+    if not (x.size and x.dtype.char in _KINDS and x.dtype.isnative) or steps * (batch * w.size + A_STEP) < FROM:
+        return False
+    return steps * batch >= PACKED_FOR or bool(w.shape[1] ** 2 <= _SMALL)
 
 
 def _run(form: Form, suffix: str, given: dict[str, Array], flags: dict[str, bool]) -> bool:
     """Run a function on arrays, of which None are missing; return False where NumPy should compute it."""
-    a, w = given["a"], given["w"]
-    if not _suits(form, a, w):
-        return False
     made = source()
     if made is None:
         return False
     job, vector_bytes = made
+    a, w = given["a"], given["w"]
     arrays = {name: _laid(one, a.dtype) for name, one in given.items() if one is not None}
     if any(one is None for one in arrays.values()):
         return False
     plan = _plan(form, bool(suffix), a.shape, w.shape[1], vector_bytes // a.itemsize, threads_for(a, w))
     memory = np.empty(plan.elements + _LINE // a.itemsize, a.dtype)
-    places = [id(arrays.get(name, a)) for name in _ARRAYS]
-    words = [int(flags.get(name, False)) for name in _FLAGS]
-    records = [
-        (*places, id(memory), *share.numbers, int(form.reverse), *words, 0, plan.each, plan.turns, *share.pack,
-         plan.states, share.scratch)
-        for share in plan.shares
-    ]  # fmt: skip  # one record
+    places = [*(id(arrays.get(name, a)) for name in ARRAYS), id(memory)]
+    words = [form.reverse, *(flags.get(name, False) for name in FLAGS[1:])]
+    records = [(*places, *numbers, *words, *entry) for numbers, entry in plan.shares]
     found = job(f"recurrent_{form.kind}_{_KINDS[a.dtype.char]}{suffix}", len(records))
     if found is None:
         return False
-    found.run(_FORM, records, 1 - -plan.turns // plan.each)
+    found.run(_FORM, records, plan.turns)
     return True
-
-
-_ARRAYS = ("a", "gates", "y", "cells", "h0", "c0", "hn", "cn", "bias", "w", "dy", "dhidden", "dh0", "dc0")
-_FLAGS = ("biased", "has_dy", "has_dh", "has_dc")
-
-
-def _suits(form: Form, a: Array, w: Array) -> bool:
-    if type(a) is not np.ndarray or type(w) is not np.ndarray or a.dtype.char not in _KINDS or w.dtype is not a.dtype:
-        return False
-    steps, batch = a.shape[1::-1] if form.batch_first else a.shape[:2]
-    if not a.size or steps * (batch * w.size + A_STEP) < FROM:
-        return False
-    return steps * batch >= PACKED_FOR or bool(w.shape[1] ** 2 <= _SMALL)
 
 
 def _laid(x: Array, dtype: Any) -> Array | None:
@@ -145,50 +154,48 @@ def threads_for(a: Array, w: Array) -> int:
     return products.shares(a.shape[0] * a.shape[1] * w.size)
 
 
-class _Share(NamedTuple):
-    numbers: tuple[int, ...]
-    pack: tuple[int, int]
-    scratch: int
+# --- how the work is cut ----------------------------------------------------------------------------
+
+
+def memory_of(gates: int, back: bool, rows: int, hidden: int, lanes: int) -> tuple[int, int, int]:
+    """Return how many elements the packed weights, the states and the products of so many rows take."""
+    panels, width = 1 if back else gates, VECTORS * lanes
+    terms = gates * hidden if back else -(-hidden // lanes) * lanes
+    packed = -(-hidden // width) * panels * width * terms
+    states = 2 * rows * hidden * (gates if back else 1)
+    return _up(packed), _up(states), _up(rows * width * panels)
 
 
 class _Plan(NamedTuple):
-    """How a layer is cut: shares, steps of a turn, turns, where states begin, and how much memory it takes."""
+    """How a layer is cut: the numbers of each share and the words behind the flags, turns, and elements of memory."""
 
-    shares: list[_Share]
-    each: int
+    shares: Sequence[tuple[tuple[int, ...], tuple[int, ...]]]
     turns: int
-    states: int
     elements: int
 
 
 @lru_cache(maxsize=256)
 def _plan(form: Form, back: bool, shape: tuple[int, ...], hidden: int, lanes: int, threads: int) -> _Plan:
     steps, batch = shape[1::-1] if form.batch_first else shape[:2]
-    gates, width = GATES[form.kind], 2 * lanes
-    blocks = -(-hidden // width)
-    by_rows = batch >= _ROWS * threads
+    gates, blocks = GATES[form.kind], -(-hidden // (VECTORS * lanes))
+    by_rows = batch >= ROWS * threads
     if not by_rows:
-        threads = min(threads, 1 + batch * gates * hidden * hidden // (2 * A_TURN))
-    count = min(threads, batch if by_rows else blocks)
-    turns = steps + back
-    terms = gates * hidden if back else -(-hidden // lanes) * lanes
-    panels = _up(blocks * (1 if back else gates) * width * terms, _LINE)
-    states = _up(2 * batch * hidden * (gates if back else 1), _LINE)
-    rows = -(-batch // count) if by_rows else batch
-    own = _up(rows * width * (1 if back else gates), _LINE)
+        threads = min(threads, blocks, 1 + batch * gates * hidden * hidden // (2 * A_TURN))
+    packed, states, own = memory_of(gates, back, batch, hidden, lanes)
+    turns = steps + back  # the last one gives the cotangent of the first state
+    each = turns if by_rows or threads == 1 else 1
     distances = (1, steps) if form.batch_first else (batch, 1)
     shares = []
-    for at, (pack, part) in enumerate(zip(_edges(blocks, count), _edges(batch, count), strict=True)):
-        cut = (*part, 0, blocks) if by_rows else (0, batch, *pack)
-        numbers = (steps, batch, hidden, *distances, *cut)
-        shares.append(_Share(numbers, pack, panels + states + at * own))
-    each = turns if by_rows or count == 1 else 1
-    return _Plan(shares, each, turns, panels, panels + states + count * own)
+    for at, (part, rows) in enumerate(zip(_edges(blocks, threads), _edges(batch, threads), strict=True)):
+        cut = (*rows, 0, blocks) if by_rows else (0, batch, *part)
+        entry = (0, each, turns, *part, packed, packed + states + at * own)
+        shares.append(((steps, batch, hidden, *distances, *cut), entry))
+    return _Plan(shares, 1 - -turns // each, packed + states + threads * own)
 
 
 def _edges(size: int, count: int) -> list[tuple[int, int]]:
     return list(pairwise([size * at // count for at in range(count + 1)]))
 
 
-def _up(size: int, multiple: int) -> int:
-    return -(-size // multiple) * multiple
+def _up(size: int) -> int:
+    return -(-size // _LINE) * _LINE

@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 from glassgrad.compile.llvm.module.ir import BITS, LLVM_TYPE, Function, LoopNest, Module, Value
 from glassgrad.compile.llvm.module.words import Words
+from glassgrad.compile.llvm.products.gemm import tile_shape
 from glassgrad.compile.llvm.products.shares import memory_of, record, word
 from glassgrad.compile.llvm.products.tiles import (
     Tile,
@@ -24,7 +25,7 @@ from glassgrad.compile.llvm.products.tiles import (
     tile_function,
 )
 from glassgrad.compile.llvm.sequences.recurrent_cells import CELLS, Cell, Point
-from glassgrad.compile.llvm.sequences.recurrent_words import ARRAYS, ENTRY, FLAGS, NUMBERS, VECTORS, WORDS
+from glassgrad.ops.kernels.recurrent import ARRAYS, ENTRY, FLAGS, NUMBERS, VECTORS, WORDS
 
 
 def module(name: str, header: str, attributes: str, vector_bytes: int, data: int) -> str:
@@ -49,11 +50,6 @@ def module(name: str, header: str, attributes: str, vector_bytes: int, data: int
     ]
     entries = [part for one in (name, f"{name}_back") for part in (_entry(one, kind, data), _whole(one))]
     return "\n".join([header, functions.text(), *bodies, *entries, attributes])
-
-
-def most_rows(vector_bytes: int) -> int:
-    """Return how many rows a tile has: with two vectors each, as many as there are registers for."""
-    return 14 if vector_bytes == 64 else 6
 
 
 def _parameters() -> str:
@@ -311,7 +307,7 @@ def _rows_function(functions: Module, kind: str, lanes: int) -> str:
 
     The rows are divided into tiles of nearly equal height: a thin one at the end would wait for its own sums.
     """
-    most = most_rows(functions.vector_bytes)
+    most = tile_shape(VECTORS * lanes, lanes).rows
 
     def write(name: str) -> str:
         words = Words(LoopNest(Function(functions)), kind)

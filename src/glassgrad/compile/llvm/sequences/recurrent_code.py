@@ -14,16 +14,15 @@ from glassgrad.compile.llvm.module.ir import BITS, Builder, kind_of
 from glassgrad.compile.llvm.module.solid_base import SolidCode
 from glassgrad.compile.llvm.module.target import host
 from glassgrad.compile.llvm.products.tiles import place
-from glassgrad.compile.llvm.sequences.recurrent_words import ARRAYS, FLAGS, VECTORS
+from glassgrad.compile.llvm.sequences.recurrent import all_steps
 from glassgrad.compile.plan.kernels import Kernel
 from glassgrad.compile.plan.schedule import Cut
+from glassgrad.ops.kernels.recurrent import ARRAYS, FLAGS, GATES, ROWS, VECTORS, memory_of
 
 if TYPE_CHECKING:
     from glassgrad.compile.llvm.module.step import StepModule
     from glassgrad.compile.plan.schedule import Task
 
-_GATES = {"lstm": 4, "gru": 3, "rnn": 1}
-_ROWS = 4  # of a share at least: fewer take as long
 _FLOPS = 50.0  # in a nanosecond
 
 
@@ -37,7 +36,7 @@ class RecurrentCode(SolidCode):
         super().__init__(kernel)
         params = self.instr.params
         self.cell = self.instr.op.split("_")[0]
-        self.gates = _GATES[self.cell]
+        self.gates = GATES[self.cell]
         places = self._places()
         self.names = {name: position for position, name in enumerate(places)}
         *lead, self.hidden = self._var("y").shape
@@ -52,7 +51,7 @@ class RecurrentCode(SolidCode):
         return sized and kind_of(instr.outputs[0].dtype) in {"f32", "f64"}
 
     def _places(self) -> tuple[str, ...]:
-        """Return the names of the operands, then those of the results, as `recurrent_words` calls them."""
+        """Return the names of the operands, then those of the results, as `kernels.recurrent` calls them."""
         first = ("h0", "c0") if self.cell == "lstm" else ("h0",)
         last = ("hn", "cn") if self.cell == "lstm" else ("hn",)
         bias = ("bias",) if len(self.instr.inputs) > 2 + len(first) else ()
@@ -79,26 +78,19 @@ class RecurrentCode(SolidCode):
         return self.batch
 
     def cuts(self, shares: int, alias: Mapping[Var, Var]) -> list[Cut]:
-        if self.batch < _ROWS * shares:
+        if self.batch < ROWS * shares:
             return []
         return [Cut("rows", tuple(self.batch * share // shares for share in range(shares + 1)), {})]
 
-    def _memory(self) -> tuple[int, int, int]:
-        """Return where states and products begin in a share's memory, and how much it needs, in elements."""
-        terms = self.gates * self.hidden if self.back else -(-self.hidden // self.lanes) * self.lanes
-        panels = 1 if self.back else self.gates
-        width = VECTORS * self.lanes
-        packed = _up(self.blocks * panels * width * terms)
-        states = packed + _up(2 * self.batch * self.hidden * (self.gates if self.back else 1))
-        return packed, states, states + self.batch * width * panels
+    @property
+    def _parts(self) -> tuple[int, int, int]:
+        return memory_of(self.gates, self.back, self.batch, self.hidden, self.lanes)
 
     @property
     def scratch(self) -> int:
-        return self._memory()[2] * BITS[self.kind] // 8
+        return sum(self._parts) * BITS[self.kind] // 8
 
     def emit(self, step: StepModule, b: Builder, task: Task, bounds: tuple[str, str]) -> None:
-        from glassgrad.compile.llvm.sequences.recurrent import all_steps
-
         module = f"recurrent_{'relu' if self.instr.params.get('rectified') else self.cell}_{self.kind}"
         name, params = all_steps(module + "_back" * self.back)
         types = ", ".join(param.split()[0] for param in params.split(", "))
@@ -106,7 +98,9 @@ class RecurrentCode(SolidCode):
         step.kept[module] = None
         own = [step.operand_pointer(b, one) for one in self.kernel.operands if one is not None]
         own += [step.pointer(b, one) for one in self.instr.outputs]
-        memory = [place(b, self.kind, step.scratch_pointer(b), start) for start in (0, *self._memory()[:2])]
+        packed, states, _ = self._parts
+        scratch = step.scratch_pointer(b)
+        memory = [place(b, self.kind, scratch, start) for start in (0, packed, packed + states)]
         pointers = [*(own[self.names.get(array, 0)] for array in ARRAYS), *memory]
         distances = (1, self.steps) if self.instr.params["batch_first"] else (self.batch, 1)
         numbers = (self.steps, self.batch, self.hidden, *distances, *bounds, 0, self.blocks)
@@ -139,7 +133,3 @@ class RecurrentBackCode(RecurrentCode):
     def _flags(self) -> dict[str, bool]:
         has = {"has_dy": "dy" in self.names, "has_dh": "hn" in self.names, "has_dc": "cn" in self.names}
         return {"reverse": self.instr.params["reverse"], **has}
-
-
-def _up(size: int) -> int:
-    return -(-size // 64) * 64

@@ -66,7 +66,7 @@ def test_every_home_is_found_and_leaves_nothing_behind() -> None:
         with pytest.raises(AttributeError, match="no attribute 'wight'"):
             gg.nn.Linear(1, 1).wight  # noqa: B018 - the access is what is tested
     assert gg.__version__ < "2"
-    assert gg.nn.conv.__name__ == "glassgrad.nn.layers.conv"
+    assert gg.nn.init.__name__ == "glassgrad.nn.init"
     after = {name: sorted(vars(importlib.import_module(f"glassgrad{name}"))) for name in before}
     added = {name: set(after[name]) - set(before[name]) - {"__path__"} for name in before}
     assert not {"modules", "attention", "function", "variable"} & set().union(*added.values())

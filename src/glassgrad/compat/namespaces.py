@@ -41,7 +41,7 @@ class Namespace(ModuleType):
             raise missing(self.__name__.replace("torch", "glassgrad", 1), name, known, instead)
         if name in _BASES and home == "glassgrad.nn":
             file, _, base = _BASES[name].partition(":")
-            return getattr(importlib.import_module(f"glassgrad.nn.{file}"), base)
+            return getattr(importlib.import_module(f"glassgrad.nn.layers.{file}"), base)
         try:
             return getattr(importlib.import_module(home), name)
         except AttributeError:

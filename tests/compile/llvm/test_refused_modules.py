@@ -23,7 +23,7 @@ LACKING = """
 import warnings
 import numpy as np
 import glassgrad as gg
-from glassgrad.compile.llvm import scalar
+from glassgrad.compile.llvm.loops import scalar
 from glassgrad.compile.llvm.math.library import library_call
 
 scalar.ELEMENTWISE["asin"] = (80, lambda b, x, data: library_call(b, "no_such_sine", *x))

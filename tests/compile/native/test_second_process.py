@@ -54,7 +54,15 @@ def test_conditions_are_compiled_once() -> None:
 
 
 def codes() -> Iterator[CodeType]:
-    for name in ("nn.module", "nn.conv", "nn.norm", "optim.optimizer", "engine.tensor", "ops.core", "compile.api"):
+    for name in (
+        "nn.module",
+        "nn.layers.conv",
+        "nn.layers.norm",
+        "optim.optimizer",
+        "engine.tensor",
+        "ops.core",
+        "compile.api",
+    ):
         module = importlib.import_module(f"glassgrad.{name}")
         assert module.__file__ is not None
         yield from nested(compile(Path(module.__file__).read_text("utf-8"), module.__file__, "exec"))

@@ -24,7 +24,7 @@ if __name__ == "__main__":
 import numpy as np  # noqa: E402 - found by the line above, as those below
 
 import glassgrad as gg  # noqa: E402 - as above
-from glassgrad import public  # noqa: E402 - as above
+from glassgrad.engine import public  # noqa: E402 - as above
 from glassgrad.ops import examples  # noqa: E402 - as above
 from glassgrad.ops.core import Elementwise  # noqa: E402 - as above
 from glassgrad.ops.names import ALIASES  # noqa: E402 - as above

@@ -25,7 +25,7 @@ PACKAGE = ROOT / "src" / "glassgrad"
 # From the ground up. A file may import files of its own floor and of those before it. An entry stands for a module or
 # for a whole folder; the longest one that fits a file decides.
 TOWER: tuple[str, ...] = (
-    "errors provenance _version _documents _families _pauses _records _undo drawing",
+    "errors base _version _documents _pauses _records",
     "ops.core ops.samples ops.complex_input ops.kernels",
     "ops",
     "linalg special",
@@ -46,7 +46,7 @@ TOWER: tuple[str, ...] = (
     "compile.source",
     "compile",
     "func verify explanation fft optimize",
-    "autograd random checkpoint public",
+    "autograd random checkpoint",
     "distributed.world distributed.waiting distributed.reductions distributed.calls distributed.primitives",
     "distributed.collectives distributed.messages distributed.buckets distributed.reducer distributed.sameness",
     "nn",
@@ -61,7 +61,7 @@ TOWER: tuple[str, ...] = (
     "__main__",
 )
 # What stands beside the tower, on plain Python and NumPy, so that it can be read (and believed) alone.
-APART = ("scalar", "scalar_tools", "manual")
+APART = ("scalar", "manual")
 
 
 @dataclass(frozen=True)
@@ -195,11 +195,11 @@ ROWS: tuple[str, ...] = (
 )
 ROOMS = {
     **dict.fromkeys(
-        "amp autograd checkpoint fft linalg optimize public random serialization sparse special".split(),  # noqa: SIM905 - reads as a line
+        "amp autograd checkpoint fft linalg optimize random serialization sparse special".split(),  # noqa: SIM905 - reads as a line
         "names",
     ),
-    **dict.fromkeys(("provenance", "_version", "_documents", "_families", "_pauses", "_records", "_undo"), "errors"),
-    "scalar_tools": "scalar",
+    **dict.fromkeys(("base", "_version", "_documents", "_pauses", "_records"), "errors"),
+    "base.drawing": "drawing",
     "__main__": "cli",
 }
 WIDTH, ROW, BOX = 900, 58, 30
@@ -210,7 +210,7 @@ def room_of(name: str) -> str:
     parts = name.split(".")
     if parts[0] == "compile" and len(parts) > 1 and _is_package(f"compile.{parts[1]}"):
         return f"compile.{parts[1]}"
-    return ROOMS.get(parts[0], parts[0])
+    return ROOMS.get(".".join(parts[:2])) or ROOMS.get(parts[0], parts[0])
 
 
 def arrows_between_rooms() -> dict[str, set[str]]:

@@ -1,9 +1,9 @@
 """Write what type checkers and editors read of the package: `python tools/stubs.py`; `make format` runs it.
 
 A type checker does not see what is put together as the program runs: the names of packages whose files are families
-(`glassgrad._families`), the functions of the op table, the methods of `Tensor`. Each stub says the same, from the same
-lists and from the functions themselves (`signatures.py`); tests/repo/test_families.py and tests/types hold every stub
-against what this script writes.
+(`glassgrad.base.families`), the functions of the op table, the methods of `Tensor`. Each stub says the same, from the
+same lists and from the functions themselves (`signatures.py`); tests/repo/test_families.py and tests/types hold every
+stub against what this script writes.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ TensorOrArray = TypeVar("TensorOrArray", Tensor, npt.NDArray[Any])
 def families(name: str) -> str:
     """Return the stub of a package below `glassgrad` whose names live in families."""
     module = importlib.import_module(f"glassgrad.{name}")
-    from glassgrad._families import FOUND
+    from glassgrad.base.families import FOUND
 
     found = FOUND[module.__name__]
     homes = {one: home for one, home in found.homes.items() if not one.startswith("_")}
@@ -89,7 +89,7 @@ def _imports(homes: Mapping[str, str]) -> str:
 @cache
 def methods() -> str:
     """Return what `Tensor` has beside its class body: operators, ops and conversions, in one class it inherits from."""
-    import glassgrad.public as _complete  # noqa: F401 - gives `Tensor` its methods
+    import glassgrad.engine.public as _complete  # noqa: F401 - gives `Tensor` its methods
     from glassgrad.engine.reports.absent import Absent
     from glassgrad.engine.tensor import Tensor
 
@@ -181,7 +181,7 @@ def of_module(name: str) -> str:
 def front() -> str:
     """Return the stub of `glassgrad` itself."""
     import glassgrad
-    from glassgrad import public
+    from glassgrad.engine import public
 
     lines = ["from glassgrad._version import __version__ as __version__"]
     lines += [

@@ -11,7 +11,7 @@ const PACKAGE = join(WEB, "..", "src", "glassgrad");
 // The page of runs, and that of a step: where they begin, what they are called, and which libraries they contain.
 const PAGES = [
   { entry: "src/main.ts", name: "page", out: join(PACKAGE, "report", "page"), libraries: ["uplot"] },
-  { entry: "src/step_main.ts", name: "step", out: join(PACKAGE, "drawing", "step"), libraries: ["@dagrejs/dagre", "@dagrejs/graphlib"] },
+  { entry: "src/step_main.ts", name: "step", out: join(PACKAGE, "base", "drawing", "step"), libraries: ["@dagrejs/dagre", "@dagrejs/graphlib"] },
 ];
 const SOURCES = [
   ...readdirSync(join(WEB, "src")).map((name) => `src/${name}`),

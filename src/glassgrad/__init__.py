@@ -1,6 +1,6 @@
 """PyTorch's names, NumPy's arrays, and a backward pass you can read.
 
-Nothing is imported until it is used: the engine (`public.py`) with its first name, `nn`, `optim`, `func`
+Nothing is imported until it is used: the engine (`engine/public.py`) with its first name, `nn`, `optim`, `func`
 and the rest with theirs. So `glassgrad.scalar` and `glassgrad.manual` run without the engine.
 """
 
@@ -48,7 +48,7 @@ class _Homes:
 
 
 # What computes, and the command line: nothing a program imports.
-_INNER = {"cli", "engine", "ops", "provenance", "public", "scalar_tools", "tasks"}
+_INNER = {"base", "cli", "engine", "ops", "tasks"}
 
 
 def _modules() -> list[str]:
@@ -69,17 +69,17 @@ class _Front(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         if name == "__all__":
-            return sorted(_load("glassgrad.public").NAMES)
+            return sorted(_load("glassgrad.engine.public").NAMES)
         if name.startswith("__"):
             raise AttributeError(f"module 'glassgrad' has no attribute {name!r}")
         if find_spec(f"glassgrad.{name}") is not None:
             return _load(f"glassgrad.{name}")
         if name == "bfloat16":  # asking for it imports a package, and prepares the ops, which have to be there
-            _load("glassgrad.public")
+            _load("glassgrad.engine.public")
             return _load("glassgrad.ops.narrow").bfloat16()
         if name in _ELSEWHERE:
             return getattr(_load(f"glassgrad.{_ELSEWHERE[name]}"), name)
-        names = _load("glassgrad.public").NAMES
+        names = _load("glassgrad.engine.public").NAMES
         self.__dict__.update(names)
         if name in names:
             return names[name]
@@ -94,7 +94,7 @@ class _Front(ModuleType):
         return importlib.import_module, (self.__name__,)
 
     def __dir__(self) -> list[str]:
-        names = importlib.import_module("glassgrad.public").NAMES
+        names = importlib.import_module("glassgrad.engine.public").NAMES
         own = [name for name in self.__dict__ if name.startswith("__")]
         return sorted({*own, *names, *_compat_names(), *_modules(), *_ELSEWHERE, "bfloat16"})
 

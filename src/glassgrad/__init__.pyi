@@ -40,7 +40,6 @@ from glassgrad import data as data
 from glassgrad import distributed as distributed
 from glassgrad import distributions as distributions
 from glassgrad import doctor as doctor
-from glassgrad import drawing as drawing
 from glassgrad import errors as errors
 from glassgrad import explanation as explanation
 from glassgrad import fft as fft

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.engine.mode import AUTOCAST, MODE
 from glassgrad.engine.tensors import devices
 from glassgrad.engine.writes import MUTATIONS

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import glassgrad as gg
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 
 
 def test_a_node_knows_file_line_source_variable_and_operands() -> None:

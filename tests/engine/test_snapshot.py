@@ -9,7 +9,7 @@ import pytest
 
 import glassgrad as gg
 from glassgrad import nn, optim
-from glassgrad._undo import stream as rewinder
+from glassgrad.base.undo import stream as rewinder
 from glassgrad.engine.snapshot import Snapshot
 
 

@@ -13,9 +13,9 @@ import pytest
 
 import glassgrad as gg
 from glassgrad import errors, nn
+from glassgrad.base.drawing import graph as data
+from glassgrad.base.drawing import layout, scene
 from glassgrad.cli import run
-from glassgrad.drawing import graph as data
-from glassgrad.drawing import layout, scene
 
 SVG = "{http://www.w3.org/2000/svg}"
 

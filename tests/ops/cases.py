@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import glassgrad as gg  # noqa: F401 - importing it fills the registry
-import glassgrad.public  # noqa: F401 - fills the table, which is empty after `import glassgrad`
+import glassgrad.engine.public  # noqa: F401 - fills the table, which is empty after `import glassgrad`
 from glassgrad.ops.core import REGISTRY, Elementwise, Primitive
 
 # Shapes per number of arguments: equal, broadcast in every position, scalars, empty.

@@ -14,7 +14,7 @@ import pytest
 import scipy.special
 
 import glassgrad as gg
-import glassgrad.public  # fills the table
+import glassgrad.engine.public  # fills the table
 from glassgrad.ops.core import REGISTRY, Elementwise
 from tests.ops.against_torch import agree_in_two_orders, real, torch
 

@@ -9,7 +9,7 @@ import pytest
 import scipy.special
 
 import glassgrad as gg
-import glassgrad.public
+import glassgrad.engine.public
 from glassgrad.ops import formulas
 from glassgrad.ops.core import REGISTRY, Elementwise
 from tests.ops.cases import params_of

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import glassgrad as gg
-import glassgrad.public
+import glassgrad.engine.public
 from glassgrad import errors
 from glassgrad.ops.core import PRIMITIVES, Primitive
 from glassgrad.ops.places import EVERYTHING, Slice

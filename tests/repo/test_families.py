@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from glassgrad._families import FOUND, Families
+from glassgrad.base.families import FOUND, Families
 from tools.stubs import PACKAGE, SERVED, WRITERS, stub
 
 ALL = (*SERVED, "nn.functional")  # the last is loaded whole

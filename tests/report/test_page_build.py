@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import glassgrad
-from glassgrad.drawing import step_page
-from glassgrad.drawing.frame import escaped
+from glassgrad.base.drawing import step_page
+from glassgrad.base.drawing.frame import escaped
 from glassgrad.report.page import FOLDER, built, html_page
 
 WEB = Path(__file__).parents[2] / "web"

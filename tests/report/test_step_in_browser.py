@@ -10,8 +10,8 @@ import pytest
 
 import glassgrad as gg
 from glassgrad import nn, optim
-from glassgrad.drawing.graph import Edge, Graph, Kernel, Line, Node, numbers_of
-from glassgrad.drawing.step_page import step_page
+from glassgrad.base.drawing.graph import Edge, Graph, Kernel, Line, Node, numbers_of
+from glassgrad.base.drawing.step_page import step_page
 from tests.report.browsing import NEEDS_BROWSER, PHONE, Opened, violations
 from tests.report.made_runs import PLANTED
 

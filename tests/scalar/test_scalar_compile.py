@@ -15,8 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glassgrad import errors, scalar
-from glassgrad.scalar import MLP, Value, Vector
-from glassgrad.scalar_tools import emit_llvm, tracing
+from glassgrad.scalar import MLP, Value, Vector, emit_llvm, tracing
 
 ENGINES = ["llvm", "numpy"]
 

@@ -1,4 +1,4 @@
-// What the page of a step is given, as src/glassgrad/drawing/step_page.py writes it, and how its nodes hang together.
+// What the page of a step is given, as src/glassgrad/base/drawing/step_page.py writes it, and how its nodes hang together.
 
 export interface Numbers {
   text?: string;

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import amp, errors, provenance, serialization
+from glassgrad import amp, errors, serialization
+from glassgrad.base import provenance
 from glassgrad.compat import dtypes, torch_names
 from glassgrad.compat.namespaces import HOMES, Namespace
 from glassgrad.engine import random

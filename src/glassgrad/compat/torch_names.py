@@ -14,7 +14,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from glassgrad import amp, errors, linalg, provenance
+from glassgrad import amp, errors, linalg
+from glassgrad.base import provenance
 from glassgrad.compat import named_only
 from glassgrad.compat.namespaces import HOMES, Namespace, no, nothing, same
 from glassgrad.engine import random, tree

@@ -13,8 +13,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import glassgrad.engine  # noqa: F401 -- fills the table of ops, which every room here reads
-from glassgrad._families import Families
 from glassgrad._pauses import load as _load
+from glassgrad.base.families import Families
 from glassgrad.errors.missing import lister
 
 if TYPE_CHECKING:

@@ -12,8 +12,9 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TextIO, TypeVar, overload
 
-from glassgrad import errors, provenance
+from glassgrad import errors
 from glassgrad._pauses import without_collections
+from glassgrad.base import provenance
 from glassgrad.compile import against_eager, backends
 from glassgrad.compile.front.calls.cached_trace import TraceCall, changed_floats, describe_difference, signature
 from glassgrad.compile.front.calls.captured import Capture

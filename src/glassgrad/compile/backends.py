@@ -7,8 +7,9 @@ import re
 import warnings
 from typing import Any
 
-from glassgrad import errors, provenance
+from glassgrad import errors
 from glassgrad._pauses import load
+from glassgrad.base import provenance
 from glassgrad.compile.ir.graph import Graph
 from glassgrad.engine.reports.announced import announced
 from glassgrad.ops.core import bad_option

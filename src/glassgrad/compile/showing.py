@@ -51,8 +51,8 @@ class Showing:
             >>> loss.show(gg.tensor([1.0, 2.0]), path=tempfile.mkdtemp() + "/loss.html").name
             'loss.html'
         """
+        from glassgrad.base.drawing.step_page import step_page
         from glassgrad.compile.view.show import step_graph, trace_graph
-        from glassgrad.drawing.step_page import step_page
 
         given: Any = (args, kwargs)
         if not args and not kwargs:
@@ -106,7 +106,7 @@ def shown(html: str, name: str, path: str | os.PathLike[str] | None) -> Path:
 
     display = _notebook()
     if display is not None:
-        from glassgrad.drawing.page import framed
+        from glassgrad.base.drawing.page import framed
 
         # Not HTML(...), which warns of every frame.
         display.display({"text/html": framed(html, 760), "text/plain": f"The page is at {file}."}, raw=True)

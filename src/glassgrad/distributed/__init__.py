@@ -6,7 +6,7 @@ process: rank 0 of 1. Nothing is imported until it is used; mpi4py by `init_proc
 
 from __future__ import annotations
 
-from glassgrad._families import serve
+from glassgrad.base.families import serve
 
 # What PyTorch has and this library has not, and what to use in its place.
 _INSTEAD = {

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.distributed import world
 from glassgrad.distributed.reductions import ReduceOp, Reduction, reduction
 from glassgrad.distributed.waiting import Stage, Work, wait_until

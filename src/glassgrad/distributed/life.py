@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
-from glassgrad import provenance
+from glassgrad.base import provenance
 from glassgrad.engine.reports import announced
 
 _CLOSE = 0.025  # seconds between two looks at a main thread that may go round in a circle

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.distributed.calls import Call, as_bytes, flat, put_back
 from glassgrad.distributed.waiting import Work, wait_until
 from glassgrad.distributed.world import ProcessGroup

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.distributed.calls import Call
 from glassgrad.distributed.waiting import wait_until
 from glassgrad.distributed.world import ProcessGroup

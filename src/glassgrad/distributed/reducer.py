@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.distributed import primitives
 from glassgrad.distributed.buckets import make_buckets, share_memory
 from glassgrad.distributed.collectives import all_reduce

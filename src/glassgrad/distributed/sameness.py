@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.distributed.calls import as_bytes, flat, put_back, shown
 from glassgrad.distributed.waiting import wait_until
 from glassgrad.distributed.world import ProcessGroup

@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.distributed.world import ProcessGroup
 from glassgrad.engine.reports.announced import announced
 

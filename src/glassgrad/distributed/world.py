@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.errors.packages import present
 
 _DEFAULT_TIMEOUT = timedelta(minutes=30)  # PyTorch's, for gloo and MPI

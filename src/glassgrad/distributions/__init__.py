@@ -6,7 +6,7 @@ through the samples as well, `sample` does not. A compiled step draws new sample
 
 from __future__ import annotations
 
-from glassgrad._families import serve
+from glassgrad.base.families import serve
 
 _BIJECTION = "apply the transform of your choice from glassgrad.distributions.transforms."
 _OWN = "subclass Distribution with log_prob and rsample, or register_kl for a divergence."

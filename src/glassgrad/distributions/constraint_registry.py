@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.distributions import transforms
 from glassgrad.distributions.constraints import Constraint
 

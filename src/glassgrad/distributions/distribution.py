@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.distributions.constraints import Constraint, real
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.tensor import Size, Tensor

@@ -13,7 +13,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.distributions import constraints
 from glassgrad.distributions.distribution import Constraints, Distribution, ExponentialFamily, spread
 from glassgrad.engine import random

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.distributions.classes import Categorical, OneHotCategorical
 from glassgrad.distributions.composed import Independent, TransformedDistribution
 from glassgrad.distributions.continuous import Cauchy, Gumbel, Laplace, Normal, Uniform

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.distributions import constraints
 from glassgrad.distributions.distribution import summed
 from glassgrad.ops.arrange import pad

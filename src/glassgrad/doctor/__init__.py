@@ -7,7 +7,7 @@ first use of their names.
 
 from __future__ import annotations
 
-from glassgrad._families import serve
+from glassgrad.base.families import serve
 
 # Names that people type here, from other rooms; nothing of these is loaded before.
 _ELSEWHERE = {

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.doctor import library, rules
 from glassgrad.doctor.facts import CheckUp, Facts, Gradient, Layer, Targets
 from glassgrad.doctor.passes import PassWatch

@@ -11,7 +11,8 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.doctor import library, rules
 from glassgrad.doctor.checkup import Batch, check_up, loss_of
 from glassgrad.doctor.checkup_wording import examination_lines

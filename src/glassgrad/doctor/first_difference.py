@@ -11,7 +11,9 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
+from glassgrad.base.provenance import Place
 from glassgrad.compile.against_eager import RTOL
 from glassgrad.compile.api import Compiled
 from glassgrad.doctor import library
@@ -32,7 +34,6 @@ from glassgrad.engine import tree
 from glassgrad.ops.core import Array
 from glassgrad.ops.narrow import finfo
 from glassgrad.ops.views import memory_owner
-from glassgrad.provenance import Place
 
 _SUMS = frozenset({"add", "subtract", "sum", "mean"})
 _NOISE = 64  # the error of a sum of many numbers, in units of the rounding error of the largest one

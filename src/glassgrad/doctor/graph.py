@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from types import CodeType
 
-from glassgrad import provenance
+from glassgrad.base import provenance
 
 Shape = tuple[int, ...]
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO
 
+from glassgrad.base.provenance import Place
 from glassgrad.compile.report import count
 from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.step_aside import StepAside, arrays_in, eagerly, written_as
@@ -20,7 +21,6 @@ from glassgrad.engine.tape import Observer
 from glassgrad.engine.tensor import Tensor
 from glassgrad.ops.core import Array
 from glassgrad.ops.views import memory_owner
-from glassgrad.provenance import Place
 
 _SHOWN = 20
 

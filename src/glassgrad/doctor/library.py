@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad.provenance import pytorch
+from glassgrad.base.provenance import pytorch
 
 Array = Any
 Module = Any

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import provenance
+from glassgrad.base import provenance
 from glassgrad.doctor.step_aside import arrays_in, eagerly
 from glassgrad.engine.mode import MODE
 from glassgrad.engine.node import Node

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import provenance
+from glassgrad.base import provenance
 from glassgrad.doctor.dead_units import Dead
 from glassgrad.doctor.facts import Facts
 from glassgrad.doctor.graph import Graph

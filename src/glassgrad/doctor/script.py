@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from glassgrad import provenance
+from glassgrad.base import provenance
 from glassgrad.doctor import library
 from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.watching import Watch

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import _undo
-from glassgrad._undo import Undo
+from glassgrad.base import undo
+from glassgrad.base.provenance import pytorch
+from glassgrad.base.undo import Undo
 from glassgrad.doctor import library
-from glassgrad.provenance import pytorch
 
 Module = Any
 
@@ -37,11 +37,11 @@ def aside(model: Module) -> Iterator[None]:
         >>> model[0].weight.grad is None, model[0].running_mean.tolist()
         (True, [0.0, 0.0, 0.0])
     """
-    undo = [*_attributes(model), *_tensors(model), *_gradients(model), *_generators()]
+    steps = [*_attributes(model), *_tensors(model), *_gradients(model), *_generators()]
     try:
         yield
     finally:
-        for step in reversed(undo):
+        for step in reversed(steps):
             step()
 
 
@@ -53,7 +53,7 @@ def _attributes(model: Module) -> Iterator[Undo]:
                 yield _rewinder(drawn)
         for held in (module.__dict__, *(module.__dict__.get(name) for name in _REGISTRIES)):
             if isinstance(held, dict):
-                yield _undo.mapping(held)
+                yield undo.mapping(held)
 
 
 def _rewinder(generator: np.random.Generator) -> Undo:
@@ -68,9 +68,9 @@ def _tensors(model: Module) -> Iterator[Undo]:
         if library.is_torch(tensor):
             yield _copy_back(tensor, tensor.detach().clone())
         else:
-            yield _undo.content(library.values(tensor))
+            yield undo.content(library.values(tensor))
             if hasattr(tensor, "array"):
-                yield _undo.attribute(tensor, "array")
+                yield undo.attribute(tensor, "array")
 
 
 def _copy_back(tensor: Any, before: Any) -> Undo:
@@ -90,21 +90,21 @@ def _bytes(tensor: Any) -> bytes:
 def _gradients(model: Module) -> Iterator[Undo]:
     for _, parameter in model.named_parameters():
         name = "_grad" if hasattr(parameter, "array") else "grad"
-        yield _undo.attribute(parameter, name)
+        yield undo.attribute(parameter, name)
         setattr(parameter, name, None)
 
 
 def _generators() -> Iterator[Undo]:
-    yield _undo.stream(random._inst)  # the generator behind the module's functions
+    yield undo.stream(random._inst)  # the generator behind the module's functions
     if "numpy.random" in sys.modules:
-        yield _undo.stream(np.random.mtrand._rand)  # a user's model may draw from the global generator
+        yield undo.stream(np.random.mtrand._rand)  # a user's model may draw from the global generator
     ours = sys.modules.get("glassgrad.engine.random")
     if ours is not None:
         states = ours.get_states()
         yield lambda: ours.set_states(states)
     torch = pytorch()
     if torch is not None:
-        yield _undo.stream(torch.default_generator)
+        yield undo.stream(torch.default_generator)
         if torch.cuda.is_initialized():
             devices = torch.cuda.get_rng_state_all()
             yield lambda: torch.cuda.set_rng_state_all(devices)

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import Any
 
-from glassgrad import provenance
+from glassgrad.base import provenance
+from glassgrad.base.provenance import pytorch
 from glassgrad.doctor import library
 from glassgrad.doctor.run import Setup
-from glassgrad.provenance import pytorch
 
 Module = Any
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from glassgrad import provenance
+from glassgrad.base import provenance
 from glassgrad.doctor import library
 from glassgrad.doctor.graph import CONSTANT, LEAF, Graph, Op, canonical
 from glassgrad.doctor.tape_graph import MOST, labels_of

@@ -9,7 +9,7 @@ from itertools import pairwise
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
-from glassgrad import provenance
+from glassgrad.base import provenance
 from glassgrad.doctor import library
 from glassgrad.doctor.facts import Finding
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from glassgrad import provenance
+from glassgrad.base import provenance
 from glassgrad.doctor.graph import canonical
 from glassgrad.doctor.torch_graph import mode_of
 from glassgrad.doctor.torch_growth import Variables

@@ -18,7 +18,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from glassgrad import provenance
+from glassgrad.base import provenance
 from glassgrad.doctor import library
 from glassgrad.doctor.graph import VIEWS, canonical
 from glassgrad.doctor.op_record import Event

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import provenance
+from glassgrad.base import provenance
 from glassgrad.doctor.op_record import Event
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.terms import Number, Term

@@ -11,7 +11,8 @@ from typing import Any, Self, TextIO
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.doctor import library
 from glassgrad.doctor.dead_units import DeadUnits
 from glassgrad.doctor.facts import Facts, Finding
@@ -30,8 +31,7 @@ from glassgrad.doctor.wires import wire
 _FIRST_CALLS = 60
 _LEFTOVERS = 8
 """The number of first steps, sampled or not, in which the watch looks for gradients that the last step used."""
-_GRAPHS = 2
-"""The number of sampled steps whose graph is read; the graphs of later steps are the same."""
+_GRAPHS = 2  # sampled steps whose graph is read; the graphs of later steps are the same
 _MOST_SAMPLES = 2_000
 
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.engine import tape
 from glassgrad.engine.mode import MODE, RECORDING, TRACING, is_grad_enabled
 from glassgrad.engine.node import Freed

@@ -14,7 +14,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.engine import saved_tensors, tape
 from glassgrad.engine.mode import MODE, RECORDING, enable_grad, no_grad
 from glassgrad.engine.node import Node, record

@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.engine import random as rng
 from glassgrad.engine.mode import MODE, RECORDING, no_grad
 from glassgrad.engine.node import Node, describe, record

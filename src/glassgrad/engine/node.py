@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.ops import core
 from glassgrad.ops.core import Array, Primitive
 from glassgrad.ops.vmap.batched import Level

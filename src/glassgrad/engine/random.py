@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import provenance
+from glassgrad.base import provenance
 from glassgrad.engine.mode import MODE, TRACING
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.tensors import creation, devices

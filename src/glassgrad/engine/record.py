@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.engine import views
 from glassgrad.engine.autocasting import cast_for
 from glassgrad.engine.mode import AUTOCAST, MODE, RECORDING, WATCHED

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from glassgrad import _undo
+from glassgrad.base import undo
 from glassgrad.engine.random import get_states, set_states
 from glassgrad.engine.tensor import Tensor
 from glassgrad.engine.writes import MUTATIONS
@@ -54,14 +54,14 @@ class Snapshot:
     ) -> None:
         self._undo: list[Callable[[], None]] = []
         for tensor in tensors:
-            self._undo += [_undo.attribute(tensor, "array"), _undo.content(tensor.array, MUTATIONS.record)]
-        self._undo += [_undo.content(array, MUTATIONS.record) for array in arrays]
-        self._undo += [_undo.attribute(tensor, "_grad") for tensor in gradients]
-        self._undo += [_undo.attribute(owner, name) for owner, name in attributes]
-        self._undo += [_undo.entries(held) for held in dicts]
-        self._undo += [_undo.mapping(held) for held in mappings]
+            self._undo += [undo.attribute(tensor, "array"), undo.content(tensor.array, MUTATIONS.record)]
+        self._undo += [undo.content(array, MUTATIONS.record) for array in arrays]
+        self._undo += [undo.attribute(tensor, "_grad") for tensor in gradients]
+        self._undo += [undo.attribute(owner, name) for owner, name in attributes]
+        self._undo += [undo.entries(held) for held in dicts]
+        self._undo += [undo.mapping(held) for held in mappings]
         self._undo += [_state(part) for part in states]
-        self._undo += [_undo.stream(generator) for generator in streams]
+        self._undo += [undo.stream(generator) for generator in streams]
         if randoms:
             found = get_states()
             self._undo.append(lambda: set_states(found))
@@ -69,8 +69,8 @@ class Snapshot:
 
     def restore(self) -> None:
         """Restore the state; may be called repeatedly."""
-        for undo in self._undo:
-            undo()
+        for step in self._undo:
+            step()
 
 
 def _state(part: Any) -> Callable[[], None]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import provenance
+from glassgrad.base import provenance
 from glassgrad.engine.mode import MODE, RECORDING, TRACING, enable_grad
 from glassgrad.engine.node import PICK, Freed, Node, record, unpack
 from glassgrad.engine.tensor import Tensor, make

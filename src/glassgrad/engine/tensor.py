@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, SupportsIndex, TypeAlias,
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.engine.mode import MODE, RECORDING, TRACING
 from glassgrad.engine.node import Node, describe
 from glassgrad.engine.views import detached

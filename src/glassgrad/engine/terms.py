@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.ops.core import INTERPRETERS, REGISTRY, Interpreter, Primitive
 from glassgrad.ops.operators import attach
 from glassgrad.ops.shape import astype

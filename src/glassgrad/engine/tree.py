@@ -11,7 +11,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 
 Path = tuple[Any, ...]
 

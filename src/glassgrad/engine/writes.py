@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.engine.node import Node, describe, next_sequence
 from glassgrad.ops.views import memory_owner
 from glassgrad.ops.vmap.batched import Batched

@@ -47,7 +47,7 @@ def is_ours(file: str) -> bool:
 
     Training loops count as a user's code where messages name the line of an op, but nobody who calls `fit` wrote them.
     """
-    from glassgrad import provenance
+    from glassgrad.base import provenance
 
     loop = file.startswith(f"{provenance.PACKAGE}train{os.sep}")
     return loop or (file.startswith(provenance.PACKAGE) and provenance.is_internal(file))
@@ -71,7 +71,7 @@ def trimmed(trace: TracebackType | None) -> TracebackType | None:
 
 def _is_foreign(file: str) -> bool:
     """Tell whether a file is one that the library calls: Python's own, NumPy's, or text that was made in passing."""
-    from glassgrad import provenance
+    from glassgrad.base import provenance
 
     standard = file.startswith(_STANDARD) and "site-packages" not in file
     return provenance.is_internal(file) or standard or file.startswith(("<frozen", "<glassgrad", "<__array_function__"))

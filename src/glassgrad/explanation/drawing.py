@@ -6,12 +6,13 @@ import difflib
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
+from glassgrad.base.drawing import Drawing, Graph
+from glassgrad.base.drawing.graph import Path
+from glassgrad.base.drawing.scene import paths_of
 from glassgrad.compile.api import Compiled
 from glassgrad.compile.source.torch_fx import is_foreign
-from glassgrad.drawing import Drawing, Graph
-from glassgrad.drawing.graph import Path
-from glassgrad.drawing.scene import paths_of
 from glassgrad.engine.scope import Scope
 from glassgrad.engine.tensor import Tensor
 from glassgrad.explanation.graphs import graph_of, of_call, of_tensor, sweeps_of
@@ -96,7 +97,7 @@ def draw(
 def _of_values(called: Any, inputs: Sequence[Any], max_nodes: int, view: str) -> Drawing:
     """Draw what a function or a network makes of Values; a network need not be a variable of the caller's."""
     from glassgrad import scalar
-    from glassgrad.scalar_tools.drawing import drawn
+    from glassgrad.scalar.drawing import drawn
 
     result = called(*inputs)
     if not isinstance(result, scalar.Value):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from glassgrad.drawing.graph import Path, common
+from glassgrad.base.drawing.graph import Path, common
 from glassgrad.engine.node import Node
 from glassgrad.engine.tensor import Tensor
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors
-from glassgrad.drawing.graph import Edge, Graph, Node, Path, Sweep, numbers_of
+from glassgrad.base.drawing.graph import Edge, Graph, Node, Path, Sweep, numbers_of
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.node import Freed, unpack
 from glassgrad.engine.node import Node as TapeNode

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors
-from glassgrad.drawing.graph import Edge, Graph, Node, Numbers
+from glassgrad.base.drawing.graph import Edge, Graph, Node, Numbers
 from glassgrad.engine.tensor import Tensor
 from glassgrad.explanation.graphs import Ops
 from glassgrad.ops.core import Elementwise

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from glassgrad.drawing.graph import Graph
-from glassgrad.drawing.step_page import step_page
+from glassgrad.base.drawing.graph import Graph
+from glassgrad.base.drawing.step_page import step_page
 from glassgrad.errors import CompileError
 from glassgrad.explanation import render
 from glassgrad.explanation.graphs import graph_of, of_call

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.engine.mode import enable_grad
 from glassgrad.engine.node import Node
 from glassgrad.engine.tensor import Tensor

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from glassgrad import provenance
+from glassgrad.base import provenance
+from glassgrad.base.drawing.graph import Edge, Graph, Node, Path, numbers_of
 from glassgrad.compile.ir.graph import Graph as Program
 from glassgrad.compile.ir.graph import Instr, Var
-from glassgrad.drawing.graph import Edge, Graph, Node, Path, numbers_of
 from glassgrad.ops import formulas
 from glassgrad.ops.core import PRIMITIVES
 

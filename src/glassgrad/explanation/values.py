@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.explanation.record import Edge, Input, Record, Step, arguments, complete
 from glassgrad.ops import formulas
 from glassgrad.ops.core import PRIMITIVES
@@ -28,8 +29,8 @@ _SAME = {
 def record_of_values(function: Any, args: Sequence[Any], options: Mapping[str, Any]) -> Record:
     """Run a function of Values and return its record; gradients of the caller's Values stay as they are."""
     from glassgrad import scalar
-    from glassgrad.scalar_tools.drawing import names_within
-    from glassgrad.scalar_tools.sweeps import backward_of, slopes_of
+    from glassgrad.scalar.drawing import names_within
+    from glassgrad.scalar.sweeps import backward_of, slopes_of
 
     named = arguments(function, args, options)
     known = {value: name for key, thing in named.items() for name, value in names_within(key, thing)}

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.engine import saved_tensors, tape, tree
 from glassgrad.engine.function import Function
 from glassgrad.engine.mode import enable_grad, is_grad_enabled, no_grad

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.engine import tape, tree, views
 from glassgrad.engine.mode import MODE, enable_grad, is_grad_enabled
 from glassgrad.engine.node import Node

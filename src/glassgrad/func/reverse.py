@@ -8,7 +8,8 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.engine import tree
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.func.recording import Argnums, Recording, matching

@@ -8,7 +8,8 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.engine import tree, views
 from glassgrad.engine.mode import MODE
 from glassgrad.engine.tensor import Tensor, base_class, make

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from glassgrad import public  # noqa: F401 - importing public completes Tensor
 from glassgrad.data.generate import AS_IT_IS, Sampling, WindowDecoder, generate_tokens
+from glassgrad.engine import public  # noqa: F401 - importing public completes Tensor
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.tensors.creation import tensor
 from glassgrad.nn.modes import evaluating

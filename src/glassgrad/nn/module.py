@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeVar
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.engine.tensor import Handle, Tensor, make
 from glassgrad.engine.tensors import devices
 from glassgrad.nn import state

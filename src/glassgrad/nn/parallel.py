@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.distributed import sameness, world
 from glassgrad.distributed.reducer import Reducer
 from glassgrad.engine.mode import is_grad_enabled

@@ -3,6 +3,6 @@
 The package `onnx` is imported with the first call (``pip install 'glassgrad[onnx]'``).
 """
 
-from glassgrad._families import serve
+from glassgrad.base.families import serve
 
 __getattr__, __dir__ = serve(__name__, __path__)

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, public
+from glassgrad import errors
+from glassgrad.engine import public
 
 # The functions of the library, on tensors and on arrays of NumPy.
 gg: Any = SimpleNamespace(**public.NAMES)

@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

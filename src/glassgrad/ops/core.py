@@ -28,7 +28,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.ops.complex_input import refuse_complex
 from glassgrad.ops.kernels import streams
 from glassgrad.ops.kernels.blocks import entitle, natively, product_in_blocks, replayed, replayed_one

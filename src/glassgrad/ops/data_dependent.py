@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import concrete
 from glassgrad.ops.complex_input import takes_complex

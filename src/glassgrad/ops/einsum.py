@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.core import Array
 from glassgrad.ops.linalg import matmul

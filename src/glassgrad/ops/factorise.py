@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.ops.axes import swap_last
 from glassgrad.ops.complex_input import all_take_complex
 from glassgrad.ops.complexes import _adjoint, conj, imag, is_complex, real

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.complexes import _as_complex, _as_pairs, conj, is_complex, view_as_complex_p, view_as_real_p
 from glassgrad.ops.core import Array, Linear, bad_option, canonical_axis, linear

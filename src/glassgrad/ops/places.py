@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.errors.packages import present
 from glassgrad.ops.axes import concrete
 from glassgrad.ops.core import Array

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.compound import clip
 from glassgrad.ops.core import Array, bad_option

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.errors.packages import needed
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import swap_last

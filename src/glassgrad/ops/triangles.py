@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.ops.core import Array, Custom, custom
 
 

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.ops.core import Array, bad_option
 from glassgrad.ops.shape import reshape_p
 

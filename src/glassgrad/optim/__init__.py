@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from glassgrad._families import serve
+from glassgrad.base.families import serve
 
 __getattr__, __dir__ = serve(__name__, __path__, modules=("lr_scheduler", "swa_utils"), apart=("swa_utils",))

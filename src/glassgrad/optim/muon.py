@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterable
 from typing import Any, Unpack
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.ops.axes import swap_last
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import maximum, sqrt

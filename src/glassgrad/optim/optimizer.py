@@ -17,7 +17,8 @@ from typing import Any, TypedDict
 import numpy as np
 from numpy import ndarray
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.engine.mode import MODE, TRACING, enable_grad
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.writes import Writer

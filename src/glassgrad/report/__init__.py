@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from glassgrad._families import serve
+from glassgrad.base.families import serve
 
 _CHECK_UP = "glassgrad.doctor.debugging"
 

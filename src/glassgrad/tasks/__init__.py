@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from glassgrad._families import modules_with
+from glassgrad.base.families import modules_with
 
 if TYPE_CHECKING:
     from glassgrad.tasks.task import TaskKind

@@ -5,6 +5,6 @@ Names are loaded when they are first used, so that the tasks of the command line
 
 from __future__ import annotations
 
-from glassgrad._families import serve
+from glassgrad.base.families import serve
 
 __getattr__, __dir__ = serve(__name__, __path__, inner=("kept", "show"))

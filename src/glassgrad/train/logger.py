@@ -9,7 +9,8 @@ from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.train.kept import loggers
 from glassgrad.train.kept.metrics import MetricsLog, read_metrics
 from glassgrad.train.kept.rundir import METRICS

@@ -6,7 +6,8 @@ from typing import Any, overload
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.ops.core import bad_option
 
 

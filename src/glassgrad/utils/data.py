@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from glassgrad import _documents, errors, provenance
+from glassgrad import _documents, errors
+from glassgrad.base import provenance
 from glassgrad.engine.random import Generator
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.tensors import creation

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.engine.random import Generator
 from glassgrad.engine.tensor import Tensor
 from glassgrad.utils.sampling import new_seed

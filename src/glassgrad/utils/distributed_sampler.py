@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sized
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.distributed import world
 from glassgrad.ops.core import bad_option
 from glassgrad.utils.sampling import Sampler

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.engine.random import Generator, default_generator
 from glassgrad.ops.core import bad_option
 

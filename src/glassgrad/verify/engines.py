@@ -9,9 +9,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from glassgrad.base.provenance import pytorch
 from glassgrad.engine import backward
 from glassgrad.engine.tensor import Tensor, make
-from glassgrad.provenance import pytorch
 
 Array = Any
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.ops.narrow import finfo
 from glassgrad.verify.differences import Tolerance
 from glassgrad.verify.jacobian import Check, as_given, probes

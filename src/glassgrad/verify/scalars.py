@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.engine import tree
 from glassgrad.verify.subjects import Subject, Variable, argument_names, name_of
 
@@ -29,7 +30,7 @@ class ScalarSubject(Subject):
 
     def __init__(self, function: Any, arguments: Sequence[Any]) -> None:
         from glassgrad import scalar
-        from glassgrad.scalar_tools.drawing import names_within
+        from glassgrad.scalar.drawing import names_within
 
         self.value, self.function, self.title = scalar.Value, function, name_of(function)
         self.leaves, self.tree = tree.flatten(list(arguments))

@@ -16,11 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
+from glassgrad.base.provenance import pytorch
 from glassgrad.engine import tree
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.ops.narrow import finfo
-from glassgrad.provenance import pytorch
 from glassgrad.verify.engines import GLASSGRAD, Engine, torch_engine
 
 Array = Any

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad.base.provenance import pytorch
 from glassgrad.engine.tensor import Tensor
-from glassgrad.provenance import pytorch
 
 _SPOKEN = ("torch", "F", "nn")
 
@@ -19,7 +19,8 @@ class _Torch:
     """Stands for PyTorch's module: its names are looked up here."""
 
     def __getattr__(self, name: str) -> Any:
-        from glassgrad import nn, public
+        from glassgrad import nn
+        from glassgrad.engine import public
 
         if name == "nn":
             return nn

@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.compile.kept import files, private
 from glassgrad.compile.llvm.module import target
 from glassgrad.compile.llvm.objects import machine

@@ -13,11 +13,11 @@ import pytest
 
 import glassgrad as gg
 from glassgrad import errors, nn, optim
+from glassgrad.base.drawing.graph import LEAVES, Graph, Node
+from glassgrad.base.drawing.step_page import page_data, step_page
 from glassgrad.compile.showing import recalled, remembered
 from glassgrad.compile.view.groups import gather
 from glassgrad.compile.view.show import step_graph
-from glassgrad.drawing.graph import LEAVES, Graph, Node
-from glassgrad.drawing.step_page import page_data, step_page
 from glassgrad.explanation import explain
 
 F = nn.functional

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.compile.front import checks
 from glassgrad.compile.front.calls.arguments import Arguments
 from glassgrad.compile.front.calls.captured import Capture, Given, Output, State

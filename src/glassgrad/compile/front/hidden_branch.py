@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from glassgrad import provenance
+from glassgrad.base import provenance
 from glassgrad.compile.front import origin
 from glassgrad.compile.front.finite import summed
 from glassgrad.compile.front.symbol import Symbol

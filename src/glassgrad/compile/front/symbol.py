@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.compile.front.origin import Origin, described
 from glassgrad.compile.ir.graph import Var, dtype_text
 from glassgrad.engine.tensor import Tensor

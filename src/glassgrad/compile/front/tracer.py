@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.compile.front import origin, symbol
 from glassgrad.compile.front.calls.feeds import Draws, Feed, number_reader
 from glassgrad.compile.front.infer import infer

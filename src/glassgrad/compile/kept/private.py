@@ -12,7 +12,8 @@ import stat
 import warnings
 from pathlib import Path
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 
 _HAS_OWNERS = hasattr(os, "geteuid")
 noticed: set[str] = set()

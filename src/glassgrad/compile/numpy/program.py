@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import provenance
+from glassgrad.base import provenance
 from glassgrad.compile.ir.graph import Graph, Instr, Operand, Var, display_names
 from glassgrad.compile.ir.passes.means import with_exact_means
 from glassgrad.compile.locks import free_in_children

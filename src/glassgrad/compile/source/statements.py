@@ -9,8 +9,8 @@ from functools import lru_cache
 from types import CodeType
 from typing import Any
 
-from glassgrad import provenance
 from glassgrad._records import dataclass
+from glassgrad.base import provenance
 from glassgrad.compile.front.origin import Origin
 from glassgrad.compile.source.naming.names import without_numbers
 

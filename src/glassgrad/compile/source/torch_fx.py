@@ -99,7 +99,7 @@ class _Translation:
         fx = importlib.import_module("torch.fx")
         self.nn = importlib.import_module("glassgrad.nn")
         self.functional = importlib.import_module("glassgrad.nn.functional")
-        self.public = importlib.import_module("glassgrad.public").NAMES
+        self.public = importlib.import_module("glassgrad.engine.public").NAMES
         self.module = module
         self.name = type(module).__name__
         try:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad.base.drawing.graph import Edge, Graph, Line, Node, numbers_of
 from glassgrad.compile.front.origin import BACKWARD, FORWARD, MATCH, Origin
 from glassgrad.compile.ir.graph import Instr, Var
 from glassgrad.compile.source.lines import role_of
@@ -15,7 +16,6 @@ from glassgrad.compile.source.listing import Listing
 from glassgrad.compile.source.statements import called_name
 from glassgrad.compile.view.groups import numbered
 from glassgrad.compile.view.seen import Seen
-from glassgrad.drawing.graph import Edge, Graph, Line, Node, numbers_of
 from glassgrad.ops import formulas
 from glassgrad.ops.core import PRIMITIVES, Elementwise
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
-from glassgrad.drawing.graph import LEAVES, Graph, Path
+from glassgrad.base.drawing.graph import LEAVES, Graph, Path
 
 MOST = 40
 """Boxes of one level; those of a longer one are gathered by line, then in parts."""

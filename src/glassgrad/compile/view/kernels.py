@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from glassgrad.base.drawing.graph import Kernel
 from glassgrad.compile.front.origin import FORWARD, Origin
 from glassgrad.compile.ir import passes
 from glassgrad.compile.ir.graph import Graph, type_text
 from glassgrad.compile.ir.totals import Row
 from glassgrad.compile.plan.kernels import Plan
 from glassgrad.compile.report import flops, rows_of
-from glassgrad.drawing.graph import Kernel
 
 _SECONDS = 1.0  # for measuring all kernels
 _MOST, _LEAST = 0.002, 0.00002  # for measuring one, once

@@ -7,6 +7,7 @@ from dataclasses import field
 from typing import Any
 
 from glassgrad._records import dataclass
+from glassgrad.base.drawing.graph import Path
 from glassgrad.compile.front.calls.captured import Capture
 from glassgrad.compile.front.calls.parameters import parameter_names
 from glassgrad.compile.front.capture import capture
@@ -15,7 +16,6 @@ from glassgrad.compile.ir.evaluate import evaluate
 from glassgrad.compile.ir.graph import Var
 from glassgrad.compile.locks import TRACING_LOCK
 from glassgrad.compile.source.readable import ByTape, arrays_of
-from glassgrad.drawing.graph import Path
 from glassgrad.engine.mode import MODE
 from glassgrad.engine.scope import ModuleCalls, Scope
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from glassgrad import errors
+from glassgrad.base.drawing.graph import Graph
 from glassgrad.compile.front.calls.captured import Capture
 from glassgrad.compile.source.listing import listing_of
 from glassgrad.compile.view.graph import Maker
 from glassgrad.compile.view.groups import gather
 from glassgrad.compile.view.kernels import native_kernels, numpy_kernels
 from glassgrad.compile.view.seen import Seen, from_trace, see
-from glassgrad.drawing.graph import Graph
 
 _NO_VALUES = "No values: the arguments of its calls are gone. Give some, as in step.show(x, y)."
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import provenance
+from glassgrad.base import provenance
 from glassgrad.doctor import library
 from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.nans import findings

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from glassgrad._undo import put_back
+from glassgrad.base.undo import put_back
 from glassgrad.compile.repeating import recorded
 from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.nans.again import Again

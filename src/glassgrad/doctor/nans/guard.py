@@ -15,7 +15,8 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.nans import findings
 from glassgrad.doctor.nans.again import Again

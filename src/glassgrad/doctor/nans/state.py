@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad._undo import put_back
+from glassgrad.base.undo import put_back
 from glassgrad.engine.random import USES, Generator, get_states, set_states
 from glassgrad.engine.snapshot import Snapshot
 from glassgrad.engine.tensor import Tensor

@@ -9,14 +9,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from glassgrad import provenance
+from glassgrad.base import provenance
+from glassgrad.base.provenance import pytorch
 from glassgrad.doctor import library
 from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.graph import canonical
 from glassgrad.doctor.nans import findings
 from glassgrad.doctor.nans.replay import Replay
 from glassgrad.engine.reports.nonfinite import ADVICE, ALLOWED, place_in
-from glassgrad.provenance import pytorch
 
 _MOST_LINKS = 6
 _UNWRITTEN = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "resize")

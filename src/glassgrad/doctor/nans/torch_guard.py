@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from glassgrad import provenance
+from glassgrad.base import provenance
+from glassgrad.base.provenance import pytorch
 from glassgrad.doctor import library
 from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.nans import findings
@@ -23,7 +24,6 @@ from glassgrad.doctor.nans.guard import SHARE, Reports, divides
 from glassgrad.doctor.nans.state import SMALL
 from glassgrad.doctor.nans.torch_again import TorchAgain
 from glassgrad.doctor.torch_graph import NOTHING, mode_of, top_mode
-from glassgrad.provenance import pytorch
 
 _MOST_CALLS = 4096
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.engine.memory.capsules import array_of, capsule_of
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.tensors import devices

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.engine import inplace
 from glassgrad.engine.protocols.meanings import LINALG, MEANINGS, over_nothing
 from glassgrad.engine.protocols.ufuncs import check_targets, refusal

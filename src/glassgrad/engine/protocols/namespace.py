@@ -22,7 +22,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.engine.protocols.exchange import from_dlpack
 from glassgrad.engine.protocols.functions import SPELLINGS
 from glassgrad.engine.protocols.meanings import matrix_trace

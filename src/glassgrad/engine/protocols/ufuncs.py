@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.engine.inplace import check_writeable
 from glassgrad.engine.mode import MODE, RECORDING
 from glassgrad.engine.record import apply

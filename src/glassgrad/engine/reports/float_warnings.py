@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.engine import tape
 from glassgrad.engine.node import Node
 from glassgrad.engine.tensor import Tensor

@@ -8,8 +8,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from glassgrad import provenance
 from glassgrad._records import dataclass
+from glassgrad.base import provenance
 from glassgrad.engine.node import Node, next_sequence
 from glassgrad.engine.tensor import Tensor
 from glassgrad.ops.core import Array

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.engine.memory.capsules import array_of
 from glassgrad.engine.mode import MODE, RECORDING
 from glassgrad.engine.tensor import Tensor, base_class, make, numeric

@@ -8,7 +8,8 @@ from typing import Any, ParamSpec, Self, TypeVar
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 
 Made = ParamSpec("Made")
 Result = TypeVar("Result")

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.engine import random
 from glassgrad.engine.reports import absent
 from glassgrad.engine.tensor import Tensor

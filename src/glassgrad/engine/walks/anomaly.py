@@ -15,7 +15,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.engine.mode import ANOMALY, MODE, WATCHED, is_anomaly_enabled
 from glassgrad.engine.node import Node
 from glassgrad.engine.reports.nonfinite import (

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from glassgrad._families import FOUND, Families
+from glassgrad.base.families import FOUND, Families
 from glassgrad.errors.missing import lister
 from glassgrad.ops.names import PUBLIC, at_home
 

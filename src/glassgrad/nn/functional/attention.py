@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.engine.random import bernoulli_mask
 from glassgrad.ops.arrange import repeat_interleave
 from glassgrad.ops.complex_input import guard_all

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.engine.autocasting import all_in_single, in_single
 from glassgrad.nn.reduction import reduction_of
 from glassgrad.ops import elementwise as ew

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.nn.reduction import reduce_loss, reduction_of
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.complex_input import guard_all

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.engine.autocasting import all_in_single
 from glassgrad.nn.functional.distance import pairwise_distance
 from glassgrad.nn.reduction import reduce_loss, reduction_of

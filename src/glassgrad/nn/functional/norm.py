@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.engine.tensor import Tensor
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.arrange import pad

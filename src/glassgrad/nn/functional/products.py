@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.writes import MUTATIONS
 from glassgrad.ops import elementwise as ew

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.engine.mode import MODE, TRACING
 from glassgrad.nn.layers.conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d, Ints
 from glassgrad.nn.layers.linear import Linear

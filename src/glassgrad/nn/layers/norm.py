@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.engine.tensor import Tensor, TensorLike
 from glassgrad.engine.tensors import creation, devices
 from glassgrad.nn import init

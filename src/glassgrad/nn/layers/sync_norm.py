@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.distributed import primitives, world
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.tensor import Tensor

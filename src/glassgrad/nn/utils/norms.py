@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.tensor import Handle
 from glassgrad.nn.module import Module

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from glassgrad import _documents, errors, provenance
+from glassgrad import _documents, errors
+from glassgrad.base import provenance
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.tensor import Tensor
 from glassgrad.errors.missing import lister

@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.ops import elementwise, index
 from glassgrad.ops.core import INTERPRETERS, REGISTRY, Array, Elementwise, Interpreter, Primitive
 from glassgrad.ops.operators import attach

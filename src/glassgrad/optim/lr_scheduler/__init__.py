@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from glassgrad._families import serve
+from glassgrad.base.families import serve
 
 _OLD_NAME = {"_LRScheduler": "glassgrad.optim.lr_scheduler.base"}
 

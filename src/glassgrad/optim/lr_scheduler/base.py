@@ -6,7 +6,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.engine.mode import MODE, TRACING
 from glassgrad.engine.tensor import Tensor
 from glassgrad.ops.core import bad_option

@@ -6,7 +6,8 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.ops.core import bad_option
 from glassgrad.optim.lr_scheduler.base import LRScheduler
 from glassgrad.optim.optimizer import Optimizer

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from glassgrad.drawing.frame import framed_page
+from glassgrad.base.drawing.frame import framed_page
 
 FOLDER = Path(__file__).parent
 

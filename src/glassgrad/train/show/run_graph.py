@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from glassgrad import errors
+from glassgrad.base.drawing.graph import Graph
 from glassgrad.data.atomic import write_atomically
-from glassgrad.drawing.graph import Graph
 from glassgrad.train.kept.rundir import GRAPH
 
 _OWNER = "self."
@@ -21,8 +21,8 @@ def write_graph(run: Path, learner: Any, batch: Sequence[Any]) -> Path:
     Raises:
         errors.InputError: the step is written by hand or cannot be traced, or the file cannot be written.
     """
+    from glassgrad.base.drawing.step_page import step_page
     from glassgrad.compile.view.show import step_graph
-    from glassgrad.drawing.step_page import step_page
 
     if not hasattr(learner, "one_step"):
         raise errors.GRAPH_BY_HAND(run=run)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
 from glassgrad._records import dataclass
+from glassgrad.base import provenance
 from glassgrad.compile.front.symbol import Symbol
 from glassgrad.compile.ir.graph import Var
 

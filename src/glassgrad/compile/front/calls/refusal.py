@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator
 from types import FrameType, TracebackType
 from typing import Any
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.compile.front.origin import Origin
 from glassgrad.compile.ir.graph import Instr
 from glassgrad.ops.core import Primitive

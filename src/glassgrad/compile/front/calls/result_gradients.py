@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
 from glassgrad._records import dataclass
+from glassgrad.base import provenance
 from glassgrad.compile.front.hidden_branch import Branch, StepTracer, counts
 from glassgrad.compile.front.symbol import Symbol
 from glassgrad.compile.front.tracer import Tracer

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-from glassgrad import provenance
+from glassgrad.base import provenance
 from glassgrad.compile.front.state.edges import Edge
 from glassgrad.compile.locks import free_in_children
 

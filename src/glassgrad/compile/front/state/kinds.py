@@ -8,8 +8,8 @@ import types
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from glassgrad import provenance
 from glassgrad._records import dataclass
+from glassgrad.base import provenance
 
 OTHERS = sys.stdlib_module_names | {
     "numpy", "scipy", "torch", "jax", "jaxlib", "matplotlib", "rich", "llvmlite", "pytest", "_pytest", "hypothesis",

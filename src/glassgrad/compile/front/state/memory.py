@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.compile.front.state import alive
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.ops.core import Primitive

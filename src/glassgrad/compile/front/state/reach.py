@@ -25,8 +25,9 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
 from glassgrad._records import dataclass
+from glassgrad.base import provenance
 from glassgrad.compile.front.state.bytecode_reads import Names, nested
 from glassgrad.compile.front.state.edges import LONG, Edge, is_constant
 from glassgrad.compile.front.state.kinds import (

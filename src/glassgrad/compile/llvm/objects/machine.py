@@ -15,9 +15,10 @@ import os
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 
-from glassgrad import errors, provenance
+from glassgrad import errors
 from glassgrad._records import dataclass
 from glassgrad._version import __version__
+from glassgrad.base import provenance
 from glassgrad.compile.kept import files
 from glassgrad.compile.llvm.objects import processor
 

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, provenance
+from glassgrad import errors
+from glassgrad.base import provenance
 from glassgrad.compile.llvm.module.ir import Module
 from glassgrad.compile.llvm.module.target import LoadedCode, host
 from glassgrad.compile.llvm.products.amx import TileWriter, tile_gemm, tile_scratch

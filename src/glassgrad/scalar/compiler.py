@@ -12,7 +12,7 @@ from glassgrad import errors
 
 if TYPE_CHECKING:
     from glassgrad.scalar import Value
-    from glassgrad.scalar_tools.tracing import Program, Row
+    from glassgrad.scalar.tracing import Program, Row
 
 _data = attrgetter("data")
 
@@ -70,7 +70,7 @@ class Compiled:
     @property
     def source(self) -> str:
         """The program of the latest call, as NumPy source."""
-        from glassgrad.scalar_tools.emit_numpy import source_of
+        from glassgrad.scalar.emit_numpy import source_of
 
         if self._latest is None:
             raise errors.SCALAR_COMPILE_NOT_CALLED(what="source")
@@ -103,7 +103,7 @@ class Compiled:
         return result, add_gradients
 
     def _build(self, row: Row) -> tuple[Program, Callable[..., Any]]:
-        from glassgrad.scalar_tools import emit_numpy, tracing
+        from glassgrad.scalar import emit_numpy, tracing
 
         if callable(self.function):
             program = tracing.trace(self.function, row)
@@ -114,7 +114,7 @@ class Compiled:
                 raise errors.SCALAR_COMPILE_COLUMNS(given=columns, expected=len(self.inputs))
         if self.engine != "numpy":
             try:
-                from glassgrad.scalar_tools import emit_llvm
+                from glassgrad.scalar import emit_llvm
 
                 run, self.llvm = emit_llvm.build(program)
                 return program, run

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from glassgrad.drawing.graph import Edge, Graph, Node, Numbers, Sweep, numbers_of
-from glassgrad.drawing.picture import Drawing
+from glassgrad.base.drawing.graph import Edge, Graph, Node, Numbers, Sweep, numbers_of
+from glassgrad.base.drawing.picture import Drawing
 
 __all__ = ["Drawing", "Edge", "Graph", "Node", "Numbers", "Sweep", "numbers_of"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from html import escape
 
-from glassgrad.drawing.boxes import hint
-from glassgrad.drawing.graph import Graph
-from glassgrad.drawing.svg import MARGIN, wrapped
+from glassgrad.base.drawing.boxes import hint
+from glassgrad.base.drawing.graph import Graph
+from glassgrad.base.drawing.svg import MARGIN, wrapped
 
 _RADIUS, _ROW, _COLUMN = 29.0, 74.0, 220.0
 _LETTERED = 12

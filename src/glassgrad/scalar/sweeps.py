@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from glassgrad import errors
 
 if TYPE_CHECKING:
-    from glassgrad.drawing import Graph, Sweep
+    from glassgrad.base.drawing import Graph, Sweep
     from glassgrad.scalar import Value
 
 _MOST = 4
@@ -64,7 +64,7 @@ def forward_of(source: Value, values: Sequence[Value]) -> tuple[dict[Value, floa
 
 def sweeps_of(root: Value, values: Sequence[Value], graph: Graph) -> list[Sweep]:
     """Return the sweep of reverse mode, and those of forward mode from the inputs, of values in the graph's order."""
-    from glassgrad.drawing import Sweep
+    from glassgrad.base.drawing import Sweep
 
     at = {value: number for number, value in enumerate(values)}
     leaves = [value for value in values if graph.nodes[at[value]].kind in {"input", "parameter"}]

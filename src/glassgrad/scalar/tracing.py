@@ -15,7 +15,7 @@ from typing import Any
 
 from glassgrad import errors, scalar
 from glassgrad.scalar import Value, Vector
-from glassgrad.scalar_tools.rules import RULES
+from glassgrad.scalar.rules import RULES
 
 Row = list[float | list[float]]  # one sample: a number or a list of numbers per argument
 _COMPARISONS = ("__eq__", "__lt__", "__le__", "__gt__", "__ge__")

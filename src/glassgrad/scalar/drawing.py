@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from glassgrad import errors
-from glassgrad.scalar_tools.networks import calls_of, graph_of_neurons, paths_of
-from glassgrad.scalar_tools.sweeps import slopes_of, sweeps_of
-from glassgrad.scalar_tools.trouble import user_frame
+from glassgrad.scalar.networks import calls_of, graph_of_neurons, paths_of
+from glassgrad.scalar.sweeps import slopes_of, sweeps_of
+from glassgrad.scalar.trouble import user_frame
 
 if TYPE_CHECKING:
-    from glassgrad.drawing import Drawing, Node
+    from glassgrad.base.drawing import Drawing, Node
     from glassgrad.scalar import Value
 
 VIEWS = ("ops", "layers", "neurons", "sweeps")
@@ -45,7 +45,7 @@ def draw(value: Value, max_values: int = 200, view: str = "ops") -> Drawing:
 
 def drawn(value: Value, max_values: int, view: str, variables: Mapping[str, Any]) -> Drawing:
     """Draw a graph with the names of the given variables; see `draw`."""
-    from glassgrad.drawing import Drawing, Edge, Graph
+    from glassgrad.base.drawing import Drawing, Edge, Graph
 
     if view not in VIEWS:
         raise errors.DRAW_VIEW(given=view, known=", ".join(VIEWS))
@@ -108,7 +108,7 @@ def names_within(name: str, thing: Any) -> Iterator[tuple[str, Value]]:
 
 
 def _node(value: Value, names: Mapping[Value, str], index: Mapping[Value, int]) -> Node:
-    from glassgrad.drawing import Node, numbers_of
+    from glassgrad.base.drawing import Node, numbers_of
 
     name = value.label or names.get(value, "")
     formula = f"{value._op}({_listed(value._args, names)})" if value._op else ""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from glassgrad.drawing import layout
-from glassgrad.drawing.boxes import LINE, PAD, Box
-from glassgrad.drawing.scene import SIDE, TOP, Scene, Thing, Wire
+from glassgrad.base.drawing import layout
+from glassgrad.base.drawing.boxes import LINE, PAD, Box
+from glassgrad.base.drawing.scene import SIDE, TOP, Scene, Thing, Wire
 
 MARGIN = 14.0
 # Of an SVG inside a page the style reaches the whole page, so every rule begins with a class of our own.

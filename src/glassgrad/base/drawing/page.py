@@ -12,9 +12,9 @@ from html import escape
 from pathlib import Path as File
 from typing import Any
 
-from glassgrad.drawing.graph import Path
-from glassgrad.drawing.scene import SIDE, TOP, Scene, Thing
-from glassgrad.drawing.svg import MARGIN, frame_title, inner
+from glassgrad.base.drawing.graph import Path
+from glassgrad.base.drawing.scene import SIDE, TOP, Scene, Thing
+from glassgrad.base.drawing.svg import MARGIN, frame_title, inner
 
 _STYLE = (
     "html{color-scheme:light dark}body{margin:0;font:13px system-ui,sans-serif;background:#fff;color:#1f2933}"

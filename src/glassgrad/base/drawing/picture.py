@@ -9,12 +9,12 @@ from pathlib import Path as File
 from typing import Any
 
 from glassgrad import errors
-from glassgrad.drawing import page
-from glassgrad.drawing.graph import Graph, Path
-from glassgrad.drawing.mermaid import mermaid
-from glassgrad.drawing.neurons import neurons_svg
-from glassgrad.drawing.scene import paths_of, scene
-from glassgrad.drawing.svg import document
+from glassgrad.base.drawing import page
+from glassgrad.base.drawing.graph import Graph, Path
+from glassgrad.base.drawing.mermaid import mermaid
+from glassgrad.base.drawing.neurons import neurons_svg
+from glassgrad.base.drawing.scene import paths_of, scene
+from glassgrad.base.drawing.svg import document
 
 
 class Drawing:

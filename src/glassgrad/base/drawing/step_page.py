@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from glassgrad._version import __version__
-from glassgrad.drawing.frame import framed_page
-from glassgrad.drawing.graph import Graph
+from glassgrad.base.drawing.frame import framed_page
+from glassgrad.base.drawing.graph import Graph
 
 FOLDER = Path(__file__).parent / "step"
 

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 
-from glassgrad.drawing import layout
-from glassgrad.drawing.boxes import LETTER, Box, box_of, cut, module_box
-from glassgrad.drawing.graph import LEAVES, Edge, Graph, Path, Sweep
+from glassgrad.base.drawing import layout
+from glassgrad.base.drawing.boxes import LETTER, Box, box_of, cut, module_box
+from glassgrad.base.drawing.graph import LEAVES, Edge, Graph, Path, Sweep
 
 SIDE, TOP = 18.0, 30.0  # from the frame of an open module to what is inside
 _FAR = 3  # columns after which a leaf is drawn a second time rather than joined by a long edge

@@ -22,10 +22,10 @@ from typing import Any
 
 from glassgrad import errors
 from glassgrad.errors.missing import getter, lister
-from glassgrad.scalar_tools.compiler import compile as compile  # noqa: PLC0414 - a public name of this module
-from glassgrad.scalar_tools.drawing import draw as draw  # noqa: PLC0414 - likewise
-from glassgrad.scalar_tools.operators import comparison, reflected
-from glassgrad.scalar_tools.trouble import INSTEAD, absent, named, no_slopes
+from glassgrad.scalar.compiler import compile as compile
+from glassgrad.scalar.drawing import draw as draw
+from glassgrad.scalar.operators import comparison, reflected
+from glassgrad.scalar.trouble import INSTEAD, absent, named, no_slopes
 
 
 def _value(x: Value | float) -> Value:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
-from glassgrad.drawing.boxes import box_of
-from glassgrad.drawing.graph import Graph
-from glassgrad.drawing.scene import told
-from glassgrad.drawing.svg import LIGHT
+from glassgrad.base.drawing.boxes import box_of
+from glassgrad.base.drawing.graph import Graph
+from glassgrad.base.drawing.scene import told
+from glassgrad.base.drawing.svg import LIGHT
 
 _COLOURS = {
     "input": "leaf", "parameter": "par", "constant": "con", "op": "op", "neuron": "op", "cut": "con",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from glassgrad.drawing.graph import Graph, Node, Path, Sweep
+from glassgrad.base.drawing.graph import Graph, Node, Path, Sweep
 
 LETTER, LINE, PAD = 6.7, 15.0, 8.0  # of the type that svg.py sets
 _LONGEST = 30

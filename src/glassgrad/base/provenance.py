@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     import ast
 
-PACKAGE = os.path.realpath(__file__).removesuffix("provenance.py")
+PACKAGE = os.path.realpath(__file__).removesuffix(f"base{os.sep}provenance.py")
 # Models and training loops that ship with the package count as user code.
 AS_USER = ("models", "train", "tasks", "cli")
 # Lessons and exercises are no modules, but programs that are run.

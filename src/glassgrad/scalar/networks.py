@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from glassgrad import errors
 
 if TYPE_CHECKING:
-    from glassgrad.drawing import Graph
+    from glassgrad.base.drawing import Graph
     from glassgrad.scalar import Value
 
 Path = tuple[str, ...]
@@ -95,7 +95,7 @@ def paths_of(calls: Sequence[Call]) -> dict[Value, Path]:
 
 def graph_of_neurons(name: str, calls: Sequence[Call]) -> Graph:
     """Return the neurons of the latest call of a network, in columns. Raises where there is none."""
-    from glassgrad.drawing import Edge, Graph, Node, Numbers
+    from glassgrad.base.drawing import Edge, Graph, Node, Numbers
 
     latest: dict[str, dict[int, Call]] = {}
     for call in calls:

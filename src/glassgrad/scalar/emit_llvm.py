@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad.scalar_tools.rules import RULES
-from glassgrad.scalar_tools.tracing import Instruction, Program
+from glassgrad.scalar.rules import RULES
+from glassgrad.scalar.tracing import Instruction, Program
 
 LANES = 8  # samples per block: one AVX-512 register of doubles, or two of AVX2
 VECTOR = f"<{LANES} x double>"

@@ -66,7 +66,7 @@ def numbers_of(array: Any, bins: int = 0) -> Numbers | None:
 
     Example:
         >>> import numpy as np
-        >>> from glassgrad.drawing import numbers_of
+        >>> from glassgrad.base.drawing import numbers_of
         >>> numbers_of(np.array([1.0, 2.0])).text
         '[1, 2]'
     """

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import pkgutil
 import re
 import subprocess
 import sys
@@ -76,6 +77,20 @@ def gathered(name: str) -> str:
     """Return the stub of a package below `glassgrad` that imports what its `__all__` lists."""
     module = importlib.import_module(f"glassgrad.{name}")
     return FAMILIES + _imports({one: getattr(module, one).__module__ for one in module.__all__})
+
+
+def messages() -> str:
+    """Return the stub of `glassgrad.errors`: the exceptions and every message."""
+    from glassgrad import errors
+
+    homes: dict[str, str] = {}
+    for area in pkgutil.iter_modules(errors.__path__):
+        module = importlib.import_module(f"glassgrad.errors.{area.name}")
+        for name, value in vars(module).items():
+            home = module.__name__ if isinstance(value, errors.Message) else getattr(value, "__module__", "")
+            if home.startswith("glassgrad.errors") and not name.startswith("_"):
+                homes.setdefault(name, home)
+    return FAMILIES + _imports(homes)
 
 
 def _imports(homes: Mapping[str, str]) -> str:
@@ -280,6 +295,7 @@ def _shared() -> str:
 WRITERS: dict[str, Callable[[], str]] = {
     "__init__.pyi": front,
     "engine/typed.pyi": methods,
+    "errors/__init__.pyi": messages,
     "nn/functional/__init__.pyi": partial(of_module, "nn.functional"),
     **{f"{name}.pyi": partial(of_module, name) for name in FUNCTIONS},
     **{f"{name.replace('.', '/')}/__init__.pyi": partial(families, name) for name in SERVED},

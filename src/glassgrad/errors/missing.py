@@ -16,7 +16,7 @@ def missing(module: str, name: str, known: Iterable[str], instead: Mapping[str, 
         module: the module.
         name: the missing name.
         known: the names that it has.
-        instead: what to use in place of certain missing names.
+        instead: what to use instead of certain missing names.
     """
     if instead is not None and name in instead:
         return errors.MISSING_NAME(module=module, name=name, nearest=f"\nNext: {instead[name]}")

@@ -1,6 +1,6 @@
 """Packages that only some features need: what is said where one is missing, and who can do without it.
 
-NumPy alone is enough to import glassgrad and to train eagerly. Each feature that needs more imports it where it is used,
+NumPy is enough to import glassgrad and to train eagerly. Each feature that needs more imports it where it is used,
 inside of ``with needed("matplotlib", "pictures", extra="pictures"):``, so that a smaller installation says what to do.
 """
 
@@ -34,7 +34,7 @@ def needed(package: str, feature: str, extra: str = "") -> Iterator[None]:
         extra: the extra of glassgrad that brings the package; without one it is named itself.
 
     Raises:
-        PackageError: in place of the ModuleNotFoundError for the package.
+        PackageError: instead of the ModuleNotFoundError for the package.
     """
     try:
         yield

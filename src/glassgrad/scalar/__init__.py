@@ -22,8 +22,8 @@ from typing import Any
 
 from glassgrad import errors
 from glassgrad.errors.missing import getter, lister
-from glassgrad.scalar.compiler import compile as compile
-from glassgrad.scalar.drawing import draw as draw
+from glassgrad.scalar.compiler import compile
+from glassgrad.scalar.drawing import draw, html
 from glassgrad.scalar.operators import comparison, reflected
 from glassgrad.scalar.trouble import INSTEAD, absent, named, no_slopes
 
@@ -120,8 +120,8 @@ class Value:
     __eq__, __lt__, __le__, __gt__, __ge__ = map(comparison, (eq, lt, le, gt, ge))
 
     __getattr__ = absent  # says what to use instead
+    _repr_html_ = html  # the picture in a notebook
     _prev = property(lambda self: set(self._args), doc="The values that this one was made from.")
-    _repr_html_ = lambda self: draw(self).svg  # noqa: E731 - the picture in a notebook
 
     def __repr__(self) -> str:
         return f"Value(data={self.data}, grad={self.grad})"

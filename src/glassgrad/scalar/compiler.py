@@ -12,7 +12,7 @@ from glassgrad import errors
 
 if TYPE_CHECKING:
     from glassgrad.scalar import Value
-    from glassgrad.scalar.tracing import Program, Row
+    from glassgrad.scalar.program import Program, Row
 
 _data = attrgetter("data")
 

@@ -43,6 +43,11 @@ def draw(value: Value, max_values: int = 200, view: str = "ops") -> Drawing:
     return drawn(value, max_values, view, {**frame.f_globals, **frame.f_locals})
 
 
+def html(value: Value) -> str:
+    """Return the picture that a notebook shows."""
+    return draw(value).svg
+
+
 def drawn(value: Value, max_values: int, view: str, variables: Mapping[str, Any]) -> Drawing:
     """Draw a graph with the names of the given variables; see `draw`."""
     from glassgrad.base.drawing import Drawing, Edge, Graph

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad.scalar.program import Instruction, Program
 from glassgrad.scalar.rules import RULES
-from glassgrad.scalar.tracing import Instruction, Program
 
 LANES = 8  # samples per block: one AVX-512 register of doubles, or two of AVX2
 VECTOR = f"<{LANES} x double>"
@@ -377,5 +377,5 @@ def build(program: Program) -> tuple[Callable[..., Any], str]:
         function(blocks, padded, *arrays, aligned, bool(weights.any()))
         return out[:samples], grads
 
-    run.engine = engine  # type: ignore[attr-defined]  # keeps the native code alive
+    vars(run)["engine"] = engine  # keeps the native code alive
     return run, text

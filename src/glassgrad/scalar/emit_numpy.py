@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad.scalar.program import Program
 from glassgrad.scalar.rules import RULES
-from glassgrad.scalar.tracing import Program
 
 _COMPARE = {"lt": "<", "gt": ">", "eq": "=="}
 HEADER = "def program(columns, leaves, seeds):"

@@ -1,4 +1,4 @@
-"""The forward and backward rule of each op of `scalar.py`, for any kind of number.
+"""The forward and backward rule of each op of `glassgrad.scalar`, for any kind of number.
 
 The emitters pass objects whose `+ - * /` emit code: NumPy source in one, LLVM instructions in the other. `m` holds
 the functions that have no operator (`m.exp`, `m.where`, ...), `g` is the cotangent of the result `y`.
@@ -10,6 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+# What an emitter computes with: it has `+ - * /`, and stands for numbers of any kind.
+Number = Any
+
 
 @dataclass(frozen=True)
 class Rule:
@@ -19,7 +22,7 @@ class Rule:
     pull: Callable[..., Any]
 
 
-def _dot(m: Any, _number: float, *args: Any) -> Any:
+def _dot(m: Any, _number: float, *args: Number) -> Number:
     half = len(args) // 2
     if not half:
         return m.constant(0.0)
@@ -29,7 +32,7 @@ def _dot(m: Any, _number: float, *args: Any) -> Any:
     return total
 
 
-def _dot_pull(_m: Any, index: int, g: Any, _y: Any, _number: float, args: Any) -> Any:
+def _dot_pull(_m: Any, index: int, g: Number, _y: Number, _number: float, args: Number) -> Number:
     return g * args[(index + len(args) // 2) % len(args)]
 
 
@@ -42,7 +45,7 @@ def _function(forward: Callable[..., Any], pull: Callable[..., Any]) -> Rule:
     return Rule(lambda m, number, x: forward(m, x), _each(pull))
 
 
-def _power(m: Any, k: float, x: Any) -> Any:
+def _power(m: Any, k: float, x: Number) -> Number:
     """x**k; small integer exponents by multiplication, which is faster than pow."""
     if k in {1, 2, 3, 4}:
         y = x
@@ -52,19 +55,19 @@ def _power(m: Any, k: float, x: Any) -> Any:
     return m.pow(x, m.constant(k))
 
 
-def _power_pull(m: Any, _index: int, g: Any, _y: Any, k: float, args: Any) -> Any:
+def _power_pull(m: Any, _index: int, g: Number, _y: Number, k: float, args: Number) -> Number:
     if k in {0, 1}:
         return g if k else m.constant(0.0) * g
     return g * (m.constant(k) * _power(m, k - 1.0, args[0]))
 
 
-def _share(m: Any, g: Any, mine: Any, other: Any) -> Any:
+def _share(m: Any, g: Number, mine: Number, other: Number) -> Number:
     """The larger argument of max gets the cotangent; a tie is shared."""
     zero = m.constant(0.0)
     return m.where("gt", mine, other, g, m.where("eq", mine, other, m.constant(0.5) * g, zero * g))
 
 
-def _sigmoid(m: Any, x: Any, zero: Any, one: Any) -> Any:
+def _sigmoid(m: Any, x: Number, zero: Number, one: Number) -> Number:
     """exp(min(x, 0)) / (1 + exp(-|x|)), which overflows on neither side."""
     return m.exp(m.where("lt", x, zero, x, zero)) / (one + m.exp(-m.abs(x)))
 

@@ -1,7 +1,7 @@
 """From a Python function on Values to a flat program: run it once on the first sample and keep the graph.
 
 The control flow of the function must not depend on values, or the graph of one sample would be wrong for the
-next. So while it runs, comparing Values and reading `.data` outside `scalar.py` are errors.
+next. So while it runs, comparing Values and reading `.data` outside of `glassgrad.scalar` are errors.
 """
 
 from __future__ import annotations
@@ -10,41 +10,15 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from glassgrad import errors, scalar
 from glassgrad.scalar import Value, Vector
+from glassgrad.scalar.program import Instruction, Program, Row
 from glassgrad.scalar.rules import RULES
 
-Row = list[float | list[float]]  # one sample: a number or a list of numbers per argument
 _COMPARISONS = ("__eq__", "__lt__", "__le__", "__gt__", "__ge__")
 _one_at_a_time = threading.Lock()
-
-
-@dataclass(frozen=True)
-class Instruction:
-    """One step: an op of `scalar.py` on earlier steps, or a source of numbers.
-
-    Sources are "input" (`number` is its column), "leaf" (its place among the leaves) and "constant".
-    `varying` tells whether the result differs from sample to sample, `active` whether a gradient
-    flows through it to a leaf.
-    """
-
-    op: str
-    args: tuple[int, ...]
-    number: float
-    varying: bool
-    active: bool
-
-
-@dataclass(frozen=True)
-class Program:
-    """Instructions in order of execution; the last one is the result. `leaves` are the captured Values."""
-
-    instructions: list[Instruction]
-    leaves: list[Value]
-    columns: int
 
 
 def trace(function: Callable[..., Any], row: Row) -> Program:
@@ -116,7 +90,7 @@ def _watched() -> Iterator[None]:
         return slot.__get__(value)
 
     def watched(compare: Callable[[Value, Any], bool]) -> Callable[[Value, Any], bool]:
-        def comparison(value: Value, other: Any) -> bool:
+        def comparison(value: Value, other: object) -> bool:
             refuse("compares Values")
             return compare(value, other)
 
@@ -127,7 +101,7 @@ def _watched() -> Iterator[None]:
         try:
             for name in _COMPARISONS:
                 setattr(Value, name, watched(originals[name]))
-            setattr(Value, "data", property(read, slot.__set__))  # noqa: B010 - a slot, as far as mypy knows
+            type.__setattr__(Value, "data", property(read, slot.__set__))
             yield
         finally:
             for name, original in originals.items():

@@ -1,4 +1,4 @@
-"""What an op on Values says where a float would raise: op, value, name and line, and what to write instead."""
+"""The errors of ops on Values where a float would raise: op, value, name and line, and what to write instead."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from glassgrad import errors
 from glassgrad.errors.kinds import Message
@@ -18,7 +18,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 _PACKAGE = str(Path(__file__).parents[1])
 
-# What to do in place of names that Value and this module lack.
+# What to write instead of names that Value and this module lack.
 _OF_VALUE = {
     "sqrt": "x ** 0.5",
     "square": "x ** 2",
@@ -59,7 +59,7 @@ def named(op: str) -> Callable[[Function], Function]:
 
     def decorate(method: Function) -> Function:
         @functools.wraps(method)
-        def watched(*args: Any) -> Any:
+        def watched(*args: object) -> Any:
             try:
                 return method(*args)
             except (ArithmeticError, ValueError) as error:
@@ -67,12 +67,12 @@ def named(op: str) -> Callable[[Function], Function]:
                     raise
                 raise _error(error, op, args) from None
 
-        return watched  # type: ignore[return-value]  # it takes and returns the same
+        return cast("Function", watched)
 
     return decorate
 
 
-def _is_number(arg: Any) -> bool:
+def _is_number(arg: object) -> bool:
     return isinstance(getattr(arg, "data", arg), int | float)
 
 
@@ -86,7 +86,7 @@ def no_slopes(value: Any) -> Sequence[float]:
     raise errors.SCALAR_NO_SLOPES(op=value._op, children=len(value._args))
 
 
-def _error(error: Exception, op: str, args: tuple[Any, ...]) -> Exception:
+def _error(error: Exception, op: str, args: tuple[object, ...]) -> Exception:
     frame = user_frame()
     names = variables(frame)
     facts = {"what": _what(op, args, names), "where": f"{frame.f_code.co_filename}:{frame.f_lineno}"}
@@ -115,7 +115,7 @@ def _what(op: str, args: tuple[Any, ...], names: dict[int, str]) -> str:
     return f"{written}, where {' and '.join(dict.fromkeys(known))}," if known else written
 
 
-def _number(number: Any) -> str:
+def _number(number: float) -> str:
     return repr(float(number)) if math.isfinite(number) else str(number)
 
 

@@ -123,7 +123,8 @@ def _signatures(name: str, function: Callable[..., Any], method: bool) -> list[s
     arrays = [p for p in parameters if str(p.annotation) == "Array" and p.kind is p.POSITIONAL_OR_KEYWORD]
     own = [parameter(name, p) for p in parameters[first:]]
     back = _result(name, result, method)
-    if not method and len(arrays) == 1 and parameters[0] is arrays[0] and _elementwise_in(parameters):
+    as_given = _text(result) != "Tensor"  # an array gives an array
+    if as_given and not method and len(arrays) == 1 and parameters[0] is arrays[0] and _elementwise_in(parameters):
         own[0] = own[0].replace("TensorLike", "TensorOrArray", 1)
         back = back.replace("Tensor", "TensorOrArray") if back == "Tensor" else back
     start = ["self"] if method else []
@@ -231,6 +232,5 @@ def _text(annotation: Any) -> str:
 
 
 def _builtins(text: str) -> str:
-    return (
-        _BUILTIN.sub(r"builtins.\1", text).replace("np.ndarray[Any, Any]", "npt.NDArray[Any]").replace("devices.", "")
-    )
+    text = re.sub(r"\bnp\.ndarray(\[Any, Any\])?", "npt.NDArray[Any]", text)
+    return _BUILTIN.sub(r"builtins.\1", text).replace("devices.", "")

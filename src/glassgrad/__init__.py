@@ -18,14 +18,24 @@ from glassgrad._version import __version__ as __version__
 
 # Functions that are public here but live in a subpackage that the engine does not import.
 _ELSEWHERE = {
-    "sparse_coo_tensor": "sparse", "spmm": "sparse",
-    "backward_source": "compile", "draw": "explanation", "explain": "explanation", "vmap": "func",
-    "GradientMonitor": "doctor", "compute_gradient_norms": "doctor",
-    "debug_training": "doctor",
-    "plot_activations": "report", "plot_gradient_flow": "report",
-    "plot_gradient_histograms": "report", "plot_statistics": "report",
-    "plot_total_norm": "report", "visualize_gradient_flow": "report",
-}  # fmt: skip  # a table
+    name: package
+    for package, names in {
+        "compile": ["backward_source"],
+        "doctor": ["GradientMonitor", "compute_gradient_norms", "debug_training"],
+        "explanation": ["draw", "explain"],
+        "func": ["vmap"],
+        "report": [
+            "plot_activations",
+            "plot_gradient_flow",
+            "plot_gradient_histograms",
+            "plot_statistics",
+            "plot_total_norm",
+            "visualize_gradient_flow",
+        ],
+        "sparse": ["sparse_coo_tensor", "spmm"],
+    }.items()
+    for name in names
+}
 
 # PyTorch modules that are tables in `compat` and can still be imported by their names.
 _HOMES = {"glassgrad.backends": "backends", "glassgrad.cuda": "cuda"}
@@ -35,7 +45,7 @@ class _Homes:
     """Finds and loads them for `import glassgrad.cuda`; the import system uses the entry in sys.modules."""
 
     @staticmethod
-    def find_spec(name: str, _path: Any = None, _target: Any = None) -> ModuleSpec | None:
+    def find_spec(name: str, _path: object = None, _target: object = None) -> ModuleSpec | None:
         return ModuleSpec(name, _Homes) if name in _HOMES else None  # type: ignore[arg-type]  # it loads without state
 
     @staticmethod
@@ -52,7 +62,7 @@ _INNER = {"base", "cli", "engine", "ops", "tasks"}
 
 
 def _modules() -> list[str]:
-    import pkgutil  # for messages and `dir` alone
+    import pkgutil  # only for messages and `dir`
 
     found = [module.name for module in pkgutil.iter_modules(sys.modules[__name__].__path__)]
     return [name for name in found if not name.startswith("_") and name not in _INNER] + [*_HOMES.values()]

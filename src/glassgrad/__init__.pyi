@@ -73,21 +73,21 @@ from glassgrad.compat import inference_mode as inference_mode
 from glassgrad.engine.tensor import Size as Size
 from numpy import dtype as dtype
 from numpy import iinfo as iinfo
-from glassgrad.sparse import sparse_coo_tensor as sparse_coo_tensor
-from glassgrad.sparse import spmm as spmm
 from glassgrad.compile import backward_source as backward_source
-from glassgrad.explanation import draw as draw
-from glassgrad.explanation import explain as explain
-from glassgrad.func import vmap as vmap
 from glassgrad.doctor import GradientMonitor as GradientMonitor
 from glassgrad.doctor import compute_gradient_norms as compute_gradient_norms
 from glassgrad.doctor import debug_training as debug_training
+from glassgrad.explanation import draw as draw
+from glassgrad.explanation import explain as explain
+from glassgrad.func import vmap as vmap
 from glassgrad.report import plot_activations as plot_activations
 from glassgrad.report import plot_gradient_flow as plot_gradient_flow
 from glassgrad.report import plot_gradient_histograms as plot_gradient_histograms
 from glassgrad.report import plot_statistics as plot_statistics
 from glassgrad.report import plot_total_norm as plot_total_norm
 from glassgrad.report import visualize_gradient_flow as visualize_gradient_flow
+from glassgrad.sparse import sparse_coo_tensor as sparse_coo_tensor
+from glassgrad.sparse import spmm as spmm
 
 bfloat16: np.dtype[Any]
 
@@ -515,7 +515,7 @@ def bartlett_window(
 def bernoulli(input: TensorLike, *, generator: Generator | None = None) -> Tensor:
     """1 with probability `input` elementwise, else 0, in the dtype of `input`."""
 
-def bernoulli_(x: Tensor, p: builtins.float = 0.5, *, generator: Generator | None = None) -> Tensor:
+def bernoulli_(x: Tensor, p: builtins.float = 0.5, *, generator: rng.Generator | None = None) -> Tensor:
     """Write 1 with probability p, else 0; return x."""
 
 def bessel_j0(x: TensorOrArray) -> TensorOrArray:
@@ -536,7 +536,7 @@ def betainc(a: TensorLike, b: TensorLike, x: TensorLike) -> Tensor:
 def bincount(x: TensorOrArray, weights: TensorLike | None = None, minlength: builtins.int = 0) -> TensorOrArray:
     """Count each of the integers 0, 1, ... in x, or sum its `weights`, which get gradients."""
 
-def binomial(count: Any, prob: Any, generator: Generator | None = None) -> Tensor:
+def binomial(count: TensorLike, prob: TensorLike, generator: random.Generator | None = None) -> Tensor:
     """Numbers of successes in `count` trials of probability `prob`, in the dtype of `count`."""
 
 def bitwise_and(x: TensorLike, other: TensorLike) -> Tensor:
@@ -785,7 +785,7 @@ def conv_transpose3d(
 def copy(x: TensorOrArray, *, memory_format: builtins.str | None = None) -> TensorOrArray:
     """Return a copy through which gradients flow to `x`."""
 
-def copy_(x: Tensor, src: TensorLike | None, non_blocking: builtins.bool = False) -> Tensor:
+def copy_(x: Tensor, src: TensorLike, non_blocking: builtins.bool = False) -> Tensor:
     """Write the values of `src`, which broadcasts; return x."""
 
 def copysign(x: TensorLike, other: TensorLike) -> Tensor:
@@ -1090,7 +1090,7 @@ def expm1(x: TensorOrArray) -> TensorOrArray:
 def expm1_(x: TensorOrArray) -> TensorOrArray:
     """`expm1`, written into the tensor itself; return it."""
 
-def exponential_(x: Tensor, lambd: builtins.float = 1.0, *, generator: Generator | None = None) -> Tensor:
+def exponential_(x: Tensor, lambd: builtins.float = 1.0, *, generator: rng.Generator | None = None) -> Tensor:
     """Write exponentially distributed numbers with mean 1 / lambd; return x."""
 
 def eye(
@@ -1106,10 +1106,10 @@ def eye(
 def fabs(x: TensorOrArray) -> TensorOrArray:
     """|x|"""
 
-def fill(input: TensorLike, value: TensorLike | None) -> Tensor:
+def fill(input: TensorLike, value: TensorLike) -> Tensor:
     """Return a tensor of the same shape and dtype that is `value` everywhere."""
 
-def fill_(x: Tensor, value: TensorLike | None) -> Tensor:
+def fill_(x: Tensor, value: TensorLike) -> Tensor:
     """Write a number everywhere; return x."""
 
 def fill_diagonal_(x: Tensor, fill_value: builtins.float, wrap: builtins.bool = False) -> Tensor:
@@ -1239,7 +1239,7 @@ def ger(a: TensorLike, b: TensorLike) -> Tensor:
 def get_default_device() -> device:
     """Return the cpu."""
 
-def get_default_dtype() -> np.dtype[Any]:
+def get_default_dtype() -> np.dtype:
     """Return the dtype of new tensors: float32."""
 
 def get_num_threads() -> builtins.int:
@@ -1478,7 +1478,7 @@ def invert(x: TensorOrArray) -> TensorOrArray:
 def is_anomaly_enabled() -> builtins.bool:
     """Tell whether anomaly mode is on in this thread."""
 
-def is_autocast_enabled(_device_type: Any = "cpu") -> builtins.bool:
+def is_autocast_enabled(_device_type: builtins.object = "cpu") -> builtins.bool:
     """Tell whether products run in bfloat16 in this thread."""
 
 def is_complex(x: TensorOrArray) -> builtins.bool:
@@ -1490,7 +1490,7 @@ def is_floating_point(input: TensorLike) -> builtins.bool:
 def is_grad_enabled() -> builtins.bool:
     """Tell whether ops on tensors that require gradients are recorded in this thread."""
 
-def is_tensor(obj: Any) -> builtins.bool:
+def is_tensor(obj: builtins.object) -> builtins.bool:
     """Whether `obj` is a Tensor."""
 
 def isclose(
@@ -1618,7 +1618,9 @@ def linspace(
 ) -> Tensor:
     """`steps` numbers from `start` to `end`, both included, evenly spaced; whole ones are rounded towards 0."""
 
-def load(f: Any, map_location: Any = None, *, weights_only: builtins.bool | None = None, **_hints: Any) -> Tensor:
+def load(
+    f: Any, map_location: Any = None, *, weights_only: builtins.bool | None = None, **_hints: builtins.object
+) -> Tensor:
     """Read what `save` wrote, or the tensors of any safetensors file as a dictionary."""
 
 def log(x: TensorOrArray) -> TensorOrArray:
@@ -2107,8 +2109,8 @@ def norm(
     dtype: DTypeLike | None = None,
 ) -> TensorOrArray: ...
 def normal(
-    mean: Any = 0.0,
-    std: Any = 1.0,
+    mean: TensorLike = 0.0,
+    std: TensorLike = 1.0,
     size: Ints | None = None,
     *,
     generator: Generator | None = None,
@@ -2119,7 +2121,7 @@ def normal(
     """Normal numbers; the shape is `size` or that of `mean` and `std`, the dtype that of the first of them."""
 
 def normal_(
-    x: Tensor, mean: builtins.float = 0.0, std: builtins.float = 1.0, *, generator: Generator | None = None
+    x: Tensor, mean: builtins.float = 0.0, std: builtins.float = 1.0, *, generator: rng.Generator | None = None
 ) -> Tensor:
     """Write normal numbers; return x."""
 
@@ -2191,7 +2193,7 @@ def pixel_shuffle(input: TensorOrArray, upscale_factor: builtins.int) -> TensorO
 def pixel_unshuffle(input: TensorOrArray, downscale_factor: builtins.int) -> TensorOrArray:
     """(..., C, H r, W r) to (..., C r r, H, W): the inverse of `pixel_shuffle`."""
 
-def poisson(input: TensorLike, generator: Generator | None = None) -> Tensor:
+def poisson(input: TensorLike, generator: random.Generator | None = None) -> Tensor:
     """Numbers of events where `input` are expected, in its dtype."""
 
 def polar(abs: TensorLike, angle: TensorLike) -> Tensor:
@@ -2343,7 +2345,7 @@ def randn_like(
     """Standard normal numbers with the shape and dtype of `input`."""
 
 def random_(
-    x: Tensor, from_: builtins.int = 0, to: builtins.int | None = None, *, generator: Generator | None = None
+    x: Tensor, from_: builtins.int = 0, to: builtins.int | None = None, *, generator: rng.Generator | None = None
 ) -> Tensor:
     """Write integers from `from_` up to and without `to`; with one number, from 0 to it. Return x."""
 
@@ -2456,7 +2458,7 @@ def safe_where(
 ) -> TensorOrArray:
     """`function(*xs)` where `cond` is true, else `otherwise`, with clean gradients on both sides."""
 
-def save(obj: Any, f: Any, **_hints: Any) -> None:
+def save(obj: Any, f: Any, **_hints: builtins.object) -> None:
     """Write tensors, and dictionaries, lists and plain values that hold them, to a file."""
 
 def scaled_modified_bessel_k0(x: TensorOrArray) -> TensorOrArray:
@@ -2609,13 +2611,13 @@ def set_default_dtype(d: Any) -> None:
 def set_default_tensor_type(d: Any) -> None:
     """Set the dtype of new tensors from Python numbers, of random tensors and of layers: float32, float64 or float16."""
 
-def set_float32_matmul_precision(*_args: Any, **_kwargs: Any) -> None:
+def set_float32_matmul_precision(*_args: builtins.object, **_kwargs: builtins.object) -> None:
     """Do nothing: this tunes PyTorch's own kernels."""
 
-def set_num_interop_threads(*_args: Any, **_kwargs: Any) -> None:
+def set_num_interop_threads(*_args: builtins.object, **_kwargs: builtins.object) -> None:
     """Do nothing: this tunes PyTorch's own kernels."""
 
-def set_num_threads(*_args: Any, **_kwargs: Any) -> None:
+def set_num_threads(*_args: builtins.object, **_kwargs: builtins.object) -> None:
     """Do nothing: this tunes PyTorch's own kernels."""
 
 def set_printoptions(
@@ -2999,7 +3001,11 @@ def trapz(
     y: TensorOrArray, x: TensorLike | None = None, dx: builtins.float = 1.0, *, axis: builtins.int = -1
 ) -> TensorOrArray: ...
 def triangular_solve(
-    b: Any, A: Any, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool = False
+    b: TensorLike,
+    A: TensorLike,
+    upper: builtins.bool = True,
+    transpose: builtins.bool = False,
+    unitriangular: builtins.bool = False,
 ) -> TriangularSolution:
     """Solve A X = b for a triangular A; `linalg.solve_triangular` has the newer argument order."""
 
@@ -3050,7 +3056,7 @@ def trunc_(x: TensorOrArray) -> TensorOrArray:
 def type(x: TensorOrArray, dtype: DTypeLike | None) -> Any:
     """Return `x` in another dtype; `x` itself when it has it already."""
 
-def typename(obj: Any) -> builtins.str:
+def typename(obj: builtins.object) -> builtins.str:
     """Return the full name of the type of an object."""
 
 types: Any
@@ -3072,7 +3078,7 @@ def unfold(x: TensorOrArray, dimension: builtins.int, size: builtins.int, step: 
     """All windows of `size` elements along a dimension, `step` apart, with their elements as the last dimension."""
 
 def uniform_(
-    x: Tensor, from_: builtins.float = 0.0, to: builtins.float = 1.0, *, generator: Generator | None = None
+    x: Tensor, from_: builtins.float = 0.0, to: builtins.float = 1.0, *, generator: rng.Generator | None = None
 ) -> Tensor:
     """Write numbers drawn evenly from [from_, to); return x."""
 
@@ -3112,7 +3118,7 @@ def unique_consecutive(
     *,
     axis: builtins.int | None = None,
 ) -> Any: ...
-def unravel_index(indices: Any, shape: Ints) -> builtins.tuple[Tensor, ...]:
+def unravel_index(indices: TensorOrArray, shape: Ints) -> builtins.tuple[Tensor, ...]:
     """Convert flat indices into an array of this shape to one index tensor per axis; indices wrap around at its end."""
 
 @overload
@@ -3127,7 +3133,7 @@ def unstack(x: TensorOrArray, dim: builtins.int = 0) -> builtins.tuple[Tensor, .
 
 @overload
 def unstack(x: TensorOrArray, *, axis: builtins.int = 0) -> builtins.tuple[Tensor, ...]: ...
-def use_deterministic_algorithms(*_args: Any, **_kwargs: Any) -> None:
+def use_deterministic_algorithms(*_args: builtins.object, **_kwargs: builtins.object) -> None:
     """Do nothing: this tunes PyTorch's own kernels."""
 
 @overload

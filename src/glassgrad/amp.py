@@ -12,11 +12,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from glassgrad import errors
 from glassgrad.base import provenance
 from glassgrad.engine.mode import AUTOCAST, MODE
 from glassgrad.engine.tensors import devices
+from glassgrad.engine.tensors.devices import Device
 from glassgrad.engine.writes import MUTATIONS
 from glassgrad.errors.missing import getter, lister
 from glassgrad.ops import narrow
@@ -49,7 +51,11 @@ class autocast:  # noqa: N801 - PyTorch's name
     """
 
     def __init__(
-        self, device_type: Any = "cpu", dtype: Any = None, enabled: bool = True, cache_enabled: bool | None = None
+        self,
+        device_type: Any = "cpu",
+        dtype: DTypeLike | None = None,
+        enabled: bool = True,
+        cache_enabled: bool | None = None,
     ) -> None:
         self.enabled = enabled
         if enabled and isinstance(device_type, str):
@@ -68,19 +74,19 @@ class autocast:  # noqa: N801 - PyTorch's name
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
-        def wrapped(*args: Any, **kwargs: Any) -> Any:
+        def wrapped(*args: object, **kwargs: object) -> Any:
             with autocast("cpu", self.dtype, self.enabled):  # threads may run it at once
                 return function(*args, **kwargs)
 
         return wrapped
 
 
-def is_autocast_enabled(_device_type: Any = "cpu") -> bool:
+def is_autocast_enabled(_device_type: object = "cpu") -> bool:
     """Tell whether products run in bfloat16 in this thread."""
     return bool(MODE.flags & AUTOCAST)
 
 
-def is_narrow_dtype(dtype: Any) -> bool:
+def is_narrow_dtype(dtype: DTypeLike | None) -> bool:
     """Tell whether an argument means bfloat16: the dtype, or its name."""
     return str(dtype).rpartition(".")[2] == "bfloat16"
 
@@ -134,7 +140,7 @@ class GradScaler:
 
     def __init__(
         self,
-        device: Any = "cpu",
+        device: Device = "cpu",
         init_scale: float = 2.0**16,
         growth_factor: float = 2.0,
         backoff_factor: float = 0.5,

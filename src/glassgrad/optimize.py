@@ -14,6 +14,7 @@ from glassgrad.engine.tensor import Tensor, make
 from glassgrad.errors.missing import lister
 from glassgrad.errors.packages import needed
 from glassgrad.func import hvp, jacrev
+from glassgrad.ops.core import Array
 
 _WITH_PRODUCTS = frozenset({"newton-cg", "trust-ncg", "trust-krylov", "trust-constr"})
 _WITH_HESSIANS = frozenset({"dogleg", "trust-exact"})
@@ -23,27 +24,27 @@ _WITHOUT_GRADIENT = frozenset({"nelder-mead", "powell", "cobyla", "cobyqa"})
 class _Packing:
     """Conversion between a container of tensors and the single float64 vector that SciPy works on."""
 
-    def __init__(self, x0: Any) -> None:
+    def __init__(self, x0: Array) -> None:
         leaves, self.structure = tree.flatten(x0)
         arrays = [leaf.detach().array if isinstance(leaf, Tensor) else np.asarray(leaf) for leaf in leaves]
         self.shapes = [array.shape for array in arrays]
         self.ends = np.cumsum([array.size for array in arrays]).tolist()
         self.start = np.concatenate([array.reshape(-1).astype(np.float64) for array in arrays] or [np.zeros(0)])
 
-    def leaves(self, vector: Any) -> list[Any]:
+    def leaves(self, vector: Array) -> list[Array]:
         """Cut the vector (an ndarray or a Tensor) into the leaves."""
         begins = [0, *self.ends[:-1]]
         parts = zip(begins, self.ends, self.shapes, strict=True)
         return [vector[begin:end].reshape(shape) for begin, end, shape in parts]
 
-    def build(self, vector: Any) -> Any:
+    def build(self, vector: Array) -> Array:
         """Return the container that the user's function takes."""
         return tree.unflatten(self.structure, self.leaves(vector))
 
 
 def minimize(
     fun: Callable[..., Any],
-    x0: Any,
+    x0: Array,
     args: Sequence[Any] = (),
     method: str | None = None,
     *,
@@ -85,17 +86,18 @@ def minimize(
 
     packing, place = _Packing(x0), provenance.here()
 
-    def value_and_gradient(vector: Any) -> tuple[float, Any]:
+    def value_and_gradient(vector: Array) -> tuple[float, Array]:
         x = make(np.array(vector, dtype=np.float64), None, True)
         value = _scalar(fun(packing.build(x), *args), place)
         (gradient,) = backward.grad(value, x)
-        return float(value.detach()), gradient.detach().array  # type: ignore[union-attr]  # grad raises rather than None
+        assert gradient is not None  # grad raises where there is none
+        return float(value.detach()), gradient.detach().array
 
-    def value_only(vector: Any) -> float:
+    def value_only(vector: Array) -> float:
         value = fun(packing.build(_as_tensor(vector)), *args)
         return float(value.detach() if isinstance(value, Tensor) else value)
 
-    def on_vector(x: Tensor) -> Any:
+    def on_vector(x: Tensor) -> Array:
         return fun(packing.build(x), *args)
 
     chosen = "" if method is None else str(method).lower()
@@ -121,15 +123,15 @@ def minimize(
     return result
 
 
-def _as_tensor(vector: Any) -> Tensor:
+def _as_tensor(vector: Array) -> Tensor:
     return make(np.array(vector, dtype=np.float64), None, False)
 
 
-def _bare(x: Any) -> Any:
+def _bare(x: Array) -> Array:
     return (x[1] if isinstance(x, tuple) else x).detach().array
 
 
-def _scalar(value: Any, place: provenance.Place) -> Tensor:
+def _scalar(value: Array, place: provenance.Place) -> Tensor:
     if not isinstance(value, Tensor) or not value._tracks:
         raise errors.MINIMIZE_NO_PATH(kind=type(value).__name__, where=place)
     if value.numel() != 1:
@@ -147,7 +149,7 @@ def _constraints(given: Any, packing: _Packing) -> Any:
             continue
         extra = tuple(entry.get("args", ()))
 
-        def on_vector(x: Tensor, function: Any = entry["fun"], extra: Any = extra) -> Any:
+        def on_vector(x: Tensor, function: Any = entry["fun"], extra: Array = extra) -> Array:
             return function(packing.build(x), *extra)
 
         found.append(

@@ -28,12 +28,24 @@ _KEY = "glassgrad"
 _ZIP = b"PK\x03\x04"  # the beginning of PyTorch's own files; older ones are plain pickles
 _MAGIC_AS_TEXT = b"L119547037146038801333356L"  # the beginning of PyTorch's oldest files
 _DTYPES = {
-    "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1", "U64": "<u8",
-    "U32": "<u4", "U16": "<u2", "U8": "u1", "BOOL": "?", "C64": "<c8", "C128": "<c16",
-}  # fmt: skip  # a table
+    "F64": "<f8",
+    "F32": "<f4",
+    "F16": "<f2",
+    "I64": "<i8",
+    "I32": "<i4",
+    "I16": "<i2",
+    "I8": "i1",
+    "U64": "<u8",
+    "U32": "<u4",
+    "U16": "<u2",
+    "U8": "u1",
+    "BOOL": "?",
+    "C64": "<c8",
+    "C128": "<c16",
+}
 
 
-def save(obj: Any, f: Any, **_hints: Any) -> None:
+def save(obj: Any, f: Any, **_hints: object) -> None:
     """Write tensors, and dictionaries, lists and plain values that hold them, to a file.
 
     Args:
@@ -94,7 +106,7 @@ def _write(path: Path, content: bytes) -> None:
         beside.unlink(missing_ok=True)
 
 
-def load(f: Any, map_location: Any = None, *, weights_only: bool | None = None, **_hints: Any) -> Any:
+def load(f: Any, map_location: Any = None, *, weights_only: bool | None = None, **_hints: object) -> Any:
     """Read what `save` wrote, or the tensors of any safetensors file as a dictionary.
 
     Args:
@@ -172,7 +184,7 @@ def _decoded(content: bytes) -> tuple[dict[str, Any], Any]:
     return arrays, json.loads(header.get("__metadata__", {}).get(_KEY, "null"))
 
 
-def _array(part: Mapping[str, Any]) -> np.ndarray[Any, Any]:
+def _array(part: Mapping[str, Any]) -> np.ndarray:
     kind, shape, data = part["dtype"], part["shape"], part["data"]
     if kind == "BF16":
         return np.frombuffer(bytearray(data), "<u2").view(bfloat16()).reshape(shape)
@@ -189,7 +201,7 @@ def _is_flat(obj: Any) -> bool:
     )
 
 
-def _stored(value: Any) -> np.ndarray[Any, Any]:
+def _stored(value: Any) -> np.ndarray:
     array = value.detach().array if isinstance(value, Tensor) else np.asarray(value)
     return np.asarray(array, order="C")
 

@@ -12,12 +12,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.tensors import creation, devices
+from glassgrad.engine.tensors.devices import Device
 from glassgrad.errors.missing import getter, lister
 from glassgrad.ops import examples
-from glassgrad.ops.core import HIGHEST, INTERPRETERS, Interpreter, Primitive, bad_option, canonical_axis
+from glassgrad.ops.core import HIGHEST, INTERPRETERS, Array, Interpreter, Primitive, bad_option, canonical_axis
 from glassgrad.ops.linalg import matmul
 from glassgrad.ops.names import PUBLIC
 from glassgrad.ops.sparse_products import sparse_product_p
@@ -55,7 +57,7 @@ class SparseTensor:
     # --- what it is -----------------------------------------------------------------------------------
 
     @property
-    def dtype(self) -> Any:
+    def dtype(self) -> np.dtype:
         """The dtype of the values."""
         return self._entries.dtype
 
@@ -131,7 +133,7 @@ class SparseTensor:
 
     # --- other forms ----------------------------------------------------------------------------------
 
-    def _with(self, values: Any) -> SparseTensor:
+    def _with(self, values: Array) -> SparseTensor:
         return SparseTensor(self._places, values, self.shape, self._coalesced)
 
     def coalesce(self) -> SparseTensor:
@@ -148,7 +150,7 @@ class SparseTensor:
     def to_dense(self) -> Tensor:
         """Return the whole as a dense tensor."""
         zeros = make(np.zeros(math.prod(self.shape), self.dtype), None, False)
-        flat: Any = 0
+        flat: Array = 0
         for at, n in enumerate(self.shape):
             flat = flat * n + self._places[at]
         y: Tensor = PUBLIC["index_add"](zeros, 0, flat, self._entries).reshape(self.shape)
@@ -172,15 +174,15 @@ class SparseTensor:
 
     T = property(t)
 
-    def to(self, *targets: Any, dtype: Any = None, device: Any = None) -> SparseTensor:
-        """Return the matrix with values of another dtype; there is the cpu alone."""
+    def to(self, *targets: Any, dtype: DTypeLike | None = None, device: Device = None) -> SparseTensor:
+        """Return the matrix with values of another dtype; the only device is the cpu."""
         return self._with(self._entries.to(*targets, dtype=dtype, device=device))
 
     def cpu(self) -> SparseTensor:
         """The matrix itself, which is on the cpu."""
         return self
 
-    def cuda(self, *_args: Any) -> SparseTensor:
+    def cuda(self, *_args: object) -> SparseTensor:
         """Raise, since there is only the cpu."""
         devices.check("cuda")
         return self
@@ -208,19 +210,19 @@ class SparseTensor:
 
     # --- arithmetic -----------------------------------------------------------------------------------
 
-    def __matmul__(self, other: Any) -> Any:
+    def __matmul__(self, other: Array) -> Array:
         return mm(self, other)
 
     matmul = mm = __matmul__
 
-    def __mul__(self, other: Any) -> SparseTensor:
+    def __mul__(self, other: Array) -> SparseTensor:
         if isinstance(other, int | float) or (isinstance(other, Tensor) and not other.shape):
             return self._with(self._entries * other)
         raise bad_option("sparse.mul", "other", type(other).__name__, "a number")
 
     __rmul__ = mul = __mul__
 
-    def __truediv__(self, other: Any) -> SparseTensor:
+    def __truediv__(self, other: Array) -> SparseTensor:
         if isinstance(other, int | float) or (isinstance(other, Tensor) and not other.shape):
             return self._with(self._entries / other)
         raise bad_option("sparse.div", "other", type(other).__name__, "a number")
@@ -230,7 +232,7 @@ class SparseTensor:
     def __neg__(self) -> SparseTensor:
         return self._with(-self._entries)
 
-    def __add__(self, other: Any) -> SparseTensor:
+    def __add__(self, other: Array) -> SparseTensor:
         if not isinstance(other, SparseTensor) or other.shape != self.shape:
             raise bad_option("sparse.add", "other", type(other).__name__, f"a sparse matrix of shape {self.shape}")
         places = PUBLIC["cat"]([self._places, other._places], 1)
@@ -238,11 +240,11 @@ class SparseTensor:
 
     add = __add__
 
-    def __sub__(self, other: Any) -> SparseTensor:
+    def __sub__(self, other: Array) -> SparseTensor:
         negative: SparseTensor = -other
         return self.__add__(negative)
 
-    def sum(self, dim: Any = None) -> Any:
+    def sum(self, dim: Array = None) -> Array:
         """The sum of all entries, or over dimensions; see `glassgrad.sparse.sum`."""
         return sum(self, dim)
 
@@ -251,12 +253,12 @@ class SparseTensor:
 
 
 def sparse_coo_tensor(
-    indices: Any,
-    values: Any,
-    size: Any = None,
+    indices: Array,
+    values: Array,
+    size: Array = None,
     *,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DTypeLike | None = None,
+    device: Device = None,
     requires_grad: bool = False,
     check_invariants: bool | None = None,
     is_coalesced: bool | None = None,
@@ -326,12 +328,12 @@ def from_scipy(matrix: Any) -> SparseTensor:
 # --- products and sums ----------------------------------------------------------------------------
 
 
-def mm(mat1: SparseTensor, mat2: Any) -> Any:
+def mm(mat1: SparseTensor, mat2: Array) -> Array:
     """The product of a sparse matrix (n, m) and a dense one (m, k) or vector (m,): dense.
 
     Gradients flow to the values of the sparse matrix, at the places of its entries only, and to the dense one.
     """
-    left: Any = mat1
+    left: Array = mat1
     if not isinstance(left, SparseTensor) or isinstance(mat2, SparseTensor):
         raise bad_option("sparse.mm", "mat2", type(mat2).__name__, "a sparse matrix times a dense one: .to_dense()")
     if mat1.ndim != 2 or len(mat2.shape) not in (1, 2) or mat1.shape[1] != mat2.shape[0]:
@@ -345,13 +347,13 @@ def mm(mat1: SparseTensor, mat2: Any) -> Any:
 spmm = mm
 
 
-def addmm(mat: Any, mat1: SparseTensor, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Any:
+def addmm(mat: Array, mat1: SparseTensor, mat2: Array, *, beta: float = 1, alpha: float = 1) -> Array:
     """beta mat + alpha (mat1 @ mat2), for a sparse `mat1`."""
     product = mm(mat1, mat2)
     return (mat if beta == 1 else mat * beta) + (product if alpha == 1 else product * alpha)
 
 
-def sum(input: SparseTensor, dim: Any = None, dtype: Any = None) -> Any:
+def sum(input: SparseTensor, dim: Array = None, dtype: DTypeLike | None = None) -> Array:
     """The sum of all entries (a dense number), or over one or several dimensions (sparse)."""
     values = input._values() if dtype is None else input._values().to(dtype)
     axes = range(input.ndim) if dim is None else [dim] if isinstance(dim, int) else dim
@@ -365,7 +367,7 @@ def sum(input: SparseTensor, dim: Any = None, dtype: Any = None) -> Any:
 # --- as arguments of ops --------------------------------------------------------------------------
 
 
-def _apply(prim: Primitive, args: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
+def _apply(prim: Primitive, args: tuple[Any, ...], params: Mapping[str, Any]) -> Array:
     """Serve `matmul` and `mm` of a sparse matrix; refuse the other ops by name."""
     if prim is matmul and isinstance(args[0], SparseTensor):
         return mm(args[0], args[1])
@@ -379,7 +381,15 @@ examples.show(__name__, globals())
 __getattr__: Callable[[str], Any] = getter(__name__)
 
 __all__ = [
-    "DoubleTensor", "FloatTensor", "SparseTensor", "addmm", "from_dense", "from_scipy", "mm", "sparse_coo_tensor",
-    "spmm", "sum",
-]  # fmt: skip  # a table
+    "DoubleTensor",
+    "FloatTensor",
+    "SparseTensor",
+    "addmm",
+    "from_dense",
+    "from_scipy",
+    "mm",
+    "sparse_coo_tensor",
+    "spmm",
+    "sum",
+]
 __dir__ = lister(__name__)

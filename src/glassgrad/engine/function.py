@@ -18,10 +18,10 @@ from glassgrad import errors
 from glassgrad.base import provenance
 from glassgrad.engine import saved_tensors, tape
 from glassgrad.engine.mode import MODE, RECORDING, enable_grad, no_grad
-from glassgrad.engine.node import Node, record
+from glassgrad.engine.node import Arrays, Node, record
 from glassgrad.engine.tape import pick
 from glassgrad.engine.tensor import Tensor, make
-from glassgrad.ops.core import Custom
+from glassgrad.ops.core import Array, Custom
 from glassgrad.ops.shape import stack
 from glassgrad.ops.vmap.batched import Batched, Level, exit_p, reenter_p
 
@@ -35,8 +35,8 @@ class Context:
 
     def __init__(self, needs: tuple[bool, ...]) -> None:
         self.needs_input_grad = needs
-        self._for_backward: tuple[Any, ...] = ()
-        self._for_forward: tuple[Any, ...] | None = None
+        self._for_backward: tuple[Array, ...] = ()
+        self._for_forward: tuple[Array, ...] | None = None
         self._without_gradient: set[int] = set()
         self._materialize = True
         self._view: Callable[[], tuple[Any, ...]] | None = None  # the saved tensors while a rule runs
@@ -50,7 +50,7 @@ class Context:
         self._for_forward = tensors
 
     @property
-    def saved_tensors(self) -> tuple[Any, ...]:
+    def saved_tensors(self) -> tuple[Array, ...]:
         """The tensors that were saved, in the same order."""
         if self._view is None:
             return self._for_backward
@@ -72,17 +72,17 @@ class Context:
 class _Saved:
     """The origin of each saved tensor of one call: an input, an output, or neither."""
 
-    def __init__(self, tensors: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+    def __init__(self, tensors: Arrays, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
         at_input = {id(x): position for position, x in enumerate(inputs) if isinstance(x, Tensor)}
         at_output = {id(y): position for position, y in enumerate(outputs) if isinstance(y, Tensor)}
         self.origins = [(at_input.get(id(x)), at_output.get(id(x))) for x in tensors]
         self.arrays = tuple(x.array if isinstance(x, Tensor) else x for x in tensors)
 
     def tensors(
-        self, arrays: Sequence[Any], parents: Sequence[Any] | None, leaves: Sequence[Any] | None, node: Node, count: int
-    ) -> tuple[Any, ...]:
+        self, arrays: Arrays, parents: Sequence[Any] | None, leaves: Array | None, node: Node, count: int
+    ) -> tuple[Array, ...]:
         """Return the tensors; with `parents`, connected to what they were; with `leaves`, those that are leaves."""
-        result: list[Any] = []
+        result: list[Array] = []
         sources = leaves if parents is None else parents
         for array, (at_input, at_output) in zip(arrays, self.origins, strict=True):
             parent = None if sources is None or at_input is None else sources[at_input]
@@ -115,7 +115,7 @@ class UserPrimitive(Custom):
         )
 
 
-def _vjp(g: Any, needs: Sequence[bool], arrays: Any, *parents: Any, call: _Call) -> list[Any]:
+def _vjp(g: Array, needs: Sequence[bool], arrays: Arrays, *parents: Any, call: _Call) -> list[Array]:
     """Call the user's `backward`; `g` is a Tensor where the result is to be differentiable."""
     gs = list(g) if call.multiple else [g]
     again = any(isinstance(c, Tensor) for c in gs)
@@ -126,7 +126,7 @@ def _vjp(g: Any, needs: Sequence[bool], arrays: Any, *parents: Any, call: _Call)
     return [None if c is None else tape.turned(c if again else c.array) for c in found]
 
 
-def _jvp(tangents: Sequence[Any], arrays: Any, *parents: Any, call: _Call) -> Any:
+def _jvp(tangents: Arrays, arrays: Arrays, *parents: Any, call: _Call) -> Array:
     """Call the user's `jvp`, or transpose `backward`, which is linear in the cotangents."""
     again = any(isinstance(t, Tensor) for t in tangents)
     wrapped = [None if t is None else tape.wrap(t) for t in tangents]
@@ -154,15 +154,15 @@ class _Call:
         ctx._for_backward, ctx._for_forward = (), None
 
     @property
-    def saved(self) -> Any:
+    def saved(self) -> Array:
         return self.for_backward.arrays, self.for_forward.arrays
 
-    def _enter(self, saved: _Saved, arrays: Any, parents: Any, leaves: Any = None) -> None:
+    def _enter(self, saved: _Saved, arrays: Arrays, parents: Any, leaves: Array = None) -> None:
         self.ctx._view = lambda: saved.tensors(arrays, parents, leaves, self.node(), len(self.outputs))
 
     def pull(
-        self, gs: list[Any], arrays: Any, parents: Any, record: bool = False, leaves: Sequence[Any] | None = None
-    ) -> list[Any]:
+        self, gs: list[Array], arrays: Arrays, parents: Any, record: bool = False, leaves: Arrays | None = None
+    ) -> list[Array]:
         """Return one cotangent, or None, for each argument."""
         once = getattr(self.function.backward, "_once", False)
         self._enter(self.for_backward, arrays[0], None if once else parents, leaves)
@@ -184,7 +184,7 @@ class _Call:
             for position, (c, like) in enumerate(zip(found, self.inputs, strict=True))
         ]
 
-    def push(self, tangents: list[Any], arrays: Any, parents: Any) -> list[Any]:
+    def push(self, tangents: list[Array], arrays: Arrays, parents: Any) -> list[Array]:
         """Return one tangent for each output."""
         self._enter(self.for_forward, arrays[1], parents)
         if self.ctx._materialize:
@@ -199,7 +199,7 @@ class _Call:
             for position, (t, like) in enumerate(zip(found, self.outputs, strict=True))
         ]
 
-    def transposed(self, tangents: list[Any], arrays: Any, parents: Any) -> list[Any]:
+    def transposed(self, tangents: list[Array], arrays: Arrays, parents: Any) -> list[Array]:
         """Forward mode derived from `backward`: the derivative of <c(u), t> with respect to the cotangent u."""
         seeds = [
             None if like is None or like.dtype.kind not in "fcV" else tape.alias(np.ones(like.shape, like.dtype))
@@ -225,7 +225,7 @@ class _Call:
             for u, like in zip(seeds, self.outputs, strict=True)
         ]
 
-    def _checked(self, rule: str, value: Any, like: _Like, what: str) -> Any:
+    def _checked(self, rule: str, value: Array, like: _Like, what: str) -> Array:
         if value is None:
             return None
         if isinstance(value, np.ndarray | np.generic):
@@ -244,7 +244,7 @@ class _Call:
         )
 
 
-def _constant(c: Any) -> bool:
+def _constant(c: Array) -> bool:
     """Tell whether a gradient does not follow its cotangent; a zero may."""
     return c is not None and not c.requires_grad and not (type(c.array) is np.ndarray and not c.array.any())
 
@@ -256,7 +256,7 @@ class _Like:
         self.shape, self.dtype = tuple(x.shape), x.dtype
 
 
-def _zeros(like: Any) -> Tensor | None:
+def _zeros(like: Array) -> Tensor | None:
     return None if like is None else make(np.zeros(like.shape, like.dtype), None, False)
 
 
@@ -311,7 +311,7 @@ class Function:
         """Save what the rules need, when `forward` does not take `ctx`."""
 
     @staticmethod
-    def jvp(ctx: Any, *tangents: Any) -> Any:
+    def jvp(ctx: Any, *tangents: Array) -> Any:
         """Return the tangents of the results."""
 
     @staticmethod
@@ -385,7 +385,7 @@ def _record(call: _Call, function: type[Function], args: tuple[Any, ...], output
 
 
 class BatchInfo:
-    """What `Function.vmap` is told: the size of the batch and what random draws mean."""
+    """The information for `Function.vmap`: the size of the batch and the meaning of random draws."""
 
     def __init__(self, batch_size: int, randomness: str) -> None:
         self.batch_size = batch_size
@@ -442,7 +442,7 @@ def _one_by_one(function: type[Function], size: int, in_dims: tuple[Any, ...], *
 # --- a backward that cannot be differentiated ---------------------------------------------------------
 
 
-def _refuse(*_saved: Any, name: str, where: Any) -> Any:
+def _refuse(*_saved: Array, name: str, where: Any) -> Array:
     raise errors.ONCE_DIFFERENTIABLE(function=name, where=where)
 
 
@@ -479,15 +479,15 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @functools.wraps(backward)
-    def once(ctx: Any, *cotangents: Any) -> Any:
+    def once(ctx: Any, *cotangents: Array) -> Any:
         with no_grad():
             return backward(ctx, *(c.detach() if isinstance(c, Tensor) else c for c in cotangents))
 
-    once._once = True  # type: ignore[attr-defined]  # read when the result is to be differentiable
+    vars(once)["_once"] = True  # read when the result is to be differentiable
     return once
 
 
-def _guarded(part: Any, sources: Sequence[Any], node: Node) -> Any:
+def _guarded(part: Array, sources: Sequence[Any], node: Node) -> Array:
     """Connect a gradient to its inputs by a node that refuses to be differentiated."""
     if not isinstance(part, Tensor):
         return part

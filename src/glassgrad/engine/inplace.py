@@ -18,16 +18,18 @@ import numpy as np
 
 from glassgrad import errors
 from glassgrad.base import provenance
+from glassgrad.base.tables import words
 from glassgrad.engine import random as rng
 from glassgrad.engine.mode import MODE, RECORDING, no_grad
 from glassgrad.engine.node import Node, describe, record
+from glassgrad.engine.random import Generator
 from glassgrad.engine.reports import op_errors
 from glassgrad.engine.tensor import Tensor, base_class, make
 from glassgrad.engine.tensors.operands import defers, is_foreign
 from glassgrad.engine.views import detached_p, placeholders
 from glassgrad.engine.writes import MUTATIONS, part_of, spare_result
 from glassgrad.ops import names
-from glassgrad.ops.core import Primitive
+from glassgrad.ops.core import Array, Primitive
 from glassgrad.ops.index import at_set_p
 from glassgrad.ops.masks import instead_of_mask
 from glassgrad.ops.operators import BINARY
@@ -71,17 +73,18 @@ def _link(x: Tensor) -> tuple[Tensor, Primitive, dict[str, Any]] | None:
     base: Tensor = extra["view"][0]
     if type(x.array) is _ndarray and memory_owner(x.array) is not memory_owner(base.array):
         return None  # a reshape that had to copy, or a tensor that was given other memory
-    return extra["view"]  # type: ignore[no-any-return]  # arrays are typed Any
+    link: tuple[Tensor, Primitive, dict[str, Any]] = extra["view"]
+    return link
 
 
-def _involved(x: Tensor, values: Any) -> bool:
+def _involved(x: Tensor, values: Array) -> bool:
     """Tell whether a write of `values` to `x` must be recorded."""
     if not MODE.flags & RECORDING:
         return False
     return x._tracks or any(isinstance(value, Tensor) and value._tracks for value in values)
 
 
-def _store(x: Tensor, array: Any, op: str) -> None:
+def _store(x: Tensor, array: Array, op: str) -> None:
     """Put new values into the memory of `x`."""
     memory = x.array
     if type(memory) is _ndarray:
@@ -105,7 +108,7 @@ def _store(x: Tensor, array: Any, op: str) -> None:
         x.array = array
 
 
-def check_writeable(memory: Any, op: str) -> None:
+def check_writeable(memory: Array, op: str) -> None:
     """Raise unless an array can be written to."""
     if not memory.flags.writeable:
         repeated = any(step == 0 and n > 1 for step, n in zip(memory.strides, memory.shape, strict=True))
@@ -120,7 +123,7 @@ _REPEATED = "several elements of an expanded tensor are one number in memory"
 
 
 def overwrite(
-    x: Tensor, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], op: str
+    x: Tensor, function: Callable[..., Any], args: tuple[Array, ...], kwargs: dict[str, Any], op: str
 ) -> Tensor:
     """Replace `x` by ``function(x, *args, **kwargs)`` in its own memory; return it."""
     if MODE.flags & RECORDING:
@@ -147,20 +150,20 @@ def overwrite(
     return x
 
 
-def _array_of(y: Any, x: Tensor) -> Any:
+def _array_of(y: Array, x: Tensor) -> Array:
     array = y.array if isinstance(y, Tensor) else np.asarray(y)
     # Two numbers of one kind: bool into float and the like is what assignment does in NumPy.
     return array.astype(x.dtype) if type(array) is _ndarray and array.dtype.kind == "b" else array
 
 
 @cache
-def _ufunc_of(prim: Any) -> Any:
+def _ufunc_of(prim: Primitive | None) -> Any:
     """Return NumPy's function that a primitive is, if it is one."""
     ufunc = getattr(np, prim.forward, None) if prim is not None and isinstance(prim.forward, str) else None
     return ufunc if isinstance(ufunc, np.ufunc) else None
 
 
-def _by_ufunc(prim: Any, memory: Any, args: tuple[Any, ...]) -> bool:
+def _by_ufunc(prim: Primitive | None, memory: Array, args: tuple[Array, ...]) -> bool:
     """Let NumPy write directly, where the op is one of its functions; tell whether it could."""
     ufunc = _ufunc_of(prim)
     if ufunc is None or MODE.flags > RECORDING or not memory.flags.writeable:
@@ -236,7 +239,7 @@ def _has_memory(x: Tensor) -> bool:
     return type(x.array) is _ndarray or hasattr(x.array, "write")
 
 
-def _rebind(x: Tensor, array: Any) -> None:
+def _rebind(x: Tensor, array: Array) -> None:
     """Replace the value of `x` unless it has memory, where the new one lies already."""
     if not _has_memory(x):
         x.array = array
@@ -269,7 +272,7 @@ def _refresh(base: Tensor, path: set[int], taped: bool) -> None:
 # --- assignment -----------------------------------------------------------------------------------
 
 
-def setitem(x: Tensor, key: Any, value: Any) -> None:
+def setitem(x: Tensor, key: Any, value: Array) -> None:
     """x[key] = value: `Tensor.__setitem__`."""
     if MODE.flags & RECORDING:
         check_leaf(x)
@@ -314,7 +317,7 @@ def setitem(x: Tensor, key: Any, value: Any) -> None:
     _move(x, new.node, new._tracks)
 
 
-def _assign(x: Tensor, memory: Any, key: Any, plain: Any, value: Any) -> None:
+def _assign(x: Tensor, memory: Array, key: Any, plain: Array, value: Array) -> None:
     if any(hasattr(part, "no_numbers") for part in (plain, *(key if isinstance(key, tuple) else (key,)))):
         raise errors.INPLACE_UNBATCHED(op="x[...] = value", where=provenance.here())
     try:
@@ -323,7 +326,7 @@ def _assign(x: Tensor, memory: Any, key: Any, plain: Any, value: Any) -> None:
         raise op_errors.explain(at_set_p, (x, value), {}, error) from error
 
 
-def _as_array(value: Any, x: Tensor) -> Any:
+def _as_array(value: Array, x: Tensor) -> Array:
     return value if hasattr(value, "dtype") else np.asarray(value, dtype=x.dtype)
 
 
@@ -340,13 +343,14 @@ def _plain_key(key: Any) -> Any:
     return key.lifted() != 0 if is_byte_mask(key) else key.lifted()
 
 
-def _set(x: Tensor, value: Tensor, arrays: list[Any], spec: Any) -> Tensor:
+def _set(x: Tensor, value: Tensor, arrays: list[Array], spec: Array) -> Tensor:
     """Return a tensor of the memory of `x` whose place on the tape is `x` with x[index] = value.
 
     The memory has been written already; the node keeps the index and nothing else.
     """
     if type(x.array) is not _ndarray:
-        return at_set_p(x, value, *arrays, spec=spec)  # type: ignore[no-any-return]  # arrays are typed Any
+        written: Tensor = at_set_p(x, value, *arrays, spec=spec)
+        return written
     parents = tuple(_place(part) for part in (x, value)) + (None,) * len(arrays)
     saved = (None, *placeholders((2, None), [x.array, value.array, *arrays], parents))
     frame = provenance.user_frame(1)
@@ -364,7 +368,7 @@ def log(x: Tensor) -> None:
         MUTATIONS.record(x.array)
 
 
-def fill(x: Tensor, value: Any) -> Tensor:
+def fill(x: Tensor, value: Array) -> Tensor:
     """Write `value` everywhere; return x."""
     setitem(x, ..., value)
     return x
@@ -373,28 +377,28 @@ def fill(x: Tensor, value: Any) -> Tensor:
 # --- methods --------------------------------------------------------------------------------------
 
 # Every one of these functions f gets a method f_ that writes its result into the tensor it is called on.
-IN_PLACE = (
-    "abs", "absolute", "acos", "acosh", "add", "addcdiv", "addcmul", "arccos", "arccosh", "arcsin", "arcsinh",
-    "arctan", "arctan2", "arctanh", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_not",
-    "bitwise_or", "bitwise_xor", "ceil", "celu", "clamp", "clamp_max", "clamp_min", "clip", "copysign", "cos", "cosh",
-    "cumprod", "cumsum", "deg2rad", "digamma", "div", "divide", "elu", "erf", "erfc", "erfinv", "exp", "exp2", "expm1",
-    "fix", "float_power", "floor", "floor_divide", "fmod", "frac", "hardtanh", "hypot", "index_add", "index_copy",
-    "index_fill", "index_put", "ldexp", "leaky_relu", "lerp", "lgamma", "log", "log10", "log1p", "log2", "logit",
-    "masked_fill", "masked_scatter", "mul", "multiply", "nan_to_num", "neg", "negative", "pow", "put", "rad2deg",
-    "reciprocal", "relu", "relu6", "remainder", "renorm", "round", "rsqrt", "scatter", "scatter_add", "scatter_reduce",
-    "selu", "sgn", "sigmoid", "sign", "silu", "sin", "sinc", "sinh", "softplus", "sqrt", "square", "sub", "subtract",
-    "tan", "tanh", "threshold", "tril", "triu", "true_divide", "trunc", "xlogy",
-)  # fmt: skip  # a table
+IN_PLACE = words(
+    """
+    abs absolute acos acosh add addcdiv addcmul arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh
+    atan atan2 atanh bitwise_and bitwise_not bitwise_or bitwise_xor ceil celu clamp clamp_max clamp_min clip
+    copysign cos cosh cumprod cumsum deg2rad digamma div divide elu erf erfc erfinv exp exp2 expm1 fix
+    float_power floor floor_divide fmod frac hardtanh hypot index_add index_copy index_fill index_put ldexp
+    leaky_relu lerp lgamma log log10 log1p log2 logit masked_fill masked_scatter mul multiply nan_to_num neg
+    negative pow put rad2deg reciprocal relu relu6 remainder renorm round rsqrt scatter scatter_add
+    scatter_reduce selu sgn sigmoid sign silu sin sinc sinh softplus sqrt square sub subtract tan tanh threshold
+    tril triu true_divide trunc xlogy
+    """
+)
 
 
 def _method(name: str, op: str) -> Callable[..., Tensor]:
     function = names.PUBLIC[name]
 
-    def call(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    def call(x: Tensor, *args: Array, **kwargs: object) -> Tensor:
         return overwrite(x, function, args, kwargs, op)
 
     call.__name__ = call.__qualname__ = op
-    call.__wrapped__ = function  # type: ignore[attr-defined]  # whose signature it has
+    vars(call)["__wrapped__"] = function  # whose signature it has
     call.__doc__ = f"`{name}`, written into the tensor itself; return it."
     return call
 
@@ -403,7 +407,7 @@ def _operator(name: str, theirs: str) -> Callable[[Tensor, Any], Tensor]:
     """Return the method behind `x += other`; where it returns NotImplemented, Python tries `x + other`."""
     function = names.PUBLIC[name]
 
-    def call(x: Tensor, other: Any) -> Any:
+    def call(x: Tensor, other: Array) -> Array:
         if is_foreign(other) and defers(other, theirs):
             return NotImplemented
         return overwrite(x, function, (other,), {}, f"{name}_")
@@ -416,12 +420,12 @@ def zero_(x: Tensor) -> Tensor:
     return fill(x, 0)
 
 
-def fill_(x: Tensor, value: Any) -> Tensor:
+def fill_(x: Tensor, value: Array) -> Tensor:
     """Write a number everywhere; return x."""
     return fill(x, value)
 
 
-def copy_(x: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
+def copy_(x: Tensor, src: Array, non_blocking: bool = False) -> Tensor:
     """Write the values of `src`, which broadcasts; return x."""
     return fill(x, src)
 
@@ -449,27 +453,27 @@ def detach_(x: Tensor) -> Tensor:
     return x
 
 
-def normal_(x: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Tensor:
+def normal_(x: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Write normal numbers; return x."""
     return fill(x, rng.randn(x.shape, generator=generator, dtype=x.dtype) * std + mean)
 
 
-def uniform_(x: Tensor, from_: float = 0.0, to: float = 1.0, *, generator: Any = None) -> Tensor:
+def uniform_(x: Tensor, from_: float = 0.0, to: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Write numbers drawn evenly from [from_, to); return x."""
     return fill(x, rng.rand(x.shape, generator=generator, dtype=x.dtype) * (to - from_) + from_)
 
 
-def bernoulli_(x: Tensor, p: float = 0.5, *, generator: Any = None) -> Tensor:
+def bernoulli_(x: Tensor, p: float = 0.5, *, generator: Generator | None = None) -> Tensor:
     """Write 1 with probability p, else 0; return x."""
     return fill(x, (rng.rand(x.shape, generator=generator, dtype=np.float64) < p).astype(x.dtype))
 
 
-def exponential_(x: Tensor, lambd: float = 1.0, *, generator: Any = None) -> Tensor:
+def exponential_(x: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Write exponentially distributed numbers with mean 1 / lambd; return x."""
     return fill(x, names.PUBLIC["log1p"](-rng.rand(x.shape, generator=generator, dtype=x.dtype)) * (-1 / lambd))
 
 
-def random_(x: Tensor, from_: int = 0, to: int | None = None, *, generator: Any = None) -> Tensor:
+def random_(x: Tensor, from_: int = 0, to: int | None = None, *, generator: Generator | None = None) -> Tensor:
     """Write integers from `from_` up to and without `to`; with one number, from 0 to it. Return x."""
     if to is None:
         most = 1 << (24 if x.dtype == np.float32 else 53) if x.dtype.kind in "fV" else np.iinfo(x.dtype).max
@@ -477,9 +481,7 @@ def random_(x: Tensor, from_: int = 0, to: int | None = None, *, generator: Any 
     return fill(x, rng.randint(from_, to, x.shape, generator=generator).astype(x.dtype))
 
 
-_EXTRA = (
-    zero_, fill_, copy_, fill_diagonal_, detach_, normal_, uniform_, bernoulli_, exponential_, random_,
-)  # fmt: skip  # a table
+_EXTRA = (zero_, fill_, copy_, fill_diagonal_, detach_, normal_, uniform_, bernoulli_, exponential_, random_)
 
 
 # Every in-place function by its name, for `glassgrad.relu_(x)` and the like.
@@ -489,8 +491,7 @@ FUNCTIONS: dict[str, Callable[..., Tensor]] = {f"{name}_": _method(name, f"{name
 
 
 def _attach() -> None:
-    setattr(Tensor, "__setitem__", setitem)  # noqa: B010 - a type checker knows it by a declaration
-    for name, function in FUNCTIONS.items():
+    for name, function in {"__setitem__": setitem, **FUNCTIONS}.items():
         setattr(Tensor, name, function)
     for operator, name in BINARY.items():
         setattr(Tensor, f"__i{operator}__", _operator(name, f"__r{operator}__"))

@@ -1,12 +1,13 @@
-"""What the current thread does with ops: records them, leaves them, or traces them for the compiler."""
+"""The mode of the current thread: ops are recorded, not recorded, or traced for the compiler."""
 
 from __future__ import annotations
 
 import functools
 import threading
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
+from glassgrad.ops.core import Array
 from glassgrad.ops.vmap.batched import Level
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -32,7 +33,7 @@ class _Mode(threading.local):
     once: Callable[[], None] | None = None  # says that what is being traced happens in the first call only
     observer: Any = None  # a `tape.Observer` of the backward walks of a trace
     finite: Any = None  # what the latest step under FINITE told: an array of one number, NaN if one of them was not
-    witness: Any = None  # is told of backward passes and of optimizers' steps
+    witness: Any = None  # notified of backward passes and optimizer steps
     stop: Callable[[Any], Any] | None = None  # an array -> the same one, marked as off the tape
     whole: frozenset[str] = frozenset()  # composites that a trace keeps as one op where nothing is recorded
     levels: tuple[Level, ...] = ()  # the calls of vmap that are running, outermost first
@@ -43,7 +44,7 @@ class _Mode(threading.local):
         """Return this thread's settings, for `restore`."""
         return dict(self.__dict__)
 
-    def restore(self, saved: dict[str, Any]) -> None:
+    def restore(self, saved: dict[str, Array]) -> None:
         """Restore settings that `save` returned."""
         self.__dict__.clear()
         self.__dict__.update(saved)
@@ -75,11 +76,11 @@ class _Switch:
         switch = type(self)
 
         @functools.wraps(function)
-        def wrapped(*args: Any, **kwargs: Any) -> Any:
+        def wrapped(*args: object, **kwargs: object) -> Any:
             with switch(self.recording):
                 return function(*args, **kwargs)
 
-        return wrapped  # type: ignore[return-value]  # the wrapper has the signature of what it wraps
+        return cast("_Function", wrapped)
 
 
 class no_grad(_Switch):  # noqa: N801 - PyTorch's name

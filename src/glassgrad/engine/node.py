@@ -7,7 +7,7 @@ freed at once and no reference cycle exists.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import CodeType
 from typing import Any
 
@@ -18,6 +18,8 @@ from glassgrad.base import provenance
 from glassgrad.ops import core
 from glassgrad.ops.core import Array, Primitive
 from glassgrad.ops.vmap.batched import Level
+
+Arrays = Sequence[Array]
 
 next_sequence = itertools.count(1).__next__
 
@@ -51,10 +53,10 @@ class Node:
 
     prim: Primitive
     parents: tuple[Any, ...]
-    saved: Any
+    saved: Array
     params: dict[str, Any]
     shape: tuple[int, ...]
-    dtype: np.dtype[Any]
+    dtype: np.dtype
     code: CodeType
     lasti: int
     seq: int
@@ -86,7 +88,7 @@ class Node:
 def record(
     prim: Primitive,
     parents: tuple[Any, ...],
-    saved: Any,
+    saved: Array,
     params: dict[str, Any],
     result: Array,
     code: CodeType,
@@ -144,7 +146,7 @@ def describe(tensor: Any, node: Node | None = None) -> str:
     return f"'{variable}'" if variable else f"the result of {node.prim.name}"
 
 
-def unpack(node: Node) -> tuple[Any, ...]:
+def unpack(node: Node) -> tuple[Array, ...]:
     """Return ``(y, *x)`` of a node, wherever it is kept."""
     saved = node.saved
     if type(saved) is Freed:

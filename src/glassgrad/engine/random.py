@@ -15,14 +15,16 @@ from types import CodeType
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from glassgrad.base import provenance
 from glassgrad.engine.mode import MODE, TRACING
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.tensors import creation, devices
 from glassgrad.engine.tensors.creation import _finish, _size
+from glassgrad.engine.tensors.devices import Device
 from glassgrad.ops.complex_input import refuse_complex
-from glassgrad.ops.core import bad_option
+from glassgrad.ops.core import Array, bad_option
 from glassgrad.ops.vmap.batched import Stream
 
 GENERATORS: weakref.WeakSet[Generator] = weakref.WeakSet()
@@ -50,7 +52,7 @@ class Generator:
         True
     """
 
-    def __init__(self, device: Any = None) -> None:
+    def __init__(self, device: Device = None) -> None:
         devices.check(device)
         self._seed: int | None = None
         self._rng: np.random.Generator | None = None
@@ -142,25 +144,25 @@ def _rng(generator: Generator | None) -> Any:
     return Stream(stream, MODE.levels) if MODE.levels else stream
 
 
-def _of_parts(draw: Callable[..., Any], rng: Any, size: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+def _of_parts(draw: Callable[..., Any], rng: np.random.Generator, size: tuple[int, ...], dtype: np.dtype) -> Array:
     """Draw complex numbers, both parts alike."""
     parts = draw(rng, (*size, 2), np.float32 if dtype == np.complex64 else np.float64)
     return (parts[..., 0] + parts[..., 1] * dtype.type(1j)).astype(dtype)
 
 
-def _uniform(rng: Any, size: tuple[int, ...], dtype: Any) -> Any:
+def _uniform(rng: np.random.Generator, size: tuple[int, ...], dtype: DTypeLike | None) -> Array:
     wanted = np.dtype(dtype or creation.DEFAULT)
     if wanted.kind == "c":
         return _of_parts(_uniform, rng, size, wanted)
-    drawn = rng.random(size, dtype=wanted.type if wanted in (np.float32, np.float64) else np.float64)
+    drawn = rng.random(size, dtype=np.float32 if wanted == np.float32 else np.float64)
     return drawn.astype(wanted, copy=False)
 
 
-def _normal(rng: Any, size: tuple[int, ...], dtype: Any) -> Any:
+def _normal(rng: np.random.Generator, size: tuple[int, ...], dtype: DTypeLike | None) -> Array:
     wanted = np.dtype(dtype or creation.DEFAULT)
     if wanted.kind == "c":  # of variance 1 together
-        return _of_parts(_normal, rng, size, wanted) * wanted.type(math.sqrt(0.5))
-    drawn = rng.standard_normal(size, dtype=wanted.type if wanted in (np.float32, np.float64) else np.float64)
+        return _of_parts(_normal, rng, size, wanted) * math.sqrt(0.5)
+    drawn = rng.standard_normal(size, dtype=np.float32 if wanted == np.float32 else np.float64)
     return drawn.astype(wanted, copy=False)
 
 
@@ -169,9 +171,9 @@ def rand(
     *sizes: Any,
     size: Any = None,
     generator: Generator | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     requires_grad: bool = False,
-    device: Any = None,
+    device: Device = None,
 ) -> Tensor:
     """Uniform numbers in [0, 1)."""
     return _finish(_uniform(_rng(generator), _size(sizes, size), dtype), requires_grad, device)
@@ -182,9 +184,9 @@ def randn(
     *sizes: Any,
     size: Any = None,
     generator: Generator | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     requires_grad: bool = False,
-    device: Any = None,
+    device: Device = None,
 ) -> Tensor:
     """Standard normal numbers."""
     return _finish(_normal(_rng(generator), _size(sizes, size), dtype), requires_grad, device)
@@ -197,9 +199,9 @@ def randint(
     size: Any = None,
     *,
     generator: Generator | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     requires_grad: bool = False,
-    device: Any = None,
+    device: Device = None,
 ) -> Tensor:
     """Integers from `low` up to and without `high`; `randint(high, size)` starts at 0."""
     if size is None:
@@ -217,7 +219,9 @@ def randint(
 
 
 @devices.on_the_processor
-def randperm(n: int, *, generator: Generator | None = None, dtype: Any = None, device: Any = None) -> Tensor:
+def randperm(
+    n: int, *, generator: Generator | None = None, dtype: DTypeLike | None = None, device: Device = None
+) -> Tensor:
     """The integers below `n` in random order."""
     if n < 0:
         raise bad_option("randperm", "n", n, "0 or more")
@@ -226,14 +230,14 @@ def randperm(n: int, *, generator: Generator | None = None, dtype: Any = None, d
 
 
 def normal(
-    mean: Any = 0.0,
-    std: Any = 1.0,
+    mean: Array = 0.0,
+    std: Array = 1.0,
     size: Any = None,
     *,
     generator: Generator | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     requires_grad: bool = False,
-    device: Any = None,
+    device: Device = None,
 ) -> Tensor:
     """Normal numbers; the shape is `size` or that of `mean` and `std`, the dtype that of the first of them."""
     refuse_complex("normal", (mean, std))
@@ -247,7 +251,7 @@ def normal(
     return _finish((plain[0] + plain[1] * drawn).astype(dtype), requires_grad, device)
 
 
-def bernoulli(input: Any, *, generator: Generator | None = None) -> Tensor:
+def bernoulli(input: Array, *, generator: Generator | None = None) -> Tensor:
     """1 with probability `input` elementwise, else 0, in the dtype of `input`."""
     refuse_complex("bernoulli", (input,))
     array = input.detach().array if isinstance(input, Tensor) else np.asarray(input, creation.DEFAULT)
@@ -290,7 +294,7 @@ def multinomial(
     return make(drawn.reshape((*weights.shape[:-1], num_samples)), None, False)
 
 
-def _multinomial_traced(weights: Tensor, num_samples: int, replacement: bool, rng: Any) -> Tensor:
+def _multinomial_traced(weights: Tensor, num_samples: int, replacement: bool, rng: np.random.Generator) -> Tensor:
     """`multinomial` in ops, of weights that a step computes: the same numbers from the same draws."""
     rows = weights.reshape(-1, weights.shape[-1]).to(np.float64)
     if replacement or num_samples == 1:
@@ -304,13 +308,13 @@ def _multinomial_traced(weights: Tensor, num_samples: int, replacement: bool, rn
     return result
 
 
-def _useless(rows: Any) -> Any:
+def _useless(rows: Any) -> Array:
     """Tell which rows of weights are invalid for drawing."""
     with np.errstate(invalid="ignore"):
         return (rows < 0).any(-1) | ~np.isfinite(rows).all(-1) | ~(rows.sum(-1) > 0)
 
 
-def _multinomial_in_vmap(weights: Tensor, num_samples: int, replacement: bool, rng: Any) -> Tensor:
+def _multinomial_in_vmap(weights: Tensor, num_samples: int, replacement: bool, rng: np.random.Generator) -> Tensor:
     """`multinomial` in ops that can be batched: the smallest of exponential clocks, once or for each draw."""
     *lead, classes = weights.shape
     weights = weights.clip(1e-30)  # an impossible class never comes first
@@ -334,9 +338,9 @@ def rand_like(
     input: Tensor,
     *,
     generator: Generator | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     requires_grad: bool = False,
-    device: Any = None,
+    device: Device = None,
 ) -> Tensor:
     """Uniform numbers with the shape and dtype of `input`."""
     dtype = dtype or input.dtype
@@ -348,9 +352,9 @@ def randn_like(
     input: Tensor,
     *,
     generator: Generator | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     requires_grad: bool = False,
-    device: Any = None,
+    device: Device = None,
 ) -> Tensor:
     """Standard normal numbers with the shape and dtype of `input`."""
     dtype = dtype or input.dtype
@@ -358,7 +362,7 @@ def randn_like(
 
 
 @contextmanager
-def fork_rng(devices: Any = None, enabled: bool = True, **_hints: Any) -> Iterator[None]:
+def fork_rng(devices: Any = None, enabled: bool = True, **_hints: object) -> Iterator[None]:
     """Put the state of the default generator back at the end of the block.
 
     Example:

@@ -1,4 +1,4 @@
-"""The Tensor interpreter: what happens when a primitive is called with a Tensor.
+"""The Tensor interpreter: apply a primitive to Tensors and record it on the tape.
 
 `apply` computes on the arrays inside and records a node when somebody wants a gradient; it is the hot path of
 eager mode. The operators and methods of `Tensor` are attached here from the tables. No derivative is written here.
@@ -25,7 +25,7 @@ from glassgrad.engine.tensor import Tensor, base_class, make
 from glassgrad.engine.tensors.operands import defers, is_foreign
 from glassgrad.ops import compound, names, operators
 from glassgrad.ops.complex_input import refuse_complex
-from glassgrad.ops.core import HIGHEST, INTERPRETERS, REGISTRY, Interpreter, Primitive
+from glassgrad.ops.core import HIGHEST, INTERPRETERS, REGISTRY, Array, Interpreter, Primitive
 from glassgrad.ops.vmap.batched import levels_of
 
 _ndarray = np.ndarray
@@ -38,13 +38,13 @@ _ORDINARY = frozenset({_ndarray, float, int, bool, np.float32, np.float64, np.in
 _OPERANDS = _ORDINARY | {Tensor}  # what an operator takes without a second look
 
 
-def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:  # noqa: C901, PLR0912, PLR0915 - the hot path, written out: a call more for each op would cost a tenth of it
+def apply(prim: Primitive, args: tuple[Array, ...], params: dict[str, Any]) -> Array:  # noqa: C901, PLR0912, PLR0915 - the hot path, written out: a call more for each op would cost a tenth of it
     """Compute `prim` on Tensors (and arrays and numbers); record it when a gradient may be wanted."""
     flags = MODE.flags
     if flags > RECORDING and (watched := _prepared(prim, args, params)) is not None:
         return watched
     evaluate, decompose, special, saves_x, saves_y, part, is_view, takes_complex = prim.traits
-    arrays: list[Any] = []
+    arrays: list[Array] = []
     parents: list[Any] = []
     tracked, plain = False, True
     for arg in args:
@@ -101,7 +101,7 @@ def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any
     return views.link(result, prim, args, params) if is_view and len(args) == 1 else result
 
 
-def _prepared(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+def _prepared(prim: Primitive, args: tuple[Array, ...], params: dict[str, Any]) -> Array:
     """Compute where somebody watches or casts; else bring the arguments into the trace, if any, and return None."""
     flags = MODE.flags
     if flags & (WATCHED | AUTOCAST):
@@ -114,7 +114,7 @@ def _prepared(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) ->
     return None
 
 
-def _cast(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+def _cast(prim: Primitive, args: tuple[Array, ...], params: dict[str, Any]) -> Array:
     """Compute a primitive in the dtype that autocast wants for it, and its parts in the same."""
     args, flags = cast_for(prim, args), MODE.flags
     MODE.flags = flags & ~AUTOCAST
@@ -124,7 +124,7 @@ def _cast(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any
         MODE.flags = flags
 
 
-def _decomposed(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any], begun: Any = None) -> Any:
+def _decomposed(prim: Primitive, args: tuple[Array, ...], params: dict[str, Any], begun: Any = None) -> Array:
     """Compute a fused primitive on what is not plain arrays: op by op, each of which records itself.
 
     `begun` holds the arrays and parents that recording it whole takes, and whether it is recorded.
@@ -144,7 +144,7 @@ def _decomposed(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any], 
     return (*result[:own], *[part.detach() for part in result[own:]])
 
 
-def _as_array(arg: Any, prim: Primitive, args: tuple[Any, ...]) -> Any:
+def _as_array(arg: Array, prim: Primitive, args: tuple[Array, ...]) -> Array:
     """Return another library's array, PyTorch's say, as one of NumPy's; anything else as it is."""
     if isinstance(arg, _ndarray):
         return base_class(arg)
@@ -157,16 +157,22 @@ def _as_array(arg: Any, prim: Primitive, args: tuple[Any, ...]) -> Any:
     return arg
 
 
-def _no_numbers(prim: Primitive, args: tuple[Any, ...], given: Any) -> Exception:
+def _no_numbers(prim: Primitive, args: tuple[Array, ...], given: Array) -> Exception:
     reason = TypeError(f"no numbers can be read from a {type(given).__name__}")
     return op_errors.explain(prim, args, {}, reason)
 
 
 def _finish_special(
-    prim: Primitive, y: Any, args: tuple[Any, ...], arrays: list[Any], parents: list[Any], params: Any, tracked: Any
-) -> Any:
+    prim: Primitive,
+    y: Array,
+    args: tuple[Array, ...],
+    arrays: list[Array],
+    parents: list[Any],
+    params: Any,
+    tracked: Any,
+) -> Array:
     """Do the end of `apply` for what is not one plain array: several results, residuals, views, batches, Symbols."""
-    companions: tuple[Any, ...] = ()
+    companions: tuple[Array, ...] = ()
     saved_y, multiple = y, prim.multiple
     if prim.decompose is not None:
         y, saved_y = y
@@ -196,7 +202,7 @@ def _finish_special(
     return (*(result if multiple else (result,)), *companions) if companions else result
 
 
-def _watched(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+def _watched(prim: Primitive, args: tuple[Array, ...], params: dict[str, Any]) -> Array:
     """Compute a primitive and show the watchers its node."""
     plain = all(type(arg.array) is _ndarray for arg in args if isinstance(arg, Tensor))
     if prim.decompose is not None and not plain:
@@ -231,10 +237,10 @@ def node_of(result: Any) -> Node | None:
 # --- operators and methods, from the table --------------------------------------------------------
 
 
-def _binary(prim: Primitive, theirs: str) -> Callable[[Tensor, Any], Any]:
+def _binary(prim: Primitive, theirs: str) -> Callable[[Tensor, Array], Array]:
     """Return the method of an operator; `theirs` is what Python asks the other class for when we return nothing."""
 
-    def operator(self: Tensor, other: Any) -> Any:
+    def operator(self: Tensor, other: Array) -> Array:
         if type(other) not in _OPERANDS and type(other) not in INTERPRETERS and is_foreign(other):
             return _left_to(other, theirs, prim, (self, other))
         return apply(prim, (self, other), {})
@@ -242,8 +248,8 @@ def _binary(prim: Primitive, theirs: str) -> Callable[[Tensor, Any], Any]:
     return operator
 
 
-def _reflected(prim: Primitive, theirs: str) -> Callable[[Tensor, Any], Any]:
-    def operator(self: Tensor, other: Any) -> Any:
+def _reflected(prim: Primitive, theirs: str) -> Callable[[Tensor, Array], Array]:
+    def operator(self: Tensor, other: Array) -> Array:
         if type(other) not in _OPERANDS and type(other) not in INTERPRETERS and is_foreign(other):
             return _left_to(other, theirs, prim, (other, self))
         return apply(prim, (other, self), {})
@@ -251,16 +257,16 @@ def _reflected(prim: Primitive, theirs: str) -> Callable[[Tensor, Any], Any]:
     return operator
 
 
-def _left_to(other: Any, theirs: str, prim: Primitive, args: tuple[Any, ...]) -> Any:
+def _left_to(other: Array, theirs: str, prim: Primitive, args: tuple[Array, ...]) -> Array:
     """Defer to the operand's class, or raise if neither class can compute."""
     if defers(other, theirs):
         return NotImplemented
     raise _no_numbers(prim, args, other)
 
 
-def _equality(prim: Primitive) -> Callable[[Tensor, Any], Any]:
+def _equality(prim: Primitive) -> Callable[[Tensor, Array], Array]:
     # Without an answer of either side, Python compares identities: `x == None` is False, `x != "a"` True.
-    def operator(self: Tensor, other: Any) -> Any:
+    def operator(self: Tensor, other: Array) -> Array:
         if type(other) not in _OPERANDS and type(other) not in INTERPRETERS and is_foreign(other):
             return NotImplemented
         return apply(prim, (self, other), {})
@@ -268,8 +274,8 @@ def _equality(prim: Primitive) -> Callable[[Tensor, Any], Any]:
     return operator
 
 
-def _unary(prim: Primitive) -> Callable[[Tensor], Any]:
-    def operator(self: Tensor) -> Any:
+def _unary(prim: Primitive) -> Callable[[Tensor], Array]:
+    def operator(self: Tensor) -> Array:
         return apply(prim, (self,), {})
 
     return operator
@@ -288,8 +294,7 @@ def _attach() -> None:
         setattr(Tensor, f"__{name}__", _binary(prim, _TURNED[name]) if name in _TURNED else _equality(prim))
     for name, op in operators.UNARY.items():
         setattr(Tensor, f"__{name}__", _unary(REGISTRY[op]))
-    setattr(Tensor, "__pos__", compound.positive)  # noqa: B010 - attached like every other operator
-    for name, function in names.methods().items():
+    for name, function in {"__pos__": compound.positive, **names.methods()}.items():
         setattr(Tensor, name, function)
 
 

@@ -16,7 +16,7 @@ from glassgrad import errors
 from glassgrad.engine.mode import MODE, WATCHED
 from glassgrad.engine.node import Node
 from glassgrad.engine.tensor import Tensor, make
-from glassgrad.ops.core import Primitive
+from glassgrad.ops.core import Array, Primitive
 from glassgrad.ops.vmap.batched import Batched
 
 
@@ -27,7 +27,7 @@ class Watcher:
         """Look at a node that was just recorded."""
 
     def stand_in(self, prim: Primitive) -> Primitive:
-        """Return what is to be computed in place of a primitive."""
+        """Return the function that replaces a primitive."""
         return prim
 
     def __enter__(self) -> Self:
@@ -61,15 +61,15 @@ def computed_by(prim: Primitive, evaluate: Callable[..., Any]) -> Primitive:
 class _Packed:
     """What a node saved, each array packed by a hook."""
 
-    def __init__(self, parts: Any, unpack: Callable[[Any], Any]) -> None:
+    def __init__(self, parts: Array, unpack: Callable[[Any], Any]) -> None:
         self.parts = parts
         self._unpack = unpack
 
-    def unpack(self, node: Node) -> Any:
+    def unpack(self, node: Node) -> Array:
         """Return ``(y, *x)``."""
         return _each(self.parts, _Part, lambda part: self._array(part, node))
 
-    def _array(self, part: _Part, node: Node) -> Any:
+    def _array(self, part: _Part, node: Node) -> Array:
         found = self._unpack(part.packed)
         if not isinstance(found, Tensor) or found.shape != part.shape:
             given = found.shape if isinstance(found, Tensor) else type(found).__name__
@@ -80,12 +80,12 @@ class _Packed:
 class _Part:
     """One packed array."""
 
-    def __init__(self, packed: Any, shape: tuple[int, ...]) -> None:
+    def __init__(self, packed: Array, shape: tuple[int, ...]) -> None:
         self.packed = packed
         self.shape = shape
 
 
-def _each(value: Any, kind: Any, function: Callable[[Any], Any]) -> Any:
+def _each(value: Array, kind: Any, function: Callable[[Any], Any]) -> Any:
     """Apply a function to the entries of a certain kind in nested tuples and lists."""
     if isinstance(value, kind):
         return function(value)
@@ -126,5 +126,5 @@ class saved_tensors_hooks(Watcher):  # noqa: N801 - PyTorch's name
             finally:
                 MODE.flags = flags
 
-    def _packed(self, array: Any) -> _Part:
+    def _packed(self, array: Array) -> _Part:
         return _Part(self._pack(make(array, None, False)), tuple(array.shape))

@@ -1,4 +1,4 @@
-"""What a function or a frame calls its tensors and modules, and which module is being called."""
+"""The names of tensors and modules in a function or a frame, and the module call under way."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from glassgrad.engine.snapshot import Snapshot
 from glassgrad.engine.tensor import Tensor
+from glassgrad.ops.core import Array
 
 _MOST = 1000  # entries of a list that are looked at
 
@@ -59,7 +60,7 @@ class Scope:
                     scope.look(name, value)
         return scope
 
-    def look(self, name: str, value: Any) -> None:
+    def look(self, name: str, value: object) -> None:
         """Note a variable: a tensor, a module with its parameters, a list or dictionary of them."""
         if _is_unbound(value) or isinstance(value, ModuleType | type):
             return
@@ -84,7 +85,7 @@ class Scope:
         for inner, tensor in [*module.named_parameters(), *module.named_buffers()]:
             self._note(prefix + inner, tensor)
 
-    def _note(self, name: str, tensor: Any) -> None:
+    def _note(self, name: str, tensor: Array) -> None:
         self.arrays.setdefault(id(tensor.array), name)  # alive: the tensor is, as long as the caller holds it
         self.tensors.setdefault(tensor if tensor.node is None else tensor.node, name)
 
@@ -94,7 +95,7 @@ class Scope:
         return Snapshot(tensors=found, gradients=found, states=self.optimizers, randoms=True)
 
 
-def _entries(name: str, value: Any) -> Iterable[tuple[str, Any]]:
+def _entries(name: str, value: object) -> Iterable[tuple[str, Any]]:
     """Return what is in a container, or in the object whose method it is, as the user would write it."""
     if isinstance(value, list | tuple) and len(value) <= _MOST:
         return [(f"{name}[{at}]", entry) for at, entry in enumerate(value)]
@@ -105,18 +106,17 @@ def _entries(name: str, value: Any) -> Iterable[tuple[str, Any]]:
     return []
 
 
-def _is_module(value: Any) -> bool:
+def _is_module(value: object) -> bool:
     # Of the type, since a user's __getattr__ may do or raise anything; PyTorch's modules keep their hooks elsewhere.
     kind = type(value)
     return hasattr(kind, "named_modules") and hasattr(kind, "_hooks")
 
 
-def _is_unbound(value: Any) -> bool:
+def _is_unbound(value: object) -> bool:
     """Tell whether a value is a proxy that stands for nothing now, such as a web framework's request."""
-    try:
+    with contextlib.suppress(Exception):  # whatever the proxy raises
         return value.__class__ is None
-    except Exception:  # noqa: BLE001 - whatever the proxy raises
-        return True
+    return True
 
 
 class ModuleCalls:
@@ -162,7 +162,7 @@ class ModuleCalls:
         return found
 
     def _enter(self, name: str) -> Callable[..., None]:
-        def enter(module: Any, _args: Any) -> None:
+        def enter(module: object, _args: object) -> None:
             outer = next((known for known in reversed(self._names) if name.startswith(f"{known}.")), None)
             short = name if outer is None else name[len(outer) + 1 :]
             path = (*self.path, short)
@@ -174,7 +174,7 @@ class ModuleCalls:
 
         return enter
 
-    def _leave(self, *_call: Any) -> None:
+    def _leave(self, *_call: object) -> None:
         self.path = self.path[:-1]
         self._names.pop()
         self.changed()

@@ -10,6 +10,7 @@ from glassgrad.base import undo
 from glassgrad.engine.random import get_states, set_states
 from glassgrad.engine.tensor import Tensor
 from glassgrad.engine.writes import MUTATIONS
+from glassgrad.ops.core import Array
 
 
 class Snapshot:
@@ -42,7 +43,7 @@ class Snapshot:
         self,
         *,
         tensors: Iterable[Tensor] = (),
-        arrays: Iterable[Any] = (),
+        arrays: Iterable[Array] = (),
         gradients: Iterable[Tensor] = (),
         attributes: Iterable[tuple[Any, str]] = (),
         dicts: Iterable[dict[Any, Any]] = (),

@@ -31,7 +31,7 @@ from glassgrad.ops.vmap.batched import Level
 # --- the backward walk ----------------------------------------------------------------------------
 
 
-def match_cotangent(g: Array, like: Any) -> Array:
+def match_cotangent(g: Array, like: Array) -> Array:
     """Undo broadcasting and promotion: give the cotangent the shape and dtype of what it belongs to.
 
     This is the one place where it happens; rules may return cotangents of the broadcast shape.
@@ -54,7 +54,7 @@ def match_cotangent(g: Array, like: Any) -> Array:
 class Observer:
     """Watches a backward walk; its methods change nothing in it."""
 
-    def rule(self, node: Node, g: Array, saved: tuple[Any, ...], position: int | None) -> None:
+    def rule(self, node: Node, g: Array, saved: tuple[Array, ...], position: int | None) -> None:
         """A rule of `node` is about to be applied: the one for a parent's position, or the one for all of them."""
 
     def sent(self, target: Any, c: Array) -> None:
@@ -87,13 +87,23 @@ class Walk:
         retain: keep the saved values for another walk.
         create_graph: call the rules with Tensors, so that the result can be differentiated again.
         wanted: nodes and leaves whose cotangents are asked for; None means every leaf.
-        observer: is told of every rule and every cotangent.
+        observer: is notified of every rule and every cotangent.
     """
 
     __slots__ = (
-        "asked", "batched", "cotangents", "create_graph", "found", "freed", "given", "heap", "kept", "observer",
-        "owned", "wanted",
-    )  # fmt: skip  # a table
+        "asked",
+        "batched",
+        "cotangents",
+        "create_graph",
+        "found",
+        "freed",
+        "given",
+        "heap",
+        "kept",
+        "observer",
+        "owned",
+        "wanted",
+    )
 
     def __init__(
         self,
@@ -107,7 +117,7 @@ class Walk:
         self.batched = False  # whether cotangents may carry batches of vmap
         self.wanted = None if wanted is None else set(wanted)
         self.asked: set[Any] | None = None  # nodes and leaves that get cotangents; None means all
-        self.found: dict[Any, Any] = {}
+        self.found: dict[Any, Array] = {}
         self.heap: list[tuple[float, Node]] = []
         self.cotangents: dict[Node, Any] = {}
         self.owned: set[Any] = set()
@@ -122,9 +132,9 @@ class Walk:
     @classmethod
     def begun(
         cls,
-        heap: list[Any],
-        cotangents: dict[Node, Any],
-        found: dict[Any, Any],
+        heap: list[tuple[float, Node]],
+        cotangents: dict[Node, Array],
+        found: dict[Any, Array],
         given: set[int],
         freed: Freed | None,
     ) -> Walk:
@@ -156,8 +166,9 @@ class Walk:
         self.cotangents[node] = None
         heappush(self.heap, (-at, node))
 
-    def run(self) -> dict[Any, Any]:
+    def run(self) -> dict[Any, Array]:
         """Walk; return the cotangent of every leaf reached, or of what was wanted."""
+        wanted = self.wanted or ()
         needed = None if self.wanted is None else self._needed(self.wanted)
         heap, cotangents = self.heap, self.cotangents
         while heap:
@@ -166,7 +177,7 @@ class Walk:
             if node.hooks is not None:
                 g = self.run_hooks(node, g)
             if needed is not None:
-                if node in self.wanted:  # type: ignore[operator]  # wanted is a set here
+                if node in wanted:
                     self.found[node] = self._own(g)
                 if node not in needed:
                     continue
@@ -190,7 +201,7 @@ class Walk:
             node.saved = self.freed
             node.parents = ()
 
-    def apply_rules(self, node: Node, g: Array, saved: tuple[Any, ...]) -> None:
+    def apply_rules(self, node: Node, g: Array, saved: tuple[Array, ...]) -> None:
         """Turn the cotangent of a node's result into those of its parents."""
         prim, parents, asked = node.prim, node.parents, self.asked
         if asked is not None:  # of the weights of a layer, say, none where only its input's gradient is wanted
@@ -209,7 +220,7 @@ class Walk:
             return
         self._apply_joint(node, g, saved, parents)
 
-    def _apply_joint(self, node: Node, g: Array, saved: tuple[Any, ...], parents: Sequence[Any]) -> None:
+    def _apply_joint(self, node: Node, g: Array, saved: tuple[Array, ...], parents: Sequence[Any]) -> None:
         """Apply the rule for all arguments at once; that of a fused primitive is for plain arrays."""
         prim, needs = node.prim, [parent is not None for parent in parents]
         if prim.decompose is None or not (self.create_graph or self.batched):
@@ -223,15 +234,15 @@ class Walk:
         for parent, c in zip(parents, found, strict=True):
             self._send(parent, c)
 
-    def _watch(self, node: Node, g: Array, saved: tuple[Any, ...], position: int | None) -> None:
+    def _watch(self, node: Node, g: Array, saved: tuple[Array, ...], position: int | None) -> None:
         if self.observer is not None:
             self.observer.rule(node, g, saved, position)
 
-    def _send(self, parent: Any, c: Any) -> None:
+    def _send(self, parent: Any, c: Array) -> None:
         if parent is not None and c is not None:
             self.accumulate(parent, c)
 
-    def _step_decomposed(self, node: Node, g: Array, saved: Sequence[Any], parents: Sequence[Any]) -> None:
+    def _step_decomposed(self, node: Node, g: Array, saved: Sequence[Array], parents: Sequence[Any]) -> None:
         """Differentiate the decomposition of a fused primitive: in tensors, and so differentiable again.
 
         `parents` are the node's, None for those that get no cotangent.
@@ -272,7 +283,7 @@ class Walk:
         like = target if is_node else target.array  # the properties of a Tensor would cost a call each
         if c.shape != like.shape or (c.dtype is not like.dtype and c.dtype != like.dtype):
             c = match_cotangent(c, target)
-        store: dict[Any, Any] = self.cotangents if is_node else self.found
+        store: dict[Any, Array] = self.cotangents if is_node else self.found
         before = store.get(target)
         if before is None:
             if is_node:
@@ -349,7 +360,7 @@ def _without_batches(target: Any, c: Array) -> Array:
     return c
 
 
-def levels_of(value: Any) -> tuple[Level, ...]:
+def levels_of(value: Array) -> tuple[Level, ...]:
     """Return the batches of vmap that a node's result, a tensor or an array has beside its shape."""
     if type(value) is Node:
         return getattr(value, "levels", ())
@@ -373,7 +384,7 @@ def backward(
     create_graph: bool,
     wanted: Sequence[Any] | None = None,
     kept: Kept | None = None,
-) -> dict[Any, Any]:
+) -> dict[Any, Array]:
     """Walk back from `roots` (nodes or leaves); return {leaf or wanted node: cotangent}.
 
     The nodes that would be freed are added to `kept` instead, if there is one; its `free` frees them.
@@ -416,7 +427,7 @@ def turned(g: Array) -> Array:
 # --- between arrays and tensors -------------------------------------------------------------------
 
 
-def wrap(array: Array) -> Any:
+def wrap(array: Array) -> Array:
     """Return the array as a Tensor; Tensors pass through."""
     if isinstance(array, Tensor):
         return array
@@ -424,7 +435,7 @@ def wrap(array: Array) -> Any:
     return make(np.asarray(array) if isinstance(array, np.generic) else array, None, False)
 
 
-def unwrap(value: Any) -> Array:
+def unwrap(value: Array) -> Array:
     """Return the array of a Tensor; arrays pass through."""
     return value.array if isinstance(value, Tensor) else value
 
@@ -442,8 +453,8 @@ def pick(node: Node, part: Array, position: int, count: int) -> Tensor:
     return make(part, picked, True)
 
 
-def saved_tensors(node: Node, saved: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return ``(y, *x)`` of a node with Tensors in place of the arrays that have a history."""
+def saved_tensors(node: Node, saved: tuple[Array, ...]) -> tuple[Array, ...]:
+    """Return ``(y, *x)`` of a node with Tensors instead of the arrays that have a history."""
     prim = node.prim
     y = saved[0]
     if prim.saves_y and prim.decompose is None:
@@ -462,7 +473,7 @@ def saved_tensors(node: Node, saved: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(result)
 
 
-def alias(value: Any) -> Any:
+def alias(value: Array) -> Array:
     """Return a new Tensor with the same value, connected to the old one by an identity node if that has a history."""
     if not isinstance(value, Tensor):
         if not hasattr(value, "dtype") or value.dtype.kind not in "fcV":

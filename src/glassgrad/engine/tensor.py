@@ -48,14 +48,14 @@ class Size(tuple[int, ...]):
     def __getitem__(self, key: SupportsIndex) -> int: ...
     @overload
     def __getitem__(self, key: slice) -> Size: ...
-    def __getitem__(self, key: Any) -> Any:
-        part = _item(self, key)
+    def __getitem__(self, key: SupportsIndex | slice) -> int | Size:
+        part: Any = _item(self, key)
         return part if type(part) is int else Size(part)
 
-    def __add__(self, other: Any) -> Size:
+    def __add__(self, other: Array) -> Size:
         return Size((*self, *other))
 
-    def __radd__(self, other: Any) -> Size:
+    def __radd__(self, other: Array) -> Size:
         return Size((*other, *self))
 
     def __mul__(self, times: Any) -> Size:
@@ -114,7 +114,7 @@ class Handle:
         self.remove()
 
 
-def base_class(array: Any) -> Any:
+def base_class(array: Array) -> Any:
     """Return a memory map, a matrix or another subclass of `ndarray` as an `ndarray` of the same memory.
 
     Subclasses bring operators of their own, and views that own no memory of the tensor's; a Tensor holds neither.
@@ -127,7 +127,7 @@ def base_class(array: Any) -> Any:
     return array.view(_ndarray)
 
 
-def numeric(array: Any, kind: str) -> Any:
+def numeric(array: Array, kind: str) -> Array:
     """Return an array of numbers as it is, or in this machine's order of bytes; refuse texts, dates and objects.
 
     `kind` is the type of what the user gave, for the message.
@@ -161,7 +161,7 @@ class Tensor(TensorMethods):
 
     __slots__ = ("__weakref__", "_extra", "_grad", "_tracks", "array", "node")
 
-    array: Any
+    array: Array
     node: Node | None
     _tracks: bool
     _grad: Tensor | None
@@ -169,7 +169,7 @@ class Tensor(TensorMethods):
     __array_priority__ = 1000
     _interpreter: ClassVar[Interpreter]  # set in `record.py`, which says what calling an op with a Tensor does
 
-    def __init__(self, data: Any = (), *sizes: int, requires_grad: bool = False) -> None:
+    def __init__(self, data: Array = (), *sizes: int, requires_grad: bool = False) -> None:
         if isinstance(data, Tensor):
             data = data.array
         elif type(data) is int:  # sizes, as in PyTorch; the value 5 is glassgrad.tensor(5)
@@ -203,8 +203,9 @@ class Tensor(TensorMethods):
         return len(self.array.shape)
 
     @property
-    def dtype(self) -> np.dtype[Any]:
-        return self.array.dtype  # type: ignore[no-any-return]  # arrays are typed Any
+    def dtype(self) -> np.dtype:
+        dtype: np.dtype = self.array.dtype
+        return dtype
 
     @property
     def data(self) -> Tensor:
@@ -212,7 +213,7 @@ class Tensor(TensorMethods):
         return detached(make(self.array if MODE.stop is None else MODE.stop(self.array), None, False), self)
 
     @data.setter
-    def data(self, value: Any) -> None:
+    def data(self, value: Array) -> None:
         self.array = value.array if isinstance(value, Tensor) else np.asarray(base_class(value), self.array.dtype)
 
     @property
@@ -242,23 +243,28 @@ class Tensor(TensorMethods):
 
     @property
     def T(self) -> Tensor:  # noqa: N802 - NumPy's name
-        return shape.transpose(self)  # type: ignore[no-any-return]  # ops are typed Any
+        turned: Tensor = shape.transpose(self)
+        return turned
 
     @property
     def mT(self) -> Tensor:  # noqa: N802 - the array API's name
-        return shape.matrix_transpose(self)  # type: ignore[no-any-return]  # ops are typed Any
+        turned: Tensor = shape.matrix_transpose(self)
+        return turned
 
     @property
     def mH(self) -> Tensor:  # noqa: N802 - PyTorch's name
-        return complexes.conj(shape.matrix_transpose(self))  # type: ignore[no-any-return]  # ops are typed Any
+        turned: Tensor = complexes.conj(shape.matrix_transpose(self))
+        return turned
 
     @property
     def real(self) -> Tensor:
-        return complexes.real(self)  # type: ignore[no-any-return]  # ops are typed Any
+        part: Tensor = complexes.real(self)
+        return part
 
     @property
     def imag(self) -> Tensor:
-        return complexes.imag(self)  # type: ignore[no-any-return]  # ops are typed Any
+        part: Tensor = complexes.imag(self)
+        return part
 
     def dim(self) -> int:
         """Number of dimensions."""
@@ -293,7 +299,8 @@ class Tensor(TensorMethods):
     def lifted(self) -> Array:
         """Return the array inside, or the Symbol that stands for it while a step is being traced."""
         if MODE.flags & TRACING:
-            MODE.lift(self, True)  # type: ignore[misc]  # set whenever the flag is
+            assert MODE.lift is not None  # set whenever the flag is
+            MODE.lift(self, True)
         return self.array
 
     def assign(self, array: Array) -> None:
@@ -319,18 +326,18 @@ class Tensor(TensorMethods):
         alone = make(array, None, False)
         return alone if type(array) is _ndarray else detached(alone, self)
 
-    def numpy(self, *, force: bool = False) -> np.ndarray[Any, Any]:
+    def numpy(self, *, force: bool = False) -> np.ndarray:
         """Return the array; raises when a gradient would be lost, unless with `force` or under `no_grad`."""
-        array: np.ndarray[Any, Any] = (self.detach() if force else self)._plain(".numpy()")
+        array: np.ndarray = (self.detach() if force else self)._plain(".numpy()")
         return array
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        array: np.ndarray[Any, Any] = self._plain("converting to a NumPy array")
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        array: np.ndarray = self._plain("converting to a NumPy array")
         if dtype is not None and array.dtype != dtype:
             return array.astype(dtype)
         return array.copy() if copy else array
 
-    def _plain(self, call: str) -> Any:
+    def _plain(self, call: str) -> Array:
         if self._tracks and MODE.flags & RECORDING:
             name = self.node.place.variable if self.node is not None else None
             raise errors.ASARRAY_TRACKED(call=call, what=describe(self), name=name or "t", where=provenance.here(2))
@@ -381,7 +388,7 @@ class Tensor(TensorMethods):
             raise TypeError("iteration over a 0-d tensor")
         return iter([self[position] for position in range(self.array.shape[0])])
 
-    def __contains__(self, value: Any) -> bool:
+    def __contains__(self, value: Array) -> bool:
         return bool((self.array == (value.array if isinstance(value, Tensor) else value)).any())
 
     __hash__ = object.__hash__
@@ -411,7 +418,7 @@ class Tensor(TensorMethods):
         return self._grad
 
     @grad.setter
-    def grad(self, value: Any) -> None:
+    def grad(self, value: Array) -> None:
         self._grad = value if value is None or isinstance(value, Tensor) else make(np.asarray(value), None, False)
 
     def retain_grad(self) -> None:
@@ -450,7 +457,8 @@ class Tensor(TensorMethods):
     # --- writing ----------------------------------------------------------------------------------
 
     def __getitem__(self, key: Any) -> Tensor:
-        return index.getitem(self, key)  # type: ignore[no-any-return]  # ops are typed Any
+        part: Tensor = index.getitem(self, key)
+        return part
 
     def __reduce_ex__(self, _protocol: Any) -> Any:
         return _rebuild, (type(self), self.detach().array, self._tracks)

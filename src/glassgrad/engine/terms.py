@@ -1,4 +1,4 @@
-"""Terms and numbers: what the equations of an update rule are written in.
+"""Terms and numbers, in which the equations of an update rule are written.
 
 A rule is written as in its paper, ``m = b1 * m + (1 - b1) * g``: a `Term` stands for an array, a `Number` for an option
 or a count of steps. An evaluator decides what an operator does: compute at once, on arrays or on the Symbols of a
@@ -16,30 +16,40 @@ import numpy as np
 
 from glassgrad import errors
 from glassgrad.base import provenance
-from glassgrad.ops.core import INTERPRETERS, REGISTRY, Interpreter, Primitive
+from glassgrad.ops.core import INTERPRETERS, REGISTRY, Array, Interpreter, Primitive
 from glassgrad.ops.operators import attach
 from glassgrad.ops.shape import astype
 
 # What a primitive is for plain numbers: as text, and as a function.
 PLAIN: dict[str, tuple[str, Callable[..., Any]]] = {
-    "add": ("{} + {}", operator.add), "subtract": ("{} - {}", operator.sub), "multiply": ("{} * {}", operator.mul),
-    "divide": ("{} / {}", operator.truediv), "power": ("{} ** {}", operator.pow), "negative": ("-{}", operator.neg),
-    "equal": ("{} == {}", operator.eq), "not_equal": ("{} != {}", operator.ne), "abs": ("abs({})", abs),
-    "less": ("{} < {}", operator.lt), "less_equal": ("{} <= {}", operator.le),
-    "greater": ("{} > {}", operator.gt), "greater_equal": ("{} >= {}", operator.ge),
-    "minimum": ("min({}, {})", min), "maximum": ("max({}, {})", max), "sqrt": ("sqrt({})", math.sqrt),
+    "add": ("{} + {}", operator.add),
+    "subtract": ("{} - {}", operator.sub),
+    "multiply": ("{} * {}", operator.mul),
+    "divide": ("{} / {}", operator.truediv),
+    "power": ("{} ** {}", operator.pow),
+    "negative": ("-{}", operator.neg),
+    "equal": ("{} == {}", operator.eq),
+    "not_equal": ("{} != {}", operator.ne),
+    "abs": ("abs({})", abs),
+    "less": ("{} < {}", operator.lt),
+    "less_equal": ("{} <= {}", operator.le),
+    "greater": ("{} > {}", operator.gt),
+    "greater_equal": ("{} >= {}", operator.ge),
+    "minimum": ("min({}, {})", min),
+    "maximum": ("max({}, {})", max),
+    "sqrt": ("sqrt({})", math.sqrt),
     "where": ("{1} if {0} else {2}", lambda condition, a, b: a if condition else b),
-}  # fmt: skip  # a table
+}
 
 
 class Evaluator:
     """Says what the operators of terms and numbers do."""
 
-    def compute(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    def compute(self, prim: Primitive, args: tuple[Array, ...], params: dict[str, Any]) -> Array:
         """Return the term that a primitive makes of terms, numbers and literals."""
         raise NotImplementedError
 
-    def number(self, name: str, args: tuple[Any, ...]) -> Any:
+    def number(self, name: str, args: tuple[Array, ...]) -> Array:
         """Return the number that an entry of `PLAIN` makes of numbers and literals."""
         raise NotImplementedError
 
@@ -49,7 +59,8 @@ class Evaluator:
 
     def shape(self, term: Term) -> tuple[int, ...]:
         """Return the shape of a term."""
-        return term.what.shape  # type: ignore[no-any-return]  # of an array, whatever kind it is
+        shape: tuple[int, ...] = term.what.shape
+        return shape
 
 
 class Term:
@@ -68,7 +79,7 @@ class Term:
 
     if TYPE_CHECKING:
         # Operators are attached from the table.
-        def __neg__(self) -> Any: ...
+        def __neg__(self) -> Array: ...
 
     __array_ufunc__ = None  # so that NumPy leaves operators to this class
     __hash__ = object.__hash__
@@ -81,8 +92,9 @@ class Term:
         return self.by.shape(self)
 
     @property
-    def dtype(self) -> np.dtype[Any]:
-        return self.what.dtype  # type: ignore[no-any-return]  # as for the shape
+    def dtype(self) -> np.dtype:
+        dtype: np.dtype = self.what.dtype
+        return dtype
 
 
 class Number:
@@ -108,7 +120,7 @@ class Number:
         return self.by.truth(self)
 
 
-def _computed(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+def _computed(prim: Primitive, args: tuple[Array, ...], params: dict[str, Any]) -> Array:
     for arg in args:
         if type(arg) not in _OPERANDS:
             raise errors.RULE_OPERAND(given=f"a {type(arg).__name__}", where=provenance.here())
@@ -116,7 +128,7 @@ def _computed(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) ->
     return term.by.compute(prim, args, params)
 
 
-def _counted(prim: Primitive, args: tuple[Any, ...], _params: dict[str, Any]) -> Any:
+def _counted(prim: Primitive, args: tuple[Array, ...], _params: dict[str, Any]) -> Array:
     number = next(arg for arg in args if type(arg) is Number)
     return number.by.number(prim.name, args)
 
@@ -127,7 +139,7 @@ _OPERANDS = frozenset({Term, Number, bool, int, float, np.float64})
 def _of_terms(name: str) -> Callable[..., Any]:
     prim = REGISTRY[name]
 
-    def operate(*args: Any) -> Any:
+    def operate(*args: Array) -> Array:
         if name in {"add", "multiply"} and type(args[0]) is not Term:
             args = args[::-1]  # the array first, as if it were changed in place
         if name == "multiply" and type(args[1]) is int and args[1] == 1:
@@ -150,7 +162,7 @@ class Immediate(Evaluator):
     It stands in this folder, not beside the rules, so that the origin of an instruction is the line of the rule.
     """
 
-    def compute(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    def compute(self, prim: Primitive, args: tuple[Array, ...], params: dict[str, Any]) -> Array:
         dtypes = [arg.dtype for arg in args if type(arg) is Term]
         dtype = next((one for one in dtypes if one.kind in "fV"), dtypes[0])
         given = [
@@ -161,7 +173,7 @@ class Immediate(Evaluator):
             given[0] = args[0].what  # a truth value
         return Term(self, prim(*given, **params))
 
-    def number(self, name: str, args: tuple[Any, ...]) -> Any:
+    def number(self, name: str, args: tuple[Array, ...]) -> Array:
         given = [arg.what if type(arg) is Number else arg for arg in args]
         plain = all(isinstance(arg, bool | int | float) for arg in given)
         return Number(self, PLAIN[name][1](*given) if plain else REGISTRY[name](*given))
@@ -170,12 +182,12 @@ class Immediate(Evaluator):
         return bool(number.what if number.known is None else number.known)
 
 
-def literal(number: Any) -> Any:
+def literal(number: Array) -> Array:
     """Return a literal as a number of Python's: a float of NumPy's would widen an array."""
     return float(number) if isinstance(number, float) else number
 
 
-def weak(value: Any, dtype: np.dtype[Any]) -> Any:
+def weak(value: Array, dtype: np.dtype) -> Array:
     """Return a number that does not widen an array of a dtype: a float as it is, a Symbol in that dtype."""
     return value if isinstance(value, float | int) else astype(value, dtype)
 

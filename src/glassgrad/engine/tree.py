@@ -15,6 +15,7 @@ from glassgrad import errors
 from glassgrad.base import provenance
 
 Path = tuple[Any, ...]
+Nested = Any  # leaves, alone or in lists, tuples and dictionaries
 
 
 class Tree(NamedTuple):
@@ -45,12 +46,12 @@ LEAF = Tree("leaf", (), ())
 NOTHING = Tree("nothing", (), ())
 
 
-def is_container(value: Any) -> bool:
+def is_container(value: Nested) -> bool:
     """Tell whether a value is taken apart."""
     return isinstance(value, tuple | list | dict)
 
 
-def _kind_of(value: Any) -> Any:
+def _kind_of(value: Nested) -> Any:
     """Return what a container of the same kind is made of: its class, or an empty copy where the class says not all.
 
     A defaultdict, for one, has a function that makes its values.
@@ -62,7 +63,7 @@ def _kind_of(value: Any) -> Any:
     return empty
 
 
-def _together(kind: Any, keys: Iterable[Any], parts: list[Any]) -> Any:
+def _together(kind: Any, keys: Iterable[Any], parts: list[Any]) -> Nested:
     """Return the container of a kind with these parts."""
     if isinstance(kind, dict):
         made = copy.copy(kind)
@@ -73,13 +74,13 @@ def _together(kind: Any, keys: Iterable[Any], parts: list[Any]) -> Any:
     return kind(*parts) if hasattr(kind, "_fields") else kind(parts)
 
 
-def flatten(value: Any) -> tuple[list[Any], Tree]:
+def flatten(value: Nested) -> tuple[list[Any], Tree]:
     """Return the leaves of a container, in order, and its structure."""
     leaves: list[Any] = []
     return leaves, _flatten(value, leaves)
 
 
-def _flatten(value: Any, leaves: list[Any]) -> Tree:
+def _flatten(value: Nested, leaves: list[Any]) -> Tree:
     if value is None:
         return NOTHING
     if not is_container(value):
@@ -89,12 +90,12 @@ def _flatten(value: Any, leaves: list[Any]) -> Tree:
     return Tree(_kind_of(value), keys, tuple(_flatten(part, leaves) for part in parts))
 
 
-def unflatten(tree: Tree, leaves: Iterable[Any]) -> Any:
+def unflatten(tree: Tree, leaves: Iterable[Any]) -> Nested:
     """Put leaves together in the structure `tree`."""
     return _unflatten(tree, iter(leaves))
 
 
-def _unflatten(tree: Tree, leaves: Iterator[Any]) -> Any:
+def _unflatten(tree: Tree, leaves: Iterator[Any]) -> Nested:
     if tree is LEAF:
         return next(leaves)
     if tree is NOTHING:
@@ -105,8 +106,8 @@ def _unflatten(tree: Tree, leaves: Iterator[Any]) -> Any:
 # --- with paths: None is a leaf here ---------------------------------------------------------------
 
 
-def map_tree(function: Callable[[Any, Path], Any], value: Any, path: Path = ()) -> Any:
-    """Return the tree with `function(leaf, path)` in place of every leaf, None among them."""
+def map_tree(function: Callable[[Any, Path], Any], value: Nested, path: Path = ()) -> Any:
+    """Replace every leaf, None included, by `function(leaf, path)`."""
     if not is_container(value):
         return function(value, path)
     keys: Iterable[Any] = value if isinstance(value, dict) else getattr(value, "_fields", range(len(value)))
@@ -115,7 +116,7 @@ def map_tree(function: Callable[[Any, Path], Any], value: Any, path: Path = ()) 
     return _together(_kind_of(value), value, mapped)
 
 
-def every_leaf(value: Any) -> list[Any]:
+def every_leaf(value: Nested) -> list[Any]:
     """Return the leaves in order, None among them."""
     if not is_container(value):
         return [value]
@@ -130,7 +131,7 @@ def path_text(path: Path) -> str:
 # --- several trees of one structure ----------------------------------------------------------------
 
 
-def tree_map(function: Callable[..., Any], value: Any, *others: Any) -> Any:
+def tree_map(function: Callable[..., Any], value: Nested, *others: Any) -> Nested:
     """Apply a function to each leaf (and the leaves at the same places in `others`); keep the structure.
 
     Example:
@@ -143,7 +144,7 @@ def tree_map(function: Callable[..., Any], value: Any, *others: Any) -> Any:
     return unflatten(tree, [function(*row) for row in zip(leaves, *columns, strict=True)])
 
 
-def flatten_like(tree: Tree, value: Any, name: str) -> list[Any]:
+def flatten_like(tree: Tree, value: Nested, name: str) -> list[Any]:
     """Return the leaves of a value that has to have the structure `tree`; dictionaries in its order of keys."""
     leaves: list[Any] = []
     if not _follow(tree, value, leaves):
@@ -151,7 +152,7 @@ def flatten_like(tree: Tree, value: Any, name: str) -> list[Any]:
     return leaves
 
 
-def _follow(tree: Tree, value: Any, leaves: list[Any]) -> bool:
+def _follow(tree: Tree, value: Nested, leaves: list[Any]) -> bool:
     if tree is LEAF:
         leaves.append(value)
         return value is not None and not is_container(value)
@@ -166,7 +167,7 @@ def _follow(tree: Tree, value: Any, leaves: list[Any]) -> bool:
     return all(_follow(child, part, leaves) for child, part in zip(tree.children, value, strict=True))
 
 
-def spread(prefix: Any, tree: Tree, name: str) -> list[Any]:
+def spread(prefix: Nested, tree: Tree, name: str) -> list[Any]:
     """Return one entry per leaf of `tree`: `prefix` names one for each, or one for a whole container.
 
     None is an entry here, not an empty container; that is what axes need.

@@ -110,13 +110,17 @@ class TensorMethods:
     def __add__(self, other: TensorLike) -> Tensor: ...
     def __and__(self, other: TensorLike) -> Tensor: ...
     def __array_function__(
-        self, func: Any, _types: Any, args: builtins.tuple[Any, ...], kwargs: builtins.dict[builtins.str, Any]
+        self,
+        func: Any,
+        _types: builtins.object,
+        args: builtins.tuple[Any, ...],
+        kwargs: builtins.dict[builtins.str, Any],
     ) -> Any: ...
     def __array_namespace__(self, *, api_version: builtins.str | None = None) -> Any: ...
-    def __array_ufunc__(self, function: Any, method: builtins.str, *inputs: Any, **kwargs: Any) -> Any: ...
+    def __array_ufunc__(self, function: Any, method: builtins.str, *inputs: TensorLike, **kwargs: Any) -> Any: ...
     def __copy__(self) -> Tensor:
         """The same memory and the same place on the tape."""
-    def __dlpack__(self, **how: Any) -> Any:
+    def __dlpack__(self, **how: builtins.object) -> Any:
         """Return a capsule of the tensor's memory: `Tensor.__dlpack__`."""
     def __dlpack_device__(self) -> builtins.tuple[builtins.int, builtins.int]:
         """Return where the memory is: `Tensor.__dlpack_device__`."""
@@ -166,7 +170,7 @@ class TensorMethods:
     def __rsub__(self, other: TensorLike) -> Tensor: ...
     def __rtruediv__(self, other: TensorLike) -> Tensor: ...
     def __rxor__(self, other: TensorLike) -> Tensor: ...
-    def __setitem__(self, key: Any, value: TensorLike | None) -> None:
+    def __setitem__(self, key: Any, value: TensorLike) -> None:
         """x[key] = value: `Tensor.__setitem__`."""
     def __sub__(self, other: TensorLike) -> Tensor: ...
     def __truediv__(self, other: TensorLike) -> Tensor: ...
@@ -347,7 +351,7 @@ class TensorMethods:
     def atleast_3d(self, *tensors: TensorLike) -> builtins.tuple[Tensor, ...]: ...
     def backward(
         self,
-        gradient: Any = None,
+        gradient: TensorLike | None = None,
         retain_graph: builtins.bool | None = None,
         create_graph: builtins.bool = False,
         inputs: Sequence[Tensor] | Tensor | None = None,
@@ -355,9 +359,9 @@ class TensorMethods:
         """Add the gradient of this tensor to `.grad` of the leaves it was computed from."""
     def baddbmm(self, a: TensorLike, b: TensorLike, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """beta x + alpha (a @ b) for batches of matrices (batch, n, k) and (batch, k, m)."""
-    def bernoulli(self, *, generator: Generator | None = None) -> Tensor:
+    def bernoulli(self, *, generator: random.Generator | None = None) -> Tensor:
         """1 with the probability in each element, else 0; see `glassgrad.bernoulli`."""
-    def bernoulli_(self, p: builtins.float = 0.5, *, generator: Generator | None = None) -> Self:
+    def bernoulli_(self, p: builtins.float = 0.5, *, generator: rng.Generator | None = None) -> Self:
         """Write 1 with probability p, else 0; return x."""
     def bessel_j0(self) -> Tensor:
         """Bessel function J0(x)"""
@@ -444,7 +448,7 @@ class TensorMethods:
         """The tensor in one run of memory: itself, or a copy."""
     def copy(self, *, memory_format: builtins.str | None = None) -> Tensor:
         """Return a copy through which gradients flow to `x`."""
-    def copy_(self, src: TensorLike | None, non_blocking: builtins.bool = False) -> Self:
+    def copy_(self, src: TensorLike, non_blocking: builtins.bool = False) -> Self:
         """Write the values of `src`, which broadcasts; return x."""
     def copysign(self, other: TensorLike) -> Tensor:
         """|a| with the sign of b"""
@@ -481,7 +485,7 @@ class TensorMethods:
         """Cross product of vectors of 3 along `dim`."""
     @overload
     def cross(self, b: TensorLike, *, axis: builtins.int = -1) -> Tensor: ...
-    def cuda(self, *_args: Any, **_kwargs: Any) -> Tensor:
+    def cuda(self, *_args: builtins.object, **_kwargs: builtins.object) -> Tensor:
         """Raise: there is only the cpu."""
     @overload
     def cummax(self, dim: builtins.int) -> Extreme:
@@ -638,11 +642,11 @@ class TensorMethods:
         """exp(x) - 1"""
     def expm1_(self) -> Self:
         """`expm1`, written into the tensor itself; return it."""
-    def exponential_(self, lambd: builtins.float = 1.0, *, generator: Generator | None = None) -> Self:
+    def exponential_(self, lambd: builtins.float = 1.0, *, generator: rng.Generator | None = None) -> Self:
         """Write exponentially distributed numbers with mean 1 / lambd; return x."""
     def fabs(self) -> Tensor:
         """|x|"""
-    def fill_(self, value: TensorLike | None) -> Self:
+    def fill_(self, value: TensorLike) -> Self:
         """Write a number everywhere; return x."""
     def fill_diagonal_(self, fill_value: builtins.float, wrap: builtins.bool = False) -> Self:
         """Write a number on the main diagonal; return x."""
@@ -1083,7 +1087,11 @@ class TensorMethods:
     def multigammaln(self, p: builtins.int) -> Tensor:
         """log of the multivariate gamma function of dimension p."""
     def multinomial(
-        self, num_samples: builtins.int, replacement: builtins.bool = False, *, generator: Generator | None = None
+        self,
+        num_samples: builtins.int,
+        replacement: builtins.bool = False,
+        *,
+        generator: random.Generator | None = None,
     ) -> Tensor:
         """Indices drawn with the weights in the last dimension; see `glassgrad.multinomial`."""
     def multiply(self, other: TensorLike) -> Tensor:
@@ -1203,7 +1211,7 @@ class TensorMethods:
         dtype: DTypeLike | None = None,
     ) -> Tensor: ...
     def normal_(
-        self, mean: builtins.float = 0.0, std: builtins.float = 1.0, *, generator: Generator | None = None
+        self, mean: builtins.float = 0.0, std: builtins.float = 1.0, *, generator: rng.Generator | None = None
     ) -> Self:
         """Write normal numbers; return x."""
     def not_equal(self, other: TensorLike) -> Tensor:
@@ -1300,7 +1308,7 @@ class TensorMethods:
     def radians(self) -> Tensor:
         """Degrees to radians."""
     def random_(
-        self, from_: builtins.int = 0, to: builtins.int | None = None, *, generator: Generator | None = None
+        self, from_: builtins.int = 0, to: builtins.int | None = None, *, generator: rng.Generator | None = None
     ) -> Self:
         """Write integers from `from_` up to and without `to`; with one number, from 0 to it. Return x."""
     def ravel(self, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
@@ -1723,7 +1731,7 @@ class TensorMethods:
         dtype: DTypeLike | None = None,
         device: Device = None,
         copy: builtins.bool = False,
-        **_hints: Any,
+        **_hints: builtins.object,
     ) -> Tensor:
         """The tensor with another dtype, on a device (there is the cpu), or with the dtype of another tensor."""
     def to_dense(self) -> Tensor:
@@ -1782,7 +1790,7 @@ class TensorMethods:
     def unfold(self, dimension: builtins.int, size: builtins.int, step: builtins.int = 1) -> Tensor:
         """All windows of `size` elements along a dimension, `step` apart, with their elements as the last dimension."""
     def uniform_(
-        self, from_: builtins.float = 0.0, to: builtins.float = 1.0, *, generator: Generator | None = None
+        self, from_: builtins.float = 0.0, to: builtins.float = 1.0, *, generator: rng.Generator | None = None
     ) -> Self:
         """Write numbers drawn evenly from [from_, to); return x."""
     @overload

@@ -1,4 +1,4 @@
-"""Views: which tensor looks into the memory of which other one.
+"""Views: tensors that share the memory of another tensor.
 
 A view keeps what it was made from and how; the other holds weak references to its views. Nobody reads this
 until one of them is written to in place: then `inplace.py` gives all of them their new place on the tape.
@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from glassgrad.ops.core import Aval, Custom, Primitive
+from glassgrad.ops.core import Array, Aval, Custom, Primitive
 from glassgrad.ops.places import has_masks
 from glassgrad.ops.shape import reshape_p
 from glassgrad.ops.vmap.batched import Batched
@@ -22,7 +22,7 @@ _ndarray = np.ndarray
 _View = TypeVar("_View", bound=Any)
 
 
-def link(view: Any, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+def link(view: Array, prim: Primitive, args: tuple[Array, ...], params: dict[str, Any]) -> Array:
     """Let `view`, the result of a view primitive, and the tensor it views know of each other; return it."""
     base, array = args[0], view.array
     if (
@@ -39,7 +39,7 @@ def link(view: Any, prim: Primitive, args: tuple[Any, ...], params: dict[str, An
     return bind(view, base, prim, params)
 
 
-def _is_copy(array: Any, base: Any, prim: Primitive, params: dict[str, Any]) -> bool:
+def _is_copy(array: Array, base: Array, prim: Primitive, params: dict[str, Any]) -> bool:
     """Tell whether a traced or batched result has memory of its own: a reshape of what lies there in another order, an
     index with a mask of no dimensions.
     """
@@ -52,19 +52,26 @@ def _is_copy(array: Any, base: Any, prim: Primitive, params: dict[str, Any]) -> 
 
 # What .detach() gives inside vmap, where tensors share no memory that a write to one of them could reach.
 detached_p = Custom(
-    "detached", lambda xp, x: x, vjp=(None,), jvp=(None,), formula="x", derivative="none", register=False,
-    batch=lambda prim, size, values, batched, params: values[0], write_back=lambda x, view, assign: view,
-)  # fmt: skip  # as an entry of the table
+    "detached",
+    lambda xp, x: x,
+    vjp=(None,),
+    jvp=(None,),
+    formula="x",
+    derivative="none",
+    register=False,
+    batch=lambda prim, size, values, batched, params: values[0],
+    write_back=lambda x, view, assign: view,
+)
 
 
-def detached(view: _View, base: Any) -> _View:
+def detached(view: _View, base: Array) -> _View:
     """Let `view`, the same array as `base` without its place on the tape, follow writes to it; return it."""
     if type(view.array) is Batched:
         bind(view, base, detached_p, {})
     return view
 
 
-def bind(view: Any, base: Any, prim: Primitive, params: dict[str, Any]) -> Any:
+def bind(view: Array, base: Array, prim: Primitive, params: dict[str, Any]) -> Array:
     """Let `view` be a view of `base`, made from it by `prim`; return it."""
     view._extra = {"view": (base, prim, params)}
     if base.node is None and base._tracks:
@@ -82,7 +89,7 @@ def bind(view: Any, base: Any, prim: Primitive, params: dict[str, Any]) -> Any:
     return view
 
 
-def placeholders(part: tuple[int, int | None], arrays: list[Any], parents: Sequence[Any]) -> list[Any]:
+def placeholders(part: tuple[int, int | None], arrays: list[Array], parents: Sequence[Any]) -> list[Array]:
     """Keep the arrays from one position on, or in front of another; of the others only shapes and dtypes."""
     start, stop = part
     if stop is not None:
@@ -95,7 +102,7 @@ def placeholders(part: tuple[int, int | None], arrays: list[Any], parents: Seque
     return kept
 
 
-def _hollow(array: Any) -> Aval:
+def _hollow(array: Array) -> Aval:
     if hasattr(array, "dtype"):
         return Aval(tuple(array.shape), array.dtype)
     return Aval((), np.result_type(array))

@@ -6,7 +6,7 @@ import copy
 import operator
 import sys
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import CodeType
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 from glassgrad import errors
 from glassgrad.base import provenance
 from glassgrad.engine.node import Node, describe, next_sequence
+from glassgrad.ops.core import Array
 from glassgrad.ops.views import memory_owner
 from glassgrad.ops.vmap.batched import Batched
 
@@ -24,7 +25,10 @@ _Write = tuple[int, CodeType, int, _Layout | None]
 _MOST_PARTS = 256  # with more of them, the older half becomes one write to all of the memory
 
 
-def _layout(array: Any) -> _Layout:
+_share: Callable[..., bool] = np.may_share_memory  # its stub knows two values of `max_work`; True if it takes more
+
+
+def _layout(array: Array) -> _Layout:
     return array.__array_interface__["data"][0], array.shape, array.strides, array.dtype
 
 
@@ -37,17 +41,14 @@ def _meet(owner: Any, layout: _Layout | None, read: Any) -> bool:
         return False
     start = owner.__array_interface__["data"][0]
     part = np.ndarray(shape, dtype, owner, address - start, strides) if owner.flags.c_contiguous else owner
-    try:
-        return np.shares_memory(part, read, max_work=10_000)  # type: ignore[arg-type]  # any number
-    except np.exceptions.TooHardError:
-        return True
+    return _share(part, read, max_work=10_000)
 
 
 class Writer:
     """Somebody who overwrites the same arrays again and again, as an optimizer does: noting it is cheap."""
 
     def __init__(self) -> None:
-        self.arrays: list[Any] = []
+        self.arrays: list[Array] = []
         self.seq = 0
         self.code: CodeType | None = None
         self.lasti = 0
@@ -60,7 +61,7 @@ class Writer:
         if self.arrays and not sys.is_finalizing():
             MUTATIONS.keep(self)
 
-    def wrote(self, arrays: list[Any]) -> None:
+    def wrote(self, arrays: list[Array]) -> None:
         """Note that `arrays` were overwritten from the user's current line."""
         if len(arrays) != len(self.arrays) or not all(map(operator.is_, arrays, self.arrays)):
             MUTATIONS.keep(self)
@@ -82,7 +83,7 @@ class _Mutations:
         self.log: dict[int, tuple[Any, list[_Write]]] = {}  # by the id of the owner: a reference to it, and its writes
         self.writers: weakref.WeakSet[Writer] = weakref.WeakSet()
 
-    def record(self, *arrays: Any, frame: Any = None) -> None:
+    def record(self, *arrays: Array, frame: Any = None) -> None:
         """Note that the memory of `arrays` is being overwritten from the user's current line."""
         frame = frame or provenance.user_frame(1)
         code, lasti = frame.f_code, frame.f_lasti
@@ -139,7 +140,7 @@ class _Mutations:
                 return provenance.resolve(writer.code, writer.lasti)
         return None
 
-    def owners_since(self, seq: int) -> list[Any]:
+    def owners_since(self, seq: int) -> list[Array]:
         """Return weak references to the owners of memory that was overwritten after `seq`."""
         if self.latest <= seq:
             return []
@@ -172,9 +173,13 @@ class _Mutations:
 
 # op -> position of an argument -> positions of the arguments whose derivatives read it; those left out are always read.
 _READERS: dict[str, dict[int, tuple[int, ...]]] = {
-    "multiply": {1: (2,), 2: (1,)}, "matmul": {1: (2,), 2: (1,)}, "divide": {1: (2,)},
-    "conv2d": {1: (2,), 2: (1,)}, "linear": {1: (2,), 2: (1,), 3: ()}, "lerp": {1: (3,), 2: (3,), 3: (1, 2)},
-}  # fmt: skip  # a table
+    "multiply": {1: (2,), 2: (1,)},
+    "matmul": {1: (2,), 2: (1,)},
+    "divide": {1: (2,)},
+    "conv2d": {1: (2,), 2: (1,)},
+    "linear": {1: (2,), 2: (1,), 3: ()},
+    "lerp": {1: (3,), 2: (3,), 3: (1, 2)},
+}
 # Ops that remember their result though PyTorch's do not: before a write they get a copy of it.
 _COPIED = frozenset({"max_pool2d", "gelu"})
 
@@ -185,7 +190,7 @@ def _is_read(node: Node, position: int) -> bool:
     return readers is None or any(len(node.parents) >= at and node.parents[at - 1] is not None for at in readers)
 
 
-def spare_result(x: Any) -> None:
+def spare_result(x: Array) -> None:
     """Before `x` is overwritten, let the op that made it remember a copy, where PyTorch does not remember the result.
 
     So an activation may work in place on the result of a pooling.
@@ -197,7 +202,7 @@ def spare_result(x: Any) -> None:
         x = (x._extra or {}).get("view", (None,))[0]
 
 
-def _arrays(saved: Any, position: int | None = None) -> Iterator[tuple[int, Any]]:
+def _arrays(saved: Array, position: int | None = None) -> Iterator[tuple[int, Array]]:
     """Yield the arrays among saved values, those in tuples as well, with the position of the outermost entry."""
     for at, value in enumerate(saved):
         while type(value) is Batched:
@@ -208,7 +213,7 @@ def _arrays(saved: Any, position: int | None = None) -> Iterator[tuple[int, Any]
             yield from _arrays(value, at if position is None else position)
 
 
-def part_of(memory: Any, key: Any) -> Any:
+def part_of(memory: Array, key: Any) -> Array:
     """Return the part of an array that an index names, or all of it where that is no view."""
     named = key if type(key) is tuple else (key,)
     if not all((isinstance(one, int | slice) and type(one) is not bool) or one is ... for one in named):

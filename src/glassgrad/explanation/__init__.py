@@ -13,6 +13,7 @@ from glassgrad.explanation import render
 from glassgrad.explanation.drawing import draw
 from glassgrad.explanation.page import page_of
 from glassgrad.explanation.record import Edge, Input, Record, Step, record
+from glassgrad.ops.core import Array
 
 __all__ = ["Edge", "Explanation", "Input", "Record", "Step", "draw", "explain"]
 __dir__ = lister(__name__)
@@ -38,7 +39,7 @@ class Explanation:
         return self.record.steps
 
     @property
-    def gradients(self) -> dict[str, Any]:
+    def gradients(self) -> dict[str, Array]:
         """The gradient of every input, by name."""
         return {entry.name: entry.gradient for entry in self.record.inputs}
 
@@ -67,7 +68,7 @@ class Explanation:
         return shown(self.page(), self.record.function, path)
 
 
-def explain(function: Callable[..., Any], *args: Any, **options: Any) -> Explanation:
+def explain(function: Callable[..., Any], *args: Array, **options: Any) -> Explanation:
     """Explain the derivative of `function` at the given arguments.
 
     It is differentiated with respect to numbers, floating-point arrays and Tensors among the arguments, and

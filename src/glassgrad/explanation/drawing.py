@@ -18,6 +18,7 @@ from glassgrad.engine.tensor import Tensor
 from glassgrad.explanation.graphs import graph_of, of_call, of_tensor, sweeps_of
 from glassgrad.explanation.neurons import graph_of_neurons
 from glassgrad.explanation.step_graph import graph_of_step
+from glassgrad.ops.core import Array
 
 if TYPE_CHECKING:
     from glassgrad.scalar import Value
@@ -29,7 +30,7 @@ _READABLE = 60
 
 def draw(
     what: Tensor | Value | Callable[..., Any],
-    *inputs: Any,
+    *inputs: Array,
     view: str = "ops",
     depth: int | None = None,
     opened: Collection[str] = (),
@@ -94,7 +95,7 @@ def draw(
     return Drawing(graph, shown)
 
 
-def _of_values(called: Any, inputs: Sequence[Any], max_nodes: int, view: str) -> Drawing:
+def _of_values(called: Any, inputs: Sequence[Array], max_nodes: int, view: str) -> Drawing:
     """Draw what a function or a network makes of Values; a network need not be a variable of the caller's."""
     from glassgrad import scalar
     from glassgrad.scalar.drawing import drawn
@@ -107,14 +108,14 @@ def _of_values(called: Any, inputs: Sequence[Any], max_nodes: int, view: str) ->
     return drawn(result, max_nodes, view, {**given, **frame.f_globals, **frame.f_locals})
 
 
-def _has_values(inputs: Any) -> bool:
+def _has_values(inputs: Array) -> bool:
     """Tell whether there are Values of the scalar engine among the inputs, or in lists of them."""
     from glassgrad import scalar
 
     return any(isinstance(x, scalar.Value) or (isinstance(x, list | tuple) and _has_values(x)) for x in inputs)
 
 
-def _graph(what: Any, inputs: Sequence[Any], options: dict[str, Any], view: str) -> Graph:
+def _graph(what: Any, inputs: Sequence[Array], options: dict[str, Any], view: str) -> Graph:
     if isinstance(what, Compiled) and not inputs and not options:
         if view not in {"ops", "layers"}:
             raise errors.DRAW_VIEW_OF_STEP(view=view)

@@ -8,6 +8,7 @@ from typing import Any
 from glassgrad.base.drawing.graph import Path, common
 from glassgrad.engine.node import Node
 from glassgrad.engine.tensor import Tensor
+from glassgrad.ops.core import Array
 
 _UNCALLED = frozenset({"ModuleList", "ModuleDict"})
 
@@ -38,7 +39,7 @@ def gathered(modules: Sequence[tuple[str, Any]], nodes: Sequence[Any]) -> tuple[
         for parent in node.parents:
             readers.setdefault(maker(parent), []).append(node)
     behind: dict[Any, Path] = {}
-    before: dict[Any, Path] = {}
+    before: dict[Array, Path] = {}
     for node in nodes:
         makers = [behind[made] for parent in node.parents if (made := maker(parent)) in behind]
         behind[node] = direct.get(node, common(makers) if makers else ())

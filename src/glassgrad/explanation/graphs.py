@@ -18,6 +18,7 @@ from glassgrad.engine.tensor import Tensor
 from glassgrad.explanation.gathered import gathered, maker
 from glassgrad.explanation.record import Names, Record, Traced, arguments, record_of, slope, trace
 from glassgrad.ops import formulas
+from glassgrad.ops.core import Array
 from glassgrad.verify.spy import Applied, Spy
 from glassgrad.verify.truth import Recorder, walked
 
@@ -55,7 +56,7 @@ class _PathSpy(Spy):
         self.modules[node] = self.calls.path
 
 
-def of_call(function: Any, args: Sequence[Any], options: Mapping[str, Any]) -> tuple[Ops, Traced]:
+def of_call(function: Any, args: Sequence[Array], options: Mapping[str, Any]) -> tuple[Ops, Traced]:
     """Run a function; the tensors, modules and optimizers that it can see are as before afterwards."""
     scope = Scope.of_call(function, arguments(function, args, options))
     spy = _PathSpy()
@@ -77,7 +78,7 @@ def of_call(function: Any, args: Sequence[Any], options: Mapping[str, Any]) -> t
     return ops, call
 
 
-def _tensors(value: Any) -> list[Tensor]:
+def _tensors(value: Array) -> list[Tensor]:
     if isinstance(value, Tensor):
         return [value]
     if isinstance(value, dict):
@@ -96,7 +97,7 @@ def _behind(applied: Sequence[Applied], roots: Sequence[TapeNode]) -> list[Appli
     return found[::-1]
 
 
-def _of_these(tensors: Mapping[Any, str], applied: Sequence[Applied]) -> dict[str, Any]:
+def _of_these(tensors: Mapping[Array, str], applied: Sequence[Applied]) -> dict[str, Any]:
     """Return what takes part by its name: the names of the others are free to be given."""
     taking_part = {entry.node for entry in applied} | {parent for entry in applied for parent in entry.node.parents}
     found: dict[str, Any] = {}
@@ -106,7 +107,7 @@ def _of_these(tensors: Mapping[Any, str], applied: Sequence[Applied]) -> dict[st
     return found
 
 
-def _walk(ops: Ops, result: Any) -> None:
+def _walk(ops: Ops, result: Array) -> None:
     """Find the gradients, if the result is one number."""
     if isinstance(result, Tensor) and result.numel() == 1 and not _is_freed(ops):
         hooks = [(entry.node, entry.node.hooks) for entry in ops.applied if entry.node.hooks]
@@ -158,7 +159,7 @@ def _recalled(node: TapeNode) -> Applied:
     return Applied(node, tuple(_array(part) for part in x), _array(y))
 
 
-def _array(part: Any) -> Any:
+def _array(part: Array) -> Array:
     if isinstance(part, Tensor):
         return part.detach().numpy() if type(part.array) is np.ndarray else None
     return part if isinstance(part, np.ndarray | np.generic | int | float) else None
@@ -185,13 +186,13 @@ def _fill(applied: Sequence[Applied]) -> None:
             values[node] = entry.value
 
 
-def _pairs(args: Sequence[Any], parents: Sequence[Any]) -> list[tuple[Any, Any]]:
+def _pairs(args: Sequence[Array], parents: Sequence[Any]) -> list[tuple[Any, Any]]:
     count = max(len(args), len(parents))
     filled = [*args, *[None] * (count - len(args))]
     return list(zip(filled, [*parents, *[None] * (count - len(parents))], strict=True))
 
 
-def _known(array: Any, parent: Any, values: Mapping[Any, Any]) -> Any:
+def _known(array: Array, parent: Any, values: Mapping[Array, Array]) -> Array:
     if array is not None:
         return array
     return _array(parent) if isinstance(parent, Tensor) else values.get(parent)
@@ -206,7 +207,7 @@ def _literal(node: TapeNode, at: int, count: int) -> float | None:
         return None
 
 
-def _computed(entry: Applied) -> Any:
+def _computed(entry: Applied) -> Array:
     if any(arg is None for arg in entry.args):
         return None
     try:
@@ -266,12 +267,19 @@ class _Maker:
         if isinstance(value, tuple) and prim.companions:
             value = value[0]
         return Node(
-            "op", prim.name, ops.names.of[node], formulas.expression(prim, texts, node.params),
-            tuple(node.shape), str(node.dtype),
+            "op",
+            prim.name,
+            ops.names.of[node],
+            formulas.expression(prim, texts, node.params),
+            tuple(node.shape),
+            str(node.dtype),
             value=None if prim.multiple or isinstance(value, tuple) else numbers_of(value),
             gradient=None if ops.seen is None else numbers_of(_plain(ops.seen.cotangents_of.get(node))),
-            where=str(place), source=place.source, module=ops.modules.get(node, ()), root=node in ops.roots,
-        )  # fmt: skip  # a record
+            where=str(place),
+            source=place.source,
+            module=ops.modules.get(node, ()),
+            root=node in ops.roots,
+        )
 
     @staticmethod
     def _text(node: Node) -> str:
@@ -280,7 +288,7 @@ class _Maker:
             return node.name or (node.value.text if node.value is not None else "")
         return f"array{node.shape}"
 
-    def _argument(self, parent: Any, array: Any) -> int:
+    def _argument(self, parent: Any, array: Array) -> int:
         if parent is not None and parent in self.index:
             return self.index[parent]
         if parent is None:
@@ -294,7 +302,7 @@ class _Maker:
         self.index[parent] = made
         return made
 
-    def _leaf(self, node: Node, array: Any, shape: tuple[int, ...] | None = None, dtype: str = "") -> int:
+    def _leaf(self, node: Node, array: Array, shape: tuple[int, ...] | None = None, dtype: str = "") -> int:
         if array is not None:
             node.shape, node.dtype = np.shape(array), str(np.asarray(array).dtype)
             node.value = numbers_of(array)
@@ -304,7 +312,7 @@ class _Maker:
         return len(self.nodes) - 1
 
 
-def _plain(array: Any) -> Any:
+def _plain(array: Array) -> Array:
     return array.array if isinstance(array, Tensor) else array
 
 

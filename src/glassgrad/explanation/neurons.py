@@ -1,4 +1,4 @@
-"""A network of linear layers as neurons: one node a number of the first example, one edge a weight."""
+"""A network of linear layers as neurons: each node is a number of the first example, each edge a weight."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from glassgrad import errors
 from glassgrad.base.drawing.graph import Edge, Graph, Node, Numbers
 from glassgrad.engine.tensor import Tensor
 from glassgrad.explanation.graphs import Ops
-from glassgrad.ops.core import Elementwise
+from glassgrad.ops.core import Array, Elementwise
 from glassgrad.verify.spy import Applied
 
 _MOST = 10
@@ -21,10 +21,10 @@ _MOST = 10
 @dataclass
 class _Layer:
     name: str
-    weight: Any  # (out, in)
-    before: Any  # what enters, of the first example
-    after: Any
-    gradient: Any
+    weight: Array  # (out, in)
+    before: Array  # what enters, of the first example
+    after: Array
+    gradient: Array
     ops: list[str]
 
 
@@ -71,7 +71,7 @@ def _chain(ops: Ops) -> list[_Layer]:
     return best
 
 
-def _weight(entry: Applied) -> Any:
+def _weight(entry: Applied) -> Array:
     """Return the weight of a linear layer as (out, in); None for other ops."""
     if entry.node.prim.name not in {"linear", "matmul"} or len(entry.args) < 2:
         return None
@@ -82,7 +82,7 @@ def _weight(entry: Applied) -> Any:
 
 
 def _activated(entry: Applied, known: dict[Any, Applied]) -> tuple[Applied, list[str]]:
-    """Follow what happens to the result alone: a bias, an activation."""
+    """Follow the ops that take only the result: a bias, an activation."""
     names: list[str] = []
     while True:
         readers = [other for other in known.values() if entry.node in other.node.parents]
@@ -99,7 +99,7 @@ def _activated(entry: Applied, known: dict[Any, Applied]) -> tuple[Applied, list
             names.append(entry.node.prim.name)
 
 
-def _first(array: Any) -> Any:
+def _first(array: Array) -> Array:
     """Return the vector of the first example."""
     if array is None or np.ndim(array) == 0 or np.size(array) == 0:
         return None
@@ -107,7 +107,7 @@ def _first(array: Any) -> Any:
     return array.reshape(-1, array.shape[-1])[0]
 
 
-def _column(graph: Graph, values: Any, gradients: Any, title: str) -> dict[int, int]:
+def _column(graph: Graph, values: Array, gradients: Array, title: str) -> dict[int, int]:
     """Append the neurons of a layer; return the number of each in its layer with its node."""
     count = len(values)
     column = {}

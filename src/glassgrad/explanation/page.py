@@ -11,16 +11,17 @@ from glassgrad.errors import CompileError
 from glassgrad.explanation import render
 from glassgrad.explanation.graphs import graph_of, of_call
 from glassgrad.explanation.record import as_leaves, record
+from glassgrad.ops.core import Array
 
 
-def page_of(function: Callable[..., Any], args: Sequence[Any], options: Mapping[str, Any]) -> str:
+def page_of(function: Callable[..., Any], args: Sequence[Array], options: Mapping[str, Any]) -> str:
     """Return one call of a function as a page."""
     explained = record(function, args, options)
     tables = [(table.title, table.heads, table.rows) for table in render.tables(explained)]
     return step_page(_graph(function, args, options), tables, render.cost_text(explained))
 
 
-def _graph(function: Callable[..., Any], args: Sequence[Any], options: Mapping[str, Any]) -> Graph:
+def _graph(function: Callable[..., Any], args: Sequence[Array], options: Mapping[str, Any]) -> Graph:
     from glassgrad.compile.backends import chosen
     from glassgrad.compile.view.show import step_graph
 

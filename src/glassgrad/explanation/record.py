@@ -16,7 +16,7 @@ from glassgrad.engine.mode import enable_grad
 from glassgrad.engine.node import Node
 from glassgrad.engine.tensor import Tensor
 from glassgrad.ops import formulas
-from glassgrad.ops.core import Elementwise, Primitive
+from glassgrad.ops.core import Array, Elementwise, Primitive
 from glassgrad.verify.spy import Applied, Spy
 from glassgrad.verify.truth import Recorder, walked
 
@@ -37,7 +37,7 @@ class Edge:
     name: str
     local: str
     number: float | None
-    sent: Any
+    sent: Array
     products: int  # multiplications of one sweep at this edge
 
 
@@ -55,11 +55,11 @@ class Step:
     name: str
     op: str
     expression: str
-    value: Any
+    value: Array
     file: str
     line: int
     source: str
-    cotangent: Any = None
+    cotangent: Array = None
     edges: list[Edge] = field(default_factory=list)
     tangents: dict[str, float] | None = None  # d(step)/d(input) by forward mode, if everything is a number
 
@@ -76,8 +76,8 @@ class Input:
     """
 
     name: str
-    value: Any
-    gradient: Any
+    value: Array
+    gradient: Array
     products: int = 0  # multiplications of one forward-mode sweep that starts here
 
 
@@ -117,19 +117,19 @@ class Traced:
     named: dict[str, Any]
     inputs: dict[str, Any]
     applied: list[Applied]
-    result: Any
+    result: Array
 
     @property
     def name(self) -> str:
         return getattr(self.function, "__name__", type(self.function).__name__)
 
 
-def record(function: Callable[..., Any], args: Sequence[Any], options: Mapping[str, Any]) -> Record:
+def record(function: Callable[..., Any], args: Sequence[Array], options: Mapping[str, Any]) -> Record:
     """Run a function forward and backward and return the record. Raises unless its result is one number."""
     return record_of(trace(function, args, options))
 
 
-def trace(function: Any, args: Sequence[Any], options: Mapping[str, Any], spy: Spy | None = None) -> Traced:
+def trace(function: Any, args: Sequence[Array], options: Mapping[str, Any], spy: Spy | None = None) -> Traced:
     """Run a function forward, with its numbers and arrays of floats as leaves of the tape."""
     named = as_leaves(function, args, options)
     inputs = {name: value for name, value in named.items() if isinstance(value, Tensor) and value.requires_grad}
@@ -139,7 +139,7 @@ def trace(function: Any, args: Sequence[Any], options: Mapping[str, Any], spy: S
     return Traced(function, named, inputs, spy.applied, result)
 
 
-def as_leaves(function: Any, args: Sequence[Any], options: Mapping[str, Any]) -> dict[str, Any]:
+def as_leaves(function: Any, args: Sequence[Array], options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a call by name, numbers and arrays of floats as leaves that require a gradient."""
     return {name: _leaf(value) for name, value in arguments(function, args, options).items()}
 
@@ -166,7 +166,7 @@ def complete(found: Record) -> Record:
     return found
 
 
-def arguments(function: Any, args: Sequence[Any], options: Mapping[str, Any]) -> dict[str, Any]:
+def arguments(function: Any, args: Sequence[Array], options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a call by the names of its parameters, in order."""
     try:
         signature = inspect.signature(getattr(function, "forward", function))
@@ -185,7 +185,7 @@ def arguments(function: Any, args: Sequence[Any], options: Mapping[str, Any]) ->
     return found
 
 
-def _leaf(value: Any) -> Any:
+def _leaf(value: Array) -> Array:
     """Turn a number, an array or a Tensor of floats into a leaf of the tape."""
     if isinstance(value, bool):
         return value
@@ -207,7 +207,7 @@ def _parameters(function: Any, named: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _gradient(gradients: Mapping[Any, Any], leaf: Any) -> Any:
+def _gradient(gradients: Mapping[Array, Array], leaf: Array) -> Array:
     found = gradients.get(leaf)
     return np.zeros(leaf.shape) if found is None else np.asarray(found)
 
@@ -215,7 +215,7 @@ def _gradient(gradients: Mapping[Any, Any], leaf: Any) -> Any:
 class Names:
     """Names of nodes and leaves: the user's if there are any, else v1, v2, ..."""
 
-    def __init__(self, function: Any, leaves: Mapping[str, Any], applied: Sequence[Applied], last: Node) -> None:
+    def __init__(self, function: Any, leaves: Mapping[str, Array], applied: Sequence[Applied], last: Node) -> None:
         self.of: dict[Any, str] = {leaf: name for name, leaf in leaves.items()}
         taken = set(self.of.values())
         count = 0

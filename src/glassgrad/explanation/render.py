@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
 
 import numpy as np
 
 from glassgrad.explanation.record import Edge, Record, Step
 from glassgrad.ops import formulas
+from glassgrad.ops.core import Array
 
 FEW = 9  # arrays of up to this many elements are written out
 
@@ -24,7 +24,7 @@ class Table:
     rows: list[tuple[str, ...]]
 
 
-def value_text(value: Any) -> str:
+def value_text(value: Array) -> str:
     """A number, a few numbers, or the shape with statistics and corners."""
     if isinstance(value, tuple | list):
         return ", ".join(value_text(part) for part in value)
@@ -38,7 +38,7 @@ def value_text(value: Any) -> str:
     return f"{array.dtype} {array.shape}".replace(",)", ")") + _statistics(array)
 
 
-def _statistics(array: Any) -> str:
+def _statistics(array: Array) -> str:
     """Mean and deviation, and the corners: the first and last number of the first and the last row."""
     if array.dtype.kind == "c" or not array.size:
         return ""
@@ -51,11 +51,11 @@ def _statistics(array: Any) -> str:
     return f" mean {_brief(mean)} std {_brief(deviation)} [{'; '.join(ends)}]"
 
 
-def _listed(value: Any) -> str:
+def _listed(value: Array) -> str:
     return f"[{', '.join(map(_listed, value))}]" if isinstance(value, list) else _brief(value)
 
 
-def _brief(number: Any) -> str:
+def _brief(number: Array) -> str:
     return formulas.number(number) if isinstance(number, complex) else f"{float(number):.3g}"
 
 
@@ -202,7 +202,7 @@ def _signed(value: float) -> str:
     return rf"\left({text}\right)" if value < 0 else text
 
 
-def _value_latex(value: Any) -> str:
+def _value_latex(value: Array) -> str:
     text = value_text(value)
     try:
         float(text)

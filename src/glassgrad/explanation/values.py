@@ -13,20 +13,32 @@ from glassgrad import errors
 from glassgrad.base import provenance
 from glassgrad.explanation.record import Edge, Input, Record, Step, arguments, complete
 from glassgrad.ops import formulas
-from glassgrad.ops.core import PRIMITIVES
+from glassgrad.ops.core import PRIMITIVES, Array
 
 if TYPE_CHECKING:
     from glassgrad.scalar import Value
 
 # The op of the table that has the formulas of an op on Values.
 _SAME = {
-    "+": "add", "-": "subtract", "*": "multiply", "/": "divide", "**": "power", "max": "maximum", "neg": "negative",
-    "abs": "abs", "exp": "exp", "log": "log", "sin": "sin", "cos": "cos", "tanh": "tanh", "sigmoid": "sigmoid",
+    "+": "add",
+    "-": "subtract",
+    "*": "multiply",
+    "/": "divide",
+    "**": "power",
+    "max": "maximum",
+    "neg": "negative",
+    "abs": "abs",
+    "exp": "exp",
+    "log": "log",
+    "sin": "sin",
+    "cos": "cos",
+    "tanh": "tanh",
+    "sigmoid": "sigmoid",
     "ReLU": "relu",
-}  # fmt: skip  # a table
+}
 
 
-def record_of_values(function: Any, args: Sequence[Any], options: Mapping[str, Any]) -> Record:
+def record_of_values(function: Any, args: Sequence[Array], options: Mapping[str, Any]) -> Record:
     """Run a function of Values and return its record; gradients of the caller's Values stay as they are."""
     from glassgrad import scalar
     from glassgrad.scalar.drawing import names_within

@@ -27,9 +27,25 @@ if not TYPE_CHECKING:
     __getattr__ = getter(__name__, _INSTEAD)
 
 __all__ = [
-    "custom_jvp", "custom_root", "custom_vjp", "functional_call", "gauss_newton_product", "grad", "grad_and_value",
-    "hessian", "hvp", "jacfwd", "jacrev", "jvp", "linearize", "stack_module_state", "straight_through", "tree_map",
-    "value_and_grad", "vjp", "vmap",
-]  # fmt: skip  # a table
+    "custom_jvp",
+    "custom_root",
+    "custom_vjp",
+    "functional_call",
+    "gauss_newton_product",
+    "grad",
+    "grad_and_value",
+    "hessian",
+    "hvp",
+    "jacfwd",
+    "jacrev",
+    "jvp",
+    "linearize",
+    "stack_module_state",
+    "straight_through",
+    "tree_map",
+    "value_and_grad",
+    "vjp",
+    "vmap",
+]
 __dir__ = lister(__name__)
 _documents.complete_all(__name__, globals())

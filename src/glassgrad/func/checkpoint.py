@@ -21,8 +21,9 @@ from glassgrad.engine.mode import MODE, TRACING, WATCHED, enable_grad, is_grad_e
 from glassgrad.engine.node import Node
 from glassgrad.engine.saved_tensors import Watcher, computed_by
 from glassgrad.engine.tensor import Tensor
+from glassgrad.engine.tree import Nested
 from glassgrad.engine.writes import MUTATIONS
-from glassgrad.ops.core import REGISTRY, Primitive
+from glassgrad.ops.core import REGISTRY, Array, Primitive
 from glassgrad.ops.views import memory_owner
 
 Function = Callable[..., Any]
@@ -35,7 +36,7 @@ def checkpoint(
     preserve_rng_state: bool = True,
     use_reentrant: bool | None = None,
     **kwargs: Any,
-) -> Any:
+) -> Nested:
     """Return ``function(*args, **kwargs)`` and recompute its saved values when the backward pass needs them.
 
     Inside of a compiled function the values are recomputed in native code; random numbers are drawn once, and of calls
@@ -80,7 +81,7 @@ class TracedPart:
     keep: frozenset[str]
 
 
-def _traced(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], keep: frozenset[str]) -> Any:
+def _traced(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], keep: frozenset[str]) -> Nested:
     """Mark what a call adds to the program; of calls inside of one another the outermost decides."""
     before = MODE.part
     if before is None:
@@ -92,8 +93,13 @@ def _traced(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], k
 
 
 def checkpoint_sequential(
-    functions: Any, segments: int | None = None, input: Any = None, *, use_reentrant: bool | None = None, **options: Any
-) -> Any:
+    functions: Any,
+    segments: int | None = None,
+    input: Array = None,
+    *,
+    use_reentrant: bool | None = None,
+    **options: Any,
+) -> Nested:
     """Apply layers one after the other, checkpointed in segments.
 
     There are `segments` of equal length, as in PyTorch, or by default about sqrt(2 n) of decreasing length: when
@@ -126,7 +132,7 @@ class _Chain:
     def __init__(self, layers: Sequence[Function]) -> None:
         self.layers = layers
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Nested) -> Nested:
         for layer in self.layers:
             x = layer(x)
         return x
@@ -166,15 +172,15 @@ class _Segment(Watcher):
     ) -> None:
         self.function, self.args, self.kwargs = function, args, kwargs
         self.keep = keep
-        self.kept: list[Any] = []
+        self.kept: list[Array] = []
         self.prims: list[Primitive] = []
         self.random_state = random.get_states() if random_state else {}
         self.levels = MODE.levels
-        self.saved: list[Any] = []
+        self.saved: list[Array] = []
         frame = provenance.user_frame(1)
         self.place = frame.f_code, frame.f_lasti  # a reference to the frame would keep its locals alive
         self.began = MUTATIONS.latest
-        self.written: list[Any] = []
+        self.written: list[Array] = []
 
     def __exit__(self, *exception: object) -> None:
         super().__exit__(*exception)
@@ -190,13 +196,13 @@ class _Segment(Watcher):
         if prim.name not in self.keep:
             return prim
 
-        def evaluate(*arrays: Any, **params: Any) -> Any:
+        def evaluate(*arrays: Array, **params: Any) -> Any:
             self.kept.append(prim.evaluate(*arrays, **params))
             return self.kept[-1]
 
         return computed_by(prim, evaluate)
 
-    def saved_by(self, position: int, node: Node) -> Any:
+    def saved_by(self, position: int, node: Node) -> Nested:
         """Return the saved values of the node at this position, running the function again if necessary."""
         self._check_unchanged(node)
         if not self.saved or self.saved[position] is None:
@@ -245,7 +251,7 @@ class _Later:
         self.segment = segment
         self.position = position
 
-    def unpack(self, node: Node) -> Any:
+    def unpack(self, node: Node) -> Nested:
         """Return ``(y, *x)``."""
         return self.segment.saved_by(self.position, node)
 
@@ -255,7 +261,7 @@ class _Again(Watcher):
 
     def __init__(self, segment: _Segment) -> None:
         self.segment = segment
-        self.saved: list[Any] = []
+        self.saved: list[Array] = []
         self.kept = iter(segment.kept)
 
     def note(self, node: Node) -> None:

@@ -18,7 +18,9 @@ from glassgrad.engine.function import Function
 from glassgrad.engine.mode import enable_grad, is_grad_enabled, no_grad
 from glassgrad.engine.node import record
 from glassgrad.engine.tensor import Tensor, make
+from glassgrad.engine.tree import Nested
 from glassgrad.func.recording import place, zeros
+from glassgrad.ops.core import Array
 from glassgrad.ops.shape import alias_p
 
 
@@ -33,18 +35,18 @@ class _Arguments:
         self.holds = [isinstance(leaf, Tensor) for leaf in leaves]
         self.tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
 
-    def moving(self, tensors: Sequence[Any]) -> list[Any]:
+    def moving(self, tensors: Sequence[Array]) -> list[Array]:
         """Return the arguments that are not fixed, with these tensors."""
         supply = iter(tensors)
         leaves = [next(supply) if held else other for held, other in zip(self.holds, self.rest, strict=True)]
         return list(tree.unflatten(self.structure, leaves))
 
-    def all(self, tensors: Sequence[Any]) -> list[Any]:
+    def all(self, tensors: Sequence[Array]) -> list[Array]:
         """Return all arguments, with these tensors."""
         supply = iter(self.moving(tensors))
         return [self.fixed[at] if at in self.fixed else next(supply) for at in range(self.count)]
 
-    def pick(self, leaves: Sequence[Any]) -> list[Any]:
+    def pick(self, leaves: Sequence[Array]) -> list[Array]:
         """From one value per leaf of the arguments, keep those that belong to tensors."""
         return [leaf for leaf, held in zip(leaves, self.holds, strict=True) if held]
 
@@ -56,7 +58,7 @@ def _call(function: type[Function], rules: Any, arguments: _Arguments) -> Any:
     return tree.unflatten(box[-1], result if isinstance(result, tuple) else (result,))
 
 
-def _flat_result(name: str, result: Any, box: list[tree.Tree]) -> Any:
+def _flat_result(name: str, result: Nested, box: list[tree.Tree]) -> Nested:
     """Return the tensors of a result (without a tuple if it is one tensor), and put its structure into `box`."""
     leaves, structure = tree.flatten(result)
     box.append(structure)
@@ -98,7 +100,7 @@ class custom_vjp:  # noqa: N801 - JAX's name
         """Define the derivative."""
         self.forward, self.backward = forward, backward
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any) -> Nested:
         if self.forward is None:
             raise errors.CUSTOM_RULE_MISSING(name=self.name, rule="defvjp", where=provenance.here())
         arguments = _Arguments(args, self.nondiff_argnums)
@@ -109,9 +111,10 @@ class custom_vjp:  # noqa: N801 - JAX's name
 
 class _CustomVjp(Function):
     @staticmethod
-    def forward(ctx: Any, rules: custom_vjp, arguments: _Arguments, box: list[tree.Tree], *tensors: Tensor) -> Any:
+    def forward(ctx: Any, rules: custom_vjp, arguments: _Arguments, box: list[tree.Tree], *tensors: Tensor) -> Nested:
         ctx.rules, ctx.arguments, ctx.box = rules, arguments, box
-        result, residuals = rules.forward(*arguments.all(tensors))  # type: ignore[misc]  # checked by the caller
+        assert rules.forward is not None  # checked by the caller
+        result, residuals = rules.forward(*arguments.all(tensors))
         flat = _flat_result(rules.name, result, box)
         leaves, structure = tree.flatten(residuals)
         ctx.residuals = structure, [None if isinstance(leaf, Tensor) else leaf for leaf in leaves]
@@ -119,7 +122,7 @@ class _CustomVjp(Function):
         return flat
 
     @staticmethod
-    def backward(ctx: Any, *cotangents: Any) -> Any:
+    def backward(ctx: Any, *cotangents: Array) -> Nested:
         rules, arguments = ctx.rules, ctx.arguments
         saved = ctx.saved_tensors
         inputs, kept = saved[: len(arguments.tensors)], saved[len(arguments.tensors) :]
@@ -136,13 +139,13 @@ class _CustomVjp(Function):
         return None, None, None, *_gradients(rules.name, found, arguments)
 
 
-def _gradients(name: str, found: Any, arguments: _Arguments) -> list[Any]:
+def _gradients(name: str, found: Array, arguments: _Arguments) -> list[Array]:
     """Return the gradients from a backward, one per tensor among the arguments."""
     structures = arguments.structure.children
     if not isinstance(found, tuple | list) or len(found) != len(structures):
         given = len(found) if isinstance(found, tuple | list) else type(found).__name__
         raise errors.CUSTOM_GRADIENTS(name=name, given=given, expected=len(structures), where=provenance.here())
-    leaves: list[Any] = []
+    leaves: list[Array] = []
     for gradient, structure in zip(found, structures, strict=True):
         if gradient is None:
             leaves.extend([None] * structure.leaves)
@@ -185,14 +188,14 @@ class custom_jvp:  # noqa: N801 - JAX's name
     def defjvps(self, *rules: Callable[..., Any] | None) -> None:
         """Define the derivative by a rule for each argument; None for those without one."""
 
-        def rule(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
+        def rule(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> Nested:
             y = self(*primals)
             parts = [one(t, y, *primals) for one, t in zip(rules, tangents, strict=True) if one is not None]
             return y, functools.reduce(lambda a, b: tree.tree_map(lambda x, z: x + z, a, b), parts)
 
         self.rule = rule
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any) -> Nested:
         if self.rule is None:
             raise errors.CUSTOM_RULE_MISSING(name=self.name, rule="defjvp", where=provenance.here())
         arguments = _Arguments(args, self.nondiff_argnums)
@@ -200,7 +203,7 @@ class custom_jvp:  # noqa: N801 - JAX's name
             return self.function(*args)
         return _call(_CustomJvp, self, arguments)
 
-    def tangent(self, arguments: _Arguments, primals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+    def tangent(self, arguments: _Arguments, primals: Sequence[Array], tangents: Sequence[Array]) -> list[Array]:
         """Return the tangents of the results."""
         fixed = [arguments.fixed[number] for number in sorted(arguments.fixed)]
         assert self.rule is not None  # checked by `__call__`
@@ -210,18 +213,18 @@ class custom_jvp:  # noqa: N801 - JAX's name
 
 class _CustomJvp(Function):
     @staticmethod
-    def forward(ctx: Any, rules: custom_jvp, arguments: _Arguments, box: list[tree.Tree], *tensors: Tensor) -> Any:
+    def forward(ctx: Any, rules: custom_jvp, arguments: _Arguments, box: list[tree.Tree], *tensors: Tensor) -> Nested:
         ctx.rules, ctx.arguments = rules, arguments
         ctx.save_for_backward(*tensors)
         return _flat_result(rules.name, rules.function(*arguments.all(tensors)), box)
 
     @staticmethod
-    def jvp(ctx: Any, *tangents: Any) -> Any:
+    def jvp(ctx: Any, *tangents: Array) -> Nested:
         found = ctx.rules.tangent(ctx.arguments, ctx.saved_tensors, tangents[3:])
         return found[0] if len(found) == 1 else tuple(found)
 
     @staticmethod
-    def backward(ctx: Any, *cotangents: Any) -> Any:
+    def backward(ctx: Any, *cotangents: Array) -> Nested:
         """Transpose the rule, which is linear in the tangents."""
         primals = ctx.saved_tensors
         again = is_grad_enabled()
@@ -255,7 +258,7 @@ def straight_through(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """
 
     @functools.wraps(function)
-    def through(x: Any) -> Any:
+    def through(x: Nested) -> Nested:
         with no_grad():
             y = function(x)
         if not isinstance(x, Tensor) or not x.requires_grad or not is_grad_enabled():

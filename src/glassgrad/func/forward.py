@@ -12,16 +12,18 @@ from glassgrad import errors
 from glassgrad.base import provenance
 from glassgrad.engine import tape, tree
 from glassgrad.engine.tensor import Tensor, make
+from glassgrad.engine.tree import Nested
 from glassgrad.func.recording import Argnums, Recording, matching, place, zeros
 from glassgrad.func.reverse import _one, jacrev
 from glassgrad.func.vmap import over_basis
+from glassgrad.ops.core import Array
 
 Function = Callable[..., Any]
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
 
-def jvp(func: Function, primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
+def jvp(func: Function, primals: Nested, tangents: Nested, *, strict: bool = False, has_aux: bool = False) -> Nested:
     """Return ``(func(*primals), J t)``: the result and its directional derivative along `tangents`.
 
     `primals` and `tangents` are tuples of the same structure. With `has_aux`: ``(result, J t, aux)``. A
@@ -40,7 +42,7 @@ def jvp(func: Function, primals: Any, tangents: Any, *, strict: bool = False, ha
     return (*result, recording.visible(recording.aux)) if has_aux else result
 
 
-def linearize(func: Callable[..., Result], *primals: Any) -> tuple[Result, Function]:
+def linearize(func: Callable[..., Result], *primals: Array) -> tuple[Result, Function]:
     """Return ``(func(*primals), push)``; `push` maps tangents, one per primal, to the tangent of the result.
 
     The function runs once; `push` can be called any number of times.
@@ -53,19 +55,19 @@ def linearize(func: Callable[..., Result], *primals: Any) -> tuple[Result, Funct
     """
     recording = Recording("linearize", func, primals)
 
-    def push(*tangents: Any) -> Any:
+    def push(*tangents: Array) -> Nested:
         return tree.unflatten(recording.out_tree, recording.push(_directions(recording, tangents)))
 
     return recording.result, push
 
 
-def _tuple(name: str, value: Any) -> tuple[Any, ...]:
+def _tuple(name: str, value: Nested) -> tuple[Array, ...]:
     if not isinstance(value, tuple | list):
         raise errors.PRIMALS_TUPLE(name=name, given=type(value).__name__, where=provenance.here())
     return tuple(value)
 
 
-def _directions(recording: Recording, tangents: tuple[Any, ...]) -> list[Tensor]:
+def _directions(recording: Recording, tangents: tuple[Array, ...]) -> list[Tensor]:
     if len(tangents) != len(recording.in_trees):
         given, expected = len(tangents), len(recording.in_trees)
         raise errors.TANGENTS_COUNT(name=recording.name, given=given, expected=expected, where=provenance.here())
@@ -88,7 +90,7 @@ def jacfwd(
     """
 
     @functools.wraps(func)
-    def jacobian(*args: Any, **kwargs: Any) -> Any:
+    def jacobian(*args: Any, **kwargs: Any) -> Nested:
         recording = Recording("jacfwd", func, args, kwargs, argnums=argnums, has_aux=has_aux)
         columns = []
         for position, x in enumerate(recording.inputs):
@@ -107,7 +109,7 @@ def jacfwd(
     return jacobian
 
 
-def hessian(func: Callable[Given, Any], argnums: Argnums = 0) -> Callable[Given, Any]:
+def hessian(func: Callable[Given, Any], argnums: Argnums = 0) -> Callable[Given, Array]:
     """Return the function that computes the second derivatives: `jacfwd` of `jacrev`.
 
     For a result of shape R and an argument of shape A they have shape (*R, *A, *A).
@@ -121,7 +123,7 @@ def hessian(func: Callable[Given, Any], argnums: Argnums = 0) -> Callable[Given,
     return jacfwd(jacrev(func, argnums), argnums)
 
 
-def hvp(func: Function, primals: Any, tangents: Any) -> Any:
+def hvp(func: Function, primals: Nested, tangents: Nested) -> Nested:
     """Return the product of the Hessian of `func`, which returns one number, with `tangents`.
 
     A tangent is pushed through the function and the result's tangent is differentiated (Pearlmutter 1994); the Hessian
@@ -157,7 +159,7 @@ def _second(recording: Recording, directions: list[Tensor]) -> list[Tensor]:
     return [tape.wrap(found[node]) if node in found else zeros(x) for x, node in pairs]
 
 
-def gauss_newton_product(func: Function, loss: Function, primals: Any, tangents: Any) -> Any:
+def gauss_newton_product(func: Function, loss: Function, primals: Nested, tangents: Nested) -> Nested:
     """Return Jᵀ H J t: J the Jacobian of `func`, H the Hessian of `loss` with respect to what `func` returns.
 
     For a convex `loss` this matrix is positive semidefinite, which the Hessian of ``loss(func(x))`` need

@@ -9,6 +9,7 @@ from typing import Any
 from glassgrad import errors
 from glassgrad.base import provenance
 from glassgrad.engine.tensor import Tensor
+from glassgrad.ops.core import Array
 from glassgrad.ops.shape import stack
 
 
@@ -21,7 +22,7 @@ def functional_call(
     tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:
-    """Call a module with other tensors in place of its parameters and buffers.
+    """Call a module with other tensors instead of its parameters and buffers.
 
     Args:
         module: unchanged after the call.
@@ -50,7 +51,7 @@ def functional_call(
 
 
 @contextmanager
-def _replaced(module: Any, given: Mapping[str, Any], tie_weights: bool, strict: bool) -> Iterator[None]:
+def _replaced(module: Any, given: Mapping[str, Array], tie_weights: bool, strict: bool) -> Iterator[None]:
     """Put tensors into the attributes of a module, and restore the attributes after the block."""
     places = {f"{path}.{name}" if path else name: (owner, name) for path, owner, name in _state(module)}
     unexpected = [name for name in given if name not in places]

@@ -12,8 +12,10 @@ from glassgrad.engine import tree
 from glassgrad.engine.function import Function
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.tensor import Tensor
+from glassgrad.engine.tree import Nested
 from glassgrad.func.forward import jvp
 from glassgrad.func.reverse import jacrev, vjp
+from glassgrad.ops.core import Array
 from glassgrad.ops.shape import cat
 from glassgrad.ops.solve import solve as solve_matrix
 
@@ -22,11 +24,11 @@ Solver = Callable[[Callable[[Any], Any], Any], Any]
 
 def custom_root(
     function: Callable[[Any], Any],
-    initial_guess: Any,
+    initial_guess: Nested,
     solve: Solver,
     tangent_solve: Solver | None = None,
     has_aux: bool = False,
-) -> Any:
+) -> Nested:
     """Return x with ``function(x) = 0``, found by `solve` and differentiable in all that `function` closes over.
 
     From f(x, p) = 0 follows dx = -(df/dx)^-1 (df/dp) dp (the implicit function theorem), so neither mode
@@ -84,7 +86,7 @@ class _Problem:
         _, pull = vjp(self.function, self._together(root))
         return self._solved(lambda u: pull(u)[0], b)
 
-    def _together(self, leaves: Sequence[Tensor]) -> Any:
+    def _together(self, leaves: Sequence[Tensor]) -> Nested:
         return tree.unflatten(self.structure, leaves)
 
     def _solved(self, linear: Callable[[Any], Any], b: Sequence[Tensor]) -> list[Tensor]:
@@ -93,28 +95,28 @@ class _Problem:
 
 class _Root(Function):
     @staticmethod
-    def forward(ctx: Any, problem: _Problem, root: tuple[Tensor, ...], *residuals: Tensor) -> Any:
+    def forward(ctx: Any, problem: _Problem, root: tuple[Tensor, ...], *residuals: Tensor) -> Nested:
         ctx.problem = problem
         outputs = tuple(x.detach() for x in root)
         ctx.save_for_backward(*outputs)
         return outputs[0] if len(outputs) == 1 else outputs
 
     @staticmethod
-    def backward(ctx: Any, *cotangents: Tensor) -> Any:
+    def backward(ctx: Any, *cotangents: Tensor) -> Nested:
         return None, None, *(-u for u in ctx.problem.transposed(ctx.saved_tensors, cotangents))
 
     @staticmethod
-    def jvp(ctx: Any, *tangents: Any) -> Any:
+    def jvp(ctx: Any, *tangents: Array) -> Nested:
         moved = tuple(-v for v in ctx.problem.forward(ctx.saved_tensors, tangents[2:]))
         return moved[0] if len(moved) == 1 else moved
 
 
-def dense_solve(linear: Callable[[Any], Any], b: Any) -> Any:
+def dense_solve(linear: Callable[[Any], Any], b: Nested) -> Nested:
     """Solve ``linear(v) = b`` by building the matrix: the default of `custom_root`."""
     leaves, structure = tree.flatten(b)
     sizes = [math.prod(x.shape) for x in leaves]
 
-    def parted(v: Tensor) -> Any:
+    def parted(v: Tensor) -> Nested:
         parts = [part.reshape(x.shape) for part, x in zip(v.split(sizes), leaves, strict=True)]
         return tree.unflatten(structure, parts)
 

@@ -10,28 +10,28 @@ from collections.abc import Callable
 from typing import Any
 
 from glassgrad.engine.tensor import Tensor
-from glassgrad.engine.tree import tree_map
+from glassgrad.engine.tree import Nested, tree_map
 from glassgrad.func import forward, reverse
-from glassgrad.ops.core import bad_option
+from glassgrad.ops.core import Array, bad_option
 from glassgrad.ops.shape import astype
 
 Function = Callable[..., Any]
 
 
-def _several(inputs: Any) -> tuple[Any, ...]:
+def _several(inputs: Nested) -> tuple[Any, ...]:
     return inputs if isinstance(inputs, tuple) else tuple(inputs) if isinstance(inputs, list) else (inputs,)
 
 
-def _finished(value: Any, create_graph: bool) -> Any:
+def _finished(value: Nested, create_graph: bool) -> Nested:
     return value if create_graph else tree_map(lambda leaf: leaf.detach(), value)
 
 
-def _alike(value: Any, inputs: Any) -> Any:
+def _alike(value: Nested, inputs: Nested) -> Nested:
     """Return a single result if there is a single input."""
     return value if isinstance(inputs, tuple | list) else value[0]
 
 
-def _directions(name: str, v: Any, like: Any) -> tuple[Any, ...]:
+def _directions(name: str, v: Nested, like: Nested) -> tuple[Array, ...]:
     """Return the given vectors, or 1 for a result of a single number."""
     expected = _several(like)
     if v is None:
@@ -53,12 +53,12 @@ def _directions(name: str, v: Any, like: Any) -> tuple[Any, ...]:
 
 def jacobian(
     func: Function,
-    inputs: Any,
+    inputs: Nested,
     create_graph: bool = False,
     strict: bool = False,
     vectorize: bool = False,
     strategy: str = "reverse-mode",
-) -> Any:
+) -> Nested:
     """Return the Jacobian of `func` at `inputs`, of shape output + input for each pair of them.
 
     Args:
@@ -85,12 +85,12 @@ def jacobian(
 
 def hessian(
     func: Function,
-    inputs: Any,
+    inputs: Nested,
     create_graph: bool = False,
     strict: bool = False,
     vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
-) -> Any:
+) -> Nested:
     """Return the second derivatives of a function of one number, of shape input + input for each pair of inputs.
 
     Example:
@@ -105,7 +105,7 @@ def hessian(
     return _finished(found if isinstance(inputs, tuple | list) else found[0][0], create_graph)
 
 
-def vjp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
+def vjp(func: Function, inputs: Nested, v: Nested = None, create_graph: bool = False, strict: bool = False) -> Nested:
     """Return the outputs, and the product of `v` with the Jacobian.
 
     Example:
@@ -119,7 +119,7 @@ def vjp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
     return _finished(outputs, create_graph), _finished(_alike(found, inputs), create_graph)
 
 
-def jvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
+def jvp(func: Function, inputs: Nested, v: Nested = None, create_graph: bool = False, strict: bool = False) -> Nested:
     """Return the outputs, and the product of the Jacobian with `v`.
 
     Example:
@@ -131,7 +131,7 @@ def jvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
     return _finished(outputs, create_graph), _finished(tangents, create_graph)
 
 
-def hvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
+def hvp(func: Function, inputs: Nested, v: Nested = None, create_graph: bool = False, strict: bool = False) -> Nested:
     """Return the value of a function of one number, and the product of its Hessian with `v`.
 
     Example:
@@ -146,7 +146,7 @@ def hvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
     return _finished(func(*given), create_graph), _finished(_alike(found, inputs), create_graph)
 
 
-def vhp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
+def vhp(func: Function, inputs: Nested, v: Nested = None, create_graph: bool = False, strict: bool = False) -> Nested:
     """Return the value of a function of one number, and the product of `v` with its Hessian, which is symmetric.
 
     Example:
@@ -160,7 +160,7 @@ def vhp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
 def _plain(func: Function) -> Function:
     """Make a function return tuples instead of lists."""
 
-    def call(*args: Any) -> Any:
+    def call(*args: object) -> Nested:
         result = func(*args)
         return tuple(result) if isinstance(result, list) else result
 

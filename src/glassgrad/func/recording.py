@@ -20,7 +20,9 @@ from glassgrad.engine import tape, tree, views
 from glassgrad.engine.mode import MODE, enable_grad, is_grad_enabled
 from glassgrad.engine.node import Node
 from glassgrad.engine.tensor import Tensor, base_class, make
+from glassgrad.engine.tree import Nested
 from glassgrad.engine.walks.tangents import forward_walk
+from glassgrad.ops.core import Array
 from glassgrad.ops.shape import alias_p
 
 Argnums = int | Sequence[int]
@@ -59,7 +61,7 @@ class Recording:
             self.inputs.extend(aliases)
             self.in_trees.append(structure)
         # Writes of the function to its arguments give them new nodes.
-        self.nodes: list[Node] = [x.node for x in self.inputs]  # type: ignore[misc]  # aliases have one
+        self.nodes: list[Node] = [x.node for x in self.inputs if x.node is not None]  # aliases have one
         with enable_grad(), self._watching_writes() as written:
             result = function(*called, **(kwargs or {}))
         self.aux: Any = None
@@ -89,7 +91,7 @@ class Recording:
         """Detach tensors that were written inside and outlive the call, unless an outer transform differentiates them.
 
         These are arguments of the caller, or tensors that the function closes over: their memory has the new
-        values, as after a plain call of the function, and the history recorded for this transform alone is of no
+        values, as after a plain call of the function, and the history recorded only for this transform is of no
         further use.
         """
         for x in {id(x): x for x in (reference() for reference in written) if x is not None}.values():
@@ -98,7 +100,7 @@ class Recording:
             elif MODE.moved is not None:
                 MODE.moved.append(weakref.ref(x))
 
-    def _without_aux(self, result: Any) -> tuple[Any, Any]:
+    def _without_aux(self, result: Nested) -> tuple[Array, Array]:
         if not isinstance(result, tuple) or len(result) != 2:
             raise errors.AUX_MISSING(name=self.name, given=type(result).__name__, where=provenance.here())
         return result
@@ -112,16 +114,16 @@ class Recording:
 
     # --- results for the caller --------------------------------------------------------------------
 
-    def visible(self, value: Any) -> Any:
-        """Return tensors of the result without the history that was recorded for this transform alone."""
+    def visible(self, value: Nested) -> Nested:
+        """Return tensors of the result without the history that was recorded only for this transform."""
         return tree.tree_map(lambda y: y.detach() if isinstance(y, Tensor) and not self.outer else y, value)
 
     @property
-    def result(self) -> Any:
+    def result(self) -> Nested:
         """The result of the function."""
         return self.visible(tree.unflatten(self.out_tree, self.outputs))
 
-    def like_inputs(self, leaves: Sequence[Any]) -> Any:
+    def like_inputs(self, leaves: Sequence[Array]) -> Nested:
         """Assemble one leaf per input into the argument's structure, or a tuple of them for several argnums."""
         supply = iter(leaves)
         parts = tuple(tree.unflatten(structure, supply) for structure in self.in_trees)
@@ -171,7 +173,7 @@ def place(x: Tensor) -> Any:
     return x if x.node is None else x.node
 
 
-def zeros(like: Any) -> Tensor:
+def zeros(like: Nested) -> Tensor:
     """Return zeros of the same shape and dtype."""
     return make(np.zeros(like.shape, like.dtype), None, False)
 
@@ -215,14 +217,14 @@ def positions(name: str, argnums: Argnums | None, count: int) -> list[int]:
     return found
 
 
-def alias_input(name: str, leaf: Any, position: int) -> Tensor:
+def alias_input(name: str, leaf: Array, position: int) -> Tensor:
     """Return an alias of an input to differentiate; writes to it reach the original."""
     x = as_float_tensor(name, leaf, f"argument {position}")
     alias: Tensor = views.bind(tape.alias(x), x, alias_p, {})
     return alias
 
 
-def as_float_tensor(name: str, leaf: Any, what: str) -> Tensor:
+def as_float_tensor(name: str, leaf: Array, what: str) -> Tensor:
     """Convert a tensor, an array or a float to a tensor; raise for anything else."""
     if isinstance(leaf, float):
         leaf = np.asarray(leaf, np.float32)
@@ -239,7 +241,7 @@ def as_float_tensor(name: str, leaf: Any, what: str) -> Tensor:
     return leaf
 
 
-def matching(name: str, what: str, given: Any, structure: tree.Tree, like: Sequence[Tensor]) -> list[Tensor]:
+def matching(name: str, what: str, given: Nested, structure: tree.Tree, like: Sequence[Tensor]) -> list[Tensor]:
     """Return the leaves of cotangents or tangents, which must have the structure, shapes and dtypes of `like`."""
     leaves = tree.flatten_like(structure, given, f"{name}: {what}")
     tensors = []

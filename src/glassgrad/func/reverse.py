@@ -12,8 +12,10 @@ from glassgrad import errors
 from glassgrad.base import provenance
 from glassgrad.engine import tree
 from glassgrad.engine.tensor import Tensor, make
+from glassgrad.engine.tree import Nested
 from glassgrad.func.recording import Argnums, Recording, matching
 from glassgrad.func.vmap import over_basis
+from glassgrad.ops.core import Array
 
 Function = Callable[..., Any]
 Given = ParamSpec("Given")
@@ -39,7 +41,7 @@ def grad(func: Callable[Given, Any], argnums: Argnums = 0, has_aux: bool = False
     """
 
     @functools.wraps(func)
-    def gradient(*args: Any, **kwargs: Any) -> Any:
+    def gradient(*args: Any, **kwargs: Any) -> Nested:
         recording, gradients = _evaluate("grad", func, argnums, has_aux, args, kwargs)
         return (gradients, recording.visible(recording.aux)) if has_aux else gradients
 
@@ -58,7 +60,7 @@ def value_and_grad(
     """
 
     @functools.wraps(func)
-    def both(*args: Any, **kwargs: Any) -> Any:
+    def both(*args: Any, **kwargs: Any) -> Nested:
         recording, gradients = _evaluate("value_and_grad", func, argnums, has_aux, args, kwargs)
         value = recording.result
         return ((value, recording.visible(recording.aux)) if has_aux else value), gradients
@@ -79,7 +81,7 @@ def grad_and_value(
     swapped = value_and_grad(func, argnums, has_aux)
 
     @functools.wraps(func)
-    def both(*args: Any, **kwargs: Any) -> Any:
+    def both(*args: Any, **kwargs: Any) -> Nested:
         value, gradients = swapped(*args, **kwargs)
         return gradients, value
 
@@ -104,7 +106,7 @@ def _one(recording: Recording) -> Tensor:
     return make(np.ones((), y.dtype), None, False)
 
 
-def vjp(func: Function, *primals: Any, has_aux: bool = False) -> Any:
+def vjp(func: Function, *primals: Array, has_aux: bool = False) -> Nested:
     """Return ``(func(*primals), pull)``; `pull` maps a cotangent of the result to a tuple, one per primal.
 
     The function runs once; `pull` can be called any number of times. With `has_aux`: ``(result, pull, aux)``.
@@ -117,7 +119,7 @@ def vjp(func: Function, *primals: Any, has_aux: bool = False) -> Any:
     """
     recording = Recording("vjp", func, primals, has_aux=has_aux)
 
-    def pull(*cotangents: Any) -> Any:
+    def pull(*cotangents: Array) -> Nested:
         given = cotangents[0] if len(cotangents) == 1 else cotangents
         leaves = matching("vjp", "the cotangent", given, recording.out_tree, recording.outputs)
         return recording.like_inputs(recording.pull(leaves))
@@ -144,7 +146,7 @@ def jacrev(
     """
 
     @functools.wraps(func)
-    def jacobian(*args: Any, **kwargs: Any) -> Any:
+    def jacobian(*args: Any, **kwargs: Any) -> Nested:
         recording = Recording("jacrev", func, args, kwargs, argnums=argnums, has_aux=has_aux)
         blocks = []
         for position, y in enumerate(recording.outputs):

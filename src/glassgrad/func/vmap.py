@@ -13,7 +13,8 @@ from glassgrad.base import provenance
 from glassgrad.engine import tree, views
 from glassgrad.engine.mode import MODE
 from glassgrad.engine.tensor import Tensor, base_class, make
-from glassgrad.ops.core import canonical_axis
+from glassgrad.engine.tree import Nested
+from glassgrad.ops.core import Array, canonical_axis
 from glassgrad.ops.shape import cat
 from glassgrad.ops.vmap import rules
 from glassgrad.ops.vmap.batched import Level, enter_p, exit_p, levels_of
@@ -84,13 +85,13 @@ def vmap(
 
 def _run(
     func: Function,
-    leaves: list[Any],
+    leaves: list[Array],
     axes: list[Any],
     structure: tree.Tree,
     kwargs: dict[str, Any],
     level: Level,
     outward: Axes,
-) -> Any:
+) -> Nested:
     entered = [leaf if axis is None else _enter(leaf, level, axis) for leaf, axis in zip(leaves, axes, strict=True)]
     before = MODE.levels
     MODE.levels = (*before, level)
@@ -110,7 +111,7 @@ def _enter(x: Tensor, level: Level, axis: int) -> Tensor:
     return views.bind(entered, x, enter_p, {"level": level, "axis": axis})
 
 
-def _leave(y: Any, level: Level, axis: int | None) -> Any:
+def _leave(y: Array, level: Level, axis: int | None) -> Array:
     if not isinstance(y, Tensor):
         raise errors.OUTPUT_NOT_TENSOR(name="vmap", given=type(y).__name__, where=provenance.here())
     if axis is None:
@@ -120,7 +121,7 @@ def _leave(y: Any, level: Level, axis: int | None) -> Any:
     return exit_p(y, level=level, axis=canonical_axis(axis, y.ndim + 1))
 
 
-def _input_axes(inward: Axes, structure: tree.Tree, leaves: list[Any]) -> list[Any]:
+def _input_axes(inward: Axes, structure: tree.Tree, leaves: list[Array]) -> list[Any]:
     """Return the non-negative axis of each leaf, and the leaves with arrays as tensors."""
     if isinstance(inward, list):
         inward = tuple(inward)
@@ -138,7 +139,7 @@ def _input_axes(inward: Axes, structure: tree.Tree, leaves: list[Any]) -> list[A
     return axes
 
 
-def _batch_size(leaves: list[Any], axes: list[Any]) -> int:
+def _batch_size(leaves: list[Array], axes: list[Any]) -> int:
     sizes = [leaf.shape[axis] for leaf, axis in zip(leaves, axes, strict=True) if axis is not None]
     if not sizes:
         raise errors.VMAP_NOTHING_MAPPED(where=provenance.here())
@@ -147,11 +148,11 @@ def _batch_size(leaves: list[Any], axes: list[Any]) -> int:
     return int(sizes[0])
 
 
-def _cut(leaf: Any, axis: int | None, start: int, stop: int) -> Any:
+def _cut(leaf: Array, axis: int | None, start: int, stop: int) -> Array:
     return leaf if axis is None else leaf[(slice(None),) * axis + (slice(start, stop),)]
 
 
-def _joined(parts: list[Any], outward: Axes) -> Any:
+def _joined(parts: list[Array], outward: Axes) -> Nested:
     """Join the results of chunks; unmapped results are the same in all of them."""
     _, out_tree = tree.flatten(parts[0])
     axes = tree.spread(outward, out_tree, "vmap: out_dims")

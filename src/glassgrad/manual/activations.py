@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from glassgrad import errors
 from glassgrad.errors.packages import needed
@@ -78,7 +79,7 @@ class PReLU(Module):
         (array([-0.5,  4. ]), array([0.25, 1.  ]), array([-2.]))
     """
 
-    def __init__(self, num_parameters: int = 1, init: float = 0.25, *, dtype: Any = np.float32) -> None:
+    def __init__(self, num_parameters: int = 1, init: float = 0.25, *, dtype: DTypeLike | None = np.float32) -> None:
         self.weight = Parameter(np.full(num_parameters, init, dtype))
 
     def forward(self, x: Array) -> Array:

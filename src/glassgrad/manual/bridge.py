@@ -1,6 +1,6 @@
 """The bridge between hand-written layers and the engine: `as_function`, `twin` and `show_twin`.
 
-This is the only file of the package that uses the engine. Everything else needs NumPy alone.
+This is the only file of the package that uses the engine. Everything else needs only NumPy.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from glassgrad import errors, manual
 from glassgrad.engine.function import Function
 from glassgrad.engine.tensor import Tensor
+from glassgrad.manual.protocols import Array
 
 _COPIED_OPTIONS: dict[str, tuple[str, ...]] = {
     "LeakyReLU": ("negative_slope",),
@@ -43,7 +44,7 @@ class _ByHand(Function):
         return Tensor(np.asarray(ctx.layer.forward(*(_array(x) for x in tensors[:count]))))
 
     @staticmethod
-    def backward(ctx: Any, g: Any) -> Any:
+    def backward(ctx: Any, g: Array) -> Array:
         parameters = list(ctx.layer.parameters())
         before = [parameter.grad for parameter in parameters]
         for parameter in parameters:
@@ -62,7 +63,7 @@ class _ByHand(Function):
 
 
 def _for_one_call(layer: Any) -> Any:
-    """Copy a layer and the layers inside it, so that the next call leaves this call's saved values alone.
+    """Copy a layer and the layers inside it, so that the next call does not overwrite the values saved by this one.
 
     Parameters, running statistics and generators are shared.
     """
@@ -75,7 +76,7 @@ def _for_one_call(layer: Any) -> Any:
     return own
 
 
-def _array(x: Any) -> Any:
+def _array(x: Array) -> Array:
     return x.numpy() if isinstance(x, Tensor) else x
 
 
@@ -90,7 +91,7 @@ class LayerOp:
         """The parameters as leaves of the tape; they share the layer's arrays."""
         return self._tensors
 
-    def __call__(self, *inputs: Any) -> Any:
+    def __call__(self, *inputs: Array) -> Array:
         for tensor, parameter in zip(self._tensors, self.layer.parameters(), strict=True):
             tensor.array = parameter.data  # follows an array that has been replaced
         return _ByHand.apply(self.layer, len(inputs), *inputs, *self._tensors)

@@ -1,4 +1,4 @@
-"""Which forward pass the saved values of a layer are of, so that a backward pass of another one is refused.
+"""Remember which forward pass saved the values of a layer, and refuse the backward pass of another one.
 
 A layer keeps one set of saved values, those of its latest forward pass. Four calls would use them wrongly and give
 numbers of the right shape: `Module` and the losses have their `forward` and `backward` watched for these.

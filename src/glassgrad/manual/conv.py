@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import DTypeLike
 
 from glassgrad import errors
 from glassgrad.manual.protocols import Array, Module, uniform
@@ -70,7 +71,7 @@ class Conv2d(Module):
         padding: int | Pair = 0,
         bias: bool = True,
         *,
-        dtype: Any = np.float32,
+        dtype: DTypeLike | None = np.float32,
         rng: np.random.Generator | None = None,
     ) -> None:
         self.kernel, self.stride, self.padding = _pair(kernel_size), _pair(stride), _pair(padding)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import DTypeLike
 
 from glassgrad import errors
 from glassgrad.manual.protocols import Array, Module, Parameter, check_range, uniform
@@ -20,7 +19,7 @@ class Linear(Module):
         dW[o, i] = sum_n dy[n, o] ∂y[n, o]/∂W[o, i] = sum_n dy[n, o] x[n, i]   so  dW = dyᵀ x     (out, in)
         db[o]    = sum_n dy[n, o]                    (b was broadcast over n)   so  db = sum dy    (out,)
 
-    The shapes alone determine the products: only dy W gives (n, in), only dyᵀ x gives (out, in).
+    The shapes determine the products: only dy W gives (n, in), only dyᵀ x gives (out, in).
 
         >>> layer = Linear(3, 2)
         >>> y = layer(np.ones((4, 3), np.float32))
@@ -34,7 +33,7 @@ class Linear(Module):
         out_features: int,
         bias: bool = True,
         *,
-        dtype: Any = np.float32,
+        dtype: DTypeLike | None = np.float32,
         rng: np.random.Generator | None = None,
     ) -> None:
         bound = 1 / np.sqrt(in_features)
@@ -83,7 +82,7 @@ class Embedding(Module):
         num_embeddings: int,
         embedding_dim: int,
         *,
-        dtype: Any = np.float32,
+        dtype: DTypeLike | None = np.float32,
         rng: np.random.Generator | None = None,
     ) -> None:
         generator = np.random.default_rng() if rng is None else rng

@@ -7,13 +7,12 @@ the others. With `reduction="sum"` read n as 1 everywhere below.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
 
 import numpy as np
 
 from glassgrad import errors
 from glassgrad.manual.activations import log_softmax, sigmoid
-from glassgrad.manual.protocols import Array, Saving, check_range
+from glassgrad.manual.protocols import Array, Parameter, Saving, check_range
 
 LOG_FLOOR = -100.0  # of BCELoss, as in PyTorch: log(0) would be -inf
 
@@ -35,7 +34,7 @@ class _Loss(Saving, ABC):
     @abstractmethod
     def backward(self, dout: float = 1.0) -> Array: ...
 
-    def parameters(self) -> list[Any]:
+    def parameters(self) -> list[Parameter]:
         return []
 
     def total(self, terms: Array) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from glassgrad.manual.protocols import Array, Layer, Module
+from glassgrad.manual.protocols import Array, Layer, Module, Parameter
 
 
 class Net(Module):
@@ -38,7 +38,7 @@ class Net(Module):
             if isinstance(layer, Module):
                 yield str(number), layer
 
-    def parameters(self) -> list[Any]:
+    def parameters(self) -> list[Parameter]:
         return [parameter for layer in self.layers for parameter in layer.parameters()]
 
     def forward(self, *inputs: Array) -> Array:
@@ -48,7 +48,7 @@ class Net(Module):
             out = layer(out)
         return out
 
-    def backward(self, dout: Array) -> Any:
+    def backward(self, dout: Array) -> Array:
         for layer in reversed(self.layers):
             dout = layer.backward(dout)
         return dout

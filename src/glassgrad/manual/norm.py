@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import DTypeLike
 
 from glassgrad import errors
 from glassgrad.manual.protocols import Array, Module, Parameter
@@ -48,7 +47,9 @@ class BatchNorm1d(Module):
 
     buffers = ("running_mean", "running_var", "num_batches_tracked")
 
-    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, *, dtype: Any = np.float32) -> None:
+    def __init__(
+        self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, *, dtype: DTypeLike | None = np.float32
+    ) -> None:
         self.eps, self.momentum = eps, momentum
         self.weight = Parameter(np.ones(num_features, dtype))
         self.bias = Parameter(np.zeros(num_features, dtype))
@@ -115,7 +116,9 @@ class LayerNorm(Module):
         ((4, 3), (4, 3))
     """
 
-    def __init__(self, normalized_shape: int | tuple[int, ...], eps: float = 1e-5, *, dtype: Any = np.float32) -> None:
+    def __init__(
+        self, normalized_shape: int | tuple[int, ...], eps: float = 1e-5, *, dtype: DTypeLike | None = np.float32
+    ) -> None:
         shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
         self.eps = eps
         self.weight = Parameter(np.ones(shape, dtype))

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from glassgrad import errors
-from glassgrad.manual.protocols import Array
+from glassgrad.manual.protocols import Array, Parameter
 
 AT_LEAST_0 = "a number of at least 0"
 
@@ -22,7 +22,7 @@ class _Optimizer(ABC):
     # The arrays kept for each parameter, with PyTorch's names for them.
     slots: ClassVar[dict[str, str]] = {}
 
-    def __init__(self, parameters: Iterable[Any], lr: float, **limits: tuple[Any, bool, str]) -> None:
+    def __init__(self, parameters: Iterable[Parameter], lr: float, **limits: tuple[Any, bool, str]) -> None:
         self.parameters = list(parameters)
         name = type(self).__name__
         if not self.parameters:
@@ -111,7 +111,7 @@ class SGD(_Optimizer):
         array([ 0.8, -1. ])
     """
 
-    def __init__(self, parameters: Iterable[Any], lr: float = 1e-3) -> None:
+    def __init__(self, parameters: Iterable[Parameter], lr: float = 1e-3) -> None:
         super().__init__(parameters, lr)
 
     def update(self, number: int, p: Array, g: Array) -> None:
@@ -133,7 +133,7 @@ class SGDMomentum(_Optimizer):
 
     slots: ClassVar[dict[str, str]] = {"velocity": "momentum_buffer"}
 
-    def __init__(self, parameters: Iterable[Any], lr: float = 1e-3, momentum: float = 0.9) -> None:
+    def __init__(self, parameters: Iterable[Parameter], lr: float = 1e-3, momentum: float = 0.9) -> None:
         super().__init__(parameters, lr, momentum=(momentum, momentum >= 0, AT_LEAST_0))
         self.momentum = momentum
         self.velocity = self.like_parameters()
@@ -163,7 +163,12 @@ class RMSprop(_Optimizer):
     slots: ClassVar[dict[str, str]] = {"square": "square_avg", "velocity": "momentum_buffer"}
 
     def __init__(
-        self, parameters: Iterable[Any], lr: float = 1e-2, alpha: float = 0.99, eps: float = 1e-8, momentum: float = 0.0
+        self,
+        parameters: Iterable[Parameter],
+        lr: float = 1e-2,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        momentum: float = 0.0,
     ) -> None:
         super().__init__(
             parameters,
@@ -209,7 +214,7 @@ class Adam(_Optimizer):
 
     def __init__(
         self,
-        parameters: Iterable[Any],
+        parameters: Iterable[Parameter],
         lr: float = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
@@ -258,7 +263,7 @@ def kind_of(name: str) -> type[_Optimizer]:
     return kind
 
 
-def get_optimizer(name: str, parameters: Iterable[Any], lr: float | None = None, **options: Any) -> _Optimizer:
+def get_optimizer(name: str, parameters: Iterable[Parameter], lr: float | None = None, **options: Any) -> _Optimizer:
     """Return an optimizer by its name: "sgd", "momentum", "rmsprop" or "adam".
 
     Args:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from glassgrad import errors
 from glassgrad.errors.missing import missing
@@ -67,9 +68,9 @@ class Layer(Protocol):
     forward: Callable[..., Any]
     backward: Callable[..., Any]
 
-    def parameters(self) -> list[Any]: ...
+    def parameters(self) -> list[Parameter]: ...
 
-    def __call__(self, *inputs: Any) -> Any: ...
+    def __call__(self, *inputs: Array) -> Array: ...
 
 
 @runtime_checkable
@@ -102,7 +103,7 @@ class Optimizer(Protocol):
     def zero_grad(self) -> None: ...
 
 
-# What to do in place of methods of `nn.Module`.
+# What to call instead of methods of `nn.Module`.
 _INSTEAD = {
     "to": "layers by hand are NumPy arrays on the CPU; give dtype=np.float64 to the layer",
     "cuda": "layers by hand are NumPy arrays on the CPU; leave the call out",
@@ -163,7 +164,7 @@ class Module(Saving):
         known = [*vars(self), *(one for kind in type(self).__mro__ for one in vars(kind))]
         raise missing(f"manual.{type(self).__name__}", name, [one for one in known if one[0] != "_"], _INSTEAD)
 
-    def __call__(self, *inputs: Any) -> Any:
+    def __call__(self, *inputs: Array) -> Array:
         return self.forward(*inputs)
 
     def parts(self) -> Iterator[tuple[str, Module]]:
@@ -195,7 +196,7 @@ class Module(Saving):
             for inner, parameter in part.named_parameters():
                 yield f"{name}.{inner}", parameter
 
-    def parameters(self) -> list[Any]:
+    def parameters(self) -> list[Parameter]:
         return [parameter for _, parameter in self.named_parameters()]
 
     def zero_grad(self) -> None:
@@ -242,7 +243,7 @@ def check_range(layer: str, what: str, numbers: Array, count: int) -> None:
         raise errors.MANUAL_INDEX(layer=layer, what=what, given=given, last=count - 1)
 
 
-def uniform(rng: np.random.Generator | None, bound: float, shape: Iterable[int], dtype: Any) -> Parameter:
+def uniform(rng: np.random.Generator | None, bound: float, shape: Iterable[int], dtype: DTypeLike | None) -> Parameter:
     """Return a parameter drawn from [-bound, bound), as PyTorch initialises linear and convolution layers."""
     generator = np.random.default_rng() if rng is None else rng
     return Parameter(generator.uniform(-bound, bound, tuple(shape)).astype(dtype))

@@ -9,7 +9,7 @@ from glassgrad.errors.missing import lister
 from glassgrad.func.checkpoint import checkpoint, checkpoint_sequential
 
 
-def get_device_states(*args: Any) -> tuple[list[int], list[Any]]:
+def get_device_states(*args: object) -> tuple[list[int], list[Any]]:
     """Return the generator states of other devices that hold arguments: there are none.
 
     Example:

@@ -187,7 +187,7 @@ class DataLoader:
             name = "prefetch_factor" if prefetch_factor is not None else "persistent_workers"
             raise errors.LOADER_OPTIONS(first="num_workers=0", second=name, where=where)
 
-    def _check(self, shuffle: Any, sampler: Any, batch_sampler: Any, batch_size: int | None) -> None:
+    def _check(self, shuffle: object, sampler: Any, batch_sampler: Any, batch_size: int | None) -> None:
         where = provenance.here(2)
         if batch_size is not None and batch_size < 1:
             raise errors.BAD_OPTION(
@@ -352,9 +352,24 @@ if not TYPE_CHECKING:
     __getattr__ = getter(__name__, _INSTEAD)
 
 __all__ = [
-    "BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "DistributedSampler", "IterableDataset",
-    "RandomSampler", "Sampler", "SequentialSampler", "Subset", "SubsetRandomSampler", "TensorDataset",
-    "WeightedRandomSampler", "WorkerInfo", "default_collate", "get_worker_info", "random_split",
-]  # fmt: skip  # a table
+    "BatchSampler",
+    "ChainDataset",
+    "ConcatDataset",
+    "DataLoader",
+    "Dataset",
+    "DistributedSampler",
+    "IterableDataset",
+    "RandomSampler",
+    "Sampler",
+    "SequentialSampler",
+    "Subset",
+    "SubsetRandomSampler",
+    "TensorDataset",
+    "WeightedRandomSampler",
+    "WorkerInfo",
+    "default_collate",
+    "get_worker_info",
+    "random_split",
+]
 __dir__ = lister(__name__)
 _documents.complete_all(__name__, globals())

@@ -12,6 +12,7 @@ from glassgrad import errors
 from glassgrad.base import provenance
 from glassgrad.engine.random import Generator
 from glassgrad.engine.tensor import Tensor
+from glassgrad.ops.core import Array
 from glassgrad.utils.sampling import new_seed
 
 
@@ -29,7 +30,7 @@ class Dataset:
         [[0, 1], [4, 9]]
     """
 
-    def __class_getitem__(cls, _kind: Any) -> type[Dataset]:
+    def __class_getitem__(cls, _kind: object) -> type[Dataset]:
         return cls  # Dataset[...] in annotations
 
     def __getitem__(self, index: Any) -> Any:
@@ -88,7 +89,7 @@ class TensorDataset(Dataset):
         (tensor(2), tensor(20))
     """
 
-    def __init__(self, *tensors: Any) -> None:
+    def __init__(self, *tensors: Array) -> None:
         sizes = [len(tensor) for tensor in tensors]
         if not tensors or len(set(sizes)) > 1:
             raise errors.LENGTHS_DIFFER(owner="TensorDataset", given=sizes, where=provenance.here())

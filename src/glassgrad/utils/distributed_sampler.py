@@ -20,15 +20,15 @@ class DistributedSampler(Sampler):
     `drop_last` leaving out a few from its end. With ``pad=False`` each index belongs to exactly one rank and none is
     left out; then some ranks have one more, so it is for evaluation, where ranks need not take equally many steps.
 
-    The order depends on `seed` and the epoch alone. Call ``set_epoch`` before each epoch, or all have the same order.
+    The order depends only on `seed` and the epoch. Call ``set_epoch`` before each epoch, or all have the same order.
 
     Args:
-        dataset: the data set, of which the length alone is asked for.
+        dataset: the data set; only its length is used.
         num_replicas: the number of ranks; by default all of the process group.
         rank: of this process; by default its own.
         shuffle: whether the order is random.
         seed: the same on all ranks.
-        drop_last: leave out what does not go round, in place of repeating.
+        drop_last: leave out the samples that do not go round, instead of repeating some.
         pad: repeat or leave out so that all ranks have equally many.
 
     Raises:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence, Sized
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -16,7 +16,7 @@ _BLOCK = 65_536  # indices that a random sampler draws at once
 
 
 def new_seed(generator: Generator | None = None) -> int:
-    """Draw a seed, which alone determines an epoch's order."""
+    """Draw a seed, which determines the order of an epoch."""
     return int((generator or default_generator).rng.integers(1 << 62))
 
 
@@ -82,7 +82,7 @@ class RandomSampler(Sampler):
         if self.num_samples <= 0:
             raise errors.NO_EXAMPLES(owner="RandomSampler", where=provenance.here())
 
-    def indices(self, seed: int) -> np.ndarray[Any, Any]:
+    def indices(self, seed: int) -> np.ndarray:
         """Return the order for a seed."""
         rng = np.random.Generator(np.random.PCG64(seed))
         size = len(self.data_source)
@@ -196,10 +196,15 @@ class BatchSampler(Sampler):
             yield batch
 
     def __len__(self) -> int:
-        count = len(self.sampler)  # type: ignore[arg-type]  # asked only of samplers that know
+        count = len(cast("Sized", self.sampler))  # it raises for samplers without a length
         return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
 
 
 __all__ = [
-    "BatchSampler", "RandomSampler", "Sampler", "SequentialSampler", "SubsetRandomSampler", "WeightedRandomSampler",
-]  # fmt: skip  # a table
+    "BatchSampler",
+    "RandomSampler",
+    "Sampler",
+    "SequentialSampler",
+    "SubsetRandomSampler",
+    "WeightedRandomSampler",
+]

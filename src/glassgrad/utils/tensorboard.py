@@ -43,5 +43,7 @@ def __getattr__(name: str) -> Any:
     raise missing("glassgrad.utils.tensorboard", name, ["SummaryWriter"])
 
 
-__all__ = ["SummaryWriter"]  # noqa: F822 - made when it is asked for
+SummaryWriter: type  # made when it is asked for
+
+__all__ = ["SummaryWriter"]
 __dir__ = lister(__name__)

@@ -10,7 +10,16 @@ from glassgrad.verify.gradcheck import gradcheck, gradgradcheck
 from glassgrad.verify.verdict import Entry, Row, Verdict
 
 __all__ = [
-    "BackwardReport", "CheckedLine", "Comparison", "Diagnosis", "Entry", "Row", "Verdict", "check_my_backward",
-    "compare", "gradcheck", "gradgradcheck",
-]  # fmt: skip  # a table
+    "BackwardReport",
+    "CheckedLine",
+    "Comparison",
+    "Diagnosis",
+    "Entry",
+    "Row",
+    "Verdict",
+    "check_my_backward",
+    "compare",
+    "gradcheck",
+    "gradgradcheck",
+]
 __dir__ = lister(__name__)

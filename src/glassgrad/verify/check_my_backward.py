@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import inspect
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad.engine.tensor import Tensor
+from glassgrad.ops.core import Array
 from glassgrad.verify.compare import Comparison, as_array, compare
 from glassgrad.verify.derivation import Derivation, Step, parse
 from glassgrad.verify.diagnose import (
@@ -104,7 +106,7 @@ class BackwardReport:
 def check_my_backward(
     source_or_function: str | Callable[..., Any],
     forward: Callable[..., Any],
-    inputs: Mapping[str, Any] | Sequence[Any],
+    inputs: Mapping[str, Array] | Sequence[Array],
     *,
     show: bool = True,
 ) -> BackwardReport:
@@ -140,7 +142,7 @@ def check_my_backward(
     derived = {name for step in derivation.steps for _, name in step.targets}
     report.missing = [name for name in _input_names(forward, truth) if name not in derived]
     if show:
-        print(report)  # noqa: T201 - printing is what it is for
+        sys.stdout.write(f"{report}\n")
     return report
 
 
@@ -218,7 +220,7 @@ class _Run:
         self.history.append(past)
         return self.keeps_others(step)
 
-    def at_kink(self, name: str, mine: Any) -> bool:
+    def at_kink(self, name: str, mine: Array) -> bool:
         """Tell whether a gradient differs from ours at kinks only; then what follows is judged by this one."""
         found = kink_at(self.truth, name, as_array(mine))
         if found is None or not found.between:
@@ -230,7 +232,7 @@ class _Run:
         return True
 
     def keeps_others(self, step: Step) -> bool:
-        """Tell whether a step has left the gradients of other names alone; blames it if not."""
+        """Tell whether a step has left the gradients of other names unchanged; blame it if not."""
         own = {spelling for spelling, _ in step.targets}
         for spelling, (was, made) in self.finished.items():
             now = as_array(self.names.get(spelling))
@@ -292,7 +294,7 @@ def _execute(step: Step, names: dict[str, Any], file: str) -> Exception | None:
     return None
 
 
-def _compared(step: Step, spelling: str, mine: Any, gradients: list[Gradient]) -> CheckedLine:
+def _compared(step: Step, spelling: str, mine: Array, gradients: list[Gradient]) -> CheckedLine:
     totals = [gradient.total for gradient in gradients]
     best = min((compare(spelling, mine, total, show=False) for total in totals), key=lambda result: result.maxdiff)
     right = any(close(mine, gradient.total, gradient.scale) for gradient in gradients)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+
+from glassgrad.ops.core import Array
 
 RELATIVE, ABSOLUTE = 1e-5, 1e-8  # what counts as approximately equal, as in numpy.allclose
 
@@ -38,7 +40,7 @@ class Comparison:
         return f"{self.name:<15} | exact: {self.exact!s:<5} | approximate: {self.approximate!s:<5} | {difference}"
 
 
-def compare(name: str, mine: Any, theirs: Any, *, show: bool = True) -> Comparison:
+def compare(name: str, mine: Array, theirs: Array, *, show: bool = True) -> Comparison:
     """Compare two gradients, print one aligned line (unless `show` is False) and return the outcome.
 
     Both may be arrays, Tensors or numbers. Shapes have to be the same: a gradient that only broadcasts to
@@ -61,17 +63,17 @@ def compare(name: str, mine: Any, theirs: Any, *, show: bool = True) -> Comparis
         shapes=(left.shape, right.shape),
     )
     if show:
-        print(result)  # noqa: T201 - printing is what it is for
+        sys.stdout.write(f"{result}\n")
     return result
 
 
-def _largest_difference(left: Any, right: Any) -> float:
+def _largest_difference(left: Array, right: Array) -> float:
     if not left.size:
         return 0.0
     return float(np.max(np.abs(np.asarray(left, np.float64) - np.asarray(right, np.float64))))
 
 
-def as_array(value: Any) -> Any:
+def as_array(value: Array) -> Array:
     """Return an array, a Tensor (its value, not its gradient), a list or a number as an array."""
     if hasattr(value, "detach"):
         value = value.detach()

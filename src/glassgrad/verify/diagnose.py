@@ -1,4 +1,4 @@
-"""Why a line of a derivation is wrong: first by its result, then by the small edit that would correct it."""
+"""Explain why a line of a derivation is wrong: first by its result, then by the small edit that would correct it."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import ast
 import itertools
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from glassgrad.engine.tensor import Tensor
+from glassgrad.ops.core import Array
 from glassgrad.verify import edits
 from glassgrad.verify.compare import as_array
 from glassgrad.verify.derivation import Step, assigned, spelled
@@ -52,14 +54,14 @@ class WrongLine:
     name: str
     spelling: str
     before: dict[str, Any]
-    mine: Any
+    mine: Array
     error: Exception | None
     later: bool
     truth: Truth
     gradients: list[Gradient]
 
 
-def close(value: Any, target: Any, scale: float) -> bool:
+def close(value: Array, target: Array, scale: float) -> bool:
     """Tell whether two arrays have the same shape and agree up to rounding errors relative to `scale`."""
     value = as_array(value)
     if value.shape != target.shape or value.dtype.kind not in "fiuV":
@@ -67,7 +69,7 @@ def close(value: Any, target: Any, scale: float) -> bool:
     return bool(np.all(np.abs(value - target) <= RELATIVE * max(scale, 1e-300)))
 
 
-def acceptable(value: Any, gradients: list[Gradient], later: bool) -> bool:
+def acceptable(value: Array, gradients: list[Gradient], later: bool) -> bool:
     """Tell whether a value is the gradient, or part of it if a later line may add the rest."""
     for gradient in gradients:
         if close(value, gradient.total, gradient.scale):
@@ -77,7 +79,7 @@ def acceptable(value: Any, gradients: list[Gradient], later: bool) -> bool:
     return False
 
 
-def is_part(value: Any, gradient: Gradient) -> bool:
+def is_part(value: Array, gradient: Gradient) -> bool:
     """Tell whether a value is a sum of some of the terms, or right in some entries and 0 in the others."""
     value = as_array(value)
     if value.shape != gradient.total.shape:
@@ -88,7 +90,7 @@ def is_part(value: Any, gradient: Gradient) -> bool:
     return any(close(value, total, gradient.scale) for _, total in partial_sums(gradient))
 
 
-def partial_sums(gradient: Gradient) -> Iterator[tuple[tuple[Share, ...], Any]]:
+def partial_sums(gradient: Gradient) -> Iterator[tuple[tuple[Share, ...], Array]]:
     """Yield every proper, non-empty subset of terms with its sum."""
     shares = gradient.shares[:MOST_SHARES]
     for count in range(1, len(gradient.shares)):
@@ -139,7 +141,7 @@ def _by_tie(wrong: WrongLine) -> Diagnosis | None:
     return Diagnosis(edits.TIES, words)
 
 
-def kink_at(truth: Truth, name: str, mine: Any) -> Kink | None:
+def kink_at(truth: Truth, name: str, mine: Array) -> Kink | None:
     """Return the kink that explains why a gradient differs from the true one, entry by entry."""
     tensor, seen = truth.tensors.get(name), truth.seen
     if tensor is None or seen is None or len(truth.gradients.get(name, ())) != 1:
@@ -319,17 +321,15 @@ def after(statement: ast.stmt, before: dict[str, Any]) -> dict[str, Any] | None:
     """Return the names after a statement that is the user's with a change, or None if it fails."""
     changed = set(assigned(statement))
     names = {name: copied(value) if name in changed else value for name, value in before.items()}
-    try:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):  # invalid edits are expected
-            warnings.simplefilter("ignore")
-            code = compile(ast.fix_missing_locations(ast.Module([statement], [])), "<edit>", "exec")
-            exec(code, names)  # noqa: S102 - the user's own line, slightly changed
-    except Exception:  # noqa: BLE001 - the edit is invalid here
-        return None
-    return names
+    with suppress(Exception), warnings.catch_warnings(), np.errstate(all="ignore"):  # invalid edits are expected
+        warnings.simplefilter("ignore")
+        code = compile(ast.fix_missing_locations(ast.Module([statement], [])), "<edit>", "exec")
+        exec(code, names)  # noqa: S102 - the user's own line, slightly changed
+        return names
+    return None
 
 
-def copied(value: Any) -> Any:
+def copied(value: object) -> Any:
     """Return a copy of an array or Tensor, anything else as it is."""
     if isinstance(value, np.ndarray):
         return value.copy()

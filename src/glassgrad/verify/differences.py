@@ -76,7 +76,7 @@ class Line:
         """The standard deviation of the function's rounding errors, per row of the weights.
 
         Estimated by high-order differences of values at close points (Moré and Wild 2011), which vanish for smooth
-        functions; on each side alone, so that a kink or a jump is not taken for noise. A function that returns
+        functions; on each side separately, so that a kink or a jump is not taken for noise. A function that returns
         float32 numbers has at least their rounding error, even where it looks constant.
         """
         delta = max(2e-5, 64 * self.spacing) * self.scale

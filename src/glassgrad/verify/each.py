@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad.ops.core import Array
 from glassgrad.verify.check_my_backward import BackwardReport, checked, names_for
 from glassgrad.verify.derivation import Derivation, Step, parse
 from glassgrad.verify.spy import Spy
@@ -27,7 +28,7 @@ class Each:
     """
 
     def __init__(
-        self, source_or_function: str | Callable[..., Any], forward: Callable[..., Any], inputs: Mapping[str, Any]
+        self, source_or_function: str | Callable[..., Any], forward: Callable[..., Any], inputs: Mapping[str, Array]
     ) -> None:
         self._forward, self._inputs = speaking(forward), inputs
         self._found: Truth | None = None
@@ -45,7 +46,7 @@ class Each:
     def _checked(self, part: Derivation, names: Mapping[str, Any]) -> BackwardReport:
         report = checked(part, self._truth(), names)
         if any(line.kink for line in report.lines):
-            self._found = None  # a slope at a kink was taken over into it, and is for this derivation alone
+            self._found = None  # it contains the slope at a kink, which is valid only for this derivation
         return report
 
     def steps_of(self, variable: str) -> list[Step]:

@@ -9,10 +9,14 @@ from __future__ import annotations
 import ast
 import itertools
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from glassgrad.base import tables
+from glassgrad.ops.core import Array
 
 SIGN = "a sign"
 SUM = "a missing sum over a broadcast axis"
@@ -48,8 +52,8 @@ class Edit:
 class Surroundings:
     """The names that edits may use: arrays of the forward pass, gradients, sizes."""
 
-    values: Mapping[str, Any]
-    gradients: Mapping[str, Any]
+    values: Mapping[str, Array]
+    gradients: Mapping[str, Array]
     sizes: frozenset[int]
 
 
@@ -82,10 +86,14 @@ def rebuilt(root: Any, old: ast.AST, new: ast.AST) -> Any:
     return ast.copy_location(type(root)(**fields), root)
 
 
-_TAKES_AXES = {
-    "sum", "mean", "amax", "max", "amin", "min", "reshape", "view", "swapaxes", "transpose", "permute", "squeeze",
-    "unsqueeze", "expand", "broadcast_to", "repeat",
-}  # fmt: skip  # a table
+_TAKES_AXES = frozenset(
+    tables.words(
+        """
+        sum mean amax max amin min reshape view swapaxes transpose permute squeeze unsqueeze expand broadcast_to
+        repeat
+        """
+    )
+)
 
 
 def _parts(node: ast.expr, is_exponent: bool = False) -> Iterator[tuple[ast.expr, bool]]:
@@ -123,8 +131,8 @@ def of_assignment(statement: ast.stmt) -> Iterator[Edit]:
     """Yield the edits of the assignment: =, +=, -=, and accumulation where an index repeats."""
     target = statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", None)
     if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
-        add_at: Any = ast.parse("np.add.at(1, 2, 3)").body[0]
-        value: Any = statement
+        add_at: Array = ast.parse("np.add.at(1, 2, 3)").body[0]
+        value: Array = statement
         add_at.value.args = [ast.Name(target.value.id, ast.Load()), target.slice, value.value]
         words = f"{ast.unparse(add_at)}, since an index that occurs several times is written only once"
         yield Edit(ASSIGNMENT, words, _placed(add_at, statement))
@@ -275,8 +283,9 @@ def _value_of(part: ast.expr, around: Surroundings) -> float | None:
             return float(number)
         case ast.Name(id=name):
             value = around.values.get(name)
-            is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-            return float(value) if is_number else None  # type: ignore[arg-type]  # narrowed by the caller
+            if isinstance(value, int | float | np.number) and not isinstance(value, bool):
+                return float(value)
+            return None
         case ast.BinOp(left=left, op=ast.Sub(), right=ast.Constant(value=1)):
             more = _value_of(left, around)
             return None if more is None else more - 1
@@ -287,11 +296,10 @@ def _value_of(part: ast.expr, around: Surroundings) -> float | None:
 
 def _evaluated(part: ast.expr, around: Surroundings) -> float | None:
     names = {**around.values, "len": len}
-    try:
+    with suppress(Exception):  # whatever it raises, it is not a number of elements
         expression = ast.fix_missing_locations(ast.Expression(part))
         return float(eval(compile(expression, "<part>", "eval"), {"__builtins__": {}}, names))  # noqa: S307 - the user's own code
-    except Exception:  # noqa: BLE001 - whatever it was, it is not a number of elements
-        return None
+    return None
 
 
 def _scales(part: ast.expr, around: Surroundings) -> Changes:

@@ -22,20 +22,20 @@ class Engine(Protocol):
     tensor_name: str
     slopes: Callable[..., Any]
 
-    def is_tensor(self, value: Any) -> bool: ...
-    def is_float(self, value: Any) -> bool: ...
-    def is_complex(self, value: Any) -> bool: ...
-    def is_module(self, value: Any) -> bool: ...
-    def dtype(self, value: Any) -> np.dtype[Any]: ...
-    def float64(self, value: Any) -> Array: ...
-    def leaf(self, value: Array, dtype: np.dtype[Any]) -> Any: ...
-    def leaf_like(self, value: Array, other: Any) -> Any: ...
-    def like(self, value: Array, other: Any) -> Any: ...
-    def constant(self, value: Any, exact: bool) -> Any: ...
+    def is_tensor(self, value: object) -> bool: ...
+    def is_float(self, value: object) -> bool: ...
+    def is_complex(self, value: object) -> bool: ...
+    def is_module(self, value: object) -> bool: ...
+    def dtype(self, value: Array) -> np.dtype: ...
+    def float64(self, value: Array) -> Array: ...
+    def leaf(self, value: Array, dtype: np.dtype) -> Array: ...
+    def leaf_like(self, value: Array, other: Array) -> Array: ...
+    def like(self, value: Array, other: Array) -> Array: ...
+    def constant(self, value: Array, exact: bool) -> Array: ...
     def twin(self, module: Any, exact: bool) -> Any: ...
-    def put(self, parameter: Any, value: Array, dtype: np.dtype[Any]) -> Any: ...
+    def put(self, parameter: Any, value: Array, dtype: np.dtype) -> Any: ...
 
-    def grad(self, outputs: Any, inputs: Any, cotangents: Any, create_graph: bool) -> list[Any]:
+    def grad(self, outputs: Array, inputs: Array, cotangents: Array, create_graph: bool) -> list[Array]:
         kept = [(y, c) for y, c in zip(outputs, cotangents, strict=True) if y.requires_grad]
         if not kept:
             return [None] * len(inputs)
@@ -49,27 +49,27 @@ class _Glassgrad(Engine):
     tensor_name = "glassgrad Tensors"
     slopes = staticmethod(backward.grad)
 
-    def is_tensor(self, value: Any) -> bool:
+    def is_tensor(self, value: object) -> bool:
         return isinstance(value, Tensor)
 
-    def is_float(self, value: Any) -> bool:
+    def is_float(self, value: object) -> bool:
         return isinstance(value, Tensor | np.ndarray | np.floating) and value.dtype.kind in "fV"
 
-    def is_complex(self, value: Any) -> bool:
+    def is_complex(self, value: object) -> bool:
         return isinstance(value, Tensor | np.ndarray) and value.dtype.kind == "c"
 
-    def is_module(self, value: Any) -> bool:
+    def is_module(self, value: object) -> bool:
         # Recognised by its methods, since the layer classes live above this module.
         return all(hasattr(value, name) for name in ("forward", "named_parameters", "named_buffers"))
 
-    def dtype(self, value: Any) -> np.dtype[Any]:
-        dtype: np.dtype[Any] = np.dtype(value.dtype)
+    def dtype(self, value: Array) -> np.dtype:
+        dtype: np.dtype = np.dtype(value.dtype)
         return dtype
 
-    def float64(self, value: Any) -> Array:
+    def float64(self, value: Array) -> Array:
         return np.array(value.array if isinstance(value, Tensor) else value, np.float64)
 
-    def leaf(self, value: Array, dtype: np.dtype[Any]) -> Tensor:
+    def leaf(self, value: Array, dtype: np.dtype) -> Tensor:
         tensor = make(np.array(value, dtype), None, False)
         tensor.requires_grad = True
         return tensor
@@ -80,7 +80,7 @@ class _Glassgrad(Engine):
     def like(self, value: Array, other: Tensor) -> Tensor:
         return make(np.array(value, other.dtype), None, False)
 
-    def constant(self, value: Any, exact: bool) -> Any:
+    def constant(self, value: Array, exact: bool) -> Array:
         if not isinstance(value, Tensor | np.ndarray):
             return value
         array = value.array if isinstance(value, Tensor) else value
@@ -93,7 +93,7 @@ class _Glassgrad(Engine):
                 tensor.array = tensor.array.astype(np.float64)
         return twin
 
-    def put(self, parameter: Any, value: Array, dtype: np.dtype[Any]) -> Any:
+    def put(self, parameter: Any, value: Array, dtype: np.dtype) -> Any:
         parameter.array = np.array(value, dtype)
         return parameter
 
@@ -108,37 +108,37 @@ class _Torch(Engine):
         self.torch = pytorch()
         self.slopes = self.torch.autograd.grad
 
-    def is_tensor(self, value: Any) -> bool:
+    def is_tensor(self, value: object) -> bool:
         return isinstance(value, self.torch.Tensor)
 
-    def is_float(self, value: Any) -> bool:
+    def is_float(self, value: Array) -> bool:
         return self.is_tensor(value) and bool(value.is_floating_point())
 
-    def is_complex(self, value: Any) -> bool:
+    def is_complex(self, value: Array) -> bool:
         return self.is_tensor(value) and bool(value.is_complex())
 
-    def is_module(self, value: Any) -> bool:
+    def is_module(self, value: object) -> bool:
         return isinstance(value, self.torch.nn.Module)
 
-    def dtype(self, value: Any) -> np.dtype[Any]:
+    def dtype(self, value: Array) -> np.dtype:
         # NumPy has no bfloat16; float16 is as coarse where it matters here.
         name = str(value.dtype).removeprefix("torch.")
         return np.dtype(np.float16 if name == "bfloat16" else name)
 
-    def float64(self, value: Any) -> Array:
+    def float64(self, value: Array) -> Array:
         return np.array(value.detach().cpu().double().numpy())
 
-    def leaf(self, value: Array, dtype: np.dtype[Any]) -> Any:
+    def leaf(self, value: Array, dtype: np.dtype) -> Array:
         tensor = self.torch.from_numpy(np.array(value, dtype))
         return tensor.requires_grad_()
 
-    def leaf_like(self, value: Array, other: Any) -> Any:
+    def leaf_like(self, value: Array, other: Array) -> Array:
         return self.like(value, other).requires_grad_()
 
-    def like(self, value: Array, other: Any) -> Any:
+    def like(self, value: Array, other: Array) -> Array:
         return self.torch.from_numpy(np.array(value, np.float64)).to(other.dtype)
 
-    def constant(self, value: Any, exact: bool) -> Any:
+    def constant(self, value: Array, exact: bool) -> Array:
         if isinstance(value, np.ndarray):
             value = self.torch.from_numpy(value.copy())
         if not self.is_tensor(value):
@@ -150,7 +150,7 @@ class _Torch(Engine):
         twin = copy.deepcopy(module)
         return twin.double() if exact else twin
 
-    def put(self, parameter: Any, value: Array, dtype: np.dtype[Any]) -> Any:
+    def put(self, parameter: Any, value: Array, dtype: np.dtype) -> Any:
         parameter.data = self.torch.from_numpy(np.array(value, dtype)).to(parameter.dtype)
         return parameter
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from glassgrad.verify.differences import Tolerance
 from glassgrad.verify.jacobian import Check, as_given, probes
 from glassgrad.verify.pairs import pair_of
 from glassgrad.verify.scalars import ScalarSubject, has_values
-from glassgrad.verify.subjects import SecondOrder, Subject, TensorSubject, WrongShape, subject_of
+from glassgrad.verify.subjects import SecondOrder, Subject, TensorSubject, WrongShapeError, subject_of
 from glassgrad.verify.verdict import KINK, NOISE, NONDETERMINISTIC, RIGHT, WRONG, Entry, Row, Verdict
 
 Array = Any
@@ -25,7 +26,7 @@ REPEATS = 3
 
 def gradcheck(
     fn: Any,
-    *inputs: Any,
+    *inputs: Array,
     eps: float | None = None,
     atol: float = 1e-5,
     rtol: float = 1e-3,
@@ -85,7 +86,7 @@ def gradcheck(
 
 def gradgradcheck(
     fn: Any,
-    *inputs: Any,
+    *inputs: Array,
     eps: float | None = None,
     atol: float = 1e-5,
     rtol: float = 1e-3,
@@ -111,7 +112,7 @@ def gradgradcheck(
     return _finish(verdict, raise_exception)
 
 
-def _spread(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+def _spread(inputs: tuple[Array, ...]) -> tuple[Array, ...]:
     return inputs[0] if len(inputs) == 1 and type(inputs[0]) is tuple else inputs
 
 
@@ -131,7 +132,7 @@ def _judge(
             verdict = _check(subject, title, eps, tolerance, nondet_tol, samples)
             if exact and verdict.kind == RIGHT and finfo(subject.lowest).bits < 64:
                 verdict = _check_as_given(subject, verdict, eps, tolerance)
-        except WrongShape as wrong:
+        except WrongShapeError as wrong:
             why = f"backward returns a gradient of shape {wrong.given} for {wrong.name} of shape {wrong.expected}"
             return Verdict(WRONG, None, (), why, title)
     return verdict
@@ -181,11 +182,11 @@ def _check_as_given(subject: Subject, verdict: Verdict, eps: float | None, toler
     """Check whether a gradient that is right in float64 also holds in the given precision."""
     exact = Check(subject, eps, tolerance)
     subject.exact = False
-    try:
+    works = False
+    with suppress(Exception):  # mixed dtypes may only work together in float64
         subject.evaluate([variable.value for variable in subject.variables])
-    except Exception:  # noqa: BLE001 - mixed dtypes may only work together in float64
-        return verdict
-    found = as_given(exact, Check(subject, eps, tolerance))
+        works = True
+    found = as_given(exact, Check(subject, eps, tolerance)) if works else None
     if found is None:
         return verdict
     name = subject.lowest.name

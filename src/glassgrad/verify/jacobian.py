@@ -107,7 +107,7 @@ class Check:
             yield entry
 
     def _entry(
-        self, number: int, position: tuple[int, ...] | None, output: Any, analytic: float, finding: Finding
+        self, number: int, position: tuple[int, ...] | None, output: Array, analytic: float, finding: Finding
     ) -> Entry:
         name = self.subject.variables[number].name
         return Entry(
@@ -220,7 +220,7 @@ def _distance(one: float, other: float) -> float:
     return float(np.nan_to_num(abs(one - other), nan=np.inf))
 
 
-def _rows_of_weights(results: Sequence[Array], units: int = UNIT_ROWS) -> tuple[Array, list[Any]]:
+def _rows_of_weights(results: Sequence[Array], units: int = UNIT_ROWS) -> tuple[Array, list[Array]]:
     """Return the combinations of results to compare, and the place of each that is a single result."""
     total = sum(y.size for y in results)
     if total <= units or total == 1:

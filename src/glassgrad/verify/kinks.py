@@ -1,4 +1,4 @@
-"""Whether a gradient that differs from ours is as good: at a kink any slope between those of its two sides is.
+"""Accept at a kink any slope between the slopes of its two sides, though it differs from ours.
 
 At relu(0) or a tie of a maximum there is no derivative but a range of subgradients, and libraries and books choose
 differently. The ops that used the variable are evaluated a little to either side, for each entry that differs.
@@ -89,7 +89,9 @@ def _between(
     return bent if low - allowed <= moved <= high + allowed else None
 
 
-def _along(entry: Applied, cotangent: Any, value: Array, direction: Array, key: Any) -> Callable[[float], float | None]:
+def _along(
+    entry: Applied, cotangent: Array, value: Array, direction: Array, key: Any
+) -> Callable[[float], float | None]:
     def function(t: float) -> float | None:
         moved = value + t * direction
         args = [

@@ -11,6 +11,7 @@ import inspect
 import textwrap
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from glassgrad.engine.mode import no_grad
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.verify.compare import as_array
 from glassgrad.verify.derivation import spelled, spellings
-from glassgrad.verify.subjects import Subject, Variable, WrongShape, argument_names, name_of
+from glassgrad.verify.subjects import Subject, Variable, WrongShapeError, argument_names, name_of
 
 Array = Any
 
@@ -28,7 +29,9 @@ Array = Any
 class Pair(Subject):
     """A function of arrays or Tensors that returns a number and its gradient."""
 
-    def __init__(self, function: Callable[..., Any], arguments: Sequence[Any], tensors: bool, named: list[str]) -> None:
+    def __init__(
+        self, function: Callable[..., Any], arguments: Sequence[object], tensors: bool, named: list[str]
+    ) -> None:
         self.function, self.tensors, self.title = function, tensors, name_of(function)
         self.leaves, self.tree = tree.flatten(list(arguments))
         names = argument_names(function, arguments)
@@ -46,7 +49,7 @@ class Pair(Subject):
         if skipped := [names[at] for at in asked[len(found) :]]:
             self.unchecked = f"no gradient of {', '.join(skipped)} is returned"
 
-    def _call(self, values: Sequence[Array], slots: Sequence[int]) -> tuple[Any, list[Any]]:
+    def _call(self, values: Sequence[Array], slots: Sequence[int]) -> tuple[Array, list[Array]]:
         leaves = [as_array(leaf) if isinstance(leaf, Tensor) else leaf for leaf in self.leaves]
         for at, value in zip(slots, values, strict=True):
             leaves[at] = np.array(value)
@@ -56,7 +59,7 @@ class Pair(Subject):
             loss, *rest = self.function(*tree.unflatten(self.tree, leaves))
         return as_array(loss), [as_array(part) for part in gradients_in(rest, self.named)]
 
-    def _run(self, values: Sequence[Array]) -> tuple[Any, list[Any]]:
+    def _run(self, values: Sequence[Array]) -> tuple[Array, list[Array]]:
         cast = [value if self.exact else value.astype(self.variables[at].dtype) for at, value in enumerate(values)]
         return self._call(cast, self.slots)
 
@@ -68,12 +71,12 @@ class Pair(Subject):
         for given, variable in zip(self._run(values)[1], self.variables, strict=False):
             array = np.asarray(given, np.float64)
             if array.shape != variable.value.shape:
-                raise WrongShape(variable.name, array.shape, variable.value.shape)
+                raise WrongShapeError(variable.name, array.shape, variable.value.shape)
             found.append(array * float(cotangents[0]))
         return found
 
 
-def gradients_in(rest: Sequence[Any], named: Sequence[str] = ()) -> list[Any]:
+def gradients_in(rest: Sequence[Any], named: Sequence[str] = ()) -> list[Array]:
     """Return the gradients after the loss: one by one, in one tuple, or in a dictionary by name."""
     if len(rest) == 1 and isinstance(rest[0], Mapping):
         return [rest[0][_key(rest[0], name)] for name in named] if named else list(rest[0].values())
@@ -82,7 +85,7 @@ def gradients_in(rest: Sequence[Any], named: Sequence[str] = ()) -> list[Any]:
     return list(rest)
 
 
-def _key(found: Mapping[str, Any], name: str) -> str:
+def _key(found: Mapping[str, Array], name: str) -> str:
     return next(key for key in _keys(name) if key in found)
 
 
@@ -90,7 +93,7 @@ def _keys(name: str) -> list[str]:
     return [name, *spellings(name)]
 
 
-def pair_of(function: Any, arguments: Sequence[Any]) -> Pair | None:
+def pair_of(function: Any, arguments: Sequence[object]) -> Pair | None:
     """Return a function as a pair if it returns a loss and its gradient; else None.
 
     It does if the first of its results is one number, the others have the shapes of arguments, and they are either
@@ -122,21 +125,19 @@ def pair_of(function: Any, arguments: Sequence[Any]) -> Pair | None:
     return Pair(function, arguments, tensors, named)
 
 
-def _called(function: Any, arguments: Sequence[Any]) -> tuple[bool, Any]:
+def _called(function: Any, arguments: Sequence[object]) -> tuple[bool, Any]:
     """Call a function with Tensors, or with arrays if it does not take those; return which, and its result."""
     leaves, shape = tree.flatten(list(arguments))
     for tensors in (True, False):
         given = [_given(leaf, tensors) for leaf in leaves]
-        try:
-            with warnings.catch_warnings(), np.errstate(all="ignore"):
-                warnings.simplefilter("ignore")
-                return tensors, function(*tree.unflatten(shape, given))
-        except Exception:  # noqa: BLE001, S112 - the other form may do; otherwise the check itself raises
-            continue
+        # Where one form fails, the other may do; where both fail, the check itself raises.
+        with suppress(Exception), warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            return tensors, function(*tree.unflatten(shape, given))
     return True, None
 
 
-def _given(leaf: Any, tensors: bool) -> Any:
+def _given(leaf: Array, tensors: bool) -> Array:
     if not isinstance(leaf, Tensor | np.ndarray):
         return leaf
     array = np.array(as_array(leaf))
@@ -157,5 +158,5 @@ def _called_gradients(function: Any, names: Sequence[str]) -> bool:
     return bool(like) and all(like)
 
 
-def _is_float(leaf: Any) -> bool:
+def _is_float(leaf: Array) -> bool:
     return isinstance(leaf, Tensor | np.ndarray | np.floating) and leaf.dtype.kind in "fV"

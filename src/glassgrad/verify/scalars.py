@@ -16,7 +16,7 @@ from glassgrad.verify.subjects import Subject, Variable, argument_names, name_of
 Array = Any
 
 
-def has_values(function: Any, arguments: Sequence[Any]) -> bool:
+def has_values(function: Any, arguments: Sequence[object]) -> bool:
     """Tell whether a function is called with Values, or is a network of them; nothing is imported for it."""
     scalar = sys.modules.get("glassgrad.scalar")
     if scalar is None:
@@ -28,7 +28,7 @@ def has_values(function: Any, arguments: Sequence[Any]) -> bool:
 class ScalarSubject(Subject):
     """A function of Values or a network of them; plain numbers among the arguments stay as they are."""
 
-    def __init__(self, function: Any, arguments: Sequence[Any]) -> None:
+    def __init__(self, function: Any, arguments: Sequence[object]) -> None:
         from glassgrad import scalar
         from glassgrad.scalar.drawing import names_within
 
@@ -49,7 +49,7 @@ class ScalarSubject(Subject):
             Variable(label, np.asarray(one.data, np.float64), double) for label, one in zip(labels, given, strict=True)
         ]
 
-    def _run(self, values: Sequence[Array]) -> tuple[list[Any], list[Any]]:
+    def _run(self, values: Sequence[Array]) -> tuple[list[Array], list[Array]]:
         """Return the values that are varied, and the results."""
         leaves, fresh = list(self.leaves), [self.value(float(value)) for value in values[: len(self.slots)]]
         for at, one in zip(self.slots, fresh, strict=True):
@@ -90,6 +90,6 @@ class ScalarSubject(Subject):
         return self._apart(computed)
 
 
-def _names_of(function: Any, arguments: Sequence[Any]) -> list[str]:
+def _names_of(function: Any, arguments: Sequence[object]) -> list[str]:
     """Return the names of the arguments as a whole."""
     return argument_names(function, [None if tree.is_container(one) else one for one in arguments])

@@ -7,7 +7,7 @@ from typing import Any
 
 from glassgrad.engine.node import Node
 from glassgrad.engine.saved_tensors import Watcher, computed_by
-from glassgrad.ops.core import Primitive
+from glassgrad.ops.core import Array, Primitive
 
 
 @dataclass
@@ -15,8 +15,8 @@ class Applied:
     """An op that was recorded, with its arguments and its result."""
 
     node: Node
-    args: tuple[Any, ...]
-    value: Any
+    args: tuple[Array, ...]
+    value: Array
 
 
 class Spy(Watcher):
@@ -24,7 +24,7 @@ class Spy(Watcher):
 
     def __init__(self) -> None:
         self.applied: list[Applied] = []
-        self._latest: tuple[tuple[Any, ...], Any] = ((), None)
+        self._latest: tuple[tuple[Array, ...], Array] = ((), None)
 
     def stand_in(self, prim: Primitive) -> Primitive:
         def evaluate(*args: Any, **params: Any) -> Any:

@@ -33,7 +33,7 @@ class Variable:
 
     name: str
     value: Array
-    dtype: np.dtype[Any]
+    dtype: np.dtype
 
 
 class Subject(ABC):
@@ -58,7 +58,7 @@ class Subject(ABC):
         return value if self.exact or dtype == np.float64 else value.astype(dtype).astype(np.float64)
 
     @property
-    def lowest(self) -> np.dtype[Any]:
+    def lowest(self) -> np.dtype:
         """The given dtype with the fewest digits."""
         return max((variable.dtype for variable in self.variables), key=lambda dtype: float(finfo(dtype).eps))
 
@@ -66,7 +66,7 @@ class Subject(ABC):
 class TensorSubject(Subject):
     """A function of tensors or a module, of this library or of PyTorch."""
 
-    def __init__(self, engine: Engine, function: Callable[..., Any], arguments: Sequence[Any]) -> None:
+    def __init__(self, engine: Engine, function: Callable[..., Any], arguments: Sequence[object]) -> None:
         self.engine = engine
         self.title = name_of(function)
         self.leaves, self.tree = tree.flatten(list(arguments))
@@ -76,12 +76,13 @@ class TensorSubject(Subject):
         self.variables = [
             Variable(names[at], engine.float64(self.leaves[at]), engine.dtype(self.leaves[at])) for at in chosen
         ]
-        self.module = function if engine.is_module(function) else None
+        module: Any = function if engine.is_module(function) else None
+        self.module = module
         self.function = function
         self._twins: dict[bool, tuple[Any, dict[str, Any]]] = {}
         self.parameters: list[str] = []
         if self.module is not None:
-            for name, parameter in function.named_parameters():  # type: ignore[attr-defined]  # a module has it
+            for name, parameter in module.named_parameters():
                 if parameter.requires_grad:
                     self.parameters.append(name)
                     self.variables.append(Variable(name, engine.float64(parameter), engine.dtype(parameter)))
@@ -100,7 +101,7 @@ class TensorSubject(Subject):
             self.leaves[at] = np.asarray(self.leaves[at])
         return numbers
 
-    def _run(self, values: Sequence[Array]) -> tuple[list[Any], list[Any]]:
+    def _run(self, values: Sequence[Array]) -> tuple[list[Array], list[Array]]:
         """Return the variables as leaves that require gradients, and the floating results."""
         engine = self.engine
         dtypes = [np.dtype(np.float64) if self.exact else variable.dtype for variable in self.variables]
@@ -165,7 +166,7 @@ class SecondOrder(Subject):
             ),
         ]
 
-    def _first_order(self, values: Sequence[Array]) -> tuple[list[Any], list[Any]]:
+    def _first_order(self, values: Sequence[Array]) -> tuple[list[Array], list[Array]]:
         self.first.exact = self.exact
         count = len(self.first.variables)
         placed, results = self.first._run(values[:count])
@@ -187,7 +188,7 @@ class SecondOrder(Subject):
 class LayerSubject(Subject):
     """A hand-written layer or loss: `forward`, `backward(dout)`, and parameters with arrays `data` and `grad`."""
 
-    def __init__(self, layer: Any, arguments: Sequence[Any]) -> None:
+    def __init__(self, layer: Any, arguments: Sequence[object]) -> None:
         self.title = type(layer).__name__
         self.given = layer
         self.arguments = [_plain(x) for x in arguments]
@@ -208,7 +209,7 @@ class LayerSubject(Subject):
             raise errors.GRADCHECK_NOTHING(what=self.title, where=provenance.here())
         self._layers: dict[bool, Any] = {}
 
-    def _probe(self) -> tuple[Any, ...]:
+    def _probe(self) -> tuple[Array, ...]:
         """Return what `backward` returns, one entry per argument."""
         try:
             return self._probed()
@@ -218,17 +219,17 @@ class LayerSubject(Subject):
             self.tensors = True  # a method that only Tensors have; if they lack it too, that error is the one to show
             return self._probed()
 
-    def _probed(self) -> tuple[Any, ...]:
+    def _probed(self) -> tuple[Array, ...]:
         layer = copy.deepcopy(self.given)
         results = _listed(layer.forward(*map(self._given, self.arguments)))
         returned = _listed(_backward(layer, [self._given(np.ones_like(_plain(y))) for y in results]))
         return tuple(_plain(g) for g in returned)
 
-    def _given(self, array: Any) -> Any:
+    def _given(self, array: Array) -> Array:
         """Return an argument in the form that the layer computes with."""
         return make(array, None, False) if self.tensors and isinstance(array, np.ndarray) else array
 
-    def _run(self, values: Sequence[Array]) -> tuple[Any, list[Any], tuple[Any, ...]]:
+    def _run(self, values: Sequence[Array]) -> tuple[Array, list[Array], tuple[Array, ...]]:
         if self.exact not in self._layers:
             self._layers[self.exact] = copy.deepcopy(self.given)
         layer = self._layers[self.exact]
@@ -261,18 +262,18 @@ class LayerSubject(Subject):
         for g, variable in zip(found, self.variables, strict=True):
             array = np.zeros_like(variable.value) if g is None else np.asarray(g, np.float64)
             if array.shape != variable.value.shape:
-                raise WrongShape(variable.name, array.shape, variable.value.shape)
+                raise WrongShapeError(variable.name, array.shape, variable.value.shape)
             gradients.append(array)
         return gradients
 
 
-def _arrays(engine: Any, found: Sequence[Any], variables: Sequence[Variable]) -> list[Array]:
+def _arrays(engine: Any, found: Sequence[Array], variables: Sequence[Variable]) -> list[Array]:
     """Return gradients as arrays, of zeros where there is none."""
     pairs = zip(found, variables, strict=True)
     return [np.zeros_like(variable.value) if g is None else engine.float64(g) for g, variable in pairs]
 
 
-class WrongShape(Exception):  # noqa: N818 - internal: carries a finding to the verdict
+class WrongShapeError(Exception):
     """A hand-written gradient does not have its variable's shape."""
 
     def __init__(self, name: str, given: tuple[int, ...], expected: tuple[int, ...]) -> None:
@@ -292,22 +293,22 @@ def _backward(layer: Any, cotangents: Sequence[Array]) -> Any:
     return layer.backward(*[c if c.ndim else c[()] for c in cotangents])
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Array) -> Array:
     """Return a Tensor's or a list's numbers as an array; anything else as it is."""
     if isinstance(value, Tensor):
         return value.array
     return np.asarray(value) if isinstance(value, float | np.floating | list) else value
 
 
-def _listed(value: Any) -> tuple[Any, ...]:
+def _listed(value: Array) -> tuple[Array, ...]:
     return tuple(value) if isinstance(value, tuple | list) else (value,)
 
 
-def _is_float_array(x: Any) -> bool:
+def _is_float_array(x: Array) -> bool:
     return isinstance(x, np.ndarray) and x.dtype.kind in "fV"
 
 
-def _variable(name: str, value: Any) -> Variable:
+def _variable(name: str, value: Array) -> Variable:
     array = np.asarray(value)
     return Variable(name, array.astype(np.float64), array.dtype)
 
@@ -335,7 +336,7 @@ def name_of(function: Any) -> str:
     return str(name).rpartition("<locals>.")[2]
 
 
-def argument_names(function: Any, arguments: Sequence[Any]) -> list[str]:
+def argument_names(function: Any, arguments: Sequence[object]) -> list[str]:
     """Return a name for every leaf of the arguments: the signature's, or the position."""
     try:
         target = getattr(function, "forward", function)
@@ -359,7 +360,7 @@ def is_layer(function: Any) -> bool:
     )
 
 
-def subject_of(function: Any, arguments: Sequence[Any]) -> Subject:
+def subject_of(function: Any, arguments: Sequence[object]) -> Subject:
     """Wrap a function to check as a subject."""
     torch = pytorch()
     if torch is not None and (

@@ -22,6 +22,7 @@ from glassgrad.engine import tape
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.node import Node
 from glassgrad.engine.tensor import Tensor
+from glassgrad.ops.core import Array
 from glassgrad.verify.words import array_of
 
 
@@ -32,7 +33,7 @@ class Share:
     op: str
     line: int
     source: str
-    grad: Any
+    grad: Array
     scale: float  # size of the terms that `grad` is a sum of
 
 
@@ -40,7 +41,7 @@ class Share:
 class Gradient:
     """The true gradient of a variable: the sum of the shares of its uses."""
 
-    total: Any
+    total: Array
     shares: list[Share]
 
     @property
@@ -49,7 +50,7 @@ class Gradient:
         return max([_largest(self.total), *(share.scale for share in self.shares)])
 
 
-def _largest(array: Any) -> float:
+def _largest(array: Array) -> float:
     return float(np.max(np.abs(array))) if np.size(array) else 0.0
 
 
@@ -57,11 +58,11 @@ def _largest(array: Any) -> float:
 class Truth:
     """The results of a forward pass: every variable as an array, and its gradient (several if it was rebound)."""
 
-    values: dict[str, Any]
+    values: dict[str, Array]
     gradients: dict[str, list[Gradient]]
     tensors: dict[str, Tensor] = field(default_factory=dict)
     named: list[tuple[str, Any]] = field(default_factory=list)  # every variable, in order
-    loss: Any = None
+    loss: Array = None
     seen: Recorder | None = None
     applied: Sequence[Any] = ()  # the ops with their arguments, where they were watched
 
@@ -74,7 +75,7 @@ class Truth:
         for name, value in self.named:
             _enter(self, name, value, seen, leaves)
 
-    def take_over(self, name: str, gradient: Any) -> None:
+    def take_over(self, name: str, gradient: Array) -> None:
         """Continue from a gradient that is as good as ours: what follows is computed from it."""
         tensor = self.tensors[name]
         if tensor.node is None:
@@ -94,12 +95,12 @@ class Recorder(tape.Observer):
         self.shares: dict[Any, list[Share]] = {}
         self.sent_by: dict[Node, list[tuple[Any, Any]]] = {}  # (target, cotangent) pairs sent by each node
 
-    def rule(self, node: Node, g: Any, saved: tuple[Any, ...], position: int | None) -> None:
+    def rule(self, node: Node, g: Array, saved: tuple[Array, ...], position: int | None) -> None:
         """Record the total cotangent of a node."""
         self.sender = node
         self.cotangents_of[node] = np.array(g) if isinstance(g, np.ndarray | np.generic) else g
 
-    def sent(self, target: Any, c: Any) -> None:
+    def sent(self, target: Array, c: Array) -> None:
         """Record one term of a cotangent."""
         if self.sender is not None:
             matched = tape.match_cotangent(c, target)
@@ -109,7 +110,7 @@ class Recorder(tape.Observer):
             self.shares.setdefault(target, []).append(share)
 
 
-def walked(root: Any, seed: Any) -> tuple[Recorder, dict[Any, Any]]:
+def walked(root: Any, seed: Array) -> tuple[Recorder, dict[Any, Any]]:
     """Walk back from a node or leaf; return the recorder and the cotangents of the leaves."""
     recorder = Recorder()
     walk = tape.Walk(retain=True, create_graph=False, observer=recorder)
@@ -120,7 +121,7 @@ def walked(root: Any, seed: Any) -> tuple[Recorder, dict[Any, Any]]:
 
 def find_truth(
     forward: Callable[..., Any],
-    inputs: Mapping[str, Any] | Sequence[Any],
+    inputs: Mapping[str, Array] | Sequence[Array],
     watcher: AbstractContextManager[Any] | None = None,
 ) -> Truth:
     """Run `forward` on the inputs (in float64) and return its variables with their gradients.
@@ -145,7 +146,7 @@ def find_truth(
     return truth
 
 
-def _enter(truth: Truth, name: str, value: Any, seen: Recorder, leaves: Mapping[Any, Any]) -> None:
+def _enter(truth: Truth, name: str, value: Array, seen: Recorder, leaves: Mapping[Any, Any]) -> None:
     if not isinstance(value, Tensor):
         truth.values[name] = value
         return
@@ -162,7 +163,7 @@ def _enter(truth: Truth, name: str, value: Any, seen: Recorder, leaves: Mapping[
         gradients.append(Gradient(np.array(total), seen.shares.get(key, [])))
 
 
-def _as_input(value: Any) -> Any:
+def _as_input(value: Array) -> Array:
     """Convert floating-point inputs to float64 leaves, so that a right derivation agrees to many digits."""
     array = array_of(value.detach().numpy() if isinstance(value, Tensor) else value)
     if isinstance(array, np.ndarray | list | float) and np.asarray(array).dtype.kind in "fV":
@@ -170,11 +171,11 @@ def _as_input(value: Any) -> Any:
     return array
 
 
-def _run(forward: Callable[..., Any], code: Any, arguments: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+def _run(forward: Callable[..., Any], code: Any, arguments: Mapping[str, Any]) -> tuple[Array, dict[str, Array]]:
     """Call `forward` and return its result and its final local variables."""
     local: dict[str, Any] = {}
 
-    def watch(frame: FrameType, event: str, _argument: Any) -> None:
+    def watch(frame: FrameType, event: str, _argument: object) -> None:
         if event == "return" and frame.f_code is code:
             local.clear()
             local.update(frame.f_locals)

@@ -31,7 +31,7 @@ class Entry:
         analytic, numeric: the derivative by the rule and by central differences. In a verdict
             "nondeterministic" the values of two runs.
         left, right: the slopes on either side.
-        status: the verdict about this entry alone.
+        status: the verdict about this entry.
         note: a further remark.
 
     Example:

@@ -1,4 +1,4 @@
-"""PyTorch's words in a derivation: its module, its functions, its tensors, with ours in their places."""
+"""Translate PyTorch's names in a derivation into ours: its module, its functions, its tensors."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from glassgrad.base.provenance import pytorch
 from glassgrad.engine.tensor import Tensor
+from glassgrad.ops.core import Array
 
 _SPOKEN = ("torch", "F", "nn")
 
@@ -75,7 +76,7 @@ def translated(names: Mapping[str, Any], used: Iterable[str]) -> dict[str, Any]:
     return found
 
 
-def array_of(value: Any) -> Any:
+def array_of(value: object) -> Array:
     """Return a tensor of PyTorch as an array, anything else as it is."""
     torch = pytorch()
     if torch is not None and isinstance(value, torch.Tensor):
@@ -106,5 +107,5 @@ def speaking(function: Callable[..., Any]) -> Callable[..., Any]:
     return made
 
 
-def _tensor(value: Any) -> Any:
+def _tensor(value: object) -> Array:
     return Tensor(value) if isinstance(value, np.ndarray) else value

@@ -39,7 +39,7 @@ def cut(text: str, longest: int = _LONGEST) -> str:
 
 
 def box_of(node: Node, sweep: Sweep | None = None, at: int = -1, path: Path = ()) -> Box:
-    """Return the box of a node in a module; of a sweep, with what that computes there in place of the gradient."""
+    """Return the box of a node in a module; of a sweep, with the value computed there instead of the gradient."""
     kind = "result" if node.root else node.kind
     if node.kind == "constant" and node.value is not None and node.value.text:
         return Box((cut(node.value.text, 16),), kind, hint(node))

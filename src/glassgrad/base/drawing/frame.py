@@ -1,4 +1,4 @@
-"""What every page of the library is put into: one HTML file in which nothing but its own program runs."""
+"""The frame of every page of the library: one HTML file that runs only its own program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the boxes of a layered graph stand: columns, the order in them, heights, and the ways of the edges.
+"""The layout of a layered graph: columns, the order in them, heights, and the paths of the edges.
 
 Gansner, Koutsofios, North and Vo, A technique for drawing directed graphs (1993): the column of a node and its height
 are two linear programs, solved by SciPy's HiGHS, so that boxes may have any size; between them the order in each

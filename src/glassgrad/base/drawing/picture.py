@@ -1,4 +1,4 @@
-"""What `draw` returns: text that a browser, a notebook or a file takes."""
+"""The result of `draw`: text for a browser, a notebook or a file."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad.ops.core import Array
 from glassgrad.ops.narrow import NARROW, bfloat16
 
 _UNSIGNED, _BFLOAT = 1, 4
@@ -18,7 +19,7 @@ _UNSIGNED, _BFLOAT = 1, 4
 _CODE = {b"dltensor": 20, b"dltensor_versioned": 52}
 
 
-def capsule_of(array: Any, how: dict[str, Any]) -> Any:
+def capsule_of(array: Array, how: dict[str, Any]) -> Any:
     """Return a capsule of an array's memory; `how` are the options of `__dlpack__`."""
     if array.dtype.kind != NARROW:
         return array.__dlpack__(**how)
@@ -27,24 +28,24 @@ def capsule_of(array: Any, how: dict[str, Any]) -> Any:
     return capsule
 
 
-def array_of(other: Any) -> np.ndarray[Any, Any]:
+def array_of(other: Array) -> np.ndarray:
     """Return an array of the memory of what has `__dlpack__`, on the processor."""
     bits = _Bits(other)
-    array: np.ndarray[Any, Any] = np.from_dlpack(bits)
+    array: np.ndarray = np.from_dlpack(bits)
     return array.view(bfloat16()) if bits.are_bfloat else array
 
 
 class _Bits:
     """What NumPy takes for another library's array, with unsigned integers in the place of bfloat16."""
 
-    def __init__(self, other: Any) -> None:
+    def __init__(self, other: Array) -> None:
         self.other = other
         self.are_bfloat = False
 
     def __dlpack_device__(self) -> Any:
         return self.other.__dlpack_device__()
 
-    def __dlpack__(self, **how: Any) -> Any:
+    def __dlpack__(self, **how: object) -> Any:
         capsule = self.other.__dlpack__(**how)
         code = _code(capsule)
         if code.value == _BFLOAT:

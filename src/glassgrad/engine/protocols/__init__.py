@@ -1,4 +1,4 @@
-"""How Tensors take part in the rest of the ecosystem: NumPy's protocols, the array API, DLPack, einops.
+"""Tensors in the rest of the ecosystem: NumPy's protocols, the array API, DLPack, einops.
 
 `ufuncs` serves NumPy's universal functions, `functions` its other ones, `namespace` is the array-API
 namespace, `exchange` shares memory with other libraries. Importing this attaches them to `Tensor`.
@@ -12,15 +12,16 @@ from glassgrad.engine.protocols import einops, exchange, functions
 from glassgrad.engine.protocols.exchange import from_dlpack
 from glassgrad.engine.protocols.ufuncs import UFUNCS, ufunc
 from glassgrad.engine.tensor import Tensor
+from glassgrad.ops.core import Array
 
 __all__ = ["UFUNCS", "from_dlpack", "ufunc"]
 
 
-def _array_ufunc(_self: Tensor, function: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+def _array_ufunc(_self: Tensor, function: Any, method: str, *inputs: Array, **kwargs: Any) -> Array:
     return ufunc(function, method, inputs, kwargs)
 
 
-def _array_function(_self: Tensor, func: Any, _types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _array_function(_self: Tensor, func: Any, _types: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Array:
     return functions.function(func, args, kwargs)
 
 

@@ -1,4 +1,4 @@
-"""einops on Tensors: einops asks a backend for every kind of array it meets, and this is ours.
+"""einops on Tensors: the backend that einops needs for each kind of array.
 
 Ours is a class derived from one in einops, so it can be made only once einops has been imported. If that happens
 after glassgrad's own import, a finder waits for it and then goes away.
@@ -15,6 +15,7 @@ from typing import Any
 
 from glassgrad.engine.tensor import Tensor
 from glassgrad.engine.tensors.creation import arange, from_numpy
+from glassgrad.ops.core import Array
 from glassgrad.ops.names import PUBLIC
 
 _MODULE = "einops._backends"
@@ -51,7 +52,7 @@ class _Waiting:
         return spec
 
 
-def _reduce(_self: Any, x: Tensor, operation: str, axes: Any) -> Any:
+def _reduce(_self: Any, x: Tensor, operation: str, axes: Any) -> Array:
     return PUBLIC[{"max": "amax", "min": "amin"}.get(operation, operation)](x, tuple(axes))
 
 

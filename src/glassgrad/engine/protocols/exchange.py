@@ -1,4 +1,4 @@
-"""Handing memory to other libraries and taking it from them without a copy: DLPack."""
+"""DLPack: exchange memory with other libraries without a copy."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from glassgrad.base import provenance
 from glassgrad.engine.memory.capsules import array_of, capsule_of
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.tensors import devices
+from glassgrad.engine.tensors.devices import Device
+from glassgrad.ops.core import Array
 
 _CPU = 1  # kDLCPU of the DLPack standard
 
 
-def dlpack(x: Tensor, **how: Any) -> Any:
+def dlpack(x: Tensor, **how: object) -> Any:
     """Return a capsule of the tensor's memory: `Tensor.__dlpack__`."""
     if x._tracks:
         raise errors.DLPACK_TRACKED(where=provenance.here())
@@ -24,10 +26,11 @@ def dlpack(x: Tensor, **how: Any) -> Any:
 
 def dlpack_device(x: Tensor) -> tuple[int, int]:
     """Return where the memory is: `Tensor.__dlpack_device__`."""
-    return x.array.__dlpack_device__()  # type: ignore[no-any-return]  # arrays are typed Any
+    place: tuple[int, int] = x.array.__dlpack_device__()
+    return place
 
 
-def from_dlpack(other: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
+def from_dlpack(other: Array, *, device: Device = None, copy: bool | None = None) -> Tensor:
     """Return a Tensor that shares the memory of another library's array, which must be on the cpu.
 
     `device` may name the cpu. With `copy` the memory is the Tensor's own; with `copy=False` it never is.

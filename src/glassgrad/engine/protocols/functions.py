@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
@@ -17,8 +18,9 @@ import numpy as np
 
 from glassgrad import errors
 from glassgrad.base import provenance
+from glassgrad.base.tables import words
 from glassgrad.engine import inplace
-from glassgrad.engine.protocols.meanings import LINALG, MEANINGS, over_nothing
+from glassgrad.engine.protocols.meanings import LINALG, MEANINGS, Axis, over_nothing
 from glassgrad.engine.protocols.ufuncs import check_targets, refusal
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.tensors import creation
@@ -34,16 +36,20 @@ def _flat(x: Array) -> Array:
     return shape.reshape(x, -1)
 
 
-def _std(a: Array, axis: Any = None, ddof: float = 0, keepdims: bool = False, correction: float | None = None) -> Array:
+def _std(
+    a: Array, axis: Axis = None, ddof: float = 0, keepdims: bool = False, correction: float | None = None
+) -> Array:
     return reduce.std(a, axis, ddof if correction is None else correction, keepdims)
 
 
-def _var(a: Array, axis: Any = None, ddof: float = 0, keepdims: bool = False, correction: float | None = None) -> Array:
+def _var(
+    a: Array, axis: Axis = None, ddof: float = 0, keepdims: bool = False, correction: float | None = None
+) -> Array:
     return reduce.var(a, axis, ddof if correction is None else correction, keepdims)
 
 
 def _without_nan(reduction: Callable[..., Array], fill: float) -> Callable[..., Array]:
-    def call(a: Array, axis: Any = None, keepdims: bool = False) -> Array:
+    def call(a: Array, axis: Axis = None, keepdims: bool = False) -> Array:
         missing = PUBLIC["isnan"](a)
         y = reduction(PUBLIC["where"](missing, fill, a), axis, keepdims)
         # Of nothing but NaN there is no largest; the product is 1, that of nothing.
@@ -52,21 +58,21 @@ def _without_nan(reduction: Callable[..., Array], fill: float) -> Callable[..., 
     return call
 
 
-def _nanvar(a: Array, axis: Any = None, ddof: float = 0, keepdims: bool = False) -> Array:
+def _nanvar(a: Array, axis: Axis = None, ddof: float = 0, keepdims: bool = False) -> Array:
     valid = PUBLIC["logical_not"](PUBLIC["isnan"](a))
     centred = PUBLIC["where"](valid, a - reduce.nanmean(a, axis, True), 0)
     left = reduce.sum(valid, axis, keepdims) - ddof
     return reduce.sum(_squared_size(centred), axis, keepdims) / PUBLIC["where"](left > 0, left, np.nan)
 
 
-def _gradient(f: Array, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
+def _gradient(f: Array, *varargs: Array, axis: Axis = None, edge_order: int = 1) -> Array:
     dims = range(len(f.shape)) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
     spacing = list(varargs) * len(dims) if len(varargs) == 1 else list(varargs) or [1] * len(dims)
     found = statistics.gradient(f, spacing=spacing, dim=tuple(dims), edge_order=edge_order)
     return found[0] if len(found) == 1 else found
 
 
-def _variables(m: Array, y: Any, rowvar: bool) -> Array:
+def _variables(m: Array, y: Array, rowvar: bool) -> Array:
     """The variables of NumPy's `cov` as rows."""
     parts = [x.T if len(x.shape) > 1 and not rowvar else x for x in (m, y) if x is not None]
     return parts[0] if len(parts) == 1 else arrange.vstack(parts)
@@ -74,18 +80,18 @@ def _variables(m: Array, y: Any, rowvar: bool) -> Array:
 
 def _cov(
     m: Array,
-    y: Any = None,
+    y: Array = None,
     rowvar: bool = True,
     bias: bool = False,
     ddof: int | None = None,
-    fweights: Any = None,
-    aweights: Any = None,
+    fweights: Array = None,
+    aweights: Array = None,
 ) -> Array:
     correction = int(not bias) if ddof is None else ddof
     return statistics.cov(_variables(m, y, rowvar), correction=correction, fweights=fweights, aweights=aweights)
 
 
-def _average(a: Array, axis: Any = None, weights: Any = None, keepdims: bool = False) -> Array:
+def _average(a: Array, axis: Axis = None, weights: Array = None, keepdims: bool = False) -> Array:
     if weights is None:
         return reduce.mean(a, axis, keepdims)
     if axis is None and np.shape(weights) != tuple(a.shape):
@@ -97,14 +103,14 @@ def _average(a: Array, axis: Any = None, weights: Any = None, keepdims: bool = F
 
 
 def _sort(
-    a: Array, axis: int | None = -1, kind: Any = None, stable: bool | None = None, descending: bool = False
+    a: Array, axis: int | None = -1, kind: str | None = None, stable: bool | None = None, descending: bool = False
 ) -> Array:
     steady = bool(stable) or kind in {"stable", "mergesort"}
     return sort.sort(_flat(a) if axis is None else a, -1 if axis is None else axis, descending, steady).values
 
 
 def _argsort(
-    a: Array, axis: int | None = -1, kind: Any = None, stable: bool | None = None, descending: bool = False
+    a: Array, axis: int | None = -1, kind: str | None = None, stable: bool | None = None, descending: bool = False
 ) -> Array:
     steady = bool(stable) or kind in {"stable", "mergesort"}
     return sort.argsort(_flat(a) if axis is None else a, -1 if axis is None else axis, descending, steady)
@@ -116,7 +122,7 @@ def _unique(
     return_inverse: bool = False,
     return_counts: bool = False,
     axis: int | None = None,
-) -> Any:
+) -> Array:
     first, inverse, counts = data_dependent.unique_p(ar, axis=axis)
     values = index.take(_flat(ar) if axis is None else ar, first, axis or 0)
     asked = zip((first, inverse, counts), (return_index, return_inverse, return_counts), strict=True)
@@ -124,27 +130,27 @@ def _unique(
     return (values, *extras) if extras else values
 
 
-def _select(condlist: Any, choicelist: Any, default: Any = 0) -> Array:
+def _select(condlist: Array, choicelist: Array, default: Array = 0) -> Array:
     chosen = default
     for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
         chosen = PUBLIC["where"](condition, choice, chosen)
     return chosen
 
 
-def _pad(array: Array, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> Array:
+def _pad(array: Array, pad_width: Array, mode: str = "constant", constant_values: Array = 0) -> Array:
     widths = np.broadcast_to(np.asarray(pad_width), (len(array.shape), 2)).tolist()
     return arrange.pad(array, [tuple(pair) for pair in widths], mode, constant_values)
 
 
 def _atleast(function: Callable[[Array], Array]) -> Callable[..., Any]:
-    def call(*arys: Array) -> Any:
+    def call(*arys: Array) -> Array:
         found = tuple(function(x) for x in arys)
         return found[0] if len(found) == 1 else found
 
     return call
 
 
-def _polyval(p: Any, x: Array) -> Array:
+def _polyval(p: Array, x: Array) -> Array:
     y = 0 * x
     for coefficient in p:
         y = y * x + coefficient
@@ -155,8 +161,8 @@ def _swapaxes(a: Array, axis1: int, axis2: int) -> Array:
     return shape.transpose(a, axis1, axis2)
 
 
-def _diff(a: Array, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Array:
-    def edge(value: Any) -> Any:
+def _diff(a: Array, n: int = 1, axis: int = -1, prepend: Array = None, append: Array = None) -> Array:
+    def edge(value: Array) -> Array:
         if value is None or np.ndim(value):
             return value
         column = list(a.shape)
@@ -169,29 +175,40 @@ def _diff(a: Array, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
 _SPELLINGS: dict[str, Callable[..., Any]] = {
     "diff": _diff,
     "ptp": lambda a, axis=None, keepdims=False: reduce.amax(a, axis, keepdims) - reduce.amin(a, axis, keepdims),
-    "std": _std, "var": _var, "nanvar": _nanvar, "average": _average,
+    "std": _std,
+    "var": _var,
+    "nanvar": _nanvar,
+    "average": _average,
     "nanstd": lambda a, axis=None, ddof=0, keepdims=False: PUBLIC["sqrt"](_nanvar(a, axis, ddof, keepdims)),
-    "nanmax": _without_nan(reduce.amax, -np.inf), "nanmin": _without_nan(reduce.amin, np.inf),
+    "nanmax": _without_nan(reduce.amax, -np.inf),
+    "nanmin": _without_nan(reduce.amin, np.inf),
     "nanprod": _without_nan(PUBLIC["prod"], 1.0),
     "median": lambda a, axis=None, keepdims=False: sort.quantile(a, 0.5, axis, keepdims),
-    "quantile": lambda a, q, axis=None, method="linear", keepdims=False:
-        sort.quantile(a, q, axis, keepdims, interpolation=method),
-    "percentile": lambda a, q, axis=None, method="linear", keepdims=False:
-        sort.quantile(a, np.asarray(q) / 100, axis, keepdims, interpolation=method),
+    "quantile": lambda a, q, axis=None, method="linear", keepdims=False: sort.quantile(
+        a, q, axis, keepdims, interpolation=method
+    ),
+    "percentile": lambda a, q, axis=None, method="linear", keepdims=False: sort.quantile(
+        a, np.asarray(q) / 100, axis, keepdims, interpolation=method
+    ),
     "count_nonzero": lambda a, axis=None, *, keepdims=False: reduce.sum(PUBLIC["ne"](a, 0), axis, keepdims),
-    "sort": _sort, "argsort": _argsort, "unique": _unique,
+    "sort": _sort,
+    "argsort": _argsort,
+    "unique": _unique,
     "repeat": PUBLIC["repeat_interleave"],
     "tile": lambda A, reps: arrange.tile(A, *(reps if isinstance(reps, tuple | list) else (reps,))),
-    "gradient": _gradient, "cov": _cov,
+    "gradient": _gradient,
+    "cov": _cov,
     "corrcoef": lambda x, y=None, rowvar=True: statistics.corrcoef(_variables(x, y, rowvar)),
-    "pad": _pad, "select": _select,
-    "nan_to_num": lambda x, copy=True, nan=0.0, posinf=None, neginf=None:
-        compound.nan_to_num(x, nan, posinf, neginf),
+    "pad": _pad,
+    "select": _select,
+    "nan_to_num": lambda x, copy=True, nan=0.0, posinf=None, neginf=None: compound.nan_to_num(x, nan, posinf, neginf),
     "broadcast_arrays": arrange.broadcast_tensors,
     "swapaxes": _swapaxes,
     "transpose": lambda a, axes=None: shape.transpose(a) if axes is None else shape.permute(a, tuple(axes)),
-    "nonzero": data_dependent.nonzero_p, "flatnonzero": lambda a: data_dependent.nonzero_p(_flat(a))[0],
-    "atleast_1d": _atleast(arrange.atleast_1d), "atleast_2d": _atleast(arrange.atleast_2d),
+    "nonzero": data_dependent.nonzero_p,
+    "flatnonzero": lambda a: data_dependent.nonzero_p(_flat(a))[0],
+    "atleast_1d": _atleast(arrange.atleast_1d),
+    "atleast_2d": _atleast(arrange.atleast_2d),
     "atleast_3d": _atleast(arrange.atleast_3d),
     "vdot": lambda a, b: reduce.sum(PUBLIC["conj"](_flat(a)) * _flat(b)),
     "ediff1d": lambda ary: PUBLIC["diff"](_flat(ary)),
@@ -200,13 +217,15 @@ _SPELLINGS: dict[str, Callable[..., Any]] = {
     "ones_like": lambda a, dtype=None: creation.ones_like(a, dtype=dtype),
     "empty_like": lambda prototype, dtype=None: creation.empty_like(prototype, dtype=dtype),
     "full_like": lambda a, fill_value, dtype=None: creation.full_like(a, fill_value, dtype=dtype),
-}  # fmt: skip  # a table
+}
 
 # Functions whose `axis` may be (), which reduces nothing.
-_OVER_AXES = (
-    "sum", "prod", "mean", "std", "var", "max", "min", "amax", "amin", "ptp", "all", "any", "count_nonzero", "average",
-    "median", "quantile", "percentile", "nansum", "nanprod", "nanmean", "nanstd", "nanvar", "nanmax", "nanmin",
-)  # fmt: skip  # a table
+_OVER_AXES = words(
+    """
+    sum prod mean std var max min amax amin ptp all any count_nonzero average median quantile percentile nansum
+    nanprod nanmean nanstd nanvar nanmax nanmin
+    """
+)
 _ALL = _SPELLINGS | MEANINGS
 SPELLINGS = _ALL | {name: over_nothing(_ALL.get(name) or PUBLIC[name]) for name in _OVER_AXES}
 
@@ -214,14 +233,17 @@ SPELLINGS = _ALL | {name: over_nothing(_ALL.get(name) or PUBLIC[name]) for name 
 _NOT_OURS = frozenset({"nanmedian", "gradient"})
 
 # Functions that look at values or write them somewhere and have no gradient that could be lost.
-WITHOUT_GRADIENT = frozenset((
-    "shape", "ndim", "size", "result_type", "can_cast", "common_type", "min_scalar_type", "may_share_memory",
-    "shares_memory", "isrealobj", "iscomplexobj", "isreal", "iscomplex", "array_equal", "array_equiv", "array_repr",
-    "array_str", "array2string", "digitize", "argpartition", "lexsort", "nanargmax", "nanargmin",
-    "histogram_bin_edges", "histogram", "histogram2d", "histogramdd", "unravel_index", "ravel_multi_index",
-    "tril_indices_from", "triu_indices_from", "diag_indices_from", "einsum_path", "save", "savez", "savez_compressed",
-    "savetxt",
-))  # fmt: skip  # a table
+WITHOUT_GRADIENT = frozenset(
+    words(
+        """
+        shape ndim size result_type can_cast common_type min_scalar_type may_share_memory shares_memory isrealobj
+        iscomplexobj isreal iscomplex array_equal array_equiv array_repr array_str array2string digitize
+        argpartition lexsort nanargmax nanargmin histogram_bin_edges histogram histogram2d histogramdd unravel_index
+        ravel_multi_index tril_indices_from triu_indices_from diag_indices_from einsum_path save savez
+        savez_compressed savetxt
+        """
+    )
+)
 _NAMESPACES = {"numpy.linalg": "glassgrad.linalg", "numpy.fft": "glassgrad.fft"}
 
 
@@ -248,7 +270,7 @@ def _signature(function: Any) -> inspect.Signature | None:
         return None
 
 
-def function(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def function(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Array:
     """Serve `Tensor.__array_function__`."""
     name = func.__name__
     check_targets(args[0] if name in _WRITERS else kwargs.get("out"), f"np.{name}")
@@ -280,12 +302,11 @@ def function(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         raise refusal(name, unknown or {key: x for key, x in kwargs.items() if key != "axis"}) from error
 
 
-def _fallback(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> Any:
+def _fallback(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> Array:
     """Let NumPy compute what our function refuses; where both fail, raise our message."""
-    try:
+    with suppress(Exception):  # whatever NumPy says, ours names op and line
         return _plain(func, args, kwargs)
-    except Exception:  # noqa: BLE001 - whatever NumPy says, ours names op and line
-        raise error from None
+    raise error from None
 
 
 def _normalised(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
@@ -297,7 +318,7 @@ def _normalised(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tup
     if signature is None or len(args) <= 1:
         return list(args), _without_defaults(signature, kwargs)
     bound = signature.bind(*args, **kwargs)
-    positional: list[Any] = []
+    positional: list[Array] = []
     named: dict[str, Any] = {}
     for name, value in bound.arguments.items():
         parameter = signature.parameters[name]
@@ -328,7 +349,7 @@ def _without_defaults(signature: inspect.Signature | None, named: dict[str, Any]
 _WRITERS = frozenset({"copyto", "fill_diagonal", "put", "place", "putmask", "put_along_axis"})
 
 
-def _any_tracked(value: Any) -> bool:
+def _any_tracked(value: Array) -> bool:
     if isinstance(value, Tensor):
         return value._tracks
     if isinstance(value, dict):
@@ -338,7 +359,7 @@ def _any_tracked(value: Any) -> bool:
     return any(_any_tracked(part) for part in value)
 
 
-def _bare(value: Any) -> Any:
+def _bare(value: Array) -> Array:
     if isinstance(value, Tensor):
         return value.lifted()
     if isinstance(value, tuple | list):
@@ -346,7 +367,7 @@ def _bare(value: Any) -> Any:
     return value
 
 
-def _dressed(value: Any) -> Any:
+def _dressed(value: Array) -> Array:
     if isinstance(value, np.ndarray) and (value.dtype.kind in "biufc" or narrow.is_bfloat16(value.dtype)):
         return make(value, None, False)
     if type(value) in {tuple, list}:
@@ -354,7 +375,7 @@ def _dressed(value: Any) -> Any:
     return value
 
 
-def _plain(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _plain(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Array:
     result = func(*_bare(args), **{name: _bare(value) for name, value in kwargs.items()})
     target = args[0] if func.__name__ in _WRITERS else kwargs.get("out")
     if isinstance(target, Tensor):

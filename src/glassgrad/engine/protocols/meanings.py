@@ -1,4 +1,4 @@
-"""Functions that PyTorch has under NumPy's name with another meaning, or with fewer arguments: NumPy's meaning.
+"""NumPy's meaning of functions that PyTorch has under the same name with another meaning or with fewer arguments.
 
 `np.dot` multiplies matrices, `np.outer` flattens, `np.squeeze` of an axis that is not 1 raises, and a reduction over
 `axis=()` reduces nothing.
@@ -7,10 +7,11 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from glassgrad.engine.tensors import creation
 from glassgrad.ops import arrange, elementwise, scan, shape
@@ -20,8 +21,11 @@ from glassgrad.ops.index import getitem, take
 from glassgrad.ops.names import PUBLIC, public
 from glassgrad.ops.norms import vector_norm
 
+# As NumPy takes it: an axis, several, or None for all.
+Axis: TypeAlias = int | Sequence[int] | None
 
-def _array(x: Any) -> Array:
+
+def _array(x: Array) -> Array:
     return x if hasattr(x, "shape") else np.asarray(x)
 
 
@@ -29,7 +33,7 @@ def _flat(x: Array) -> Array:
     return shape.reshape(_array(x), -1)
 
 
-def _check(holds: bool, op: str, name: str, given: Any, expected: str) -> None:
+def _check(holds: bool, op: str, name: str, given: Array, expected: str) -> None:
     if not holds:
         raise bad_option(f"np.{op}", name, given, expected)
 
@@ -40,7 +44,7 @@ def _check(holds: bool, op: str, name: str, given: Any, expected: str) -> None:
 def over_nothing(function: Callable[..., Any]) -> Callable[..., Any]:
     """Let a reduction over `axis=()` be one over an axis of size 1 that is put in front."""
 
-    def call(a: Array, *rest: Any, axis: Any = None, keepdims: bool = False, **options: Any) -> Any:
+    def call(a: Array, *rest: Array, axis: Axis = None, keepdims: bool = False, **options: Any) -> Array:
         if isinstance(axis, tuple) and not axis:
             return function(shape.unsqueeze(_array(a), 0), *rest, axis=0, **options)
         return function(a, *rest, axis=axis, keepdims=keepdims, **options)
@@ -48,12 +52,14 @@ def over_nothing(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _parted(function: Callable[..., Any], neutral: Any, joined: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+def _parted(
+    function: Callable[..., Any], neutral: Array, joined: Callable[[Array, Array], Array]
+) -> Callable[..., Any]:
     """Give a reduction NumPy's `where` and `initial`: what is left out counts as neutral, or as what is initial."""
 
     def call(
-        a: Array, axis: Any = None, keepdims: bool = False, where: Any = True, initial: Any = None, **options: Any
-    ) -> Any:
+        a: Array, axis: Axis = None, keepdims: bool = False, where: Array = True, initial: Array = None, **options: Any
+    ) -> Array:
         if where is not True:
             _expect_within(function.__name__, where, a)
             rest = neutral if neutral is not None else initial
@@ -65,13 +71,15 @@ def _parted(function: Callable[..., Any], neutral: Any, joined: Callable[[Any, A
     return call
 
 
-def _expect_within(op: str, where: Any, a: Array) -> None:
+def _expect_within(op: str, where: Array, a: Array) -> None:
     given = np.shape(where)
     fits = np.broadcast_shapes(given, tuple(a.shape)) == tuple(a.shape)
     _check(fits, op, "where", f"an array of shape {given}", f"one that broadcasts to {tuple(a.shape)}")
 
 
-def _mean(a: Array, axis: Any = None, keepdims: bool = False, where: Any = True, dtype: Any = None) -> Array:
+def _mean(
+    a: Array, axis: Axis = None, keepdims: bool = False, where: Array = True, dtype: DTypeLike | None = None
+) -> Array:
     if where is True:
         return PUBLIC["mean"](a, axis, keepdims, dtype=dtype)
     _expect_within("mean", where, a)
@@ -81,11 +89,15 @@ def _mean(a: Array, axis: Any = None, keepdims: bool = False, where: Any = True,
 
 
 _PARTED: dict[str, tuple[Any, Any, Callable[[Any, Any], Any]]] = {
-    "sum": ("sum", 0, operator.add), "prod": ("prod", 1, operator.mul), "all": ("all", True, elementwise.logical_and),
-    "any": ("any", False, elementwise.logical_or), "max": ("amax", None, elementwise.maximum),
-    "min": ("amin", None, elementwise.minimum), "amax": ("amax", None, elementwise.maximum),
+    "sum": ("sum", 0, operator.add),
+    "prod": ("prod", 1, operator.mul),
+    "all": ("all", True, elementwise.logical_and),
+    "any": ("any", False, elementwise.logical_or),
+    "max": ("amax", None, elementwise.maximum),
+    "min": ("amin", None, elementwise.minimum),
+    "amax": ("amax", None, elementwise.maximum),
     "amin": ("amin", None, elementwise.minimum),
-}  # fmt: skip  # a table
+}
 _REDUCTIONS: dict[str, Callable[..., Any]] = {"mean": _mean} | {
     name: _parted(PUBLIC[ours], neutral, joined) for name, (ours, neutral, joined) in _PARTED.items()
 }
@@ -94,7 +106,7 @@ _REDUCTIONS: dict[str, Callable[..., Any]] = {"mean": _mean} | {
 # --- products -------------------------------------------------------------------------------------
 
 
-def _dot(a: Any, b: Any) -> Array:
+def _dot(a: Array, b: Array) -> Array:
     a, b = _array(a), _array(b)
     if not a.shape or not b.shape:
         return a * b
@@ -103,7 +115,7 @@ def _dot(a: Any, b: Any) -> Array:
     return PUBLIC["matmul"](a, b)
 
 
-def _crossed(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Array:
+def _crossed(a: Array, b: Array, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Array:
     if axis is not None:
         axisa = axisb = axisc = axis
     a, b = shape.movedim(_array(a), axisa, -1), shape.movedim(_array(b), axisb, -1)
@@ -111,11 +123,11 @@ def _crossed(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, 
     return shape.movedim(PUBLIC["cross"](a, b, dim=-1), -1, axisc)
 
 
-def _trace(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Array:
+def _trace(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike | None = None) -> Array:
     return PUBLIC["sum"](PUBLIC["diagonal"](a, offset, axis1, axis2), -1, dtype=dtype)
 
 
-def matrix_trace(x: Array, /, *, offset: int = 0, dtype: Any = None) -> Array:
+def matrix_trace(x: Array, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
     """Sum of the diagonals of the last two dimensions: the standard's `linalg.trace`, and NumPy's."""
     return _trace(x, offset, -2, -1, dtype)
 
@@ -138,14 +150,14 @@ def _convolve(a: Array, v: Array, mode: str = "full") -> Array:
 # --- shapes ---------------------------------------------------------------------------------------
 
 
-def _squeeze(a: Array, axis: Any = None) -> Array:
+def _squeeze(a: Array, axis: Axis = None) -> Array:
     if axis is not None:
         axes = distinct_axes((axis,) if isinstance(axis, int) else axis, len(a.shape))
         _check(all(not a.shape or a.shape[at] == 1 for at in axes), "squeeze", "axis", axis, "axes of size 1")
     return shape.squeeze(a, axis)
 
 
-def _expand_dims(a: Array, axis: Any) -> Array:
+def _expand_dims(a: Array, axis: Axis) -> Array:
     given = axis if isinstance(axis, tuple | list) else (axis,)
     for at in sorted(distinct_axes(given, len(a.shape) + len(given))):
         a = shape.unsqueeze(a, at)
@@ -158,7 +170,7 @@ def _rollaxis(a: Array, axis: int, start: int = 0) -> Array:
     return shape.movedim(a, origin, target - (target > origin))
 
 
-def _roll(a: Array, shift: Any, axis: Any = None) -> Array:
+def _roll(a: Array, shift: Array, axis: Array = None) -> Array:
     if axis is None:
         return shape.roll(a, int(np.sum(shift)))
     pairs = np.broadcast(shift, axis)
@@ -168,7 +180,7 @@ def _roll(a: Array, shift: Any, axis: Any = None) -> Array:
 
 
 def _at_least(ndim: int, op: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    def call(m: Array, *rest: Any) -> Any:
+    def call(m: Array, *rest: Array) -> Array:
         _check(len(m.shape) >= ndim, op, "m", f"an array of shape {tuple(m.shape)}", f"{ndim} dimensions or more")
         return function(m, *rest)
 
@@ -183,18 +195,18 @@ def _triangle(name: str) -> Callable[..., Array]:
     return call
 
 
-def _array_split(ary: Array, indices_or_sections: Any, axis: int = 0) -> list[Array]:
+def _array_split(ary: Array, indices_or_sections: Array, axis: int = 0) -> list[Array]:
     return list(arrange.tensor_split(ary, indices_or_sections, axis))
 
 
-def split(ary: Array, indices_or_sections: Any, axis: int = 0) -> list[Array]:
+def split(ary: Array, indices_or_sections: Array, axis: int = 0) -> list[Array]:
     """`np.split`: into equal parts, or at the given places."""
     if isinstance(indices_or_sections, int) and ary.shape[axis] % indices_or_sections:
         raise ValueError("array split does not result in an equal division")
     return _array_split(ary, indices_or_sections, axis)
 
 
-def _meshgrid(*xi: Array, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
+def _meshgrid(*xi: Array, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Array:
     xi = tuple(_flat(x) for x in xi)
     if not sparse:
         return arrange.meshgrid(*xi, indexing=indexing)
@@ -209,7 +221,7 @@ def _append(arr: Array, values: Array, axis: int | None = None) -> Array:
     return shape.cat([_flat(arr), _flat(values)], 0) if axis is None else shape.cat([arr, values], axis)
 
 
-def _concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Array:
+def _concatenate(arrays: Array, axis: int | None = 0, dtype: DTypeLike | None = None) -> Array:
     parts = [_flat(x) if axis is None else _array(x) for x in arrays]
     y = shape.cat(parts, 0 if axis is None else axis)
     return y if dtype is None else shape.astype(y, dtype)
@@ -218,7 +230,7 @@ def _concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Array:
 def _scan(name: str) -> Callable[..., Array]:
     function: Callable[..., Array] = getattr(scan, name)
 
-    def call(a: Array, axis: int | None = None, dtype: Any = None) -> Array:
+    def call(a: Array, axis: int | None = None, dtype: DTypeLike | None = None) -> Array:
         return function(a if a.shape else _flat(a), axis, dtype=dtype)
 
     return call
@@ -227,14 +239,14 @@ def _scan(name: str) -> Callable[..., Array]:
 # --- elements -------------------------------------------------------------------------------------
 
 
-def _where(condition: Any, x: Any = None, y: Any = None) -> Any:
+def _where(condition: Array, x: Array = None, y: Array = None) -> Array:
     if x is None or y is None:
         return PUBLIC["nonzero"](condition, as_tuple=True)
     mask = condition if getattr(condition, "dtype", None) == np.dtype(bool) else elementwise.not_equal(condition, 0)
     return PUBLIC["where"](mask, x, y)
 
 
-def _clip(a: Array, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Array:
+def _clip(a: Array, a_min: Array = None, a_max: Array = None, *, min: Array = None, max: Array = None) -> Array:
     low, high = a_min if min is None else min, a_max if max is None else max
     return shape.clone(a) if low is None and high is None else PUBLIC["clip"](a, low, high)
 
@@ -244,17 +256,17 @@ def _take_along_axis(arr: Array, indices: Array, axis: int | None = -1) -> Array
     return PUBLIC["take_along_axis"](arr, indices, axis)
 
 
-def _compress(condition: Any, a: Array, axis: int | None = None) -> Array:
+def _compress(condition: Array, a: Array, axis: int | None = None) -> Array:
     at = np.flatnonzero(np.asarray(condition))
     return take(_flat(a), at, 0) if axis is None else take(a, at, axis)
 
 
-def _qr_of(a: Array, mode: str = "reduced") -> Any:
+def _qr_of(a: Array, mode: str = "reduced") -> Array:
     found = _qr(a, mode)
     return found.R if mode == "r" else found
 
 
-def _delete(arr: Array, obj: Any, axis: int | None = None) -> Array:
+def _delete(arr: Array, obj: Array, axis: int | None = None) -> Array:
     arr = _flat(arr) if axis is None else arr
     at = canonical_axis(axis or 0, len(arr.shape))
     kept = np.delete(np.arange(arr.shape[at]), obj)
@@ -262,23 +274,41 @@ def _delete(arr: Array, obj: Any, axis: int | None = None) -> Array:
 
 
 MEANINGS: dict[str, Callable[..., Any]] = _REDUCTIONS | {
-    "dot": _dot, "inner": lambda a, b: PUBLIC["inner"](_array(a), _array(b)),
+    "dot": _dot,
+    "inner": lambda a, b: PUBLIC["inner"](_array(a), _array(b)),
     "outer": lambda a, b: PUBLIC["outer"](_flat(a), _flat(b)),
     "kron": lambda a, b: PUBLIC["kron"](_array(a), _array(b)),
-    "cross": _crossed, "trace": _trace, "convolve": _convolve, "correlate": _correlate,
-    "squeeze": _squeeze, "expand_dims": _expand_dims, "rollaxis": _rollaxis, "roll": _roll,
-    "fliplr": _at_least(2, "fliplr", arrange.fliplr), "flipud": _at_least(1, "flipud", arrange.flipud),
-    "tril": _triangle("tril"), "triu": _triangle("triu"), "split": split, "array_split": _array_split,
+    "cross": _crossed,
+    "trace": _trace,
+    "convolve": _convolve,
+    "correlate": _correlate,
+    "squeeze": _squeeze,
+    "expand_dims": _expand_dims,
+    "rollaxis": _rollaxis,
+    "roll": _roll,
+    "fliplr": _at_least(2, "fliplr", arrange.fliplr),
+    "flipud": _at_least(1, "flipud", arrange.flipud),
+    "tril": _triangle("tril"),
+    "triu": _triangle("triu"),
+    "split": split,
+    "array_split": _array_split,
     "hsplit": lambda ary, sections: split(ary, sections, 1 if len(ary.shape) > 1 else 0),
     "vsplit": _at_least(2, "vsplit", lambda ary, sections: split(ary, sections, 0)),
     "dsplit": _at_least(3, "dsplit", lambda ary, sections: split(ary, sections, 2)),
-    "meshgrid": _meshgrid, "append": _append, "concatenate": _concatenate, "cumsum": _scan("cumsum"),
-    "cumprod": _scan("cumprod"), "where": _where, "clip": _clip, "take_along_axis": _take_along_axis,
-    "compress": _compress, "delete": _delete,
-}  # fmt: skip  # a table
+    "meshgrid": _meshgrid,
+    "append": _append,
+    "concatenate": _concatenate,
+    "cumsum": _scan("cumsum"),
+    "cumprod": _scan("cumprod"),
+    "where": _where,
+    "clip": _clip,
+    "take_along_axis": _take_along_axis,
+    "compress": _compress,
+    "delete": _delete,
+}
 
 
-def _norm(x: Array, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Array:
+def _norm(x: Array, ord: float | str | None = None, axis: Axis = None, keepdims: bool = False) -> Array:
     _check(axis is None or isinstance(axis, int) or len(axis) in {1, 2}, "linalg.norm", "axis", axis, "one axis or two")
     from glassgrad.linalg import norm  # a namespace that few programs need
 
@@ -286,7 +316,11 @@ def _norm(x: Array, ord: Any = None, axis: Any = None, keepdims: bool = False) -
 
 
 LINALG: dict[str, Callable[..., Any]] = {
-    "cross": lambda a, b, axis=-1: _crossed(a, b, axis=axis), "trace": matrix_trace, "qr": _qr_of,
-    "outer": PUBLIC["outer"], "norm": _norm, "vector_norm": over_nothing(public(vector_norm, "vector_norm")),
+    "cross": lambda a, b, axis=-1: _crossed(a, b, axis=axis),
+    "trace": matrix_trace,
+    "qr": _qr_of,
+    "outer": PUBLIC["outer"],
+    "norm": _norm,
+    "vector_norm": over_nothing(public(vector_norm, "vector_norm")),
     "diagonal": lambda x, offset=0: PUBLIC["diagonal"](x, offset, -2, -1),
-}  # fmt: skip  # a table
+}

@@ -21,47 +21,51 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from glassgrad import errors
 from glassgrad.base import provenance
+from glassgrad.base.tables import words
 from glassgrad.engine.protocols.exchange import from_dlpack
 from glassgrad.engine.protocols.functions import SPELLINGS
 from glassgrad.engine.protocols.meanings import matrix_trace
 from glassgrad.engine.protocols.ufuncs import scipy_special
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.tensors import creation
+from glassgrad.engine.tensors.devices import Device
 from glassgrad.ops import arrange, data_dependent, elementwise, index, narrow, scan, shape, sort
 from glassgrad.ops.core import PRIMITIVES, Array, Custom, bad_option
 from glassgrad.ops.names import PUBLIC, public
 
 VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
-_DTYPES = (
-    "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64", "complex64",
-    "complex128",
-)  # fmt: skip  # a table
+_DTYPES = words(
+    """
+    int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128
+    """
+)
 
 
 class UniqueAll(NamedTuple):
     """What `unique_all` returns."""
 
-    values: Any
-    indices: Any
-    inverse_indices: Any
-    counts: Any
+    values: Array
+    indices: Array
+    inverse_indices: Array
+    counts: Array
 
 
 class UniqueCounts(NamedTuple):
     """What `unique_counts` returns."""
 
-    values: Any
-    counts: Any
+    values: Array
+    counts: Array
 
 
 class UniqueInverse(NamedTuple):
     """What `unique_inverse` returns."""
 
-    values: Any
-    inverse_indices: Any
+    values: Array
+    inverse_indices: Array
 
 
 def _unique_all(x: Array) -> UniqueAll:
@@ -80,7 +84,9 @@ def _unique_inverse(x: Array) -> UniqueInverse:
     return UniqueInverse(found.values, found.inverse_indices)
 
 
-def _asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Tensor:
+def _asarray(
+    obj: Array, /, *, dtype: DTypeLike | None = None, device: Device = None, copy: bool | None = None
+) -> Tensor:
     x = creation.as_tensor(obj, dtype, device)
     if isinstance(obj, Tensor) and dtype is not None and obj.dtype != dtype:
         x = shape.astype(obj, dtype)
@@ -88,7 +94,7 @@ def _asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool |
     return y
 
 
-def _astype(x: Array, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Array:
+def _astype(x: Array, dtype: DTypeLike | None, /, *, copy: bool = True, device: Device = None) -> Array:
     y = shape.astype(x, dtype)
     return shape.clone(x) if copy and y is x else y
 
@@ -99,7 +105,9 @@ def _reshape(x: Array, /, shape: tuple[int, ...], *, copy: bool | None = None) -
 
 
 def _cumulative(function: Callable[..., Array], start: float) -> Callable[..., Array]:
-    def call(x: Array, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Array:
+    def call(
+        x: Array, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
+    ) -> Array:
         at = 0 if axis is None else axis
         y = function(x, at, dtype=dtype)
         if not include_initial:
@@ -111,57 +119,96 @@ def _cumulative(function: Callable[..., Array], start: float) -> Callable[..., A
     return call
 
 
-def _searchsorted(x1: Array, x2: Array, /, *, side: str = "left", sorter: Any = None) -> Array:
+def _searchsorted(x1: Array, x2: Array, /, *, side: str = "left", sorter: Array = None) -> Array:
     return sort.searchsorted(x1 if sorter is None else index.take(x1, sorter, 0), x2, side=side)
 
 
 def _linspace(
-    start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True
-) -> Any:
+    start: Array,
+    stop: Array,
+    /,
+    num: int,
+    *,
+    dtype: DTypeLike | None = None,
+    device: Device = None,
+    endpoint: bool = True,
+) -> Array:
     steps = np.linspace(0, 1, num, endpoint=endpoint, dtype=dtype or creation.DEFAULT)
     return start + (stop - start) * make(steps, None, False)
 
 
-def _arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Tensor:
+def _arange(
+    start: Array, /, stop: Array = None, step: Array = 1, *, dtype: DTypeLike | None = None, device: Device = None
+) -> Tensor:
     start, stop = (0, start) if stop is None else (start, stop)
     # A step that leads away from the end gives nothing, where PyTorch raises.
     return creation.arange(start, start if (stop - start) * step < 0 else stop, step, dtype=dtype, device=device)
 
 
-def _eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None) -> Tensor:
+def _eye(
+    n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: DTypeLike | None = None, device: Device = None
+) -> Tensor:
     return creation.tensor(np.eye(n_rows, n_cols, k), dtype or creation.DEFAULT, False, device)
 
 
-def _can_cast(x: Any, to: Any, /) -> bool:
+def _can_cast(x: Array, to: Any, /) -> bool:
     source: Any = getattr(x, "dtype", x)
     return np.can_cast(source, to)
 
 
-def _concat(xs: Any, /, *, axis: int | None = 0) -> Array:
+def _concat(xs: Array, /, *, axis: int | None = 0) -> Array:
     return shape.cat([shape.reshape(x, -1) for x in xs], 0) if axis is None else shape.cat(xs, axis)
 
 
 _OWN: dict[str, Any] = {
-    "asarray": _asarray, "astype": _astype, "reshape": _reshape, "from_dlpack": from_dlpack,
+    "asarray": _asarray,
+    "astype": _astype,
+    "reshape": _reshape,
+    "from_dlpack": from_dlpack,
     "where": lambda condition, x1, x2, /: elementwise.where(condition, x1, x2),
-    "equal": elementwise.equal, "linspace": _linspace, "eye": _eye, "searchsorted": _searchsorted,
-    "cumulative_sum": _cumulative(scan.cumsum, 0), "cumulative_prod": _cumulative(scan.cumprod, 1),
-    "unique_all": _unique_all, "unique_counts": _unique_counts, "unique_inverse": _unique_inverse,
+    "equal": elementwise.equal,
+    "linspace": _linspace,
+    "eye": _eye,
+    "searchsorted": _searchsorted,
+    "cumulative_sum": _cumulative(scan.cumsum, 0),
+    "cumulative_prod": _cumulative(scan.cumprod, 1),
+    "unique_all": _unique_all,
+    "unique_counts": _unique_counts,
+    "unique_inverse": _unique_inverse,
     "unique_values": lambda x, /: _unique_all(x).values,
     "nonzero": lambda x, /: data_dependent.nonzero_p(x),
     "isdtype": lambda dtype, kind: bool(np.isdtype(np.dtype(dtype), kind)),
-    "result_type": lambda *values:
-        narrow.result_type(*(np.empty(0, x.dtype) if isinstance(x, Tensor) else x for x in values)),
-    "can_cast": _can_cast, "finfo": lambda t, /: narrow.finfo(getattr(t, "dtype", t)),
-    "iinfo": lambda t, /: np.iinfo(getattr(t, "dtype", t)), "concat": _concat,
+    "result_type": lambda *values: narrow.result_type(
+        *(np.empty(0, x.dtype) if isinstance(x, Tensor) else x for x in values)
+    ),
+    "can_cast": _can_cast,
+    "finfo": lambda t, /: narrow.finfo(getattr(t, "dtype", t)),
+    "iinfo": lambda t, /: np.iinfo(getattr(t, "dtype", t)),
+    "concat": _concat,
     "take": lambda x, indices, /, *, axis=None: index.take(x, indices, axis),
     "tile": lambda x, repetitions, /: arrange.tile(x, *repetitions),
-    "e": math.e, "pi": math.pi, "inf": math.inf, "nan": math.nan, "newaxis": None, "bool": np.dtype(bool),
+    "e": math.e,
+    "pi": math.pi,
+    "inf": math.inf,
+    "nan": math.nan,
+    "newaxis": None,
+    "bool": np.dtype(bool),
     **{name: np.dtype(name) for name in _DTYPES},
-    **{name: getattr(creation, name) for name in (
-        "empty", "empty_like", "full", "full_like", "ones", "ones_like", "zeros", "zeros_like",
-    )}, "arange": _arange,
-}  # fmt: skip  # a table
+    **{
+        name: getattr(creation, name)
+        for name in (
+            "empty",
+            "empty_like",
+            "full",
+            "full_like",
+            "ones",
+            "ones_like",
+            "zeros",
+            "zeros_like",
+        )
+    },
+    "arange": _arange,
+}
 
 
 class _Info:
@@ -179,7 +226,7 @@ class _Info:
         """Return all devices."""
         return ["cpu"]
 
-    def default_dtypes(self, *, device: Any = None) -> dict[str, Any]:
+    def default_dtypes(self, *, device: Device = None) -> dict[str, Any]:
         """Return the dtypes that Python numbers get."""
         return {
             "real floating": creation.DEFAULT,
@@ -188,7 +235,7 @@ class _Info:
             "indexing": np.dtype(np.int64),
         }
 
-    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, Any]:
+    def dtypes(self, *, device: Device = None, kind: Any = None) -> dict[str, Any]:
         """Return the dtypes by name, all or those of a kind."""
         every = {name: np.dtype(name) for name in ("bool", *_DTYPES)}
         return {name: dtype for name, dtype in every.items() if kind is None or np.isdtype(dtype, kind)}
@@ -215,7 +262,7 @@ class Extension:
         return found
 
 
-def _no_derivative(_g: Array, _needs: Any, _y: Any, *_x: Any, function: Any) -> Any:
+def _no_derivative(_g: Array, _needs: Any, _y: Array, *_x: Array, function: Any) -> Any:
     raise errors.OPAQUE(function=f"scipy.special.{function.__name__}", where=provenance.here())
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from glassgrad import errors
 from glassgrad.base import provenance
@@ -47,12 +48,17 @@ def _table() -> dict[Any, Callable[..., Any]]:
         if isinstance(ufunc, np.ufunc) and prim.name != "root":
             table[ufunc] = prim
     return table | {
-        np.matmul: REGISTRY["matmul"], np.reciprocal: REGISTRY["reciprocal"], np.power: REGISTRY["power"],
-        np.rint: PUBLIC["round"], np.conjugate: PUBLIC["conj"], np.positive: compound.positive,
-        np.cbrt: lambda x: PUBLIC["sign"](x) * _abs(x) ** (1 / 3), np.heaviside: _heaviside,
+        np.matmul: REGISTRY["matmul"],
+        np.reciprocal: REGISTRY["reciprocal"],
+        np.power: REGISTRY["power"],
+        np.rint: PUBLIC["round"],
+        np.conjugate: PUBLIC["conj"],
+        np.positive: compound.positive,
+        np.cbrt: lambda x: PUBLIC["sign"](x) * _abs(x) ** (1 / 3),
+        np.heaviside: _heaviside,
         np.divmod: lambda x, other: (PUBLIC["floor_divide"](x, other), PUBLIC["remainder"](x, other)),
         np.modf: lambda x: (compound.frac(x), PUBLIC["trunc"](x)),
-    }  # fmt: skip  # a table
+    }
 
 
 UFUNCS = _table()
@@ -72,9 +78,15 @@ _SCIPY: dict[str, Any] = {
     "betaln": lambda a, b: PUBLIC["gammaln"](a) + PUBLIC["gammaln"](b) - PUBLIC["gammaln"](a + b),
     "log_expit": "log_sigmoid",
     "log_softmax": "log_softmax",
-    "j0": "bessel_j0", "j1": "bessel_j1", "y0": "bessel_y0", "y1": "bessel_y1", "k0": "modified_bessel_k0",
-    "k1": "modified_bessel_k1", "k0e": "scaled_modified_bessel_k0", "k1e": "scaled_modified_bessel_k1",
-}  # fmt: skip  # a table
+    "j0": "bessel_j0",
+    "j1": "bessel_j1",
+    "y0": "bessel_y0",
+    "y1": "bessel_y1",
+    "k0": "modified_bessel_k0",
+    "k1": "modified_bessel_k1",
+    "k0e": "scaled_modified_bessel_k0",
+    "k1e": "scaled_modified_bessel_k1",
+}
 
 
 def find(function: Any) -> Callable[..., Any] | None:
@@ -99,7 +111,7 @@ def scipy_special(name: str) -> Callable[..., Any] | None:
 # --- calls ----------------------------------------------------------------------------------------
 
 
-def ufunc(function: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def ufunc(function: Any, method: str, inputs: tuple[Array, ...], kwargs: dict[str, Any]) -> Array:
     """Serve `Tensor.__array_ufunc__`."""
     for x in inputs:
         if type(x) not in INTERPRETERS and overrides_ufuncs(x):
@@ -132,7 +144,7 @@ def refusal(name: str, kwargs: dict[str, Any]) -> Exception:
     return errors.NO_NUMPY_FUNCTION(function=name, nearest="", where=provenance.here(1))
 
 
-def _plain(function: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _plain(function: Any, method: str, inputs: tuple[Array, ...], kwargs: dict[str, Any]) -> Array:
     """Compute without the tape; a Tensor given as `out` is written to."""
     plain = [x.lifted() if isinstance(x, Tensor) else x for x in inputs]
     kwargs = {name: value.lifted() if isinstance(value, Tensor) else value for name, value in kwargs.items()}
@@ -150,24 +162,31 @@ def _plain(function: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str
     return tuple(_wrapped(part) for part in result) if isinstance(result, tuple) else _wrapped(result)
 
 
-def check_targets(targets: Any, op: str) -> None:
+def check_targets(targets: Array, op: str) -> None:
     """Raise unless the tensors that a function of NumPy's is going to write to have memory that can be written."""
     for x in targets if isinstance(targets, tuple) else (targets,):
         if isinstance(x, Tensor) and type(x.array) is np.ndarray:
             check_writeable(x.array, op)
 
 
-def _wrapped(array: Any) -> Tensor:
+def _wrapped(array: Array) -> Tensor:
     return make(np.asarray(array) if isinstance(array, np.generic) else array, None, False)
 
 
-def _outer(ours: Callable[..., Any], a: Any, b: Any) -> Any:
+def _outer(ours: Callable[..., Any], a: Array, b: Array) -> Array:
     a = a if hasattr(a, "shape") else np.asarray(a)
     return ours(a.reshape(tuple(a.shape) + (1,) * np.ndim(b)), b)
 
 
-_REDUCE = {"add": "sum", "multiply": "prod", "maximum": "amax", "minimum": "amin", "logaddexp": "logsumexp",
-           "logical_and": "all", "logical_or": "any"}  # fmt: skip  # a table
+_REDUCE = {
+    "add": "sum",
+    "multiply": "prod",
+    "maximum": "amax",
+    "minimum": "amin",
+    "logaddexp": "logsumexp",
+    "logical_and": "all",
+    "logical_or": "any",
+}
 _ACCUMULATE: dict[str, Callable[[Any, int], Any]] = {
     "add": scan.cumsum,
     "multiply": scan.cumprod,
@@ -177,7 +196,7 @@ _ACCUMULATE: dict[str, Callable[[Any, int], Any]] = {
 }
 
 
-def _along(function: Any, method: str, x: Any, axis: Any = 0, dtype: Any = None, **kwargs: Any) -> Any:
+def _along(function: Any, method: str, x: Array, axis: Any = 0, dtype: DTypeLike | None = None, **kwargs: Any) -> Array:
     """`np.add.reduce(x, axis)` and `np.add.accumulate(x, axis)`; the axis is 0 if it is not given."""
     name = function.__name__
     keepdims = bool(kwargs.pop("keepdims", False))

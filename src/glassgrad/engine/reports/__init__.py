@@ -1,1 +1,1 @@
-"""What a user is shown of tensors and errors: printed tensors, warnings, messages, NaN and infinity."""
+"""Output for users: printed tensors, warnings, messages, NaN and infinity."""

@@ -1,4 +1,4 @@
-"""Methods that PyTorch's tensors have and ours have not, and what to do in their place.
+"""Methods of PyTorch's tensors that ours lack, and what to use instead.
 
 The names are attributes that raise, so that the message can say more than Python's; no attribute that exists becomes
 slower by it.
@@ -88,7 +88,7 @@ def attach(owner: type) -> None:
     def listed(instance: Any) -> list[str]:
         return [name for name in object.__dir__(instance) if type(vars(owner).get(name)) is not Absent]
 
-    setattr(owner, "__dir__", listed)  # noqa: B010 - not among the completions; a type checker sees no method here
+    type.__setattr__(owner, "__dir__", listed)  # absent names are not among the completions
 
 
 __all__ = ["INSTEAD", "Absent", "attach"]

@@ -1,4 +1,4 @@
-"""Work that takes long and says so, for whoever watches whether this process gets on."""
+"""Announce work that takes long, for programs that watch whether this process makes progress."""
 
 from __future__ import annotations
 

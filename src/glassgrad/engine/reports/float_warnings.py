@@ -1,4 +1,4 @@
-"""NumPy's floating-point warnings, told at the user's line.
+"""Report NumPy's floating-point warnings at the user's line.
 
 NumPy warns at the line that calls it, which is one of ours. Nothing is done until a warning is about to be shown: then
 one that came from a file of ours is sent on to the user's line, through the user's own filters. In a backward pass it
@@ -23,6 +23,7 @@ from glassgrad.engine import tape
 from glassgrad.engine.node import Node
 from glassgrad.engine.tensor import Tensor
 from glassgrad.engine.walks import plain_walk
+from glassgrad.ops.core import Array
 
 _TOLD: set[tuple[str, int]] = set()
 """The lines whose hidden branches were told of: once is enough, a line has several ops and is run in each step."""
@@ -33,7 +34,7 @@ _FAR = 40
 
 
 def forget() -> None:
-    """Forget which lines were told of, so that each is told of again."""
+    """Forget which lines have been reported, so that each is reported again."""
     _TOLD.clear()
 
 
@@ -91,7 +92,7 @@ def _walk(frame: FrameType | None) -> tuple[Node, Any] | None:
     return None
 
 
-def _trap(node: Node, g: Any) -> str | None:
+def _trap(node: Node, g: Array) -> str | None:
     """Say that a rule makes a NaN of a cotangent that is 0; None where it does not."""
     if type(node.saved) is not tuple or not isinstance(g, np.ndarray) or node.prim.name in _COMPILED:
         return None
@@ -125,7 +126,7 @@ def hidden_branch(op: str, place: provenance.Place, count: int) -> None:
     _TOLD.add((place.file, place.line))
 
 
-def _cotangents(node: Node, g: Any) -> Iterator[Any]:
+def _cotangents(node: Node, g: Array) -> Iterator[Array]:
     """Compute what a node's rules send to its parents once more, without a warning."""
     prim, parents, saved = node.prim, node.parents, node.saved
     with np.errstate(all="ignore"):
@@ -146,5 +147,5 @@ _shown_by: Any = getattr(warnings, "_showwarnmsg", None)
 _before: Any = getattr(_shown_by, "before", _shown_by)
 
 if _before is not None:
-    _show.before = _before  # type: ignore[attr-defined]  # an attribute of our own
+    vars(_show)["before"] = _before
     warnings._showwarnmsg = _show  # type: ignore[attr-defined]  # the one place that every warning passes

@@ -1,10 +1,10 @@
-"""NaN and infinity: where they are in an array, which op made them of numbers, what to write instead, what is meant."""
+"""NaN and infinity: their places in an array, the op that made them, what to write instead, what is meant."""
 
 from __future__ import annotations
 
 import threading
 from collections import deque
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -48,12 +48,12 @@ _LONGEST = 40
 """Characters of an operand's source text that is still shown beside its value."""
 
 
-def is_bad(array: Array, inf: bool = False) -> Any:
+def is_bad(array: Array, inf: bool = False) -> Array:
     """Return where an array is NaN, or with `inf` not finite."""
     return ~np.isfinite(array) if inf else np.isnan(array)
 
 
-def has_bad(value: Any, inf: bool = False) -> bool:
+def has_bad(value: Array, inf: bool = False) -> bool:
     """Tell whether an array, a Tensor or a number holds a NaN, or with `inf` something that is not finite."""
     array = value.array if isinstance(value, Tensor) else value
     if isinstance(array, float):
@@ -68,7 +68,7 @@ def first_bad(array: Array, inf: bool = False) -> tuple[tuple[int, ...], int]:
     return tuple(int(part) for part in where), int(bad.sum())
 
 
-def element(array: Any, index: tuple[int, ...], shape: tuple[int, ...]) -> Any:
+def element(array: Array, index: tuple[int, ...], shape: tuple[int, ...]) -> Array:
     """Return the element of an operand that was broadcast to `shape`, None where it was not."""
     try:
         return np.broadcast_to(array, shape)[index].item()
@@ -81,7 +81,7 @@ def place_in(index: tuple[int, ...]) -> str:
     return f"[{', '.join(map(str, index))}]" if index else "the only element"
 
 
-def named(texts: tuple[str, ...], values: tuple[Any, ...]) -> str:
+def named(texts: tuple[str, ...], values: tuple[Array, ...]) -> str:
     """Write operands as "x[0] = -2.0" where their source is known and short, else as their values."""
     if len(texts) == len(values) + 1:
         texts = texts[1:]  # `gg.divide(a, b)`: the first is the module
@@ -104,7 +104,7 @@ class Birth:
     count: int
     size: int
     index: tuple[int, ...]
-    operands: tuple[Any, ...]
+    operands: tuple[Array, ...]
     kind: str = "NaN"
     module: str = ""
     node: Node | None = None
@@ -115,7 +115,7 @@ class Birth:
         op: str,
         place: provenance.Place,
         value: Array,
-        arrays: tuple[Any, ...],
+        arrays: tuple[Array, ...],
         *,
         inf: bool = False,
         module: str = "",

@@ -1,4 +1,4 @@
-"""What a notebook shows of objects: small HTML without styles of its own, with everything escaped.
+"""The HTML of objects in a notebook: small, without styles of its own, with everything escaped.
 
 Colours are left to the notebook, so that light and dark themes both read well.
 """
@@ -10,6 +10,8 @@ from html import escape
 from typing import Any
 
 import numpy as np
+
+from glassgrad.ops.core import Array
 
 _MOST = 8  # rows and columns that are shown; the first and the last of more
 
@@ -28,7 +30,7 @@ def text(shown: str) -> str:
     return f"<pre>{escape(shown)}</pre>"
 
 
-def tensor(x: Any) -> str:
+def tensor(x: Array) -> str:
     """Return a table of the numbers of a vector or a matrix, the text of anything else, both with what it is."""
     array = x.array
     if not isinstance(array, np.ndarray) or array.ndim not in {1, 2} or not array.size:
@@ -42,7 +44,7 @@ def tensor(x: Any) -> str:
     return f"<div>{table(_caption(x), rows, align='right')}</div>"
 
 
-def _caption(x: Any) -> str:
+def _caption(x: Array) -> str:
     parts = [type(x).__name__, str(tuple(x.shape)), str(x.dtype)]
     if x.node is not None:
         parts.append(f"from {x.node.name} at {x.node.place}")
@@ -62,7 +64,7 @@ def _ends(count: int) -> Iterator[int | None]:
     yield from range(count - half, count)
 
 
-def _number(value: Any) -> str:
+def _number(value: Array) -> str:
     return f"{value:.4g}" if value.dtype.kind in "fcV" else str(value)
 
 

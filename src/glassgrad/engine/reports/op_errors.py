@@ -16,11 +16,11 @@ import numpy as np
 
 from glassgrad import errors
 from glassgrad.base import provenance
-from glassgrad.ops.core import Elementwise, Primitive
+from glassgrad.ops.core import Array, Elementwise, Primitive
 
 
-def explain(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any], error: Exception) -> Exception:
-    """Return the exception to raise in place of `error`, which `prim` raised on `args`."""
+def explain(prim: Primitive, args: tuple[Array, ...], params: dict[str, Any], error: Exception) -> Exception:
+    """Return the exception to raise instead of `error`, which `prim` raised on `args`."""
     frame = provenance.user_frame(2)
     place = provenance.resolve(frame.f_code, frame.f_lasti)
     operands = _operands(prim, args, place, frame)
@@ -47,7 +47,7 @@ def _sentence(error: Exception) -> str:
     return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
-def _operands(prim: Primitive, args: tuple[Any, ...], place: provenance.Place, frame: FrameType) -> str:
+def _operands(prim: Primitive, args: tuple[Array, ...], place: provenance.Place, frame: FrameType) -> str:
     """Describe the arguments by the names they have in the user's source, where those can be read."""
     texts = list(place.operands)
     if texts and _is_module(texts[0], frame):
@@ -113,7 +113,7 @@ def _own_names(prim: Primitive, count: int) -> list[str]:
     return positional[:count] if len(positional) >= count else numbered
 
 
-def _describe(text: str, arg: Any) -> str:
+def _describe(text: str, arg: Array) -> str:
     if hasattr(arg, "shape"):
         return f"{text} has shape {tuple(arg.shape)}"
     return f"{text} is {type(arg).__name__} {arg!r}" if len(repr(arg)) < 40 else f"{text} is a {type(arg).__name__}"

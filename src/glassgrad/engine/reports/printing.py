@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from glassgrad.ops.core import Array
 from glassgrad.ops.narrow import NARROW
 
 _SILENT = (np.dtype(np.float32), np.dtype(np.int64), np.dtype(np.bool_))
 
 
-def tensor(x: Any) -> str:
+def tensor(x: Array) -> str:
     """Return the text of a Tensor."""
     array = x.array
     kind = type(x).__name__.lower() if type(x).__name__ != "Tensor" else "tensor"

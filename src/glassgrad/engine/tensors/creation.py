@@ -10,6 +10,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from glassgrad import errors
 from glassgrad.base import provenance
@@ -17,15 +18,16 @@ from glassgrad.engine.memory.capsules import array_of
 from glassgrad.engine.mode import MODE, RECORDING
 from glassgrad.engine.tensor import Tensor, base_class, make, numeric
 from glassgrad.engine.tensors import devices
+from glassgrad.engine.tensors.devices import Device
 from glassgrad.ops import narrow
 from glassgrad.ops.complex_input import complex_dtype
-from glassgrad.ops.core import INTERPRETERS, bad_option
+from glassgrad.ops.core import INTERPRETERS, Array, bad_option
 from glassgrad.ops.vmap.batched import for_each_example
 
 DEFAULT = np.dtype(np.float32)
 
 
-def _finish(array: Any, requires_grad: bool, device: Any = None) -> Tensor:
+def _finish(array: Array, requires_grad: bool, device: Device = None) -> Tensor:
     if device is not None:
         devices.check(device)
     tensor = make(array, None, False)
@@ -34,7 +36,7 @@ def _finish(array: Any, requires_grad: bool, device: Any = None) -> Tensor:
     return tensor
 
 
-def _to_array(data: Any, dtype: Any) -> Any:
+def _to_array(data: Any, dtype: DTypeLike | None) -> Array:
     if isinstance(data, Tensor):
         data = data.lifted()
     if isinstance(data, list | tuple) and any(isinstance(part, Tensor) for part in data):
@@ -47,7 +49,7 @@ def _to_array(data: Any, dtype: Any) -> Any:
     if str(getattr(data, "dtype", "")) == "torch.bfloat16":  # NumPy cannot ask for its numbers
         data = array_of(data)
     try:
-        array: np.ndarray[Any, Any] = np.asarray(base_class(data))
+        array: np.ndarray = np.asarray(base_class(data))
     except ValueError:
         raise errors.RAGGED_ROWS(where=provenance.here()) from None
     if dtype is not None:
@@ -59,7 +61,7 @@ def _to_array(data: Any, dtype: Any) -> Any:
     return numeric(array, type(data).__name__)
 
 
-def _complex_default() -> np.dtype[Any]:
+def _complex_default() -> np.dtype:
     """Return the complex dtype that has parts of the default dtype."""
     return np.result_type(DEFAULT, np.complex64)
 
@@ -69,7 +71,7 @@ def _holds_arrays(data: Any) -> bool:
 
 
 @devices.on_the_processor
-def tensor(data: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+def tensor(data: Any, dtype: DTypeLike | None = None, requires_grad: bool = False, device: Device = None) -> Tensor:
     """Return a Tensor with a copy of `data`: numbers, nested lists, arrays.
 
     Example:
@@ -81,7 +83,7 @@ def tensor(data: Any, dtype: Any = None, requires_grad: bool = False, device: An
     return _finish(array.copy() if type(array) in INTERPRETERS else np.array(array), requires_grad, device)
 
 
-def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+def as_tensor(data: Any, dtype: DTypeLike | None = None, device: Device = None) -> Tensor:
     """Return `data` as a Tensor, sharing memory where possible."""
     if isinstance(data, Tensor) and (dtype is None or data.dtype == dtype):
         devices.check(device)
@@ -89,7 +91,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     return _finish(_to_array(data, dtype), False, device)
 
 
-def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
+def from_numpy(array: np.ndarray) -> Tensor:
     """Return a Tensor that shares the memory of `array`, which may be a memory map; writes reach the file.
 
     Raises:
@@ -117,50 +119,67 @@ def _size(size: tuple[Any, ...], by_name: Any = None) -> tuple[int, ...]:
 
 
 @devices.on_the_processor
-def zeros(*sizes: Any, size: Any = None, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+def zeros(
+    *sizes: Any, size: Any = None, dtype: DTypeLike | None = None, requires_grad: bool = False, device: Device = None
+) -> Tensor:
     """Zeros of the given shape."""
     return _finish(np.zeros(_size(sizes, size), dtype or DEFAULT), requires_grad, device)
 
 
 @devices.on_the_processor
-def ones(*sizes: Any, size: Any = None, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+def ones(
+    *sizes: Any, size: Any = None, dtype: DTypeLike | None = None, requires_grad: bool = False, device: Device = None
+) -> Tensor:
     """Ones of the given shape."""
     return _finish(np.ones(_size(sizes, size), dtype or DEFAULT), requires_grad, device)
 
 
 @devices.on_the_processor
-def empty(*sizes: Any, size: Any = None, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+def empty(
+    *sizes: Any, size: Any = None, dtype: DTypeLike | None = None, requires_grad: bool = False, device: Device = None
+) -> Tensor:
     """A tensor of the given shape whose values are not set."""
     return _finish(np.empty(_size(sizes, size), dtype or DEFAULT), requires_grad, device)
 
 
 @devices.on_the_processor
-def full(size: Any, fill_value: Any, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+def full(
+    size: Any, fill_value: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False, device: Device = None
+) -> Tensor:
     """`fill_value` in the given shape."""
     kind = _to_array(fill_value, dtype).dtype
     shape = (size,) if isinstance(size, int) else _size((size,))
     return _finish(np.full(shape, fill_value, kind), requires_grad, device)
 
 
-def _array(x: Any) -> Any:
+def _array(x: Array) -> Array:
     return x.array if isinstance(x, Tensor) else x
 
 
 @devices.on_the_processor
-def zeros_like(input: Any, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+def zeros_like(
+    input: Array, *, dtype: DTypeLike | None = None, requires_grad: bool = False, device: Device = None
+) -> Tensor:
     """Zeros with the shape and dtype of `input`."""
     return _finish(for_each_example(np.zeros(input.shape, dtype or input.dtype), _array(input)), requires_grad, device)
 
 
 @devices.on_the_processor
-def ones_like(input: Any, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+def ones_like(
+    input: Array, *, dtype: DTypeLike | None = None, requires_grad: bool = False, device: Device = None
+) -> Tensor:
     """Ones with the shape and dtype of `input`."""
     return _finish(for_each_example(np.ones(input.shape, dtype or input.dtype), _array(input)), requires_grad, device)
 
 
 @devices.on_the_processor
 def full_like(
-    input: Any, fill_value: Any, *, dtype: Any = None, requires_grad: bool = False, device: Any = None
+    input: Array,
+    fill_value: Any,
+    *,
+    dtype: DTypeLike | None = None,
+    requires_grad: bool = False,
+    device: Device = None,
 ) -> Tensor:
     """`fill_value` with the shape and dtype of `input`."""
     filled = np.full(input.shape, fill_value, dtype or input.dtype)
@@ -168,14 +187,22 @@ def full_like(
 
 
 @devices.on_the_processor
-def empty_like(input: Any, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+def empty_like(
+    input: Array, *, dtype: DTypeLike | None = None, requires_grad: bool = False, device: Device = None
+) -> Tensor:
     """A tensor with the shape and dtype of `input` whose values are not set."""
     return _finish(for_each_example(np.empty(input.shape, dtype or input.dtype), _array(input)), requires_grad, device)
 
 
 @devices.on_the_processor
 def arange(
-    start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, requires_grad: bool = False, device: Any = None
+    start: Any,
+    end: Any = None,
+    step: Any = 1,
+    *,
+    dtype: DTypeLike | None = None,
+    requires_grad: bool = False,
+    device: Device = None,
 ) -> Tensor:
     """Numbers from `start` up to and without `end`; int64 if all are integers."""
     if end is None:
@@ -190,7 +217,13 @@ def arange(
 
 @devices.on_the_processor
 def linspace(
-    start: float, end: float, steps: int, *, dtype: Any = None, requires_grad: bool = False, device: Any = None
+    start: float,
+    end: float,
+    steps: int,
+    *,
+    dtype: DTypeLike | None = None,
+    requires_grad: bool = False,
+    device: Device = None,
 ) -> Tensor:
     """`steps` numbers from `start` to `end`, both included, evenly spaced; whole ones are rounded towards 0."""
     wanted = np.dtype(dtype or (DEFAULT if complex_dtype((start, end)) is None else _complex_default()))
@@ -201,7 +234,7 @@ def linspace(
     return _finish(np.linspace(start, end, steps, dtype=wanted), requires_grad, device)
 
 
-def _whole_steps(start: int, end: int, steps: int, dtype: np.dtype[Any]) -> Any:
+def _whole_steps(start: int, end: int, steps: int, dtype: np.dtype) -> Array:
     """Count from both ends, as PyTorch does: `end` is met exactly, and both halves round towards 0."""
     width = (end - start) / (steps - 1) if steps > 1 else 0.0
     place = np.arange(steps)
@@ -210,7 +243,9 @@ def _whole_steps(start: int, end: int, steps: int, dtype: np.dtype[Any]) -> Any:
 
 
 @devices.on_the_processor
-def eye(n: int, m: int | None = None, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+def eye(
+    n: int, m: int | None = None, *, dtype: DTypeLike | None = None, requires_grad: bool = False, device: Device = None
+) -> Tensor:
     """The identity matrix."""
     _size((n, n if m is None else m))
     return _finish(np.eye(n, m, dtype=dtype or DEFAULT), requires_grad, device)

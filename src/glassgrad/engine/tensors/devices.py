@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import Any, ParamSpec, Self, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -68,7 +68,11 @@ class device:  # noqa: N801 - PyTorch's name
         return None
 
 
-def check(name: Any) -> None:
+# How arguments name a device; None is the cpu.
+Device: TypeAlias = device | str | int | None
+
+
+def check(name: object) -> None:
     """Raise unless `name` is the cpu."""
     if name is not None and str(name).partition(":")[0] != "cpu":
         raise errors.NO_SUCH_DEVICE(given=str(name), where=provenance.here())
@@ -114,6 +118,6 @@ _ABOUT_MEMORY: dict[str, tuple[Any, ...]] = {
 }
 
 
-def is_dtype(value: Any) -> bool:
+def is_dtype(value: object) -> bool:
     """Tell whether an argument of `.to()` is a dtype rather than a device."""
     return isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic | float | int))

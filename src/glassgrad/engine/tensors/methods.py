@@ -10,29 +10,39 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from glassgrad import errors
 from glassgrad.base import provenance
 from glassgrad.engine import random
+from glassgrad.engine.random import Generator
 from glassgrad.engine.reports import absent
 from glassgrad.engine.tensor import Tensor
 from glassgrad.engine.tensors import creation
 from glassgrad.engine.tensors import devices as _device
+from glassgrad.engine.tensors.devices import Device
 from glassgrad.ops import narrow
 from glassgrad.ops.axes import concrete
-from glassgrad.ops.core import bad_option
+from glassgrad.ops.core import Array, bad_option
 from glassgrad.ops.names import PUBLIC
 from glassgrad.ops.shape import astype, clone
 
 # --- conversions ----------------------------------------------------------------------------------
 
 _DTYPES = {
-    "float": np.float32, "double": np.float64, "half": np.float16, "long": np.int64, "int": np.int32,
-    "short": np.int16, "char": np.int8, "byte": np.uint8, "bool": np.bool_,
-}  # fmt: skip  # a table
+    "float": np.float32,
+    "double": np.float64,
+    "half": np.float16,
+    "long": np.int64,
+    "int": np.int32,
+    "short": np.int16,
+    "char": np.int8,
+    "byte": np.uint8,
+    "bool": np.bool_,
+}
 
 
-def _conversion(name: str, dtype: Any) -> Callable[..., Tensor]:
+def _conversion(name: str, dtype: DTypeLike | None) -> Callable[..., Tensor]:
     wanted = np.dtype(dtype)
 
     def convert(x: Tensor, memory_format: Any = None) -> Tensor:
@@ -44,7 +54,14 @@ def _conversion(name: str, dtype: Any) -> Callable[..., Tensor]:
     return convert
 
 
-def to(x: Tensor, *targets: Any, dtype: Any = None, device: Any = None, copy: bool = False, **_hints: Any) -> Tensor:
+def to(
+    x: Tensor,
+    *targets: Any,
+    dtype: DTypeLike | None = None,
+    device: Device = None,
+    copy: bool = False,
+    **_hints: object,
+) -> Tensor:
     """The tensor with another dtype, on a device (there is the cpu), or with the dtype of another tensor.
 
     Example:
@@ -69,12 +86,12 @@ def bfloat16(x: Tensor, memory_format: Any = None) -> Tensor:
     return y
 
 
-def cuda(x: Tensor, *_args: Any, **_kwargs: Any) -> Tensor:
+def cuda(x: Tensor, *_args: object, **_kwargs: object) -> Tensor:
     """Raise: there is only the cpu."""
     raise errors.NO_SUCH_DEVICE(given="cuda", where=provenance.here())
 
 
-def type_(x: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
+def type_(x: Tensor, dtype: DTypeLike | None = None, non_blocking: bool = False) -> Any:
     """The tensor in another dtype, or without one the name of PyTorch's for its own, such as "torch.FloatTensor"."""
     if dtype is None:
         return _KINDS_OF_TENSORS.get(x.dtype.name, f"torch.{x.dtype.name.capitalize()}Tensor")
@@ -86,13 +103,20 @@ def type_(x: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
 
 
 _KINDS_OF_TENSORS = {
-    "float32": "torch.FloatTensor", "float64": "torch.DoubleTensor", "float16": "torch.HalfTensor",
-    "int64": "torch.LongTensor", "int32": "torch.IntTensor", "int16": "torch.ShortTensor", "int8": "torch.CharTensor",
-    "uint8": "torch.ByteTensor", "bool": "torch.BoolTensor", "bfloat16": "torch.BFloat16Tensor",
-}  # fmt: skip  # a table
+    "float32": "torch.FloatTensor",
+    "float64": "torch.DoubleTensor",
+    "float16": "torch.HalfTensor",
+    "int64": "torch.LongTensor",
+    "int32": "torch.IntTensor",
+    "int16": "torch.ShortTensor",
+    "int8": "torch.CharTensor",
+    "uint8": "torch.ByteTensor",
+    "bool": "torch.BoolTensor",
+    "bfloat16": "torch.BFloat16Tensor",
+}
 
 
-def to_device(x: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
+def to_device(x: Tensor, device: Device, /, *, stream: Any = None) -> Tensor:
     """The tensor on a device, of which there is the cpu: the array API's name of it."""
     if stream is not None:
         expected = "None: the cpu has no streams"
@@ -113,7 +137,7 @@ def to_dense(x: Tensor) -> Tensor:
     return x
 
 
-def type_as(x: Tensor, other: Any) -> Tensor:
+def type_as(x: Tensor, other: Array) -> Tensor:
     """The tensor with the dtype of `other`."""
     y: Tensor = astype(x, other.dtype)
     return y
@@ -126,7 +150,7 @@ def contiguous(x: Tensor) -> Tensor:
     return y
 
 
-def where(x: Tensor, condition: Any, other: Any) -> Any:
+def where(x: Tensor, condition: Array, other: Array) -> Array:
     """The elements of the tensor where `condition` is true, else those of `other`."""
     return PUBLIC["where"](condition, x, other)
 
@@ -163,12 +187,12 @@ def is_complex(x: Tensor) -> bool:
     return bool(x.dtype.kind == "c")
 
 
-def pin_memory(x: Tensor, device: Any = None) -> Tensor:
+def pin_memory(x: Tensor, device: Device = None) -> Tensor:
     """The tensor as it is: it is where it is used."""
     return x
 
 
-def is_pinned(x: Tensor, device: Any = None) -> bool:
+def is_pinned(x: Tensor, device: Device = None) -> bool:
     """False: there is no other device to copy to."""
     return False
 
@@ -188,12 +212,14 @@ def get_device(x: Tensor) -> int:
     return -1
 
 
-def multinomial(x: Tensor, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Tensor:
+def multinomial(
+    x: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None
+) -> Tensor:
     """Indices drawn with the weights in the last dimension; see `glassgrad.multinomial`."""
     return random.multinomial(x, num_samples, replacement, generator=generator)
 
 
-def bernoulli(x: Tensor, *, generator: Any = None) -> Tensor:
+def bernoulli(x: Tensor, *, generator: Generator | None = None) -> Tensor:
     """1 with the probability in each element, else 0; see `glassgrad.bernoulli`."""
     return random.bernoulli(x, generator=generator)
 
@@ -207,12 +233,14 @@ def is_same_size(x: Tensor, other: Tensor) -> bool:
 
 
 @_device.on_the_processor
-def new_tensor(x: Tensor, data: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+def new_tensor(
+    x: Tensor, data: Any, dtype: DTypeLike | None = None, requires_grad: bool = False, device: Device = None
+) -> Tensor:
     """A tensor of `data` with the dtype of x."""
     return creation.tensor(data, dtype or x.dtype, requires_grad, device)
 
 
-def new(x: Tensor, *size: Any, device: Any = None) -> Tensor:
+def new(x: Tensor, *size: Any, device: Device = None) -> Tensor:
     """PyTorch's older spelling: values that are not set, of the given sizes or given data, with the dtype of x."""
     if len(size) == 1 and not isinstance(size[0], int):
         (data,) = size
@@ -221,26 +249,37 @@ def new(x: Tensor, *size: Any, device: Any = None) -> Tensor:
 
 
 @_device.on_the_processor
-def new_zeros(x: Tensor, *size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+def new_zeros(
+    x: Tensor, *size: Any, dtype: DTypeLike | None = None, requires_grad: bool = False, device: Device = None
+) -> Tensor:
     """Zeros with the dtype of x."""
     return creation.zeros(*size, dtype=dtype or x.dtype, requires_grad=requires_grad, device=device)
 
 
 @_device.on_the_processor
-def new_ones(x: Tensor, *size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+def new_ones(
+    x: Tensor, *size: Any, dtype: DTypeLike | None = None, requires_grad: bool = False, device: Device = None
+) -> Tensor:
     """Ones with the dtype of x."""
     return creation.ones(*size, dtype=dtype or x.dtype, requires_grad=requires_grad, device=device)
 
 
 @_device.on_the_processor
-def new_empty(x: Tensor, *size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+def new_empty(
+    x: Tensor, *size: Any, dtype: DTypeLike | None = None, requires_grad: bool = False, device: Device = None
+) -> Tensor:
     """A tensor with the dtype of x whose values are not set."""
     return creation.empty(*size, dtype=dtype or x.dtype, requires_grad=requires_grad, device=device)
 
 
 @_device.on_the_processor
 def new_full(
-    x: Tensor, size: Any, fill_value: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None
+    x: Tensor,
+    size: Any,
+    fill_value: Any,
+    dtype: DTypeLike | None = None,
+    requires_grad: bool = False,
+    device: Device = None,
 ) -> Tensor:
     """`fill_value` in the given shape, with the dtype of x."""
     return creation.full(size, fill_value, dtype=dtype or x.dtype, requires_grad=requires_grad, device=device)
@@ -249,10 +288,36 @@ def new_full(
 # --- attaching ------------------------------------------------------------------------------------
 
 _METHODS: tuple[Callable[..., Any], ...] = (
-    where, to, to_device, to_sparse, to_dense, cpu, cuda, type_as, contiguous, is_contiguous, stride, data_ptr,
-    is_floating_point, is_complex, is_same_size, is_nonzero, is_signed, is_pinned, pin_memory, get_device, bfloat16,
-    multinomial, bernoulli, new, new_tensor, new_zeros, new_ones, new_empty, new_full,
-)  # fmt: skip  # a table
+    where,
+    to,
+    to_device,
+    to_sparse,
+    to_dense,
+    cpu,
+    cuda,
+    type_as,
+    contiguous,
+    is_contiguous,
+    stride,
+    data_ptr,
+    is_floating_point,
+    is_complex,
+    is_same_size,
+    is_nonzero,
+    is_signed,
+    is_pinned,
+    pin_memory,
+    get_device,
+    bfloat16,
+    multinomial,
+    bernoulli,
+    new,
+    new_tensor,
+    new_zeros,
+    new_ones,
+    new_empty,
+    new_full,
+)
 
 
 _CPU: _device.device = _device.device("cpu")
@@ -268,6 +333,17 @@ _PROPERTIES: dict[str, Callable[[Tensor], Any]] = {
 }
 
 
+# Methods under other names; `type` is a name of Python's as well.
+_OTHER_NAMES: dict[str, Callable[..., Any]] = {
+    "is_shared": is_pinned,
+    "ndimension": Tensor.dim,
+    "nelement": Tensor.numel,
+    "share_memory_": pin_memory,
+    "to_sparse_coo": to_sparse,
+    "type": type_,
+}
+
+
 def _attach() -> None:
     for function in _METHODS:
         setattr(Tensor, function.__name__, function)
@@ -275,13 +351,9 @@ def _attach() -> None:
         setattr(Tensor, name, _conversion(name, dtype))
     for name, read in _PROPERTIES.items():
         setattr(Tensor, name, property(read))
-    for name, function in (("share_memory_", pin_memory), ("is_shared", is_pinned)):
+    for name, function in _OTHER_NAMES.items():
         setattr(Tensor, name, function)
-    setattr(Tensor, "type", type_)  # noqa: B010 - a type checker takes it for Python's
     absent.attach(Tensor)
-    setattr(Tensor, "to_sparse_coo", to_sparse)  # noqa: B010 - another name
-    setattr(Tensor, "ndimension", Tensor.dim)  # noqa: B010 - another name
-    setattr(Tensor, "nelement", Tensor.numel)  # noqa: B010 - another name
 
 
 _attach()

@@ -1,4 +1,4 @@
-"""Which operands an operator of `Tensor` takes, and which it leaves to the other one's class.
+"""Tell which operands an operator of `Tensor` takes, and which it leaves to the class of the other operand.
 
 Numbers, tensors and whatever NumPy can read as an array are taken. An object that NumPy knows nothing of (a Fraction,
 a Decimal, a user's class), and an array with arithmetic of its own (a quantity with a unit, a labelled array), are
@@ -19,7 +19,7 @@ from glassgrad.ops.core import INTERPRETERS
 PRIORITY = 1000
 
 
-def is_foreign(other: Any) -> bool:
+def is_foreign(other: object) -> bool:
     """Tell whether an operand has no place in our arithmetic."""
     kind: Any = type(other)
     return _foreign_class(kind) or (isinstance(other, np.generic) and other.dtype.kind not in "biufcV")
@@ -42,18 +42,18 @@ def _foreign_class(kind: Any) -> bool:
 
 
 @cache
-def _overrides(kind: Any) -> bool:
+def _overrides(kind: type) -> bool:
     theirs = getattr(kind, "__array_ufunc__", np.ndarray.__array_ufunc__)
     return theirs is not np.ndarray.__array_ufunc__ and not any(base in INTERPRETERS for base in kind.__mro__)
 
 
-def overrides_ufuncs(other: Any) -> bool:
+def overrides_ufuncs(other: object) -> bool:
     """Tell whether a foreign class implements NumPy's functions itself."""
     kind: Any = type(other)
     return _overrides(kind)
 
 
-def defers(other: Any, method: str) -> bool:
+def defers(other: object, method: str) -> bool:
     """Tell whether the class of a foreign operand has the method that Python asks for when ours returns nothing.
 
     Where it has none, nobody could compute, and our own message says more than Python's.

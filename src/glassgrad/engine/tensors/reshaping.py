@@ -63,11 +63,11 @@ def _stand_in(x: Tensor, old: Tensor, links: dict[str, Any]) -> None:
 def _method(name: str) -> Callable[..., Tensor]:
     function = names.PUBLIC[name]
 
-    def call(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    def call(x: Tensor, *args: object, **kwargs: object) -> Tensor:
         return _become(x, lambda old, *given: function(old, *given, **kwargs), args)
 
     call.__name__ = call.__qualname__ = f"{name}_"
-    call.__wrapped__ = function  # type: ignore[attr-defined]  # whose signature it has
+    vars(call)["__wrapped__"] = function  # whose signature it has
     call.__doc__ = f"`{name}` of the tensor itself, which has another shape from then on; return it."
     return call
 

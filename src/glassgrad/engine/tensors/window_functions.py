@@ -9,13 +9,17 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from glassgrad.engine.tensor import Tensor
 from glassgrad.engine.tensors import creation
-from glassgrad.ops.core import bad_option
+from glassgrad.engine.tensors.devices import Device
+from glassgrad.ops.core import Array, bad_option
 
 
-def _made(length: int, periodic: bool, formula: Callable[[Any], Any], dtype: Any, device: Any, grad: bool) -> Tensor:
+def _made(
+    length: int, periodic: bool, formula: Callable[[Any], Any], dtype: DTypeLike | None, device: Device, grad: bool
+) -> Tensor:
     """The formula at `length` places between 0 and 1; a periodic window leaves the last of one more out."""
     if length < 0:
         raise bad_option("window", "window_length", length, "at least 0")
@@ -28,7 +32,12 @@ def _made(length: int, periodic: bool, formula: Callable[[Any], Any], dtype: Any
 
 
 def hann_window(
-    window_length: int, periodic: bool = True, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    window_length: int,
+    periodic: bool = True,
+    *,
+    dtype: DTypeLike | None = None,
+    device: Device = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """0.5 - 0.5 cos(2 pi n / N); N is the length, or with `periodic` False one less.
 
@@ -46,8 +55,8 @@ def hamming_window(
     alpha: float = 0.54,
     beta: float = 0.46,
     *,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DTypeLike | None = None,
+    device: Device = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """alpha - beta cos(2 pi n / N); N is the length, or with `periodic` False one less."""
@@ -55,18 +64,28 @@ def hamming_window(
 
 
 def blackman_window(
-    window_length: int, periodic: bool = True, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    window_length: int,
+    periodic: bool = True,
+    *,
+    dtype: DTypeLike | None = None,
+    device: Device = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """0.42 - 0.5 cos(2 pi n / N) + 0.08 cos(4 pi n / N)."""
 
-    def formula(u: Any) -> Any:
+    def formula(u: Array) -> Array:
         return 0.42 - 0.5 * np.cos(2 * np.pi * u) + 0.08 * np.cos(4 * np.pi * u)
 
     return _made(window_length, periodic, formula, dtype, device, requires_grad)
 
 
 def bartlett_window(
-    window_length: int, periodic: bool = True, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    window_length: int,
+    periodic: bool = True,
+    *,
+    dtype: DTypeLike | None = None,
+    device: Device = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """1 - |2 n / N - 1|: a triangle."""
     return _made(window_length, periodic, lambda u: 1 - np.abs(2 * u - 1), dtype, device, requires_grad)
@@ -77,13 +96,13 @@ def kaiser_window(
     periodic: bool = True,
     beta: float = 12.0,
     *,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DTypeLike | None = None,
+    device: Device = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """I0(beta sqrt(1 - (2 n / N - 1)**2)) / I0(beta), with the modified Bessel function I0."""
 
-    def formula(u: Any) -> Any:
+    def formula(u: Array) -> Array:
         return np.i0(beta * np.sqrt(np.maximum(1 - (2 * u - 1) ** 2, 0))) / np.i0(beta)
 
     return _made(window_length, periodic, formula, dtype, device, requires_grad)

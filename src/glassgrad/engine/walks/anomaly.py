@@ -66,7 +66,7 @@ class Forward(Watcher):
         if self._fresh and self.first is not None:
             self.first, self._fresh = dataclasses.replace(self.first, node=node), False
 
-    def _evaluate(self, op: str, evaluate: Callable[..., Any], *arrays: Any, **params: Any) -> Any:
+    def _evaluate(self, op: str, evaluate: Callable[..., Any], *arrays: Array, **params: Any) -> Array:
         y = evaluate(*arrays, **params)
         self._latest, self._fresh = arrays, False
         if self.first is None and not ALLOWED.depth and op not in self.allow:
@@ -103,11 +103,11 @@ class Backward(Observer):
         self.node: Node | None = None
         self.advice = ""
         self._first, self._given, self._inf, self._allow = first, given, inf, allow
-        self._g: Any = None
+        self._g: Array = None
         self._meant: weakref.WeakSet[Node] = weakref.WeakSet()  # whose cotangents have a NaN that somebody allowed
         self._sender: weakref.WeakKeyDictionary[Node, Node] = weakref.WeakKeyDictionary()
 
-    def rule(self, node: Node, g: Array, saved: tuple[Any, ...], position: int | None) -> None:
+    def rule(self, node: Node, g: Array, saved: tuple[Array, ...], position: int | None) -> None:
         parts = [part for part in (g if isinstance(g, tuple | list) else (g,)) if part is not None]
         if node not in self._meant and any(has_bad(part, self._inf) for part in parts):
             born = self._first()
@@ -156,7 +156,7 @@ class Backward(Observer):
                 f"the cotangent is 0 here, of a branch that {sender.prim.name} did not take, and 0 times an infinite "
                 "slope is NaN. Use safe_where(mask, f, x), which computes f only where it is taken"
             )
-        elif any(value is not None and value != value for value in operands):  # noqa: PLR0124 - true of NaN alone
+        elif any(value is not None and np.isnan(value) for value in operands):
             self.advice = "an operand is NaN itself: look where it comes from"
         elif g is not None and g - g != 0:  # the slope of an op nearer to the loss is infinite
             senders = self.to_the_loss(node)[1:]

@@ -18,6 +18,7 @@ import numpy as np
 
 from glassgrad.engine.node import Freed, Node, unpack
 from glassgrad.engine.writes import MUTATIONS
+from glassgrad.ops.core import Array
 from glassgrad.ops.kernels import streams
 from glassgrad.ops.views import memory_owner
 
@@ -30,13 +31,17 @@ _is_some = partial(is_not, None)
 
 
 def begun(
-    heap: list[Any], cotangents: dict[Node, Any], found: dict[Any, Any], given: set[int], freed: Freed | None
+    heap: list[tuple[float, Node]],
+    cotangents: dict[Node, Array],
+    found: dict[Any, Array],
+    given: set[int],
+    freed: Freed | None,
 ) -> Walk:
     """Return a walk that has come so far; `tape`, which stands above, puts its function here."""
     raise NotImplementedError
 
 
-def run_plain(walk: Walk | None, node: Any = None, g: Any = None, freed: Any = None) -> dict[Any, Any]:  # noqa: C901, PLR0912, PLR0915 - the hot path, written out
+def run_plain(walk: Walk | None, node: Any = None, g: Array = None, freed: Any = None) -> dict[Any, Array]:  # noqa: C901, PLR0912, PLR0915 - the hot path, written out
     """Walk, or begin at `node` with its `g`, where `freed` replaces saved values; return the cotangents of leaves."""
     batched, state = False, walk and (walk.heap, walk.cotangents, walk.found, walk.given, walk.freed, walk.kept)
     heap, cotangents, found, given, freed, kept = state or ([], {}, {}, {id(_owner(g))}, freed, None)
@@ -49,8 +54,8 @@ def run_plain(walk: Walk | None, node: Any = None, g: Any = None, freed: Any = N
         rules = (prim := node.prim).vjps
         if walk is None and (node.hooks is not None or (rules is None and prim.visit is not None)):
             walk = begun(heap, cotangents, found, given, freed)
-        if node.hooks is not None:
-            g = walk.run_hooks(node, g)  # type: ignore[union-attr]  # made above
+        if node.hooks is not None and walk is not None:  # made above
+            g = walk.run_hooks(node, g)
         saved = node.saved
         if type(saved) is not tuple:
             saved = unpack(node)
@@ -62,7 +67,7 @@ def run_plain(walk: Walk | None, node: Any = None, g: Any = None, freed: Any = N
         elif prim.visit is None or prim.visit(walk, node, g) is NotImplemented:
             pairs = zip(parents, prim.joint_vjp(g, tuple(map(_is_some, parents)), *saved, **params), strict=True)
         else:
-            pairs, batched = (), walk.batched  # type: ignore[union-attr]  # made above
+            pairs, batched = (), walk is not None and walk.batched
         for parent, c in pairs:
             if parent is None or c is None:
                 continue
@@ -93,12 +98,12 @@ def run_plain(walk: Walk | None, node: Any = None, g: Any = None, freed: Any = N
                 kept.append(node)
             elif freed is not None:
                 node.saved, node.parents = freed, ()
-        if batched:  # a visit has led into what vmap recorded
-            return walk.run()  # type: ignore[union-attr]  # made above
+        if batched and walk is not None:  # a visit has led into what vmap recorded
+            return walk.run()
     return found
 
 
-def owned(g: Any, given: set[int]) -> Any:
+def owned(g: Array, given: set[int]) -> Array:
     """Return an array, or a copy if its memory is one of those in `given`; note there who owns it now."""
     owner = g
     shared = id(g) in given
@@ -112,12 +117,12 @@ def owned(g: Any, given: set[int]) -> Any:
     return g
 
 
-def _owner(g: Any) -> Any:
+def _owner(g: Array) -> Any:
     """Return the array that owns a seed's memory."""
     return g if g.base is None else memory_owner(g)
 
 
-def _wait(node: Node, g: Any, heap: list[Any], cotangents: dict[Node, Any]) -> Any:
+def _wait(node: Node, g: Array, heap: list[tuple[float, Node]], cotangents: dict[Node, Array]) -> Array:
     """Let a node wait in the heap with its cotangent."""
     cotangents[node] = g
     heappush(heap, (-node.seq, node))

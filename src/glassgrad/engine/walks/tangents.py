@@ -18,14 +18,14 @@ from glassgrad.ops import shape
 from glassgrad.ops.core import Array
 
 
-def forward_walk(outputs: Sequence[Any], inputs: Mapping[Any, Array], *, create_graph: bool = True) -> list[Any]:
+def forward_walk(outputs: Sequence[Array], inputs: Mapping[Any, Array], *, create_graph: bool = True) -> list[Array]:
     """Push tangents of `inputs` through the tape; return the tangents of `outputs`.
 
     Both are nodes or leaf tensors. The tangent of an output that does not depend on the inputs is None.
     With `create_graph` the rules are called with Tensors, so that the tangents can be differentiated,
     with respect to the tangents given and to what the tape was recorded on; without, with plain arrays.
     """
-    tangents: dict[Any, Any] = {target: wrap(t) if create_graph else t for target, t in inputs.items()}
+    tangents: dict[Array, Array] = {target: wrap(t) if create_graph else t for target, t in inputs.items()}
     with enable_grad() if create_graph else no_grad():
         for node in _between(outputs, inputs):
             incoming = [None if parent is None else tangents.get(parent) for parent in node.parents]
@@ -36,7 +36,7 @@ def forward_walk(outputs: Sequence[Any], inputs: Mapping[Any, Array], *, create_
     return [tangents.get(output) for output in outputs]
 
 
-def _between(outputs: Sequence[Any], inputs: Mapping[Any, Array]) -> list[Node]:
+def _between(outputs: Sequence[Array], inputs: Mapping[Any, Array]) -> list[Node]:
     """Return the nodes that lead to `outputs`, oldest first, without looking behind `inputs`."""
     reachable: set[Node] = set()
     stack = [node for node in outputs if type(node) is Node]
@@ -48,7 +48,7 @@ def _between(outputs: Sequence[Any], inputs: Mapping[Any, Array]) -> list[Node]:
     return sorted(reachable, key=lambda node: node.seq)
 
 
-def _tangent(node: Node, incoming: list[Any], create_graph: bool) -> Any:
+def _tangent(node: Node, incoming: list[Array], create_graph: bool) -> Array:
     prim = node.prim
     if prim is PICK:
         return incoming[0][node.params["index"]]
@@ -81,7 +81,7 @@ def match_tangent(t: Array, node: Node) -> Array:
     return t
 
 
-def _through_decomposition(node: Node, incoming: list[Any], saved: Sequence[Any], create_graph: bool) -> Any:
+def _through_decomposition(node: Node, incoming: list[Array], saved: Sequence[Array], create_graph: bool) -> Array:
     inputs = [alias(x) for x in saved[1:]]
     with enable_grad():
         y = node.prim.decomposed(*inputs, **node.params)

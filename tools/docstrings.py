@@ -105,7 +105,7 @@ def joined(module: str) -> dict[str, str]:
     public_names = importlib.import_module("sitegen.public_names")
     tables = [vars(importlib.import_module(module))]
     if module == "glassgrad":
-        tables = [importlib.import_module(f"glassgrad.{name}").NAMES for name in ("compat", "public")]
+        tables = [importlib.import_module(f"glassgrad.{name}").NAMES for name in ("compat", "engine.public")]
     shown = {name: value for table in tables for name, value in table.items()}
     found = {}
     for entry in public_names.entries(module):

@@ -118,7 +118,7 @@ def test_without_a_compiler_the_compiled_engine_is_the_eager_one(monkeypatch: py
 WATCH = """
 import json, sys
 from glassgrad.cli import run
-parts = ("engine", "nn", "optim", "autograd", "ops", "compile", "public")
+parts = ("engine", "nn", "optim", "autograd", "ops", "compile")
 for arguments in json.loads(sys.argv[1]):
     code = run(arguments)
     print(json.dumps([code, [part for part in parts if "glassgrad." + part in sys.modules]]))

@@ -335,7 +335,7 @@ def triangular_solve(
 
 
 class TriangularSolution(NamedTuple):
-    """What `triangular_solve` returns."""
+    """The result of `triangular_solve`."""
 
     solution: Array
     cloned_coefficient: Array
@@ -460,8 +460,8 @@ HOMES.update(
         "amp.": "amp",
         "distributions.": "distributions",
         "optim.": "optim",
-        "functional": "public",
-        "tensor": "public",
+        "functional": "engine.public",
+        "tensor": "engine.public",
         "onnx": named_only.onnx,
         "hub": named_only.hub,
         "distributed.optim": "optim",

@@ -515,7 +515,7 @@ def bartlett_window(
 def bernoulli(input: TensorLike, *, generator: Generator | None = None) -> Tensor:
     """1 with probability `input` elementwise, else 0, in the dtype of `input`."""
 
-def bernoulli_(x: Tensor, p: builtins.float = 0.5, *, generator: rng.Generator | None = None) -> Tensor:
+def bernoulli_(x: Tensor, p: builtins.float = 0.5, *, generator: Generator | None = None) -> Tensor:
     """Write 1 with probability p, else 0; return x."""
 
 def bessel_j0(x: TensorOrArray) -> TensorOrArray:
@@ -536,7 +536,7 @@ def betainc(a: TensorLike, b: TensorLike, x: TensorLike) -> Tensor:
 def bincount(x: TensorOrArray, weights: TensorLike | None = None, minlength: builtins.int = 0) -> TensorOrArray:
     """Count each of the integers 0, 1, ... in x, or sum its `weights`, which get gradients."""
 
-def binomial(count: TensorLike, prob: TensorLike, generator: random.Generator | None = None) -> Tensor:
+def binomial(count: TensorLike, prob: TensorLike, generator: Generator | None = None) -> Tensor:
     """Numbers of successes in `count` trials of probability `prob`, in the dtype of `count`."""
 
 def bitwise_and(x: TensorLike, other: TensorLike) -> Tensor:
@@ -1090,7 +1090,7 @@ def expm1(x: TensorOrArray) -> TensorOrArray:
 def expm1_(x: TensorOrArray) -> TensorOrArray:
     """`expm1`, written into the tensor itself; return it."""
 
-def exponential_(x: Tensor, lambd: builtins.float = 1.0, *, generator: rng.Generator | None = None) -> Tensor:
+def exponential_(x: Tensor, lambd: builtins.float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Write exponentially distributed numbers with mean 1 / lambd; return x."""
 
 def eye(
@@ -2121,7 +2121,7 @@ def normal(
     """Normal numbers; the shape is `size` or that of `mean` and `std`, the dtype that of the first of them."""
 
 def normal_(
-    x: Tensor, mean: builtins.float = 0.0, std: builtins.float = 1.0, *, generator: rng.Generator | None = None
+    x: Tensor, mean: builtins.float = 0.0, std: builtins.float = 1.0, *, generator: Generator | None = None
 ) -> Tensor:
     """Write normal numbers; return x."""
 
@@ -2193,7 +2193,7 @@ def pixel_shuffle(input: TensorOrArray, upscale_factor: builtins.int) -> TensorO
 def pixel_unshuffle(input: TensorOrArray, downscale_factor: builtins.int) -> TensorOrArray:
     """(..., C, H r, W r) to (..., C r r, H, W): the inverse of `pixel_shuffle`."""
 
-def poisson(input: TensorLike, generator: random.Generator | None = None) -> Tensor:
+def poisson(input: TensorLike, generator: Generator | None = None) -> Tensor:
     """Numbers of events where `input` are expected, in its dtype."""
 
 def polar(abs: TensorLike, angle: TensorLike) -> Tensor:
@@ -2345,7 +2345,7 @@ def randn_like(
     """Standard normal numbers with the shape and dtype of `input`."""
 
 def random_(
-    x: Tensor, from_: builtins.int = 0, to: builtins.int | None = None, *, generator: rng.Generator | None = None
+    x: Tensor, from_: builtins.int = 0, to: builtins.int | None = None, *, generator: Generator | None = None
 ) -> Tensor:
     """Write integers from `from_` up to and without `to`; with one number, from 0 to it. Return x."""
 
@@ -3078,7 +3078,7 @@ def unfold(x: TensorOrArray, dimension: builtins.int, size: builtins.int, step: 
     """All windows of `size` elements along a dimension, `step` apart, with their elements as the last dimension."""
 
 def uniform_(
-    x: Tensor, from_: builtins.float = 0.0, to: builtins.float = 1.0, *, generator: rng.Generator | None = None
+    x: Tensor, from_: builtins.float = 0.0, to: builtins.float = 1.0, *, generator: Generator | None = None
 ) -> Tensor:
     """Write numbers drawn evenly from [from_, to); return x."""
 
@@ -3118,7 +3118,7 @@ def unique_consecutive(
     *,
     axis: builtins.int | None = None,
 ) -> Any: ...
-def unravel_index(indices: TensorOrArray, shape: Ints) -> builtins.tuple[Tensor, ...]:
+def unravel_index(indices: Any, shape: Ints) -> builtins.tuple[Tensor, ...]:
     """Convert flat indices into an array of this shape to one index tensor per axis; indices wrap around at its end."""
 
 @overload

@@ -223,7 +223,7 @@ class GradScaler:
             self._scale, self._good = float(state_dict["scale"]), int(state_dict["_growth_tracker"])
 
 
-# PyTorch's names that this library lacks, and what to use in their place.
+# PyTorch's names that this library lacks, and what to use instead.
 _INSTEAD = {
     "custom_fwd": "write the function as it is: nothing changes its dtype.",
     "custom_bwd": "write the function as it is: nothing changes its dtype.",

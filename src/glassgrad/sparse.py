@@ -73,7 +73,7 @@ class SparseTensor:
 
     @property
     def requires_grad(self) -> bool:
-        """Whether the values have a gradient."""
+        """Tell whether the values have a gradient."""
         return self._entries.requires_grad
 
     @property
@@ -99,7 +99,7 @@ class SparseTensor:
         return 0
 
     def is_coalesced(self) -> bool:
-        """Whether the entries are sorted, with one for each place."""
+        """Tell whether the entries are sorted, with one for each place."""
         return self._coalesced
 
     def _nnz(self) -> int:

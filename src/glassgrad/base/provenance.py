@@ -1,4 +1,4 @@
-"""Where an op was called: stored as (code object, instruction), resolved only on request.
+"""The place where an op was called: stored as (code object, instruction), resolved only on request.
 
 Recording must cost a fraction of a microsecond, so a node keeps just the code object and the byte
 offset of the user's instruction. File, line, source text, the assigned variable and the text of the

@@ -232,12 +232,12 @@ class inference_mode(no_grad):  # noqa: N801 - PyTorch's name
 
 
 def is_tensor(obj: object) -> bool:
-    """Whether `obj` is a Tensor."""
+    """Tell whether `obj` is a Tensor."""
     return isinstance(obj, Tensor)
 
 
 def is_floating_point(input: Any) -> bool:
-    """Whether the dtype is one of floating-point numbers."""
+    """Tell whether the dtype is one of floating-point numbers."""
     return bool(input.dtype.kind in "fV")
 
 
@@ -396,7 +396,7 @@ NAMES: dict[str, Any] = {
 }
 examples.show("glassgrad", NAMES)
 
-# PyTorch's names that this library lacks, and what to use in their place.
+# PyTorch's names that this library lacks, and what to use instead.
 INSTEAD = {
     "export": "glassgrad.compile traces functions as they are; its .graph and .source are the program.",
     "library": "autograd.Function and custom_vjp make ops of your own.",

@@ -23,7 +23,7 @@ KEYED = RECORDING | FINITE | AUTOCAST  # what a compiled function's traces diffe
 
 
 class _Mode(threading.local):
-    """What the current thread does with ops; one read of `flags` decides in the hot path."""
+    """The mode of the current thread; the hot path reads only `flags`."""
 
     flags = RECORDING
     lift: Callable[..., None] | None = None  # tensor -> its array becomes a Symbol

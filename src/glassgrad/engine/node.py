@@ -67,7 +67,7 @@ class Node:
 
     @property
     def place(self) -> provenance.Place:
-        """Where in the user's code the op was called."""
+        """The place in the user's code where the op was called."""
         return provenance.resolve(self.code, self.lasti)
 
     @property

@@ -59,7 +59,7 @@ def computed_by(prim: Primitive, evaluate: Callable[..., Any]) -> Primitive:
 
 
 class _Packed:
-    """What a node saved, each array packed by a hook."""
+    """The saved values of a node, each array packed by a hook."""
 
     def __init__(self, parts: Array, unpack: Callable[[Any], Any]) -> None:
         self.parts = parts

@@ -86,7 +86,7 @@ class Walk:
     Args:
         retain: keep the saved values for another walk.
         create_graph: call the rules with Tensors, so that the result can be differentiated again.
-        wanted: nodes and leaves whose cotangents are asked for; None means every leaf.
+        wanted: nodes and leaves whose cotangents are wanted; None means every leaf.
         observer: is notified of every rule and every cotangent.
     """
 
@@ -194,7 +194,7 @@ class Walk:
         return self.found
 
     def release(self, node: Node) -> None:
-        """Free what a node has saved, or leave that to whoever wants to walk once more."""
+        """Free the saved values of a node, or keep them for a second walk."""
         if self.kept is not None:
             self.kept.append(node)
         elif self.freed is not None:

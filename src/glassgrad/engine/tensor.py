@@ -96,7 +96,7 @@ _item = tuple.__getitem__
 
 
 class Handle:
-    """What `register_hook` returns: `remove()` takes the hook away again. Also a context manager."""
+    """The handle that `register_hook` returns: `remove()` removes the hook. Also a context manager."""
 
     def __init__(self, hooks: list[Any], hook: Any) -> None:
         self._hooks = hooks

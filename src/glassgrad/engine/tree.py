@@ -38,7 +38,7 @@ class Tree(NamedTuple):
 
     @property
     def leaves(self) -> int:
-        """How many leaves there are."""
+        """The number of leaves."""
         return 1 if self is LEAF else sum(child.leaves for child in self.children)
 
 

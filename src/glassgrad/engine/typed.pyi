@@ -100,7 +100,7 @@ class SolveInfo(NamedTuple):
     info: Tensor
 
 class TriangularSolution(NamedTuple):
-    """What `triangular_solve` returns."""
+    """The result of `triangular_solve`."""
 
     solution: Tensor
     cloned_coefficient: Tensor
@@ -359,9 +359,9 @@ class TensorMethods:
         """Add the gradient of this tensor to `.grad` of the leaves it was computed from."""
     def baddbmm(self, a: TensorLike, b: TensorLike, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """beta x + alpha (a @ b) for batches of matrices (batch, n, k) and (batch, k, m)."""
-    def bernoulli(self, *, generator: random.Generator | None = None) -> Tensor:
+    def bernoulli(self, *, generator: Generator | None = None) -> Tensor:
         """1 with the probability in each element, else 0; see `glassgrad.bernoulli`."""
-    def bernoulli_(self, p: builtins.float = 0.5, *, generator: rng.Generator | None = None) -> Self:
+    def bernoulli_(self, p: builtins.float = 0.5, *, generator: Generator | None = None) -> Self:
         """Write 1 with probability p, else 0; return x."""
     def bessel_j0(self) -> Tensor:
         """Bessel function J0(x)"""
@@ -642,7 +642,7 @@ class TensorMethods:
         """exp(x) - 1"""
     def expm1_(self) -> Self:
         """`expm1`, written into the tensor itself; return it."""
-    def exponential_(self, lambd: builtins.float = 1.0, *, generator: rng.Generator | None = None) -> Self:
+    def exponential_(self, lambd: builtins.float = 1.0, *, generator: Generator | None = None) -> Self:
         """Write exponentially distributed numbers with mean 1 / lambd; return x."""
     def fabs(self) -> Tensor:
         """|x|"""
@@ -826,25 +826,25 @@ class TensorMethods:
     def invert(self) -> Tensor:
         """~x"""
     def is_complex(self) -> builtins.bool:
-        """Whether the dtype is complex."""
+        """Tell whether the dtype is complex."""
     def is_contiguous(self) -> builtins.bool:
-        """Whether the elements lie in memory in their order, without gaps."""
+        """Tell whether the elements lie in memory in their order, without gaps."""
     @property
     def is_cpu(self) -> builtins.bool: ...
     @property
     def is_cuda(self) -> builtins.bool: ...
     def is_floating_point(self) -> builtins.bool:
-        """Whether the dtype is one of floating-point numbers."""
+        """Tell whether the dtype is one of floating-point numbers."""
     def is_nonzero(self) -> builtins.bool:
-        """Whether the only element is not zero."""
+        """Tell whether the only element is not zero."""
     def is_pinned(self, device: Device = None) -> builtins.bool:
         """False: there is no other device to copy to."""
     def is_same_size(self, other: Tensor) -> builtins.bool:
-        """Whether two tensors have the same shape."""
+        """Tell whether two tensors have the same shape."""
     def is_shared(self, device: Device = None) -> builtins.bool:
         """False: there is no other device to copy to."""
     def is_signed(self) -> builtins.bool:
-        """Whether the dtype has negative numbers."""
+        """Tell whether the dtype has negative numbers."""
     @property
     def is_sparse(self) -> builtins.bool: ...
     def isclose(
@@ -1087,11 +1087,7 @@ class TensorMethods:
     def multigammaln(self, p: builtins.int) -> Tensor:
         """log of the multivariate gamma function of dimension p."""
     def multinomial(
-        self,
-        num_samples: builtins.int,
-        replacement: builtins.bool = False,
-        *,
-        generator: random.Generator | None = None,
+        self, num_samples: builtins.int, replacement: builtins.bool = False, *, generator: Generator | None = None
     ) -> Tensor:
         """Indices drawn with the weights in the last dimension; see `glassgrad.multinomial`."""
     def multiply(self, other: TensorLike) -> Tensor:
@@ -1211,7 +1207,7 @@ class TensorMethods:
         dtype: DTypeLike | None = None,
     ) -> Tensor: ...
     def normal_(
-        self, mean: builtins.float = 0.0, std: builtins.float = 1.0, *, generator: rng.Generator | None = None
+        self, mean: builtins.float = 0.0, std: builtins.float = 1.0, *, generator: Generator | None = None
     ) -> Self:
         """Write normal numbers; return x."""
     def not_equal(self, other: TensorLike) -> Tensor:
@@ -1308,7 +1304,7 @@ class TensorMethods:
     def radians(self) -> Tensor:
         """Degrees to radians."""
     def random_(
-        self, from_: builtins.int = 0, to: builtins.int | None = None, *, generator: rng.Generator | None = None
+        self, from_: builtins.int = 0, to: builtins.int | None = None, *, generator: Generator | None = None
     ) -> Self:
         """Write integers from `from_` up to and without `to`; with one number, from 0 to it. Return x."""
     def ravel(self, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
@@ -1655,7 +1651,7 @@ class TensorMethods:
     ) -> Tensor:
         """Short-time Fourier transform: the spectra of frames of a signal."""
     def stride(self, dim: builtins.int | None = None) -> Any:
-        """How many elements lie between neighbours along each dimension, or along one."""
+        """Return the number of elements between neighbours along each dimension, or along one."""
     def sub(self, other: TensorLike, *, alpha: builtins.float = 1) -> Tensor:
         """x - alpha * other."""
     def sub_(self, other: TensorLike, *, alpha: builtins.float = 1) -> Self:
@@ -1790,7 +1786,7 @@ class TensorMethods:
     def unfold(self, dimension: builtins.int, size: builtins.int, step: builtins.int = 1) -> Tensor:
         """All windows of `size` elements along a dimension, `step` apart, with their elements as the last dimension."""
     def uniform_(
-        self, from_: builtins.float = 0.0, to: builtins.float = 1.0, *, generator: rng.Generator | None = None
+        self, from_: builtins.float = 0.0, to: builtins.float = 1.0, *, generator: Generator | None = None
     ) -> Self:
         """Write numbers drawn evenly from [from_, to); return x."""
     @overload

@@ -120,7 +120,7 @@ _INSTEAD = {
 
 
 class Saving:
-    """What layers and losses share: the values that a forward pass keeps for its backward pass, in `saved`."""
+    """The common part of layers and losses: a forward pass keeps values for its backward pass in `saved`."""
 
     training: bool = True
     saved: Any = None

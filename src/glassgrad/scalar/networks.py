@@ -1,4 +1,4 @@
-"""Which values of a graph were made by which neuron of which layer, read from the parameters that they use."""
+"""Find the neuron and the layer that made each value of a graph, by the parameters that it uses."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Call:
 
     @property
     def inputs(self) -> Sequence[Value]:
-        """What its weights are multiplied by."""
+        """The values that its weights are multiplied by."""
         arguments = self.made[0]._args
         weights = set(self.neuron.w)
         half = len(arguments) // 2

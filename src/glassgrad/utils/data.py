@@ -339,7 +339,7 @@ def _tensors_of(dataset: Any) -> tuple[tuple[Tensor, ...], Any] | None:
     return None
 
 
-# PyTorch's names that this library lacks, and what to use in their place.
+# PyTorch's names that this library lacks, and what to use instead.
 _INSTEAD = {
     "distributed": "everything in it is here: utils.data.DistributedSampler.",
     "StackDataset": "TensorDataset, or a Dataset whose __getitem__ returns a tuple.",

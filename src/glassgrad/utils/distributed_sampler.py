@@ -68,7 +68,7 @@ class DistributedSampler(Sampler):
 
     @property
     def num_samples(self) -> int:
-        """How many indices this rank gets."""
+        """The number of indices of this rank."""
         size, ranks = len(self.dataset), self.num_replicas
         if not self.pad:
             return len(range(self.rank, size, ranks))
@@ -76,7 +76,7 @@ class DistributedSampler(Sampler):
 
     @property
     def total_size(self) -> int:
-        """How many indices all ranks get together."""
+        """The number of indices of all ranks together."""
         return self.num_samples * self.num_replicas if self.pad else len(self.dataset)
 
     def order(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

@@ -35,7 +35,7 @@ class Derivation:
 
     @property
     def in_torch(self) -> bool:
-        """Whether it names PyTorch's module or functions."""
+        """Tell whether it names PyTorch's module or functions."""
         return spoken(step.node for step in self.steps)
 
 

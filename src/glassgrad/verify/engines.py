@@ -17,7 +17,7 @@ Array = Any
 
 
 class Engine(Protocol):
-    """How tensors are made, differentiated and turned into arrays."""
+    """The operations of a library: make tensors, differentiate them, turn them into arrays."""
 
     tensor_name: str
     slopes: Callable[..., Any]

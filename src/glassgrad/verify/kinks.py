@@ -16,7 +16,7 @@ from glassgrad.verify.spy import Applied
 
 Array = Any
 _MOST = 60
-"""Of more entries that differ, so many are looked at."""
+"""The largest number of differing entries that are examined."""
 _STEP = 1e-6
 
 
@@ -25,7 +25,7 @@ Use = tuple[Applied, Any, Array]
 
 @dataclass(frozen=True)
 class Kink:
-    """What was found: the ops, the entries that differ, and whether the given slopes lie between those of the sides.
+    """The findings at a kink: ops, entries that differ, and whether the given slopes lie between those of the sides.
 
     Attributes:
         ops: the names of the ops with a kink there.

@@ -1,4 +1,4 @@
-"""The graph of a computation as plain data, whoever recorded it; `as_dict` is what a page or a file gets of it."""
+"""The graph of a computation as plain data, independent of who recorded it; `as_dict` gives it to pages and files."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def array_of(other: Array) -> np.ndarray:
 
 
 class _Bits:
-    """What NumPy takes for another library's array, with unsigned integers in the place of bfloat16."""
+    """An array of another library, as NumPy sees it, with unsigned integers instead of bfloat16."""
 
     def __init__(self, other: Array) -> None:
         self.other = other

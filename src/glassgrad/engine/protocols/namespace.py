@@ -46,7 +46,7 @@ _DTYPES = words(
 
 
 class UniqueAll(NamedTuple):
-    """What `unique_all` returns."""
+    """The result of `unique_all`."""
 
     values: Array
     indices: Array
@@ -55,14 +55,14 @@ class UniqueAll(NamedTuple):
 
 
 class UniqueCounts(NamedTuple):
-    """What `unique_counts` returns."""
+    """The result of `unique_counts`."""
 
     values: Array
     counts: Array
 
 
 class UniqueInverse(NamedTuple):
-    """What `unique_inverse` returns."""
+    """The result of `unique_inverse`."""
 
     values: Array
     inverse_indices: Array
@@ -212,7 +212,7 @@ _OWN: dict[str, Any] = {
 
 
 class _Info:
-    """What `__array_namespace_info__()` returns: the one device, and the dtypes."""
+    """The result of `__array_namespace_info__()`: the one device, and the dtypes."""
 
     def capabilities(self) -> dict[str, Any]:
         """Tell what depends on the data: boolean indexing and shapes known only then."""

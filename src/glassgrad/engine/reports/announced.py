@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 NOW: list[str] = []
-"""What is under way, on any thread."""
+"""The work under way, on any thread."""
 
 
 @contextmanager

@@ -159,7 +159,7 @@ def where(x: Tensor, condition: Array, other: Array) -> Array:
 
 
 def is_contiguous(x: Tensor) -> bool:
-    """Whether the elements lie in memory in their order, without gaps."""
+    """Tell whether the elements lie in memory in their order, without gaps."""
     if isinstance(x.array, np.ndarray):
         return bool(x.array.flags.c_contiguous)
     lies_in_order = getattr(x.array, "lies_in_order", None)  # a Symbol's
@@ -167,7 +167,7 @@ def is_contiguous(x: Tensor) -> bool:
 
 
 def stride(x: Tensor, dim: int | None = None) -> Any:
-    """How many elements lie between neighbours along each dimension, or along one."""
+    """Return the number of elements between neighbours along each dimension, or along one."""
     steps = tuple(step // x.dtype.itemsize for step in concrete(x, "stride").strides)
     return steps if dim is None else steps[dim]
 
@@ -178,12 +178,12 @@ def data_ptr(x: Tensor) -> int:
 
 
 def is_floating_point(x: Tensor) -> bool:
-    """Whether the dtype is one of floating-point numbers."""
+    """Tell whether the dtype is one of floating-point numbers."""
     return bool(x.dtype.kind in "fV")
 
 
 def is_complex(x: Tensor) -> bool:
-    """Whether the dtype is complex."""
+    """Tell whether the dtype is complex."""
     return bool(x.dtype.kind == "c")
 
 
@@ -198,12 +198,12 @@ def is_pinned(x: Tensor, device: Device = None) -> bool:
 
 
 def is_nonzero(x: Tensor) -> bool:
-    """Whether the only element is not zero."""
+    """Tell whether the only element is not zero."""
     return bool(x.item())
 
 
 def is_signed(x: Tensor) -> bool:
-    """Whether the dtype has negative numbers."""
+    """Tell whether the dtype has negative numbers."""
     return bool(x.dtype.kind in "ifcV")
 
 
@@ -225,7 +225,7 @@ def bernoulli(x: Tensor, *, generator: Generator | None = None) -> Tensor:
 
 
 def is_same_size(x: Tensor, other: Tensor) -> bool:
-    """Whether two tensors have the same shape."""
+    """Tell whether two tensors have the same shape."""
     return x.shape == other.shape
 
 

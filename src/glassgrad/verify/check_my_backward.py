@@ -15,7 +15,7 @@ import numpy as np
 from glassgrad.engine.tensor import Tensor
 from glassgrad.ops.core import Array
 from glassgrad.verify.compare import Comparison, as_array, compare
-from glassgrad.verify.derivation import Derivation, Step, parse
+from glassgrad.verify.derivation import Derivation, Step, execute, parse
 from glassgrad.verify.diagnose import (
     FAILS,
     UNKNOWN,
@@ -195,7 +195,7 @@ class _Run:
     def take(self, step: Step) -> bool:
         """Run one step and judge the gradients that it assigned; False ends the run."""
         past = _Past(step, {key: copied(value) for key, value in self.names.items()}, judged=bool(step.targets))
-        error = _execute(step, self.names, self.derivation.file)
+        error = execute(step.node, self.names, self.derivation.file)
         self.failed, self.report.error = error is not None, error
         if error is not None and not step.targets:
             self.blame(step, None, Diagnosis(FAILS, f"{type(error).__name__}: {error}"))
@@ -283,15 +283,6 @@ def _overwrites(step: Step, spelling: str, before: Mapping[str, Any]) -> bool:
         return False
     reads = any(isinstance(part, ast.Name) and part.id == spelling for part in ast.walk(node.value))
     return not reads and bool(np.any(as_array(before.get(spelling, 0))))
-
-
-def _execute(step: Step, names: dict[str, Any], file: str) -> Exception | None:
-    code = compile(ast.Module([step.node], []), file, "exec")
-    try:
-        exec(code, names)  # noqa: S102 - running the user's lines is its purpose
-    except Exception as error:  # noqa: BLE001 - reported with the line
-        return error
-    return None
 
 
 def _compared(step: Step, spelling: str, mine: Array, gradients: list[Gradient]) -> CheckedLine:

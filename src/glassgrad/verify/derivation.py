@@ -39,6 +39,16 @@ class Derivation:
         return spoken(step.node for step in self.steps)
 
 
+def execute(statement: ast.stmt, names: dict[str, Any], file: str) -> Exception | None:
+    """Execute a statement of the user's, perhaps with a change; return what it raised, or None."""
+    module = ast.fix_missing_locations(ast.Module([statement], []))
+    try:
+        exec(compile(module, file, "exec"), names)  # noqa: S102 - running the user's lines is its purpose
+    except Exception as error:  # noqa: BLE001 - the caller judges it
+        return error
+    return None
+
+
 _OF_LOSS = ("L", "l", "J", "E", "C", "loss", "cost", "out")
 _SHOWN = {"cmp", "compare", "display"}  # what notebooks call to show something
 

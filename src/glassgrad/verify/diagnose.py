@@ -6,7 +6,6 @@ import ast
 import itertools
 import warnings
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +15,7 @@ from glassgrad.engine.tensor import Tensor
 from glassgrad.ops.core import Array
 from glassgrad.verify import edits
 from glassgrad.verify.compare import as_array
-from glassgrad.verify.derivation import Step, assigned, spelled
+from glassgrad.verify.derivation import Step, assigned, execute, spelled
 from glassgrad.verify.kinks import Kink, kink_of
 from glassgrad.verify.truth import Gradient, Share, Truth
 
@@ -321,12 +320,10 @@ def after(statement: ast.stmt, before: dict[str, Any]) -> dict[str, Any] | None:
     """Return the names after a statement that is the user's with a change, or None if it fails."""
     changed = set(assigned(statement))
     names = {name: copied(value) if name in changed else value for name, value in before.items()}
-    with suppress(Exception), warnings.catch_warnings(), np.errstate(all="ignore"):  # invalid edits are expected
+    with warnings.catch_warnings(), np.errstate(all="ignore"):  # invalid edits are expected
         warnings.simplefilter("ignore")
-        code = compile(ast.fix_missing_locations(ast.Module([statement], [])), "<edit>", "exec")
-        exec(code, names)  # noqa: S102 - the user's own line, slightly changed
-        return names
-    return None
+        failed = execute(statement, names, "<edit>")
+    return names if failed is None else None
 
 
 def copied(value: object) -> Any:

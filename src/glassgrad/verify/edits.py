@@ -17,6 +17,7 @@ import numpy as np
 
 from glassgrad.base import tables
 from glassgrad.ops.core import Array
+from glassgrad.verify.derivation import execute
 
 SIGN = "a sign"
 SUM = "a missing sum over a broadcast axis"
@@ -295,10 +296,10 @@ def _value_of(part: ast.expr, around: Surroundings) -> float | None:
 
 
 def _evaluated(part: ast.expr, around: Surroundings) -> float | None:
-    names = {**around.values, "len": len}
+    names = {**around.values, "len": len, "__builtins__": {}}
     with suppress(Exception):  # whatever it raises, it is not a number of elements
-        expression = ast.fix_missing_locations(ast.Expression(part))
-        return float(eval(compile(expression, "<part>", "eval"), {"__builtins__": {}}, names))  # noqa: S307 - the user's own code
+        if execute(ast.Assign([ast.Name("part", ast.Store())], part), names, "<part>") is None:
+            return float(names["part"])
     return None
 
 

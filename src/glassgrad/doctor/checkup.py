@@ -12,13 +12,13 @@ import numpy as np
 from glassgrad import errors, provenance
 from glassgrad.doctor import library, rules
 from glassgrad.doctor.facts import CheckUp, Facts, Gradient, Layer, Targets
-from glassgrad.doctor.passes import PassWatch
+from glassgrad.doctor.graphs.tape_graph import graph_of
+from glassgrad.doctor.graphs.torch_graph import Recorder
+from glassgrad.doctor.observers.passes import PassWatch
 from glassgrad.doctor.quantities import norms
+from glassgrad.doctor.restoring.set_aside import aside
 from glassgrad.doctor.run import Run
-from glassgrad.doctor.set_aside import aside
 from glassgrad.doctor.setup import setup_of
-from glassgrad.doctor.tape_graph import graph_of
-from glassgrad.doctor.torch_graph import Recorder
 
 Array = Any
 Module = Any

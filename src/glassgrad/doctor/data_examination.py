@@ -10,7 +10,7 @@ import numpy as np
 
 from glassgrad.doctor import library, rules
 from glassgrad.doctor.facts import Facts, Finding
-from glassgrad.doctor.wording import lines
+from glassgrad.doctor.reports.wording import lines
 
 Array = Any
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any, TextIO
 
 from glassgrad.doctor.checkup import check_up
-from glassgrad.doctor.checkup_wording import check_up_lines
 from glassgrad.doctor.facts import CheckUp
+from glassgrad.doctor.reports.checkup_wording import check_up_lines
 
 
 def debug_training(

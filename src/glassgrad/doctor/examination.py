@@ -14,11 +14,11 @@ import numpy as np
 from glassgrad import errors, provenance
 from glassgrad.doctor import library, rules
 from glassgrad.doctor.checkup import Batch, check_up, loss_of
-from glassgrad.doctor.checkup_wording import examination_lines
 from glassgrad.doctor.facts import CheckUp, Finding
-from glassgrad.doctor.graph import Graph
+from glassgrad.doctor.graphs.graph import Graph
+from glassgrad.doctor.reports.checkup_wording import examination_lines
+from glassgrad.doctor.restoring.set_aside import aside
 from glassgrad.doctor.run import Setup
-from glassgrad.doctor.set_aside import aside
 from glassgrad.doctor.setup import setup_of
 
 Array = Any

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad.doctor.graph import Graph
-from glassgrad.doctor.statistics import Summary, summarise
+from glassgrad.doctor.graphs.graph import Graph
+from glassgrad.doctor.quantities.statistics import Summary, summarise
 
 Array = Any
 Evidence = tuple[tuple[int, float], ...]

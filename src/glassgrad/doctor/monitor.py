@@ -12,13 +12,13 @@ import numpy as np
 
 from glassgrad import errors
 from glassgrad.doctor import library
-from glassgrad.doctor.forward_watch import ForwardWatch
-from glassgrad.doctor.loggers import hand_over
+from glassgrad.doctor.observers.forward_watch import ForwardWatch
+from glassgrad.doctor.observers.sampling import measured, values_of
 from glassgrad.doctor.quantities import norms, updates
+from glassgrad.doctor.quantities.statistics import norm
 from glassgrad.doctor.record import MonitorData, Sample
-from glassgrad.doctor.sampling import measured, values_of
-from glassgrad.doctor.set_aside import aside
-from glassgrad.doctor.statistics import norm
+from glassgrad.doctor.reports.loggers import hand_over
+from glassgrad.doctor.restoring.set_aside import aside
 
 Array = Any
 Module = Any

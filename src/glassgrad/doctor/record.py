@@ -17,7 +17,7 @@ import numpy as np
 from glassgrad import errors
 from glassgrad.doctor.quantities import FIELDS, LATER, Field
 from glassgrad.doctor.quantities.histograms import SIGNED_BINS
-from glassgrad.doctor.statistics import BIN_EDGES, BINS
+from glassgrad.doctor.quantities.statistics import BIN_EDGES, BINS
 
 Array = Any
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from glassgrad import provenance
-from glassgrad.doctor.dead_units import Dead
 from glassgrad.doctor.facts import Facts
-from glassgrad.doctor.graph import Graph
+from glassgrad.doctor.graphs.graph import Graph
+from glassgrad.doctor.observers.dead_units import Dead
 from glassgrad.doctor.quantities.directions import noise_scale
 from glassgrad.doctor.record import MonitorData
 

@@ -13,19 +13,19 @@ import numpy as np
 
 from glassgrad import errors, provenance
 from glassgrad.doctor import library
-from glassgrad.doctor.dead_units import DeadUnits
 from glassgrad.doctor.facts import Facts, Finding
-from glassgrad.doctor.forward_watch import ForwardWatch, inputs_of
-from glassgrad.doctor.graph import Graph
-from glassgrad.doctor.leftovers import Leftovers
-from glassgrad.doctor.loss_record import LossRecord
+from glassgrad.doctor.graphs.graph import Graph
 from glassgrad.doctor.nans import guard_of
+from glassgrad.doctor.observers import wire
+from glassgrad.doctor.observers.dead_units import DeadUnits
+from glassgrad.doctor.observers.forward_watch import ForwardWatch, inputs_of
+from glassgrad.doctor.observers.leftovers import Leftovers
+from glassgrad.doctor.observers.loss_record import LossRecord
+from glassgrad.doctor.observers.sampling import PRESETS, Sampler, Schedule
 from glassgrad.doctor.record import MonitorData, Sample
 from glassgrad.doctor.rules import RUN_RULES, apply
 from glassgrad.doctor.run import Calls, Run, here
-from glassgrad.doctor.sampling import PRESETS, Sampler, Schedule
 from glassgrad.doctor.setup import options_of, setup_of, stochastic
-from glassgrad.doctor.wires import wire
 
 _FIRST_CALLS = 60
 _LEFTOVERS = 8
@@ -130,7 +130,7 @@ class Watch(AbstractContextManager["Watch"]):
         if self._path is not None:
             self.data.save(self._path)
         if self._report:
-            from glassgrad.doctor.wording import lines
+            from glassgrad.doctor.reports.wording import lines
 
             told = lines(self.findings, self.calls.steps, len(self._samples), self._unseen)
             print("\n".join(told), file=self._file or sys.stdout)

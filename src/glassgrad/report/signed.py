@@ -11,8 +11,8 @@ import numpy as np
 from glassgrad import errors
 from glassgrad.doctor import library
 from glassgrad.doctor.quantities.histograms import SIGNED_BINS, signed, signed_edges
+from glassgrad.doctor.quantities.statistics import Summary, summarise
 from glassgrad.doctor.record import MonitorData
-from glassgrad.doctor.statistics import Summary, summarise
 from glassgrad.report import sources, style
 
 Array = Any

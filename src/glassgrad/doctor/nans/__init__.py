@@ -24,6 +24,3 @@ def guard_of(model: Any, optimizers: Sequence[Any], *, inf: bool, allow: Collect
     from glassgrad.doctor.nans.guard import Guard
 
     return Guard(model, optimizers, inf=inf, allow=allow)
-
-
-__all__ = ["guard_of"]

@@ -109,6 +109,3 @@ def _tensors(model: Any) -> Iterator[tuple[str, Any]]:
 
 def _copy(value: Any) -> Any:
     return np.array(value.array if isinstance(value, Tensor) else value)
-
-
-__all__ = ["Again"]

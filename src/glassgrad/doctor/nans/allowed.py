@@ -17,6 +17,3 @@ def checked(model: Any, allow: Collection[str] | str) -> frozenset[str]:
         if name not in REGISTRY and name not in modules:
             raise errors.NAN_ALLOW(given=name, modules=", ".join(sorted(modules - {""})) or "none with a name")
     return names
-
-
-__all__ = ["checked"]

@@ -20,7 +20,7 @@ from glassgrad._undo import put_back
 from glassgrad.compile.repeating import recorded
 from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.nans.again import Again
-from glassgrad.doctor.step_aside import StepAside, arrays_in, written_as
+from glassgrad.doctor.restoring.step_aside import StepAside, arrays_in, written_as
 from glassgrad.engine import tree
 from glassgrad.engine.mode import FINITE, MODE
 from glassgrad.engine.reports.nonfinite import has_bad
@@ -274,6 +274,3 @@ def _numbers(leaves: list[Any]) -> str:
 def _same(leaves: list[Any], result: Any) -> bool:
     """Return whether a call gave the same result as before."""
     return _numbers(leaves) == result if isinstance(result, str) else repr(leaves[0].array.item()) == repr(result)
-
-
-__all__ = ["SHARE", "CompiledSteps"]

@@ -164,6 +164,3 @@ def _element(value: Any, index: tuple[int, ...]) -> float | None:
 def first_update(named: Mapping[str, Any], inf: bool = False) -> str | None:
     """Return the name of the first tensor that is bad."""
     return next((name for name, array in named.items() if array.dtype.kind in "fc" and is_bad(array, inf).any()), None)
-
-
-__all__ = ["CHECKPOINT", "DATA", "held", "of_backward", "of_forward", "of_update"]

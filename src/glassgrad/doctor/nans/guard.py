@@ -24,7 +24,7 @@ from glassgrad.doctor.nans.compiled_steps import SHARE, CompiledSteps, run_check
 from glassgrad.doctor.nans.largest import UNKNOWN, is_number, largest, reader
 from glassgrad.doctor.nans.state import Beginning, Copies
 from glassgrad.doctor.nans.tape_search import Tape
-from glassgrad.doctor.step_aside import written_as
+from glassgrad.doctor.restoring.step_aside import written_as
 from glassgrad.engine.mode import ANOMALY, MODE, TRACING
 from glassgrad.engine.random import USES
 from glassgrad.engine.reports.nonfinite import has_bad
@@ -271,6 +271,3 @@ def divides(optimizer: Any, known: str = "glassgrad.optim") -> bool:
         if not (isinstance(eps, int | float) and eps > 1e-30) or any(not abs(value) < _HUGE for value in numbers):
             return True
     return False
-
-
-__all__ = ["SHARE", "Guard", "Reports", "divides"]

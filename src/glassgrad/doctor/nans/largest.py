@@ -58,6 +58,3 @@ def reader() -> Any:
 
 def _nothing(*_arrays: Any) -> float:
     return UNKNOWN
-
-
-__all__ = ["UNKNOWN", "is_number", "largest", "reader"]

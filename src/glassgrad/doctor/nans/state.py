@@ -79,6 +79,3 @@ class Copies:
 
 def _copied(part: Any) -> Any:
     return np.array(part.array if isinstance(part, Tensor) else part)
-
-
-__all__ = ["Beginning", "Copies"]

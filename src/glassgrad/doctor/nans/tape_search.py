@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad.doctor.graph import VIEWS
+from glassgrad.doctor.graphs.graph import VIEWS
 from glassgrad.engine.node import PICK, Node, unpack
 from glassgrad.engine.reports.nonfinite import ADVICE, INSTEAD, Birth, has_bad, is_allowed
 from glassgrad.engine.tensor import Tensor
@@ -247,6 +247,3 @@ def _links(path: Sequence[Node]) -> Iterator[str]:
         name = f"{node.name} ('{place.variable}')" if place.variable and ends else node.name
         yield name if (place.file, place.line) == last else f"{name} at {place}"
         last = (place.file, place.line)
-
-
-__all__ = ["Origin", "Tape", "behind", "instead", "told", "variable_of"]

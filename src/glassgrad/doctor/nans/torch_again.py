@@ -12,7 +12,7 @@ from typing import Any
 from glassgrad import provenance
 from glassgrad.doctor import library
 from glassgrad.doctor.facts import Finding
-from glassgrad.doctor.graph import canonical
+from glassgrad.doctor.graphs.graph import canonical
 from glassgrad.doctor.nans import findings
 from glassgrad.doctor.nans.replay import Replay
 from glassgrad.engine.reports.nonfinite import ADVICE, ALLOWED, place_in
@@ -245,6 +245,3 @@ def _fits(value: Any, shape: Any) -> bool:
 def _element(value: Any, index: tuple[int, ...], shape: Any) -> float:
     found = value.broadcast_to(shape)[index]
     return float(found.real if found.is_complex() else found)
-
-
-__all__ = ["TorchAgain"]

@@ -18,11 +18,12 @@ import numpy as np
 from glassgrad import provenance
 from glassgrad.doctor import library
 from glassgrad.doctor.facts import Finding
+from glassgrad.doctor.graphs.torch_graph import NOTHING, mode_of, top_mode
 from glassgrad.doctor.nans import findings
-from glassgrad.doctor.nans.guard import SHARE, Reports, divides
+from glassgrad.doctor.nans.compiled_steps import SHARE
+from glassgrad.doctor.nans.guard import Reports, divides
 from glassgrad.doctor.nans.state import SMALL
 from glassgrad.doctor.nans.torch_again import TorchAgain
-from glassgrad.doctor.torch_graph import NOTHING, mode_of, top_mode
 from glassgrad.provenance import pytorch
 
 _MOST_CALLS = 4096
@@ -224,6 +225,3 @@ def _mapped(value: Any, made: dict[int, Any]) -> Any:
     if type(value) in {tuple, list}:
         return type(value)(_mapped(part, made) for part in value)
     return value
-
-
-__all__ = ["TorchGuard"]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad.doctor.quantities.field import Field
-from glassgrad.doctor.statistics import summarise
+from glassgrad.doctor.quantities.statistics import summarise
 
 Array = Any
 

@@ -15,7 +15,7 @@ import math
 from collections.abc import Sequence
 
 from glassgrad.doctor.quantities.field import Field
-from glassgrad.doctor.statistics import Array
+from glassgrad.doctor.quantities.statistics import Array
 
 FIELDS = (
     Field("gradient_cosine", "step", "cosine between this gradient and that of the step before", "before"),

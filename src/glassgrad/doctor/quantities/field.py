@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad.doctor.statistics import Array, summarise
+from glassgrad.doctor.quantities.statistics import Array, summarise
 
 
 @dataclass(frozen=True)

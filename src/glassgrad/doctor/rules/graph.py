@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from glassgrad.doctor.graph import LEAF, Graph, Op
+from glassgrad.doctor.graphs.graph import LEAF, Graph, Op
 from glassgrad.doctor.rules.rule import Rule, Seen
 
 DEEP = 5

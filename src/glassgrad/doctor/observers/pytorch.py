@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from glassgrad.doctor import library
-from glassgrad.doctor.set_aside import aside
-from glassgrad.doctor.torch_graph import Recorder
+from glassgrad.doctor.graphs.torch_graph import Recorder
+from glassgrad.doctor.restoring.set_aside import aside
 
 if TYPE_CHECKING:
     from glassgrad.doctor.nans.torch_guard import TorchGuard

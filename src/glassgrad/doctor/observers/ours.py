@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from glassgrad.compile.front.calls.fast_call import MISS
+from glassgrad.doctor.graphs.tape_graph import graph_of
 from glassgrad.doctor.nans.compiled_steps import AGAIN
-from glassgrad.doctor.tape_graph import graph_of
 from glassgrad.engine.mode import ANOMALY, MODE, TRACING
 from glassgrad.engine.tensor import Tensor
 
@@ -204,7 +204,7 @@ class OurWire:
 
     def _run_beside(self, program: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Run the step eagerly, so that its inside can be inspected, and undo its effects."""
-        from glassgrad.doctor.step_aside import StepAside, eagerly, written_as
+        from glassgrad.doctor.restoring.step_aside import StepAside, eagerly, written_as
 
         self._aside = True
         try:

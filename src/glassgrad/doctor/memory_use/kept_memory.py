@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any, TextIO
 
 from glassgrad.compile.report import count
+from glassgrad.doctor.bisection.torch_run import is_torch_run
 from glassgrad.doctor.facts import Finding
-from glassgrad.doctor.step_aside import StepAside, arrays_in, eagerly, written_as
-from glassgrad.doctor.torch_run import is_torch_run
-from glassgrad.doctor.wording import lines
+from glassgrad.doctor.reports.wording import lines
+from glassgrad.doctor.restoring.step_aside import StepAside, arrays_in, eagerly, written_as
 from glassgrad.engine.node import Node
 from glassgrad.engine.saved_tensors import Watcher
 from glassgrad.engine.tape import Observer
@@ -155,7 +155,7 @@ def memory(
 
 
 def _of_torch(step: Callable[..., Any], args: Sequence[Any], steps: int) -> Memory:
-    from glassgrad.doctor.torch_memory import kept_by
+    from glassgrad.doctor.memory_use.torch_memory import kept_by
 
     (rows, held, tensors), variables = kept_by(step, args, steps)
     kept = tuple(sorted((Kept(*row) for row in rows), key=lambda row: -row.bytes))

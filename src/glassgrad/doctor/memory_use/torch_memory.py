@@ -8,10 +8,10 @@ from contextlib import ExitStack
 from typing import Any
 
 from glassgrad import provenance
-from glassgrad.doctor.graph import canonical
-from glassgrad.doctor.torch_graph import mode_of
-from glassgrad.doctor.torch_growth import Variables
-from glassgrad.doctor.torch_run import TorchAside
+from glassgrad.doctor.bisection.torch_run import TorchAside
+from glassgrad.doctor.graphs.graph import canonical
+from glassgrad.doctor.graphs.torch_graph import mode_of
+from glassgrad.doctor.memory_use.torch_growth import Variables
 
 Row = list[Any]
 

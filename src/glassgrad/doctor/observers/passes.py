@@ -8,7 +8,7 @@ import numpy as np
 
 from glassgrad.doctor import library
 from glassgrad.doctor.facts import Facts, Layer
-from glassgrad.doctor.forward_watch import ForwardWatch
+from glassgrad.doctor.observers.forward_watch import ForwardWatch
 from glassgrad.doctor.quantities.activations import Kind
 
 Module = Any

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad import provenance
-from glassgrad.doctor.op_record import Event
+from glassgrad.doctor.bisection.op_record import Event
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.terms import Number, Term
 from glassgrad.ops.core import Primitive

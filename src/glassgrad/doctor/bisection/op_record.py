@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad import provenance
-from glassgrad.doctor.step_aside import arrays_in, eagerly
+from glassgrad.doctor.restoring.step_aside import arrays_in, eagerly
 from glassgrad.engine.mode import MODE
 from glassgrad.engine.node import Node
 from glassgrad.engine.random import get_states

@@ -11,7 +11,7 @@ from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.nans.again import Again
 from glassgrad.doctor.nans.allowed import checked
 from glassgrad.doctor.nans.findings import CHECKPOINT, DATA, held
-from glassgrad.doctor.set_aside import aside
+from glassgrad.doctor.restoring.set_aside import aside
 from glassgrad.engine.reports.nonfinite import has_bad
 from glassgrad.engine.snapshot import Snapshot
 

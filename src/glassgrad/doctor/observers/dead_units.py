@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad.doctor import library
-from glassgrad.doctor.forward_watch import BEFORE
+from glassgrad.doctor.observers.forward_watch import BEFORE
 from glassgrad.doctor.quantities.activations import living
 
 Array = Any

@@ -12,8 +12,8 @@ import numpy as np
 
 from glassgrad.doctor import library
 from glassgrad.doctor.quantities import directions, gradients, histograms, norms, parameters, updates
+from glassgrad.doctor.quantities.statistics import BINS, norm
 from glassgrad.doctor.record import Sample
-from glassgrad.doctor.statistics import BINS, norm
 
 Array = Any
 Parameters = list[tuple[str, Any]]

@@ -29,13 +29,13 @@ class Wire(Protocol):
 def wire(listener: Watch, model: Any, optimizers: tuple[Any, ...], guard: Any = None) -> Wire:
     """Return the wire for a model; `guard` looks for NaN."""
     if library.is_torch(model):
-        from glassgrad.doctor.wires.pytorch import TorchWire
+        from glassgrad.doctor.observers.pytorch import TorchWire
 
         return TorchWire(listener, model, optimizers, guard)
     if hasattr(model, "register_forward_hook"):
-        from glassgrad.doctor.wires.ours import OurWire
+        from glassgrad.doctor.observers.ours import OurWire
 
         return OurWire(listener, model, optimizers, guard)
-    from glassgrad.doctor.wires.by_hand import HandWire
+    from glassgrad.doctor.observers.by_hand import HandWire
 
     return HandWire(listener, model, optimizers)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad.doctor.graph import CONSTANT, LEAF, Graph, Labels, Op, canonical
+from glassgrad.doctor.graphs.graph import CONSTANT, LEAF, Graph, Labels, Op, canonical
 
 Node = Any
 

@@ -20,10 +20,10 @@ import numpy as np
 
 from glassgrad import provenance
 from glassgrad.doctor import library
-from glassgrad.doctor.graph import VIEWS, canonical
-from glassgrad.doctor.op_record import Event
-from glassgrad.doctor.set_aside import aside
-from glassgrad.doctor.torch_graph import NOTHING, mode_of
+from glassgrad.doctor.bisection.op_record import Event
+from glassgrad.doctor.graphs.graph import VIEWS, canonical
+from glassgrad.doctor.graphs.torch_graph import NOTHING, mode_of
+from glassgrad.doctor.restoring.set_aside import aside
 from glassgrad.engine.tape import Observer, unwrap
 
 Array = Any

@@ -14,8 +14,8 @@ from typing import Any
 
 from glassgrad import provenance
 from glassgrad.doctor import library
-from glassgrad.doctor.graph import CONSTANT, LEAF, Graph, Op, canonical
-from glassgrad.doctor.tape_graph import MOST, labels_of
+from glassgrad.doctor.graphs.graph import CONSTANT, LEAF, Graph, Op, canonical
+from glassgrad.doctor.graphs.tape_graph import MOST, labels_of
 
 Tensor = Any
 

@@ -15,9 +15,8 @@ from glassgrad import errors, provenance
 from glassgrad.compile.against_eager import RTOL
 from glassgrad.compile.api import Compiled
 from glassgrad.doctor import library
-from glassgrad.doctor.op_record import Event, record_run
-from glassgrad.doctor.step_aside import StepAside, arrays_in, written_as
-from glassgrad.doctor.torch_run import (
+from glassgrad.doctor.bisection.op_record import Event, record_run
+from glassgrad.doctor.bisection.torch_run import (
     Arriving,
     TorchAside,
     given_to,
@@ -27,7 +26,8 @@ from glassgrad.doctor.torch_run import (
     record_torch,
     same_parameters,
 )
-from glassgrad.doctor.update_record import Update, Updates, different_options, first_gap
+from glassgrad.doctor.bisection.update_record import Update, Updates, different_options, first_gap
+from glassgrad.doctor.restoring.step_aside import StepAside, arrays_in, written_as
 from glassgrad.engine import tree
 from glassgrad.ops.core import Array
 from glassgrad.ops.narrow import finfo

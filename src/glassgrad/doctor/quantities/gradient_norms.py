@@ -7,7 +7,7 @@ from typing import Any
 
 from glassgrad.doctor import library
 from glassgrad.doctor.quantities import norms
-from glassgrad.doctor.statistics import norm
+from glassgrad.doctor.quantities.statistics import norm
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from glassgrad.doctor.facts import CheckUp, Facts, Gradient, Layer
-from glassgrad.doctor.wording import lines
+from glassgrad.doctor.reports.wording import lines
 
 if TYPE_CHECKING:
     from glassgrad.doctor.examination import Examination

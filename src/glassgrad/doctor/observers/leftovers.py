@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from glassgrad.doctor.observers.sampling import Parameters, Preset, Sampler
 from glassgrad.doctor.run import Calls
-from glassgrad.doctor.sampling import Parameters, Preset, Sampler
 
 
 class Leftovers:

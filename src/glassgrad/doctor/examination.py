@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TextIO
 
@@ -16,7 +16,8 @@ from glassgrad.doctor import library, rules
 from glassgrad.doctor.checkup import Batch, check_up, loss_of
 from glassgrad.doctor.facts import CheckUp, Finding
 from glassgrad.doctor.graphs.graph import Graph
-from glassgrad.doctor.reports.checkup_wording import examination_lines
+from glassgrad.doctor.reports.checkup_wording import facts_lines
+from glassgrad.doctor.reports.wording import lines
 from glassgrad.doctor.restoring.set_aside import aside
 from glassgrad.doctor.run import Setup
 from glassgrad.doctor.setup import setup_of
@@ -73,7 +74,7 @@ class Examination:
         return all(finding.severity == "info" for finding in self.findings)
 
     def __str__(self) -> str:
-        return "\n".join(examination_lines(self))
+        return "\n".join(_lines(self))
 
 
 def examine(
@@ -260,6 +261,21 @@ def _random_states(torch: bool) -> Callable[[], None]:
     ours = sys.modules["glassgrad.engine.random"]
     states = ours.get_states()
     return lambda: ours.set_states(states)
+
+
+def _lines(found: Examination) -> Iterator[str]:
+    yield from facts_lines(found.check_up)
+    steps, first, last = found.learnt
+    if steps:
+        told = "learnt       the loss of a few examples alone goes"
+        yield f"{told} from {first:.4g} to {last:.4g} in {steps} steps of Adam"
+    if found.curvature > 0:
+        stable = 2 / found.curvature
+        yield f"curvature    {found.curvature:.3g} along the gradient: plain SGD is stable below a rate of {stable:.2g}"
+    if not math.isnan(found.noise_scale):
+        yield f"noise        that of the gradient equals its signal at a batch size of about {found.noise_scale:.0f}"
+    yield ""
+    yield from lines(found.findings)
 
 
 __all__ = ["Examination", "examine"]

@@ -16,8 +16,9 @@ from glassgrad.doctor import library
 from glassgrad.doctor.facts import Facts, Finding
 from glassgrad.doctor.graphs.graph import Graph
 from glassgrad.doctor.nans import guard_of
-from glassgrad.doctor.observers import wire
+from glassgrad.doctor.observers.connecting import observer_of
 from glassgrad.doctor.observers.dead_units import DeadUnits
+from glassgrad.doctor.observers.events import Sampling
 from glassgrad.doctor.observers.forward_watch import ForwardWatch, inputs_of
 from glassgrad.doctor.observers.leftovers import Leftovers
 from glassgrad.doctor.observers.loss_record import LossRecord
@@ -35,16 +36,8 @@ _GRAPHS = 2
 _MOST_SAMPLES = 2_000
 
 
-class Watch(AbstractContextManager["Watch"]):
-    """The watch of one loop: it listens while its block runs, and keeps what it has heard.
-
-    Attributes:
-        heard: the order of the calls, without the quiet steps that are not counted yet.
-        losses: the losses of the steps so far; a caller may add that of a quiet step here, without `quiet_step`.
-        sampling: whether the current step is sampled; the watch reads forward passes and graphs only then.
-        quiet: whether the watch needs only the loss of the current step; `quiet_step` then replaces all other events.
-        hooked: whether the model may carry hooks.
-    """
+class Watch(Sampling, AbstractContextManager["Watch"]):
+    """The watch of one loop: it listens while its block runs, and keeps what it has heard."""
 
     def __init__(
         self,
@@ -72,7 +65,6 @@ class Watch(AbstractContextManager["Watch"]):
         if strange := [type(one).__name__ for one in self.optimizers if not hasattr(one, told)]:
             raise errors.WATCH_OPTIMIZER(model=type(model).__name__, given=strange[0])
         self.heard = Calls()
-        self.sampling = self.quiet = self.hooked = False
         self._naming = True  # the order of the first calls is recorded
         self._preset = PRESETS[preset]
         self._every = every
@@ -89,7 +81,7 @@ class Watch(AbstractContextManager["Watch"]):
         self._forward = ForwardWatch(inner, self._schedule) if looks else None
         self._dead = DeadUnits(inner, self._schedule, library.is_torch_compiled(model)) if looks else None
         self._guard = guard_of(model, self.optimizers, inf=inf, allow=allow) if nan or inf else None
-        self._wire = wire(self, model, self.optimizers, self._guard)
+        self._observer = observer_of(model, self.optimizers, self, self._guard)
         self.losses = LossRecord()
         self._samples: list[Sample] = []
         self._graphs: list[tuple[int, Graph]] = []
@@ -109,14 +101,14 @@ class Watch(AbstractContextManager["Watch"]):
     def __enter__(self) -> Self:
         self._setup = setup_of(self.model, self.optimizers, provenance.user_frame())
         self._weights = self._sampler.sizes()
-        self._wire.connect()
+        self._observer.connect()
         self._look_ahead()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._wire.disconnect()
+        self._observer.disconnect()
         if self.calls.backwards and not self.calls.steps and self._weights != self._sampler.sizes():
             self.calls.hidden = True
             self.unseen("the optimizer's steps: weights changed, but no step was reported (torch.compile, or by hand)")
@@ -197,9 +189,9 @@ class Watch(AbstractContextManager["Watch"]):
             raise errors.WATCH_HELD_OUT(given=type(loss).__name__ if value is None else f"shape {list(value.shape)}")
         self._held_out.append((self.calls.steps, float(value.reshape(()))))
 
-    # --- events reported by the wire ---
+    # --- events reported by the observer ---
 
-    def forward(self, output: Any, args: tuple[Any, ...]) -> None:
+    def forward(self, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
         """Record a forward pass of the model, after it."""
         if not library.is_recording(self.model):
             if bool(getattr(self.model, "training", False)) and self._setup.stochastic:
@@ -213,8 +205,8 @@ class Watch(AbstractContextManager["Watch"]):
             first = entering if entering is not None else args[0] if args else None
             self._batch = float(next(iter(getattr(first, "shape", ())), "nan"))
 
-    def before_backward(self, loss: Any, traced: bool = False) -> None:
-        """Record the beginning of a backward pass; `loss` is None if it is unknown."""
+    def backward(self, loss: Any, traced: bool = False) -> bool:
+        """Record the beginning of a backward pass."""
         with self._schedule:
             self.calls.backwards += 1
             self._call("B")
@@ -226,9 +218,10 @@ class Watch(AbstractContextManager["Watch"]):
                 self._leftovers.look(traced)
             if loss is not None and (self.sampling or traced):
                 self._look_at_graph(loss)
+        return False
 
     def _look_at_graph(self, loss: Any) -> None:
-        graph = self._wire.graph(loss) if len(self._graphs) < _GRAPHS or self._labels else None
+        graph = self._observer.graph(loss) if len(self._graphs) < _GRAPHS or self._labels else None
         if graph is not None:
             self._pending_graph = graph
 
@@ -249,13 +242,13 @@ class Watch(AbstractContextManager["Watch"]):
                 self.calls.sites.setdefault("loss", site)
         self._labels += [(self.calls.steps, op.labels) for op in graph.losses() if op.labels is not None][:1]
 
-    def after_backward(self) -> None:
+    def left(self) -> None:
         """Measure the gradients of a sampled step, after its backward pass."""
         if self._sample is not None:
             with self._schedule:
                 self._sampler.gradients(self._sample)
 
-    def before_step(self, optimizer: Any, traced: bool = False, closure: bool = False) -> None:
+    def stepping(self, optimizer: Any, traced: bool = False, closure: bool = False) -> None:
         """Record the beginning of an optimizer's step, or that it first calls a `closure`."""
         self._call("S")
         if traced or closure:
@@ -284,7 +277,7 @@ class Watch(AbstractContextManager["Watch"]):
         if resting:
             self.calls.evaluating.append((self.calls.steps, resting))
 
-    def after_step(self, optimizer: Any, traced: bool = False) -> None:
+    def stepped(self, optimizer: Any, traced: bool = False) -> None:
         """Record the end of an optimizer's step."""
         self._commit()
         if traced:
@@ -306,7 +299,7 @@ class Watch(AbstractContextManager["Watch"]):
     def _unhook(self) -> None:
         """Remove the hooks from the model."""
         self.hooked = False
-        self._wire.sampled(False)
+        self._observer.sampled(False)
         for one in (self._forward, self._dead):
             if one is not None:
                 one.detach()
@@ -316,7 +309,7 @@ class Watch(AbstractContextManager["Watch"]):
         """Inspect a compiled step that runs eagerly in the block, aside from the training."""
         with self._schedule:
             self.hooked = True
-            self._wire.sampled(True)
+            self._observer.sampled(True)
             if self._forward is not None:
                 self._forward.take()
                 self._forward.attach()
@@ -331,7 +324,7 @@ class Watch(AbstractContextManager["Watch"]):
         return self._sample is not None and self._forward is not None
 
     def beside_backward(self, loss: Any) -> None:
-        """Record a backward pass of that eager run; `after_backward` follows."""
+        """Record a backward pass of that eager run; `left` follows."""
         self._look_at_graph(loss)
 
     def beside_step(self, optimizer: Any) -> None:
@@ -416,7 +409,7 @@ class Watch(AbstractContextManager["Watch"]):
     def _attach(self, due: bool) -> None:
         """Attach the hooks that the coming step needs, and remove the others."""
         self.hooked = True
-        self._wire.sampled(due)
+        self._observer.sampled(due)
         if self._forward is not None and self._dead is not None:
             if due:
                 self._dead.detach()

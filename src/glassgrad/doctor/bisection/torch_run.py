@@ -22,7 +22,7 @@ from glassgrad import provenance
 from glassgrad.doctor import library
 from glassgrad.doctor.bisection.op_record import Event
 from glassgrad.doctor.graphs.graph import VIEWS, canonical
-from glassgrad.doctor.graphs.torch_graph import NOTHING, mode_of
+from glassgrad.doctor.graphs.torch_graph import NOTHING, Calls
 from glassgrad.doctor.restoring.set_aside import aside
 from glassgrad.engine.tape import Observer, unwrap
 
@@ -192,7 +192,7 @@ def record_torch(
                     stack.callback(thing.register_step_pre_hook(stepping).remove)
                 stack.callback(thing.register_step_pre_hook(recorder.optimizing(True)).remove)
                 stack.callback(thing.register_step_post_hook(recorder.optimizing(False)).remove)
-        stack.enter_context(mode_of(recorder))
+        stack.enter_context(Calls(recorder.called))
         result = run(*args)
     return recorder.events, result
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from glassgrad import provenance
 from glassgrad.doctor.bisection.op_record import Event
+from glassgrad.doctor.observers.events import Listener
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.terms import Number, Term
 from glassgrad.ops.core import Primitive
@@ -44,7 +45,7 @@ class Update:
     events: list[Event] = field(default_factory=list)
 
 
-class Updates:
+class Updates(Listener):
     """Records the steps of optimizers, as the engine's witness or as a hook of PyTorch.
 
     Attributes:
@@ -54,7 +55,7 @@ class Updates:
     def __init__(self) -> None:
         self.found: dict[int, list[Update]] = {}
 
-    def stepping(self, optimizer: Any, *_: Any) -> None:
+    def stepping(self, optimizer: Any, *_: Any, **options: Any) -> None:
         """Record the beginning of a step."""
         frame = provenance.user_frame()
         site = frame.f_code, frame.f_lasti
@@ -66,16 +67,6 @@ class Updates:
                     state = {name: _copy(value) for name, value in optimizer.state.get(parameter, {}).items()}
                     _Noted(parameter, np.array(parameter._grad.array), state, group, update).apply(optimizer.update)
                 self.found.setdefault(id(parameter), []).append(update)
-
-    def backward(self, _roots: Any) -> bool:
-        """Ask for nothing: `op_record` sees backward passes."""
-        return False
-
-    def left(self) -> None:
-        """Do nothing at the end of a backward pass."""
-
-    def stepped(self, _optimizer: Any) -> None:
-        """Do nothing at the end of a step."""
 
 
 def _has_rule(optimizer: Optimizer) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -36,7 +37,7 @@ class Recorder:
 
     def __init__(self, on_backward: Callable[[Tensor | None], None] | None = None) -> None:
         self._on_backward = on_backward
-        self._mode: Any = None
+        self._calls = Calls(self.called)
         self._clear()
 
     def _clear(self) -> None:
@@ -47,15 +48,11 @@ class Recorder:
     def start(self) -> None:
         """Forget earlier calls, and begin to record."""
         self._clear()
-        if self._mode is None:
-            self._mode = mode_of(self)
-            self._mode.__enter__()
+        self._calls.enter()
 
     def stop(self) -> None:
         """Stop recording; if another mode was entered since, stop only when that one is left."""
-        if self._mode is not None and top_mode() is self._mode:
-            self._mode.__exit__(None, None, None)
-            self._mode = None
+        if self._calls.leave():
             self._clear()
 
     def graph(self, loss: Tensor) -> Graph | None:
@@ -80,7 +77,7 @@ class Recorder:
         if name == "backward" and args and library.is_torch(args[0]):
             return self._backward(function, args, kwargs)
         result = function(*args, **kwargs)
-        if name not in NOTHING and self._mode is not None and len(self._ops) < MOST:
+        if name not in NOTHING and self._calls.on and len(self._ops) < MOST:
             operands = list(_operands((*args, *kwargs.values())))
             if name in _TURNED:
                 operands[:2] = operands[1::-1]
@@ -145,15 +142,37 @@ def _low(name: str, operands: list[Any]) -> float:
     return float((value.abs() if name == "divide" else value).min())
 
 
-def top_mode() -> Any:
-    """Return the innermost mode that sees calls of functions now."""
-    overrides = sys.modules["torch.overrides"]
-    return overrides._get_current_function_mode()
+class Calls(AbstractContextManager[None]):
+    """Hands the calls of PyTorch's functions to `called(function, args, kwargs)`, from `enter` to `leave`."""
 
+    def __init__(self, called: Callable[..., Any]) -> None:
+        self._called = called
+        self._mode: Any = None
 
-def mode_of(recorder: Any) -> Any:
-    """Return a mode of PyTorch's that hands every call of a function to `recorder.called`."""
-    return _mode_class()(recorder)
+    @property
+    def on(self) -> bool:
+        """Whether calls are handed over."""
+        return self._mode is not None
+
+    def enter(self) -> None:
+        """Begin, unless it has begun."""
+        if self._mode is None:
+            self._mode = _mode_class()(self._called)
+            self._mode.__enter__()
+
+    def leave(self) -> bool:
+        """End, and return True; if another mode was entered since, go on until that one is left."""
+        if self._mode is None or sys.modules["torch.overrides"]._get_current_function_mode() is not self._mode:
+            return False
+        self._mode.__exit__(None, None, None)
+        self._mode = None
+        return True
+
+    def __enter__(self) -> None:
+        self.enter()
+
+    def __exit__(self, *raised: object) -> None:
+        self.leave()
 
 
 @cache
@@ -161,9 +180,9 @@ def _mode_class() -> Any:
     import torch
 
     class Mode(torch.overrides.TorchFunctionMode):  # type: ignore[misc]  # PyTorch is not typed here
-        def __init__(self, recorder: Any) -> None:
+        def __init__(self, called: Any) -> None:
             super().__init__()
-            self._called = library.untraced(recorder.called, lambda func, args, kwargs: func(*args, **kwargs))
+            self._called = library.untraced(called, lambda func, args, kwargs: func(*args, **kwargs))
 
         def __torch_function__(
             self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None

@@ -10,7 +10,7 @@ from typing import Any
 from glassgrad import provenance
 from glassgrad.doctor.bisection.torch_run import TorchAside
 from glassgrad.doctor.graphs.graph import canonical
-from glassgrad.doctor.graphs.torch_graph import mode_of
+from glassgrad.doctor.graphs.torch_graph import Calls
 from glassgrad.doctor.memory_use.torch_growth import Variables
 
 Row = list[Any]
@@ -33,7 +33,7 @@ def kept_by(
                 with ExitStack() as stack:
                     if not at:
                         stack.enter_context(graph.saved_tensors_hooks(seen.pack, lambda tensor: tensor))
-                        stack.enter_context(mode_of(seen))
+                        stack.enter_context(Calls(seen.called))
                     result = step(*args)
                     if not at:
                         seen.settle()

@@ -12,6 +12,7 @@ from glassgrad.doctor import library
 from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.nans import findings
 from glassgrad.doctor.nans.replay import Replay
+from glassgrad.doctor.observers.events import Listener
 from glassgrad.engine.mode import MODE
 from glassgrad.engine.reports.nonfinite import has_bad
 from glassgrad.engine.tensor import Tensor
@@ -22,7 +23,7 @@ class _Found(BaseException):
     """Unwinds the step past any handler in the user's code."""
 
 
-class Again(Replay):
+class Again(Replay, Listener):
     """Replays a step under anomaly mode, as the engine's witness; the model's parameters have names, too."""
 
     def __init__(self, model: Any, *, inf: bool = False, allow: Collection[str] = ()) -> None:
@@ -61,12 +62,13 @@ class Again(Replay):
 
     # --- events reported by the engine ---
 
-    def backward(self, roots: Any) -> None:
+    def backward(self, loss: Any, traced: bool = False) -> bool:
         """Check the loss before a backward pass."""
-        root = roots[0] if isinstance(roots, tuple | list) and roots else roots
+        root = loss[0] if isinstance(loss, tuple | list) and loss else loss
         if has_bad(root, self.inf) or (self.inf and self._looking.born is not None):
             self._look_at_loss(root)
             raise _Found
+        return False
 
     def _look_at_loss(self, loss: Any) -> None:
         output = library.first_tensor(self._output)
@@ -77,10 +79,7 @@ class Again(Replay):
             tracked, self.names, self._looking.born, of=of, inf=self.inf, allow=self.allow
         )
 
-    def left(self) -> None:
-        """Do nothing: no cotangent of the pass was bad."""
-
-    def stepping(self, optimizer: Any) -> None:
+    def stepping(self, optimizer: Any, traced: bool = False, closure: bool = False) -> None:
         """Before an optimizer's step: copy the inputs of its rule."""
         self._before = {}
         for group in optimizer.param_groups:
@@ -91,7 +90,7 @@ class Again(Replay):
                 self._before[name] = {"the parameter": _copy(tensor), **gradient, **state}
                 self.tensors.setdefault(name, tensor)
 
-    def stepped(self, optimizer: Any) -> None:
+    def stepped(self, optimizer: Any, traced: bool = False) -> None:
         """After an optimizer's step: check the weights."""
         now = {name: self.tensors[name].array for name in self._before}
         name = findings.first_update(now, self.inf)

@@ -12,7 +12,7 @@ import math
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from glassgrad._undo import put_back
 from glassgrad.compile.repeating import recorded
 from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.nans.again import Again
+from glassgrad.doctor.nans.step_check import ALL_BACK, SHARE, StepCheck
+from glassgrad.doctor.observers.events import Run, Sampling
+from glassgrad.doctor.observers.programs import AGAIN
 from glassgrad.doctor.restoring.step_aside import StepAside, arrays_in, written_as
 from glassgrad.engine import tree
 from glassgrad.engine.mode import FINITE, MODE
@@ -27,14 +30,6 @@ from glassgrad.engine.reports.nonfinite import has_bad
 from glassgrad.engine.tensor import Tensor
 from glassgrad.engine.writes import MUTATIONS
 
-if TYPE_CHECKING:
-    from glassgrad.doctor.nans.guard import Guard
-    from glassgrad.doctor.watching import Watch
-
-SHARE = 0.002
-"""The share of time that copies of the state may take, here and before harmless eager steps."""
-AGAIN: dict[Any, Callable[[tuple[Any, ...], dict[str, Any]], Any]] = {}
-"""By program: its fast path for a next call that is like the one before. See `CompiledSteps.follow`."""
 _FEWEST, _MOST, _SECONDS = 8, 256, 0.05
 """The least and the most calls, and the time, between two decisions on copying the state."""
 _FIELDS = 4
@@ -44,9 +39,15 @@ _SMALL = 16
 _MOST_CALLS = 2048
 _MOST_BYTES = 1 << 28
 """Calls and bytes of arguments that the log holds before the state is copied in any case."""
+ONLY_COMPILED = Finding(
+    "NaN in a compiled step",
+    "error",
+    "the compiled program makes a NaN that the function as it was written does not make",
+    "Compile it with verify=True to see where.",
+)
 
 
-def run_checked(program: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def run_checked(program: Any, run: Run, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run a compiled function that reports in `MODE.finite` whether it writes only finite weights."""
     flags, MODE.finite = MODE.flags, None
     MODE.flags = flags | FINITE
@@ -60,7 +61,7 @@ class _Way(NamedTuple):
     """How a compiled function is called."""
 
     program: Any
-    run: Callable[..., Any]
+    run: Run
     kwargs: dict[str, Any]
 
 
@@ -88,7 +89,7 @@ class CompiledSteps:
         guard: owns the model, the options and the findings.
     """
 
-    def __init__(self, guard: Guard) -> None:
+    def __init__(self, guard: StepCheck) -> None:
         self._guard = guard
         self._log: list[Any] = []  # the fields of a `_Call` for each call, one after the other
         self._taken: dict[Any, StepAside] = {}  # by program
@@ -99,12 +100,12 @@ class CompiledSteps:
         self._began = self._copied = time.perf_counter()
         self._spent = 0.0
 
-    def call(self, program: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def call(self, program: Any, run: Run, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a compiled function and check what it returns."""
         return self.loss_of(program, run, args, kwargs)[0]
 
     def loss_of(
-        self, program: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, program: Any, run: Run, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[Any, float | None]:
         """Do the same; return the result and the number in it, or None if it is not one number."""
         if program not in self._taken:
@@ -131,14 +132,14 @@ class CompiledSteps:
     def _is_bad(self, number: float) -> bool:
         return number - number != 0 and (self._guard.inf or math.isnan(number))
 
-    def follow(self, program: Any, run: Callable[..., Any], args: tuple[Any, ...], listener: Watch) -> None:
+    def follow(self, program: Any, run: Run, args: tuple[Any, ...], watch: Sampling) -> None:
         """Let the program's fast path make the next calls that are like the one before, by itself.
 
         A small step leaves no room for more than it does, since the caches are cold after each: what can be known is
         bound here, and the rest is left to every so many calls.
         """
-        losses, log, way = listener.losses.waiting, self._log, _Way(program, run, {})
-        known, until = self._options(), self._until(listener)
+        losses, log, way = watch.losses.waiting, self._log, _Way(program, run, {})
+        known, until = self._options(), self._until(watch)
 
         def record(args: tuple[Any, ...], options: Any, number: float, told: Any) -> None:
             nonlocal known, until
@@ -152,7 +153,7 @@ class CompiledSteps:
             if len(log) >= until:
                 if self._count >= self._asks and self._is_due(args):
                     self._forget()
-                until = self._until(listener)
+                until = self._until(watch)
                 if len(log) >= until:
                     AGAIN.pop(program, None)
 
@@ -161,9 +162,9 @@ class CompiledSteps:
             if quick is not None:
                 AGAIN[program] = quick
 
-    def _until(self, listener: Watch) -> int:
+    def _until(self, watch: Sampling) -> int:
         """Return the length of the log at which the next decision is due, less the call that makes it."""
-        return _FIELDS * (self._count + min(listener.settle() - 1, self._asks - self._count))
+        return _FIELDS * (self._count + min(watch.settle() - 1, self._asks - self._count))
 
     def _take(self, program: Any, args: tuple[Any, ...]) -> None:
         """Copy what a program reaches, before its first call in this log."""
@@ -252,16 +253,13 @@ class CompiledSteps:
         found = again.run(lambda: function(*bad.args, **kwargs))
         before.restore()
         if repeats:
-            kept = "Weights, optimizer, running statistics and random numbers are as they were before the step."
-            what = "the compiled program makes a NaN that the function as it was written does not make"
-            advice = "Compile it with verify=True to see where."
-        else:
-            kept = (
-                f"The {self._count - 1} calls before it came to something else when they were made again: their "
-                f"arguments, or what else they read, were overwritten. Everything is as before step {self._since}."
-            )
-            what = "a call made a NaN that it does not make from the state that is left"
-            advice = "Give each call arrays of its own, or call the step as it was written for a while."
+            return found or ONLY_COMPILED, ALL_BACK
+        kept = (
+            f"The {self._count - 1} calls before it came to something else when they were made again: their "
+            f"arguments, or what else they read, were overwritten. Everything is as before step {self._since}."
+        )
+        what = "a call made a NaN that it does not make from the state that is left"
+        advice = "Give each call arrays of its own, or call the step as it was written for a while."
         return found or Finding("NaN in a compiled step", "error", what, advice), kept
 
 

@@ -15,15 +15,16 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from glassgrad import errors, provenance
+from glassgrad import provenance
 from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.nans import findings
 from glassgrad.doctor.nans.again import Again
-from glassgrad.doctor.nans.allowed import checked
-from glassgrad.doctor.nans.compiled_steps import SHARE, CompiledSteps, run_checked
+from glassgrad.doctor.nans.compiled_steps import ONLY_COMPILED, CompiledSteps, run_checked
 from glassgrad.doctor.nans.largest import UNKNOWN, is_number, largest, reader
 from glassgrad.doctor.nans.state import Beginning, Copies
+from glassgrad.doctor.nans.step_check import ALL_BACK, SHARE, StepCheck, divides
 from glassgrad.doctor.nans.tape_search import Tape
+from glassgrad.doctor.observers.events import Run, Sampling
 from glassgrad.doctor.restoring.step_aside import written_as
 from glassgrad.engine.mode import ANOMALY, MODE, TRACING
 from glassgrad.engine.random import USES
@@ -33,48 +34,15 @@ from glassgrad.engine.walks.anomaly import Backward
 
 _IN_A_ROW = 10
 """The number of successive steps skipped by a gradient scaler after which the scale is not the cause."""
-_HUGE, _NEAR_OVERFLOW = 1e9, 1e14
-"""Sizes of options and gradients above which a product may overflow single precision."""
+_NEAR_OVERFLOW = 1e14
+"""The size of gradients above which a product may overflow single precision."""
 _ASLEEP = TRACING | ANOMALY
 _BETWEEN = 16
 """The number of harmless steps between two decisions on copying the weights."""
 
 
-class Reports:
-    """Base of the guards of both libraries: collects findings and raises them.
-
-    Args:
-        model, optimizers: those of the loop.
-        inf: report infinities as well.
-        allow: names of ops and modules whose NaN and infinities are intended.
-
-    Attributes:
-        found: the findings, one for each kind and location.
-        busy: whether a step is being replayed.
-        steps: number of steps checked.
-        named: the parameters by their names.
-    """
-
-    def __init__(self, model: Any, optimizers: Sequence[Any], *, inf: bool, allow: Collection[str]) -> None:
-        self.model, self.optimizers, self.inf = model, list(optimizers), inf
-        self.allow = checked(model, allow)
-        self.steps = 0
-        self.named = dict(model.named_parameters())
-        self.found: list[Finding] = []
-        self.busy = False
-        self._began, self._spent = time.perf_counter(), 0.0
-
-    def report(self, found: Finding, step: int, kept: str) -> None:
-        """Keep a finding and raise it."""
-        if not any((one.rule, one.where) == (found.rule, found.where) for one in self.found):
-            self.found.append(found)  # a loop that continues raises it again
-        advice = found.advice if found.remedy in found.advice else f"{found.advice} {found.remedy}"
-        what = found.what.rstrip(".") + (f", at {found.where}" if found.where not in found.what else "")
-        raise errors.NAN_IN_STEP(step=step, rule=found.rule, what=what, kept=kept, advice=advice)
-
-
-class Guard(Reports):
-    """Checks each step of a training loop, and raises at the first that makes a NaN. Arguments: those of `Reports`."""
+class Guard(StepCheck):
+    """Checks each step of a training loop, and raises at the first that makes a NaN."""
 
     def __init__(self, model: Any, optimizers: Sequence[Any], *, inf: bool, allow: Collection[str]) -> None:
         super().__init__(model, optimizers, inf=inf, allow=allow)
@@ -94,7 +62,7 @@ class Guard(Reports):
 
     # --- events of an eager step, reported by the engine ---
 
-    def backward(self, loss: Any) -> bool:
+    def backward(self, loss: Any, traced: bool = False) -> bool:
         """Check the loss before a backward pass; return whether the gradients are to be checked after it."""
         if self.busy or MODE.flags & _ASLEEP:
             return False
@@ -154,7 +122,7 @@ class Guard(Reports):
         what = f"the gradient of {name}, to which this backward pass added finite numbers, holds"
         return findings.held("NaN in a gradient", what, named[name], "Zero the gradients before the pass.", self.inf)
 
-    def stepping(self, optimizer: Any) -> None:
+    def stepping(self, optimizer: Any, traced: bool = False, closure: bool = False) -> None:
         """Before an optimizer's step, copy what it overwrites if it may turn it into a NaN."""
         if self.busy or MODE.flags & _ASLEEP:
             return
@@ -180,7 +148,7 @@ class Guard(Reports):
         """Tell whether there is time for a copy before a harmless step."""
         return self._spent <= SHARE * (time.perf_counter() - self._began)
 
-    def stepped(self, optimizer: Any) -> None:
+    def stepped(self, optimizer: Any, traced: bool = False) -> None:
         """After an optimizer's step, check the weights if they were copied before it."""
         if self.busy or MODE.flags & _ASLEEP:
             return
@@ -218,13 +186,13 @@ class Guard(Reports):
 
     # --- a compiled step ---
 
-    def call(self, program: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def call(self, program: Any, run: Run, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a compiled function."""
         if self.busy or MODE.flags & _ASLEEP:
             return run(program, *args, **kwargs)
         return self.compiled.call(program, run, args, kwargs)
 
-    def call_beside(self, program: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def call_beside(self, program: Any, run: Run, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a compiled function that makes no step, and check the gradients it may leave behind."""
         if self.busy or MODE.flags & _ASLEEP:
             return run(program, *args, **kwargs)
@@ -232,10 +200,18 @@ class Guard(Reports):
         if MODE.finite is not None and MODE.finite.item() != 0 and not self.is_good() and not self._is_scaled():
             function = written_as(program)
             again = Again(self.model, inf=self.inf, allow=self.allow)
-            what = "the compiled program makes a NaN that the function as it was written does not make"
-            nothing = Finding("NaN in a compiled step", "error", what, "Compile it with verify=True to see where.")
-            self._fail(lambda: again.run(lambda: function(*args, **kwargs)) or nothing)
+            self._fail(lambda: again.run(lambda: function(*args, **kwargs)) or ONLY_COMPILED)
         return result
+
+    def loss_of(
+        self, program: Any, run: Run, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Any, float | None]:
+        """Run a compiled step of a loop; return its result and the loss in it."""
+        return self.compiled.loss_of(program, run, args, kwargs)
+
+    def follow(self, program: Any, run: Run, args: tuple[Any, ...], watch: Sampling) -> None:
+        """Let the program's fast path make the next calls by itself."""
+        self.compiled.follow(program, run, args, watch)
 
     # --- after a failed check ---
 
@@ -248,7 +224,7 @@ class Guard(Reports):
         self._beginning.restore()
         for tensor in self.named.values():
             tensor._grad = None
-        kept = "Weights, optimizer, running statistics and random numbers are as they were before the step."
+        kept = ALL_BACK
         if "in the step of" in found.rule and (self._copies is None or self._copies.step != self.steps):
             kept = "The weights were not copied before this step" + (
                 f"; they are those of step {self._copies.step}." if self._copies is not None else "."
@@ -258,16 +234,3 @@ class Guard(Reports):
 
 def _is_finite_number(array: Any) -> bool:
     return array.size == 1 and array.dtype.kind == "f" and math.isfinite(array.item())
-
-
-def divides(optimizer: Any, known: str = "glassgrad.optim") -> bool:
-    """Tell whether an optimizer divides by what may be 0, or has a number beyond all bounds, or is not of `known`."""
-    if not type(optimizer).__module__.startswith(known):
-        return True
-    for group in optimizer.param_groups:
-        numbers = [value for value in group.values() if isinstance(value, int | float)]
-        eps = group.get("eps", 1.0)
-        eps = min(eps) if isinstance(eps, tuple | list) else eps
-        if not (isinstance(eps, int | float) and eps > 1e-30) or any(not abs(value) < _HUGE for value in numbers):
-            return True
-    return False

@@ -18,11 +18,10 @@ import numpy as np
 from glassgrad import provenance
 from glassgrad.doctor import library
 from glassgrad.doctor.facts import Finding
-from glassgrad.doctor.graphs.torch_graph import NOTHING, mode_of, top_mode
+from glassgrad.doctor.graphs.torch_graph import NOTHING, Calls
 from glassgrad.doctor.nans import findings
-from glassgrad.doctor.nans.compiled_steps import SHARE
-from glassgrad.doctor.nans.guard import Reports, divides
 from glassgrad.doctor.nans.state import SMALL
+from glassgrad.doctor.nans.step_check import ALL_BACK, SHARE, StepCheck, divides
 from glassgrad.doctor.nans.torch_again import TorchAgain
 from glassgrad.provenance import pytorch
 
@@ -39,25 +38,25 @@ class _Call(NamedTuple):
     frame: tuple[Any, int] | None = None
 
 
-class TorchGuard(Reports):
-    """Checks each step of a PyTorch loop, and raises at the first that makes a NaN. Arguments: those of `Reports`."""
+class TorchGuard(StepCheck):
+    """Checks each step of a PyTorch loop, and raises at the first that makes a NaN."""
 
     def __init__(self, model: Any, optimizers: Sequence[Any], *, inf: bool, allow: Collection[str]) -> None:
         super().__init__(library.uncompiled(model), optimizers, inf=inf, allow=allow)
-        self._mode: Any = None
+        self._between = Calls(self.called)
         self._calls: list[_Call] = []
         self._notes = False
         self._before: list[tuple[Any, Any]] = []
         self._random: Any = None
         self._copies: tuple[dict[str, Any], dict[str, Any]] | None = None
 
-    # --- events reported by the wire ---
+    # --- events reported by the observer ---
 
     def entered(self) -> None:
         """Before a forward pass: copy running statistics and random state."""
         if self.busy or not pytorch().is_grad_enabled():
             return
-        self._leave()
+        self._between.leave()
         if not self._calls:
             small = [one for one in self.model.buffers() if one.numel() <= SMALL]
             self._before = [(one, one.detach().clone()) for one in small]
@@ -86,13 +85,11 @@ class TorchGuard(Reports):
             return
         self._calls.append(_Call(self.model, args, kwargs, output))
         self._notes = True
-        if self._mode is None:
-            self._mode = mode_of(self)
-            self._mode.__enter__()
+        self._between.enter()
 
-    def stepping(self, optimizer: Any) -> None:
+    def stepping(self, optimizer: Any, traced: bool = False, closure: bool = False) -> None:
         """Before an optimizer's step: check the gradients, and copy the weights from time to time."""
-        self._leave()
+        self._between.leave()
         if self.busy:
             return
         held = [one.grad for one in self.named.values() if one.grad is not None and not one.grad.is_sparse]
@@ -106,7 +103,7 @@ class TorchGuard(Reports):
             self._copies = weights, copy.deepcopy(optimizer.state_dict())
             self._spent += time.perf_counter() - began
 
-    def stepped(self, optimizer: Any) -> None:
+    def stepped(self, optimizer: Any, traced: bool = False) -> None:
         """After an optimizer's step: check the weights if they were copied."""
         if self.busy:
             return
@@ -129,22 +126,17 @@ class TorchGuard(Reports):
                     self.named[one].copy_(before)
             optimizer.load_state_dict(state)
             self._undo()
-            self.report(found, self.steps, _ALL_BACK)
+            self.report(found, self.steps, ALL_BACK)
         self.steps += 1
 
     def disconnect(self) -> None:
         """Stop checking."""
-        self._leave()
+        self._between.leave()
         self._calls = []
 
     # --- inside ---
 
     _loss: Any = None
-
-    def _leave(self) -> None:
-        if self._mode is not None and top_mode() is self._mode:
-            self._mode.__exit__(None, None, None)
-            self._mode = None
 
     def _bad(self, value: Any) -> bool:
         value = value.detach()
@@ -162,7 +154,7 @@ class TorchGuard(Reports):
             self.busy = False
         self._undo()
         self._calls = []
-        self.report(found, self.steps, _ALL_BACK)
+        self.report(found, self.steps, ALL_BACK)
 
     def _undo(self) -> None:
         with pytorch().no_grad():
@@ -201,9 +193,6 @@ class TorchGuard(Reports):
                 )
         what = "the loss or a gradient is bad, and the step, made again from the model's arguments, made none"
         return Finding("NaN in a step", "error", what, "autograd.detect_anomaly of PyTorch's names the function.")
-
-
-_ALL_BACK = "Weights, optimizer, running statistics and random numbers are as they were before the step."
 
 
 def _tensors(value: Any) -> list[Any]:

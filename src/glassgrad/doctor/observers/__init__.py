@@ -1,41 +1,8 @@
-"""Report the calls in a loop to a watch, with one file for each library: ours, PyTorch, and layers written by hand."""
+"""Observers of a training loop: they turn the hooks of a library into events of calls, backward passes and steps.
 
-from __future__ import annotations
+In: a model and its optimizers. Out: events, to the listeners of `events.py`: a watch, a guard against NaN.
 
-from typing import TYPE_CHECKING, Any, Protocol
-
-from glassgrad.doctor import library
-
-if TYPE_CHECKING:
-    from glassgrad.doctor.watching import Watch
-
-
-class Wire(Protocol):
-    """A connection to a model and its optimizers."""
-
-    def connect(self) -> None:
-        """Begin to report events."""
-
-    def sampled(self, wanted: bool) -> None:
-        """Prepare for the next step, which is sampled if `wanted`."""
-
-    def graph(self, loss: Any) -> Any:
-        """Return the graph of a loss, or None if it is unknown."""
-
-    def disconnect(self) -> None:
-        """Stop reporting, and remove every hook."""
-
-
-def wire(listener: Watch, model: Any, optimizers: tuple[Any, ...], guard: Any = None) -> Wire:
-    """Return the wire for a model; `guard` looks for NaN."""
-    if library.is_torch(model):
-        from glassgrad.doctor.observers.pytorch import TorchWire
-
-        return TorchWire(listener, model, optimizers, guard)
-    if hasattr(model, "register_forward_hook"):
-        from glassgrad.doctor.observers.ours import OurWire
-
-        return OurWire(listener, model, optimizers, guard)
-    from glassgrad.doctor.observers.by_hand import HandWire
-
-    return HandWire(listener, model, optimizers)
+`connecting.py` chooses the observer: `ours.py` for our engine (`programs.py` for compiled steps), `pytorch.py`,
+`by_hand.py` for layers without hooks. `forward_watch.py`, `passes.py` and `dead_units.py` read what modules put out;
+`sampling.py` decides which steps are sampled; `leftovers.py` and `loss_record.py` keep what was heard.
+"""

@@ -1,35 +1,31 @@
-"""The wire for hand-written layers, which have no hooks: it shadows methods of model and optimizer."""
+"""The observer of layers written by hand, which have no hooks: it shadows methods of model and optimizer."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from glassgrad.doctor.watching import Watch
+from glassgrad.doctor.observers.events import Sampling
 
 
-class HandWire:
+class HandObserver:
     """A connection to a model with `forward` and `backward`, and optimizers with `step`."""
 
-    def __init__(self, listener: Watch, model: Any, optimizers: tuple[Any, ...]) -> None:
-        self._listener = listener
-        self._model = model
-        self._optimizers = optimizers
+    def __init__(self, model: Any, optimizers: tuple[Any, ...], watch: Sampling) -> None:
+        self._model, self._optimizers, self._watch = model, optimizers, watch
         self._replaced: list[tuple[Any, str]] = []
 
     def connect(self) -> None:
         """Shadow the classes' methods with reporting ones."""
-        model, listener = self._model, self._listener
+        model, watch = self._model, self._watch
         if hasattr(model, "forward"):
             self._replace(model, "forward", self._forward(model.forward))
         if hasattr(model, "backward"):
-            before = partial(listener.before_backward, None)
-            self._replace(model, "backward", self._around(model.backward, before, listener.after_backward))
+            self._replace(model, "backward", _around(model.backward, partial(watch.backward, None), watch.left))
         for optimizer in self._optimizers:
-            before, after = partial(listener.before_step, optimizer), partial(listener.after_step, optimizer)
-            self._replace(optimizer, "step", self._around(optimizer.step, before, after))
+            before, after = partial(watch.stepping, optimizer), partial(watch.stepped, optimizer)
+            self._replace(optimizer, "step", _around(optimizer.step, before, after))
 
     def _replace(self, owner: Any, name: str, method: Callable[..., Any]) -> None:
         setattr(owner, name, method)
@@ -38,31 +34,31 @@ class HandWire:
     def _forward(self, method: Callable[..., Any]) -> Callable[..., Any]:
         def forward(*args: Any, **kwargs: Any) -> Any:
             output = method(*args, **kwargs)
-            self._listener.forward(output, args)
+            self._watch.forward(args, kwargs, output)
             return output
 
         return forward
 
-    def _around(
-        self, method: Callable[..., Any], before: Callable[[], None], after: Callable[[], None]
-    ) -> Callable[..., Any]:
-        def around(*args: Any, **kwargs: Any) -> Any:
-            before()
-            result = method(*args, **kwargs)
-            after()
-            return result
-
-        return around
-
     def sampled(self, wanted: bool) -> None:
         """Do nothing: the methods report every step."""
 
-    def graph(self, loss: Any) -> Any:
+    def graph(self, loss: Any) -> None:
         """Return None: there is no graph of a hand-written loss."""
-        return
 
     def disconnect(self) -> None:
         """Remove the reporting methods."""
         for owner, name in self._replaced:
             vars(owner).pop(name, None)
         self._replaced = []
+
+
+def _around(method: Callable[..., Any], before: Callable[[], Any], after: Callable[[], Any]) -> Callable[..., Any]:
+    """Return a method that reports before and after its call."""
+
+    def around(*args: Any, **kwargs: Any) -> Any:
+        before()
+        result = method(*args, **kwargs)
+        after()
+        return result
+
+    return around

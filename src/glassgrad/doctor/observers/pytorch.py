@@ -1,35 +1,30 @@
-"""The wire to PyTorch, through its own hooks: of the model, of its output and of the optimizers.
+"""The observer of PyTorch, through its own hooks: of the model, of its output and of the optimizers.
 
 The loss and the ops behind it are recorded in sampled steps only, by a mode of `torch.overrides`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from glassgrad.doctor import library
+from glassgrad.doctor.graphs.graph import Graph
 from glassgrad.doctor.graphs.torch_graph import Recorder
+from glassgrad.doctor.observers.events import Check, Listener, Sampling
 from glassgrad.doctor.restoring.set_aside import aside
 
-if TYPE_CHECKING:
-    from glassgrad.doctor.nans.torch_guard import TorchGuard
-    from glassgrad.doctor.watching import Watch
 
-
-class TorchWire:
+class TorchObserver:
     """A connection to a module and optimizers of PyTorch's."""
 
-    def __init__(
-        self, listener: Watch, model: Any, optimizers: tuple[Any, ...], guard: TorchGuard | None = None
-    ) -> None:
-        self._listener = listener
-        self._guard = guard
-        self._model = model
+    def __init__(self, model: Any, optimizers: tuple[Any, ...], watch: Sampling, guard: Check | None = None) -> None:
+        self._watch = watch
+        self._listeners: tuple[Listener, ...] = (watch,) if guard is None else (watch, guard)
+        self._model, self._inner = model, library.uncompiled(model)
         self._optimizers = optimizers
         self._handles: list[Any] = []
-        self._recorder = Recorder(self._loss)
+        self._recorder = Recorder(self._backward)
         self._told = False
-        self._inner = library.uncompiled(model)
 
     def connect(self) -> None:
         """Register the hooks."""
@@ -47,14 +42,14 @@ class TorchWire:
         else:
             self._recorder.stop()
 
-    def graph(self, loss: Any) -> Any:
+    def graph(self, loss: Any) -> Graph | None:
         """Return the graph of a loss, if the step was sampled."""
         return self._recorder.graph(loss)
 
     def disconnect(self) -> None:
         """Remove the hooks."""
-        if self._guard is not None:
-            self._guard.disconnect()
+        for one in self._listeners:
+            one.disconnect()
         self._recorder.stop()
         for handle in self._handles:
             handle.remove()
@@ -63,46 +58,43 @@ class TorchWire:
     # --- the hooks ---
 
     def _entered(self, _module: Any, _args: Any) -> None:
-        if self._guard is not None:
-            self._guard.entered()
+        for one in self._listeners:
+            one.entered()
         if self._inner is not self._model:
             self._recorder.stop()  # a mode would be compiled with the model
 
     def _forward(self, _module: Any, args: Any, kwargs: dict[str, Any], output: Any) -> None:
-        if self._guard is not None and self._guard.busy:
+        if any(one.busy for one in self._listeners):
             return
-        if self._inner is not self._model and self._listener.sampling:
+        if self._inner is not self._model and self._watch.sampling:
             with aside(self._inner):
                 self._inner(*args, **kwargs)  # for the hooks inside, which a compiled module does not call
             self._recorder.start()
-        self._listener.forward(output, args)
-        if self._guard is not None:
-            self._guard.forward(args, kwargs, output)
+        for one in self._listeners:
+            one.forward(args, kwargs, output)
         result = library.first_tensor(output)
-        if self._listener.sampling and result is not None and result.requires_grad:
+        if self._watch.sampling and result is not None and result.requires_grad:
             result.register_hook(self._arrived)
 
     def _arrived(self, _gradient: Any) -> None:
         """Report a backward pass from a loss that the mode has not recorded."""
         if not self._told:
-            self._listener.before_backward(None)
+            self._watch.backward(None)
 
-    def _loss(self, loss: Any) -> None:
-        """A backward pass begins, or has ended."""
-        if loss is None:
-            self._told = False
-            self._listener.after_backward()
+    def _backward(self, loss: Any) -> None:
+        """Report that a backward pass begins, or with None that it has ended."""
+        self._told = loss is not None
+        if self._told:
+            self._watch.backward(loss)
         else:
-            self._told = True
-            self._listener.before_backward(loss)
+            self._watch.left()
 
     def _stepping(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         # A closure runs its forward and backward pass between this hook and the update, before which no hook is called.
-        self._listener.before_step(optimizer, closure=bool(len(args) > 1 or kwargs.get("closure")))
-        if self._guard is not None:
-            self._guard.stepping(optimizer)
+        closure = bool(len(args) > 1 or kwargs.get("closure"))
+        for one in self._listeners:
+            one.stepping(optimizer, closure=closure)
 
     def _stepped(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
-        self._listener.after_step(optimizer)
-        if self._guard is not None:
-            self._guard.stepped(optimizer)
+        for one in self._listeners:
+            one.stepped(optimizer)

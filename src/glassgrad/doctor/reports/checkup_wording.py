@@ -1,16 +1,12 @@
-"""Check-ups and examinations as lines of text."""
+"""Check-ups as lines of text."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from glassgrad.doctor.facts import CheckUp, Facts, Gradient, Layer
 from glassgrad.doctor.reports.wording import lines
-
-if TYPE_CHECKING:
-    from glassgrad.doctor.examination import Examination
 
 _MOST_LAYERS = 40
 
@@ -25,27 +21,12 @@ def check_up_lines(found: CheckUp) -> Iterator[str]:
         >>> batch = gg.randn(16, 4), gg.randint(0, 3, (16,))
         >>> lines = list(check_up_lines(gg.doctor.check_up(model, batch, gg.nn.functional.cross_entropy)))
     """
-    yield from _facts(found)
+    yield from facts_lines(found)
     yield from lines(found.findings)
 
 
-def examination_lines(found: Examination) -> Iterator[str]:
-    """Yield the lines of an examination."""
-    yield from _facts(found.check_up)
-    steps, first, last = found.learnt
-    if steps:
-        told = "learnt       the loss of a few examples alone goes"
-        yield f"{told} from {first:.4g} to {last:.4g} in {steps} steps of Adam"
-    if found.curvature > 0:
-        stable = 2 / found.curvature
-        yield f"curvature    {found.curvature:.3g} along the gradient: plain SGD is stable below a rate of {stable:.2g}"
-    if not math.isnan(found.noise_scale):
-        yield f"noise        that of the gradient equals its signal at a batch size of about {found.noise_scale:.0f}"
-    yield ""
-    yield from lines(found.findings)
-
-
-def _facts(found: CheckUp) -> Iterator[str]:
+def facts_lines(found: CheckUp) -> Iterator[str]:
+    """Yield the lines of a check-up without its findings."""
     mode = "training" if found.training else "evaluation"
     yield f"check-up of {found.model}, {found.parameters:,} trainable numbers, {mode} mode"
     yield ""

@@ -17,11 +17,12 @@ from glassgrad._families import serve
 _ELSEWHERE = {
     "allow_nonfinite": "glassgrad.engine.reports.nonfinite",
     "plot_activations": "glassgrad.report.activations",
-    "plot_gradient_flow": "glassgrad.report.flow", "plot_total_norm": "glassgrad.report.flow",
+    "plot_gradient_flow": "glassgrad.report.flow",
+    "plot_total_norm": "glassgrad.report.flow",
     "visualize_gradient_flow": "glassgrad.report.flow",
     "plot_gradient_histograms": "glassgrad.report.histograms",
     "plot_statistics": "glassgrad.report.statistics",
-}  # fmt: skip  # a table
+}
 
 _ROOMS = ("bisection", "memory_use", "nans", "quantities", "restoring")
 

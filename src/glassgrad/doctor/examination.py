@@ -16,14 +16,12 @@ from glassgrad.doctor import library, rules
 from glassgrad.doctor.checkup import Batch, check_up, loss_of
 from glassgrad.doctor.facts import CheckUp, Finding
 from glassgrad.doctor.graphs.graph import Graph
+from glassgrad.doctor.library import Array, LossFunction, Module, Optimizer
 from glassgrad.doctor.reports.checkup_wording import facts_lines
 from glassgrad.doctor.reports.wording import lines
 from glassgrad.doctor.restoring.set_aside import aside
 from glassgrad.doctor.run import Setup
 from glassgrad.doctor.setup import setup_of
-
-Array = Any
-Module = Any
 
 STEPS = 80
 """Steps of Adam that are tried on a few examples, if time allows."""
@@ -39,11 +37,11 @@ class Examination:
     Attributes:
         check_up: the batch, the forward pass, the loss and the gradients.
         setup: facts about model and optimizer together; None without an optimizer.
-        learnt: (steps, loss before, loss after) of training on eight examples alone; NaN if not tried.
+        learnt: (steps, loss before, loss after) of training on eight examples only; NaN if not tried.
         leaks: examples whose output changes, in evaluation, when another example of the batch does; -1 if unknown.
         curvature: the loss's curvature along its gradient; plain SGD with a rate above 2 / curvature goes uphill.
         noise_scale: the batch size at which noise and signal of the gradient are equal (McCandlish et al. 2018).
-        findings: what the rules make of it, errors first.
+        findings: those of the rules, errors first.
 
     Example:
         >>> import glassgrad as gg
@@ -80,8 +78,8 @@ class Examination:
 def examine(
     model: Module,
     batch: Any,
-    loss_fn: Callable[..., Any] | None = None,
-    optimizer: Any = None,
+    loss_fn: LossFunction | None = None,
+    optimizer: Optimizer = None,
     *,
     seconds: float = 3.0,
     report: bool = True,
@@ -144,7 +142,7 @@ def examine(
 class _Trial:
     """Experiments with a model and a batch, each of which restores the model."""
 
-    def __init__(self, model: Module, given: Batch, loss_fn: Callable[..., Any] | None) -> None:
+    def __init__(self, model: Module, given: Batch, loss_fn: LossFunction | None) -> None:
         self._model = model
         self._given = given
         self._loss_fn = loss_fn
@@ -177,7 +175,7 @@ class _Trial:
             start = stop
 
     def learnt(self, seconds: float) -> tuple[int, float, float]:
-        """Train on a few examples of the batch alone; return (steps, loss before, loss after)."""
+        """Train on a few examples of the batch; return (steps, loss before, loss after)."""
         few = self._given if self._given.keywords else self._given.rows(slice(0, _FEW))
         lib = sys.modules["torch"] if self._torch else sys.modules["glassgrad"]
         with aside(self._model):

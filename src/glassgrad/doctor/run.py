@@ -13,11 +13,11 @@ import numpy as np
 from glassgrad import provenance
 from glassgrad.doctor.facts import Facts
 from glassgrad.doctor.graphs.graph import Graph
+from glassgrad.doctor.library import Array
 from glassgrad.doctor.observers.dead_units import Dead
 from glassgrad.doctor.quantities.directions import noise_scale
 from glassgrad.doctor.record import MonitorData
 
-Array = Any
 Site = tuple[CodeType, int]
 
 
@@ -41,7 +41,7 @@ class Calls:
         sequence: the first calls, a letter each: F forward, B backward, S step.
         sites: by "forward", "backward" and "step", the user's line of the first.
         leftovers: (step, norm) of the gradients that an earlier step had used already and that nobody has zeroed.
-        looked_for_leftovers: in so many steps.
+        looked_for_leftovers: the number of steps that were checked for them.
         empty: the steps that no parameter had a gradient in.
         detached: (step, site) of backward passes from a loss without a history.
         evaluating: (step, names) of modules that were in evaluation mode in a step.

@@ -16,6 +16,7 @@ from typing import Any
 from glassgrad import provenance
 from glassgrad.doctor import library
 from glassgrad.doctor.facts import Finding
+from glassgrad.doctor.library import Module
 from glassgrad.doctor.watching import Watch
 from glassgrad.errors.tracebacks import shortened, wanted
 
@@ -153,7 +154,7 @@ class _Finder:
         if loader is not None:
             executed = loader.exec_module
 
-            def exec_module(module: Any) -> None:
+            def exec_module(module: Module) -> None:
                 executed(module)
                 self._arrived()
 

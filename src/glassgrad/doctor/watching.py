@@ -1,4 +1,4 @@
-"""`watch`: look at a training loop from the outside, in any library, and say what is wrong with it."""
+"""`watch`: observe a training loop from the outside, in any library, and diagnose it."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from glassgrad import errors, provenance
 from glassgrad.doctor import library
 from glassgrad.doctor.facts import Facts, Finding
 from glassgrad.doctor.graphs.graph import Graph
+from glassgrad.doctor.library import Args, Kwargs, Module, Optimizer, Tensor
 from glassgrad.doctor.nans import guard_of
 from glassgrad.doctor.observers.connecting import observer_of
 from glassgrad.doctor.observers.dead_units import DeadUnits
@@ -37,12 +38,12 @@ _MOST_SAMPLES = 2_000
 
 
 class Watch(Sampling, AbstractContextManager["Watch"]):
-    """The watch of one loop: it listens while its block runs, and keeps what it has heard."""
+    """The watch of one loop: it listens while its block runs, and records what it hears."""
 
     def __init__(
         self,
-        model: Any,
-        optimizer: Any = None,
+        model: Module,
+        optimizer: Optimizer = None,
         *,
         preset: str = "standard",
         every: int | None = None,
@@ -173,7 +174,7 @@ class Watch(Sampling, AbstractContextManager["Watch"]):
             found = tuple(one for one in found if one.rule != "stopped")
         return *self._guard.found, *found
 
-    def held_out(self, loss: Any) -> None:
+    def held_out(self, loss: Tensor) -> None:
         """Record the loss of held-out examples, a number or a tensor of one; it shows over- and underfitting.
 
         Example:
@@ -191,7 +192,7 @@ class Watch(Sampling, AbstractContextManager["Watch"]):
 
     # --- events reported by the observer ---
 
-    def forward(self, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+    def forward(self, args: Args, kwargs: Kwargs, output: Any) -> None:
         """Record a forward pass of the model, after it."""
         if not library.is_recording(self.model):
             if bool(getattr(self.model, "training", False)) and self._setup.stochastic:
@@ -205,7 +206,7 @@ class Watch(Sampling, AbstractContextManager["Watch"]):
             first = entering if entering is not None else args[0] if args else None
             self._batch = float(next(iter(getattr(first, "shape", ())), "nan"))
 
-    def backward(self, loss: Any, traced: bool = False) -> bool:
+    def backward(self, loss: Tensor, traced: bool = False) -> bool:
         """Record the beginning of a backward pass."""
         with self._schedule:
             self.calls.backwards += 1
@@ -220,7 +221,7 @@ class Watch(Sampling, AbstractContextManager["Watch"]):
                 self._look_at_graph(loss)
         return False
 
-    def _look_at_graph(self, loss: Any) -> None:
+    def _look_at_graph(self, loss: Tensor) -> None:
         graph = self._observer.graph(loss) if len(self._graphs) < _GRAPHS or self._labels else None
         if graph is not None:
             self._pending_graph = graph
@@ -248,7 +249,7 @@ class Watch(Sampling, AbstractContextManager["Watch"]):
             with self._schedule:
                 self._sampler.gradients(self._sample)
 
-    def stepping(self, optimizer: Any, traced: bool = False, closure: bool = False) -> None:
+    def stepping(self, optimizer: Optimizer, traced: bool = False, closure: bool = False) -> None:
         """Record the beginning of an optimizer's step, or that it first calls a `closure`."""
         self._call("S")
         if traced or closure:
@@ -258,7 +259,7 @@ class Watch(Sampling, AbstractContextManager["Watch"]):
             if self._sample is not None:
                 self._before_sampled_step(optimizer)
 
-    def _before_sampled_step(self, optimizer: Any) -> None:
+    def _before_sampled_step(self, optimizer: Optimizer) -> None:
         sample = self._sample
         assert sample is not None
         if not self._sampler.any_gradient():
@@ -266,9 +267,9 @@ class Watch(Sampling, AbstractContextManager["Watch"]):
         if "total_norm" not in sample.values and self._sampler.any_gradient():
             self._sampler.gradients(sample)  # a backward pass that was not reported
         elif "total_norm" in sample.values:
-            sample.values["total_norm_clipped"] = np.float64(self._sampler.total())
-        sample.values["rate"] = np.float64(options_of(optimizer).get("lr", np.nan))
-        sample.values["batch"] = np.float64(self._batch)
+            sample.values["total_norm_clipped"] = self._sampler.total()
+        sample.values["rate"] = options_of(optimizer).get("lr", np.nan)
+        sample.values["batch"] = self._batch
         self._sampler.before()
         self._look_at_modes()
 
@@ -277,7 +278,7 @@ class Watch(Sampling, AbstractContextManager["Watch"]):
         if resting:
             self.calls.evaluating.append((self.calls.steps, resting))
 
-    def stepped(self, optimizer: Any, traced: bool = False) -> None:
+    def stepped(self, optimizer: Optimizer, traced: bool = False) -> None:
         """Record the end of an optimizer's step."""
         self._commit()
         if traced:
@@ -289,7 +290,7 @@ class Watch(Sampling, AbstractContextManager["Watch"]):
                 self._close_sample()
         self._end_step()
 
-    def hands_off(self, args: tuple[Any, ...]) -> None:
+    def hands_off(self, args: Args) -> None:
         """Remove the hooks before a compiled program is called: they would be traced."""
         if self._inputs is None:
             self._inputs = inputs_of(args[:1])
@@ -323,11 +324,11 @@ class Watch(Sampling, AbstractContextManager["Watch"]):
         """Whether to run the current step in `beside`: it is sampled, and the preset measures activations."""
         return self._sample is not None and self._forward is not None
 
-    def beside_backward(self, loss: Any) -> None:
+    def beside_backward(self, loss: Tensor) -> None:
         """Record a backward pass of that eager run; `left` follows."""
         self._look_at_graph(loss)
 
-    def beside_step(self, optimizer: Any) -> None:
+    def beside_step(self, optimizer: Optimizer) -> None:
         """Record the beginning of an optimizer's step of that eager run."""
         if self._sample is not None:
             self._before_sampled_step(optimizer)
@@ -350,15 +351,14 @@ class Watch(Sampling, AbstractContextManager["Watch"]):
             if self._sample is not None:
                 if "total_norm" not in self._sample.values and self._sampler.any_gradient():
                     self._sampler.gradients(self._sample)
-                self._sample.values["rate"] = np.float64(
-                    options_of(self.optimizers[0]).get("lr", np.nan) if self.optimizers else np.nan
-                )
+                options = options_of(self.optimizers[0]) if self.optimizers else {}
+                self._sample.values["rate"] = options.get("lr", np.nan)
                 self._sampler.after(self._sample)
                 self._close_sample()
             self._end_step(compiled=True)
 
     def quiet_step(self, loss: float, compiled: bool = False) -> None:
-        """Record a step that is not sampled: one event in place of all others."""
+        """Record a step that is not sampled: one event instead of all others."""
         waiting = self.losses.waiting
         waiting.append(loss)
         if self.heard.steps + len(waiting) >= self._schedule.asks:
@@ -429,15 +429,15 @@ class Watch(Sampling, AbstractContextManager["Watch"]):
             self._dead.sampled(self._forward.alive())
             sample.activations = self._forward.take()
         if (loss := self.losses.of(sample.step)) is not None:
-            sample.values["loss"] = np.float64(loss)
+            sample.values["loss"] = loss
         self._samples.append(sample)
         if len(self._samples) > _MOST_SAMPLES:
             self._samples = self._samples[::2]
 
 
 def watch(
-    model: Any,
-    optimizer: Any | Iterable[Any] = None,
+    model: Module,
+    optimizer: Optimizer | Iterable[Any] = None,
     *,
     preset: str = "standard",
     every: int | None = None,
@@ -448,23 +448,23 @@ def watch(
     inf: bool = False,
     allow: Collection[str] = (),
 ) -> Watch:
-    """Watch a training loop and say what is wrong with it: `with doctor.watch(model, optimizer):` around the loop.
+    """Watch a training loop and diagnose it: `with doctor.watch(model, optimizer):` around the loop.
 
-    The loop stays as it is, eager or compiled, of ours, of PyTorch's, or with layers written by hand; its weights and
-    random numbers are those that it has without being watched, bit for bit.
+    The loop stays unchanged: eager or compiled, of ours, of PyTorch's, or with layers written by hand. Its weights and
+    random numbers are the same as without a watch, bit for bit.
 
     Args:
         model: the module that is trained.
         optimizer: its optimizer, or several.
-        preset: "economy" measures norms alone, "standard" statistics and activations too, "full" every step. The
+        preset: "economy" measures only norms, "standard" also statistics and activations, "full" every step. The
             first two sample a few steps at the beginning, and then as many as 0.6 and 6 % of the time allow.
         every: sample every K-th step instead.
         path: the npz file to write the statistics to, in the format of `GradientMonitor`.
         report: print the findings when the block ends, to `file` or the standard output.
-        nan: look at each step for NaN, and raise an `AutogradError` at the first that makes one: it names the op, the
+        nan: check each step for NaN, and raise an `AutogradError` at the first that makes one: it names the op, the
             user's line, the operands and the remedy. Weights, optimizer, running statistics and random numbers are
             then as they were before that step, so that a loop that catches the error may go on.
-        inf: look for infinities too.
+        inf: check for infinities as well.
         allow: names of ops ("masked_fill") and of modules that make them on purpose; see also `allow_nonfinite`.
 
     Raises:

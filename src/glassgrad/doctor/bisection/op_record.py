@@ -13,6 +13,7 @@ import numpy as np
 
 from glassgrad import provenance
 from glassgrad.doctor.restoring.step_aside import arrays_in, eagerly
+from glassgrad.doctor.run import here
 from glassgrad.engine.mode import MODE
 from glassgrad.engine.node import Node
 from glassgrad.engine.random import get_states
@@ -69,7 +70,7 @@ def record_run(
 ) -> tuple[list[Event], Any]:
     """Run a function once, eagerly; return all that was computed, in order, and its result.
 
-    `backward` makes what observes the backward passes; without it all cotangents are copied. `witness` is told of the
+    `backward` makes the observer of the backward passes; without it all cotangents are copied. `witness` receives the
     steps of optimizers. `paths` are those of tensors by the ids of the owners of their memory.
     """
     recorder = _Recorder(paths or {})
@@ -102,8 +103,7 @@ class _Recorder(Watcher):
         y = prim.evaluate(*arrays, **params)
         randoms = _random_state()
         drew, self._randoms = randoms != self._randoms, randoms
-        frame = provenance.user_frame()
-        site = frame.f_code, frame.f_lasti
+        site = here()
         for part in _results(prim, y):
             self._made[id(memory_owner(part))] = memory_owner(part)
             self.events.append(
@@ -137,7 +137,7 @@ class _Cotangents(Observer):
         self._node = None
 
 
-def _copy(array: Any) -> Array:
+def _copy(array: Array) -> Array:
     return np.array(array)
 
 

@@ -23,16 +23,18 @@ from glassgrad.doctor import library
 from glassgrad.doctor.bisection.op_record import Event
 from glassgrad.doctor.graphs.graph import VIEWS, canonical
 from glassgrad.doctor.graphs.torch_graph import NOTHING, Calls
+from glassgrad.doctor.library import Args, Array, Kwargs, Module
 from glassgrad.doctor.restoring.set_aside import aside
+from glassgrad.doctor.run import here
 from glassgrad.engine.tape import Observer, unwrap
-
-Array = Any
 
 _DEEPEST = 4
 """How deep the search follows functions that name other functions."""
 _MOST = 5_000
 _ARITHMETIC = frozenset({"add", "subtract", "multiply", "divide", "power"})
 _NUMBERS = (int, float)
+Things = Sequence[tuple[str, Any]]
+"""Tensors, modules, optimizers and libraries, with the names of the variables that hold them."""
 _SAME = VIEWS | {"embedding"}
 """Ops that only pass values on, under different names in the two libraries."""
 
@@ -55,7 +57,7 @@ def _is_torch(thing: Any) -> bool | None:
     return library.is_torch(thing)
 
 
-def things_of(run: Any, args: Sequence[Any]) -> list[tuple[str, Any]]:
+def things_of(run: Any, args: Sequence[Any]) -> Things:
     """Return the tensors, modules, optimizers and libraries that a run names, with the names of the variables."""
     found: dict[int, tuple[str, Any]] = {}
     waiting = [("", run, 0), *((f"args[{at}]", arg, 0) for at, arg in enumerate(args))]
@@ -121,9 +123,8 @@ class TorchAside:
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
-        for _, thing in self.things:
-            if hasattr(thing, "named_parameters"):
-                self._stack.enter_context(aside(thing))
+        for _, module in _modules(self.things):
+            self._stack.enter_context(aside(module))
         for _, thing in self.things:
             if _is_optimizer(thing):
                 self._stack.callback(thing.load_state_dict, copy.deepcopy(thing.state_dict()))
@@ -137,11 +138,11 @@ class TorchAside:
         return state_of(self.things)
 
 
-def state_of(things: Sequence[tuple[str, Any]]) -> dict[str, Array]:
+def state_of(things: Things) -> dict[str, Array]:
     """Return copies of the parameters of modules of either library, and of their gradients, by path."""
     found = {}
-    for name, module in things:
-        for parameter, tensor in module.named_parameters() if hasattr(module, "named_parameters") else ():
+    for name, module in _modules(things):
+        for parameter, tensor in module.named_parameters():
             found[f"{name}.{parameter}"] = np.array(library.values(tensor))
             gradient = library.gradient(tensor)
             if gradient is not None:
@@ -149,19 +150,22 @@ def state_of(things: Sequence[tuple[str, Any]]) -> dict[str, Array]:
     return found
 
 
-def paths_of(things: Sequence[tuple[str, Any]]) -> dict[int, str]:
+def paths_of(things: Things) -> dict[int, str]:
     """Return the paths of the parameters of modules of either library by their ids, as in `state_of`."""
-    modules = [(name, thing) for name, thing in things if hasattr(thing, "named_parameters")]
-    return {id(tensor): f"{name}.{path}" for name, module in modules for path, tensor in module.named_parameters()}
+    return {
+        id(tensor): f"{name}.{path}" for name, module in _modules(things) for path, tensor in module.named_parameters()
+    }
 
 
-def same_parameters(one: Sequence[tuple[str, Any]], other: Sequence[tuple[str, Any]]) -> list[tuple[str, str]]:
+def _modules(things: Things) -> list[tuple[str, Module]]:
+    return [(name, thing) for name, thing in things if hasattr(thing, "named_parameters")]
+
+
+def same_parameters(one: Things, other: Things) -> list[tuple[str, str]]:
     """Return the paths, in both runs, of parameters with one name in corresponding modules."""
-    mine, theirs = ([(name, thing) for name, thing in side if hasattr(thing, "named_parameters")]
-                    for side in (one, other))  # fmt: skip  # in a row
     return [
         (f"{name}.{parameter}", f"{their_name}.{parameter}")
-        for (name, module), (their_name, their_module) in zip(mine, theirs, strict=False)
+        for (name, module), (their_name, their_module) in zip(_modules(one), _modules(other), strict=False)
         for parameter in dict(module.named_parameters())
         if parameter in dict(their_module.named_parameters())
     ]
@@ -177,7 +181,7 @@ def given_to(run_is_torch: bool, arg: Any) -> Any:
 def record_torch(
     run: Callable[..., Any],
     args: Sequence[Any],
-    things: Sequence[tuple[str, Any]] = (),
+    things: Things = (),
     stepping: Callable[..., None] | None = None,
 ) -> tuple[list[Event], Any]:
     """Run a function of PyTorch's once; return the events, in order, and the result.
@@ -214,7 +218,7 @@ class _Recorder:
 
         return told
 
-    def called(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def called(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
         name = getattr(function, "__name__", "")
         if self._quiet or name in NOTHING or name == "backward":
             return function(*args, **kwargs)
@@ -225,7 +229,7 @@ class _Recorder:
         result = function(*args, **kwargs)
         now = _torch_random()
         drew, self._random = now != self._random, now
-        frame = provenance.user_frame()
+        site = here()
         for one in _flat((result,)):
             if not library.is_torch(one):
                 continue
@@ -233,7 +237,6 @@ class _Recorder:
                 self._made[id(one)] = one
             if outside and canonical(name) not in _SAME:
                 self._made[id(one)] = one
-                site = frame.f_code, frame.f_lasti
                 value = np.array(library.numbers(one))
                 self.events.append(Event("forward", canonical(name), value, before, outside, drew, "", site))
                 if one.requires_grad:
@@ -285,9 +288,9 @@ def likened(events: Sequence[Event]) -> list[Event]:
         if now.op in _SAME:
             continue
         if before is not None and _is_bias(before, now):
-            both = (before, now) if now.phase == "forward" else (now, before)
-            found[-1] = replace(both[1], op=both[0].op, operands=(*both[0].operands, *both[1].operands[1:]),
-                                outside=(*both[0].outside, *both[1].outside[1:]))  # fmt: skip  # in a row
+            conv, added = (before, now) if now.phase == "forward" else (now, before)
+            operands, outside = (*conv.operands, *added.operands[1:]), (*conv.outside, *added.outside[1:])
+            found[-1] = replace(added, op=conv.op, operands=operands, outside=outside)
         else:
             found.append(now)
     return found

@@ -1,7 +1,7 @@
-"""What an optimizer's step does to each parameter: its options, and its rule op by op.
+"""Record an optimizer's step for each parameter: the options, and the rule op by op.
 
-Steps run as generated functions, which show nothing of their arithmetic. So before a step the rule is run once more for
-each parameter, on copies of the state, and every op is noted. Of PyTorch's optimizers only the options are known.
+Steps run as generated functions, which show nothing of their arithmetic. Before a step the rule is therefore run once
+more for each parameter, on copies of the state, and every op is recorded. PyTorch's optimizers show only their options.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ import numpy as np
 
 from glassgrad import provenance
 from glassgrad.doctor.bisection.op_record import Event
+from glassgrad.doctor.library import Args
 from glassgrad.doctor.observers.events import Listener
+from glassgrad.doctor.run import here
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.terms import Number, Term
 from glassgrad.ops.core import Primitive
@@ -57,8 +59,7 @@ class Updates(Listener):
 
     def stepping(self, optimizer: Any, *_: Any, **options: Any) -> None:
         """Record the beginning of a step."""
-        frame = provenance.user_frame()
-        site = frame.f_code, frame.f_lasti
+        site = here()
         for group in optimizer.param_groups:
             options = {name: value for name, value in group.items() if isinstance(value, _KINDS)}
             for parameter in group["params"]:
@@ -86,7 +87,7 @@ class _Noted(equations.Direct):
         self._into = into
         self._made: list[Any] = []  # alive, so that their ids stay theirs
 
-    def compute(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    def compute(self, prim: Primitive, args: Args, params: dict[str, Any]) -> Any:
         given = [arg.what if isinstance(arg, Term | Number) else arg for arg in args]
         before = tuple(np.array(one) for one in given)
         outside = tuple(not any(one is made for made in self._made) for one in given)
@@ -114,7 +115,8 @@ def first_gap(
 ) -> tuple[Event, Event, Any, Update, Update] | None:
     """Return the first ops of two rules whose results differ, what differs, and their steps.
 
-    `gap` tells of two arrays what differs. Rules that are not of the same ops are compared as far as they agree.
+    `gap` returns the difference of two arrays, None if there is none. Rules of different ops are compared as far as
+    their ops agree.
     """
     for mine, theirs in zip(one, other, strict=False):
         for a, b in zip(mine.events, theirs.events, strict=False):

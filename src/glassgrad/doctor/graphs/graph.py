@@ -10,29 +10,47 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from types import CodeType
+from typing import Any
+
+import numpy as np
 
 from glassgrad import provenance
+from glassgrad.doctor.library import words
 
 Shape = tuple[int, ...]
+
+MOST = 20_000
+"""Longer graphs are not read: a recurrent net over a long text repeats the same ops."""
+
+WITH_LOW = frozenset({"log", "log2", "log10", "sqrt", "rsqrt", "divide"})
+"""Ops with an operand that must not be 0."""
 
 LEAF, CONSTANT = -1, -2
 """Stand for the number of an op: a tensor that no op made, with and without a gradient."""
 
-# One name for each op that the libraries name differently.
-_NAMES = {
-    "add": "add", "radd": "add", "iadd": "add", "sub": "subtract", "rsub": "subtract", "isub": "subtract",
-    "mul": "multiply", "rmul": "multiply", "imul": "multiply", "div": "divide", "truediv": "divide",
-    "rtruediv": "divide", "true_divide": "divide", "itruediv": "divide", "rdiv": "divide", "pow": "power",
-    "rpow": "power", "neg": "negative", "clamp": "clip", "clamp_min": "clip", "mm": "matmul", "addmm": "matmul",
-    "bmm": "matmul", "rmatmul": "matmul", "max_pool2d_with_indices": "max_pool2d", "_log_softmax": "log_softmax",
-    "gather": "take_along_axis", "permute_dims": "permute", "special_expit": "sigmoid", "expit": "sigmoid",
-}  # fmt: skip  # a table
+# One name for each op that the libraries name differently, and the other names.
+_SYNONYMS = {
+    "add": "radd iadd",
+    "subtract": "sub rsub isub",
+    "multiply": "mul rmul imul",
+    "divide": "div truediv rtruediv true_divide itruediv rdiv",
+    "power": "pow rpow",
+    "negative": "neg",
+    "clip": "clamp clamp_min",
+    "matmul": "mm addmm bmm rmatmul",
+    "max_pool2d": "max_pool2d_with_indices",
+    "log_softmax": "_log_softmax",
+    "take_along_axis": "gather",
+    "permute": "permute_dims",
+    "sigmoid": "special_expit expit",
+}
+_NAMES = {other: name for name, others in _SYNONYMS.items() for other in others.split()}
 
-VIEWS = frozenset({
-    "alias", "astype", "chunk", "clone", "contiguous", "expand", "flatten", "getitem", "index_select", "movedim",
-    "pick", "permute", "ravel", "reshape", "select", "squeeze", "squeeze_", "swapaxes", "take", "take_along_axis", "to",
-    "transpose", "t", "unbind", "unflatten", "unsqueeze", "view", "broadcast_to", "float", "double", "type",
-})  # fmt: skip  # a table
+VIEWS = words(
+    "alias astype broadcast_to chunk clone contiguous double expand flatten float getitem index_select movedim permute "
+    "pick ravel reshape select squeeze squeeze_ swapaxes t take take_along_axis to transpose type unbind unflatten "
+    "unsqueeze view"
+)
 """Ops that return their operand's numbers unchanged."""
 
 
@@ -115,3 +133,29 @@ class Graph:
     def losses(self) -> Iterator[Op]:
         """Yield the ops that take class numbers."""
         yield from (op for op in self.ops if op.labels is not None)
+
+
+def low_of(name: str, y: Any, operands: tuple[Any, ...]) -> float:
+    """Return the smallest value of the operand that must not be 0, from arrays; NaN if unknown."""
+    with np.errstate(all="ignore"):
+        if name != "divide" and name in WITH_LOW and operands and _is_array(operands[0]):
+            return float(np.min(operands[0]))
+        if name == "sqrt" and _is_array(y):
+            # After a root, a negative operand shows only as NaN.
+            return -math.inf if np.isnan(y).any() else float(np.min(y))
+        if name == "divide" and len(operands) > 1 and _is_array(operands[1]):
+            return float(np.min(np.abs(operands[1])))
+    return math.nan
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.size > 0 and value.dtype.kind == "f"
+
+
+def labels_of(logits: Any, labels: Any) -> Labels | None:
+    """Describe class numbers and the outputs that they belong to."""
+    if not isinstance(labels, np.ndarray) or labels.dtype.kind not in "iu" or labels.ndim != 1 or not labels.size:
+        return None
+    classes = int(logits.shape[1]) if getattr(logits, "ndim", 0) > 1 else 0
+    ordered = bool((labels[1:] >= labels[:-1]).all())
+    return Labels(int(labels.size), len(np.unique(labels)), ordered, classes)

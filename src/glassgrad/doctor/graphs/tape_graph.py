@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-import numpy as np
-
-from glassgrad.doctor.graphs.graph import CONSTANT, LEAF, Graph, Labels, Op, canonical
+from glassgrad.doctor.graphs.graph import CONSTANT, LEAF, MOST, Graph, Labels, Op, canonical, labels_of, low_of
+from glassgrad.doctor.library import Tensor
 
 Node = Any
 
-MOST = 20_000
-"""Longer graphs are not read: a recurrent net over a long text repeats the same ops."""
 
-
-def graph_of(loss: Any) -> Graph | None:
+def graph_of(loss: Tensor) -> Graph | None:
     """Return the ops of a loss; None if its history is missing, too long or freed."""
     root = getattr(loss, "node", None)
     if root is None:
@@ -40,9 +35,8 @@ def _op(node: Node, place: dict[Node, int]) -> Op:
     operands = saved[1:]
     parents = tuple(CONSTANT if parent is None else place.get(parent, LEAF) for parent in node.parents)
     shapes = tuple(_shape(parent, operand) for parent, operand in zip(node.parents, operands, strict=False))
-    return Op(
-        name, tuple(node.shape), parents, shapes, _low(name, saved), _labels(name, operands), (node.code, node.lasti)
-    )
+    low, site = low_of(name, saved[0], operands), (node.code, node.lasti)
+    return Op(name, tuple(node.shape), parents, shapes, low, _labels(name, operands), site)
 
 
 def _shape(parent: Any, operand: Any) -> tuple[int, ...] | None:
@@ -52,36 +46,6 @@ def _shape(parent: Any, operand: Any) -> tuple[int, ...] | None:
         if known is not None and hasattr(known, "shape"):
             return tuple(known.shape)
     return None
-
-
-def low_of(name: str, y: Any, operands: tuple[Any, ...]) -> float:
-    """Return the smallest value of the operand that must not be 0, from arrays; NaN if unknown."""
-    with np.errstate(all="ignore"):
-        if name in {"log", "log2", "log10", "rsqrt", "sqrt"} and operands and _is_array(operands[0]):
-            return float(np.min(operands[0]))
-        if name == "sqrt" and _is_array(y):
-            # After a root, a negative operand shows only as NaN.
-            return -math.inf if np.isnan(y).any() else float(np.min(y))
-        if name == "divide" and len(operands) > 1 and _is_array(operands[1]):
-            return float(np.min(np.abs(operands[1])))
-    return math.nan
-
-
-def _low(name: str, saved: tuple[Any, ...]) -> float:
-    return low_of(name, saved[0], saved[1:])
-
-
-def _is_array(value: Any) -> bool:
-    return isinstance(value, np.ndarray) and value.size > 0 and value.dtype.kind == "f"
-
-
-def labels_of(logits: Any, labels: Any) -> Labels | None:
-    """Describe class numbers and the outputs that they belong to."""
-    if not isinstance(labels, np.ndarray) or labels.dtype.kind not in "iu" or labels.ndim != 1 or not labels.size:
-        return None
-    classes = int(logits.shape[1]) if getattr(logits, "ndim", 0) > 1 else 0
-    ordered = bool((labels[1:] >= labels[:-1]).all())
-    return Labels(int(labels.size), len(np.unique(labels)), ordered, classes)
 
 
 def _labels(name: str, operands: tuple[Any, ...]) -> Labels | None:

@@ -13,17 +13,14 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from glassgrad import provenance
 from glassgrad.doctor import library
-from glassgrad.doctor.graphs.graph import CONSTANT, LEAF, Graph, Op, canonical
-from glassgrad.doctor.graphs.tape_graph import MOST, labels_of
-
-Tensor = Any
+from glassgrad.doctor.graphs.graph import CONSTANT, LEAF, MOST, WITH_LOW, Graph, Op, canonical, labels_of, low_of
+from glassgrad.doctor.library import Args, Kwargs, Tensor
+from glassgrad.doctor.run import here
 
 NOTHING = frozenset(
     {"__get__", "__set__", "size", "dim", "numel", "item", "__len__", "is_floating_point", "register_hook"}
 )
-_LOWS = {"log": 0, "log2": 0, "log10": 0, "sqrt": 0, "rsqrt": 0, "divide": 1}
 _TURNED = frozenset({"__rtruediv__", "__rdiv__", "__rsub__", "__rpow__"})  # their first operand is the second
 _WITH_LABELS = frozenset({"cross_entropy", "nll_loss"})
 
@@ -71,7 +68,7 @@ class Recorder:
         kept = (replace(op, parents=tuple(place.get(parent, parent) for parent in op.parents)) for op in ops)
         return Graph(tuple(kept), place[root])
 
-    def called(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def called(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
         """Call a function and record the call."""
         name = getattr(function, "__name__", "")
         if name == "backward" and args and library.is_torch(args[0]):
@@ -84,7 +81,7 @@ class Recorder:
             self._note(canonical(name), operands, result)
         return result
 
-    def _backward(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _backward(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
         if self._on_backward is not None:
             self._on_backward(args[0])
         result = function(*args, **kwargs)
@@ -96,10 +93,9 @@ class Recorder:
         outputs = [one for one in (result if isinstance(result, tuple | list) else (result,)) if library.is_torch(one)]
         if not outputs or not any(one.requires_grad for one in outputs):
             return
-        frame = provenance.user_frame()
-        low = labels = None
-        if name in _LOWS:
-            low = _low(name, operands)
+        low, labels = math.nan, None
+        if name in WITH_LOW:
+            low = low_of(name, None, tuple(library.numbers(one) for one in operands))
         if name in _WITH_LABELS and len(operands) > 1:
             labels = labels_of(operands[0], library.numbers(operands[1]))
         self._ops.append(
@@ -108,9 +104,9 @@ class Recorder:
                 tuple(outputs[0].shape),
                 tuple(self._parent(one) for one in operands),
                 tuple(tuple(one.shape) if library.is_torch(one) else () for one in operands),
-                math.nan if low is None else low,
+                low,
                 labels,
-                (frame.f_code, frame.f_lasti),
+                here(),
             )
         )
         for one in outputs:
@@ -123,23 +119,13 @@ class Recorder:
         return self._made.get(id(operand), LEAF)
 
 
-def _operands(args: tuple[Any, ...]) -> Iterator[Any]:
+def _operands(args: Args) -> Iterator[Any]:
     """Yield tensors and numbers, also those in lists: the operands of a function in the order of its arguments."""
     for arg in args:
         if library.is_torch(arg) or isinstance(arg, float) or (isinstance(arg, int) and not isinstance(arg, bool)):
             yield arg
         elif isinstance(arg, tuple | list):
             yield from _operands(tuple(arg))
-
-
-def _low(name: str, operands: list[Any]) -> float:
-    at = _LOWS[name]
-    if len(operands) <= at or not library.is_torch(operands[at]) or not operands[at].numel():
-        return math.nan
-    value = operands[at].detach()
-    if not value.is_floating_point():
-        return math.nan
-    return float((value.abs() if name == "divide" else value).min())
 
 
 class Calls(AbstractContextManager[None]):
@@ -184,9 +170,7 @@ def _mode_class() -> Any:
             super().__init__()
             self._called = library.untraced(called, lambda func, args, kwargs: func(*args, **kwargs))
 
-        def __torch_function__(
-            self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-        ) -> Any:
+        def __torch_function__(self, func: Any, types: Any, args: Args = (), kwargs: Kwargs | None = None) -> Any:
             return self._called(func, args, kwargs or {})
 
     return Mode

@@ -11,7 +11,9 @@ from glassgrad import provenance
 from glassgrad.doctor.bisection.torch_run import TorchAside
 from glassgrad.doctor.graphs.graph import canonical
 from glassgrad.doctor.graphs.torch_graph import Calls
+from glassgrad.doctor.library import Args, Kwargs, Tensor
 from glassgrad.doctor.memory_use.torch_growth import Variables
+from glassgrad.doctor.run import here
 
 Row = list[Any]
 
@@ -62,7 +64,7 @@ class _Kept:
         self._counted: set[int] = set()
         self._held = self._tensors = 0
 
-    def called(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def called(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
         """Call a function; the tensors that it saves are listed under its name."""
         name = getattr(function, "__name__", "")
         if name == "backward":
@@ -73,7 +75,7 @@ class _Kept:
         finally:
             self._op = before
 
-    def pack(self, tensor: Any) -> Any:
+    def pack(self, tensor: Tensor) -> Any:
         """Count a tensor that is saved, and return it."""
         storage = _storage(tensor)
         self._tensors += 1
@@ -83,8 +85,7 @@ class _Kept:
         if storage.data_ptr() in self._anyway:
             self._held += storage.nbytes()
             return tensor
-        frame = provenance.user_frame()
-        place = provenance.resolve(frame.f_code, frame.f_lasti)
+        place = provenance.resolve(*here())
         row = self._rows.setdefault((str(place), place.variable, self._op), [place, self._op, 0, 0])
         row[2] += storage.nbytes()
         row[3] += 1
@@ -97,5 +98,5 @@ class _Kept:
         self._begin()
 
 
-def _storage(tensor: Any) -> Any:
+def _storage(tensor: Tensor) -> Any:
     return tensor.untyped_storage()

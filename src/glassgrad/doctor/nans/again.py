@@ -10,6 +10,7 @@ import numpy as np
 from glassgrad import provenance
 from glassgrad.doctor import library
 from glassgrad.doctor.facts import Finding
+from glassgrad.doctor.library import Module, Optimizer
 from glassgrad.doctor.nans import findings
 from glassgrad.doctor.nans.replay import Replay
 from glassgrad.doctor.observers.events import Listener
@@ -24,9 +25,9 @@ class _Found(BaseException):
 
 
 class Again(Replay, Listener):
-    """Replays a step under anomaly mode, as the engine's witness; the model's parameters have names, too."""
+    """Replays a step under anomaly mode, as the engine's witness, with the names of the model's parameters."""
 
-    def __init__(self, model: Any, *, inf: bool = False, allow: Collection[str] = ()) -> None:
+    def __init__(self, model: Module, *, inf: bool = False, allow: Collection[str] = ()) -> None:
         super().__init__(model, inf=inf, allow=allow)
         self.tensors = dict(_tensors(model))
         self.names = {id(tensor): name for name, tensor in self.tensors.items()}
@@ -56,7 +57,7 @@ class Again(Replay, Listener):
             self.finding = findings.of_backward(looking.backward.raised, looking.backward)
         return self.finding
 
-    def _put_out(self, module: Any, told: str, output: Any) -> None:
+    def _put_out(self, module: Module, told: str, output: Any) -> None:
         if module is self.model:
             self._output = output
 
@@ -79,7 +80,7 @@ class Again(Replay, Listener):
             tracked, self.names, self._looking.born, of=of, inf=self.inf, allow=self.allow
         )
 
-    def stepping(self, optimizer: Any, traced: bool = False, closure: bool = False) -> None:
+    def stepping(self, optimizer: Optimizer, traced: bool = False, closure: bool = False) -> None:
         """Before an optimizer's step: copy the inputs of its rule."""
         self._before = {}
         for group in optimizer.param_groups:
@@ -90,7 +91,7 @@ class Again(Replay, Listener):
                 self._before[name] = {"the parameter": _copy(tensor), **gradient, **state}
                 self.tensors.setdefault(name, tensor)
 
-    def stepped(self, optimizer: Any, traced: bool = False) -> None:
+    def stepped(self, optimizer: Optimizer, traced: bool = False) -> None:
         """After an optimizer's step: check the weights."""
         now = {name: self.tensors[name].array for name in self._before}
         name = findings.first_update(now, self.inf)
@@ -100,7 +101,7 @@ class Again(Replay, Listener):
             raise _Found
 
 
-def _tensors(model: Any) -> Iterator[tuple[str, Any]]:
+def _tensors(model: Module) -> Iterator[tuple[str, Any]]:
     yield from model.named_parameters()
     if hasattr(model, "named_buffers"):
         yield from model.named_buffers()

@@ -1,10 +1,10 @@
-"""Check each step of a loop of ours for NaN: one cheap check a step, and an analysis where it fails.
+"""Check each step of our engine for NaN: one cheap check a step, and an analysis if it fails.
 
-In an eager step the tape is there when the loss, or a gradient, turns out NaN, and says which op made it; weights are
-untouched then. All gradients of a backward pass are looked at by one call of native code. Only a step of
-an optimizer overwrites what it was made of. Those that can make a NaN of finite numbers (a divisor without eps, a rate
-or gradients beyond all bounds) are preceded by a copy, others as often as the time allows. Compiled steps are kept in a
-log and made again: see `compiled_steps`.
+In an eager step the tape still exists when the loss or a gradient turns out NaN, and names the op that made it; the
+weights are unchanged then. One call of native code checks all gradients of a backward pass. Only an optimizer's step
+overwrites its own inputs. A copy precedes each step that can make a NaN of finite numbers (a divisor without eps, a
+rate or gradients beyond all bounds), and others as often as the time allows. `compiled_steps` keeps a log of compiled
+steps and repeats them.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 
 from glassgrad import provenance
 from glassgrad.doctor.facts import Finding
+from glassgrad.doctor.library import Args, Array, Kwargs, Module, Optimizer
 from glassgrad.doctor.nans import findings
 from glassgrad.doctor.nans.again import Again
 from glassgrad.doctor.nans.compiled_steps import ONLY_COMPILED, CompiledSteps, run_checked
@@ -24,7 +25,7 @@ from glassgrad.doctor.nans.largest import UNKNOWN, is_number, largest, reader
 from glassgrad.doctor.nans.state import Beginning, Copies
 from glassgrad.doctor.nans.step_check import ALL_BACK, SHARE, StepCheck, divides
 from glassgrad.doctor.nans.tape_search import Tape
-from glassgrad.doctor.observers.events import Run, Sampling
+from glassgrad.doctor.observers.events import Program, Run, Sampling
 from glassgrad.doctor.restoring.step_aside import written_as
 from glassgrad.engine.mode import ANOMALY, MODE, TRACING
 from glassgrad.engine.random import USES
@@ -44,7 +45,7 @@ _BETWEEN = 16
 class Guard(StepCheck):
     """Checks each step of a training loop, and raises at the first that makes a NaN."""
 
-    def __init__(self, model: Any, optimizers: Sequence[Any], *, inf: bool, allow: Collection[str]) -> None:
+    def __init__(self, model: Module, optimizers: Sequence[Optimizer], *, inf: bool, allow: Collection[str]) -> None:
         super().__init__(model, optimizers, inf=inf, allow=allow)
         self.names = {id(tensor): name for name, tensor in self.named.items()}
         self._beginning = Beginning([tensor for _, tensor in model.named_buffers()])
@@ -88,7 +89,7 @@ class Guard(StepCheck):
             self._left_out = 0
             return
         held = [tensor._grad.array for tensor in self.named.values() if tensor._grad is not None]
-        self._largest = largest(*held)  # the accumulated gradients, of this model alone
+        self._largest = largest(*held)  # the accumulated gradients, of this model only
         if is_number(self._largest, self.inf):
             self._left_out = 0
         elif not self._is_scaled():
@@ -122,7 +123,7 @@ class Guard(StepCheck):
         what = f"the gradient of {name}, to which this backward pass added finite numbers, holds"
         return findings.held("NaN in a gradient", what, named[name], "Zero the gradients before the pass.", self.inf)
 
-    def stepping(self, optimizer: Any, traced: bool = False, closure: bool = False) -> None:
+    def stepping(self, optimizer: Optimizer, traced: bool = False, closure: bool = False) -> None:
         """Before an optimizer's step, copy what it overwrites if it may turn it into a NaN."""
         if self.busy or MODE.flags & _ASLEEP:
             return
@@ -138,7 +139,7 @@ class Guard(StepCheck):
             self._copies = Copies(list(self.named.values()), self.optimizers, self.steps)
             self._spent += time.perf_counter() - began
 
-    def _look_at_options(self, optimizer: Any, options: Any) -> None:
+    def _look_at_options(self, optimizer: Optimizer, options: Any) -> None:
         """Learn whether an optimizer may divide by 0."""
         if not any(optimizer is one for one in self.optimizers):
             self.optimizers.append(optimizer)
@@ -148,7 +149,7 @@ class Guard(StepCheck):
         """Tell whether there is time for a copy before a harmless step."""
         return self._spent <= SHARE * (time.perf_counter() - self._began)
 
-    def stepped(self, optimizer: Any, traced: bool = False) -> None:
+    def stepped(self, optimizer: Optimizer, traced: bool = False) -> None:
         """After an optimizer's step, check the weights if they were copied before it."""
         if self.busy or MODE.flags & _ASLEEP:
             return
@@ -164,7 +165,7 @@ class Guard(StepCheck):
         if beginning.uses != USES.count or beginning.buffers:
             beginning.renew()
 
-    def _of_update(self, optimizer: Any, place: str) -> Finding:
+    def _of_update(self, optimizer: Optimizer, place: str) -> Finding:
         now = {name: tensor.array for name, tensor in self.named.items()}
         name = findings.first_update(now, self.inf) or ""
         tensor = self.named[name]
@@ -186,16 +187,12 @@ class Guard(StepCheck):
 
     # --- a compiled step ---
 
-    def call(self, program: Any, run: Run, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Run a compiled function."""
-        if self.busy or MODE.flags & _ASLEEP:
-            return run(program, *args, **kwargs)
-        return self.compiled.call(program, run, args, kwargs)
+    def run_step(self, program: Program, run: Run, args: Args, kwargs: Kwargs) -> tuple[Any, float | None]:
+        """Run a compiled step and check it; return its result, and the loss in it or None."""
+        return self.compiled.run(program, run, args, kwargs)
 
-    def call_beside(self, program: Any, run: Run, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def run_beside(self, program: Program, run: Run, args: Args, kwargs: Kwargs) -> Any:
         """Run a compiled function that makes no step, and check the gradients it may leave behind."""
-        if self.busy or MODE.flags & _ASLEEP:
-            return run(program, *args, **kwargs)
         result = run_checked(program, run, args, kwargs)
         if MODE.finite is not None and MODE.finite.item() != 0 and not self.is_good() and not self._is_scaled():
             function = written_as(program)
@@ -203,13 +200,7 @@ class Guard(StepCheck):
             self._fail(lambda: again.run(lambda: function(*args, **kwargs)) or ONLY_COMPILED)
         return result
 
-    def loss_of(
-        self, program: Any, run: Run, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[Any, float | None]:
-        """Run a compiled step of a loop; return its result and the loss in it."""
-        return self.compiled.loss_of(program, run, args, kwargs)
-
-    def follow(self, program: Any, run: Run, args: tuple[Any, ...], watch: Sampling) -> None:
+    def follow(self, program: Program, run: Run, args: Args, watch: Sampling) -> None:
         """Let the program's fast path make the next calls by itself."""
         self.compiled.follow(program, run, args, watch)
 
@@ -232,5 +223,5 @@ class Guard(StepCheck):
         self.report(found, self.steps, kept)
 
 
-def _is_finite_number(array: Any) -> bool:
+def _is_finite_number(array: Array) -> bool:
     return array.size == 1 and array.dtype.kind == "f" and math.isfinite(array.item())

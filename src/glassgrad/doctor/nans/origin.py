@@ -8,6 +8,7 @@ from typing import Any
 
 from glassgrad.doctor import library
 from glassgrad.doctor.facts import Finding
+from glassgrad.doctor.library import LossFunction, Module, Optimizer
 from glassgrad.doctor.nans.again import Again
 from glassgrad.doctor.nans.allowed import checked
 from glassgrad.doctor.nans.findings import CHECKPOINT, DATA, held
@@ -17,10 +18,10 @@ from glassgrad.engine.snapshot import Snapshot
 
 
 def nan_origin(
-    model: Any,
+    model: Module,
     batch: Any,
-    loss_fn: Callable[..., Any],
-    optimizer: Any = None,
+    loss_fn: LossFunction,
+    optimizer: Optimizer = None,
     *,
     inf: bool = False,
     allow: Collection[str] = (),
@@ -87,7 +88,7 @@ def nan_origin(
 
 
 def _of_torch(
-    model: Any, forward: Callable[[], Any], optimizer: Any, inf: bool, allow: Collection[str]
+    model: Module, forward: Callable[[], Any], optimizer: Optimizer, inf: bool, allow: Collection[str]
 ) -> Finding | None:
     from glassgrad.doctor.nans.torch_again import TorchAgain
 

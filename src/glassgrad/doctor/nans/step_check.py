@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Sequence
-from typing import Any
 
 from glassgrad import errors
 from glassgrad.doctor.facts import Finding
+from glassgrad.doctor.library import Module, Optimizer
 from glassgrad.doctor.nans.allowed import checked
 from glassgrad.doctor.observers.events import Check
 
@@ -32,7 +32,7 @@ class StepCheck(Check):
         named: the parameters by their names.
     """
 
-    def __init__(self, model: Any, optimizers: Sequence[Any], *, inf: bool, allow: Collection[str]) -> None:
+    def __init__(self, model: Module, optimizers: Sequence[Optimizer], *, inf: bool, allow: Collection[str]) -> None:
         self.model, self.optimizers, self.inf = model, list(optimizers), inf
         self.allow = checked(model, allow)
         self.steps = 0
@@ -53,7 +53,7 @@ class StepCheck(Check):
         raise errors.NAN_IN_STEP(step=step, rule=found.rule, what=what, kept=kept, advice=advice)
 
 
-def divides(optimizer: Any, known: str = "glassgrad.optim") -> bool:
+def divides(optimizer: Optimizer, known: str = "glassgrad.optim") -> bool:
     """Tell whether an optimizer divides by what may be 0, or has a number beyond all bounds, or is not of `known`."""
     if not type(optimizer).__module__.startswith(known):
         return True

@@ -19,10 +19,12 @@ from glassgrad import provenance
 from glassgrad.doctor import library
 from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.graphs.torch_graph import NOTHING, Calls
+from glassgrad.doctor.library import Args, Kwargs, Module, Optimizer, Tensor
 from glassgrad.doctor.nans import findings
 from glassgrad.doctor.nans.state import SMALL
 from glassgrad.doctor.nans.step_check import ALL_BACK, SHARE, StepCheck, divides
 from glassgrad.doctor.nans.torch_again import TorchAgain
+from glassgrad.doctor.run import Site, here
 from glassgrad.provenance import pytorch
 
 _MOST_CALLS = 4096
@@ -32,16 +34,16 @@ class _Call(NamedTuple):
     """A call, of the model or of a function between it and the loss, and what it returned."""
 
     function: Callable[..., Any]
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
+    args: Args
+    kwargs: Kwargs
     result: Any
-    frame: tuple[Any, int] | None = None
+    site: Site | None = None
 
 
 class TorchGuard(StepCheck):
     """Checks each step of a PyTorch loop, and raises at the first that makes a NaN."""
 
-    def __init__(self, model: Any, optimizers: Sequence[Any], *, inf: bool, allow: Collection[str]) -> None:
+    def __init__(self, model: Module, optimizers: Sequence[Optimizer], *, inf: bool, allow: Collection[str]) -> None:
         super().__init__(library.uncompiled(model), optimizers, inf=inf, allow=allow)
         self._between = Calls(self.called)
         self._calls: list[_Call] = []
@@ -62,7 +64,7 @@ class TorchGuard(StepCheck):
             self._before = [(one, one.detach().clone()) for one in small]
             self._random = pytorch().get_rng_state()
 
-    def called(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def called(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
         """Call one of PyTorch's functions and record the call."""
         name = getattr(function, "__name__", "")
         if not self._notes or self.busy or name in NOTHING:
@@ -75,11 +77,10 @@ class TorchGuard(StepCheck):
             return function(*args, **kwargs)
         result = function(*args, **kwargs)
         if len(self._calls) < _MOST_CALLS:
-            frame = provenance.user_frame()
-            self._calls.append(_Call(function, args, kwargs, result, (frame.f_code, frame.f_lasti)))
+            self._calls.append(_Call(function, args, kwargs, result, here()))
         return result
 
-    def forward(self, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+    def forward(self, args: Args, kwargs: Kwargs, output: Any) -> None:
         """After a forward pass: record the calls from its output to the loss."""
         if self.busy or not pytorch().is_grad_enabled():
             return
@@ -87,7 +88,7 @@ class TorchGuard(StepCheck):
         self._notes = True
         self._between.enter()
 
-    def stepping(self, optimizer: Any, traced: bool = False, closure: bool = False) -> None:
+    def stepping(self, optimizer: Optimizer, traced: bool = False, closure: bool = False) -> None:
         """Before an optimizer's step: check the gradients, and copy the weights from time to time."""
         self._between.leave()
         if self.busy:
@@ -103,7 +104,7 @@ class TorchGuard(StepCheck):
             self._copies = weights, copy.deepcopy(optimizer.state_dict())
             self._spent += time.perf_counter() - began
 
-    def stepped(self, optimizer: Any, traced: bool = False) -> None:
+    def stepped(self, optimizer: Optimizer, traced: bool = False) -> None:
         """After an optimizer's step: check the weights if they were copied."""
         if self.busy:
             return
@@ -142,7 +143,7 @@ class TorchGuard(StepCheck):
         value = value.detach()
         return bool((~value.isfinite()).any() if self.inf else value.isnan().any())
 
-    def _fail(self, loss: Any) -> None:
+    def _fail(self, loss: Tensor) -> None:
         """Replay the step op by op, and raise the finding."""
         self.busy = True
         try:
@@ -166,11 +167,11 @@ class TorchGuard(StepCheck):
         for one in self.named.values():
             one.grad = None
 
-    def _made_again(self, again: TorchAgain, loss: Any) -> Any:
+    def _made_again(self, again: TorchAgain, loss: Tensor) -> Any:
         """Repeat the recorded calls; return the loss that results."""
         made: dict[int, Any] = {}
         for call in self._calls:
-            with nullcontext() if call.frame is None else again.at(provenance.resolve(*call.frame)):
+            with nullcontext() if call.site is None else again.at(provenance.resolve(*call.site)):
                 result = call.function(*_mapped(call.args, made), **_mapped(call.kwargs, made))
             for old, new in zip(_tensors(call.result), _tensors(result), strict=False):
                 made[id(old)] = new

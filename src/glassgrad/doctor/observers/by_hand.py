@@ -6,13 +6,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from glassgrad.doctor.library import Module, Optimizer, Tensor
 from glassgrad.doctor.observers.events import Sampling
 
 
 class HandObserver:
     """A connection to a model with `forward` and `backward`, and optimizers with `step`."""
 
-    def __init__(self, model: Any, optimizers: tuple[Any, ...], watch: Sampling) -> None:
+    def __init__(self, model: Module, optimizers: tuple[Optimizer, ...], watch: Sampling) -> None:
         self._model, self._optimizers, self._watch = model, optimizers, watch
         self._replaced: list[tuple[Any, str]] = []
 
@@ -42,7 +43,7 @@ class HandObserver:
     def sampled(self, wanted: bool) -> None:
         """Do nothing: the methods report every step."""
 
-    def graph(self, loss: Any) -> None:
+    def graph(self, loss: Tensor) -> None:
         """Return None: there is no graph of a hand-written loss."""
 
     def disconnect(self) -> None:

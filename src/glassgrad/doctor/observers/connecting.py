@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from glassgrad.doctor import library
+from glassgrad.doctor.library import Module, Optimizer
 from glassgrad.doctor.observers.events import Check, Observer, Sampling
 
 
-def observer_of(model: Any, optimizers: tuple[Any, ...], watch: Sampling, guard: Check | None = None) -> Observer:
+def observer_of(
+    model: Module, optimizers: tuple[Optimizer, ...], watch: Sampling, guard: Check | None = None
+) -> Observer:
     """Return the observer of a model; it reports to a watch, and to a guard that checks each step."""
     if library.is_torch(model):
         from glassgrad.doctor.observers.pytorch import TorchObserver

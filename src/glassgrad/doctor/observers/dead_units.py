@@ -14,11 +14,9 @@ from typing import Any
 import numpy as np
 
 from glassgrad.doctor import library
+from glassgrad.doctor.library import Args, Array, Handle, Module
 from glassgrad.doctor.observers.forward_watch import BEFORE
 from glassgrad.doctor.quantities.activations import living
-
-Array = Any
-Module = Any
 
 STRETCH = 64
 """Length of the first window of steps; each later window is twice as long as the one before it."""
@@ -31,7 +29,7 @@ class Dead:
     Attributes:
         share: of the units.
         first, last: the steps.
-        seen: in so many of them it was looked; `examples`: at so many.
+        seen: the number of these steps that were inspected; `examples`: the number of examples in them.
     """
 
     share: float
@@ -57,10 +55,10 @@ class DeadUnits:
     Args:
         model: ours or PyTorch's.
         clock: counts the time that is spent here.
-        hidden: the model runs as a compiled program: only samples know something of it.
+        hidden: the model runs as a compiled program, which only samples show.
     """
 
-    def __init__(self, model: Module, clock: AbstractContextManager[Any], hidden: bool = False) -> None:
+    def __init__(self, model: Module, clock: AbstractContextManager[object], hidden: bool = False) -> None:
         self._model = model
         self._hidden = hidden
         self._clock = clock
@@ -69,7 +67,7 @@ class DeadUnits:
         self._now = _Stretch(0)
         self._before: _Stretch | None = None
         self._length = STRETCH
-        self._handles: dict[str, Any] = {}
+        self._handles: dict[str, Handle] = {}
         self._looked = False
         self._counted = 0
 
@@ -115,17 +113,16 @@ class DeadUnits:
         """Return the findings after `steps` steps: of the last window, joined with the previous one if it is short."""
         short = self._before is not None and steps - self._now.first < STRETCH
         parts = [self._now] if not short or self._before is None else [self._before, self._now]
-        seen = sum(part.seen for part in parts)
-        return {
-            name: Dead(
-                float(np.logical_and.reduce([part.silent[name] for part in parts if name in part.silent]).mean()),
-                parts[0].first, steps - 1, seen, sum(part.examples.get(name, 0) for part in parts),
-            )
-            for name in self._axes
-        }  # fmt: skip  # in a row
+        first, seen = parts[0].first, sum(part.seen for part in parts)
+        found = {}
+        for name in self._axes:
+            silent = np.logical_and.reduce([part.silent[name] for part in parts if name in part.silent])
+            examples = sum(part.examples.get(name, 0) for part in parts)
+            found[name] = Dead(float(silent.mean()), first, steps - 1, seen, examples)
+        return found
 
     def _hook(self, name: str, before: bool) -> Any:
-        def seen(_module: Module, args: Any, output: Any) -> None:
+        def seen(_module: Module, args: Args, output: Any) -> None:
             if library.is_recording(self._model):
                 with self._clock:
                     self._look(name, library.numbers(library.first_tensor(args if before else output)))

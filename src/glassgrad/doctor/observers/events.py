@@ -7,9 +7,12 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from glassgrad.doctor.graphs.graph import Graph
+from glassgrad.doctor.library import Args, Kwargs, Optimizer, Tensor
 from glassgrad.doctor.observers.loss_record import LossRecord
 from glassgrad.doctor.run import Calls
 
+Program = Any
+"""A compiled function."""
 Run = Callable[..., Any]
 """Runs a compiled program: called with the program and its arguments."""
 
@@ -28,10 +31,10 @@ class Listener:
     def entered(self) -> None:
         """Before a forward pass of the model."""
 
-    def forward(self, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+    def forward(self, args: Args, kwargs: Kwargs, output: Any) -> None:
         """After a forward pass of the model."""
 
-    def backward(self, loss: Any, traced: bool = False) -> bool:
+    def backward(self, loss: Tensor, traced: bool = False) -> bool:
         """Before a backward pass; return whether `walked` is to receive its gradients.
 
         Args:
@@ -46,10 +49,10 @@ class Listener:
     def left(self) -> None:
         """After a backward pass."""
 
-    def stepping(self, optimizer: Any, traced: bool = False, closure: bool = False) -> None:
+    def stepping(self, optimizer: Optimizer, traced: bool = False, closure: bool = False) -> None:
         """Before an optimizer's step, or before its `closure`, which has passes of its own."""
 
-    def stepped(self, optimizer: Any, traced: bool = False) -> None:
+    def stepped(self, optimizer: Optimizer, traced: bool = False) -> None:
         """After an optimizer's step."""
 
     def disconnect(self) -> None:
@@ -86,17 +89,17 @@ class Sampling(Listener):
     def compiled(self, before: bool, result: Any) -> None:
         """Record a compiled training step: with `before` its beginning, else its end and result."""
 
-    def hands_off(self, args: tuple[Any, ...]) -> None:
+    def hands_off(self, args: Args) -> None:
         """Remove the hooks before a compiled program is called: they would be traced."""
 
     def beside(self) -> AbstractContextManager[None]:
         """Inspect a compiled step that runs eagerly in the block, aside from the training."""
         raise NotImplementedError
 
-    def beside_backward(self, loss: Any) -> None:
+    def beside_backward(self, loss: Tensor) -> None:
         """Record a backward pass of that eager run; `left` follows."""
 
-    def beside_step(self, optimizer: Any) -> None:
+    def beside_step(self, optimizer: Optimizer) -> None:
         """Record the beginning of an optimizer's step of that eager run."""
 
     def unseen(self, reason: str) -> None:
@@ -106,21 +109,15 @@ class Sampling(Listener):
 class Check(Listener):
     """A listener that checks every step, compiled ones too: a guard against NaN."""
 
-    def call(self, program: Any, run: Run, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Run a compiled program that may train the model."""
-        return run(program, *args, **kwargs)
+    def run_step(self, program: Program, run: Run, args: Args, kwargs: Kwargs) -> tuple[Any, float | None]:
+        """Run a compiled program that may train the model; return its result, and the loss in it or None."""
+        return run(program, *args, **kwargs), None
 
-    def call_beside(self, program: Any, run: Run, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def run_beside(self, program: Program, run: Run, args: Args, kwargs: Kwargs) -> Any:
         """Run a compiled program that makes no step."""
         return run(program, *args, **kwargs)
 
-    def loss_of(
-        self, program: Any, run: Run, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[Any, float | None]:
-        """Run a compiled program that trains the model; return its result and the loss in it, None if there is none."""
-        raise NotImplementedError
-
-    def follow(self, program: Any, run: Run, args: tuple[Any, ...], watch: Sampling) -> None:
+    def follow(self, program: Program, run: Run, args: Args, watch: Sampling) -> None:
         """Let the program's fast path make the next calls that are like the one before."""
 
 
@@ -133,7 +130,7 @@ class Observer(Protocol):
     def sampled(self, wanted: bool) -> None:
         """Prepare for the next step, which is sampled if `wanted`."""
 
-    def graph(self, loss: Any) -> Graph | None:
+    def graph(self, loss: Tensor) -> Graph | None:
         """Return the graph of a loss, or None if it is unknown."""
 
     def disconnect(self) -> None:

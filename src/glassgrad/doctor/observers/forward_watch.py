@@ -9,9 +9,8 @@ import numpy as np
 
 from glassgrad.doctor import library
 from glassgrad.doctor.facts import Facts
+from glassgrad.doctor.library import Args, Handle, Module, Tensor
 from glassgrad.doctor.quantities.activations import Activation, Kind, kind_of
-
-Module = Any
 
 BEFORE = " before "
 """Joins the name of a function and that of the module that receives its result."""
@@ -28,10 +27,10 @@ class ForwardWatch:
         clock: measures the time spent here.
     """
 
-    def __init__(self, model: Module, clock: AbstractContextManager[Any] | None = None) -> None:
+    def __init__(self, model: Module, clock: AbstractContextManager[object] | None = None) -> None:
         self._model = model
         self._clock = nullcontext() if clock is None else clock
-        self._handles: list[Any] = []
+        self._handles: list[Handle] = []
         self._found: dict[str, Activation] = {}
         self._seen: set[int] = set()
         self._latest = ""
@@ -64,13 +63,13 @@ class ForwardWatch:
         }
 
     def _hook(self, name: str) -> Any:
-        def seen(module: Module, args: Any, output: Any) -> None:
+        def seen(module: Module, args: Args, output: Any) -> None:
             with self._clock:
                 self._look(name, module, args, output)
 
         return library.untraced(seen)
 
-    def _look(self, name: str, module: Module, args: Any, output: Any) -> None:
+    def _look(self, name: str, module: Module, args: Args, output: Any) -> None:
         result = library.first_tensor(output)
         numbers = library.numbers(result)
         if numbers is None:
@@ -99,14 +98,14 @@ class ForwardWatch:
         if kind is not None and numbers is not None:
             self._add(f"{origin[0]}{BEFORE}{name}", origin[0], kind, entering, numbers)
 
-    def _add(self, name: str, shown: str, kind: Kind | None, tensor: Any, numbers: Any) -> None:
+    def _add(self, name: str, shown: str, kind: Kind | None, tensor: Tensor, numbers: Any) -> None:
         self.kinds.setdefault(name, shown)
         if name not in self._found:
             self._found[name] = Activation(kind, self._latest.startswith("Conv"))
         self._found[name].add(numbers)
 
 
-def inputs_of(args: tuple[Any, ...]) -> tuple[Facts, ...]:
+def inputs_of(args: Args) -> tuple[Facts, ...]:
     """Describe the floating-point arrays that go into a model."""
     found = [library.numbers(arg) if library.is_tensor(arg) else arg for arg in args]
     arrays = [array for array in found if isinstance(array, np.ndarray) and array.size]

@@ -1,11 +1,11 @@
-"""Detects gradients that a step has used and that nobody zeroed before the next backward pass."""
+"""Detect gradients that a step has used and nobody zeroed before the next backward pass."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
+from glassgrad.doctor.library import Optimizer
 from glassgrad.doctor.observers.sampling import Parameters, Preset, Sampler
 from glassgrad.doctor.run import Calls
 
@@ -13,13 +13,13 @@ from glassgrad.doctor.run import Calls
 class Leftovers:
     """Looks for used gradients, and counts in `calls` the steps that were checked and those that had some.
 
-    An optimizer zeroes the gradients of its own parameters alone, so that these are looked at where they are known.
+    An optimizer zeroes only the gradients of its own parameters: if these are known, the others are left out.
 
     Attributes:
         used: whether a step has used gradients.
     """
 
-    def __init__(self, named: Parameters, optimizers: Sequence[Any], preset: Preset, calls: Calls) -> None:
+    def __init__(self, named: Parameters, optimizers: Sequence[Optimizer], preset: Preset, calls: Calls) -> None:
         groups = [group for one in optimizers for group in getattr(one, "param_groups", ())]
         theirs = {id(parameter) for group in groups for parameter in group["params"]}
         self._sampler = Sampler([pair for pair in named if id(pair[1]) in theirs] or named, preset)

@@ -12,8 +12,8 @@ class LossRecord:
     """Steps with their losses.
 
     Attributes:
-        waiting: losses of consecutive steps that are not counted yet. Whoever makes steps of which only the loss is
-            wanted appends to it, which takes less time than telling of each.
+        waiting: losses of consecutive steps that are not counted yet. A caller that needs to report only the loss of a
+            step appends to it, which takes less time than a call.
 
     Example:
         >>> losses = LossRecord()

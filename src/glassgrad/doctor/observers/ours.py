@@ -10,6 +10,7 @@ import numpy as np
 from glassgrad.doctor import library
 from glassgrad.doctor.graphs.graph import Graph
 from glassgrad.doctor.graphs.tape_graph import graph_of
+from glassgrad.doctor.library import Args, Handle, Optimizer
 from glassgrad.doctor.observers.events import Check, Listener, Sampling
 from glassgrad.doctor.observers.programs import AGAIN, Programs
 from glassgrad.engine.mode import ANOMALY, MODE, TRACING
@@ -23,9 +24,11 @@ _UNUSUAL = TRACING | ANOMALY
 class OurObserver:
     """A connection to our engine, as its witness."""
 
-    def __init__(self, model: Module, optimizers: tuple[Any, ...], watch: Sampling, guard: Check | None = None) -> None:
+    def __init__(
+        self, model: Module, optimizers: tuple[Optimizer, ...], watch: Sampling, guard: Check | None = None
+    ) -> None:
         self._watch, self._guard, self._model, self._optimizers = watch, guard, model, optimizers
-        self._handle: Any = None
+        self._handle: Handle | None = None
         self._programs = Programs(model, watch, guard)
         self._loss: float | None = None  # of a quiet step
         self._only = optimizers[0] if len(optimizers) == 1 else None
@@ -60,7 +63,7 @@ class OurObserver:
         if self._watch.sampling and not _tracing():
             self._watch.left()
 
-    def stepping(self, optimizer: Any) -> None:
+    def stepping(self, optimizer: Optimizer) -> None:
         """Report the beginning of an optimizer's step."""
         if optimizer is self._only or self._is_mine(optimizer):
             if self._programs.aside:
@@ -71,7 +74,7 @@ class OurObserver:
             if self._guard is not None:
                 self._guard.stepping(optimizer)
 
-    def stepped(self, optimizer: Any) -> None:
+    def stepped(self, optimizer: Optimizer) -> None:
         """Report the end of an optimizer's step."""
         if (optimizer is self._only or self._is_mine(optimizer)) and not self._programs.aside:
             loss, self._loss = self._loss, None
@@ -85,7 +88,7 @@ class OurObserver:
             if self._guard is not None:
                 self._guard.stepped(optimizer)
 
-    def _is_mine(self, optimizer: Any) -> bool:
+    def _is_mine(self, optimizer: Optimizer) -> bool:
         for one in self._optimizers:
             if one is optimizer:
                 return True
@@ -108,14 +111,15 @@ class OurObserver:
         AGAIN.clear()
         if wanted and self._handle is None:
             self._handle = self._model.register_forward_hook(self._forward)
-        elif not wanted and self._handle is not None:
+        elif not wanted:
             self._unhook()
 
     def _unhook(self) -> None:
-        library.remove_hooks(self._model, [self._handle])
-        self._handle = None
+        if self._handle is not None:
+            library.remove_hooks(self._model, [self._handle])
+            self._handle = None
 
-    def _forward(self, _module: Module, args: tuple[Any, ...], output: Any) -> None:
+    def _forward(self, _module: Module, args: Args, output: Any) -> None:
         if not _tracing():
             self._watch.forward(args, {}, output)
 
@@ -125,8 +129,7 @@ class OurObserver:
 
     def disconnect(self) -> None:
         """Stop listening."""
-        if self._handle is not None:
-            self._unhook()
+        self._unhook()
         MODE.witness = self._before
         self._programs.disconnect()
 
@@ -149,11 +152,11 @@ class _Both(Listener):
         for one in self._all:
             one.left()
 
-    def stepping(self, optimizer: Any, traced: bool = False, closure: bool = False) -> None:
+    def stepping(self, optimizer: Optimizer, traced: bool = False, closure: bool = False) -> None:
         for one in self._all:
             one.stepping(optimizer)
 
-    def stepped(self, optimizer: Any, traced: bool = False) -> None:
+    def stepped(self, optimizer: Optimizer, traced: bool = False) -> None:
         for one in self._all:
             one.stepped(optimizer)
 

@@ -8,10 +8,11 @@ import numpy as np
 
 from glassgrad.doctor import library
 from glassgrad.doctor.facts import Facts, Layer
+from glassgrad.doctor.library import Args, Module, Tensor
 from glassgrad.doctor.observers.forward_watch import ForwardWatch
 from glassgrad.doctor.quantities.activations import Kind
 
-Module = Any
+_LOST = "dead", "saturated"
 
 
 class PassWatch(ForwardWatch):
@@ -27,21 +28,18 @@ class PassWatch(ForwardWatch):
         """Return the layers in the order of the calls."""
         lost = self.take()
         return tuple(
-            Layer(
-                name, kind, output, input_bad, made_by, self._gradients.get(name),
-                lost[name]["activation_dead"], lost[name]["activation_saturated"],
-            )
-            for name, (kind, output, input_bad, made_by) in self._layers.items()
-        )  # fmt: skip  # a table
+            Layer(name, *known, self._gradients.get(name), *(lost[name][f"activation_{how}"] for how in _LOST))
+            for name, known in self._layers.items()
+        )
 
-    def _look(self, name: str, module: Module, args: Any, output: Any) -> None:
+    def _look(self, name: str, module: Module, args: Args, output: Any) -> None:
         entering = library.first_tensor(args)
         numbers = library.numbers(entering)
         self._entering_bad = numbers is not None and numbers.dtype.kind == "f" and not np.isfinite(numbers).all()
         self._made_by = library.made_by(entering) if self._entering_bad else ""
         super()._look(name, module, args, output)
 
-    def _add(self, name: str, shown: str, kind: Kind | None, tensor: Any, numbers: Any) -> None:
+    def _add(self, name: str, shown: str, kind: Kind | None, tensor: Tensor, numbers: Any) -> None:
         super()._add(name, shown, kind, tensor, numbers)
         known = self._layers.get(name)
         if known is None or (known[1].first_bad is None and not np.isfinite(numbers).all()):

@@ -13,7 +13,8 @@ import numpy as np
 
 from glassgrad.compile import api
 from glassgrad.compile.front.calls.fast_call import MISS
-from glassgrad.doctor.observers.events import Check, Run, Sampling
+from glassgrad.doctor.library import Args, Kwargs, Module
+from glassgrad.doctor.observers.events import Check, Program, Run, Sampling
 from glassgrad.doctor.restoring.step_aside import StepAside, eagerly, written_as
 from glassgrad.engine.mode import ANOMALY, MODE, TRACING
 
@@ -37,7 +38,7 @@ class Programs:
         aside: whether a compiled step is running eagerly, beside the training.
     """
 
-    def __init__(self, model: Any, watch: Sampling, guard: Check | None) -> None:
+    def __init__(self, model: Module, watch: Sampling, guard: Check | None) -> None:
         self._model, self._watch, self._guard = model, watch, guard
         self._trains: dict[int, bool] = {}
         self._running: list[int] = []
@@ -63,7 +64,7 @@ class Programs:
         if self._running:
             self._trains[self._running[-1]] = True
 
-    def run(self, program: Any, run: Run, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def run(self, program: Program, run: Run, args: Args, kwargs: Kwargs) -> Any:
         """Run a compiled program, and report it if it trains the model."""
         known = self._trains.get(id(program))
         before = self._fingerprint() if known is None else None
@@ -74,12 +75,12 @@ class Programs:
         self._watch.hands_off(args)  # hooks would be part of the program
         self._running.append(id(program))
         try:
-            if self._guard is None:
+            if self._guard is None or self._guard.busy:
                 result = run(program, *args, **kwargs)
             elif known is False:
-                result = self._guard.call_beside(program, run, args, kwargs)
+                result = self._guard.run_beside(program, run, args, kwargs)
             else:
-                result = self._guard.call(program, run, args, kwargs)
+                result, _ = self._guard.run_step(program, run, args, kwargs)
         finally:
             self._running.pop()
         if known is None and id(program) not in self._trains:
@@ -91,7 +92,7 @@ class Programs:
             self._watch.compiled(False, result)
         return result
 
-    def quiet(self, program: Any, run: Run, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def quiet(self, program: Program, run: Run, args: Args, kwargs: Kwargs) -> Any:
         """Run a compiled program that trains the model, in a step that is not sampled; report only its loss."""
         watch, guard = self._watch, self._guard
         if watch.hooked:
@@ -102,7 +103,7 @@ class Programs:
             if type(array) is _ndarray and array.size == 1:
                 loss = array.item()
         else:
-            result, loss = guard.loss_of(program, run, args, kwargs)
+            result, loss = guard.run_step(program, run, args, kwargs)
         if loss is None:
             watch.compiled(False, result)
         else:
@@ -111,7 +112,7 @@ class Programs:
                 guard.follow(program, run, args, watch)
         return result
 
-    def _run_beside(self, program: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def _run_beside(self, program: Program, args: Args, kwargs: Kwargs) -> None:
         """Run the step eagerly, so that its inside can be inspected, and undo its effects."""
         self.aside = True
         try:
@@ -142,7 +143,7 @@ def _listen() -> None:
     _UNTOLD = run
 
     @functools.wraps(run)
-    def told(program: Any, *args: Any, **kwargs: Any) -> Any:
+    def told(program: Program, *args: Any, **kwargs: Any) -> Any:
         quick = AGAIN.get(program)
         if quick is not None:  # as in most steps
             result = quick(args, kwargs)

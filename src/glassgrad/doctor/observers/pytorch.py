@@ -10,6 +10,7 @@ from typing import Any
 from glassgrad.doctor import library
 from glassgrad.doctor.graphs.graph import Graph
 from glassgrad.doctor.graphs.torch_graph import Recorder
+from glassgrad.doctor.library import Args, Handle, Kwargs, Module, Optimizer, Tensor
 from glassgrad.doctor.observers.events import Check, Listener, Sampling
 from glassgrad.doctor.restoring.set_aside import aside
 
@@ -17,12 +18,14 @@ from glassgrad.doctor.restoring.set_aside import aside
 class TorchObserver:
     """A connection to a module and optimizers of PyTorch's."""
 
-    def __init__(self, model: Any, optimizers: tuple[Any, ...], watch: Sampling, guard: Check | None = None) -> None:
+    def __init__(
+        self, model: Module, optimizers: tuple[Optimizer, ...], watch: Sampling, guard: Check | None = None
+    ) -> None:
         self._watch = watch
         self._listeners: tuple[Listener, ...] = (watch,) if guard is None else (watch, guard)
         self._model, self._inner = model, library.uncompiled(model)
         self._optimizers = optimizers
-        self._handles: list[Any] = []
+        self._handles: list[Handle] = []
         self._recorder = Recorder(self._backward)
         self._told = False
 
@@ -42,7 +45,7 @@ class TorchObserver:
         else:
             self._recorder.stop()
 
-    def graph(self, loss: Any) -> Graph | None:
+    def graph(self, loss: Tensor) -> Graph | None:
         """Return the graph of a loss, if the step was sampled."""
         return self._recorder.graph(loss)
 
@@ -57,13 +60,13 @@ class TorchObserver:
 
     # --- the hooks ---
 
-    def _entered(self, _module: Any, _args: Any) -> None:
+    def _entered(self, _module: Module, _args: Args) -> None:
         for one in self._listeners:
             one.entered()
         if self._inner is not self._model:
             self._recorder.stop()  # a mode would be compiled with the model
 
-    def _forward(self, _module: Any, args: Any, kwargs: dict[str, Any], output: Any) -> None:
+    def _forward(self, _module: Module, args: Args, kwargs: Kwargs, output: Any) -> None:
         if any(one.busy for one in self._listeners):
             return
         if self._inner is not self._model and self._watch.sampling:
@@ -81,7 +84,7 @@ class TorchObserver:
         if not self._told:
             self._watch.backward(None)
 
-    def _backward(self, loss: Any) -> None:
+    def _backward(self, loss: Tensor) -> None:
         """Report that a backward pass begins, or with None that it has ended."""
         self._told = loss is not None
         if self._told:
@@ -89,12 +92,12 @@ class TorchObserver:
         else:
             self._watch.left()
 
-    def _stepping(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+    def _stepping(self, optimizer: Optimizer, args: Args, kwargs: Any) -> None:
         # A closure runs its forward and backward pass between this hook and the update, before which no hook is called.
         closure = bool(len(args) > 1 or kwargs.get("closure"))
         for one in self._listeners:
             one.stepping(optimizer, closure=closure)
 
-    def _stepped(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
+    def _stepped(self, optimizer: Optimizer, _args: Args, _kwargs: Any) -> None:
         for one in self._listeners:
             one.stepped(optimizer)

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from glassgrad.doctor import library
+from glassgrad.doctor.library import Array
 from glassgrad.doctor.quantities import directions, gradients, histograms, norms, parameters, updates
 from glassgrad.doctor.quantities.statistics import BINS, norm
 from glassgrad.doctor.record import Sample
 
-Array = Any
 Parameters = list[tuple[str, Any]]
 
 
@@ -25,9 +25,9 @@ class Preset:
 
     Attributes:
         share: of the time that it may take; steps are sampled as often as that allows.
-        early: so many steps at the beginning are sampled if the time allows.
+        early: the number of first steps that are sampled if the time allows.
         free: seconds that it may take beyond its share, so that small loops are seen from the start.
-        statistics: means, deviations and shares of zeros; without them norms alone.
+        statistics: means, deviations and shares of zeros; without them only norms.
         activations: what the modules put out.
         directions: the gradient against that of the step before.
         counts: histograms.
@@ -158,12 +158,12 @@ def values_of(named: Parameters, *, copied: bool = True) -> list[Array]:
     return [np.array(values) for values in held] if copied else held
 
 
-def measured(named: Parameters, *, statistics: bool = True, counts: bool = True) -> dict[str, Array]:
+def measured(named: Parameters, *, statistics: bool = True, counts: bool = True) -> dict[str, Any]:
     """Return the fields about the gradients and the values of parameters as they are now, by name.
 
     Args:
         named: the parameters with their names.
-        statistics: means, deviations and the like; without them norms alone.
+        statistics: means, deviations and the like; without them only norms.
         counts: histograms too.
 
     Where no parameter has a gradient, there is no "total_norm".
@@ -184,9 +184,9 @@ def measured(named: Parameters, *, statistics: bool = True, counts: bool = True)
             if counts:
                 for name, one in histograms.measure(g, library.values(parameter), found).items():
                     histogram[name][at] = one
-    entries: dict[str, Array] = dict(table)
+    entries: dict[str, Any] = dict(table)
     if held:
-        entries["total_norm"] = np.float64(norms.total(table["gradient_norm"][held]))
+        entries["total_norm"] = norms.total(table["gradient_norm"][held])
     if counts:
         entries |= histogram
     return entries
@@ -265,5 +265,4 @@ class Sampler:
         past, self._past = self._past, _Past(sample.step, flat)
         if past is not None and past.step == sample.step - 1:
             with np.errstate(all="ignore"):
-                found = directions.measure(past.gradients, flat, past.moved)
-            sample.values |= {name: np.float64(value) for name, value in found.items()}
+                sample.values |= directions.measure(past.gradients, flat, past.moved)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from glassgrad.doctor import library
+from glassgrad.doctor.library import Module
 from glassgrad.doctor.quantities import norms
 from glassgrad.doctor.quantities.statistics import norm
 
@@ -39,7 +39,7 @@ class GradientNorms:
         return "\n".join([*lines, f"{'total':<{width}}  {self.total:.3e}"])
 
 
-def compute_gradient_norms(model: Any) -> GradientNorms:
+def compute_gradient_norms(model: Module) -> GradientNorms:
     """Return the norm of each parameter's gradient and of all together, in double precision.
 
     Args:

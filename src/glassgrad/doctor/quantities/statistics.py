@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-Array = Any
+from glassgrad.doctor.library import Array
 
 LOWEST, HIGHEST = -40, 15
 """Exponents of the first and the last edge: 2**-40 is 9.1e-13, 2**15 is 32,768."""
@@ -29,7 +29,7 @@ _PART = 1 << 13
 """The number of elements processed together: they fit the cache, and BLAS starts no threads for so few."""
 
 _LARGE = 1 << 16
-"""The size from which native code is used: it makes one pass over the elements in place of seven."""
+"""The size from which native code is used: it makes one pass over the elements instead of seven."""
 
 _EXPONENT_BIAS, _MANTISSA_BITS = 127, 23  # of IEEE 754 single precision
 

@@ -49,23 +49,21 @@ def _data(found: CheckUp) -> Iterator[str]:
 
 
 def _row(name: str, facts: Facts) -> list[str]:
+    return [name, _shape(facts), facts.dtype, *_spread(facts), facts.bad]
+
+
+def _spread(facts: Facts) -> list[str]:
     known = facts.summary
-    return [
-        name, _shape(facts), facts.dtype, _number(known.minimum), _number(known.maximum), _number(known.mean),
-        _number(known.std), facts.bad,
-    ]  # fmt: skip  # a table
+    return [_number(value) for value in (known.minimum, known.maximum, known.mean, known.std)]
 
 
 def _forward(found: CheckUp) -> Iterator[str]:
     rows = []
     shown, left_out = _some(found.layers)
     for layer in shown:
-        known = layer.output.summary
         gradient = "" if layer.gradient is None else _number(layer.gradient.summary.abs_mean)
-        rows.append([
-            layer.name, "" if " before " in layer.name else layer.kind, _shape(layer.output), _number(known.minimum),
-            _number(known.maximum), _number(known.mean), _number(known.std), gradient, _remark(layer),
-        ])  # fmt: skip  # a table
+        kind = "" if " before " in layer.name else layer.kind
+        rows.append([layer.name, kind, _shape(layer.output), *_spread(layer.output), gradient, _remark(layer)])
     if rows:
         titles = ("forward", "", "shape", "from", "to", "mean", "std", "|gradient|", "")
         yield from _table(titles, rows)

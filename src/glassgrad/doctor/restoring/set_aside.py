@@ -13,9 +13,8 @@ import numpy as np
 from glassgrad import _undo
 from glassgrad._undo import Undo
 from glassgrad.doctor import library
+from glassgrad.doctor.library import Module, Tensor
 from glassgrad.provenance import pytorch
-
-Module = Any
 
 # PyTorch keeps these in separate dictionaries; an `nn` module here has everything among its attributes.
 _REGISTRIES = ("_parameters", "_buffers", "_modules")
@@ -73,7 +72,7 @@ def _tensors(model: Module) -> Iterator[Undo]:
                 yield _undo.attribute(tensor, "array")
 
 
-def _copy_back(tensor: Any, before: Any) -> Undo:
+def _copy_back(tensor: Tensor, before: Any) -> Undo:
     def undo() -> None:
         # Write only what changed: a write would make a graph that is still alive refuse its backward pass.
         if _bytes(tensor) != _bytes(before):
@@ -82,7 +81,7 @@ def _copy_back(tensor: Any, before: Any) -> Undo:
     return undo
 
 
-def _bytes(tensor: Any) -> bytes:
+def _bytes(tensor: Tensor) -> bytes:
     array = library.numbers(tensor)
     return b"" if array is None else bytes(array.tobytes())
 

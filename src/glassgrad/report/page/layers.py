@@ -1,4 +1,4 @@
-"""What a monitor has recorded, layer by layer, for the page: quantities over the steps, and histograms."""
+"""A monitor's record, layer by layer, for the page: quantities over the steps, and histograms."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad.doctor.library import Array
 from glassgrad.doctor.quantities import FIELDS
 from glassgrad.doctor.quantities.histograms import SIGNED_BINS, signed_edges
 from glassgrad.doctor.record import MonitorData
 from glassgrad.report.page.packing import packed
 from glassgrad.report.signed import common_edges, shared_out
 from glassgrad.report.thinning import thinned
-
-Array = Any
 
 _CELLS = 24_000
 """Numbers of one quantity; more layers have fewer columns."""

@@ -230,7 +230,7 @@ def _first_parent(node: Any) -> Any:
 
 
 def drop_empty_hooks(model: Module) -> None:
-    """Clear what removed hooks left in modules of ours, so that calls take the fast path again."""
+    """Clear the traces of removed hooks in modules of ours, so that calls take the fast path again."""
     for module in model.modules() if hasattr(model, "modules") and not is_torch(model) else ():
         hooks = getattr(module, "_hooks", None)
         if hooks is not None and not (hooks.before or hooks.after or hooks.backward or hooks.backward_before):

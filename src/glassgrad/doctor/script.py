@@ -1,4 +1,4 @@
-"""Running a script with all its trainings watched, for every optimizer of glassgrad or PyTorch that it makes."""
+"""Run a script and watch all its trainings: one for every optimizer of glassgrad or PyTorch that it makes."""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ def _results(prim: Primitive, y: Any) -> list[Any]:
 
 
 def _random_state() -> tuple[Any, ...]:
-    """Return what changes with every random number that is drawn: of ours, of NumPy and of Python."""
+    """Return the random states of our engine, NumPy and Python, which change with every draw."""
     ours = tuple((id(generator), repr(state)) for generator, state in get_states().items())
     _, key, position, *rest = np.random.get_state()  # noqa: NPY002 - a user's model may draw from the global one
     return ours, np.asarray(key).tobytes(), position, tuple(rest), hash(random.getstate())

@@ -65,7 +65,7 @@ class _Way(NamedTuple):
 
 
 class _Call(NamedTuple):
-    """A call: how, of what, which options the optimizers had, which numbers it returned."""
+    """A call: its way, its arguments, the optimizers' options, and the numbers that it returned."""
 
     way: _Way
     args: Args

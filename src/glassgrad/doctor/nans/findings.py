@@ -27,7 +27,7 @@ Names = Mapping[int, str]
 
 
 def kind_of(array: Array, inf: bool = False) -> str:
-    """Return what is bad in an array: "NaN", or "inf" if that is asked for and there is no NaN."""
+    """Return the kind of bad value in an array: "NaN", or with `inf` "inf" if there is no NaN."""
     return "inf" if inf and not bool(np.isnan(array).any()) else "NaN"
 
 
@@ -108,7 +108,7 @@ def _of_held(tape: Tape, origin: Origin, names: Names, inf: bool) -> Finding:
 
 
 def of_backward(error: Exception, seen: Backward) -> Finding:
-    """Say which rule made the first NaN, from what an observer of the walk raised."""
+    """Say which rule made the first NaN, from the error that an observer of the walk raised."""
     what, _, _ = str(error).partition("\nNext: ")
     node = seen.node
     rule = "inf in the backward pass" if "the first infinity" in what else "NaN in the backward pass"

@@ -124,7 +124,7 @@ class Guard(StepCheck):
         return findings.held("NaN in a gradient", what, named[name], "Zero the gradients before the pass.", self.inf)
 
     def stepping(self, optimizer: Optimizer, traced: bool = False, closure: bool = False) -> None:
-        """Before an optimizer's step, copy what it overwrites if it may turn it into a NaN."""
+        """Before an optimizer's step: copy what it overwrites, if it may make a NaN."""
         if self.busy or MODE.flags & _ASLEEP:
             return
         groups = optimizer.param_groups

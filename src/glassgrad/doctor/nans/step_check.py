@@ -54,7 +54,7 @@ class StepCheck(Check):
 
 
 def divides(optimizer: Optimizer, known: str = "glassgrad.optim") -> bool:
-    """Tell whether an optimizer divides by what may be 0, or has a number beyond all bounds, or is not of `known`."""
+    """Return whether an optimizer may divide by 0, has an option beyond all bounds, or is not of package `known`."""
     if not type(optimizer).__module__.startswith(known):
         return True
     for group in optimizer.param_groups:

@@ -31,7 +31,7 @@ _MOST_CALLS = 4096
 
 
 class _Call(NamedTuple):
-    """A call, of the model or of a function between it and the loss, and what it returned."""
+    """A call of the model, or of a function between it and the loss, with its result."""
 
     function: Callable[..., Any]
     args: Args

@@ -47,7 +47,7 @@ class Leftovers:
         self.used, self._zeroed, self._left = True, False, None
 
     def end_trace(self) -> None:
-        """Count a traced step twice: what is left over in it is left over in every later step."""
+        """Count a traced step twice: its leftovers recur in every later step."""
         if self._left is not None and not self._zeroed:
             self._calls.leftovers += [(self._calls.steps, self._left)] * 2
             self._calls.looked_for_leftovers += 2

@@ -1,4 +1,4 @@
-"""Passing the numbers of a step to any logger."""
+"""Pass the numbers of a step to any logger."""
 
 from __future__ import annotations
 

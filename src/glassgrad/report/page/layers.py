@@ -65,8 +65,8 @@ def _chosen(count: int, most: int) -> list[int]:
 def histograms_of(data: MonitorData, like: MonitorData | None = None) -> dict[str, Any] | None:
     """Return the histograms of gradients and weights over the steps, in shares of the entries; None if there are none.
 
-    The bins of a parameter are even and the same in all steps, from `-reach` to `reach`; those of samples `like` which
-    they are to be shown are as far.
+    The bins of a parameter are even and the same in all steps, from `-reach` to `reach`; the same as for the
+    samples `like`, if these are given.
     """
     rows = [at for at in range(len(data.parameters)) if data.dims[at] > 1] or list(range(len(data.parameters)))
     if len(data.parameters) <= _HISTOGRAMS:

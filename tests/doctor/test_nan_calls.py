@@ -14,8 +14,8 @@ import pytest
 
 import glassgrad as gg
 from glassgrad import doctor, errors, nn
-from glassgrad.doctor.loss_record import LossRecord
-from glassgrad.doctor.nans.compiled_steps import AGAIN
+from glassgrad.doctor.observers.loss_record import LossRecord
+from glassgrad.doctor.observers.programs import AGAIN
 from glassgrad.engine.mode import FINITE, MODE
 from glassgrad.nn import functional as F
 

@@ -365,3 +365,16 @@ def test_a_step_that_is_not_sampled_makes_few_calls_more_whatever_the_number_of_
 
     few, many = (calls(layers, True) - calls(layers, False) for layers in (2, 6))
     assert few == many < 20
+
+
+def test_a_guard_inside_of_a_plain_watch_sees_the_gradients() -> None:
+    model = nn.Linear(3, 1)
+    optimizer = gg.optim.SGD(model.parameters(), lr=0.1)
+    with doctor.watch(model, report=False), doctor.watch(model, optimizer, nan=True, report=False) as seen:
+        for _ in range(3):
+            optimizer.zero_grad()
+            model(gg.ones(2, 3)).square().mean().backward()
+            optimizer.step()
+        with np.errstate(all="ignore"), pytest.raises(errors.AutogradError, match="NaN in the backward pass"):
+            (model(gg.ones(2, 3)) * 0.0).sqrt().sum().backward()
+    assert seen.calls.steps == 3

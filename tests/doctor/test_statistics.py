@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from glassgrad.doctor import BIN_EDGES, magnitudes, statistics, summarise
+from glassgrad.doctor import BIN_EDGES, magnitudes, summarise
+from glassgrad.doctor.quantities import statistics
 
 RNG = np.random.default_rng(3)
 CASES = {

@@ -15,10 +15,10 @@ import pytest
 import glassgrad as gg
 from glassgrad import manual
 from glassgrad.doctor import watch
-from glassgrad.doctor.graph import Labels
+from glassgrad.doctor.graphs.graph import Labels
+from glassgrad.doctor.observers.sampling import Schedule
 from glassgrad.doctor.rules import RUN_RULES, apply
 from glassgrad.doctor.run import Run
-from glassgrad.doctor.sampling import Schedule
 from tests.doctor.faults import FAULTS, cases, five, judge
 from tests.doctor.small_models import digits_mlp
 from tests.doctor.trainings import TUNING, entropy

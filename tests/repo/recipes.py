@@ -109,13 +109,12 @@ SCHEDULE = '''class InverseLR(LRScheduler):
 
 '''
 
-FINDING = """def _one_example(found: CheckUp) -> Iterator[str]:
+FINDING = """@warning("one example", "Check up a batch of the size you train with.")
+def _one_example(found: CheckUp) -> Iterator[str]:
     if found.targets is not None and found.targets.facts.summary.count == 1:
         yield "the batch is one example"
 
 
-"""
-FINDING_ENTRY = """    Rule("one example", "warning", _one_example, "Check up a batch of the size you train with."),
 """
 FINDING_CASE = """def one_example(lib: Any) -> Any:
     return net(lib), (X[:1], Y[:1]), entropy(lib)
@@ -231,8 +230,7 @@ RECIPES: dict[str, list[Edit]] = {
         Edit(f"{SOURCE}compile/ir/passes/rules.py", '    ("abs(abs(x))", "abs(x)"),\n', "    # powers\n"),
     ],
     "A finding of the doctor": [
-        Edit(f"{SOURCE}doctor/rules/batch.py", FINDING, "RULES: tuple"),
-        Edit(f"{SOURCE}doctor/rules/batch.py", FINDING_ENTRY, '    Rule("inputs unnormalised"'),
+        Edit(f"{SOURCE}doctor/rules/batch.py", FINDING, "RULES = "),
         Edit("tests/doctor/test_checkup.py", FINDING_CASE, "def labels_alike("),
         Edit(
             "tests/doctor/test_checkup.py",

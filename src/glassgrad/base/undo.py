@@ -1,6 +1,6 @@
 """Functions that put back what they found: an attribute, the contents of an array or a dictionary, a random stream.
 
-`engine.snapshot` composes them for tensors, `doctor.set_aside` for the modules of any library.
+`engine.snapshot` composes them for tensors, `doctor.restoring` for the modules of any library.
 """
 
 from __future__ import annotations

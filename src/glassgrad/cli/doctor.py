@@ -44,8 +44,8 @@ def doctor(
         return 0
     if not target.is_file():
         raise errors.DOCTOR_NO_SCRIPT(path=target)
+    from glassgrad.doctor.reports.wording import lines
     from glassgrad.doctor.script import run_script
-    from glassgrad.doctor.wording import lines
 
     watched, ended = run_script(target, arguments or [], preset.value, nan=nan)
     if not watched:

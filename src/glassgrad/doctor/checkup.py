@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,30 +13,29 @@ from glassgrad import errors
 from glassgrad.base import provenance
 from glassgrad.doctor import library, rules
 from glassgrad.doctor.facts import CheckUp, Facts, Gradient, Layer, Targets
-from glassgrad.doctor.passes import PassWatch
+from glassgrad.doctor.graphs.tape_graph import graph_of
+from glassgrad.doctor.graphs.torch_graph import Recorder
+from glassgrad.doctor.library import Array, LossFunction, Module, Optimizer
+from glassgrad.doctor.observers.passes import PassWatch
 from glassgrad.doctor.quantities import norms
+from glassgrad.doctor.restoring.set_aside import aside
 from glassgrad.doctor.run import Run
-from glassgrad.doctor.set_aside import aside
 from glassgrad.doctor.setup import setup_of
-from glassgrad.doctor.tape_graph import graph_of
-from glassgrad.doctor.torch_graph import Recorder
-
-Array = Any
-Module = Any
 
 IGNORED = -100
 """The label that PyTorch's losses ignore."""
 
-# The ops of the usual losses, by both libraries' names.
-_LOSSES = {
-    "cross_entropy": "cross entropy", "nllloss": "cross entropy", "nllloss2d": "cross entropy",
-    "binary_cross_entropy_with_logits": "binary cross entropy", "binary_cross_entropy": "binary cross entropy",
-    "binarycrossentropy": "binary cross entropy", "binarycrossentropywithlogits": "binary cross entropy",
-    "mse_loss": "squared error", "mseloss": "squared error",
-}  # fmt: skip  # a table
+# The usual losses, and their ops by both libraries' names.
+_BINARY = "binary_cross_entropy binary_cross_entropy_with_logits binarycrossentropy binarycrossentropywithlogits"
+_NAMES = {
+    "cross entropy": "cross_entropy nllloss nllloss2d",
+    "binary cross entropy": _BINARY,
+    "squared error": "mse_loss mseloss",
+}
+_LOSSES = {name: kind for kind, names in _NAMES.items() for name in names.split()}
 
 
-def check_up(model: Module, batch: Any, loss_fn: Callable[..., Any] | None = None, optimizer: Any = None) -> CheckUp:
+def check_up(model: Module, batch: Any, loss_fn: LossFunction | None = None, optimizer: Optimizer = None) -> CheckUp:
     """Make one forward and backward pass and return the facts about it; the model is restored.
 
     Args:
@@ -151,7 +150,7 @@ def _tensor(value: Any, model: Module) -> Any:
     return library.tensor_of(value, library.is_torch(model))
 
 
-def _examined(model: Module, given: Batch, loss_fn: Callable[..., Any] | None) -> CheckUp:
+def _examined(model: Module, given: Batch, loss_fn: LossFunction | None) -> CheckUp:
     watch = PassWatch(model)
     recorder = Recorder() if library.is_torch(model) else None
     watch.attach()
@@ -205,7 +204,7 @@ def _examined(model: Module, given: Batch, loss_fn: Callable[..., Any] | None) -
     )
 
 
-def loss_of(output: Any, given: Batch, loss_fn: Callable[..., Any] | None) -> Any:
+def loss_of(output: Any, given: Batch, loss_fn: LossFunction | None) -> Any:
     """Return the loss of an output of the model."""
     if loss_fn is None:
         return getattr(output, "loss", output)

@@ -10,9 +10,8 @@ import numpy as np
 
 from glassgrad.doctor import library, rules
 from glassgrad.doctor.facts import Facts, Finding
-from glassgrad.doctor.wording import lines
-
-Array = Any
+from glassgrad.doctor.library import Array
+from glassgrad.doctor.reports.wording import lines
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,7 @@ class DataExamination:
         in_both: held-out examples whose inputs are also in the training set, of `held_out`.
         classes: how many examples the rarest and the commonest class have; (0, 0) if targets are not classes.
         unseen: classes of the held-out examples that the training set lacks.
-        findings: what the rules make of it, errors first.
+        findings: those of the rules, errors first.
 
     Example:
         >>> import glassgrad as gg

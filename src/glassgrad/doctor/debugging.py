@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from typing import Any, TextIO
 
 from glassgrad.doctor.checkup import check_up
-from glassgrad.doctor.checkup_wording import check_up_lines
 from glassgrad.doctor.facts import CheckUp
+from glassgrad.doctor.library import LossFunction, Module, Optimizer
+from glassgrad.doctor.reports.checkup_wording import check_up_lines
 
 
 def debug_training(
-    model: Any,
+    model: Module,
     batch: Any,
-    loss_fn: Callable[..., Any] | None = None,
+    loss_fn: LossFunction | None = None,
     *,
-    optimizer: Any = None,
+    optimizer: Optimizer = None,
     file: TextIO | None = None,
 ) -> CheckUp:
     """Print a check-up of one batch: inputs, forward pass, loss, gradients, problems and remedies.

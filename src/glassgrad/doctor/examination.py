@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TextIO
 
@@ -15,15 +15,14 @@ from glassgrad import errors
 from glassgrad.base import provenance
 from glassgrad.doctor import library, rules
 from glassgrad.doctor.checkup import Batch, check_up, loss_of
-from glassgrad.doctor.checkup_wording import examination_lines
 from glassgrad.doctor.facts import CheckUp, Finding
-from glassgrad.doctor.graph import Graph
+from glassgrad.doctor.graphs.graph import Graph
+from glassgrad.doctor.library import Array, LossFunction, Module, Optimizer
+from glassgrad.doctor.reports.checkup_wording import facts_lines
+from glassgrad.doctor.reports.wording import lines
+from glassgrad.doctor.restoring.set_aside import aside
 from glassgrad.doctor.run import Setup
-from glassgrad.doctor.set_aside import aside
 from glassgrad.doctor.setup import setup_of
-
-Array = Any
-Module = Any
 
 STEPS = 80
 """Steps of Adam that are tried on a few examples, if time allows."""
@@ -39,11 +38,11 @@ class Examination:
     Attributes:
         check_up: the batch, the forward pass, the loss and the gradients.
         setup: facts about model and optimizer together; None without an optimizer.
-        learnt: (steps, loss before, loss after) of training on eight examples alone; NaN if not tried.
+        learnt: (steps, loss before, loss after) of training on eight examples only; NaN if not tried.
         leaks: examples whose output changes, in evaluation, when another example of the batch does; -1 if unknown.
         curvature: the loss's curvature along its gradient; plain SGD with a rate above 2 / curvature goes uphill.
         noise_scale: the batch size at which noise and signal of the gradient are equal (McCandlish et al. 2018).
-        findings: what the rules make of it, errors first.
+        findings: those of the rules, errors first.
 
     Example:
         >>> import glassgrad as gg
@@ -74,14 +73,14 @@ class Examination:
         return all(finding.severity == "info" for finding in self.findings)
 
     def __str__(self) -> str:
-        return "\n".join(examination_lines(self))
+        return "\n".join(_lines(self))
 
 
 def examine(
     model: Module,
     batch: Any,
-    loss_fn: Callable[..., Any] | None = None,
-    optimizer: Any = None,
+    loss_fn: LossFunction | None = None,
+    optimizer: Optimizer = None,
     *,
     seconds: float = 3.0,
     report: bool = True,
@@ -144,7 +143,7 @@ def examine(
 class _Trial:
     """Experiments with a model and a batch, each of which restores the model."""
 
-    def __init__(self, model: Module, given: Batch, loss_fn: Callable[..., Any] | None) -> None:
+    def __init__(self, model: Module, given: Batch, loss_fn: LossFunction | None) -> None:
         self._model = model
         self._given = given
         self._loss_fn = loss_fn
@@ -177,7 +176,7 @@ class _Trial:
             start = stop
 
     def learnt(self, seconds: float) -> tuple[int, float, float]:
-        """Train on a few examples of the batch alone; return (steps, loss before, loss after)."""
+        """Train on a few examples of the batch; return (steps, loss before, loss after)."""
         few = self._given if self._given.keywords else self._given.rows(slice(0, _FEW))
         lib = sys.modules["torch"] if self._torch else sys.modules["glassgrad"]
         with aside(self._model):
@@ -261,6 +260,21 @@ def _random_states(torch: bool) -> Callable[[], None]:
     ours = sys.modules["glassgrad.engine.random"]
     states = ours.get_states()
     return lambda: ours.set_states(states)
+
+
+def _lines(found: Examination) -> Iterator[str]:
+    yield from facts_lines(found.check_up)
+    steps, first, last = found.learnt
+    if steps:
+        told = "learnt       the loss of a few examples alone goes"
+        yield f"{told} from {first:.4g} to {last:.4g} in {steps} steps of Adam"
+    if found.curvature > 0:
+        stable = 2 / found.curvature
+        yield f"curvature    {found.curvature:.3g} along the gradient: plain SGD is stable below a rate of {stable:.2g}"
+    if not math.isnan(found.noise_scale):
+        yield f"noise        that of the gradient equals its signal at a batch size of about {found.noise_scale:.0f}"
+    yield ""
+    yield from lines(found.findings)
 
 
 __all__ = ["Examination", "examine"]

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from glassgrad.doctor.graph import Graph
-from glassgrad.doctor.statistics import Summary, summarise
+from glassgrad.doctor.graphs.graph import Graph
+from glassgrad.doctor.library import Array
+from glassgrad.doctor.quantities.statistics import Summary, summarise
 
-Array = Any
 Evidence = tuple[tuple[int, float], ...]
 
 

@@ -1,6 +1,6 @@
-"""What the doctor needs of a tensor or a module, whichever library it is of: ours, PyTorch, or layers written by hand.
+"""Read tensors and modules of any library: ours, PyTorch, or layers written by hand.
 
-Nothing is imported for it: a library whose objects are looked at is loaded already.
+Nothing is imported for this: the library of an object is loaded already.
 """
 
 from __future__ import annotations
@@ -9,27 +9,44 @@ import functools
 import re
 import sys
 from collections.abc import Callable, Collection, Iterator
-from typing import Any
+from typing import Any, Protocol, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from glassgrad.base.provenance import pytorch
 
-Array = Any
-Module = Any
-Tensor = Any
+Array = NDArray[Any]
+Args = tuple[Any, ...]
+Kwargs = dict[str, Any]
+Module = Any  # of ours, of PyTorch's, or by hand
+Optimizer = Any  # likewise
+Tensor = Any  # of ours or of PyTorch's
+LossFunction = Callable[..., Tensor]
+
+
+class Handle(Protocol):
+    """A hook's handle."""
+
+    def remove(self) -> object:
+        """Remove the hook."""
+
+
+def words(text: str) -> frozenset[str]:
+    """Return the names in a text."""
+    return frozenset(text.split())
+
 
 # Ops that hand on the same numbers in another order or shape, by both libraries' names for them.
-_VIEWS = frozenset({
-    "alias", "clone", "contiguous", "expand", "permute", "reshape", "reshapealias", "squeeze", "t", "transpose",
-    "unsafeview", "unsqueeze", "view",
-})  # fmt: skip  # a table
+_VIEWS = words(
+    "alias clone contiguous expand permute reshape reshapealias squeeze t transpose unsafeview unsqueeze view"
+)
 _FARTHEST = 8
 """The longest chain of views that is followed to the op that made the numbers."""
 
 
 def numbers(value: Any) -> Array | None:
-    """Return the numbers of a tensor as a NumPy array, or None where there are none: a step is being traced.
+    """Return the numbers of a tensor as a NumPy array, or None if there are none: a step is being traced.
 
     The array may share memory with the tensor. bfloat16 becomes float32, sparse tensors dense, and a tensor on another
     device is copied.
@@ -108,7 +125,8 @@ def gradient(parameter: Tensor) -> Array | None:
 
 def values(parameter: Tensor) -> Array:
     """Return the numbers of a parameter."""
-    return parameter.data if isinstance(getattr(parameter, "data", None), np.ndarray) else numbers(parameter)
+    held: Any = getattr(parameter, "data", None)
+    return cast("Array", held if isinstance(held, np.ndarray) else numbers(parameter))  # a parameter has numbers
 
 
 def trainable(parameter: Tensor) -> bool:
@@ -150,7 +168,7 @@ def tensor_of(array: Array, torch: bool) -> Tensor:
     return sys.modules["torch" if torch else "glassgrad.engine.tensors.creation"].from_numpy(array)
 
 
-def remove_hooks(model: Module, handles: Collection[Any]) -> None:
+def remove_hooks(model: Module, handles: Collection[Handle]) -> None:
     """Remove hooks from the modules of a model, so that they are called as before."""
     for handle in handles:
         handle.remove()
@@ -212,7 +230,7 @@ def _first_parent(node: Any) -> Any:
 
 
 def drop_empty_hooks(model: Module) -> None:
-    """Clear what removed hooks left in modules of ours, so that calls take the fast path again."""
+    """Clear the traces of removed hooks in modules of ours, so that calls take the fast path again."""
     for module in model.modules() if hasattr(model, "modules") and not is_torch(model) else ():
         hooks = getattr(module, "_hooks", None)
         if hooks is not None and not (hooks.before or hooks.after or hooks.backward or hooks.backward_before):

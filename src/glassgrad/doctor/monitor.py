@@ -12,16 +12,14 @@ import numpy as np
 
 from glassgrad import errors
 from glassgrad.doctor import library
-from glassgrad.doctor.forward_watch import ForwardWatch
-from glassgrad.doctor.loggers import hand_over
+from glassgrad.doctor.library import Array, Module
+from glassgrad.doctor.observers.forward_watch import ForwardWatch
+from glassgrad.doctor.observers.sampling import measured, values_of
 from glassgrad.doctor.quantities import norms, updates
+from glassgrad.doctor.quantities.statistics import norm
 from glassgrad.doctor.record import MonitorData, Sample
-from glassgrad.doctor.sampling import measured, values_of
-from glassgrad.doctor.set_aside import aside
-from glassgrad.doctor.statistics import norm
-
-Array = Any
-Module = Any
+from glassgrad.doctor.reports.loggers import hand_over
+from glassgrad.doctor.restoring.set_aside import aside
 
 _WRITE_SECONDS = 5.0
 _SHARE_OF_WRITING = 0.02
@@ -136,7 +134,7 @@ class GradientMonitor(AbstractContextManager["GradientMonitor"]):
         Raises `GlassgradError` if `update()` was never called.
         """
         if self._open is not None and self._open.step == self.step - 1:
-            self._open.values["total_norm_clipped"] = np.float64(self._total_norm())
+            self._open.values["total_norm_clipped"] = self._total_norm()
         elif self.step == self._start:
             raise errors.MONITOR_ORDER(step=self.step)
 
@@ -162,7 +160,7 @@ class GradientMonitor(AbstractContextManager["GradientMonitor"]):
         else:
             self.update()
 
-    def sample(self, step: int, passes: AbstractContextManager[Any], clip: Callable[[], Any] | None = None) -> None:
+    def sample(self, step: int, passes: AbstractContextManager[object], clip: Callable[[], Any] | None = None) -> None:
         """Take a sample of a step, due or not, for a loop that counts steps and manages gradients itself.
 
         Args:
@@ -262,7 +260,7 @@ class GradientMonitor(AbstractContextManager["GradientMonitor"]):
         sample = Sample(step)
         if loss is not None:
             number = library.numbers(loss)
-            sample.values["loss"] = np.float64(np.nan if number is None else number.item())
+            sample.values["loss"] = np.nan if number is None else number.item()
         self._measure(sample)
         if self._watch is not None:
             self._watch.detach()

@@ -15,11 +15,10 @@ from typing import Any, Self
 import numpy as np
 
 from glassgrad import errors
+from glassgrad.doctor.library import Array
 from glassgrad.doctor.quantities import FIELDS, LATER, Field
 from glassgrad.doctor.quantities.histograms import SIGNED_BINS
-from glassgrad.doctor.statistics import BIN_EDGES, BINS
-
-Array = Any
+from glassgrad.doctor.quantities.statistics import BIN_EDGES, BINS
 
 FORMAT = 1
 
@@ -29,7 +28,7 @@ class Sample:
     """The data of one step, by field: a number, a vector over the parameters, or numbers by activation."""
 
     step: int
-    values: dict[str, Array] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)
     activations: dict[str, dict[str, float]] = field(default_factory=dict)
 
 
@@ -194,10 +193,11 @@ class MonitorData:
                 raise errors.MONITOR_FOREIGN(path=path)
             nothing = [Sample(int(step)) for step in file["steps"]]
             older = {entry.name: _stacked(entry, nothing, len(file["parameters"]), []) for entry in LATER}
-            return cls(**{
+            fields: dict[str, Any] = {
                 name: _plain(file[name]) if name in file or name not in older else older[name]
                 for name in cls.__dataclass_fields__
-            })  # fmt: skip  # in a row
+            }
+            return cls(**fields)
         except OSError as error:
             raise errors.MONITOR_UNREADABLE(path=path, reason=error.strerror or error) from None
         except (ValueError, KeyError, TypeError) as error:

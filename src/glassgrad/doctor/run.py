@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from glassgrad.base import provenance
-from glassgrad.doctor.dead_units import Dead
 from glassgrad.doctor.facts import Facts
-from glassgrad.doctor.graph import Graph
+from glassgrad.doctor.graphs.graph import Graph
+from glassgrad.doctor.library import Array
+from glassgrad.doctor.observers.dead_units import Dead
 from glassgrad.doctor.quantities.directions import noise_scale
 from glassgrad.doctor.record import MonitorData
 
-Array = Any
 Site = tuple[CodeType, int]
 
 
@@ -40,14 +40,14 @@ class Calls:
         steps, backwards: how many were made.
         sequence: the first calls, a letter each: F forward, B backward, S step.
         sites: by "forward", "backward" and "step", the user's line of the first.
-        leftovers: (step, norm) of the gradients that an earlier step had used already and that nobody has zeroed.
-        looked_for_leftovers: in so many steps.
-        empty: the steps that no parameter had a gradient in.
+        leftovers: (step, norm) of gradients that an earlier step had used and nobody has zeroed.
+        looked_for_leftovers: the number of steps that were checked for them.
+        empty: the steps in which no parameter had a gradient.
         detached: (step, site) of backward passes from a loss without a history.
         evaluating: (step, names) of modules that were in evaluation mode in a step.
         training: (step, site) of calls without gradients though the model was in training mode.
-        failure: what was raised in the loop, and where.
-        hidden: steps were made, and none was heard.
+        failure: the error that the loop raised, in words.
+        hidden: whether steps were made and none was reported.
     """
 
     steps: int = 0
@@ -75,11 +75,11 @@ class Setup:
     Attributes:
         optimizers: (class, options of the first group) of each.
         not_given: trainable parameters of the model that no optimizer has.
-        foreign: how many tensors the optimizers have that are none of the model's; `given`: how many that are.
+        foreign: the number of the optimizers' tensors that are not the model's; `given`: of those that are.
         shared: of each module with parameters that occurs more than once in one container, where: "layer 2 is 0".
         unseeded: (generator, the user's line) of those that were never given a seed.
         stochastic: names of modules that behave otherwise in training: dropout, batch normalisation.
-        frozen: parameters that want no gradient.
+        frozen: parameters that require no gradient.
         built: the user's line that began the watch.
     """
 

@@ -1,4 +1,4 @@
-"""Running a script with all its trainings watched, for every optimizer of glassgrad or PyTorch that it makes."""
+"""Run a script and watch all its trainings: one for every optimizer of glassgrad or PyTorch that it makes."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from typing import Any
 from glassgrad.base import provenance
 from glassgrad.doctor import library
 from glassgrad.doctor.facts import Finding
+from glassgrad.doctor.library import Module
 from glassgrad.doctor.watching import Watch
 from glassgrad.errors.tracebacks import shortened, wanted
 
@@ -153,7 +154,7 @@ class _Finder:
         if loader is not None:
             executed = loader.exec_module
 
-            def exec_module(module: Any) -> None:
+            def exec_module(module: Module) -> None:
                 executed(module)
                 self._arrived()
 

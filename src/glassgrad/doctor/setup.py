@@ -11,15 +11,14 @@ from typing import Any
 from glassgrad.base import provenance
 from glassgrad.base.provenance import pytorch
 from glassgrad.doctor import library
+from glassgrad.doctor.library import Module, Optimizer
 from glassgrad.doctor.run import Setup
-
-Module = Any
 
 STOCHASTIC = ("Dropout", "BatchNorm", "AlphaDropout")
 """Prefixes of the names of classes that behave differently in training."""
 
 
-def setup_of(model: Module, optimizers: Sequence[Any], frame: FrameType | None = None) -> Setup:
+def setup_of(model: Module, optimizers: Sequence[Optimizer], frame: FrameType | None = None) -> Setup:
     """Return the facts about them; `frame` is the user's frame, which holds them as variables."""
     built = "" if frame is None else str(provenance.resolve(frame.f_code, frame.f_lasti))
     made = assigned(frame, model) or built
@@ -63,14 +62,14 @@ def assigned(frame: FrameType | None, value: Any) -> str:
     return f"{provenance.shorten(file)}:{max(before)}" if before else ""
 
 
-def options_of(optimizer: Any) -> dict[str, Any]:
+def options_of(optimizer: Optimizer) -> dict[str, Any]:
     """Return the options of an optimizer's first group, or the numeric attributes of a hand-written one."""
     groups = getattr(optimizer, "param_groups", None)
     source = groups[0] if groups else vars(optimizer)
     return {name: value for name, value in source.items() if isinstance(value, int | float | tuple)}
 
 
-def _held(optimizer: Any) -> Iterator[Any]:
+def _held(optimizer: Optimizer) -> Iterator[Any]:
     groups = getattr(optimizer, "param_groups", None)
     if groups is None:  # hand-written
         yield from getattr(optimizer, "parameters", ())

@@ -1,4 +1,4 @@
-"""`watch`: look at a training loop from the outside, in any library, and say what is wrong with it."""
+"""`watch`: observe a training loop from the outside, in any library, and diagnose it."""
 
 from __future__ import annotations
 
@@ -14,19 +14,21 @@ import numpy as np
 from glassgrad import errors
 from glassgrad.base import provenance
 from glassgrad.doctor import library
-from glassgrad.doctor.dead_units import DeadUnits
 from glassgrad.doctor.facts import Facts, Finding
-from glassgrad.doctor.forward_watch import ForwardWatch, inputs_of
-from glassgrad.doctor.graph import Graph
-from glassgrad.doctor.leftovers import Leftovers
-from glassgrad.doctor.loss_record import LossRecord
+from glassgrad.doctor.graphs.graph import Graph
+from glassgrad.doctor.library import Args, Kwargs, Module, Optimizer, Tensor
 from glassgrad.doctor.nans import guard_of
+from glassgrad.doctor.observers.connecting import observer_of
+from glassgrad.doctor.observers.dead_units import DeadUnits
+from glassgrad.doctor.observers.events import Sampling
+from glassgrad.doctor.observers.forward_watch import ForwardWatch, inputs_of
+from glassgrad.doctor.observers.leftovers import Leftovers
+from glassgrad.doctor.observers.loss_record import LossRecord
+from glassgrad.doctor.observers.sampling import PRESETS, Sampler, Schedule
 from glassgrad.doctor.record import MonitorData, Sample
 from glassgrad.doctor.rules import RUN_RULES, apply
 from glassgrad.doctor.run import Calls, Run, here
-from glassgrad.doctor.sampling import PRESETS, Sampler, Schedule
 from glassgrad.doctor.setup import options_of, setup_of, stochastic
-from glassgrad.doctor.wires import wire
 
 _FIRST_CALLS = 60
 _LEFTOVERS = 8
@@ -35,21 +37,13 @@ _GRAPHS = 2  # sampled steps whose graph is read; the graphs of later steps are 
 _MOST_SAMPLES = 2_000
 
 
-class Watch(AbstractContextManager["Watch"]):
-    """The watch of one loop: it listens while its block runs, and keeps what it has heard.
-
-    Attributes:
-        heard: the order of the calls, without the quiet steps that are not counted yet.
-        losses: the losses of the steps so far; a caller may add that of a quiet step here, without `quiet_step`.
-        sampling: whether the current step is sampled; the watch reads forward passes and graphs only then.
-        quiet: whether the watch needs only the loss of the current step; `quiet_step` then replaces all other events.
-        hooked: whether the model may carry hooks.
-    """
+class Watch(Sampling, AbstractContextManager["Watch"]):
+    """The watch of one loop: it listens while its block runs, and records what it hears."""
 
     def __init__(
         self,
-        model: Any,
-        optimizer: Any = None,
+        model: Module,
+        optimizer: Optimizer = None,
         *,
         preset: str = "standard",
         every: int | None = None,
@@ -72,7 +66,6 @@ class Watch(AbstractContextManager["Watch"]):
         if strange := [type(one).__name__ for one in self.optimizers if not hasattr(one, told)]:
             raise errors.WATCH_OPTIMIZER(model=type(model).__name__, given=strange[0])
         self.heard = Calls()
-        self.sampling = self.quiet = self.hooked = False
         self._naming = True  # the order of the first calls is recorded
         self._preset = PRESETS[preset]
         self._every = every
@@ -89,7 +82,7 @@ class Watch(AbstractContextManager["Watch"]):
         self._forward = ForwardWatch(inner, self._schedule) if looks else None
         self._dead = DeadUnits(inner, self._schedule, library.is_torch_compiled(model)) if looks else None
         self._guard = guard_of(model, self.optimizers, inf=inf, allow=allow) if nan or inf else None
-        self._wire = wire(self, model, self.optimizers, self._guard)
+        self._observer = observer_of(model, self.optimizers, self, self._guard)
         self.losses = LossRecord()
         self._samples: list[Sample] = []
         self._graphs: list[tuple[int, Graph]] = []
@@ -109,14 +102,14 @@ class Watch(AbstractContextManager["Watch"]):
     def __enter__(self) -> Self:
         self._setup = setup_of(self.model, self.optimizers, provenance.user_frame())
         self._weights = self._sampler.sizes()
-        self._wire.connect()
+        self._observer.connect()
         self._look_ahead()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._wire.disconnect()
+        self._observer.disconnect()
         if self.calls.backwards and not self.calls.steps and self._weights != self._sampler.sizes():
             self.calls.hidden = True
             self.unseen("the optimizer's steps: weights changed, but no step was reported (torch.compile, or by hand)")
@@ -130,7 +123,7 @@ class Watch(AbstractContextManager["Watch"]):
         if self._path is not None:
             self.data.save(self._path)
         if self._report:
-            from glassgrad.doctor.wording import lines
+            from glassgrad.doctor.reports.wording import lines
 
             told = lines(self.findings, self.calls.steps, len(self._samples), self._unseen)
             print("\n".join(told), file=self._file or sys.stdout)
@@ -181,7 +174,7 @@ class Watch(AbstractContextManager["Watch"]):
             found = tuple(one for one in found if one.rule != "stopped")
         return *self._guard.found, *found
 
-    def held_out(self, loss: Any) -> None:
+    def held_out(self, loss: Tensor) -> None:
         """Record the loss of held-out examples, a number or a tensor of one; it shows over- and underfitting.
 
         Example:
@@ -197,9 +190,9 @@ class Watch(AbstractContextManager["Watch"]):
             raise errors.WATCH_HELD_OUT(given=type(loss).__name__ if value is None else f"shape {list(value.shape)}")
         self._held_out.append((self.calls.steps, float(value.reshape(()))))
 
-    # --- events reported by the wire ---
+    # --- events reported by the observer ---
 
-    def forward(self, output: Any, args: tuple[Any, ...]) -> None:
+    def forward(self, args: Args, kwargs: Kwargs, output: Any) -> None:
         """Record a forward pass of the model, after it."""
         if not library.is_recording(self.model):
             if bool(getattr(self.model, "training", False)) and self._setup.stochastic:
@@ -213,8 +206,8 @@ class Watch(AbstractContextManager["Watch"]):
             first = entering if entering is not None else args[0] if args else None
             self._batch = float(next(iter(getattr(first, "shape", ())), "nan"))
 
-    def before_backward(self, loss: Any, traced: bool = False) -> None:
-        """Record the beginning of a backward pass; `loss` is None if it is unknown."""
+    def backward(self, loss: Tensor, traced: bool = False) -> bool:
+        """Record the beginning of a backward pass."""
         with self._schedule:
             self.calls.backwards += 1
             self._call("B")
@@ -226,9 +219,10 @@ class Watch(AbstractContextManager["Watch"]):
                 self._leftovers.look(traced)
             if loss is not None and (self.sampling or traced):
                 self._look_at_graph(loss)
+        return False
 
-    def _look_at_graph(self, loss: Any) -> None:
-        graph = self._wire.graph(loss) if len(self._graphs) < _GRAPHS or self._labels else None
+    def _look_at_graph(self, loss: Tensor) -> None:
+        graph = self._observer.graph(loss) if len(self._graphs) < _GRAPHS or self._labels else None
         if graph is not None:
             self._pending_graph = graph
 
@@ -249,13 +243,13 @@ class Watch(AbstractContextManager["Watch"]):
                 self.calls.sites.setdefault("loss", site)
         self._labels += [(self.calls.steps, op.labels) for op in graph.losses() if op.labels is not None][:1]
 
-    def after_backward(self) -> None:
+    def left(self) -> None:
         """Measure the gradients of a sampled step, after its backward pass."""
         if self._sample is not None:
             with self._schedule:
                 self._sampler.gradients(self._sample)
 
-    def before_step(self, optimizer: Any, traced: bool = False, closure: bool = False) -> None:
+    def stepping(self, optimizer: Optimizer, traced: bool = False, closure: bool = False) -> None:
         """Record the beginning of an optimizer's step, or that it first calls a `closure`."""
         self._call("S")
         if traced or closure:
@@ -265,7 +259,7 @@ class Watch(AbstractContextManager["Watch"]):
             if self._sample is not None:
                 self._before_sampled_step(optimizer)
 
-    def _before_sampled_step(self, optimizer: Any) -> None:
+    def _before_sampled_step(self, optimizer: Optimizer) -> None:
         sample = self._sample
         assert sample is not None
         if not self._sampler.any_gradient():
@@ -273,9 +267,9 @@ class Watch(AbstractContextManager["Watch"]):
         if "total_norm" not in sample.values and self._sampler.any_gradient():
             self._sampler.gradients(sample)  # a backward pass that was not reported
         elif "total_norm" in sample.values:
-            sample.values["total_norm_clipped"] = np.float64(self._sampler.total())
-        sample.values["rate"] = np.float64(options_of(optimizer).get("lr", np.nan))
-        sample.values["batch"] = np.float64(self._batch)
+            sample.values["total_norm_clipped"] = self._sampler.total()
+        sample.values["rate"] = options_of(optimizer).get("lr", np.nan)
+        sample.values["batch"] = self._batch
         self._sampler.before()
         self._look_at_modes()
 
@@ -284,7 +278,7 @@ class Watch(AbstractContextManager["Watch"]):
         if resting:
             self.calls.evaluating.append((self.calls.steps, resting))
 
-    def after_step(self, optimizer: Any, traced: bool = False) -> None:
+    def stepped(self, optimizer: Optimizer, traced: bool = False) -> None:
         """Record the end of an optimizer's step."""
         self._commit()
         if traced:
@@ -296,7 +290,7 @@ class Watch(AbstractContextManager["Watch"]):
                 self._close_sample()
         self._end_step()
 
-    def hands_off(self, args: tuple[Any, ...]) -> None:
+    def hands_off(self, args: Args) -> None:
         """Remove the hooks before a compiled program is called: they would be traced."""
         if self._inputs is None:
             self._inputs = inputs_of(args[:1])
@@ -306,7 +300,7 @@ class Watch(AbstractContextManager["Watch"]):
     def _unhook(self) -> None:
         """Remove the hooks from the model."""
         self.hooked = False
-        self._wire.sampled(False)
+        self._observer.sampled(False)
         for one in (self._forward, self._dead):
             if one is not None:
                 one.detach()
@@ -316,7 +310,7 @@ class Watch(AbstractContextManager["Watch"]):
         """Inspect a compiled step that runs eagerly in the block, aside from the training."""
         with self._schedule:
             self.hooked = True
-            self._wire.sampled(True)
+            self._observer.sampled(True)
             if self._forward is not None:
                 self._forward.take()
                 self._forward.attach()
@@ -330,11 +324,11 @@ class Watch(AbstractContextManager["Watch"]):
         """Whether to run the current step in `beside`: it is sampled, and the preset measures activations."""
         return self._sample is not None and self._forward is not None
 
-    def beside_backward(self, loss: Any) -> None:
-        """Record a backward pass of that eager run; `after_backward` follows."""
+    def beside_backward(self, loss: Tensor) -> None:
+        """Record a backward pass of that eager run; `left` follows."""
         self._look_at_graph(loss)
 
-    def beside_step(self, optimizer: Any) -> None:
+    def beside_step(self, optimizer: Optimizer) -> None:
         """Record the beginning of an optimizer's step of that eager run."""
         if self._sample is not None:
             self._before_sampled_step(optimizer)
@@ -357,15 +351,14 @@ class Watch(AbstractContextManager["Watch"]):
             if self._sample is not None:
                 if "total_norm" not in self._sample.values and self._sampler.any_gradient():
                     self._sampler.gradients(self._sample)
-                self._sample.values["rate"] = np.float64(
-                    options_of(self.optimizers[0]).get("lr", np.nan) if self.optimizers else np.nan
-                )
+                options = options_of(self.optimizers[0]) if self.optimizers else {}
+                self._sample.values["rate"] = options.get("lr", np.nan)
                 self._sampler.after(self._sample)
                 self._close_sample()
             self._end_step(compiled=True)
 
     def quiet_step(self, loss: float, compiled: bool = False) -> None:
-        """Record a step that is not sampled: one event in place of all others."""
+        """Record a step that is not sampled: one event instead of all others."""
         waiting = self.losses.waiting
         waiting.append(loss)
         if self.heard.steps + len(waiting) >= self._schedule.asks:
@@ -416,7 +409,7 @@ class Watch(AbstractContextManager["Watch"]):
     def _attach(self, due: bool) -> None:
         """Attach the hooks that the coming step needs, and remove the others."""
         self.hooked = True
-        self._wire.sampled(due)
+        self._observer.sampled(due)
         if self._forward is not None and self._dead is not None:
             if due:
                 self._dead.detach()
@@ -436,15 +429,15 @@ class Watch(AbstractContextManager["Watch"]):
             self._dead.sampled(self._forward.alive())
             sample.activations = self._forward.take()
         if (loss := self.losses.of(sample.step)) is not None:
-            sample.values["loss"] = np.float64(loss)
+            sample.values["loss"] = loss
         self._samples.append(sample)
         if len(self._samples) > _MOST_SAMPLES:
             self._samples = self._samples[::2]
 
 
 def watch(
-    model: Any,
-    optimizer: Any | Iterable[Any] = None,
+    model: Module,
+    optimizer: Optimizer | Iterable[Any] = None,
     *,
     preset: str = "standard",
     every: int | None = None,
@@ -455,23 +448,23 @@ def watch(
     inf: bool = False,
     allow: Collection[str] = (),
 ) -> Watch:
-    """Watch a training loop and say what is wrong with it: `with doctor.watch(model, optimizer):` around the loop.
+    """Watch a training loop and diagnose it: `with doctor.watch(model, optimizer):` around the loop.
 
-    The loop stays as it is, eager or compiled, of ours, of PyTorch's, or with layers written by hand; its weights and
-    random numbers are those that it has without being watched, bit for bit.
+    The loop stays unchanged: eager or compiled, of ours, of PyTorch's, or with layers written by hand. Its weights and
+    random numbers are the same as without a watch, bit for bit.
 
     Args:
         model: the module that is trained.
         optimizer: its optimizer, or several.
-        preset: "economy" measures norms alone, "standard" statistics and activations too, "full" every step. The
+        preset: "economy" measures only norms, "standard" also statistics and activations, "full" every step. The
             first two sample a few steps at the beginning, and then as many as 0.6 and 6 % of the time allow.
         every: sample every K-th step instead.
         path: the npz file to write the statistics to, in the format of `GradientMonitor`.
         report: print the findings when the block ends, to `file` or the standard output.
-        nan: look at each step for NaN, and raise an `AutogradError` at the first that makes one: it names the op, the
+        nan: check each step for NaN, and raise an `AutogradError` at the first that makes one: it names the op, the
             user's line, the operands and the remedy. Weights, optimizer, running statistics and random numbers are
             then as they were before that step, so that a loop that catches the error may go on.
-        inf: look for infinities too.
+        inf: check for infinities as well.
         allow: names of ops ("masked_fill") and of modules that make them on purpose; see also `allow_nonfinite`.
 
     Raises:

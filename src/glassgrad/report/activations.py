@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors
+from glassgrad.doctor.library import Array
 from glassgrad.doctor.record import MonitorData
 from glassgrad.report import sources, style
+from glassgrad.report.style import Axes, Figure
 
-Array = Any
 
-
-def plot_activations(source: Any, activations: Sequence[str] | str | None = None) -> Any:
+def plot_activations(source: Any, activations: Sequence[str] | str | None = None) -> Figure:
     """Draw mean and spread of each activation's output, and beside it the share that is dead or saturated by step.
 
     A unit of a ReLU is dead if it is zero for the whole batch; an entry of tanh, sigmoid and similar functions is
@@ -64,7 +64,7 @@ def _lost(data: MonitorData) -> Array:
     return np.where(np.isnan(dead), saturated, np.fmax(dead, saturated))
 
 
-def _spread(axes: Any, data: MonitorData, rows: list[int]) -> None:
+def _spread(axes: Axes, data: MonitorData, rows: list[int]) -> None:
     places = np.arange(len(rows))
     mean, std = data.activation_mean[-1, rows], data.activation_std[-1, rows]
     axes.hlines(places, mean - std, mean + std, color=style.PALE, linewidth=4, label="mean ± standard deviation")
@@ -94,7 +94,7 @@ def _label(data: MonitorData, row: int) -> str:
     return name if " before " in name else f"{name} {kind}"
 
 
-def _shares(axes: Any, data: MonitorData, rows: list[int], lost: Array) -> Any:
+def _shares(axes: Axes, data: MonitorData, rows: list[int], lost: Array) -> Any:
     shares = lost[:, rows]
     style.dress(axes, grid="x")
     axes.grid(visible=False)

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad.doctor.library import Array
 from glassgrad.doctor.record import MonitorData
 from glassgrad.report import sources, style
+from glassgrad.report.style import Axes, Figure
 
-Array = Any
 
-
-def plot_gradient_flow(source: Any, step: int | None = None, parameters: Sequence[str] | str | None = None) -> Any:
+def plot_gradient_flow(source: Any, step: int | None = None, parameters: Sequence[str] | str | None = None) -> Figure:
     """Draw mean, standard deviation and maximum of |gradient| for each parameter, in the model's order, on a log scale.
 
     In a healthy net the dots are roughly aligned vertically. Dots that drift to the left by powers of ten towards the
@@ -54,7 +54,9 @@ def plot_gradient_flow(source: Any, step: int | None = None, parameters: Sequenc
     return figure
 
 
-def visualize_gradient_flow(source: Any, step: int | None = None, parameters: Sequence[str] | str | None = None) -> Any:
+def visualize_gradient_flow(
+    source: Any, step: int | None = None, parameters: Sequence[str] | str | None = None
+) -> Figure:
     """Alias of `plot_gradient_flow`, under a name that many scripts use.
 
     Example:
@@ -68,7 +70,7 @@ def visualize_gradient_flow(source: Any, step: int | None = None, parameters: Se
     return plot_gradient_flow(source, step, parameters)
 
 
-def _past(axes: Any, places: Array, data: MonitorData, rows: list[int]) -> None:
+def _past(axes: Axes, places: Array, data: MonitorData, rows: list[int]) -> None:
     first = _positive(data.gradient_abs_mean[0, rows])
     axes.plot(
         first,
@@ -83,7 +85,7 @@ def _past(axes: Any, places: Array, data: MonitorData, rows: list[int]) -> None:
     )
 
 
-def _present(axes: Any, places: Array, data: MonitorData, rows: list[int], at: int) -> None:
+def _present(axes: Axes, places: Array, data: MonitorData, rows: list[int], at: int) -> None:
     mean, std = _positive(data.gradient_abs_mean[at, rows]), _positive(data.gradient_std[at, rows])
     largest = _positive(data.gradient_abs_max[at, rows])
     axes.hlines(places, mean, largest, color=style.PALE, linewidth=3, zorder=1)
@@ -99,7 +101,7 @@ def _present(axes: Any, places: Array, data: MonitorData, rows: list[int], at: i
         axes.set_xlim(10 ** (low - extra), 10 ** (high + extra))
 
 
-def _missing(axes: Any, places: Array, data: MonitorData, rows: list[int], at: int) -> None:
+def _missing(axes: Axes, places: Array, data: MonitorData, rows: list[int], at: int) -> None:
     """Label rows without a dot, and warn in rows whose dot omits non-finite entries."""
     for place, row in zip(places, rows, strict=True):
         bad = data.gradient_nonfinite[at, row]
@@ -119,7 +121,7 @@ def _positive(values: Array) -> Array:
     return np.where(values > 0, values, np.nan)
 
 
-def plot_total_norm(source: Any) -> Any:
+def plot_total_norm(source: Any) -> Figure:
     """Draw the total gradient norm over the steps, before clipping and, if known, after it.
 
     Args:
@@ -171,7 +173,7 @@ def plot_total_norm(source: Any) -> Any:
     return figure
 
 
-def _bad_steps(axes: Any, data: MonitorData) -> None:
+def _bad_steps(axes: Axes, data: MonitorData) -> None:
     bad = data.steps[~np.isfinite(data.total_norm)]
     for place, step in enumerate(bad):
         label = f"NaN or infinite ({len(bad)})" if place == 0 else None

@@ -13,15 +13,14 @@ from glassgrad.doctor.record import MonitorData
 from glassgrad.errors.packages import needed
 from glassgrad.report import sources, style
 from glassgrad.report.signed import plot_signed, plot_signed_steps
-
-Array = Any
+from glassgrad.report.style import Axes, Figure
 
 _MOST = 72
 
 
 def plot_gradient_histograms(
     source: Any, parameters: Sequence[str] | str | None = None, *, signed: bool = False
-) -> Any:
+) -> Figure:
     """Draw the distribution of |gradient| over the steps, a heat map for each parameter, on a log scale.
 
     A column is one sample: the darker, the larger the share of the entries in that bin. A band that sinks is a layer
@@ -63,7 +62,7 @@ def plot_gradient_histograms(
         return _drawn(data, shown, note)
 
 
-def _drawn(data: MonitorData, shown: list[int], note: str) -> Any:
+def _drawn(data: MonitorData, shown: list[int], note: str) -> Figure:
     with needed("matplotlib", "pictures", extra="pictures"):
         from matplotlib.colors import PowerNorm
 
@@ -106,7 +105,7 @@ def _drawn(data: MonitorData, shown: list[int], note: str) -> Any:
     return figure
 
 
-def _ticks(axes: Any, data: MonitorData, shown: list[int], most: int) -> None:
+def _ticks(axes: Axes, data: MonitorData, shown: list[int], most: int) -> None:
     """Set the common range of the maps and label powers of ten, since the axis is in logarithms."""
     low, high = np.log10(_range(data, shown))
     apart = max(1, math.ceil((high - low) / min(most, 8)))
@@ -115,7 +114,7 @@ def _ticks(axes: Any, data: MonitorData, shown: list[int], most: int) -> None:
     axes.set_yticks(powers, [f"$10^{{{power}}}$" for power in powers])
 
 
-def _share(data: MonitorData, place: int) -> Array:
+def _share(data: MonitorData, place: int) -> np.ma.MaskedArray[Any, Any]:
     counts = data.gradient_counts[:, place, 1:-1].astype(float)
     return np.ma.masked_less_equal(counts / max(int(data.sizes[place]), 1), 0)
 
@@ -126,7 +125,7 @@ def _densest(data: MonitorData, shown: list[int]) -> float:
     return max(float(max(fullest)), 0.01)
 
 
-def _map(axes: Any, data: MonitorData, place: int, norm: Any, small: bool) -> Any:
+def _map(axes: Axes, data: MonitorData, place: int, norm: Any, small: bool) -> Any:
     image = axes.pcolormesh(
         style.cell_edges(data.steps),
         np.log10(data.bin_edges),

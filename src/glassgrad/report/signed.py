@@ -10,17 +10,17 @@ import numpy as np
 
 from glassgrad import errors
 from glassgrad.doctor import library
+from glassgrad.doctor.library import Array, Module
 from glassgrad.doctor.quantities.histograms import SIGNED_BINS, signed, signed_edges
+from glassgrad.doctor.quantities.statistics import Summary, summarise
 from glassgrad.doctor.record import MonitorData
-from glassgrad.doctor.statistics import Summary, summarise
 from glassgrad.report import sources, style
-
-Array = Any
+from glassgrad.report.style import Axes, Figure
 
 _MOST = 72
 
 
-def plot_signed(model: Any, parameters: Sequence[str] | str | None, owner: str) -> Any:
+def plot_signed(model: Module, parameters: Sequence[str] | str | None, owner: str) -> Figure:
     """Draw the histograms of a model's gradients as they are now, with mean and standard deviation in the title."""
     held = {name: g for name, parameter in model.named_parameters() if (g := library.gradient(parameter)) is not None}
     if not held:
@@ -32,7 +32,7 @@ def plot_signed(model: Any, parameters: Sequence[str] | str | None, owner: str) 
     )
 
 
-def plot_signed_steps(data: MonitorData, parameters: Sequence[str] | str | None, owner: str) -> Any:
+def plot_signed_steps(data: MonitorData, parameters: Sequence[str] | str | None, owner: str) -> Figure:
     """Draw the histograms of a record over its steps, with the mean as a line between a deviation less and one more."""
     if not data.gradient_signed.any():
         raise errors.PICTURE_EMPTY(
@@ -49,7 +49,7 @@ def plot_signed_steps(data: MonitorData, parameters: Sequence[str] | str | None,
     )
 
 
-def _grid(names: Sequence[str], title: str, draw: Callable[[Any, str], None]) -> Any:
+def _grid(names: Sequence[str], title: str, draw: Callable[[Any, str], None]) -> Figure:
     columns = min(len(names), max(2, math.ceil(math.sqrt(len(names)))))
     rows = math.ceil(len(names) / columns)
     with style.drawing():
@@ -65,13 +65,11 @@ def _grid(names: Sequence[str], title: str, draw: Callable[[Any, str], None]) ->
     return figure
 
 
-def _steps(axes: Any, name: str, data: MonitorData, place: int) -> None:
+def _steps(axes: Axes, name: str, data: MonitorData, place: int) -> None:
     mean, std = data.gradient_mean[:, place], data.gradient_std[:, place]
     edges = common_edges(mean, std)
-    shares = np.stack([
-        shared_out(counts, signed_edges(*each), edges)
-        for counts, *each in zip(data.gradient_signed[:, place], mean, std, strict=True)
-    ])  # fmt: skip  # in a row
+    samples = zip(data.gradient_signed[:, place], mean, std, strict=True)
+    shares = np.stack([shared_out(counts, signed_edges(*each), edges) for counts, *each in samples])
     steps = style.cell_edges(data.steps)
     axes.pcolormesh(steps, edges, np.ma.masked_equal(shares.T, 0), cmap=style.SHARES, rasterized=True)
     for line, width in ((mean - std, 0.6), (mean + std, 0.6), (mean, 1.2)):
@@ -99,7 +97,7 @@ def shared_out(counts: Array, edges: Array, others: Array) -> Array:
     return np.diff(np.interp(others, edges, below))
 
 
-def _histogram(axes: Any, name: str, found: Summary, histogram: tuple[Array, Array]) -> None:
+def _histogram(axes: Axes, name: str, found: Summary, histogram: tuple[Array, Array]) -> None:
     counts, edges = histogram
     axes.stairs(counts, edges, fill=True, color=style.PALE)
     axes.axvline(0, color=style.GREY, linewidth=0.6)

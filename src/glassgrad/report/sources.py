@@ -61,7 +61,7 @@ def matrices_of_many(data: MonitorData, places: list[int], named: bool) -> list[
 
 
 def evenly(places: list[int], most: int) -> list[int]:
-    """Return at most so many of the places, evenly chosen."""
+    """Return at most `most` of the places, evenly chosen."""
     if len(places) <= most:
         return places
     return [places[at] for at in np.linspace(0, len(places) - 1, most).round().astype(int)]

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors
+from glassgrad.doctor.library import Array
 from glassgrad.report import sources, style
-
-Array = Any
+from glassgrad.report.style import Axes, Figure
 
 _WHAT = (("mean", "mean"), ("std", "standard deviation"), ("norm", "norm"))
 
 
-def plot_statistics(source: Any, parameters: Sequence[str] | str | None = None) -> Any:
+def plot_statistics(source: Any, parameters: Sequence[str] | str | None = None) -> Figure:
     """Draw mean, standard deviation and norm of the gradients, and below them of the weights, over the steps.
 
     Args:
@@ -58,13 +58,18 @@ def plot_statistics(source: Any, parameters: Sequence[str] | str | None = None) 
             style.steps_axis(axes)
         labels = [data.parameters[row] for row in rows]
         figure.legend(
-            grid[0, 0].lines[: len(rows)], labels, loc="outside lower center", ncols=6, frameon=False, fontsize=7,
+            grid[0, 0].lines[: len(rows)],
+            labels,
+            loc="outside lower center",
+            ncols=6,
+            frameon=False,
+            fontsize=7,
             labelcolor=style.GREY,
-        )  # fmt: skip  # in a row
+        )
     return figure
 
 
-def _lines(axes: Any, steps: Array, values: Array, name: str) -> None:
+def _lines(axes: Axes, steps: Array, values: Array, name: str) -> None:
     import matplotlib as mpl
 
     colours = mpl.colormaps["viridis"](np.linspace(0, 0.9, values.shape[1]))

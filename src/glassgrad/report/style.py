@@ -11,6 +11,9 @@ import numpy as np
 
 from glassgrad.errors.packages import needed
 
+Axes = Any  # matplotlib's, which is imported only to draw
+Figure = Any  # likewise
+
 INK, ACCENT, PALE, GREY, LINE = "#22577a", "#c8553d", "#b9cfdd", "#666666", "#e6e6e6"
 """Dark blue and brick differ in lightness as well as in hue; pale blue marks the past."""
 
@@ -50,7 +53,7 @@ def drawing() -> Iterator[None]:
         yield
 
 
-def new_figure(width: float, height: float, **options: Any) -> Any:
+def new_figure(width: float, height: float, **options: Any) -> Figure:
     """Return an empty figure of a size in inches."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
@@ -59,7 +62,7 @@ def new_figure(width: float, height: float, **options: Any) -> Any:
     return figure
 
 
-def dress(axes: Any, grid: str = "both") -> None:
+def dress(axes: Axes, grid: str = "both") -> None:
     """Remove unneeded spines and put a faint grid behind the data."""
     axes.grid(visible=True, axis=grid, color=LINE, linewidth=0.6)
     axes.set_axisbelow(True)
@@ -68,7 +71,7 @@ def dress(axes: Any, grid: str = "both") -> None:
         axes.spines[side].set_visible(False)
 
 
-def headline(axes: Any, text: str, note: str = "") -> None:
+def headline(axes: Axes, text: str, note: str = "") -> None:
     """Set a title at the left and, smaller, a note at the right."""
     axes.set_title(text, loc="left", fontsize=10, color="#222222")
     if note:
@@ -80,7 +83,7 @@ def row_height(rows: int) -> float:
     return float(np.clip(9 / max(rows, 1), 0.155, 0.34))
 
 
-def steps_axis(axes: Any, label: bool = True) -> None:
+def steps_axis(axes: Axes, label: bool = True) -> None:
     """Format the x axis as training steps."""
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.xaxis.get_major_locator().set_params(integer=True)
@@ -117,6 +120,6 @@ def cell_edges(steps: Any) -> Any:
     return np.concatenate([[2 * steps[0] - middle[0]], middle, [2 * steps[-1] - middle[-1]]])
 
 
-def beside(axes: Any, text: str, place: Any, *, at: float = 0.01, **look: Any) -> None:
+def beside(axes: Axes, text: str, place: Any, *, at: float = 0.01, **look: Any) -> None:
     """Write beside a row of a picture: `at` is a share of the width, which may lie outside of the axes."""
     axes.annotate(text, (at, place), xycoords=("axes fraction", "data"), va="center", **look)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-Array = Any
+from glassgrad.doctor.library import Array
 
 
 def thinned(steps: Array, values: Array, most: int) -> tuple[Array, Array]:

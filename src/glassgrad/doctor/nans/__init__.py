@@ -7,9 +7,10 @@ from typing import Any
 
 from glassgrad import errors
 from glassgrad.doctor import library
+from glassgrad.doctor.library import Module, Optimizer
 
 
-def guard_of(model: Any, optimizers: Sequence[Any], *, inf: bool, allow: Collection[str]) -> Any:
+def guard_of(model: Module, optimizers: Sequence[Optimizer], *, inf: bool, allow: Collection[str]) -> Any:
     """Return the guard that looks for NaN in the steps of a model.
 
     Raises:
@@ -24,6 +25,3 @@ def guard_of(model: Any, optimizers: Sequence[Any], *, inf: bool, allow: Collect
     from glassgrad.doctor.nans.guard import Guard
 
     return Guard(model, optimizers, inf=inf, allow=allow)
-
-
-__all__ = ["guard_of"]

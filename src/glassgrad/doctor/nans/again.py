@@ -10,8 +10,10 @@ import numpy as np
 from glassgrad.base import provenance
 from glassgrad.doctor import library
 from glassgrad.doctor.facts import Finding
+from glassgrad.doctor.library import Module, Optimizer
 from glassgrad.doctor.nans import findings
 from glassgrad.doctor.nans.replay import Replay
+from glassgrad.doctor.observers.events import Listener
 from glassgrad.engine.mode import MODE
 from glassgrad.engine.reports.nonfinite import has_bad
 from glassgrad.engine.tensor import Tensor
@@ -22,10 +24,10 @@ class _Found(BaseException):
     """Unwinds the step past any handler in the user's code."""
 
 
-class Again(Replay):
-    """Replays a step under anomaly mode, as the engine's witness; the model's parameters have names, too."""
+class Again(Replay, Listener):
+    """Replays a step under anomaly mode, as the engine's witness, with the names of the model's parameters."""
 
-    def __init__(self, model: Any, *, inf: bool = False, allow: Collection[str] = ()) -> None:
+    def __init__(self, model: Module, *, inf: bool = False, allow: Collection[str] = ()) -> None:
         super().__init__(model, inf=inf, allow=allow)
         self.tensors = dict(_tensors(model))
         self.names = {id(tensor): name for name, tensor in self.tensors.items()}
@@ -55,18 +57,19 @@ class Again(Replay):
             self.finding = findings.of_backward(looking.backward.raised, looking.backward)
         return self.finding
 
-    def _put_out(self, module: Any, told: str, output: Any) -> None:
+    def _put_out(self, module: Module, told: str, output: Any) -> None:
         if module is self.model:
             self._output = output
 
     # --- events reported by the engine ---
 
-    def backward(self, roots: Any) -> None:
+    def backward(self, loss: Any, traced: bool = False) -> bool:
         """Check the loss before a backward pass."""
-        root = roots[0] if isinstance(roots, tuple | list) and roots else roots
+        root = loss[0] if isinstance(loss, tuple | list) and loss else loss
         if has_bad(root, self.inf) or (self.inf and self._looking.born is not None):
             self._look_at_loss(root)
             raise _Found
+        return False
 
     def _look_at_loss(self, loss: Any) -> None:
         output = library.first_tensor(self._output)
@@ -77,10 +80,7 @@ class Again(Replay):
             tracked, self.names, self._looking.born, of=of, inf=self.inf, allow=self.allow
         )
 
-    def left(self) -> None:
-        """Do nothing: no cotangent of the pass was bad."""
-
-    def stepping(self, optimizer: Any) -> None:
+    def stepping(self, optimizer: Optimizer, traced: bool = False, closure: bool = False) -> None:
         """Before an optimizer's step: copy the inputs of its rule."""
         self._before = {}
         for group in optimizer.param_groups:
@@ -91,7 +91,7 @@ class Again(Replay):
                 self._before[name] = {"the parameter": _copy(tensor), **gradient, **state}
                 self.tensors.setdefault(name, tensor)
 
-    def stepped(self, optimizer: Any) -> None:
+    def stepped(self, optimizer: Optimizer, traced: bool = False) -> None:
         """After an optimizer's step: check the weights."""
         now = {name: self.tensors[name].array for name in self._before}
         name = findings.first_update(now, self.inf)
@@ -101,7 +101,7 @@ class Again(Replay):
             raise _Found
 
 
-def _tensors(model: Any) -> Iterator[tuple[str, Any]]:
+def _tensors(model: Module) -> Iterator[tuple[str, Any]]:
     yield from model.named_parameters()
     if hasattr(model, "named_buffers"):
         yield from model.named_buffers()
@@ -109,6 +109,3 @@ def _tensors(model: Any) -> Iterator[tuple[str, Any]]:
 
 def _copy(value: Any) -> Any:
     return np.array(value.array if isinstance(value, Tensor) else value)
-
-
-__all__ = ["Again"]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
 
 from glassgrad import errors
+from glassgrad.doctor.library import Module
 from glassgrad.ops.core import REGISTRY
 
 
-def checked(model: Any, allow: Collection[str] | str) -> frozenset[str]:
+def checked(model: Module, allow: Collection[str] | str) -> frozenset[str]:
     """Return the names after a check that each is that of an op or a module."""
     names = frozenset({allow} if isinstance(allow, str) else allow)
     modules = {name for name, _ in model.named_modules()} if hasattr(model, "named_modules") else set()
@@ -17,6 +17,3 @@ def checked(model: Any, allow: Collection[str] | str) -> frozenset[str]:
         if name not in REGISTRY and name not in modules:
             raise errors.NAN_ALLOW(given=name, modules=", ".join(sorted(modules - {""})) or "none with a name")
     return names
-
-
-__all__ = ["checked"]

@@ -1,9 +1,8 @@
 """Check compiled steps for NaN: a log of the calls since a known good state, to be replayed.
 
-While a loop is guarded its steps are compiled with one number more, which is NaN where a new weight is not finite (see
-`compile.front.finite`); it and the loss that a call returns are looked at each time. When one is bad, a copy of the
-state is put back and the calls since then are made again, the last one as it was written, op by op. The state is copied
-as often as the time allows.
+Steps of a guarded loop are compiled with one more number, which is NaN if a new weight is not finite (see
+`compile.front.finite`); each call checks it and the returned loss. If one is bad, a copy of the state is restored and
+the calls since then are repeated, the last one eagerly, op by op. The state is copied as often as the time allows.
 """
 
 from __future__ import annotations
@@ -12,41 +11,42 @@ import math
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from glassgrad.base.undo import put_back
 from glassgrad.compile.repeating import recorded
 from glassgrad.doctor.facts import Finding
+from glassgrad.doctor.library import Args, Kwargs
 from glassgrad.doctor.nans.again import Again
-from glassgrad.doctor.step_aside import StepAside, arrays_in, written_as
+from glassgrad.doctor.nans.step_check import ALL_BACK, SHARE, StepCheck
+from glassgrad.doctor.observers.events import Program, Run, Sampling
+from glassgrad.doctor.observers.programs import AGAIN
+from glassgrad.doctor.restoring.step_aside import StepAside, arrays_in, written_as
 from glassgrad.engine import tree
 from glassgrad.engine.mode import FINITE, MODE
 from glassgrad.engine.reports.nonfinite import has_bad
 from glassgrad.engine.tensor import Tensor
 from glassgrad.engine.writes import MUTATIONS
 
-if TYPE_CHECKING:
-    from glassgrad.doctor.nans.guard import Guard
-    from glassgrad.doctor.watching import Watch
-
-SHARE = 0.002
-"""The share of time that copies of the state may take, here and before harmless eager steps."""
-AGAIN: dict[Any, Callable[[tuple[Any, ...], dict[str, Any]], Any]] = {}
-"""By program: its fast path for a next call that is like the one before. See `CompiledSteps.follow`."""
 _FEWEST, _MOST, _SECONDS = 8, 256, 0.05
 """The least and the most calls, and the time, between two decisions on copying the state."""
 _FIELDS = 4
 """Of each call in the log."""
-_ARRAYS = {Tensor, np.ndarray}
 _SMALL = 16
 _MOST_CALLS = 2048
 _MOST_BYTES = 1 << 28
 """Calls and bytes of arguments that the log holds before the state is copied in any case."""
+ONLY_COMPILED = Finding(
+    "NaN in a compiled step",
+    "error",
+    "the compiled program makes a NaN that the function as it was written does not make",
+    "Compile it with verify=True to see where.",
+)
 
 
-def run_checked(program: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def run_checked(program: Program, run: Run, args: Args, kwargs: Kwargs) -> Any:
     """Run a compiled function that reports in `MODE.finite` whether it writes only finite weights."""
     flags, MODE.finite = MODE.flags, None
     MODE.flags = flags | FINITE
@@ -59,16 +59,16 @@ def run_checked(program: Any, run: Callable[..., Any], args: tuple[Any, ...], kw
 class _Way(NamedTuple):
     """How a compiled function is called."""
 
-    program: Any
-    run: Callable[..., Any]
-    kwargs: dict[str, Any]
+    program: Program
+    run: Run
+    kwargs: Kwargs
 
 
 class _Call(NamedTuple):
-    """A call: how, of what, which options the optimizers had, which numbers it returned."""
+    """A call: its way, its arguments, the optimizers' options, and the numbers that it returned."""
 
     way: _Way
-    args: tuple[Any, ...]
+    args: Args
     options: tuple[Any, ...]
     result: Any
 
@@ -88,7 +88,7 @@ class CompiledSteps:
         guard: owns the model, the options and the findings.
     """
 
-    def __init__(self, guard: Guard) -> None:
+    def __init__(self, guard: StepCheck) -> None:
         self._guard = guard
         self._log: list[Any] = []  # the fields of a `_Call` for each call, one after the other
         self._taken: dict[Any, StepAside] = {}  # by program
@@ -99,14 +99,8 @@ class CompiledSteps:
         self._began = self._copied = time.perf_counter()
         self._spent = 0.0
 
-    def call(self, program: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Run a compiled function and check what it returns."""
-        return self.loss_of(program, run, args, kwargs)[0]
-
-    def loss_of(
-        self, program: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[Any, float | None]:
-        """Do the same; return the result and the number in it, or None if it is not one number."""
+    def run(self, program: Program, run: Run, args: Args, kwargs: Kwargs) -> tuple[Any, float | None]:
+        """Run a compiled function and check its result; return the result, and the number in it or None."""
         if program not in self._taken:
             self._take(program, (*args, *kwargs.values()))
         options = self._options()
@@ -121,7 +115,7 @@ class CompiledSteps:
         self._check(bad, args)
         return result, number
 
-    def _check(self, bad: bool, args: tuple[Any, ...]) -> None:
+    def _check(self, bad: bool, args: Args) -> None:
         """Read the report of the latest call; copy the state if it is finite and there is time."""
         if bad or (MODE.finite and not self._is_good()):
             self._look()
@@ -131,16 +125,16 @@ class CompiledSteps:
     def _is_bad(self, number: float) -> bool:
         return number - number != 0 and (self._guard.inf or math.isnan(number))
 
-    def follow(self, program: Any, run: Callable[..., Any], args: tuple[Any, ...], listener: Watch) -> None:
+    def follow(self, program: Program, run: Run, args: Args, watch: Sampling) -> None:
         """Let the program's fast path make the next calls that are like the one before, by itself.
 
-        A small step leaves no room for more than it does, since the caches are cold after each: what can be known is
-        bound here, and the rest is left to every so many calls.
+        A small step leaves no room for more work, since the caches are cold after each: everything known is bound here,
+        and decisions are made only once in many calls.
         """
-        losses, log, way = listener.losses.waiting, self._log, _Way(program, run, {})
-        known, until = self._options(), self._until(listener)
+        losses, log, way = watch.losses.waiting, self._log, _Way(program, run, {})
+        known, until = self._options(), self._until(watch)
 
-        def record(args: tuple[Any, ...], options: Any, number: float, told: Any) -> None:
+        def record(args: Args, options: Any, number: float, told: Any) -> None:
             nonlocal known, until
             if options != known:
                 known = options  # else what is kept takes no memory of its own
@@ -152,7 +146,7 @@ class CompiledSteps:
             if len(log) >= until:
                 if self._count >= self._asks and self._is_due(args):
                     self._forget()
-                until = self._until(listener)
+                until = self._until(watch)
                 if len(log) >= until:
                     AGAIN.pop(program, None)
 
@@ -161,11 +155,11 @@ class CompiledSteps:
             if quick is not None:
                 AGAIN[program] = quick
 
-    def _until(self, listener: Watch) -> int:
+    def _until(self, watch: Sampling) -> int:
         """Return the length of the log at which the next decision is due, less the call that makes it."""
-        return _FIELDS * (self._count + min(listener.settle() - 1, self._asks - self._count))
+        return _FIELDS * (self._count + min(watch.settle() - 1, self._asks - self._count))
 
-    def _take(self, program: Any, args: tuple[Any, ...]) -> None:
+    def _take(self, program: Program, args: Args) -> None:
         """Copy what a program reaches, before its first call in this log."""
         began = time.perf_counter()
         if not self._taken:
@@ -188,11 +182,11 @@ class CompiledSteps:
     def _calls(self) -> list[_Call]:
         return [_Call(*self._log[at : at + _FIELDS]) for at in range(0, len(self._log), _FIELDS)]
 
-    def _is_due(self, args: tuple[Any, ...]) -> bool:
+    def _is_due(self, args: Args) -> bool:
         """Return whether it is time to copy the state; if not, set when to ask again."""
         count, now = self._count, time.perf_counter()
         between = min(max(int(_SECONDS * count / max(now - self._copied, 1e-9)), _FEWEST), _MOST)
-        each = sum(getattr(arg, "array", arg).nbytes for arg in args if type(arg) in _ARRAYS)
+        each = sum(array.nbytes for array in arrays_in(args))
         most = min(_MOST_CALLS, _MOST_BYTES // max(each, 1))
         is_time = count >= _FEWEST and self._spent <= SHARE * (now - self._began)
         self._asks = min(count + between, most)
@@ -252,16 +246,13 @@ class CompiledSteps:
         found = again.run(lambda: function(*bad.args, **kwargs))
         before.restore()
         if repeats:
-            kept = "Weights, optimizer, running statistics and random numbers are as they were before the step."
-            what = "the compiled program makes a NaN that the function as it was written does not make"
-            advice = "Compile it with verify=True to see where."
-        else:
-            kept = (
-                f"The {self._count - 1} calls before it came to something else when they were made again: their "
-                f"arguments, or what else they read, were overwritten. Everything is as before step {self._since}."
-            )
-            what = "a call made a NaN that it does not make from the state that is left"
-            advice = "Give each call arrays of its own, or call the step as it was written for a while."
+            return found or ONLY_COMPILED, ALL_BACK
+        kept = (
+            f"The {self._count - 1} calls before it came to something else when they were made again: their "
+            f"arguments, or what else they read, were overwritten. Everything is as before step {self._since}."
+        )
+        what = "a call made a NaN that it does not make from the state that is left"
+        advice = "Give each call arrays of its own, or call the step as it was written for a while."
         return found or Finding("NaN in a compiled step", "error", what, advice), kept
 
 
@@ -274,6 +265,3 @@ def _numbers(leaves: list[Any]) -> str:
 def _same(leaves: list[Any], result: Any) -> bool:
     """Return whether a call gave the same result as before."""
     return _numbers(leaves) == result if isinstance(result, str) else repr(leaves[0].array.item()) == repr(result)
-
-
-__all__ = ["SHARE", "CompiledSteps"]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad.doctor.facts import Finding
+from glassgrad.doctor.library import Array, Optimizer
 from glassgrad.doctor.nans.tape_search import Origin, Tape, instead, told, variable_of
 from glassgrad.engine.reports.nonfinite import Birth, first_bad, has_bad, is_bad, place_in
 from glassgrad.engine.tensor import Tensor
@@ -25,12 +26,12 @@ Names = Mapping[int, str]
 """The names of parameters and buffers, by the ids of the tensors."""
 
 
-def kind_of(array: Any, inf: bool = False) -> str:
-    """Return what is bad in an array: "NaN", or "inf" if that is asked for and there is no NaN."""
+def kind_of(array: Array, inf: bool = False) -> str:
+    """Return the kind of bad value in an array: "NaN", or with `inf` "inf" if there is no NaN."""
     return "inf" if inf and not bool(np.isnan(array).any()) else "NaN"
 
 
-def held(rule: str, what: str, array: Any, advice: str, inf: bool = False) -> Finding:
+def held(rule: str, what: str, array: Array | None, advice: str, inf: bool = False) -> Finding:
     """Say that something was bad before any op was computed."""
     array = np.asarray(array)
     index, count = first_bad(array, inf)
@@ -107,7 +108,7 @@ def _of_held(tape: Tape, origin: Origin, names: Names, inf: bool) -> Finding:
 
 
 def of_backward(error: Exception, seen: Backward) -> Finding:
-    """Say which rule made the first NaN, from what an observer of the walk raised."""
+    """Say which rule made the first NaN, from the error that an observer of the walk raised."""
     what, _, _ = str(error).partition("\nNext: ")
     node = seen.node
     rule = "inf in the backward pass" if "the first infinity" in what else "NaN in the backward pass"
@@ -125,7 +126,7 @@ def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:].rstrip(".") + "." if text else ""
 
 
-def of_update(optimizer: Any, name: str, after: Any, before: Mapping[str, Any], place: str, inf: bool) -> Finding:
+def of_update(optimizer: Optimizer, name: str, after: Any, before: Mapping[str, Any], place: str, inf: bool) -> Finding:
     """Say how an optimizer's step changed a parameter.
 
     Args:
@@ -164,6 +165,3 @@ def _element(value: Any, index: tuple[int, ...]) -> float | None:
 def first_update(named: Mapping[str, Any], inf: bool = False) -> str | None:
     """Return the name of the first tensor that is bad."""
     return next((name for name, array in named.items() if array.dtype.kind in "fc" and is_bad(array, inf).any()), None)
-
-
-__all__ = ["CHECKPOINT", "DATA", "held", "of_backward", "of_forward", "of_update"]

@@ -1,10 +1,10 @@
-"""Check each step of a loop of ours for NaN: one cheap check a step, and an analysis where it fails.
+"""Check each step of our engine for NaN: one cheap check a step, and an analysis if it fails.
 
-In an eager step the tape is there when the loss, or a gradient, turns out NaN, and says which op made it; weights are
-untouched then. All gradients of a backward pass are looked at by one call of native code. Only a step of
-an optimizer overwrites what it was made of. Those that can make a NaN of finite numbers (a divisor without eps, a rate
-or gradients beyond all bounds) are preceded by a copy, others as often as the time allows. Compiled steps are kept in a
-log and made again: see `compiled_steps`.
+In an eager step the tape still exists when the loss or a gradient turns out NaN, and names the op that made it; the
+weights are unchanged then. One call of native code checks all gradients of a backward pass. Only an optimizer's step
+overwrites its own inputs. A copy precedes each step that can make a NaN of finite numbers (a divisor without eps, a
+rate or gradients beyond all bounds), and others as often as the time allows. `compiled_steps` keeps a log of compiled
+steps and repeats them.
 """
 
 from __future__ import annotations
@@ -15,17 +15,18 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from glassgrad import errors
 from glassgrad.base import provenance
 from glassgrad.doctor.facts import Finding
+from glassgrad.doctor.library import Args, Array, Kwargs, Module, Optimizer
 from glassgrad.doctor.nans import findings
 from glassgrad.doctor.nans.again import Again
-from glassgrad.doctor.nans.allowed import checked
-from glassgrad.doctor.nans.compiled_steps import SHARE, CompiledSteps, run_checked
+from glassgrad.doctor.nans.compiled_steps import ONLY_COMPILED, CompiledSteps, run_checked
 from glassgrad.doctor.nans.largest import UNKNOWN, is_number, largest, reader
 from glassgrad.doctor.nans.state import Beginning, Copies
+from glassgrad.doctor.nans.step_check import ALL_BACK, SHARE, StepCheck, divides
 from glassgrad.doctor.nans.tape_search import Tape
-from glassgrad.doctor.step_aside import written_as
+from glassgrad.doctor.observers.events import Program, Run, Sampling
+from glassgrad.doctor.restoring.step_aside import written_as
 from glassgrad.engine.mode import ANOMALY, MODE, TRACING
 from glassgrad.engine.random import USES
 from glassgrad.engine.reports.nonfinite import has_bad
@@ -34,50 +35,17 @@ from glassgrad.engine.walks.anomaly import Backward
 
 _IN_A_ROW = 10
 """The number of successive steps skipped by a gradient scaler after which the scale is not the cause."""
-_HUGE, _NEAR_OVERFLOW = 1e9, 1e14
-"""Sizes of options and gradients above which a product may overflow single precision."""
+_NEAR_OVERFLOW = 1e14
+"""The size of gradients above which a product may overflow single precision."""
 _ASLEEP = TRACING | ANOMALY
 _BETWEEN = 16
 """The number of harmless steps between two decisions on copying the weights."""
 
 
-class Reports:
-    """Base of the guards of both libraries: collects findings and raises them.
+class Guard(StepCheck):
+    """Checks each step of a training loop, and raises at the first that makes a NaN."""
 
-    Args:
-        model, optimizers: those of the loop.
-        inf: report infinities as well.
-        allow: names of ops and modules whose NaN and infinities are intended.
-
-    Attributes:
-        found: the findings, one for each kind and location.
-        busy: whether a step is being replayed.
-        steps: number of steps checked.
-        named: the parameters by their names.
-    """
-
-    def __init__(self, model: Any, optimizers: Sequence[Any], *, inf: bool, allow: Collection[str]) -> None:
-        self.model, self.optimizers, self.inf = model, list(optimizers), inf
-        self.allow = checked(model, allow)
-        self.steps = 0
-        self.named = dict(model.named_parameters())
-        self.found: list[Finding] = []
-        self.busy = False
-        self._began, self._spent = time.perf_counter(), 0.0
-
-    def report(self, found: Finding, step: int, kept: str) -> None:
-        """Keep a finding and raise it."""
-        if not any((one.rule, one.where) == (found.rule, found.where) for one in self.found):
-            self.found.append(found)  # a loop that continues raises it again
-        advice = found.advice if found.remedy in found.advice else f"{found.advice} {found.remedy}"
-        what = found.what.rstrip(".") + (f", at {found.where}" if found.where not in found.what else "")
-        raise errors.NAN_IN_STEP(step=step, rule=found.rule, what=what, kept=kept, advice=advice)
-
-
-class Guard(Reports):
-    """Checks each step of a training loop, and raises at the first that makes a NaN. Arguments: those of `Reports`."""
-
-    def __init__(self, model: Any, optimizers: Sequence[Any], *, inf: bool, allow: Collection[str]) -> None:
+    def __init__(self, model: Module, optimizers: Sequence[Optimizer], *, inf: bool, allow: Collection[str]) -> None:
         super().__init__(model, optimizers, inf=inf, allow=allow)
         self.names = {id(tensor): name for name, tensor in self.named.items()}
         self._beginning = Beginning([tensor for _, tensor in model.named_buffers()])
@@ -95,7 +63,7 @@ class Guard(Reports):
 
     # --- events of an eager step, reported by the engine ---
 
-    def backward(self, loss: Any) -> bool:
+    def backward(self, loss: Any, traced: bool = False) -> bool:
         """Check the loss before a backward pass; return whether the gradients are to be checked after it."""
         if self.busy or MODE.flags & _ASLEEP:
             return False
@@ -121,7 +89,7 @@ class Guard(Reports):
             self._left_out = 0
             return
         held = [tensor._grad.array for tensor in self.named.values() if tensor._grad is not None]
-        self._largest = largest(*held)  # the accumulated gradients, of this model alone
+        self._largest = largest(*held)  # the accumulated gradients, of this model only
         if is_number(self._largest, self.inf):
             self._left_out = 0
         elif not self._is_scaled():
@@ -155,8 +123,8 @@ class Guard(Reports):
         what = f"the gradient of {name}, to which this backward pass added finite numbers, holds"
         return findings.held("NaN in a gradient", what, named[name], "Zero the gradients before the pass.", self.inf)
 
-    def stepping(self, optimizer: Any) -> None:
-        """Before an optimizer's step, copy what it overwrites if it may turn it into a NaN."""
+    def stepping(self, optimizer: Optimizer, traced: bool = False, closure: bool = False) -> None:
+        """Before an optimizer's step: copy what it overwrites, if it may make a NaN."""
         if self.busy or MODE.flags & _ASLEEP:
             return
         groups = optimizer.param_groups
@@ -171,7 +139,7 @@ class Guard(Reports):
             self._copies = Copies(list(self.named.values()), self.optimizers, self.steps)
             self._spent += time.perf_counter() - began
 
-    def _look_at_options(self, optimizer: Any, options: Any) -> None:
+    def _look_at_options(self, optimizer: Optimizer, options: Any) -> None:
         """Learn whether an optimizer may divide by 0."""
         if not any(optimizer is one for one in self.optimizers):
             self.optimizers.append(optimizer)
@@ -181,7 +149,7 @@ class Guard(Reports):
         """Tell whether there is time for a copy before a harmless step."""
         return self._spent <= SHARE * (time.perf_counter() - self._began)
 
-    def stepped(self, optimizer: Any) -> None:
+    def stepped(self, optimizer: Optimizer, traced: bool = False) -> None:
         """After an optimizer's step, check the weights if they were copied before it."""
         if self.busy or MODE.flags & _ASLEEP:
             return
@@ -197,7 +165,7 @@ class Guard(Reports):
         if beginning.uses != USES.count or beginning.buffers:
             beginning.renew()
 
-    def _of_update(self, optimizer: Any, place: str) -> Finding:
+    def _of_update(self, optimizer: Optimizer, place: str) -> Finding:
         now = {name: tensor.array for name, tensor in self.named.items()}
         name = findings.first_update(now, self.inf) or ""
         tensor = self.named[name]
@@ -219,24 +187,22 @@ class Guard(Reports):
 
     # --- a compiled step ---
 
-    def call(self, program: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Run a compiled function."""
-        if self.busy or MODE.flags & _ASLEEP:
-            return run(program, *args, **kwargs)
-        return self.compiled.call(program, run, args, kwargs)
+    def run_step(self, program: Program, run: Run, args: Args, kwargs: Kwargs) -> tuple[Any, float | None]:
+        """Run a compiled step and check it; return its result, and the loss in it or None."""
+        return self.compiled.run(program, run, args, kwargs)
 
-    def call_beside(self, program: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def run_beside(self, program: Program, run: Run, args: Args, kwargs: Kwargs) -> Any:
         """Run a compiled function that makes no step, and check the gradients it may leave behind."""
-        if self.busy or MODE.flags & _ASLEEP:
-            return run(program, *args, **kwargs)
         result = run_checked(program, run, args, kwargs)
         if MODE.finite is not None and MODE.finite.item() != 0 and not self.is_good() and not self._is_scaled():
             function = written_as(program)
             again = Again(self.model, inf=self.inf, allow=self.allow)
-            what = "the compiled program makes a NaN that the function as it was written does not make"
-            nothing = Finding("NaN in a compiled step", "error", what, "Compile it with verify=True to see where.")
-            self._fail(lambda: again.run(lambda: function(*args, **kwargs)) or nothing)
+            self._fail(lambda: again.run(lambda: function(*args, **kwargs)) or ONLY_COMPILED)
         return result
+
+    def follow(self, program: Program, run: Run, args: Args, watch: Sampling) -> None:
+        """Let the program's fast path make the next calls by itself."""
+        self.compiled.follow(program, run, args, watch)
 
     # --- after a failed check ---
 
@@ -249,7 +215,7 @@ class Guard(Reports):
         self._beginning.restore()
         for tensor in self.named.values():
             tensor._grad = None
-        kept = "Weights, optimizer, running statistics and random numbers are as they were before the step."
+        kept = ALL_BACK
         if "in the step of" in found.rule and (self._copies is None or self._copies.step != self.steps):
             kept = "The weights were not copied before this step" + (
                 f"; they are those of step {self._copies.step}." if self._copies is not None else "."
@@ -257,21 +223,5 @@ class Guard(Reports):
         self.report(found, self.steps, kept)
 
 
-def _is_finite_number(array: Any) -> bool:
+def _is_finite_number(array: Array) -> bool:
     return array.size == 1 and array.dtype.kind == "f" and math.isfinite(array.item())
-
-
-def divides(optimizer: Any, known: str = "glassgrad.optim") -> bool:
-    """Tell whether an optimizer divides by what may be 0, or has a number beyond all bounds, or is not of `known`."""
-    if not type(optimizer).__module__.startswith(known):
-        return True
-    for group in optimizer.param_groups:
-        numbers = [value for value in group.values() if isinstance(value, int | float)]
-        eps = group.get("eps", 1.0)
-        eps = min(eps) if isinstance(eps, tuple | list) else eps
-        if not (isinstance(eps, int | float) and eps > 1e-30) or any(not abs(value) < _HUGE for value in numbers):
-            return True
-    return False
-
-
-__all__ = ["SHARE", "Guard", "Reports", "divides"]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad.doctor.library import Array
 from glassgrad.ops.kernels.native import kernels
 
 UNKNOWN = -1.0
@@ -31,7 +32,7 @@ def largest(*arrays: Any) -> float:
     return found
 
 
-def _bound(array: Any) -> float:
+def _bound(array: Array) -> float:
     """Return the norm of an array, an upper bound of its elements; the BLAS computes it at the speed of memory."""
     flat = array.ravel("K")
     norm = math.sqrt(abs(np.vdot(flat, flat)))
@@ -58,6 +59,3 @@ def reader() -> Any:
 
 def _nothing(*_arrays: Any) -> float:
     return UNKNOWN
-
-
-__all__ = ["UNKNOWN", "is_number", "largest", "reader"]

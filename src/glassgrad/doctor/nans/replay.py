@@ -8,6 +8,7 @@ from typing import Any
 
 from glassgrad.doctor import library
 from glassgrad.doctor.facts import Finding
+from glassgrad.doctor.library import Args, Handle, Module
 from glassgrad.engine.reports.nonfinite import ALLOWED
 
 
@@ -23,7 +24,7 @@ class Replay:
         finding: the first place where a NaN appears, None if there is none.
     """
 
-    def __init__(self, model: Any, *, inf: bool = False, allow: Collection[str] = ()) -> None:
+    def __init__(self, model: Module, *, inf: bool = False, allow: Collection[str] = ()) -> None:
         self.model, self.inf, self.allow = model, inf, frozenset(allow)
         self.finding: Finding | None = None
         self._path: list[str] = []
@@ -31,7 +32,7 @@ class Replay:
     @contextmanager
     def _modules(self) -> Iterator[None]:
         """Record which module runs each op, and skip the allowed modules."""
-        handles: list[Any] = []
+        handles: list[Handle] = []
         for name, module in self.model.named_modules() if hasattr(self.model, "named_modules") else ():
             if hasattr(module, "register_forward_pre_hook"):
                 told = f"{name} ({type(module).__name__})" if name else type(module).__name__
@@ -45,19 +46,19 @@ class Replay:
             library.remove_hooks(self.model, handles)
 
     def _enters(self, name: str, told: str) -> Callable[..., None]:
-        def enters(_module: Any, _args: Any) -> None:
+        def enters(_module: Module, _args: Args) -> None:
             self._path.append(told)
             ALLOWED.depth += name in self.allow
 
         return enters
 
     def _leaves(self, name: str, told: str) -> Callable[..., None]:
-        def leaves(module: Any, _args: Any, output: Any) -> None:
+        def leaves(module: Module, _args: Args, output: Any) -> None:
             self._path.pop()
             ALLOWED.depth -= name in self.allow
             self._put_out(module, told, output)
 
         return leaves
 
-    def _put_out(self, module: Any, told: str, output: Any) -> None:
+    def _put_out(self, module: Module, told: str, output: Any) -> None:
         """Check the output of a module, which findings name `told`."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad.base.undo import put_back
+from glassgrad.doctor.library import Optimizer
 from glassgrad.engine.random import USES, Generator, get_states, set_states
 from glassgrad.engine.snapshot import Snapshot
 from glassgrad.engine.tensor import Tensor
@@ -48,7 +49,7 @@ class Beginning:
 class Copies:
     """Copies of parameters and optimizers' state, taken before a step that may make a NaN."""
 
-    def __init__(self, parameters: Sequence[Tensor], optimizers: Sequence[Any], step: int) -> None:
+    def __init__(self, parameters: Sequence[Tensor], optimizers: Sequence[Optimizer], step: int) -> None:
         self.step = step
         states = [(optimizer.state, dict(optimizer.state)) for optimizer in optimizers]
         entries = [entry for _, known in states for entry in known.values()]
@@ -79,6 +80,3 @@ class Copies:
 
 def _copied(part: Any) -> Any:
     return np.array(part.array if isinstance(part, Tensor) else part)
-
-
-__all__ = ["Beginning", "Copies"]

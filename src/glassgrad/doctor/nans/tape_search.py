@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad.doctor.graph import VIEWS
+from glassgrad.doctor.graphs.graph import VIEWS
+from glassgrad.doctor.library import Array
 from glassgrad.engine.node import PICK, Node, unpack
 from glassgrad.engine.reports.nonfinite import ADVICE, INSTEAD, Birth, has_bad, is_allowed
 from glassgrad.engine.tensor import Tensor
@@ -178,7 +179,7 @@ def _variables(node: Node) -> Mapping[str, Any]:
     return {} if frame is None else frame.f_locals
 
 
-def variable_of(node: Node, array: Any) -> str:
+def variable_of(node: Node, array: Array) -> str:
     """Return the name of the caller's variable that holds an array; empty if there is none."""
     variables = _variables(node).items()
     return next((name for name, value in variables if value is array or getattr(value, "array", None) is array), "")
@@ -247,6 +248,3 @@ def _links(path: Sequence[Node]) -> Iterator[str]:
         name = f"{node.name} ('{place.variable}')" if place.variable and ends else node.name
         yield name if (place.file, place.line) == last else f"{name} at {place}"
         last = (place.file, place.line)
-
-
-__all__ = ["Origin", "Tape", "behind", "instead", "told", "variable_of"]

@@ -13,7 +13,8 @@ from glassgrad.base import provenance
 from glassgrad.base.provenance import pytorch
 from glassgrad.doctor import library
 from glassgrad.doctor.facts import Finding
-from glassgrad.doctor.graph import canonical
+from glassgrad.doctor.graphs.graph import canonical
+from glassgrad.doctor.library import Module, Optimizer, Tensor
 from glassgrad.doctor.nans import findings
 from glassgrad.doctor.nans.replay import Replay
 from glassgrad.engine.reports.nonfinite import ADVICE, ALLOWED, place_in
@@ -26,7 +27,7 @@ _UNWRITTEN = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_st
 class TorchAgain(Replay):
     """Replays a step of PyTorch's and keeps the first op that makes a NaN of finite numbers."""
 
-    def __init__(self, model: Any, *, inf: bool = False, allow: Collection[str] = ()) -> None:
+    def __init__(self, model: Module, *, inf: bool = False, allow: Collection[str] = ()) -> None:
         super().__init__(model, inf=inf, allow=allow)
         self._phase = "forward pass"
         self._behind: dict[int, str] = {}
@@ -36,7 +37,7 @@ class TorchAgain(Replay):
         self._made = -1
         self._infinity: tuple[str, str] | None = None
 
-    def run(self, forward: Callable[[], Any], optimizer: Any = None) -> Finding | None:
+    def run(self, forward: Callable[[], Any], optimizer: Optimizer = None) -> Finding | None:
         """Run the forward and backward pass and the optimizer's step; return the finding."""
         lines = pytorch().autograd.set_detect_anomaly(True, check_nan=False)  # nodes record their lines
         with lines, self._modules(), _mode(self):
@@ -170,7 +171,7 @@ class TorchAgain(Replay):
         source = f" ({linecache.getline(found[-1][0], int(found[-1][1])).strip()})" if found else ""
         return site, f" at {site}{source}" * bool(site) + self._behind.get(node._sequence_nr(), "")
 
-    def _put_out(self, module: Any, told: str, output: Any) -> None:
+    def _put_out(self, module: Module, told: str, output: Any) -> None:
         """Mark the ops of a module as ancestors of its output."""
         made = library.first_tensor(output)
         stack = [] if made is None else [made.grad_fn]
@@ -200,7 +201,7 @@ def _next_node() -> int:
     return int(pytorch()._C._autograd._get_sequence_nr())
 
 
-def _path(loss: Any, number: int) -> list[Any]:
+def _path(loss: Tensor, number: int) -> list[Any]:
     """Return the nodes from the one with a sequence number to the loss; empty if there is no path."""
     root = getattr(loss, "grad_fn", None)
     users: dict[Any, Any] = {}
@@ -245,6 +246,3 @@ def _fits(value: Any, shape: Any) -> bool:
 def _element(value: Any, index: tuple[int, ...], shape: Any) -> float:
     found = value.broadcast_to(shape)[index]
     return float(found.real if found.is_complex() else found)
-
-
-__all__ = ["TorchAgain"]

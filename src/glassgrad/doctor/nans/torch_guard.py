@@ -19,50 +19,52 @@ from glassgrad.base import provenance
 from glassgrad.base.provenance import pytorch
 from glassgrad.doctor import library
 from glassgrad.doctor.facts import Finding
+from glassgrad.doctor.graphs.torch_graph import NOTHING, Calls
+from glassgrad.doctor.library import Args, Kwargs, Module, Optimizer, Tensor
 from glassgrad.doctor.nans import findings
-from glassgrad.doctor.nans.guard import SHARE, Reports, divides
 from glassgrad.doctor.nans.state import SMALL
+from glassgrad.doctor.nans.step_check import ALL_BACK, SHARE, StepCheck, divides
 from glassgrad.doctor.nans.torch_again import TorchAgain
-from glassgrad.doctor.torch_graph import NOTHING, mode_of, top_mode
+from glassgrad.doctor.run import Site, here
 
 _MOST_CALLS = 4096
 
 
 class _Call(NamedTuple):
-    """A call, of the model or of a function between it and the loss, and what it returned."""
+    """A call of the model, or of a function between it and the loss, with its result."""
 
     function: Callable[..., Any]
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
+    args: Args
+    kwargs: Kwargs
     result: Any
-    frame: tuple[Any, int] | None = None
+    site: Site | None = None
 
 
-class TorchGuard(Reports):
-    """Checks each step of a PyTorch loop, and raises at the first that makes a NaN. Arguments: those of `Reports`."""
+class TorchGuard(StepCheck):
+    """Checks each step of a PyTorch loop, and raises at the first that makes a NaN."""
 
-    def __init__(self, model: Any, optimizers: Sequence[Any], *, inf: bool, allow: Collection[str]) -> None:
+    def __init__(self, model: Module, optimizers: Sequence[Optimizer], *, inf: bool, allow: Collection[str]) -> None:
         super().__init__(library.uncompiled(model), optimizers, inf=inf, allow=allow)
-        self._mode: Any = None
+        self._between = Calls(self.called)
         self._calls: list[_Call] = []
         self._notes = False
         self._before: list[tuple[Any, Any]] = []
         self._random: Any = None
         self._copies: tuple[dict[str, Any], dict[str, Any]] | None = None
 
-    # --- events reported by the wire ---
+    # --- events reported by the observer ---
 
     def entered(self) -> None:
         """Before a forward pass: copy running statistics and random state."""
         if self.busy or not pytorch().is_grad_enabled():
             return
-        self._leave()
+        self._between.leave()
         if not self._calls:
             small = [one for one in self.model.buffers() if one.numel() <= SMALL]
             self._before = [(one, one.detach().clone()) for one in small]
             self._random = pytorch().get_rng_state()
 
-    def called(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def called(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
         """Call one of PyTorch's functions and record the call."""
         name = getattr(function, "__name__", "")
         if not self._notes or self.busy or name in NOTHING:
@@ -75,23 +77,20 @@ class TorchGuard(Reports):
             return function(*args, **kwargs)
         result = function(*args, **kwargs)
         if len(self._calls) < _MOST_CALLS:
-            frame = provenance.user_frame()
-            self._calls.append(_Call(function, args, kwargs, result, (frame.f_code, frame.f_lasti)))
+            self._calls.append(_Call(function, args, kwargs, result, here()))
         return result
 
-    def forward(self, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+    def forward(self, args: Args, kwargs: Kwargs, output: Any) -> None:
         """After a forward pass: record the calls from its output to the loss."""
         if self.busy or not pytorch().is_grad_enabled():
             return
         self._calls.append(_Call(self.model, args, kwargs, output))
         self._notes = True
-        if self._mode is None:
-            self._mode = mode_of(self)
-            self._mode.__enter__()
+        self._between.enter()
 
-    def stepping(self, optimizer: Any) -> None:
+    def stepping(self, optimizer: Optimizer, traced: bool = False, closure: bool = False) -> None:
         """Before an optimizer's step: check the gradients, and copy the weights from time to time."""
-        self._leave()
+        self._between.leave()
         if self.busy:
             return
         held = [one.grad for one in self.named.values() if one.grad is not None and not one.grad.is_sparse]
@@ -105,7 +104,7 @@ class TorchGuard(Reports):
             self._copies = weights, copy.deepcopy(optimizer.state_dict())
             self._spent += time.perf_counter() - began
 
-    def stepped(self, optimizer: Any) -> None:
+    def stepped(self, optimizer: Optimizer, traced: bool = False) -> None:
         """After an optimizer's step: check the weights if they were copied."""
         if self.busy:
             return
@@ -128,28 +127,23 @@ class TorchGuard(Reports):
                     self.named[one].copy_(before)
             optimizer.load_state_dict(state)
             self._undo()
-            self.report(found, self.steps, _ALL_BACK)
+            self.report(found, self.steps, ALL_BACK)
         self.steps += 1
 
     def disconnect(self) -> None:
         """Stop checking."""
-        self._leave()
+        self._between.leave()
         self._calls = []
 
     # --- inside ---
 
     _loss: Any = None
 
-    def _leave(self) -> None:
-        if self._mode is not None and top_mode() is self._mode:
-            self._mode.__exit__(None, None, None)
-            self._mode = None
-
     def _bad(self, value: Any) -> bool:
         value = value.detach()
         return bool((~value.isfinite()).any() if self.inf else value.isnan().any())
 
-    def _fail(self, loss: Any) -> None:
+    def _fail(self, loss: Tensor) -> None:
         """Replay the step op by op, and raise the finding."""
         self.busy = True
         try:
@@ -161,7 +155,7 @@ class TorchGuard(Reports):
             self.busy = False
         self._undo()
         self._calls = []
-        self.report(found, self.steps, _ALL_BACK)
+        self.report(found, self.steps, ALL_BACK)
 
     def _undo(self) -> None:
         with pytorch().no_grad():
@@ -173,11 +167,11 @@ class TorchGuard(Reports):
         for one in self.named.values():
             one.grad = None
 
-    def _made_again(self, again: TorchAgain, loss: Any) -> Any:
+    def _made_again(self, again: TorchAgain, loss: Tensor) -> Any:
         """Repeat the recorded calls; return the loss that results."""
         made: dict[int, Any] = {}
         for call in self._calls:
-            with nullcontext() if call.frame is None else again.at(provenance.resolve(*call.frame)):
+            with nullcontext() if call.site is None else again.at(provenance.resolve(*call.site)):
                 result = call.function(*_mapped(call.args, made), **_mapped(call.kwargs, made))
             for old, new in zip(_tensors(call.result), _tensors(result), strict=False):
                 made[id(old)] = new
@@ -202,9 +196,6 @@ class TorchGuard(Reports):
         return Finding("NaN in a step", "error", what, "autograd.detect_anomaly of PyTorch's names the function.")
 
 
-_ALL_BACK = "Weights, optimizer, running statistics and random numbers are as they were before the step."
-
-
 def _tensors(value: Any) -> list[Any]:
     if library.is_torch(value):
         return [value] if hasattr(value, "is_leaf") else []
@@ -224,6 +215,3 @@ def _mapped(value: Any, made: dict[int, Any]) -> Any:
     if type(value) in {tuple, list}:
         return type(value)(_mapped(part, made) for part in value)
     return value
-
-
-__all__ = ["TorchGuard"]

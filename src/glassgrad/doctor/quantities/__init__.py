@@ -9,10 +9,8 @@ from __future__ import annotations
 from glassgrad.doctor.quantities import activations, directions, gradients, histograms, norms, parameters, updates
 from glassgrad.doctor.quantities.field import Field
 
-FIELDS: tuple[Field, ...] = (
-    *norms.FIELDS, *gradients.FIELDS, *histograms.FIELDS, *parameters.FIELDS, *updates.FIELDS, *activations.FIELDS,
-    *directions.FIELDS,
-)  # fmt: skip  # a table
+_FAMILIES = norms, gradients, histograms, parameters, updates, activations, directions
+FIELDS: tuple[Field, ...] = tuple(field for family in _FAMILIES for field in family.FIELDS)
 
 LATER: tuple[Field, ...] = (*histograms.FIELDS[1:], *directions.FIELDS)
 """Fields that are missing in files of the first versions."""

@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from glassgrad.doctor.library import Array, Module, words
 from glassgrad.doctor.quantities.field import Field
-from glassgrad.doctor.statistics import summarise
-
-Array = Any
+from glassgrad.doctor.quantities.statistics import summarise
 
 FIELDS = (
     Field("activation_mean", "activation", "mean of the output", "forward"),
@@ -51,13 +49,14 @@ _RECTIFIER, _SYMMETRIC, _SHARE = Kind(rectifies=True), Kind(low=-1, high=1), Kin
 
 # By the names of classes and of ops in either library, in lower case.
 KINDS = {
-    "relu": _RECTIFIER, "threshold": _RECTIFIER, "relu6": Kind(True, 0, 6), "tanh": _SYMMETRIC, "softsign": _SYMMETRIC,
-    "hardtanh": _SYMMETRIC, "sigmoid": _SHARE, "hardsigmoid": _SHARE,
-    "gelu": _RECTIFIER, "silu": _RECTIFIER, "mish": _RECTIFIER, "hardswish": _RECTIFIER,
-}  # fmt: skip  # a table
+    **dict.fromkeys(words("relu threshold gelu silu mish hardswish"), _RECTIFIER),
+    **dict.fromkeys(words("tanh softsign hardtanh"), _SYMMETRIC),
+    **dict.fromkeys(words("sigmoid hardsigmoid"), _SHARE),
+    "relu6": Kind(True, 0, 6),
+}
 
 
-def kind_of(name: str, module: Any = None) -> Kind | None:
+def kind_of(name: str, module: Module = None) -> Kind | None:
     """Return the kind of a module's class or an op by its name, None if it is not an activation function."""
     kind = KINDS.get(name.lower())
     if name == "Hardtanh" and module is not None:
@@ -67,7 +66,8 @@ def kind_of(name: str, module: Any = None) -> Kind | None:
 
 def living(output: Array, axes: tuple[int, ...]) -> Array:
     """Return which units of a rectifier are not at rest somewhere along `axes`; a NaN is no rest."""
-    return ~np.all((output <= 0) & (output >= -FAINT), axis=axes)
+    units: Array = np.logical_not(np.all((output <= 0) & (output >= -FAINT), axis=axes))
+    return units
 
 
 class Activation:

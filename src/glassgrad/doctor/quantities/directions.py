@@ -14,8 +14,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from glassgrad.doctor.library import Array
 from glassgrad.doctor.quantities.field import Field
-from glassgrad.doctor.statistics import Array
 
 FIELDS = (
     Field("gradient_cosine", "step", "cosine between this gradient and that of the step before", "before"),
@@ -52,7 +52,8 @@ def measure(
         return {}
     found = {"gradient_cosine": product / (past * present), "gradient_growth": present / past}
     if moved is not None:
-        found |= _along([(a, b, d) for a, b, d in zip(before, now, moved, strict=True) if a is not None])
+        there = (d for a, d in zip(before, moved, strict=True) if a is not None)
+        found |= _along([(a, b, d) for (a, b), d in zip(pairs, there, strict=True)])
     return found
 
 

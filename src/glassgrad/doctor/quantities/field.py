@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad.doctor.statistics import Array, summarise
+from glassgrad.doctor.library import Array
+from glassgrad.doctor.quantities.statistics import summarise
 
 
 @dataclass(frozen=True)

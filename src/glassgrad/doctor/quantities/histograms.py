@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from glassgrad.doctor.library import Array
 from glassgrad.doctor.quantities.field import Field
-from glassgrad.doctor.statistics import Array, magnitudes
+from glassgrad.doctor.quantities.statistics import magnitudes
 
 SIGNED_BINS = 40
 _REACH = 4

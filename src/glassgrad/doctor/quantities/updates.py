@@ -9,8 +9,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from glassgrad.doctor.library import Array
 from glassgrad.doctor.quantities.field import Field
-from glassgrad.doctor.statistics import Array, norm
+from glassgrad.doctor.quantities.statistics import norm
 
 FIELDS = (Field("update_norm", "parameter", "Euclidean norm of what the step added to the values", "next"),)
 

@@ -5,25 +5,26 @@ A rule neither computes statistics nor prints. `RULES` take a batch (`CheckUp`),
 
 from __future__ import annotations
 
+from itertools import chain
+
 from glassgrad.doctor.facts import CheckUp, Finding
 from glassgrad.doctor.rules import batch, calls, data, examination, graph, loss, setup, steps
-from glassgrad.doctor.rules.rule import Rule, Seen, apply, ordered
+from glassgrad.doctor.rules.rule import Rule, Rules, Seen, apply, ordered
 
-RULES: tuple[Rule, ...] = (*batch.RULES, *graph.RULES)
-"""The rules for one batch, in order; a new rule is one entry of its family."""
+RULES: Rules = (*batch.RULES, *graph.RULES)
+"""The rules for one batch, in order; a new rule is a function in the file of its family."""
 
-RUN_RULES: tuple[Rule, ...] = (
-    *calls.RULES, *batch.OF_INPUTS, *setup.RULES, *graph.RULES, *loss.RULES, *steps.RULES
-)  # fmt: skip  # a table
+_OF_RUNS = calls.RULES, batch.OF_INPUTS, setup.RULES, graph.RULES, loss.RULES, steps.RULES
+RUN_RULES: Rules = tuple(chain.from_iterable(_OF_RUNS))
 """The rules for a run."""
 
-SETUP_RULES: tuple[Rule, ...] = setup.RULES
+SETUP_RULES: Rules = setup.RULES
 """The rules for an optimizer and its model."""
 
-EXAMINATION_RULES: tuple[Rule, ...] = examination.RULES
+EXAMINATION_RULES: Rules = examination.RULES
 """The rules for an examination, besides those for its check-up and setup."""
 
-DATA_RULES: tuple[Rule, ...] = data.RULES
+DATA_RULES: Rules = data.RULES
 """The rules for a data set."""
 
 
@@ -39,6 +40,7 @@ __all__ = [
     "RUN_RULES",
     "SETUP_RULES",
     "Rule",
+    "Rules",
     "Seen",
     "apply",
     "findings",

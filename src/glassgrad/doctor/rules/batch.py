@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from glassgrad.doctor.facts import CheckUp, Gradient, Layer
-from glassgrad.doctor.rules.rule import AGAINST, Rule, listed
+from glassgrad.doctor.rules.rule import AGAINST, error, listed, rules_of, warning
 
 VANISHED = 1e-3
 """‖gradient‖ / ‖weights‖ of one matrix against that of another further on: below this, depth eats the gradient."""
@@ -23,16 +23,28 @@ FAR_INPUT = 20.0
 # --- NaN and infinity ---
 
 
+@error(
+    "NaN in the data",
+    "Find and remove these examples; a mean or a standard deviation of 0 in the normalisation makes them too.",
+)
 def _bad_inputs(found: CheckUp) -> Iterator[str]:
     yield from (f"{facts.name} holds {facts.bad}" for facts in found.inputs if facts.bad)
     if found.targets is not None and found.targets.facts.bad:
         yield f"the targets hold {found.targets.facts.bad}"
 
 
+@error(
+    "NaN in the parameters",
+    "An earlier step broke the model: load a checkpoint from before, and check up the batch that did it.",
+)
 def _bad_parameters(found: CheckUp) -> Iterator[str]:
     yield from (f"{entry.name} holds {entry.values.bad}" for entry in found.gradients if entry.values.bad)
 
 
+@error(
+    "NaN forward",
+    "Look at what this place divides by, takes the log or the root of, or lets grow beyond what its dtype holds.",
+)
 def _bad_forward(found: CheckUp) -> Iterator[str]:
     for layer in found.layers:
         if layer.output.bad:
@@ -46,12 +58,21 @@ def _bad_forward(found: CheckUp) -> Iterator[str]:
         yield f"born after {_called(found.layers[-1])}, in the model's own code: the output holds {found.output.bad}"
 
 
+@error(
+    "NaN in the loss",
+    "Give the loss logits, not probabilities (cross_entropy, binary_cross_entropy_with_logits), or keep them off 0.",
+)
 def _bad_loss(found: CheckUp) -> Iterator[str]:
     seen = [layer.output for layer in found.layers] + ([found.output] if found.output is not None else [])
     if not found.failure and not math.isfinite(found.loss) and not any(facts.bad for facts in seen):
         yield f"the loss is {found.loss} though the output is finite"
 
 
+@error(
+    "NaN backward",
+    "The value is finite, its slope is not: a root or a norm at 0, a division by something tiny, a where() whose other "
+    "branch is not finite.",
+)
 def _bad_backward(found: CheckUp) -> Iterator[str]:
     if not math.isfinite(found.loss):
         return  # the backward pass of a non-finite forward pass is not finite either
@@ -69,6 +90,7 @@ def _bad_backward(found: CheckUp) -> Iterator[str]:
         yield f"the gradient of {entry.name} holds {entry.gradient.bad}"
 
 
+@error("stopped", "What is shown above is from before that point.")
 def _failure(found: CheckUp) -> Iterator[str]:
     if found.failure:
         yield found.failure
@@ -77,6 +99,7 @@ def _failure(found: CheckUp) -> Iterator[str]:
 # --- data ---
 
 
+@error("labels out of range", "Number the classes from 0, or give the last layer one output for each class.")
 def _labels_outside(found: CheckUp) -> Iterator[str]:
     targets = found.targets
     if targets is not None and targets.outside and found.loss_kind in {"cross entropy", ""}:
@@ -87,12 +110,17 @@ def _labels_outside(found: CheckUp) -> Iterator[str]:
         )
 
 
+@warning("labels alike", "Shuffle the data: batches of one class teach the model that class.")
 def _labels_alike(found: CheckUp) -> Iterator[str]:
     targets = found.targets
     if targets is not None and targets.classes > 1 and targets.distinct == 1 and targets.facts.summary.count >= 8:
         yield f"all {targets.facts.summary.count} labels are {targets.facts.summary.minimum:.0f}"
 
 
+@warning(
+    "inputs unnormalised",
+    "Scale inputs to mean 0 and standard deviation 1, with the statistics of the training data (pixels: / 255 first).",
+)
 def _inputs_unnormalised(found: CheckUp) -> Iterator[str]:
     for facts in found.inputs:
         known = facts.summary
@@ -103,6 +131,7 @@ def _inputs_unnormalised(found: CheckUp) -> Iterator[str]:
             yield ranges + f"standard deviation {known.std:.3g}"
 
 
+@error("inputs constant", "There is nothing to learn from; look at how the batch is made.")
 def _inputs_constant(found: CheckUp) -> Iterator[str]:
     for facts in found.inputs:
         if facts.summary.std == 0 and facts.summary.count > 1 and facts.dtype.startswith(("float", "bfloat")):
@@ -112,6 +141,7 @@ def _inputs_constant(found: CheckUp) -> Iterator[str]:
 # --- the loss ---
 
 
+@warning("loss far off", "Make the weights of the last layer smaller (multiply them by 0.1) and set its bias to 0.")
 def _loss_far(found: CheckUp) -> Iterator[str]:
     if found.expected > 0 and math.isfinite(found.loss) and found.loss > WORSE[found.loss_kind] * found.expected:
         yield (
@@ -120,11 +150,16 @@ def _loss_far(found: CheckUp) -> Iterator[str]:
         )
 
 
+@error(
+    "output without input",
+    "Look for layers that are dead or saturated, and for a sum or mean over the batch dimension.",
+)
 def _same_output(found: CheckUp) -> Iterator[str]:
     if found.same_output:
         yield "the output is the same for every example, though the inputs differ"
 
 
+@warning("evaluation mode", "Call model.train() before training.")
 def _evaluating(found: CheckUp) -> Iterator[str]:
     if not found.training:
         yield "the model is in evaluation mode: dropout is off and batch normalisation uses its running statistics"
@@ -133,6 +168,17 @@ def _evaluating(found: CheckUp) -> Iterator[str]:
 # --- gradients ---
 
 
+@error("nothing to train", "Set requires_grad on the parameters that are to be trained.")
+def _frozen(found: CheckUp) -> Iterator[str]:
+    if not any(entry.trainable for entry in found.gradients):
+        yield "no parameter requires a gradient"
+
+
+@error(
+    "no gradient",
+    "Use the layer in forward(), or look for detach(), item(), numpy(), argmax or no_grad() on the way; freeze it with "
+    "requires_grad_(False) if it is meant.",
+)
 def _no_gradient(found: CheckUp) -> Iterator[str]:
     if found.failure:
         return
@@ -141,16 +187,12 @@ def _no_gradient(found: CheckUp) -> Iterator[str]:
         yield f"{listed(missing)} got no gradient at all: no path leads from the loss to it"
 
 
+@error("gradient zero", "Look for dead ReLUs, saturated functions, clamp, round or a multiplication by 0 after it.")
 def _zero_gradient(found: CheckUp) -> Iterator[str]:
     known = [(entry.name, entry.gradient.summary) for entry in found.gradients if entry.gradient is not None]
     zero = [name for name, summary in known if summary.abs_max == 0]
     if zero:
         yield f"the gradient of {listed(zero)} is exactly zero everywhere"
-
-
-def _frozen(found: CheckUp) -> Iterator[str]:
-    if not any(entry.trainable for entry in found.gradients):
-        yield "no parameter requires a gradient"
 
 
 def _matrices(found: CheckUp) -> list[tuple[Gradient, float]]:
@@ -165,6 +207,7 @@ def _matrices(found: CheckUp) -> list[tuple[Gradient, float]]:
     return matrices
 
 
+@error("vanishing gradient", AGAINST["vanishing gradient"])
 def _vanishing(found: CheckUp) -> Iterator[str]:
     matrices = _matrices(found)
     if len(matrices) < 4:
@@ -180,6 +223,7 @@ def _vanishing(found: CheckUp) -> Iterator[str]:
         )
 
 
+@error("exploding gradient", AGAINST["exploding gradient"])
 def _exploding(found: CheckUp) -> Iterator[str]:
     matrices = _matrices(found)
     worst = max(matrices, key=lambda entry: entry[1], default=None)
@@ -189,12 +233,14 @@ def _exploding(found: CheckUp) -> Iterator[str]:
         yield f"the gradient of {entry.name} is {ratio:.1e} times as large as its weights ({total})"
 
 
+@warning("dead units", AGAINST["dead units"])
 def _dead(found: CheckUp) -> Iterator[str]:
     for layer in found.layers:
         if layer.dead > MOSTLY:
             yield f"{layer.dead:.0%} of the units of {_called(layer)} are zero for the whole batch"
 
 
+@warning("saturated", AGAINST["saturated"])
 def _saturated(found: CheckUp) -> Iterator[str]:
     for layer in found.layers:
         if layer.saturated > MOSTLY:
@@ -206,45 +252,7 @@ def _called(layer: Layer) -> str:
     return f"'{layer.name}'" if " before " in layer.name else f"'{layer.name}' ({layer.kind})"
 
 
-RULES: tuple[Rule, ...] = (
-    Rule("NaN in the data", "error", _bad_inputs,
-         "Find and remove these examples; a mean or a standard deviation of 0 in the normalisation makes them too."),
-    Rule("NaN in the parameters", "error", _bad_parameters,
-         "An earlier step broke the model: load a checkpoint from before, and check up the batch that did it."),
-    Rule("NaN forward", "error", _bad_forward,
-         "Look at what this place divides by, takes the log or the root of, or lets grow beyond what its dtype holds."),
-    Rule("NaN in the loss", "error", _bad_loss,
-         "Give the loss logits, not probabilities (cross_entropy, binary_cross_entropy_with_logits), or keep them off "
-         "0."),
-    Rule("NaN backward", "error", _bad_backward,
-         "The value is finite, its slope is not: a root or a norm at 0, a division by something tiny, a where() whose "
-         "other branch is not finite."),
-    Rule("stopped", "error", _failure, "What is shown above is from before that point."),
-    Rule("labels out of range", "error", _labels_outside,
-         "Number the classes from 0, or give the last layer one output for each class."),
-    Rule("labels alike", "warning", _labels_alike,
-         "Shuffle the data: batches of one class teach the model that class."),
-    Rule("inputs unnormalised", "warning", _inputs_unnormalised,
-         "Scale inputs to mean 0 and standard deviation 1, with the statistics of the training data (pixels: / 255 "
-         "first)."),
-    Rule("inputs constant", "error", _inputs_constant,
-         "There is nothing to learn from; look at how the batch is made."),
-    Rule("loss far off", "warning", _loss_far,
-         "Make the weights of the last layer smaller (multiply them by 0.1) and set its bias to 0."),
-    Rule("output without input", "error", _same_output,
-         "Look for layers that are dead or saturated, and for a sum or mean over the batch dimension."),
-    Rule("evaluation mode", "warning", _evaluating, "Call model.train() before training."),
-    Rule("nothing to train", "error", _frozen, "Set requires_grad on the parameters that are to be trained."),
-    Rule("no gradient", "error", _no_gradient,
-         "Use the layer in forward(), or look for detach(), item(), numpy(), argmax or no_grad() on the way; freeze it "
-         "with requires_grad_(False) if it is meant."),
-    Rule("gradient zero", "error", _zero_gradient,
-         "Look for dead ReLUs, saturated functions, clamp, round or a multiplication by 0 after it."),
-    Rule("vanishing gradient", "error", _vanishing, AGAINST["vanishing gradient"]),
-    Rule("exploding gradient", "error", _exploding, AGAINST["exploding gradient"]),
-    Rule("dead units", "warning", _dead, AGAINST["dead units"]),
-    Rule("saturated", "warning", _saturated, AGAINST["saturated"]),
-)  # fmt: skip  # a table
+RULES = rules_of(globals())
 """The rules in order; a new rule is one entry."""
 
 OF_INPUTS = tuple(rule for rule in RULES if rule.name in {"NaN in the data", "inputs unnormalised", "inputs constant"})

@@ -6,24 +6,26 @@ from collections.abc import Iterator
 from typing import Any
 
 from glassgrad.doctor.rules.batch import OF_INPUTS
-from glassgrad.doctor.rules.rule import Rule, Seen
+from glassgrad.doctor.rules.rule import Seen, info, rules_of, warning
 
 APART = 1e3
 """Ratio of the standard deviations of two features above which no learning rate suits both."""
 RARE = 0.02
 
 
+@warning(
+    "examples in both splits",
+    "Remove them from one side: a model that has learnt them by heart looks better than it is.",
+    source="Kapoor and Narayanan (2023), Leakage and the reproducibility crisis in machine-learning based science",
+)
 def _in_both(found: Any) -> Iterator[Seen]:
     if found.in_both:
         share = found.in_both / found.held_out
-        yield Seen(
-            f"{found.in_both} of {found.held_out} examples set aside have inputs that training has too",
-            value=share,
-            # Short texts and coarse measurements repeat naturally.
-            severity="warning" if found.duplicates == 0 else "info",
-        )
+        what = f"{found.in_both} of {found.held_out} examples set aside have inputs that training has too"
+        yield Seen(what, value=share, severity="warning" if found.duplicates == 0 else "info")
 
 
+@info("examples twice", "Look for the join or the copy that made them.", "np.unique(x, axis=0)")
 def _twice(found: Any) -> Iterator[Seen]:
     if found.duplicates:
         yield Seen(f"{found.duplicates} examples of training are there before", value=float(found.duplicates))
@@ -31,6 +33,7 @@ def _twice(found: Any) -> Iterator[Seen]:
         yield Seen(f"{found.contradictions} inputs of training have several targets", value=float(found.contradictions))
 
 
+@info("features constant", "Leave them out, or see why they do not vary.")
 def _constant(found: Any) -> Iterator[Seen]:
     if 0 < found.constant < found.features:
         yield Seen(
@@ -38,12 +41,25 @@ def _constant(found: Any) -> Iterator[Seen]:
         )
 
 
+@warning(
+    "features of unequal scale",
+    "Scale each feature to mean 0 and standard deviation 1.",
+    "(x - x.mean(0)) / (x.std(0) + 1e-8)",
+    APART,
+    "LeCun et al. (1998), Efficient BackProp, section 4.3",
+)
 def _scales(found: Any) -> Iterator[Seen]:
     low, high = found.scales
     if high > APART * low:
         yield Seen(f"the deviations of the features run from {low:.2g} to {high:.2g}", value=high / low)
 
 
+@info(
+    "classes uneven",
+    "Draw the rare classes more often, or weight them in the loss.",
+    "F.cross_entropy(logits, targets, weight=weights)",
+    RARE,
+)
 def _classes(found: Any) -> Iterator[Seen]:
     if found.unseen:
         shown = ", ".join(map(str, found.unseen[:6]))
@@ -53,17 +69,4 @@ def _classes(found: Any) -> Iterator[Seen]:
         yield Seen(f"the commonest class has {high} examples, the rarest {low}", value=low / high)
 
 
-RULES: tuple[Rule, ...] = (
-    *OF_INPUTS,
-    Rule("examples in both splits", "warning", _in_both,
-         "Remove them from one side: a model that has learnt them by heart looks better than it is.",
-         source="Kapoor and Narayanan (2023), Leakage and the reproducibility crisis in machine-learning based "
-                "science"),
-    Rule("examples twice", "info", _twice, "Look for the join or the copy that made them.", "np.unique(x, axis=0)"),
-    Rule("features constant", "info", _constant, "Leave them out, or see why they do not vary."),
-    Rule("features of unequal scale", "warning", _scales,
-         "Scale each feature to mean 0 and standard deviation 1.", "(x - x.mean(0)) / (x.std(0) + 1e-8)", APART,
-         "LeCun et al. (1998), Efficient BackProp, section 4.3"),
-    Rule("classes uneven", "info", _classes, "Draw the rare classes more often, or weight them in the loss.",
-         "F.cross_entropy(logits, targets, weight=weights)", RARE),
-)  # fmt: skip  # a table
+RULES = (*OF_INPUTS, *rules_of(globals()))

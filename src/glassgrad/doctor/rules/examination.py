@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from glassgrad.doctor.rules.rule import Rule, Seen
+from glassgrad.doctor.rules.rule import Seen, error, rules_of, warning
 
 LEARNT = 0.8
 """Share of the initial loss that may be left after 80 steps of Adam on a few examples."""
@@ -14,25 +14,39 @@ STEEP = 12.0
 """Rate times curvature: above 2 the loss rises at first, above 12 it diverges."""
 
 
+@warning(
+    "batch not learnt",
+    "A model that cannot learn a few examples by heart has a fault between inputs and loss: see whether targets belong "
+    "to inputs, and whether something is detached.",
+    threshold=LEARNT,
+    source="Karpathy (2019), A recipe for training neural networks",
+)
 def _not_learnt(found: Any) -> Iterator[Seen]:
     steps, first, last = found.learnt
     if steps < 40 or not first > 0 or found.check_up.healthy is False:
         return  # reported by another rule
     if not last < LEARNT * first:
-        yield Seen(
-            f"after {steps} steps of Adam on a few examples alone the loss is {last:.4g}, from {first:.4g}",
-            value=last / first,
-        )
+        what = f"after {steps} steps of Adam on a few examples alone the loss is {last:.4g}, from {first:.4g}"
+        yield Seen(what, value=last / first)
 
 
+@error(
+    "examples mixed",
+    "Look for a reshape, a transpose or a softmax, sum or mean over the batch dimension.",
+    "x.reshape(len(x), -1)  # the batch stays in front",
+)
 def _leaks(found: Any) -> Iterator[Seen]:
     if found.leaks > 0:
-        yield Seen(
-            f"in evaluation mode the outputs of {found.leaks} examples change when another example of the batch does",
-            value=float(found.leaks),
-        )
+        what = f"in evaluation mode the outputs of {found.leaks} examples change when another example of the batch does"
+        yield Seen(what, value=float(found.leaks))
 
 
+@warning(
+    "rate above the curvature",
+    "Lower the learning rate.",
+    threshold=STEEP,
+    source="Lewkowycz et al. (2020), The large learning rate phase of deep learning",
+)
 def _too_steep(found: Any) -> Iterator[Seen]:
     for kind, options in () if found.setup is None else found.setup.optimizers:
         rate = options.get("lr", math.nan)
@@ -47,14 +61,4 @@ def _too_steep(found: Any) -> Iterator[Seen]:
             )
 
 
-RULES: tuple[Rule, ...] = (
-    Rule("batch not learnt", "warning", _not_learnt,
-         "A model that cannot learn a few examples by heart has a fault between inputs and loss: see whether "
-         "targets belong to inputs, and whether something is detached.", "", LEARNT,
-         "Karpathy (2019), A recipe for training neural networks"),
-    Rule("examples mixed", "error", _leaks,
-         "Look for a reshape, a transpose or a softmax, sum or mean over the batch dimension.",
-         "x.reshape(len(x), -1)  # the batch stays in front"),
-    Rule("rate above the curvature", "warning", _too_steep, "Lower the learning rate.", "", STEEP,
-         "Lewkowycz et al. (2020), The large learning rate phase of deep learning"),
-)  # fmt: skip  # a table
+RULES = rules_of(globals())

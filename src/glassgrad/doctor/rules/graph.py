@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
 
-from glassgrad.doctor.graph import LEAF, Graph, Op
-from glassgrad.doctor.rules.rule import Rule, Seen
+from glassgrad.doctor.facts import CheckUp
+from glassgrad.doctor.graphs.graph import LEAF, Graph, Op
+from glassgrad.doctor.library import words
+from glassgrad.doctor.rules.rule import GLOROT, Seen, error, rules_of, warning
+from glassgrad.doctor.run import Run
 
 DEEP = 5
 """Number of consecutive sigmoids that is too deep: each has a slope of at most 1/4, and 4^-5 is below a thousandth."""
@@ -16,23 +18,17 @@ DEEP = 5
 _ENTROPY, _BINARY = "cross_entropy", "binary_cross_entropy_with_logits"
 
 # Lower bounds of the results of ops, for logarithms and roots of them.
-_ANYTHING = frozenset({
-    "linear", "matmul", "conv1d", "conv2d", "conv3d", "tanh", "subtract", "negative", "layer_norm", "batch_norm",
-    "embedding", "bilinear", "lstm", "gru", "rnn_tanh", "gelu", "silu", "elu", "selu", "leaky_relu", "sin", "cos",
-})  # fmt: skip  # a table
+_ANYTHING = words(
+    "linear matmul conv1d conv2d conv3d tanh subtract negative layer_norm batch_norm embedding bilinear lstm gru "
+    "rnn_tanh gelu silu elu selu leaky_relu sin cos"
+)
 _ZERO = frozenset({"relu", "abs", "square", "norm", "relu6", "threshold", "dropout"})
 _TINY = {"softmax": "log_softmax", "sigmoid": "logsigmoid"}
 _SAME = frozenset({"sum", "mean", "amax", "amin", "max", "min", "sqrt"})  # not below their operands
 _NORMS = frozenset({"batch_norm", "layer_norm", "group_norm", "instance_norm", "rms_norm"})
-_PAIRS = frozenset({
-    "subtract", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy",
-    "binary_cross_entropy_with_logits",
-})  # fmt: skip  # a table
-
-
-def _graph(found: Any) -> Graph | None:
-    graph: Graph | None = found.graph
-    return graph
+_PAIRS = words(
+    "subtract mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits"
+)
 
 
 def _line(op: Op) -> str:
@@ -42,10 +38,16 @@ def _line(op: Op) -> str:
 # --- applied twice ---
 
 
-def _softmax_twice(found: Any) -> Iterator[Seen]:
-    graph = _graph(found)
+@error(
+    "softmax twice",
+    "Return the logits: leave out the softmax at the end of the model.",
+    "loss = F.cross_entropy(logits, targets)  # without softmax",
+    source="Goodfellow, Bengio, Courville, Deep Learning (2016), section 6.2.2.3",
+)
+def _softmax_twice(found: CheckUp | Run) -> Iterator[Seen]:
+    graph = found.graph
     if graph is None:
-        if getattr(found, "probabilities", False) and found.loss_kind == "cross entropy":
+        if isinstance(found, CheckUp) and found.probabilities and found.loss_kind == "cross entropy":
             yield Seen("the output is a probability for each class already, and cross entropy takes the softmax again")
         return
     for op in graph.ops:
@@ -58,17 +60,21 @@ def _softmax_twice(found: Any) -> Iterator[Seen]:
             )
 
 
-def _sigmoid_twice(found: Any) -> Iterator[Seen]:
-    graph = _graph(found)
+@error(
+    "activation before its loss",
+    "Return the logits: leave out the sigmoid, or use binary_cross_entropy.",
+    "loss = F.binary_cross_entropy_with_logits(logits, targets)  # without sigmoid",
+    source="Goodfellow, Bengio, Courville, Deep Learning (2016), section 6.2.2.2",
+)
+def _sigmoid_twice(found: CheckUp | Run) -> Iterator[Seen]:
+    graph = found.graph
     for op in () if graph is None else graph.ops:
         maker = graph.made_by(op.parents[0]) if graph is not None and op.parents else None
         if maker is None:
             continue
         if op.name == _BINARY and maker.name in {"sigmoid", "softmax"}:
-            yield Seen(
-                f"the output is a probability already ({_line(maker)}), and {op.name} takes the sigmoid of it again",
-                maker.where or op.where,
-            )
+            what = f"the output is a probability already ({_line(maker)}), and {op.name} takes the sigmoid of it again"
+            yield Seen(what, maker.where or op.where)
         elif op.name == _ENTROPY and maker.name in {"sigmoid", "relu", "tanh"}:
             yield Seen(
                 f"{_line(maker)} bounds the outputs that cross entropy takes the softmax of: classes cannot be told "
@@ -101,8 +107,14 @@ def _lowest(graph: Graph, number: int) -> str:
     return ""
 
 
-def _log(found: Any) -> Iterator[Seen]:
-    graph = _graph(found)
+@warning(
+    "logarithm of what can reach 0",
+    "Take log_softmax of the outputs, or use a loss that does, or keep the operand off 0.",
+    "loss = F.cross_entropy(output, targets)  # log_softmax inside",
+    0.0,
+)
+def _log(found: CheckUp | Run) -> Iterator[Seen]:
+    graph = found.graph
     for op in () if graph is None else graph.ops:
         if graph is None or op.name not in {"log", "log2", "log10"} or not op.parents:
             continue
@@ -115,16 +127,20 @@ def _log(found: Any) -> Iterator[Seen]:
             yield Seen(f"{op.name} is taken of what may become 0 or negative{by}", op.where, op.low)
         elif lowest == "tiny" and maker is not None:
             stable = _TINY[maker.name]
-            yield Seen(
-                f"{op.name} is taken of {maker.name}, which underflows to 0 for outputs far apart", op.where, op.low,
-                severity="info", remedy=f"{stable} in place of log({maker.name}(x))",
-            )  # fmt: skip  # in a row
+            what = f"{op.name} is taken of {maker.name}, which underflows to 0 for outputs far apart"
+            yield Seen(what, op.where, op.low, severity="info", remedy=f"{stable} in place of log({maker.name}(x))")
         elif lowest == "zero":
             yield Seen(f"{op.name} is taken of what may become 0{by}", op.where, op.low, severity="info")
 
 
-def _root(found: Any) -> Iterator[Seen]:
-    graph = _graph(found)
+@warning(
+    "root of 0",
+    "Add a small number under the root; before a where(), mask the operand, not the result.",
+    "torch.sqrt(x + 1e-12)",
+    0.0,
+)
+def _root(found: CheckUp | Run) -> Iterator[Seen]:
+    graph = found.graph
     for op in () if graph is None else graph.ops:
         if op.name not in {"sqrt", "rsqrt"} or math.isnan(op.low):
             continue
@@ -134,8 +150,9 @@ def _root(found: Any) -> Iterator[Seen]:
             yield Seen(f"{op.name} is taken of 0, where its slope is infinite", op.where, 0.0)
 
 
-def _division(found: Any) -> Iterator[Seen]:
-    graph = _graph(found)
+@error("division by 0", "Keep the divisor off 0.", "x / (y + 1e-12)", 0.0)
+def _division(found: CheckUp | Run) -> Iterator[Seen]:
+    graph = found.graph
     for op in () if graph is None else graph.ops:
         if op.name == "divide" and op.low == 0:
             yield Seen("the divisor is 0 in places: the result is infinite or NaN", op.where, 0.0)
@@ -144,8 +161,11 @@ def _division(found: Any) -> Iterator[Seen]:
 # --- shapes ---
 
 
-def _broadcast(found: Any) -> Iterator[Seen]:
-    graph = _graph(found)
+@error(
+    "broadcast in the loss", "Give predictions and targets one shape: squeeze the one that has a size of 1 too many."
+)
+def _broadcast(found: CheckUp | Run) -> Iterator[Seen]:
+    graph = found.graph
     for _, op in () if graph is None else graph.of_loss():
         if op.name not in _PAIRS or len(op.shapes) < 2:
             continue
@@ -178,8 +198,15 @@ def _crossed(mine: tuple[int, ...], other: tuple[int, ...] | None, result: tuple
 # --- depth ---
 
 
-def _deep_sigmoids(found: Any) -> Iterator[Seen]:
-    graph = _graph(found)
+@warning(
+    "sigmoids too deep",
+    "Use ReLU or GELU in place of sigmoid, normalisation layers, or connections that skip layers.",
+    "nn.ReLU()  # in place of nn.Sigmoid()",
+    float(DEEP),
+    GLOROT,
+)
+def _deep_sigmoids(found: CheckUp | Run) -> Iterator[Seen]:
+    graph = found.graph
     if graph is None or graph.loss < 0:
         return
     depth = {graph.loss: 0}
@@ -200,34 +227,12 @@ def _deep_sigmoids(found: Any) -> Iterator[Seen]:
                 place[parent] = at if op.name == "sigmoid" else place.get(at, -1)
     if deepest >= DEEP:
         where = graph.ops[first].where if first >= 0 else ""
-        yield Seen(
+        what = (
             f"{deepest} sigmoids lie between the first layer and the loss, and each passes a quarter of the gradient "
-            f"at most: {0.25**deepest:.0e} of it is left",
-            where,
-            float(deepest),
+            f"at most: {0.25**deepest:.0e} of it is left"
         )
+        yield Seen(what, where, float(deepest))
 
 
-RULES: tuple[Rule, ...] = (
-    Rule("softmax twice", "error", _softmax_twice, "Return the logits: leave out the softmax at the end of the model.",
-         "loss = F.cross_entropy(logits, targets)  # without softmax",
-         source="Goodfellow, Bengio, Courville, Deep Learning (2016), section 6.2.2.3"),
-    Rule("activation before its loss", "error", _sigmoid_twice,
-         "Return the logits: leave out the sigmoid, or use binary_cross_entropy.",
-         "loss = F.binary_cross_entropy_with_logits(logits, targets)  # without sigmoid",
-         source="Goodfellow, Bengio, Courville, Deep Learning (2016), section 6.2.2.2"),
-    Rule("logarithm of what can reach 0", "warning", _log,
-         "Take log_softmax of the outputs, or use a loss that does, or keep the operand off 0.",
-         "loss = F.cross_entropy(output, targets)  # log_softmax inside", 0.0),
-    Rule("root of 0", "warning", _root,
-         "Add a small number under the root; before a where(), mask the operand, not the result.",
-         "torch.sqrt(x + 1e-12)", 0.0),
-    Rule("division by 0", "error", _division, "Keep the divisor off 0.", "x / (y + 1e-12)", 0.0),
-    Rule("broadcast in the loss", "error", _broadcast,
-         "Give predictions and targets one shape: squeeze the one that has a size of 1 too many."),
-    Rule("sigmoids too deep", "warning", _deep_sigmoids,
-         "Use ReLU or GELU in place of sigmoid, normalisation layers, or connections that skip layers.",
-         "nn.ReLU()  # in place of nn.Sigmoid()", float(DEEP),
-         "Glorot and Bengio (2010), Understanding the difficulty of training deep feedforward neural networks"),
-)  # fmt: skip  # a table
+RULES = rules_of(globals())
 """The rules in order; they read `graph` of a check-up or a run."""

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
+from glassgrad.doctor.library import Array
 from glassgrad.doctor.record import MonitorData
-from glassgrad.doctor.rules.rule import Rule, Seen, pairs
+from glassgrad.doctor.rules.rule import Seen, error, info, pairs, rules_of, warning
 from glassgrad.doctor.run import Run
-
-Array = Any
 
 WORSE = 1.3
 """A first loss above log K by this factor comes from outputs that are large and wrong: those of usual layers are at
@@ -35,14 +33,17 @@ def _curve(run: Run) -> Array:
     return run.losses[np.isfinite(run.losses[:, 1])] if len(run.losses) else run.losses
 
 
+@error(
+    "loss not finite",
+    "Look at the first step in which it happened: a logarithm or a root of 0, a division by 0, a rate too high.",
+    "doctor.examine(model, batch, loss_fn)",
+)
 def _loss_bad(run: Run) -> Iterator[Seen]:
     bad = run.losses[~np.isfinite(run.losses[:, 1])] if len(run.losses) else run.losses
     if len(bad):
         value = "NaN" if math.isnan(bad[0, 1]) else "infinite"
-        yield Seen(
-            f"the loss is {value} from step {int(bad[0, 0])} on", run.calls.line("loss"), float(bad[0, 1]),
-            pairs(run.losses[:4, 0], run.losses[:4, 1]),
-        )  # fmt: skip  # in a row
+        what = f"the loss is {value} from step {int(bad[0, 0])} on"
+        yield Seen(what, run.calls.line("loss"), float(bad[0, 1]), pairs(run.losses[:4, 0], run.losses[:4, 1]))
         return
     data = run.data
     if data is None or not len(data):
@@ -56,19 +57,31 @@ def _loss_bad(run: Run) -> Iterator[Seen]:
         )
 
 
+@warning(
+    "first loss far off",
+    "Make the weights of the last layer smaller and set its bias to 0.",
+    "model[-1].weight.data *= 0.1",
+)
 def _first_loss_far(run: Run) -> Iterator[Seen]:
     curve = run.losses
     if not run.labels or not len(curve) or run.labels[0][1].classes < 2:
         return
     expected = math.log(run.labels[0][1].classes)
     if curve[0, 0] == 0 and math.isfinite(curve[0, 1]) and curve[0, 1] > WORSE * expected:
-        yield Seen(
+        what = (
             f"the first loss is {curve[0, 1]:.4g}; a model that knows nothing has {expected:.4g} "
-            f"(log {run.labels[0][1].classes}), so its outputs are confident and wrong",
-            run.calls.line("loss"), float(curve[0, 1]), threshold=WORSE * expected,
-        )  # fmt: skip  # in a row
+            f"(log {run.labels[0][1].classes}), so its outputs are confident and wrong"
+        )
+        yield Seen(what, run.calls.line("loss"), float(curve[0, 1]), threshold=WORSE * expected)
 
 
+@error(
+    "loss rises",
+    "Lower the learning rate.",
+    "optimizer.param_groups[0]['lr'] /= 10",
+    RISEN,
+    "Goodfellow, Bengio, Courville, Deep Learning (2016), section 11.4.1",
+)
 def _rises(run: Run) -> Iterator[Seen]:
     curve = _curve(run)
     if len(curve) < 5:
@@ -76,9 +89,13 @@ def _rises(run: Run) -> Iterator[Seen]:
     start, leap = float(curve[0, 1]), float(curve[1:10, 1].max())
     if 0 < LEAP * start < leap:
         yield Seen(
-            f"the loss leaps from {start:.4g} to {leap:.4g} in the first steps", run.calls.line("loss"), leap / start,
-            pairs(curve[:10, 0], curve[:10, 1]), severity="warning", threshold=LEAP,
-        )  # fmt: skip  # in a row
+            f"the loss leaps from {start:.4g} to {leap:.4g} in the first steps",
+            run.calls.line("loss"),
+            leap / start,
+            pairs(curve[:10, 0], curve[:10, 1]),
+            severity="warning",
+            threshold=LEAP,
+        )
         return
     if len(curve) < 10:
         return
@@ -87,12 +104,16 @@ def _rises(run: Run) -> Iterator[Seen]:
     first, last = float(np.median(curve[:part, 1])), float(np.median(curve[-part:, 1]))
     first = max(first, float(curve[0, 1]))
     if first > 0 and last > RISEN * first:
-        yield Seen(
-            f"the loss rises: {first:.4g} at the beginning, {last:.4g} at the end",
-            run.calls.line("loss"), last / first, pairs(curve[:, 0], curve[:, 1]),
-        )  # fmt: skip  # in a row
+        what = f"the loss rises: {first:.4g} at the beginning, {last:.4g} at the end"
+        yield Seen(what, run.calls.line("loss"), last / first, pairs(curve[:, 0], curve[:, 1]))
 
 
+@warning(
+    "loss does not fall",
+    "Try a rate ten times as high, and then ten times as low; see whether one batch can be learnt.",
+    "doctor.examine(model, batch, loss_fn)",
+    0.98,
+)
 def _flat(run: Run) -> Iterator[Seen]:
     curve = _curve(run)
     if len(curve) < 30 or curve[-1, 0] < 100:
@@ -103,12 +124,17 @@ def _flat(run: Run) -> Iterator[Seen]:
     if run.labels:  # outputs are alike at first, so one batch tells; a leap after it is no height to fall from
         first = min(first, float(curve[0, 1]))
     if first > 0 and 0.98 * first - noise < last <= RISEN * first:
-        yield Seen(
-            f"the loss does not fall: {first:.4g} in the first {part} steps known, {last:.4g} in the last",
-            run.calls.line("loss"), last / first, pairs(curve[:, 0], curve[:, 1]),
-        )  # fmt: skip  # in a row
+        what = f"the loss does not fall: {first:.4g} in the first {part} steps known, {last:.4g} in the last"
+        yield Seen(what, run.calls.line("loss"), last / first, pairs(curve[:, 0], curve[:, 1]))
 
 
+@warning(
+    "loss spikes",
+    "Clip the gradients, lower the rate, or warm it up.",
+    "clip_grad_norm_(model.parameters(), 1.0)",
+    SPIKE,
+    "Wortsman et al. (2023), Small-scale proxies for large-scale transformer training instabilities",
+)
 def _spikes(run: Run) -> Iterator[Seen]:
     curve = _curve(run)
     found = []
@@ -125,10 +151,8 @@ def _spikes(run: Run) -> Iterator[Seen]:
     step, value = found[0]
     growth = _growth_before(run.data, step)
     told = f"; the updates had grown {growth:.1f} times before it" if growth > 1.5 else ""
-    yield Seen(
-        f"the loss jumps to {value:.4g} at step {step}{told}", run.calls.line("loss"), value, tuple(found[:6]),
-        severity="warning" if len(found) > 2 else "info",
-    )  # fmt: skip  # in a row
+    what = f"the loss jumps to {value:.4g} at step {step}{told}"
+    yield Seen(what, run.calls.line("loss"), value, tuple(found[:6]), severity="warning" if len(found) > 2 else "info")
 
 
 def _growth_before(data: MonitorData | None, step: int) -> float:
@@ -139,6 +163,13 @@ def _growth_before(data: MonitorData | None, step: int) -> float:
     return float(sizes[-2:].max() / np.median(sizes[:-2])) if len(sizes) > 5 and np.median(sizes[:-2]) > 0 else math.nan
 
 
+@info(
+    "overfitting",
+    "Stop earlier, take more data, dropout or weight decay.",
+    "weight_decay=0.1",
+    OVERFITTED,
+    "Prechelt (1998), Early stopping - but when?",
+)
 def _overfits(run: Run) -> Iterator[Seen]:
     held, curve = run.held_out[np.isfinite(run.held_out[:, 1])], _curve(run)
     if len(held) < 4 or not len(curve):
@@ -153,26 +184,40 @@ def _overfits(run: Run) -> Iterator[Seen]:
         yield Seen(
             f"the loss of the examples set aside rests at {last:.4g} since step {int(held[len(held) // 2, 0])}, and "
             f"that of training is down to {train:.4g}",
-            "", last / max(train, _LEAST), pairs(held[:, 0], held[:, 1]), severity="info", threshold=1 / GAP,
-        )  # fmt: skip  # in a row
+            "",
+            last / max(train, _LEAST),
+            pairs(held[:, 0], held[:, 1]),
+            severity="info",
+            threshold=1 / GAP,
+        )
     began = int(np.searchsorted(curve[:, 0], held[0, 0]))
     progress = float(curve[max(began - 5, 0) : began + 5, 1].mean()) - train
     carried = float(np.median(held[:2, 1]) - np.median(held[-3:, 1]))
     if last <= OVERFITTED * lowest and last - train > APART * abs(curve[0, 1]) and carried < CARRIED * progress:
-        yield Seen(
+        what = (
             f"the loss of training has fallen by {progress:.4g} since step {int(held[0, 0])}, that of the examples set "
-            f"aside by {carried:.4g}, to {last:.4g}: it is the examples that are learnt, not what they have in common",
-            "", carried / progress, pairs(held[:, 0], held[:, 1]), severity="info", threshold=CARRIED,
-        )  # fmt: skip  # in a row
+            f"aside by {carried:.4g}, to {last:.4g}: it is the examples that are learnt, not what they have in common"
+        )
+        yield Seen(what, "", carried / progress, pairs(held[:, 0], held[:, 1]), severity="info", threshold=CARRIED)
     if last > OVERFITTED * lowest and train < 0.8 * last:
         yield Seen(
             f"the loss of the examples set aside was best at step {int(held[best, 0])} ({lowest:.4g}) and is now "
             f"{last:.4g}, that of training {train:.4g}",
-            "", last / max(lowest, _LEAST), pairs(held[:, 0], held[:, 1]),
-            severity="warning" if last > LOST * lowest else "info", threshold=OVERFITTED,
-        )  # fmt: skip  # in a row
+            "",
+            last / max(lowest, _LEAST),
+            pairs(held[:, 0], held[:, 1]),
+            severity="warning" if last > LOST * lowest else "info",
+            threshold=OVERFITTED,
+        )
 
 
+@info(
+    "underfitting",
+    "Try a wider or deeper model, a higher rate, less weight decay or dropout.",
+    "hidden *= 2",
+    UNDERFITTED,
+    "Goodfellow, Bengio, Courville, Deep Learning (2016), section 5.2",
+)
 def _underfits(run: Run) -> Iterator[Seen]:
     """Report a training whose loss no longer changes and stays high, on held-out examples as on the others."""
     held, curve = run.held_out[np.isfinite(run.held_out[:, 1])], _curve(run)
@@ -183,30 +228,11 @@ def _underfits(run: Run) -> Iterator[Seen]:
     nothing = math.log(run.labels[0][1].classes)
     still = abs(before - last) < STILL * last
     if still and last > UNDERFITTED * nothing and held[-1, 1] < 1.15 * last:
-        yield Seen(
+        what = (
             f"the loss of training rests at {last:.4g}, {last / nothing:.0%} of that of knowing nothing, and that of "
-            f"the examples set aside is {held[-1, 1]:.4g}: the model takes in no more, or the data hold no more",
-            run.calls.line("loss"), last / nothing, pairs(curve[:, 0], curve[:, 1]),
-        )  # fmt: skip  # in a row
+            f"the examples set aside is {held[-1, 1]:.4g}: the model takes in no more, or the data hold no more"
+        )
+        yield Seen(what, run.calls.line("loss"), last / nothing, pairs(curve[:, 0], curve[:, 1]))
 
 
-RULES: tuple[Rule, ...] = (
-    Rule("loss not finite", "error", _loss_bad,
-         "Look at the first step in which it happened: a logarithm or a root of 0, a division by 0, a rate too high.",
-         "doctor.examine(model, batch, loss_fn)"),
-    Rule("first loss far off", "warning", _first_loss_far,
-         "Make the weights of the last layer smaller and set its bias to 0.", "model[-1].weight.data *= 0.1"),
-    Rule("loss rises", "error", _rises, "Lower the learning rate.", "optimizer.param_groups[0]['lr'] /= 10", RISEN,
-         "Goodfellow, Bengio, Courville, Deep Learning (2016), section 11.4.1"),
-    Rule("loss does not fall", "warning", _flat,
-         "Try a rate ten times as high, and then ten times as low; see whether one batch can be learnt.",
-         "doctor.examine(model, batch, loss_fn)", 0.98),
-    Rule("loss spikes", "warning", _spikes, "Clip the gradients, lower the rate, or warm it up.",
-         "clip_grad_norm_(model.parameters(), 1.0)", SPIKE,
-         "Wortsman et al. (2023), Small-scale proxies for large-scale transformer training instabilities"),
-    Rule("overfitting", "info", _overfits, "Stop earlier, take more data, dropout or weight decay.",
-         "weight_decay=0.1", OVERFITTED, "Prechelt (1998), Early stopping - but when?"),
-    Rule("underfitting", "info", _underfits,
-         "Try a wider or deeper model, a higher rate, less weight decay or dropout.", "hidden *= 2", UNDERFITTED,
-         "Goodfellow, Bengio, Courville, Deep Learning (2016), section 5.2"),
-)  # fmt: skip  # a table
+RULES = rules_of(globals())

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from glassgrad.doctor.facts import Evidence, Finding
-
-Array = Any
+from glassgrad.doctor.library import Array
 
 SEVERITIES = ("error", "warning", "info")
 """An error: training cannot work. A warning: it is slower or worse than it has to be. Info: worth knowing."""
@@ -26,6 +26,11 @@ AGAINST = {
     "initial weights, or add normalisation layers.",
 }
 """Advice of rules about one batch and about the steps of a run."""
+GLOROT = "Glorot and Bengio (2010), Understanding the difficulty of training deep feedforward neural networks"
+COHEN = "Cohen et al. (2021), Gradient descent on neural networks typically occurs at the edge of stability"
+
+D = TypeVar("D")
+"""The kind of data that a rule looks at."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +51,7 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Rule:
+class Rule(Generic[D]):
     """One rule for one kind of data.
 
     Attributes:
@@ -59,13 +64,13 @@ class Rule:
 
     name: str
     severity: str
-    look: Callable[[Any], Iterator[Seen | str]]
+    look: Callable[[D], Iterator[Seen | str]]
     advice: str
     remedy: str = ""
     threshold: float = math.nan
     source: str = ""
 
-    def findings(self, data: Any) -> Iterator[Finding]:
+    def findings(self, data: D) -> Iterator[Finding]:
         """Yield a finding for each observation."""
         for seen in self.look(data):
             one = Seen(seen) if isinstance(seen, str) else seen
@@ -83,6 +88,22 @@ class Rule:
             )
 
 
+def rule(
+    severity: str, name: str, advice: str, remedy: str = "", threshold: float = math.nan, source: str = ""
+) -> Callable[[Callable[[D], Iterator[Seen | str]]], Rule[D]]:
+    """Make a rule of the function below, which yields observations; for the arguments see `Rule`."""
+    return lambda look: Rule(name, severity, look, advice, remedy, threshold, source)
+
+
+Rules = tuple[Rule[Any], ...]
+error, warning, info = partial(rule, "error"), partial(rule, "warning"), partial(rule, "info")
+
+
+def rules_of(names: Mapping[str, object]) -> Rules:
+    """Return the rules among the names of a module, in their order."""
+    return tuple(one for one in names.values() if isinstance(one, Rule))
+
+
 def listed(names: Sequence[str]) -> str:
     """Return names as a list in words, at most the first four."""
     return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
@@ -96,7 +117,7 @@ def pairs(steps: Array, values: Array, most: int = 6) -> Evidence:
     return tuple((int(steps[at]), float(values[at])) for at in places)
 
 
-def apply(rules: Iterable[Rule], data: Any) -> tuple[Finding, ...]:
+def apply(rules: Iterable[Rule[D]], data: D) -> tuple[Finding, ...]:
     """Return the findings of rules about data: errors first, equal ones in the order of the rules."""
     return ordered(finding for rule in rules for finding in rule.findings(data))
 

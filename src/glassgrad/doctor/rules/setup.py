@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from glassgrad.doctor.rules.rule import Rule, Seen, listed
+from glassgrad.doctor.rules.rule import Seen, error, info, listed, rules_of, warning
 from glassgrad.doctor.run import Run
 
 HIGHEST = {"SGD": 5.0, "SGDMomentum": 5.0, "RMSprop": 0.2, "Adagrad": 2.0, "Lion": 0.1}
@@ -14,33 +14,50 @@ _ADAPTIVE = 0.2
 _OWN_RATE = frozenset({"LBFGS", "Adadelta", "Rprop", "Adafactor", "ASGD", "Muon"})
 
 
-def _not_given(run: Run) -> Iterator[Seen]:
-    setup = run.setup
-    if setup.not_given and setup.given:
-        yield Seen(
-            f"{listed(setup.not_given)}: trainable, and no optimizer has "
-            f"{'it' if len(setup.not_given) == 1 else 'them'}",
-            setup.built,
-            float(len(setup.not_given)),
-        )
-
-
+@error(
+    "optimizer of another model",
+    "Make the optimizer after the model, from its parameters().",
+    "optimizer = SGD(model.parameters(), lr=0.1)",
+)
 def _foreign(run: Run) -> Iterator[Seen]:
     setup = run.setup
     if setup.foreign and not setup.given:
-        yield Seen(
+        what = (
             f"none of the {setup.foreign} tensors of the optimizer is a parameter of this model: they belong to one "
-            "that was there before it, or to another",
-            setup.built,
-            float(setup.foreign),
+            "that was there before it, or to another"
         )
+        yield Seen(what, setup.built, float(setup.foreign))
 
 
+@warning(
+    "parameters without an optimizer",
+    "Give the optimizer all parameters, or freeze those that are not to be trained.",
+    "parameter.requires_grad_(False)  # or optimizer.add_param_group({'params': ...})",
+)
+def _not_given(run: Run) -> Iterator[Seen]:
+    setup = run.setup
+    if setup.not_given and setup.given:
+        what = (
+            f"{listed(setup.not_given)}: trainable, and no optimizer has "
+            f"{'it' if len(setup.not_given) == 1 else 'them'}"
+        )
+        yield Seen(what, setup.built, float(len(setup.not_given)))
+
+
+@warning(
+    "layers shared", "Make each layer anew: `[layer] * n` is one layer n times.", "[make_layer() for _ in range(n)]"
+)
 def _shared(run: Run) -> Iterator[Seen]:
     for told in run.setup.shared[:3]:
         yield Seen(f"{told}, the same object with the same weights", run.setup.built)
 
 
+@info(
+    "no seed",
+    "Set a seed before the model is made, so that a run can be repeated.",
+    "manual_seed(0)",
+    source="Bouthillier et al. (2021), Accounting for variance in machine learning benchmarks",
+)
 def _unseeded(run: Run) -> Iterator[Seen]:
     for generator, where in run.setup.unseeded:
         ours = generator == "glassgrad's"
@@ -56,6 +73,11 @@ def _unseeded(run: Run) -> Iterator[Seen]:
         )
 
 
+@warning(
+    "learning rate out of the usual",
+    "Begin with a usual rate and look for a better one by powers of three.",
+    source="Bengio (2012), Practical recommendations for gradient-based training, section 2.1.1",
+)
 def _rate_unusual(run: Run) -> Iterator[Seen]:
     for kind, options in run.setup.optimizers:
         rate = options.get("lr", math.nan)
@@ -64,25 +86,14 @@ def _rate_unusual(run: Run) -> Iterator[Seen]:
         highest = HIGHEST.get(kind, _ADAPTIVE)
         if rate > highest:
             yield Seen(
-                f"the learning rate of {kind} is {rate:g}", run.setup.built, float(rate), threshold=highest,
+                f"the learning rate of {kind} is {rate:g}",
+                run.setup.built,
+                float(rate),
+                threshold=highest,
                 remedy=f"optimizer.param_groups[0]['lr'] = {highest / 50:g}",
-            )  # fmt: skip  # in a row
+            )
         elif rate == 0:
             yield Seen(f"the learning rate of {kind} is 0: nothing is learnt", run.setup.built, 0.0)
 
 
-RULES: tuple[Rule, ...] = (
-    Rule("optimizer of another model", "error", _foreign,
-         "Make the optimizer after the model, from its parameters().", "optimizer = SGD(model.parameters(), lr=0.1)"),
-    Rule("parameters without an optimizer", "warning", _not_given,
-         "Give the optimizer all parameters, or freeze those that are not to be trained.",
-         "parameter.requires_grad_(False)  # or optimizer.add_param_group({'params': ...})"),
-    Rule("layers shared", "warning", _shared,
-         "Make each layer anew: `[layer] * n` is one layer n times.", "[make_layer() for _ in range(n)]"),
-    Rule("no seed", "info", _unseeded,
-         "Set a seed before the model is made, so that a run can be repeated.", "manual_seed(0)",
-         source="Bouthillier et al. (2021), Accounting for variance in machine learning benchmarks"),
-    Rule("learning rate out of the usual", "warning", _rate_unusual,
-         "Begin with a usual rate and look for a better one by powers of three.", "",
-         source="Bengio (2012), Practical recommendations for gradient-based training, section 2.1.1"),
-)  # fmt: skip  # a table
+RULES = rules_of(globals())

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
+from glassgrad.doctor.library import Array
 from glassgrad.doctor.record import MonitorData
-from glassgrad.doctor.rules.rule import AGAINST, Rule, Seen, listed, pairs
+from glassgrad.doctor.rules.rule import (
+    AGAINST,
+    COHEN,
+    GLOROT,
+    Seen,
+    error,
+    info,
+    listed,
+    pairs,
+    rules_of,
+    warning,
+)
 from glassgrad.doctor.run import Run
-
-Array = Any
 
 VANISHED, AT_FIRST = 4e-4, 1e-4
 """‖gradient‖ / ‖weights‖ of one matrix against that of another further on, in the middle of the samples, and in the
@@ -57,6 +66,7 @@ def _middle(values: Array) -> Array:
     return out
 
 
+@warning("vanishing gradient", AGAINST["vanishing gradient"], "nn.init.kaiming_normal_(layer.weight)", VANISHED, GLOROT)
 def _vanishing(run: Run) -> Iterator[Seen]:
     data = run.data
     if data is None or len(data) < FIRST:
@@ -75,12 +85,21 @@ def _vanishing(run: Run) -> Iterator[Seen]:
             yield Seen(
                 f"relative to its weights the gradient of {data.parameters[places[low]]} is {middle[low]:.1e}{when}, "
                 f"that of {data.parameters[places[high]]} {middle[high]:.1e}",
-                data.parameters[places[low]], share, pairs(data.steps, ratios[:, low] / ratios[:, high]),
+                data.parameters[places[low]],
+                share,
+                pairs(data.steps, ratios[:, low] / ratios[:, high]),
                 threshold=threshold,
-            )  # fmt: skip  # in a row
+            )
             return
 
 
+@error(
+    "exploding gradient",
+    AGAINST["exploding gradient"],
+    "clip_grad_norm_(model.parameters(), 1.0)",
+    EXPLODED,
+    "Pascanu, Mikolov, Bengio (2013), On the difficulty of training recurrent neural networks",
+)
 def _exploding(run: Run) -> Iterator[Seen]:
     data = run.data
     if data is None or not len(data):
@@ -90,11 +109,11 @@ def _exploding(run: Run) -> Iterator[Seen]:
     if not places or (high > EXPLODED).any(axis=1).sum() < min(2, len(data)):
         return
     sample, at = np.unravel_index(int(high.argmax()), high.shape)
-    yield Seen(
+    what = (
         f"the gradient of {data.parameters[places[at]]} is {high[sample, at]:.1e} times as large as its weights in "
-        f"step {data.steps[sample]}",
-        data.parameters[places[at]], float(high[sample, at]), pairs(data.steps, high[:, at]),
-    )  # fmt: skip  # in a row
+        f"step {data.steps[sample]}"
+    )
+    yield Seen(what, data.parameters[places[at]], float(high[sample, at]), pairs(data.steps, high[:, at]))
 
 
 def _settled(steps: Array, values: Array) -> Array:
@@ -102,6 +121,7 @@ def _settled(steps: Array, values: Array) -> Array:
     return np.isfinite(values) & (steps >= EARLY)
 
 
+@warning("rate above the curvature", "Lower the learning rate.", threshold=TOO_FAR, source=COHEN)
 def _reaches_too_far(run: Run) -> Iterator[Seen]:
     data = run.data
     known = _settled(data.steps, data.update_reach) if data is not None else np.zeros(0, bool)
@@ -113,27 +133,42 @@ def _reaches_too_far(run: Run) -> Iterator[Seen]:
         yield Seen(
             f"a step goes {reach:.1f} times as far as the bottom of the loss along it (2 ends as high as it began), "
             f"where the curvature is {curvature:.3g}",
-            run.setup.built, reach, pairs(data.steps[known], data.update_reach[known]),
+            run.setup.built,
+            reach,
+            pairs(data.steps[known], data.update_reach[known]),
             remedy=f"optimizer.param_groups[0]['lr'] /= {max(reach, 2):.0f}",
-        )  # fmt: skip  # in a row
+        )
 
 
+@warning(
+    "gradients zigzag",
+    "Lower the learning rate: it is above 2 divided by the curvature along the gradient.",
+    "optimizer.param_groups[0]['lr'] /= 3",
+    OPPOSITE,
+    COHEN,
+)
 def _zigzag(run: Run) -> Iterator[Seen]:
     data = run.data
-    if data is None or any(_reaches_too_far(run)):
+    if data is None or any(_reaches_too_far.look(run)):
         return
     known = _settled(data.steps, data.gradient_cosine)
     if known.sum() < 4:
         return
     middle = float(np.median(data.gradient_cosine[known]))
     if middle < OPPOSITE:
-        yield Seen(
+        what = (
             f"the gradient of a step points against that of the step before (cosine {middle:.2f}): the weights jump to "
-            "and fro across a valley",
-            "", middle, pairs(data.steps[known], data.gradient_cosine[known]),
-        )  # fmt: skip  # in a row
+            "and fro across a valley"
+        )
+        yield Seen(what, "", middle, pairs(data.steps[known], data.gradient_cosine[known]))
 
 
+@info(
+    "always clipped",
+    "Raise the limit, or lower the rate: with every gradient clipped, its length says nothing.",
+    threshold=CLIPPED,
+    source="Zhang et al. (2020), Why gradient clipping accelerates training",
+)
 def _clipped(run: Run) -> Iterator[Seen]:
     data = run.data
     if data is None:
@@ -143,11 +178,25 @@ def _clipped(run: Run) -> Iterator[Seen]:
         return
     cut = data.total_norm_clipped[known] < data.total_norm[known] * (1 - 1e-3)
     if cut.mean() > CLIPPED:
-        yield Seen(
+        what = (
             f"the gradients are clipped in {cut.mean():.0%} of the steps, from {np.median(data.total_norm[known]):.3g} "
-            f"to {np.median(data.total_norm_clipped[known]):.3g} in the middle: the limit is a learning rate",
-            "", float(cut.mean()), pairs(data.steps[known], data.total_norm[known]),
-        )  # fmt: skip  # in a row
+            f"to {np.median(data.total_norm_clipped[known]):.3g} in the middle: the limit is a learning rate"
+        )
+        yield Seen(what, "", float(cut.mean()), pairs(data.steps[known], data.total_norm[known]))
+
+
+@info(
+    "gradients mostly noise",
+    "Larger batches, or gradients summed over several, would bear a higher rate.",
+    source="McCandlish et al. (2018), An empirical model of large-batch training",
+)
+def _batch_size(run: Run) -> Iterator[Seen]:
+    scale = run.noise_scale
+    batch = float(np.nanmedian(run.data.batch)) if run.data is not None and math.isfinite(scale) else math.nan
+    pairs = 0 if run.data is None else int(np.isfinite(run.data.gradient_cosine).sum())
+    if pairs >= 8 and scale > APART * batch:
+        what = f"noise and signal of the gradient are equal at a batch of about {scale:.0f}; the batch has {batch:.0f}"
+        yield Seen(what, "", scale, threshold=APART * batch)
 
 
 # --- updates ---
@@ -172,6 +221,12 @@ def _growth(data: MonitorData) -> float:
     return math.sqrt(sizes[-1] / sizes[0]) if sizes[0] > 0 else math.nan
 
 
+@warning(
+    "rate unfit for the weights",
+    "Raise the learning rate; a healthy step changes the weights by about a thousandth.",
+    "optimizer.param_groups[0]['lr'] *= 10",
+    source="Bottou (2012), Stochastic gradient descent tricks, section 5.2",
+)
 def _rate_measured(run: Run) -> Iterator[Seen]:
     data = run.data
     if data is None or len(data) < 3:
@@ -185,24 +240,35 @@ def _rate_measured(run: Run) -> Iterator[Seen]:
     evidence = pairs(data.steps[known], shares[known])
     if middle > FAST:
         yield Seen(
-            f"a step changes the weights by {middle:.0%} of their size", run.setup.built, middle, evidence,
+            f"a step changes the weights by {middle:.0%} of their size",
+            run.setup.built,
+            middle,
+            evidence,
             advice="Lower the learning rate, by powers of three; a healthy step changes about a thousandth.",
-            remedy="optimizer.param_groups[0]['lr'] /= 10", threshold=FAST,
-        )  # fmt: skip  # in a row
+            remedy="optimizer.param_groups[0]['lr'] /= 10",
+            threshold=FAST,
+        )
     elif (grown := _growth(data)) > GROWN:
         yield Seen(
-            f"after {FIRST - 1} steps the weights are {grown:.1f} times as large as they began", run.setup.built, grown,
+            f"after {FIRST - 1} steps the weights are {grown:.1f} times as large as they began",
+            run.setup.built,
+            grown,
             evidence,
             advice="Lower the learning rate, by powers of three, or warm it up: what the layers began with is lost.",
-            remedy="optimizer.param_groups[0]['lr'] /= 10", threshold=GROWN,
-        )  # fmt: skip  # in a row
+            remedy="optimizer.param_groups[0]['lr'] /= 10",
+            threshold=GROWN,
+        )
     elif 0 < middle < SLOW:
-        yield Seen(
-            f"a step changes the weights by {middle:.1e} of their size: nothing is learnt", run.setup.built, middle,
-            evidence, threshold=SLOW,
-        )  # fmt: skip  # in a row
+        what = f"a step changes the weights by {middle:.1e} of their size: nothing is learnt"
+        yield Seen(what, run.setup.built, middle, evidence, threshold=SLOW)
 
 
+@error(
+    "never updated",
+    "See that the optimizer was made from the parameters of this model, after it was moved or converted, and that the "
+    "change is not lost in rounding.",
+    "optimizer = SGD(model.parameters(), lr=0.1)",
+)
 def _never_updated(run: Run) -> Iterator[Seen]:
     data = run.data
     if data is None or len(data) < 3:
@@ -211,17 +277,23 @@ def _never_updated(run: Run) -> Iterator[Seen]:
     still = (np.nan_to_num(data.update_norm, nan=1.0) == 0) & some
     rate = np.nan_to_num(data.rate, nan=1.0) > 0
     names = [
-        name for at, name in enumerate(data.parameters)
+        name
+        for at, name in enumerate(data.parameters)
         if name not in run.setup.not_given and still[rate, at].sum() > 2 and still[rate, at].all()
-    ]  # fmt: skip  # in a row
+    ]
     if names and not run.calls.empty:
-        yield Seen(
+        what = (
             f"{listed(names)} {'has' if len(names) == 1 else 'have'} gradients and never changed in {len(data)} "
-            "sampled steps",
-            names[0], float(len(names)),
-        )  # fmt: skip  # in a row
+            "sampled steps"
+        )
+        yield Seen(what, names[0], float(len(names)))
 
 
+@warning(
+    "no gradient",
+    "Use the layer in forward(), look for detach(), item() or no_grad() on the way; freeze it if it is meant.",
+    "parameter.requires_grad_(False)",
+)
 def _no_gradient(run: Run) -> Iterator[Seen]:
     data = run.data
     if data is None or len(data) < 3 or run.calls.empty or run.calls.detached:
@@ -232,27 +304,33 @@ def _no_gradient(run: Run) -> Iterator[Seen]:
         yield Seen(f"{listed(names)} got no gradient in {len(data)} sampled steps", names[0], float(len(names)))
     nothing = [name for at, name in enumerate(data.parameters) if (data.gradient_norm[:, at] == 0).all()]
     if nothing:
-        yield Seen(
-            f"the gradient of {listed(nothing)} was exactly zero in {len(data)} sampled steps", nothing[0],
-            float(len(nothing)),
-        )  # fmt: skip  # in a row
+        what = f"the gradient of {listed(nothing)} was exactly zero in {len(data)} sampled steps"
+        yield Seen(what, nothing[0], float(len(nothing)))
 
 
 # --- activations ---
 
 
+@warning(
+    "dead units",
+    AGAINST["dead units"],
+    "nn.LeakyReLU()",
+    MOSTLY,
+    "Maas, Hannun, Ng (2013), Rectifier nonlinearities improve neural network acoustic models",
+)
 def _dead(run: Run) -> Iterator[Seen]:
     for name, dead in run.dead.items():
         if dead.share > MOSTLY and dead.seen >= ENOUGH:
             steps = dead.last - dead.first + 1
             looked = "" if dead.seen >= steps else f" (of which {dead.seen} were looked at)"
-            yield Seen(
+            what = (
                 f"{dead.share:.0%} of the units of '{name}' were zero for each of {dead.examples:,} examples in the "
-                f"{steps:,} steps from {dead.first:,} on{looked}",
-                name, dead.share,
-            )  # fmt: skip  # in a row
+                f"{steps:,} steps from {dead.first:,} on{looked}"
+            )
+            yield Seen(what, name, dead.share)
 
 
+@warning("saturated", AGAINST["saturated"], "nn.init.xavier_normal_(layer.weight)", MOSTLY, GLOROT)
 def _saturated(run: Run) -> Iterator[Seen]:
     data = run.data
     if data is None or len(data) < ENOUGH:
@@ -260,16 +338,22 @@ def _saturated(run: Run) -> Iterator[Seen]:
     middle = _middle(data.activation_saturated)
     for at, share in enumerate(middle):
         if share > MOSTLY:
-            yield Seen(
+            what = (
                 f"{share:.0%} of the outputs of '{data.activations[at]}' lie close to a bound, where it hardly has a "
-                "slope",
-                data.activations[at], float(share), pairs(data.steps, data.activation_saturated[:, at]),
-            )  # fmt: skip  # in a row
+                "slope"
+            )
+            yield Seen(what, data.activations[at], float(share), pairs(data.steps, data.activation_saturated[:, at]))
 
 
 # --- the data ---
 
 
+@warning(
+    "data not shuffled",
+    "Shuffle the examples.",
+    "DataLoader(data, shuffle=True)",
+    source="Bengio (2012), Practical recommendations for gradient-based training, section 2.2",
+)
 def _unshuffled(run: Run) -> Iterator[Seen]:
     # Labels that are all different are numbers of places, as in contrastive losses.
     known = [labels for _, labels in run.labels if labels.count >= 16 and 2 * labels.distinct <= labels.count]
@@ -280,52 +364,4 @@ def _unshuffled(run: Run) -> Iterator[Seen]:
     yield Seen(f"{what}, in all {len(known)} sampled steps: the data are not shuffled", run.calls.line("loss"))
 
 
-def _batch_size(run: Run) -> Iterator[Seen]:
-    scale = run.noise_scale
-    batch = float(np.nanmedian(run.data.batch)) if run.data is not None and math.isfinite(scale) else math.nan
-    pairs = 0 if run.data is None else int(np.isfinite(run.data.gradient_cosine).sum())
-    if pairs >= 8 and scale > APART * batch:
-        yield Seen(
-            f"noise and signal of the gradient are equal at a batch of about {scale:.0f}; the batch has {batch:.0f}",
-            "", scale, threshold=APART * batch,
-        )  # fmt: skip  # in a row
-
-
-RULES: tuple[Rule, ...] = (
-    Rule("vanishing gradient", "warning", _vanishing, AGAINST["vanishing gradient"],
-         "nn.init.kaiming_normal_(layer.weight)", VANISHED,
-         "Glorot and Bengio (2010), Understanding the difficulty of training deep feedforward neural networks"),
-    Rule("exploding gradient", "error", _exploding, AGAINST["exploding gradient"],
-         "clip_grad_norm_(model.parameters(), 1.0)", EXPLODED,
-         "Pascanu, Mikolov, Bengio (2013), On the difficulty of training recurrent neural networks"),
-    Rule("rate above the curvature", "warning", _reaches_too_far, "Lower the learning rate.", "", TOO_FAR,
-         "Cohen et al. (2021), Gradient descent on neural networks typically occurs at the edge of stability"),
-    Rule("gradients zigzag", "warning", _zigzag,
-         "Lower the learning rate: it is above 2 divided by the curvature along the gradient.",
-         "optimizer.param_groups[0]['lr'] /= 3", OPPOSITE,
-         "Cohen et al. (2021), Gradient descent on neural networks typically occurs at the edge of stability"),
-    Rule("always clipped", "info", _clipped,
-         "Raise the limit, or lower the rate: with every gradient clipped, its length says nothing.", "", CLIPPED,
-         "Zhang et al. (2020), Why gradient clipping accelerates training"),
-    Rule("gradients mostly noise", "info", _batch_size,
-         "Larger batches, or gradients summed over several, would bear a higher rate.", "",
-         source="McCandlish et al. (2018), An empirical model of large-batch training"),
-    Rule("rate unfit for the weights", "warning", _rate_measured,
-         "Raise the learning rate; a healthy step changes the weights by about a thousandth.",
-         "optimizer.param_groups[0]['lr'] *= 10",
-         source="Bottou (2012), Stochastic gradient descent tricks, section 5.2"),
-    Rule("never updated", "error", _never_updated,
-         "See that the optimizer was made from the parameters of this model, after it was moved or converted, and that "
-         "the change is not lost in rounding.", "optimizer = SGD(model.parameters(), lr=0.1)"),
-    Rule("no gradient", "warning", _no_gradient,
-         "Use the layer in forward(), look for detach(), item() or no_grad() on the way; freeze it if it is meant.",
-         "parameter.requires_grad_(False)"),
-    Rule("dead units", "warning", _dead, AGAINST["dead units"],
-         "nn.LeakyReLU()", MOSTLY, "Maas, Hannun, Ng (2013), Rectifier nonlinearities improve neural network acoustic "
-         "models"),
-    Rule("saturated", "warning", _saturated, AGAINST["saturated"],
-         "nn.init.xavier_normal_(layer.weight)", MOSTLY,
-         "Glorot and Bengio (2010), Understanding the difficulty of training deep feedforward neural networks"),
-    Rule("data not shuffled", "warning", _unshuffled, "Shuffle the examples.", "DataLoader(data, shuffle=True)",
-         source="Bengio (2012), Practical recommendations for gradient-based training, section 2.2"),
-)  # fmt: skip  # a table
+RULES = rules_of(globals())

@@ -1,4 +1,4 @@
-"""What a monitor has recorded, layer by layer, for the page: quantities over the steps, and histograms."""
+"""A monitor's record, layer by layer, for the page: quantities over the steps, and histograms."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad.doctor.library import Array
 from glassgrad.doctor.quantities import FIELDS
 from glassgrad.doctor.quantities.histograms import SIGNED_BINS, signed_edges
 from glassgrad.doctor.record import MonitorData
 from glassgrad.report.page.packing import packed
 from glassgrad.report.signed import common_edges, shared_out
 from glassgrad.report.thinning import thinned
-
-Array = Any
 
 _CELLS = 24_000
 """Numbers of one quantity; more layers have fewer columns."""
@@ -66,8 +65,8 @@ def _chosen(count: int, most: int) -> list[int]:
 def histograms_of(data: MonitorData, like: MonitorData | None = None) -> dict[str, Any] | None:
     """Return the histograms of gradients and weights over the steps, in shares of the entries; None if there are none.
 
-    The bins of a parameter are even and the same in all steps, from `-reach` to `reach`; those of samples `like` which
-    they are to be shown are as far.
+    The bins of a parameter are even and the same in all steps, from `-reach` to `reach`; the same as for the
+    samples `like`, if these are given.
     """
     rows = [at for at in range(len(data.parameters)) if data.dims[at] > 1] or list(range(len(data.parameters)))
     if len(data.parameters) <= _HISTOGRAMS:

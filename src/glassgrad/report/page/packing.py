@@ -1,4 +1,4 @@
-"""Numbers as the page takes them: arrays in base64, and lone numbers as JSON can say them."""
+"""Numbers for the page: arrays in base64, single numbers as JSON."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ import math
 from typing import Any
 
 import numpy as np
-
-Array = Any
+from numpy.typing import ArrayLike
 
 _KINDS = {"f4": "<f4", "f8": "<f8", "u2": "<u2"}
 
 
-def packed(array: Array, kind: str = "f4") -> dict[str, str]:
+def packed(array: ArrayLike, kind: str = "f4") -> dict[str, str]:
     """Return the numbers of an array, NaN and infinities too, as little-endian `f4`, `f8` or `u2`.
 
     Example:

@@ -13,9 +13,9 @@ import numpy as np
 from glassgrad import errors
 from glassgrad.data.files import no_directory
 from glassgrad.doctor import MonitorData, Run
+from glassgrad.doctor.reports.wording import lines
 from glassgrad.doctor.rules import RUN_RULES, apply
 from glassgrad.doctor.run import Setup
-from glassgrad.doctor.wording import lines
 from glassgrad.train.kept.metrics import is_number, read_metrics
 from glassgrad.train.kept.rundir import CONFIG, METRICS
 from glassgrad.train.show.monitoring import RECORD

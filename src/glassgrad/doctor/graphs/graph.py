@@ -1,0 +1,161 @@
+"""The ops between the parameters and the loss as plain data, whichever library recorded them.
+
+`tape_graph.py` reads them from our tape, `torch_graph.py` sees them as PyTorch's functions are called.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from types import CodeType
+from typing import Any
+
+import numpy as np
+
+from glassgrad.base import provenance
+from glassgrad.doctor.library import words
+
+Shape = tuple[int, ...]
+
+MOST = 20_000
+"""Longer graphs are not read: a recurrent net over a long text repeats the same ops."""
+
+WITH_LOW = frozenset({"log", "log2", "log10", "sqrt", "rsqrt", "divide"})
+"""Ops with an operand that must not be 0."""
+
+LEAF, CONSTANT = -1, -2
+"""Stand for the number of an op: a tensor that no op made, with and without a gradient."""
+
+# One name for each op that the libraries name differently, and the other names.
+_SYNONYMS = {
+    "add": "radd iadd",
+    "subtract": "sub rsub isub",
+    "multiply": "mul rmul imul",
+    "divide": "div truediv rtruediv true_divide itruediv rdiv",
+    "power": "pow rpow",
+    "negative": "neg",
+    "clip": "clamp clamp_min",
+    "matmul": "mm addmm bmm rmatmul",
+    "max_pool2d": "max_pool2d_with_indices",
+    "log_softmax": "_log_softmax",
+    "take_along_axis": "gather",
+    "permute": "permute_dims",
+    "sigmoid": "special_expit expit",
+}
+_NAMES = {other: name for name, others in _SYNONYMS.items() for other in others.split()}
+
+VIEWS = words(
+    "alias astype broadcast_to chunk clone contiguous double expand flatten float getitem index_select movedim permute "
+    "pick ravel reshape select squeeze squeeze_ swapaxes t take take_along_axis to transpose type unbind unflatten "
+    "unsqueeze view"
+)
+"""Ops that return their operand's numbers unchanged."""
+
+
+def canonical(name: str) -> str:
+    """Return one name for an op of either library.
+
+    Example:
+        >>> canonical("__rtruediv__"), canonical("sigmoid_"), canonical("cross_entropy")
+        ('divide', 'sigmoid', 'cross_entropy')
+    """
+    name = name.strip("_").lower()
+    return _NAMES.get(name, name)
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The class numbers given to a loss: how many, how many different, whether in order; and the number of classes."""
+
+    count: int
+    distinct: int
+    ordered: bool
+    classes: int
+
+
+@dataclass(frozen=True)
+class Op:
+    """One application of an op.
+
+    Attributes:
+        name: canonical, as "divide" or "cross_entropy".
+        shape: of the result.
+        parents: for each operand the number of the op that made it, `LEAF` or `CONSTANT`.
+        shapes: of the operands, None where unknown.
+        low: the smallest of what must not reach 0: the operand of a logarithm or a root, the |divisor|.
+        labels: of a loss that takes class numbers.
+        site: code object and instruction of the user's call.
+    """
+
+    name: str
+    shape: Shape
+    parents: tuple[int, ...]
+    shapes: tuple[Shape | None, ...]
+    low: float = math.nan
+    labels: Labels | None = None
+    site: tuple[CodeType, int] | None = None
+
+    @property
+    def where(self) -> str:
+        """The user's file and line."""
+        return "" if self.site is None else str(provenance.resolve(*self.site))
+
+    @property
+    def source(self) -> str:
+        """The user's line itself."""
+        return "" if self.site is None else provenance.resolve(*self.site).source
+
+
+@dataclass(frozen=True)
+class Graph:
+    """The ops of a forward pass and its loss, in the order of the calls; `loss` is the number of the last of them."""
+
+    ops: tuple[Op, ...]
+    loss: int = -1
+
+    def made_by(self, number: int) -> Op | None:
+        """Return the op that made the numbers of op `number`'s result: itself, or the one behind views of it."""
+        while number >= 0 and self.ops[number].name in VIEWS:
+            number = self.ops[number].parents[0] if self.ops[number].parents else CONSTANT
+        return self.ops[number] if number >= 0 else None
+
+    @cached_property
+    def last_parameter(self) -> int:
+        """The number of the last op that a parameter enters: what follows is the loss."""
+        return max((at for at, op in enumerate(self.ops) if LEAF in op.parents), default=-1)
+
+    def of_loss(self) -> Iterator[tuple[int, Op]]:
+        """Yield the ops between the model's last parameter and the loss."""
+        yield from ((at, op) for at, op in enumerate(self.ops) if at > self.last_parameter)
+
+    def losses(self) -> Iterator[Op]:
+        """Yield the ops that take class numbers."""
+        yield from (op for op in self.ops if op.labels is not None)
+
+
+def low_of(name: str, y: Any, operands: tuple[Any, ...]) -> float:
+    """Return the smallest value of the operand that must not be 0, from arrays; NaN if unknown."""
+    with np.errstate(all="ignore"):
+        if name != "divide" and name in WITH_LOW and operands and _is_array(operands[0]):
+            return float(np.min(operands[0]))
+        if name == "sqrt" and _is_array(y):
+            # After a root, a negative operand shows only as NaN.
+            return -math.inf if np.isnan(y).any() else float(np.min(y))
+        if name == "divide" and len(operands) > 1 and _is_array(operands[1]):
+            return float(np.min(np.abs(operands[1])))
+    return math.nan
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.size > 0 and value.dtype.kind == "f"
+
+
+def labels_of(logits: Any, labels: Any) -> Labels | None:
+    """Describe class numbers and the outputs that they belong to."""
+    if not isinstance(labels, np.ndarray) or labels.dtype.kind not in "iu" or labels.ndim != 1 or not labels.size:
+        return None
+    classes = int(logits.shape[1]) if getattr(logits, "ndim", 0) > 1 else 0
+    ordered = bool((labels[1:] >= labels[:-1]).all())
+    return Labels(int(labels.size), len(np.unique(labels)), ordered, classes)

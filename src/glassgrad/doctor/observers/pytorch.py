@@ -1,0 +1,103 @@
+"""The observer of PyTorch, through its own hooks: of the model, of its output and of the optimizers.
+
+The loss and the ops behind it are recorded in sampled steps only, by a mode of `torch.overrides`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from glassgrad.doctor import library
+from glassgrad.doctor.graphs.graph import Graph
+from glassgrad.doctor.graphs.torch_graph import Recorder
+from glassgrad.doctor.library import Args, Handle, Kwargs, Module, Optimizer, Tensor
+from glassgrad.doctor.observers.events import Check, Listener, Sampling
+from glassgrad.doctor.restoring.set_aside import aside
+
+
+class TorchObserver:
+    """A connection to a module and optimizers of PyTorch's."""
+
+    def __init__(
+        self, model: Module, optimizers: tuple[Optimizer, ...], watch: Sampling, guard: Check | None = None
+    ) -> None:
+        self._watch = watch
+        self._listeners: tuple[Listener, ...] = (watch,) if guard is None else (watch, guard)
+        self._model, self._inner = model, library.uncompiled(model)
+        self._optimizers = optimizers
+        self._handles: list[Handle] = []
+        self._recorder = Recorder(self._backward)
+        self._told = False
+
+    def connect(self) -> None:
+        """Register the hooks."""
+        untraced = library.untraced
+        self._handles.append(self._model.register_forward_pre_hook(untraced(self._entered)))
+        self._handles.append(self._model.register_forward_hook(untraced(self._forward), with_kwargs=True))
+        for optimizer in self._optimizers:
+            self._handles.append(optimizer.register_step_pre_hook(untraced(self._stepping)))
+            self._handles.append(optimizer.register_step_post_hook(untraced(self._stepped)))
+
+    def sampled(self, wanted: bool) -> None:
+        """Record the functions that are called in a sampled step."""
+        if wanted:
+            self._recorder.start()
+        else:
+            self._recorder.stop()
+
+    def graph(self, loss: Tensor) -> Graph | None:
+        """Return the graph of a loss, if the step was sampled."""
+        return self._recorder.graph(loss)
+
+    def disconnect(self) -> None:
+        """Remove the hooks."""
+        for one in self._listeners:
+            one.disconnect()
+        self._recorder.stop()
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
+
+    # --- the hooks ---
+
+    def _entered(self, _module: Module, _args: Args) -> None:
+        for one in self._listeners:
+            one.entered()
+        if self._inner is not self._model:
+            self._recorder.stop()  # a mode would be compiled with the model
+
+    def _forward(self, _module: Module, args: Args, kwargs: Kwargs, output: Any) -> None:
+        if any(one.busy for one in self._listeners):
+            return
+        if self._inner is not self._model and self._watch.sampling:
+            with aside(self._inner):
+                self._inner(*args, **kwargs)  # for the hooks inside, which a compiled module does not call
+            self._recorder.start()
+        for one in self._listeners:
+            one.forward(args, kwargs, output)
+        result = library.first_tensor(output)
+        if self._watch.sampling and result is not None and result.requires_grad:
+            result.register_hook(self._arrived)
+
+    def _arrived(self, _gradient: Any) -> None:
+        """Report a backward pass from a loss that the mode has not recorded."""
+        if not self._told:
+            self._watch.backward(None)
+
+    def _backward(self, loss: Tensor) -> None:
+        """Report that a backward pass begins, or with None that it has ended."""
+        self._told = loss is not None
+        if self._told:
+            self._watch.backward(loss)
+        else:
+            self._watch.left()
+
+    def _stepping(self, optimizer: Optimizer, args: Args, kwargs: Any) -> None:
+        # A closure runs its forward and backward pass between this hook and the update, before which no hook is called.
+        closure = bool(len(args) > 1 or kwargs.get("closure"))
+        for one in self._listeners:
+            one.stepping(optimizer, closure=closure)
+
+    def _stepped(self, optimizer: Optimizer, _args: Args, _kwargs: Any) -> None:
+        for one in self._listeners:
+            one.stepped(optimizer)

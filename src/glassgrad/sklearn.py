@@ -30,7 +30,7 @@ with needed("sklearn", "glassgrad.sklearn", extra="sklearn"):
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-Array = Any
+Array = Any  # np.ndarray
 _ACTIVATIONS = {"relu": nn.ReLU, "tanh": nn.Tanh, "sigmoid": nn.Sigmoid, "gelu": nn.GELU, "silu": nn.SiLU}
 
 

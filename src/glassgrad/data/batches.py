@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-Array = Any
+Array = Any  # np.ndarray
 
 _BLOCK_EXAMPLES = 32_768
 """Examples gathered at once: with many steps drawn and gathered in one call, a batch costs two slices."""

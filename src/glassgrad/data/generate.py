@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-Array = Any
+Array = Any  # np.ndarray
 
 _TOGETHER = 4096
 

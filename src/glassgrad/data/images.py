@@ -6,13 +6,14 @@ import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+
+import numpy as np
 
 from glassgrad import errors
 from glassgrad.data.files import no_directory
 from glassgrad.data.idx import read_pair
 
-Array = Any
+Array = np.ndarray
 
 CLASSES = 10
 IMAGES, LABELS = "images-idx3-ubyte", "labels-idx1-ubyte"

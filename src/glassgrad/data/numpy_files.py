@@ -20,7 +20,7 @@ _DAMAGED = (
 )  # fmt: skip  # a table
 
 
-def read_arrays(path: Path) -> dict[str, Any] | np.ndarray[Any, Any]:
+def read_arrays(path: Path) -> dict[str, Any] | np.ndarray:
     """Return the arrays of an npz file by their names, or the array of an npy file.
 
     Raises `OSError` if there is no such file, and `ValueError` for any other that is not whole.

@@ -14,7 +14,7 @@ from glassgrad.data.images import CLASSES, ImageData
 from glassgrad.data.numpy_files import read_arrays
 from glassgrad.data.pictures import read_digit
 
-Array = Any
+Array = Any  # np.ndarray
 
 _SIZE = (8, 8)
 _ASIDE = 5

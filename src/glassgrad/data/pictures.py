@@ -12,7 +12,7 @@ from glassgrad import errors
 from glassgrad.data.numpy_files import read_arrays
 from glassgrad.errors.packages import needed
 
-Array = Any
+Array = Any  # np.ndarray
 
 _INK = 0.2
 """A pixel belongs to the digit if it differs from the background by this share of the largest difference."""

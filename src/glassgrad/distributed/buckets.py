@@ -32,7 +32,7 @@ class Place(NamedTuple):
     """An array in shared memory, and its address."""
 
     address: int
-    array: np.ndarray[Any, Any]
+    array: np.ndarray
 
 
 class Bucket:
@@ -49,7 +49,7 @@ class Bucket:
         memory: for each of two turns, which alternate, and each rank the places of the members.
     """
 
-    def __init__(self, members: Sequence[int], shapes: Sequence[tuple[int, ...]], dtype: Any) -> None:
+    def __init__(self, members: Sequence[int], shapes: Sequence[tuple[int, ...]], dtype: np.dtype) -> None:
         self.members = tuple(members)
         self.shapes = tuple(shapes)
         self.dtype = np.dtype(dtype)
@@ -80,12 +80,12 @@ class Bucket:
         """Whether native code may compute gradients in shared memory, and read them there."""
         return self.memory is not None and bool(self.how.dtype == self.dtype)
 
-    def share(self, turns: Sequence[Sequence[np.ndarray[Any, Any]]], rank: int) -> None:
+    def share(self, turns: Sequence[Sequence[np.ndarray]], rank: int) -> None:
         """Use shared memory: for each turn the bytes of every rank."""
         self.memory = [[list(self._laid_out(part)) for part in parts] for parts in turns]
         self.ranks, self._rank = len(turns[0]), rank
 
-    def _laid_out(self, part: np.ndarray[Any, Any]) -> Iterator[Place]:
+    def _laid_out(self, part: np.ndarray) -> Iterator[Place]:
         begin = 0
         for shape in self.shapes:
             size = math.prod(shape) * self.how.dtype.itemsize
@@ -113,7 +113,7 @@ class Bucket:
         read = self.memory[1 - self._turn]
         return [places[at] for at in range(len(self.shapes)) for places in read]
 
-    def start(self, comm: Any, arrays: Sequence[np.ndarray[Any, Any]], *, in_place: bool) -> None:
+    def start(self, comm: Any, arrays: Sequence[np.ndarray], *, in_place: bool) -> None:
         """Begin to average arrays over the ranks.
 
         With `in_place` large ones travel from their own memory, which `finish` is given as well.
@@ -141,11 +141,11 @@ class Bucket:
         mpi = importlib.import_module("mpi4py.MPI")
         self.requests = [comm.Iallreduce(mpi.IN_PLACE, elements, mpi.SUM) for elements in self._sent]
 
-    def _travels(self, array: np.ndarray[Any, Any]) -> bool:
+    def _travels(self, array: np.ndarray) -> bool:
         fits = array.flags.c_contiguous and array.flags.writeable and self.how.dtype == array.dtype
         return fits and array.nbytes >= _OWN
 
-    def _pack(self, arrays: Sequence[Any], ranks: int, apart: Sequence[int], into: np.ndarray[Any, Any]) -> None:
+    def _pack(self, arrays: Sequence[Any], ranks: int, apart: Sequence[int], into: np.ndarray) -> None:
         """Copy arrays one after the other, divided by the number of ranks."""
         places = [at for at in range(len(self.shapes)) if at not in apart]
         self._places.clear()
@@ -167,7 +167,7 @@ class Bucket:
             wait_until(lambda: type(requests[0]).Testall(requests), group, "backward")
         self.requests, self._sent = [], []
 
-    def finish(self, group: ProcessGroup, outputs: Sequence[np.ndarray[Any, Any]]) -> None:
+    def finish(self, group: ProcessGroup, outputs: Sequence[np.ndarray]) -> None:
         """Wait for the averages and write them into arrays, which may be those that were started with."""
         self.arrive(group)
         if self.memory is not None:
@@ -179,7 +179,7 @@ class Bucket:
             outputs[at][...] = self._flat[place].reshape(self.shapes[at])
 
 
-def _average(parts: Sequence[np.ndarray[Any, Any]], output: np.ndarray[Any, Any]) -> None:
+def _average(parts: Sequence[np.ndarray], output: np.ndarray) -> None:
     """Write the mean of arrays, which are added in the order of the ranks as compiled steps do."""
     fits = output.dtype == parts[0].dtype and output.flags.c_contiguous
     total = (output if fits else np.empty(parts[0].shape, parts[0].dtype)).reshape(-1)
@@ -195,7 +195,7 @@ def _average(parts: Sequence[np.ndarray[Any, Any]], output: np.ndarray[Any, Any]
         output[...] = total.reshape(output.shape)
 
 
-def _share(array: Any, ranks: int, out: Any) -> None:
+def _share(array: np.ndarray, ranks: int, out: np.ndarray) -> None:
     """Divide by the number of ranks; by a power of 2 a multiplication is the same and takes less time."""
     if ranks & (ranks - 1):
         np.divide(array, ranks, out=out, casting="same_kind")

@@ -13,8 +13,10 @@ from glassgrad.base import provenance
 from glassgrad.distributed import world
 from glassgrad.distributed.reductions import ReduceOp, Reduction, reduction
 from glassgrad.distributed.waiting import Stage, Work, wait_until
+from glassgrad.distributed.world import ProcessGroup
 from glassgrad.engine.tensor import Tensor
 from glassgrad.engine.writes import MUTATIONS
+from glassgrad.ops.core import Array
 
 _TEXT = 128  # bytes of the description of a call that the ranks compare
 
@@ -29,7 +31,7 @@ class Call:
         alone: whether there is no other; then nothing travels.
     """
 
-    def __init__(self, name: str, group: Any, async_op: bool) -> None:
+    def __init__(self, name: str, group: ProcessGroup | None, async_op: bool) -> None:
         self.name = name
         self.group = world.resolve(group, name)
         self.outside = self.group.me < 0
@@ -50,7 +52,7 @@ class Call:
 
     # --- what is given ------------------------------------------------------------------------------
 
-    def array(self, tensor: Any, option: str, *, writes: bool) -> np.ndarray[Any, Any]:
+    def array(self, tensor: Array, option: str, *, writes: bool) -> np.ndarray:
         """Return the array inside a tensor; refuse what has no memory, or memory that may not be written."""
         if not isinstance(tensor, Tensor):
             kind = type(tensor).__name__
@@ -65,7 +67,7 @@ class Call:
             self.written.append(tensor)
         return array
 
-    def traced(self, tensor: Any, function: Callable[[Any], Any]) -> None:
+    def traced(self, tensor: Array, function: Callable[[Tensor], object]) -> None:
         """In a step that is being traced, let a tensor hold the result of a primitive from here on."""
         if not isinstance(tensor, Tensor):
             kind = type(tensor).__name__
@@ -78,7 +80,7 @@ class Call:
             array.write(result)  # a Symbol is memory too
         self.written.append(tensor)
 
-    def arrays(self, tensors: Any, option: str, like: Any, *, writes: bool) -> list[np.ndarray[Any, Any]]:
+    def arrays(self, tensors: Sequence[Array] | None, option: str, like: Any, *, writes: bool) -> list[np.ndarray]:
         """Return the arrays of a list with one tensor for each rank, all of one shape and dtype."""
         given = list(tensors or ())
         if len(given) != self.group.size():
@@ -99,7 +101,7 @@ class Call:
             where=provenance.here(),
         )  # fmt: skip  # one call
 
-    def reduction(self, op: ReduceOp, array: Any) -> Reduction:
+    def reduction(self, op: ReduceOp, array: np.ndarray) -> Reduction:
         """Return how the values of an array are reduced."""
         return reduction(self.name, op, array.dtype)
 
@@ -141,7 +143,7 @@ class Call:
             wait_until(request.Test, self.group, self.name)
             compare()
 
-    def move(self, kind: str, sent: Any, received: Any, finish: Callable[[], Any]) -> Work | None:
+    def move(self, kind: str, sent: Array, received: Array, finish: Callable[[], None]) -> Work | None:
         """Let a method of the communicator move elements between arrays, and do what follows; alone, they are copied.
 
         Args:
@@ -171,27 +173,27 @@ class Call:
         return None
 
 
-def shown(array: Any) -> str:
+def shown(array: np.ndarray) -> str:
     """Return a dtype and a shape as messages show them."""
     return f"{array.dtype} of shape {tuple(array.shape)}"
 
 
-def flat(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def flat(array: np.ndarray) -> np.ndarray:
     """Return the elements in C order: the same memory if it is contiguous, a copy otherwise."""
     return array.reshape(-1) if array.flags.c_contiguous else np.ascontiguousarray(array).reshape(-1)
 
 
-def as_bytes(elements: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def as_bytes(elements: np.ndarray) -> np.ndarray:
     """Return contiguous elements of any dtype as bytes, which MPI moves whatever they mean."""
     return elements.view(np.uint8)
 
 
-def put_back(array: np.ndarray[Any, Any], elements: np.ndarray[Any, Any]) -> None:
+def put_back(array: np.ndarray, elements: np.ndarray) -> None:
     """Store elements in C order in an array, unless they are its own memory."""
     if not np.may_share_memory(array, elements):
         array[...] = elements.reshape(array.shape)
 
 
-def rows(arrays: Sequence[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+def rows(arrays: Sequence[np.ndarray]) -> np.ndarray:
     """Return the elements of arrays of one shape as the rows of one array."""
     return np.stack([flat(one) for one in arrays])

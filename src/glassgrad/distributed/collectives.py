@@ -195,7 +195,7 @@ def reduce_scatter_tensor(
     return _scatter_reduced(call, array, flat(whole), op)
 
 
-def _scatter_reduced(call: Call, array: Any, whole: Any, op: ReduceOp) -> Work | None:
+def _scatter_reduced(call: Call, array: np.ndarray, whole: np.ndarray, op: ReduceOp) -> Work | None:
     how = call.reduction(op, array)
     call.agree(f"{shown(array)}, {op.name}")
     if call.alone:
@@ -304,7 +304,7 @@ def all_to_all_single(
 
 
 def barrier(
-    group: ProcessGroup | None = None, async_op: bool = False, device_ids: Any = None
+    group: ProcessGroup | None = None, async_op: bool = False, device_ids: object = None
 ) -> Work | None:  # fmt: skip  # one call
     """Wait until every rank has come here."""
     call = Call("barrier", group, async_op)
@@ -327,7 +327,7 @@ def monitored_barrier(
         work.wait(timeout)
 
 
-def _check_whole(call: Call, option: str, whole: Any, part: Any) -> None:
+def _check_whole(call: Call, option: str, whole: np.ndarray, part: np.ndarray) -> None:
     """Refuse a tensor that does not hold one part for each rank."""
     ranks = call.group.size()
     lead = part.shape[0] if part.shape else 1
@@ -337,7 +337,7 @@ def _check_whole(call: Call, option: str, whole: Any, part: Any) -> None:
         call.refuse(option, shown(whole), expected)
 
 
-def _deal(outputs: Sequence[np.ndarray[Any, Any]], all_of_them: np.ndarray[Any, Any]) -> None:
+def _deal(outputs: Sequence[np.ndarray], all_of_them: np.ndarray) -> None:
     for array, elements in zip(outputs, all_of_them, strict=True):
         array[...] = elements.reshape(array.shape)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from glassgrad import errors
 from glassgrad.base import provenance
 from glassgrad.distributed.calls import Call, as_bytes, flat, put_back
@@ -106,12 +108,12 @@ def _other(call: Call, rank: int | None, option: str) -> int:
     return call.root(rank, option)
 
 
-def _check_size(call: Call, array: Any, given: int, sender: int) -> None:
+def _check_size(call: Call, array: np.ndarray, given: int, sender: int) -> None:
     if given != array.nbytes:
         raise _wrong_size(call, array, given, sender)
 
 
-def _wrong_size(call: Call, array: Any, given: Any, sender: Any) -> Exception:
+def _wrong_size(call: Call, array: np.ndarray, given: Any, sender: Any) -> Exception:
     return errors.MESSAGE_SIZE(
         rank=call.global_rank, source=sender, given=given, dtype=array.dtype, shape=tuple(array.shape),
         expected=array.nbytes, where=provenance.here(),

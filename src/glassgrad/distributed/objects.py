@@ -22,7 +22,7 @@ from glassgrad.distributed.world import ProcessGroup
 _HOLD = "object"  # what is sent is {_HOLD: the object}, so that a plain tensor or number is a document too
 
 
-def _encoded(value: Any) -> np.ndarray[Any, Any]:
+def _encoded(value: Any) -> np.ndarray:
     from glassgrad import serialization  # with the first object: arrays need no files
 
     file = BytesIO()
@@ -30,7 +30,7 @@ def _encoded(value: Any) -> np.ndarray[Any, Any]:
     return np.frombuffer(file.getvalue(), np.uint8).copy()
 
 
-def _decoded(content: np.ndarray[Any, Any]) -> Any:
+def _decoded(content: np.ndarray) -> Any:
     from glassgrad import serialization
 
     return serialization.load(BytesIO(content.tobytes()))[_HOLD][0]
@@ -54,7 +54,7 @@ def _gathered(call: Call, value: Any) -> list[Any]:
 
 
 def broadcast_object_list(
-    object_list: list[Any], src: int = 0, group: ProcessGroup | None = None, device: Any = None
+    object_list: list[Any], src: int = 0, group: ProcessGroup | None = None, device: object = None
 ) -> None:
     """Replace the objects of a list by those of the list on rank `src`.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import itertools
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -67,7 +67,7 @@ class _InOrder(Custom):
         for output, part in zip(outputs[1:], made if self.plain.multiple else (made,), strict=True):
             output[...] = part
 
-    def _forward(self, _xp: Any, count: Array, *args: Any, **params: Any) -> Any:
+    def _forward(self, _xp: object, count: Array, *args: Any, **params: Any) -> Any:
         made = self.plain.evaluate(*args, **params)
         return (np.asarray(count) + 1, *(made if self.plain.multiple else (made,)))
 
@@ -114,7 +114,7 @@ class _Collective(Custom):
 # --- a sum over the ranks ---------------------------------------------------------------------------
 
 
-def _all_reduce(_xp: Any, x: Array, *, group: int, op: str) -> Array:
+def _all_reduce(_xp: object, x: Array, *, group: int, op: str) -> Array:
     """Reduce an array over the ranks of a group, into new memory."""
     owner = _KNOWN[group]
     array = np.asarray(x)
@@ -129,7 +129,7 @@ def _all_reduce(_xp: Any, x: Array, *, group: int, op: str) -> Array:
     return result.astype(array.dtype, copy=False).reshape(array.shape)
 
 
-def _reduced_cotangent(g: Array, _y: Any, _x: Any, *, group: int, op: str) -> Array:
+def _reduced_cotangent(g: Array, _y: Array, _x: Array, *, group: int, op: str) -> Array:
     # Every rank's result depends on every rank's input, and the loss is the sum of those of the ranks.
     return all_reduce_p(g, group=group, op=op)
 
@@ -143,7 +143,7 @@ all_reduce_p = _Collective(
 # --- the buckets of DistributedDataParallel -----------------------------------------------------------
 
 
-def _start(_xp: Any, *arrays: Array, reducer: int, bucket: int) -> tuple[Array, ...]:
+def _start(_xp: object, *arrays: Array, reducer: int, bucket: int) -> tuple[Array, ...]:
     owner = _KNOWN[reducer]
     for earlier in owner.buckets[:bucket]:
         earlier.progress()
@@ -151,18 +151,18 @@ def _start(_xp: Any, *arrays: Array, reducer: int, bucket: int) -> tuple[Array, 
     return ()
 
 
-def _wait(_xp: Any, *, reducer: int, bucket: int, types: Any) -> tuple[Array, ...]:
+def _wait(_xp: object, *, reducer: int, bucket: int, types: Iterable[Any]) -> tuple[Array, ...]:
     outputs = tuple(np.empty(shape, name) for shape, name in types)
     _wait_into(outputs, reducer=reducer, bucket=bucket, types=types)
     return outputs
 
 
-def _wait_into(outputs: Sequence[Array], *, reducer: int, bucket: int, types: Any) -> None:
+def _wait_into(outputs: Sequence[Array], *, reducer: int, bucket: int, types: Iterable[Any]) -> None:
     owner = _KNOWN[reducer]
     owner.buckets[bucket].finish(owner.group, outputs)
 
 
-def _parts(_xp: Any, *, reducer: int, bucket: int, ranks: int, types: Any) -> tuple[Array, ...]:
+def _parts(_xp: object, *, reducer: int, bucket: int, ranks: int, types: Iterable[Any]) -> tuple[Array, ...]:
     owner = _KNOWN[reducer]
     owner.buckets[bucket].arrive(owner.group)
     return tuple(place.array.copy() for place in owner.buckets[bucket].parts())
@@ -243,7 +243,7 @@ def wait(bucket: Any, reducer: int, position: int) -> tuple[Array, ...]:
     return found
 
 
-def _mean_of(parts: Sequence[Any]) -> Any:
+def _mean_of(parts: Sequence[Array]) -> Array:
     total = parts[0]
     for part in parts[1:]:
         total = total + part
@@ -254,7 +254,7 @@ def _mean_of(parts: Sequence[Any]) -> Any:
 # --- the values of one rank ---------------------------------------------------------------------------
 
 
-def _broadcast(_xp: Any, *arrays: Array, owner: int, src: int) -> tuple[Array, ...]:
+def _broadcast(_xp: object, *arrays: Array, owner: int, src: int) -> tuple[Array, ...]:
     """Return the arrays of a rank of the group: all of them in one message."""
     known = _KNOWN[owner]  # a group, or a reducer, which has a communicator of its own
     content = np.concatenate([as_bytes(flat(np.asarray(one))) for one in arrays])

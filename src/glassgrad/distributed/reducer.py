@@ -24,7 +24,7 @@ from glassgrad.engine import tape
 from glassgrad.engine.mode import MODE, TRACING
 from glassgrad.engine.node import Node, record
 from glassgrad.engine.tensor import Tensor, make
-from glassgrad.ops.core import Custom
+from glassgrad.ops.core import Array, Custom
 
 Finish = Callable[[dict[Any, Any]], None]
 
@@ -173,7 +173,7 @@ class _Pass:
 _NEVER = 1 << 62
 
 
-def _store(total: Tensor, average: Any) -> None:
+def _store(total: Tensor, average: Array) -> None:
     """Let a gradient hold an average, while a step is traced."""
     if isinstance(total.array, np.ndarray):
         total.array = average  # zeros of a parameter that is not used here

@@ -37,22 +37,22 @@ _LOGICAL = {
 class Reduction(NamedTuple):
     """How a reduction travels: the dtype that MPI sees, the name of its op, and whether the sum is divided."""
 
-    dtype: Any
+    dtype: np.dtype
     op: str
     divide: bool
 
-    def packed(self, elements: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    def packed(self, elements: np.ndarray) -> np.ndarray:
         """Return contiguous elements as they travel: the same memory unless the dtype has to change."""
         return elements.view(self.dtype) if elements.dtype.kind == "b" else elements.astype(self.dtype, copy=False)
 
-    def unpacked(self, elements: np.ndarray[Any, Any], ranks: int, dtype: Any) -> np.ndarray[Any, Any]:
+    def unpacked(self, elements: np.ndarray, ranks: int, dtype: np.dtype) -> np.ndarray:
         """Return what has arrived from so many ranks in the dtype that it is for."""
         if self.divide:
             elements /= ranks
         return elements.view(dtype) if dtype.kind == "b" else elements
 
 
-def reduction(call: str, op: Any, dtype: Any) -> Reduction:
+def reduction(call: str, op: Any, dtype: np.dtype) -> Reduction:
     """Return how MPI reduces values of a dtype.
 
     16-bit floats are summed in float32 and rounded once.

@@ -28,7 +28,7 @@ _NUMBERS = itertools.count(1)
 _yield: Callable[[], None] = getattr(os, "sched_yield", lambda: time.sleep(0))
 
 
-def wait_until(done: Callable[[], Any], group: ProcessGroup, call: str, seconds: float | None = None) -> None:
+def wait_until(done: Callable[[], bool], group: ProcessGroup, call: str, seconds: float | None = None) -> None:
     """Return when `done()` is true.
 
     Raises:
@@ -46,7 +46,7 @@ def wait_until(done: Callable[[], Any], group: ProcessGroup, call: str, seconds:
         CURRENT = before
 
 
-def _wait(done: Callable[[], Any], group: ProcessGroup, call: str, limit: float) -> None:
+def _wait(done: Callable[[], bool], group: ProcessGroup, call: str, limit: float) -> None:
     start = time.monotonic()
     while not done():
         waited = time.monotonic() - start

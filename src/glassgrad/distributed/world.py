@@ -178,7 +178,7 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
     devices.sharers = 1
 
 
-def resolve(group: Any, call: str) -> ProcessGroup:
+def resolve(group: ProcessGroup | None, call: str) -> ProcessGroup:
     """Return the group that a call means: the one given, or that of all processes."""
     if isinstance(group, ProcessGroup):
         return group

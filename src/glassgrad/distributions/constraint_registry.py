@@ -14,6 +14,7 @@ from glassgrad.distributions import transforms
 from glassgrad.distributions.constraints import Constraint
 
 Factory = Callable[[Any], transforms.Transform]
+Kind = Constraint | Callable[..., Constraint]  # one, a class of them, or the function that makes them
 
 
 class ConstraintRegistry:
@@ -29,7 +30,7 @@ class ConstraintRegistry:
     def __init__(self) -> None:
         self._factories: dict[Any, Factory] = {}
 
-    def register(self, constraint: Any, factory: Factory | None = None) -> Any:
+    def register(self, constraint: Kind, factory: Factory | None = None) -> Any:
         """Register the factory of the transform for a constraint, of your own class or of one of ours.
 
         Args:
@@ -41,7 +42,7 @@ class ConstraintRegistry:
         self._factories[_key(constraint)] = factory
         return factory
 
-    def __call__(self, constraint: Any) -> transforms.Transform:
+    def __call__(self, constraint: Kind) -> transforms.Transform:
         """Return the transform for a constraint.
 
         Raises:
@@ -53,7 +54,7 @@ class ConstraintRegistry:
         return factory(constraint)
 
 
-def _key(constraint: Any) -> Any:
+def _key(constraint: Kind) -> Any:
     if isinstance(constraint, Constraint):
         return constraint.kind or (constraint if type(constraint) is Constraint else type(constraint))
     return constraint if isinstance(constraint, type) else getattr(constraint, "__name__", constraint)

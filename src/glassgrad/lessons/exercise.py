@@ -16,9 +16,10 @@ from typing import Any
 
 from glassgrad.lessons.program import Program, programs
 
-__all__ = ["OPEN", "Exercise", "Names", "Step", "Steps", "Verdict", "exercises"]
+__all__ = ["OPEN", "Answer", "Exercise", "Names", "Step", "Steps", "Verdict", "exercises"]
 
 Names = dict[str, Any]
+Answer = Callable[..., Any]  # a function that the learner has written
 Verdict = str | None  # a hint, or None for what is right
 Judge = Callable[..., Verdict | Iterator[Verdict]]  # of those that it yields the first hint counts
 OPEN = "not done yet"  # the hint of a step whose judge sees itself that there is nothing to judge

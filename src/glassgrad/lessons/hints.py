@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from glassgrad.lessons.exercise import Verdict
@@ -48,7 +46,7 @@ ELSE = (
 )
 
 
-def close(found: Any, expected: Any, tolerance: float = 1e-6) -> bool:
+def close(found: object, expected: object, tolerance: float = 1e-6) -> bool:
     """Tell whether two results have the same shape and nearly the same numbers."""
     array, wanted = as_array(found), as_array(expected)
     if array.shape != wanted.shape or array.dtype.kind not in "biufc":
@@ -57,7 +55,7 @@ def close(found: Any, expected: Any, tolerance: float = 1e-6) -> bool:
 
 
 def judged(
-    found: Any, expected: Any, *known: tuple[Any, str], what: str = "the result", tolerance: float = 1e-6
+    found: object, expected: object, *known: tuple[object, str], what: str = "the result", tolerance: float = 1e-6
 ) -> Verdict:
     """Return None for what is right, the hint of the known wrong result that it equals, or else what differs.
 
@@ -76,7 +74,7 @@ def judged(
     return _difference(found, expected, what)
 
 
-def _difference(found: Any, expected: Any, what: str) -> str:
+def _difference(found: object, expected: object, what: str) -> str:
     if found is None:
         return f"{what} is None: is a `return` missing?"
     array, wanted = as_array(found), as_array(expected)
@@ -93,6 +91,6 @@ def _difference(found: Any, expected: Any, what: str) -> str:
     return f"{what} is {_numbers(array[at])} at [{place}], expected {_numbers(wanted[at])}."
 
 
-def _numbers(array: Any) -> str:
+def _numbers(array: np.ndarray | float) -> str:
     array = np.asarray(array)
     return f"{array:.6g}" if array.ndim == 0 else np.array2string(array, precision=4, separator=", ").replace("\n", "")

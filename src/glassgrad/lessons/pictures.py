@@ -12,7 +12,7 @@ from glassgrad.lessons.figures import COLOURS
 
 __all__ = ["linear_gradient", "pull_and_push", "surface"]
 
-Array = Any
+Array = np.ndarray
 Point = tuple[float, float]
 
 INK, LINE, FONT = "#52606d", "#cbd2d9", 'font-family="ui-monospace,Menlo,Consolas,monospace" font-size="11"'

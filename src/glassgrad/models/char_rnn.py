@@ -14,7 +14,7 @@ from glassgrad.engine.tensor import Tensor
 from glassgrad.engine.tensors.creation import from_numpy
 from glassgrad.nn import functional as F
 
-Array = Any
+Array = np.ndarray
 
 CELLS = {"rnn": nn.RNN, "lstm": nn.LSTM, "gru": nn.GRU}
 

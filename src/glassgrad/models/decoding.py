@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from glassgrad.compile.api import Compiled
     from glassgrad.models.gpt import GPT
 
-Array = Any
+Array = np.ndarray
 Chances = Callable[[int], Array]
 
 ROOM = 64

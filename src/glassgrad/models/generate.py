@@ -11,7 +11,7 @@ from glassgrad.engine.mode import no_grad
 from glassgrad.engine.tensors.creation import tensor
 from glassgrad.nn.modes import evaluating
 
-Array = Any
+Array = Any  # np.ndarray
 
 
 def generate(

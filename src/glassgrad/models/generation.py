@@ -18,7 +18,7 @@ from glassgrad.ops.core import bad_option
 if TYPE_CHECKING:
     from glassgrad.models.gpt import GPT
 
-Array = Any
+Array = np.ndarray
 
 
 @dataclass(frozen=True)

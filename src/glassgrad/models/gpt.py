@@ -18,7 +18,7 @@ from glassgrad.models.decoding import Loops
 from glassgrad.models.places import first_seen
 from glassgrad.nn import functional as F
 
-Array = Any
+Array = Any  # np.ndarray
 
 
 class Memory:

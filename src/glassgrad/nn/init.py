@@ -18,7 +18,7 @@ from glassgrad.engine.tensor import Tensor
 from glassgrad.engine.writes import MUTATIONS
 from glassgrad.errors.missing import getter, lister
 from glassgrad.nn import two_cores
-from glassgrad.ops.core import bad_option
+from glassgrad.ops.core import Array, bad_option
 
 _GAINS = {
     "linear": 1.0, "conv1d": 1.0, "conv2d": 1.0, "sigmoid": 1.0, "tanh": 5 / 3, "relu": math.sqrt(2), "selu": 3 / 4,
@@ -26,13 +26,13 @@ _GAINS = {
 _DRAWN = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
 
 
-def _fill(tensor: Tensor, values: Any) -> Tensor:
+def _fill(tensor: Tensor, values: Array) -> Tensor:
     MUTATIONS.record(tensor.array)
     tensor.assign(np.asarray(values) if isinstance(values, np.generic) else values)  # drawn for no dimensions
     return tensor
 
 
-def _draws_in_place(tensor: Tensor, rng: Any, *numbers: float) -> bool:
+def _draws_in_place(tensor: Tensor, rng: np.random.Generator, *numbers: float) -> bool:
     """Tell whether numbers can be drawn into a tensor's own memory, with the roundings that new arrays would have."""
     array = tensor.array
     return (
@@ -44,7 +44,7 @@ def _draws_in_place(tensor: Tensor, rng: Any, *numbers: float) -> bool:
     )
 
 
-def _drawn(tensor: Tensor, draw: Callable[..., Any], shift: float, scale: float) -> Tensor:
+def _drawn(tensor: Tensor, draw: Callable[..., np.ndarray], shift: float, scale: float) -> Tensor:
     """Fill with `shift` + `scale` times what is drawn, some numbers after the other.
 
     The same in new arrays takes longer: the system has to find memory for them, four times that of the weights.

@@ -180,17 +180,17 @@ def _per_output(cost: int) -> Callable[..., int]:
     return lambda module, args, outputs: cost * math.prod(outputs[0])
 
 
-def _conv(module: Any, args: Any, outputs: list[Shape]) -> int:
+def _conv(module: Module, args: tuple[Any, ...], outputs: list[Shape]) -> int:
     window: int = math.prod(module.weight.shape[1:])
     return math.prod(outputs[0]) * (2 * window + (module.bias is not None))
 
 
-def _conv_transpose(module: Any, args: Any, outputs: list[Shape]) -> int:
+def _conv_transpose(module: Module, args: tuple[Any, ...], outputs: list[Shape]) -> int:
     window: int = math.prod(module.weight.shape[1:])
     return 2 * window * int(args[0].numel()) + (module.bias is not None) * math.prod(outputs[0])
 
 
-def _attention(module: Any, args: Any, outputs: list[Shape]) -> int:
+def _attention(module: Module, args: tuple[Any, ...], outputs: list[Shape]) -> int:
     query, key = args[0], args[1]
     batch = query.numel() // (query.shape[-1] * (query.shape[-2] if module.batch_first else query.shape[0]))
     rows, columns = query.numel() // query.shape[-1], key.numel() // key.shape[-1]
@@ -200,13 +200,13 @@ def _attention(module: Any, args: Any, outputs: list[Shape]) -> int:
     return int(projections + places * (4 * width + 5 * module.num_heads))
 
 
-def _recurrent(module: Any, args: Any, outputs: list[Shape]) -> int:
+def _recurrent(module: Module, args: tuple[Any, ...], outputs: list[Shape]) -> int:
     data = getattr(args[0], "data", args[0])
     steps = math.prod(data.shape[:-1])
     return sum(2 * steps * weight.numel() for weight in module.parameters() if weight.ndim > 1)
 
 
-def _cell(module: Any, args: Any, outputs: list[Shape]) -> int:
+def _cell(module: Module, args: tuple[Any, ...], outputs: list[Shape]) -> int:
     rows = math.prod(outputs[0][:-1])
     return 2 * rows * int(module.weight_ih.numel() + module.weight_hh.numel())
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,6 +13,7 @@ from glassgrad.distributed.reducer import Reducer
 from glassgrad.engine.mode import is_grad_enabled
 from glassgrad.errors.missing import lister
 from glassgrad.nn.module import Module
+from glassgrad.ops.core import Array
 
 
 class DataParallel(Module):
@@ -25,7 +26,9 @@ class DataParallel(Module):
         ['module.bias', 'module.weight']
     """
 
-    def __init__(self, module: Module, device_ids: Any = None, output_device: Any = None, dim: int = 0) -> None:
+    def __init__(
+        self, module: Module, device_ids: Iterable[object] | None = None, output_device: object = None, dim: int = 0
+    ) -> None:
         super().__init__()
         self.module = module
         self.dim = dim
@@ -37,11 +40,11 @@ class DataParallel(Module):
 
 def data_parallel(
     module: Module,
-    inputs: Any,
-    device_ids: Any = None,
-    output_device: Any = None,
+    inputs: Array | tuple[Array, ...],
+    device_ids: Iterable[object] | None = None,
+    output_device: object = None,
     dim: int = 0,
-    module_kwargs: Any = None,
+    module_kwargs: dict[str, Any] | None = None,
 ) -> Any:
     """Return ``module(*inputs)``, computed on the one device.
 
@@ -93,8 +96,8 @@ class DistributedDataParallel(Module):
     def __init__(
         self,
         module: Module,
-        device_ids: Any = None,
-        output_device: Any = None,
+        device_ids: Iterable[object] | None = None,
+        output_device: object = None,
         dim: int = 0,
         broadcast_buffers: bool = True,
         init_sync: bool = True,
@@ -146,7 +149,7 @@ class DistributedDataParallel(Module):
         finally:
             self.require_backward_grad_sync = before
 
-    def join(self, *_args: Any, **_options: Any) -> Any:
+    def join(self, *_args: object, **_options: object) -> Any:
         """Refuse: all ranks need equally many batches.
 
         Raises:
@@ -154,7 +157,7 @@ class DistributedDataParallel(Module):
         """
         raise errors.DDP_JOIN(where=provenance.here())
 
-    def register_comm_hook(self, state: object, hook: Any) -> None:
+    def register_comm_hook(self, state: object, hook: object) -> None:
         """Refuse: what is sent are the gradients.
 
         Raises:

@@ -9,6 +9,7 @@ import numpy as np
 
 from glassgrad import errors
 from glassgrad.base import provenance
+from glassgrad.engine.tensor import Tensor
 from glassgrad.engine.writes import MUTATIONS
 
 
@@ -24,14 +25,14 @@ class Incompatible(NamedTuple):
         return f"Incompatible(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
 
 
-def as_array(value: Any) -> np.ndarray[Any, Any]:
+def as_array(value: Any) -> np.ndarray:
     """Return the values of a Tensor of ours, of PyTorch's, or of an array."""
     if hasattr(value, "detach"):
         value = value.detach()
     return np.asarray(value)
 
 
-def load(model: str, own: Mapping[str, Any], given: Any, strict: bool, assign: bool) -> Incompatible:
+def load(model: str, own: Mapping[str, Tensor], given: Any, strict: bool, assign: bool) -> Incompatible:
     """Copy what is given into the tensors of the same names.
 
     Args:

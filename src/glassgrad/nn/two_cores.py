@@ -11,7 +11,7 @@ import ctypes
 import math
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ _TRIES = 32  # numbers after which two readers of the same words certainly read 
 _MULTIPLIER, _MODULUS = 0x2360ED051FC65DA44385DF649FCCF645, 1 << 128  # of PCG64: the next state is this one times ...
 
 
-def serve(array: Any, rng: Any) -> bool:
+def serve(array: np.ndarray, rng: np.random.Generator) -> bool:
     """Tell whether an array is to be drawn on two cores."""
     large = array.size >= MANY and array.dtype == np.float32
     return large and type(rng.bit_generator) is np.random.PCG64 and _are_there()
@@ -37,7 +37,7 @@ def _are_there() -> bool:
     return cores // devices.sharers > 1
 
 
-def draw_into(flat: Any, draw: Callable[..., Any], shift: float, scale: float) -> None:
+def draw_into(flat: np.ndarray, draw: Callable[..., np.ndarray], shift: float, scale: float) -> None:
     """Fill with `shift` + `scale` times what is drawn, some numbers after the other."""
     for start in range(0, flat.size, _SOME):
         some = flat[start : start + _SOME]
@@ -46,7 +46,7 @@ def draw_into(flat: Any, draw: Callable[..., Any], shift: float, scale: float) -
         some += shift
 
 
-def uniform(flat: Any, rng: Any, shift: float, scale: float) -> None:
+def uniform(flat: np.ndarray, rng: np.random.Generator, shift: float, scale: float) -> None:
     """Fill with uniform float32 numbers, each of which takes a word."""
     if rng.bit_generator.state["has_uint32"]:  # a word is left over from the last draw
         draw_into(flat[:1], rng.random, shift, scale)
@@ -62,7 +62,7 @@ def uniform(flat: Any, rng: Any, shift: float, scale: float) -> None:
     rng.bit_generator.state = ahead.bit_generator.state
 
 
-def normal(flat: Any, rng: Any, shift: float, scale: float) -> None:
+def normal(flat: np.ndarray, rng: np.random.Generator, shift: float, scale: float) -> None:
     """Fill with normal float32 numbers.
 
     The second half begins at a word that is guessed. Where both readers come to the same word, the first one may stop:
@@ -72,7 +72,7 @@ def normal(flat: Any, rng: Any, shift: float, scale: float) -> None:
     spare = int(8 * _DEVIATION * math.sqrt(flat.size)) + _TRIES
     ahead, begin = _ahead(rng, int(half * WORDS / 2)), half + spare
     goal = ahead.bit_generator.state
-    states: dict[Any, int] = {}  # of the second reader after its first numbers, and how many these are
+    states: dict[tuple[int, int], int] = {}  # of the second reader after its first numbers, and how many these are
     second = threading.Thread(target=_read_on, args=(flat[begin:], ahead, states, shift, scale))
     second.start()
     try:
@@ -88,15 +88,18 @@ def normal(flat: Any, rng: Any, shift: float, scale: float) -> None:
     draw_into(flat[flat.size - (begin + skipped - at) :], rng.standard_normal, shift, scale)
 
 
-def _ahead(rng: Any, turns: int) -> Any:
+def _ahead(rng: np.random.Generator, turns: int) -> np.random.Generator:
     """Return a generator that is so many turns further."""
     ahead = np.random.PCG64()
-    ahead.state = rng.bit_generator.state
+    state: Any = rng.bit_generator.state
+    ahead.state = state
     ahead.advance(turns)
     return np.random.Generator(ahead)
 
 
-def _read_on(flat: Any, ahead: Any, states: dict[Any, int], shift: float, scale: float) -> None:
+def _read_on(
+    flat: np.ndarray, ahead: np.random.Generator, states: dict[tuple[int, int], int], shift: float, scale: float
+) -> None:
     for count in range(min(_TRIES, flat.size)):
         states[_place(ahead)] = count
         draw_into(flat[count : count + 1], ahead.standard_normal, shift, scale)
@@ -104,7 +107,13 @@ def _read_on(flat: Any, ahead: Any, states: dict[Any, int], shift: float, scale:
 
 
 def _read_until(
-    flat: Any, rng: Any, goal: Any, states: dict[Any, int], second: threading.Thread, shift: float, scale: float
+    flat: np.ndarray,
+    rng: np.random.Generator,
+    goal: Mapping[str, Any],
+    states: dict[tuple[int, int], int],
+    second: threading.Thread,
+    shift: float,
+    scale: float,
 ) -> tuple[int, int] | None:
     """Fill with numbers up to a word that the second reader came to; return how many they are, and it had read by then.
 
@@ -128,12 +137,12 @@ def _read_until(
     return None
 
 
-def _place(rng: Any) -> tuple[int, int]:
+def _place(rng: np.random.Generator) -> tuple[int, int]:
     state = rng.bit_generator.state
     return state["state"]["state"], state["has_uint32"]
 
 
-def _words_between(rng: Any, goal: Any) -> int:
+def _words_between(rng: np.random.Generator, goal: Mapping[str, Any]) -> int:
     """Return how many words lie before a later state; a number without bounds where it is no later one.
 
     As in O'Neill's PCG library: the lowest bit that differs says whether this power of two is among the turns.
@@ -150,7 +159,7 @@ def _words_between(rng: Any, goal: Any) -> int:
     return 2 * turns + int(state["has_uint32"])
 
 
-def _move(flat: Any, to: int, start: int) -> None:
+def _move(flat: np.ndarray, to: int, start: int) -> None:
     """Move what begins at `start` to an earlier place; NumPy would copy it to other memory first."""
     size = flat.itemsize
     ctypes.memmove(flat.ctypes.data + to * size, flat.ctypes.data + start * size, (flat.size - start) * size)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Unpack
+from typing import Unpack
 
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import abs, maximum
-from glassgrad.optim.optimizer import Hints, Optimizer, at_least, betas, options
+from glassgrad.optim.equations import Group, State
+from glassgrad.optim.optimizer import Hints, Limit, Optimizer, Params, at_least, betas, options
 
 
 class Adamax(Optimizer):
@@ -33,7 +33,7 @@ class Adamax(Optimizer):
 
     def __init__(
         self,
-        params: Iterable[Any],
+        params: Params,
         lr: float = 2e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
@@ -44,10 +44,10 @@ class Adamax(Optimizer):
     ) -> None:
         super().__init__(params, options(locals()), hints)
 
-    def limits(self) -> Any:
+    def limits(self) -> list[Limit]:
         return [*super().limits(), at_least("eps", 0), betas]
 
-    def update(self, p: Array, g: Array, state: Any, group: Any) -> Array:
+    def update(self, p: Array, g: Array, state: State, group: Group) -> Array:
         lr, (b1, b2), t = group.lr, group.betas, state.count()
         if group.weight_decay:
             g = g + group.weight_decay * p

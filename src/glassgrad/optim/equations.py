@@ -201,9 +201,7 @@ class Direct(Immediate, Run):
         return True
 
 
-def begin(
-    values: dict[str, Any], name: str, shape: tuple[int, ...], dtype: np.dtype[Any], start: float = 0.0
-) -> Tensor:
+def begin(values: dict[str, Any], name: str, shape: tuple[int, ...], dtype: np.dtype, start: float = 0.0) -> Tensor:
     """Return the tensor of a state array; if there is none, make it filled with one number."""
     if name not in values:
         values[name] = make(fresh.zeros(shape, dtype) if start == 0 else np.full(shape, start, dtype), None, False)

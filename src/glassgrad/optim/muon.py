@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import Any, Unpack
+from typing import Unpack
 
 from glassgrad import errors
 from glassgrad.base import provenance
+from glassgrad.engine.tensor import Tensor
 from glassgrad.ops.axes import swap_last
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import maximum, sqrt
 from glassgrad.ops.linalg import matmul
 from glassgrad.ops.reduce import sum_p
-from glassgrad.optim.optimizer import Hints, Optimizer, at_least, options
+from glassgrad.optim.equations import Group, State
+from glassgrad.optim.optimizer import Hints, Limit, Optimizer, Params, at_least, options
 
 
 class Muon(Optimizer):
@@ -47,7 +48,7 @@ class Muon(Optimizer):
 
     def __init__(
         self,
-        params: Iterable[Any],
+        params: Params,
         lr: float = 1e-3,
         weight_decay: float = 0.1,
         momentum: float = 0.95,
@@ -62,7 +63,7 @@ class Muon(Optimizer):
     ) -> None:
         super().__init__(params, options(locals()), hints)
 
-    def limits(self) -> Any:
+    def limits(self) -> list[Limit]:
         known = (None, "original", "match_rms_adamw")
         return [
             *super().limits(),
@@ -70,12 +71,12 @@ class Muon(Optimizer):
             ("adjust_lr_fn", lambda v: v in known, "None, 'original' or 'match_rms_adamw'"),
         ]
 
-    def _check(self, parameter: Any, position: int, known: set[int]) -> None:
+    def _check(self, parameter: Tensor, position: int, known: set[int]) -> None:
         super()._check(parameter, position, known)
         if parameter.ndim != 2:
             raise errors.MUON_NEEDS_MATRICES(index=position, given=parameter.shape, where=provenance.here())
 
-    def update(self, p: Array, g: Array, state: Any, group: Any) -> Array:
+    def update(self, p: Array, g: Array, state: State, group: Group) -> Array:
         lr, momentum = group.lr, group.momentum
         state.momentum_buffer = b = momentum * state.momentum_buffer + (1 - momentum) * g
         direction = g + momentum * (b - g) if group.nesterov else b

@@ -23,8 +23,8 @@ from glassgrad.engine.mode import MODE, TRACING, enable_grad
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.writes import Writer
 from glassgrad.ops.core import Array, bad_option
-from glassgrad.optim.equations import Direct
-from glassgrad.optim.in_place import InPlace, fits_none
+from glassgrad.optim.equations import Direct, Group, State
+from glassgrad.optim.in_place import InPlace, Item, fits_none
 
 
 class Hints(TypedDict, total=False):
@@ -41,6 +41,9 @@ _NO_OPTIONS = frozenset({"self", "__class__", "params", "hints"})
 _NO_FUNCTION = object()
 _first = itemgetter(0)
 
+Params = Iterable[Any]  # tensors, pairs of a name and a tensor, or dictionaries of groups
+Options = dict[str, Any]  # of a group, with its parameters
+StepRun = tuple[Any, Options, list[Item]]
 Limit = tuple[str, Callable[[Any], bool], str]
 
 
@@ -93,14 +96,14 @@ class Optimizer:
 
     moving: frozenset[str] = frozenset()
 
-    def __init__(self, params: Iterable[Any], defaults: dict[str, Any], hints: Iterable[str] = ()) -> None:
+    def __init__(self, params: Params, defaults: Options, hints: Iterable[str] = ()) -> None:
         self.defaults = defaults
         for name in hints:
             if name not in _HINTS:
                 raise errors.UNKNOWN_OPTION(
                     owner=type(self).__name__, name=name, expected=", ".join(defaults), where=provenance.here()
                 )
-        self.param_groups: list[dict[str, Any]] = []
+        self.param_groups: list[Options] = []
         self.state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
         self._writer = Writer()
         self._in_place = InPlace()
@@ -118,7 +121,7 @@ class Optimizer:
         if used_up and not any(group["params"] for group in self.param_groups):
             raise errors.EMPTY_PARAMETERS(owner=type(self).__name__, where=provenance.here())
 
-    def _not_iterable(self, params: Any) -> Exception:
+    def _not_iterable(self, params: object) -> Exception:
         """Return the error for what stands in the place of the parameters: one of them, a model, its method."""
         given, instead = f"a {type(params).__name__}", "give it a list of tensors"
         if isinstance(params, Tensor):
@@ -128,7 +131,7 @@ class Optimizer:
         where = provenance.here(2)
         return errors.PARAMS_NOT_ITERABLE(owner=type(self).__name__, given=given, instead=instead, where=where)
 
-    def add_param_group(self, param_group: dict[str, Any]) -> None:
+    def add_param_group(self, param_group: Options) -> None:
         """Add a group of parameters with its own options."""
         group = {**self.defaults, **param_group}
         params = group["params"]
@@ -143,7 +146,7 @@ class Optimizer:
                 raise bad_option(type(self).__name__, name, group[name], expected)
         self.param_groups.append(group)
 
-    def _check(self, parameter: Any, position: int, known: set[int]) -> None:
+    def _check(self, parameter: Tensor, position: int, known: set[int]) -> None:
         owner, where = type(self).__name__, provenance.here()
         if not isinstance(parameter, Tensor):
             raise errors.PARAMETER_KIND(owner=owner, index=position, kind=type(parameter).__name__, where=where)
@@ -164,7 +167,7 @@ class Optimizer:
 
     # --- the step -------------------------------------------------------------------------------------
 
-    def update(self, p: Array, g: Array, state: Any, group: Any) -> Array:
+    def update(self, p: Array, g: Array, state: State, group: Group) -> Array:
         """Return the new value of a parameter: the rule, whose only side effects are assignments to `state`.
 
         Args:
@@ -184,7 +187,7 @@ class Optimizer:
         witness = MODE.witness
         if witness is not None:
             witness.stepping(self)
-        written: list[Any] = []
+        written: list[Array] = []
         owner = type(self).__name__
         try:
             for function, group, items in self._runs():
@@ -205,7 +208,7 @@ class Optimizer:
             witness.stepped(self)
         return loss
 
-    def _runs(self) -> list[tuple[Any, dict[str, Any], list[Any]]]:
+    def _runs(self) -> list[StepRun]:
         """Return runs of parameters that have a gradient and are updated by one function: it, their group, its items.
 
         Nothing is changed before all are looked at: one that is read-only is refused. The function is the one that
@@ -213,11 +216,11 @@ class Optimizer:
         """
         latest, states = self._in_place.latest, self.state
         plain = None if MODE.flags & TRACING else ndarray  # while a step is traced, all arrays belong to the trace
-        runs: list[tuple[Any, dict[str, Any], list[Any]]] = []
+        runs: list[StepRun] = []
         new: dict[Tensor, dict[str, Any]] = {}
         for group in self.param_groups:
             current: Any = _NO_FUNCTION
-            items: list[Any] = []
+            items: list[Item] = []
             for parameter in group["params"]:
                 gradient = parameter._grad
                 if gradient is None:
@@ -249,7 +252,7 @@ class Optimizer:
         text = errors.STEP_WITHOUT_GRADIENTS.text(owner=type(self).__name__, count=count, where=provenance.here())
         warnings.warn(text, errors.IdleStepWarning, stacklevel=provenance.stack_level())
 
-    def _read_only(self, parameter: Any) -> Exception:
+    def _read_only(self, parameter: Tensor) -> Exception:
         listed = [one for group in self.param_groups for one in group["params"]]
         position = next(at for at, one in enumerate(listed) if one is parameter)
         name = _name_of(parameter)

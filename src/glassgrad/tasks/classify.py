@@ -13,7 +13,7 @@ from glassgrad.train.learners.learner import HasArrays, Learner, measure
 if TYPE_CHECKING:
     from glassgrad.tasks.images import ImagesConfig
 
-Array = Any
+Array = np.ndarray
 
 
 def mlp(layers: Any, inputs: int, hidden: int, count: int, outputs: int) -> list[Any]:

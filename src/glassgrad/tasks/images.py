@@ -34,7 +34,7 @@ from glassgrad.train.config import option
 from glassgrad.train.kept.samples import softmax, wrong_images
 from glassgrad.train.learners.learner import Learner
 
-Array = Any
+Array = np.ndarray
 
 _CHUNK = 1_000
 """Images evaluated at once; more would only need more memory."""

@@ -31,7 +31,7 @@ from glassgrad.train.config import Layer, check_divides, name_of, option
 from glassgrad.train.kept.samples import softmax, texts
 from glassgrad.train.learners.learner import Learner, measure
 
-Array = Any
+Array = np.ndarray
 
 TASK = "names"
 

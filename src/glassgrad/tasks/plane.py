@@ -19,7 +19,7 @@ from glassgrad.train.config import Layer, option, resolve
 from glassgrad.train.kept.samples import mistakes, softmax
 from glassgrad.train.learners.learner import Learner
 
-Array = Any
+Array = np.ndarray
 
 CLASSES = 2
 BOUNDARY = "boundary.png"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-Array = Any
+Array = Any  # np.ndarray
 
 
 def calibrate_batch_norm(model: Any, inputs: Array, chunk: int = 8_192) -> None:
@@ -51,7 +51,7 @@ def calibrate_layers(layers: Sequence[Any], forward: Callable[[Array], Any], inp
         _array(layer.running_var)[...] = moments.squares / max(moments.count - 1, 1)
 
 
-def _array(buffer: Any) -> Array:
+def _array(buffer: Array) -> Array:
     """The memory of a buffer, which is a tensor in an `nn` module and an array in a manual layer."""
     return buffer.numpy() if hasattr(buffer, "numpy") else buffer
 

@@ -17,7 +17,7 @@ from glassgrad.engine.tensor import Tensor
 from glassgrad.train.kept.randomness import RandomState
 from glassgrad.train.learners.engine import as_tensor
 
-Array = Any
+Array = Any  # np.ndarray
 
 
 class LoaderFeed:
@@ -53,7 +53,7 @@ class LoaderFeed:
         """Steps per epoch."""
         return None if self.batches is None else -(-self.batches // self.accumulate)
 
-    def at(self, step: int) -> tuple[Any, ...]:
+    def at(self, step: int) -> tuple[Array, ...]:
         """Return the batch of a step: tensors, or a list of the accumulated batches."""
         first = self._next()
         if first is None and self.given:
@@ -69,7 +69,7 @@ class LoaderFeed:
             found.append(further)
         return tuple(found)
 
-    def _next(self) -> tuple[Any, ...] | None:
+    def _next(self) -> tuple[Array, ...] | None:
         """Return the next batch of this epoch as tensors, None after its last."""
         if self._iterator is None:
             self._begin()
@@ -90,7 +90,7 @@ class LoaderFeed:
             self._began = self.random.state_dict()
         self._iterator = iter(self.loader)
 
-    def _check(self, part: Any, place: Any) -> None:
+    def _check(self, part: Array, place: object) -> None:
         if isinstance(part, Mapping):
             for name, value in part.items():
                 self._check(value, repr(name))
@@ -146,7 +146,7 @@ class LoaderFeed:
         self.given = state["given"]
 
 
-def parts_of(batch: Any) -> tuple[Any, ...]:
+def parts_of(batch: Any) -> tuple[Array, ...]:
     """Return a loader's batch as a tuple of tensors; a dictionary, or a single tensor, is a tuple of one."""
     if isinstance(batch, list | tuple):
         return tuple(part if type(part) is Tensor else as_tensor(part) for part in batch)

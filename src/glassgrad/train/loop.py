@@ -30,7 +30,7 @@ from glassgrad.train.signals import StopSignals
 from glassgrad.train.task import Task
 from glassgrad.train.transaction import all_or_nothing, named_as_damaged, named_as_unfit
 
-Array = Any
+Array = np.ndarray
 
 _FORMAT = 2
 _TICK_SECONDS = 0.1

@@ -21,7 +21,7 @@ from glassgrad.distributed import world
 if TYPE_CHECKING:
     from glassgrad.train.signals import StopSignals
 
-Array = Any
+Array = Any  # np.ndarray
 
 
 class Ranks:
@@ -47,7 +47,7 @@ class Ranks:
 
     # --- the data -------------------------------------------------------------------------------------
 
-    def part(self, batch: Sequence[Any], whole: float = 0) -> tuple[list[Any], float]:
+    def part(self, batch: Sequence[Array], whole: float = 0) -> tuple[list[Array], float]:
         """Return this rank's rows of a batch, and its weight in the mean over the ranks.
 
         With the gradient of weight times the mean loss of its rows on each rank, the mean over the ranks is the
@@ -65,7 +65,7 @@ class Ranks:
         rows = [_cut(one, size, *((0, 1) if empty else (low, high))) for one in batch]
         return rows, 0.0 if empty else counted(rows) * self.count / (whole or counted(batch))
 
-    def _compare(self, batch: Sequence[Any]) -> None:
+    def _compare(self, batch: Sequence[Array]) -> None:
         """Raise on every rank when their first batches differ: a shuffling of each rank's own, or other files."""
         self._compared = True
         digest = 0
@@ -157,7 +157,7 @@ def once(ranks: Ranks | None, function: Callable[[], Any]) -> Any:
     return function() if ranks is None else ranks.once(function)
 
 
-def counted(batch: Sequence[Any]) -> float:
+def counted(batch: Sequence[Array]) -> float:
     """Return how many targets of a batch count for its mean loss: labels that are not `IGNORED`, or all examples."""
     size = size_of(batch)
     target = getattr(batch[-1], "array", batch[-1])
@@ -166,13 +166,13 @@ def counted(batch: Sequence[Any]) -> float:
     return float(size)
 
 
-def size_of(batch: Sequence[Any]) -> int:
+def size_of(batch: Sequence[Array]) -> int:
     """The number of examples, which is the length of the first part."""
     first = batch[0]
     return len(next(iter(first.values())) if isinstance(first, Mapping) else first)
 
 
-def _cut(part: Any, size: int, low: int, high: int) -> Any:
+def _cut(part: Array, size: int, low: int, high: int) -> Array:
     """Return rows of what has one for each example, and anything else as it is."""
     if isinstance(part, Mapping):
         return {name: _cut(one, size, low, high) for name, one in part.items()}
@@ -181,7 +181,7 @@ def _cut(part: Any, size: int, low: int, high: int) -> Any:
     return part.detach()[low:high] if hasattr(part, "detach") else part[low:high]
 
 
-def _arrays(batch: Sequence[Any]) -> list[Array]:
+def _arrays(batch: Sequence[Array]) -> list[Array]:
     found = []
     for part in batch:
         for one in part.values() if isinstance(part, Mapping) else [part]:

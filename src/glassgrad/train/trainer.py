@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from glassgrad.amp import GradScaler
 from glassgrad.data.atomic import write_atomically
 from glassgrad.doctor.library import is_by_hand
 from glassgrad.nn import Module
+from glassgrad.ops.core import Array
 from glassgrad.optim.ema import EMA
 from glassgrad.optim.lr_scheduler import ReduceLROnPlateau
 from glassgrad.optim.optimizer import Optimizer
@@ -133,14 +134,14 @@ class Trainer(Task):
         self,
         model: Module,
         optimizer: Optimizer,
-        loss_fn: Callable[[Any, Any], Any] | None,
-        train_loader: Any,
+        loss_fn: Callable[[Array, Array], Array] | None,
+        train_loader: Iterable[Any],
         val_loader: Any = None,
         scheduler: Any = None,
         config: TrainingConfig | None = None,
         callbacks: Sequence[Callback] = (),
         *,
-        metrics: Mapping[str, Callable[[Any, Any], Any]] | None = None,
+        metrics: Mapping[str, Callable[[Array, Array], Array]] | None = None,
         more_loggers: Sequence[RecordLog] = (),
     ) -> None:
         check_kinds("Trainer", model, optimizer, loss_fn, scheduler)
@@ -176,7 +177,7 @@ class Trainer(Task):
         self._loggers = list(more_loggers)
         self._best = BestWeights(config.best, config.monitor, config.higher)
         self._tried = False
-        self._last: tuple[Any, ...] = ()
+        self._last: tuple[Array, ...] = ()
         self._per_step = (
             scheduler is not None and config.schedule == "step" and not isinstance(scheduler, ReduceLROnPlateau)
         )
@@ -252,7 +253,7 @@ class Trainer(Task):
         if self.val_loader is not None and config.best:
             yield self._best
 
-    def step(self, *batch: Any) -> Any:
+    def step(self, *batch: Array) -> Array:
         """Make a step; the first one runs a trial before, whose errors name the user's own code."""
         try:
             if not self._tried:
@@ -267,7 +268,7 @@ class Trainer(Task):
             self.scheduler.step()
         return loss
 
-    def _try(self, batch: tuple[Any, ...]) -> None:
+    def _try(self, batch: tuple[Array, ...]) -> None:
         first = batch[0] if self.config.accumulate > 1 else batch
         if self.learner.loss_fn is not None and (len(first) < 2 or isinstance(first[0], Mapping)):
             kind = "dictionaries" if isinstance(first[0], Mapping) else "single tensors"
@@ -432,7 +433,7 @@ class Trainer(Task):
 
     def _mistakes(self) -> dict[str, Any] | None:
         """Return what is put into a wrong class; None where the model is no classifier of single inputs."""
-        kept: list[tuple[Any, ...]] = []
+        kept: list[tuple[Array, ...]] = []
         with self.learner.validating():
             for batch in self.val_loader:
                 parts = parts_of(batch)

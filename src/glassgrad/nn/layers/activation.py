@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from glassgrad.engine.tensor import Tensor, TensorLike
 from glassgrad.engine.tensors import creation, devices
 from glassgrad.nn import init
+from glassgrad.nn.arguments import Device, DType
 from glassgrad.nn.functional import activation as F
 from glassgrad.nn.module import Module
 from glassgrad.nn.parameter import Parameter
@@ -466,7 +465,7 @@ class PReLU(Module):
 
     _shown = "num_parameters={num_parameters}"
 
-    def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
+    def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Device = None, dtype: DType = None) -> None:
         devices.check(device)
         super().__init__()
         self.num_parameters = num_parameters

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from glassgrad.engine.tensor import Tensor
 from glassgrad.engine.tensors import creation, devices
 from glassgrad.nn import init
+from glassgrad.nn.arguments import Device, DType
 from glassgrad.nn.functional import attention as F
 from glassgrad.nn.functional.drop import dropout
 from glassgrad.nn.layers.linear import Linear
@@ -17,7 +17,7 @@ from glassgrad.nn.module import Module
 from glassgrad.nn.parameter import Parameter
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.arrange import pad
-from glassgrad.ops.core import bad_option
+from glassgrad.ops.core import Array, bad_option
 from glassgrad.ops.fused import linear_p
 from glassgrad.ops.linalg import matmul
 from glassgrad.ops.reduce import mean, softmax_p
@@ -57,8 +57,8 @@ class MultiheadAttention(Module):
         kdim: int | None = None,
         vdim: int | None = None,
         batch_first: bool = False,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType = None,
     ) -> None:
         devices.check(device)
         super().__init__()
@@ -109,7 +109,7 @@ class MultiheadAttention(Module):
         attn_mask: Tensor | None = None,
         average_attn_weights: bool = True,
         is_causal: bool = False,
-    ) -> tuple[Any, Any]:
+    ) -> tuple[Array, Array]:
         """Return what was attended to, and the weights (or None).
 
         Args:
@@ -146,7 +146,7 @@ class MultiheadAttention(Module):
             return y.squeeze(0), None if weights is None else weights.squeeze(0)
         return (y if self.batch_first else y.transpose(0, 1)), weights
 
-    def _project(self, query: Any, key: Any, value: Any) -> tuple[Any, Any, Any]:
+    def _project(self, query: Array, key: Array, value: Array) -> tuple[Array, Array, Array]:
         """Map the three to the width of the heads; in one product where they are one tensor."""
         bias, width = self.in_proj_bias, self.embed_dim
         if self.in_proj_weight is not None and query is key and key is value:
@@ -161,7 +161,7 @@ class MultiheadAttention(Module):
             mapped.append(linear_p(x, weight) if bias is None else linear_p(x, weight, bias[rows]))
         return mapped[0], mapped[1], mapped[2]
 
-    def _extend(self, k: Any, v: Any) -> tuple[Any, Any, int]:
+    def _extend(self, k: Array, v: Array) -> tuple[Array, Array, int]:
         """Add the learned place and the one of zeros; return how many were added."""
         added = 0
         batch = k.shape[0]
@@ -175,11 +175,11 @@ class MultiheadAttention(Module):
             added += 1
         return k, v, added
 
-    def _heads(self, x: Any) -> Any:
+    def _heads(self, x: Array) -> Array:
         """(N, L, E) to (N, heads, L, E / heads)."""
         return x.reshape(x.shape[0], x.shape[1], self.num_heads, self.head_dim).transpose(1, 2)
 
-    def _mask(self, attn_mask: Any, padding: Any, added: int, q: Any) -> Any:
+    def _mask(self, attn_mask: Array, padding: Array, added: int, q: Array) -> Array:
         """Return numbers to add to the scores (N, heads, L, S), or None."""
         batch = q.shape[0]
         mask = None
@@ -195,7 +195,9 @@ class MultiheadAttention(Module):
             mask = columns if mask is None else mask + columns
         return mask
 
-    def _attend(self, q: Any, k: Any, v: Any, mask: Any, causal: bool, need_weights: bool) -> tuple[Any, Any]:
+    def _attend(
+        self, q: Array, k: Array, v: Array, mask: Array, causal: bool, need_weights: bool
+    ) -> tuple[Array, Array]:
         rate = self.dropout if self.training else 0.0
         if not need_weights:
             return F.scaled_dot_product_attention(q, k, v, mask, rate, causal), None
@@ -207,12 +209,12 @@ class MultiheadAttention(Module):
         return matmul(weights, v), weights
 
 
-def _added(mask: Any, dtype: Any) -> Any:
+def _added(mask: Array, dtype: DType) -> Array:
     """Return a mask as numbers to add to scores: -inf where a boolean one is true."""
     return ew.where(mask, np.asarray(-math.inf, dtype), np.asarray(0, dtype)) if mask.dtype.kind == "b" else mask
 
 
-def _causal(rows: int, columns: int, dtype: Any) -> Any:
+def _causal(rows: int, columns: int, dtype: DType) -> Array:
     return np.where(np.tri(rows, columns, dtype=np.bool_), np.asarray(0, dtype), np.asarray(-math.inf, dtype))
 
 

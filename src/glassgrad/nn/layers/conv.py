@@ -9,17 +9,17 @@ from typing import Any
 from glassgrad.engine.tensor import Tensor, TensorLike
 from glassgrad.engine.tensors import creation, devices
 from glassgrad.nn import init
+from glassgrad.nn.arguments import Device, DType, Ints
 from glassgrad.nn.module import Module
 from glassgrad.nn.parameter import Parameter
 from glassgrad.ops.arrange import pad
-from glassgrad.ops.core import bad_option
+from glassgrad.ops.core import Array, bad_option
 from glassgrad.ops.spatial import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
 
-Ints = int | Sequence[int]
 _MODES = {"zeros": "constant", "reflect": "reflect", "replicate": "replicate", "circular": "circular"}
 
 
-def several(value: Any, count: int) -> tuple[int, ...]:
+def several(value: Ints, count: int) -> tuple[int, ...]:
     """An int, or `count` of them, as a tuple."""
     return (value,) * count if isinstance(value, int) else tuple(value)
 
@@ -36,13 +36,13 @@ class _Conv(Module):
         out_channels: int,
         kernel_size: Ints,
         stride: Ints,
-        padding: Any,
+        padding: Ints | str,
         dilation: Ints,
         groups: int,
         bias: bool,
         padding_mode: str,
         output_padding: Ints,
-        dtype: Any,
+        dtype: DType,
     ) -> None:
         super().__init__()
         self.in_channels = in_channels
@@ -89,7 +89,7 @@ class _Conv(Module):
             return [n for total in reversed(totals) for n in (total // 2, total - total // 2)]
         return [n for side in reversed(self.sides) for n in (side, side)]
 
-    def _padded(self, x: Any) -> tuple[Any, Any]:
+    def _padded(self, x: Array) -> tuple[Array, Array]:
         """Return the input with a border that is not of zeros, and the padding that is left to do."""
         if self.padding_mode == "zeros":
             return x, self.padding
@@ -115,7 +115,7 @@ class _Conv(Module):
 class _Direct(_Conv):
     """What the convolutions share that are not transposed."""
 
-    operation: Callable[..., Any]
+    operation: Callable[..., Array]
 
     def __init__(
         self,
@@ -123,13 +123,13 @@ class _Direct(_Conv):
         out_channels: int,
         kernel_size: Ints,
         stride: Ints = 1,
-        padding: Any = 0,
+        padding: Ints | str = 0,
         dilation: Ints = 1,
         groups: int = 1,
         bias: bool = True,
         padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType = None,
     ) -> None:
         devices.check(device)
         super().__init__(
@@ -191,7 +191,7 @@ class _ConvTranspose(_Conv):
     """What the transposed convolutions share."""
 
     turned = True
-    operation: Callable[..., Any]
+    operation: Callable[..., Array]
 
     def __init__(
         self,
@@ -205,8 +205,8 @@ class _ConvTranspose(_Conv):
         bias: bool = True,
         dilation: Ints = 1,
         padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType = None,
     ) -> None:
         devices.check(device)
         if padding_mode != "zeros":
@@ -225,7 +225,7 @@ class _ConvTranspose(_Conv):
             dtype,
         )
 
-    def _extra(self, x: Any, output_size: Any) -> tuple[int, ...]:
+    def _extra(self, x: Array, output_size: Sequence[int] | None) -> tuple[int, ...]:
         """Return the output padding that gives `output_size`, where one is asked for."""
         if output_size is None:
             return self.output_padding
@@ -244,7 +244,7 @@ class _ConvTranspose(_Conv):
             extra.append(wanted[axis] - least)
         return tuple(extra)
 
-    def forward(self, input: TensorLike, output_size: Any = None) -> Tensor:
+    def forward(self, input: TensorLike, output_size: Sequence[int] | None = None) -> Tensor:
         extra = self._extra(input, output_size)
         return self.operation(
             input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation

@@ -7,6 +7,7 @@ from typing import Any
 from glassgrad.engine.tensor import Tensor, TensorLike
 from glassgrad.engine.tensors import creation, devices
 from glassgrad.nn import init
+from glassgrad.nn.arguments import Device, DType
 from glassgrad.nn.functional import products as F
 from glassgrad.nn.module import Module
 from glassgrad.nn.parameter import Parameter
@@ -16,7 +17,13 @@ class _Table(Module):
     """What both share: the table, drawn from a standard normal unless it is given."""
 
     def __init__(
-        self, num_embeddings: int, embedding_dim: int, padding_idx: int | None, weight: Any, frozen: bool, dtype: Any
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None,
+        weight: Tensor | None,
+        frozen: bool,
+        dtype: DType,
     ) -> None:
         super().__init__()
         self.num_embeddings = num_embeddings
@@ -72,10 +79,10 @@ class Embedding(_Table):
         norm_type: float = 2.0,
         scale_grad_by_freq: bool = False,
         sparse: bool = False,
-        _weight: Any = None,
+        _weight: Tensor | None = None,
         _freeze: bool = False,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType = None,
     ) -> None:
         devices.check(device)
         super().__init__(num_embeddings, embedding_dim, padding_idx, _weight, _freeze, dtype)
@@ -85,7 +92,7 @@ class Embedding(_Table):
         self.sparse = sparse
 
     @classmethod
-    def from_pretrained(cls, embeddings: Any, freeze: bool = True, **options: Any) -> Embedding:
+    def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, **options: Any) -> Embedding:
         """Return a layer with a given table, which is not trained unless `freeze` is False."""
         rows, width = embeddings.shape
         return cls(rows, width, _weight=embeddings, _freeze=freeze, **options)
@@ -119,11 +126,11 @@ class EmbeddingBag(_Table):
         scale_grad_by_freq: bool = False,
         mode: str = "mean",
         sparse: bool = False,
-        _weight: Any = None,
+        _weight: Tensor | None = None,
         include_last_offset: bool = False,
         padding_idx: int | None = None,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType = None,
     ) -> None:
         devices.check(device)
         super().__init__(num_embeddings, embedding_dim, padding_idx, _weight, False, dtype)

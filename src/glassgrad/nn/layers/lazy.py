@@ -12,11 +12,12 @@ import numpy as np
 from glassgrad import errors
 from glassgrad.base import provenance
 from glassgrad.engine.mode import MODE, TRACING
-from glassgrad.nn.layers.conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d, Ints
+from glassgrad.nn.arguments import Device, DType, Ints
+from glassgrad.nn.layers.conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from glassgrad.nn.layers.linear import Linear
 from glassgrad.nn.layers.norm import BatchNorm1d, BatchNorm2d, BatchNorm3d
 from glassgrad.nn.module import Module
-from glassgrad.ops.core import bad_option
+from glassgrad.ops.core import Array, bad_option
 
 
 class _Lazy(Module):
@@ -46,7 +47,7 @@ class _Lazy(Module):
     def _refusal(self, ndim: int, expected: str) -> Exception:
         return bad_option(type(self).__name__, "input", f"a tensor of {ndim} dimensions", expected)
 
-    def initialize_parameters(self, input: Any) -> None:
+    def initialize_parameters(self, input: Array) -> None:
         """Take the count from an input, and draw the parameters."""
         tensors = {name: getattr(self, name, None) for name in ("weight", "bias", "running_mean", "running_var")}
         setattr(self, self.counts, int(input.shape[self._axis(len(input.shape))]))
@@ -56,12 +57,12 @@ class _Lazy(Module):
             setattr(self, self.counts, 0)  # the next input may fit
             raise
         for name, shape in shapes.items():
-            tensor: Any = tensors[name]
+            tensor: Array = tensors[name]
             tensor.array = np.zeros(shape, tensor.dtype)
         self.__class__ = type(self).__bases__[-1]
         self.reset_parameters()
 
-    def forward(self, input: Any, *args: Any, **kwargs: Any) -> Any:
+    def forward(self, input: Array, *args: Any, **kwargs: Any) -> Any:
         if MODE.flags & TRACING:
             raise errors.LAZY_TRACED(layer=type(self).__name__, where=provenance.here())
         self.initialize_parameters(input)
@@ -80,7 +81,7 @@ class LazyLinear(_Lazy, Linear):
 
     counts = "in_features"
 
-    def __init__(self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+    def __init__(self, out_features: int, bias: bool = True, device: Device = None, dtype: DType = None) -> None:
         super().__init__(0, out_features, bias, device, dtype)
 
     def _axis(self, ndim: int) -> int:
@@ -100,13 +101,13 @@ class _LazyConv(_Lazy):
         out_channels: int,
         kernel_size: Ints,
         stride: Ints = 1,
-        padding: Any = 0,
+        padding: Ints | str = 0,
         dilation: Ints = 1,
         groups: int = 1,
         bias: bool = True,
         padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType = None,
     ) -> None:
         super().__init__(  # type: ignore[call-arg]  # of the layer it is
             0, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype
@@ -170,8 +171,8 @@ class _LazyConvTranspose(_LazyConv):
         bias: bool = True,
         dilation: Ints = 1,
         padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType = None,
     ) -> None:
         options = output_padding, groups, bias, dilation, padding_mode, device, dtype
         super(_LazyConv, self).__init__(  # type: ignore[call-arg]  # of the layer it is
@@ -220,8 +221,8 @@ class _LazyNorm(_Lazy):
         momentum: float | None = 0.1,
         affine: bool = True,
         track_running_stats: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType = None,
         *,
         bias: bool = True,
     ) -> None:

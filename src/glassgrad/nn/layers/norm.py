@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -12,10 +11,11 @@ from glassgrad.base import provenance
 from glassgrad.engine.tensor import Tensor, TensorLike
 from glassgrad.engine.tensors import creation, devices
 from glassgrad.nn import init
+from glassgrad.nn.arguments import Device, DType, Ints
 from glassgrad.nn.functional import norm as F
 from glassgrad.nn.module import Module
 from glassgrad.nn.parameter import Buffer, Parameter
-from glassgrad.ops.core import bad_option
+from glassgrad.ops.core import Array, bad_option
 
 _ONE = np.ones((), np.int64)  # NumPy would make an array of a number in every call
 
@@ -23,7 +23,7 @@ _ONE = np.ones((), np.int64)  # NumPy would make an array of a number in every c
 class _Scaled(Module):
     """What most norms share: a learned scale and a learned shift, or None."""
 
-    def _learn(self, shape: Any, scale: bool, shift: bool, dtype: Any) -> None:
+    def _learn(self, shape: Ints, scale: bool, shift: bool, dtype: DType) -> None:
         self.weight = Parameter(creation.ones(shape, dtype=dtype).array) if scale else None
         self.bias = Parameter(creation.zeros(shape, dtype=dtype).array) if scale and shift else None
 
@@ -47,8 +47,8 @@ class _Tracked(_Scaled):
         momentum: float | None = 0.1,
         affine: bool = True,
         track_running_stats: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType = None,
         *,
         bias: bool = True,
     ) -> None:
@@ -77,7 +77,7 @@ class _Tracked(_Scaled):
         self.reset_running_stats()
         super().reset_parameters()
 
-    def _check(self, x: Any, channel: int) -> None:
+    def _check(self, x: Array, channel: int) -> None:
         if len(x.shape) not in self.dims or x.shape[channel] != self.num_features:
             raise errors.WRONG_INPUT(
                 layer=repr(self),
@@ -86,7 +86,7 @@ class _Tracked(_Scaled):
                 where=provenance.here(2),
             )
 
-    def _counted(self) -> Any:
+    def _counted(self) -> Array:
         """Count a batch; return the weight that it gets in the running statistics."""
         if not self.training or self.num_batches_tracked is None:
             return self.momentum or 0.0
@@ -109,7 +109,7 @@ class _Tracked(_Scaled):
 
 
 # What normalises instead while several ranks compute one batch together; see `sync_norm.synchronised`.
-TOGETHER: list[Callable[[Any, Tensor], Tensor]] = []
+TOGETHER: list[Callable[[_BatchNorm, Tensor], Tensor]] = []
 
 
 class _BatchNorm(_Tracked):
@@ -184,8 +184,8 @@ class _InstanceNorm(_Tracked):
         momentum: float = 0.1,
         affine: bool = False,
         track_running_stats: bool = False,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType = None,
         *,
         bias: bool = True,
     ) -> None:
@@ -239,7 +239,7 @@ class InstanceNorm3d(_InstanceNorm):
     dims = (4, 5)
 
 
-def _sizes(normalized_shape: Any) -> tuple[int, ...]:
+def _sizes(normalized_shape: Ints) -> tuple[int, ...]:
     return (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
 
 
@@ -260,12 +260,12 @@ class LayerNorm(_Scaled):
 
     def __init__(
         self,
-        normalized_shape: Any,
+        normalized_shape: Ints,
         eps: float = 1e-5,
         elementwise_affine: bool = True,
         bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType = None,
     ) -> None:
         devices.check(device)
         super().__init__()
@@ -297,11 +297,11 @@ class RMSNorm(Module):
 
     def __init__(
         self,
-        normalized_shape: Any,
+        normalized_shape: Ints,
         eps: float | None = None,
         elementwise_affine: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType = None,
     ) -> None:
         devices.check(device)
         super().__init__()
@@ -335,8 +335,8 @@ class GroupNorm(_Scaled):
         num_channels: int,
         eps: float = 1e-5,
         affine: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType = None,
         *,
         bias: bool = True,
     ) -> None:

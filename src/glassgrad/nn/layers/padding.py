@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from glassgrad.engine.tensor import Tensor, TensorLike
+from glassgrad.nn.arguments import Ints
 from glassgrad.nn.module import Module
 from glassgrad.ops.arrange import pad
 
@@ -16,7 +15,7 @@ class _Padding(Module):
     mode = "constant"
     _shown = "{padding}"
 
-    def __init__(self, padding: Any) -> None:
+    def __init__(self, padding: Ints) -> None:
         super().__init__()
         self.padding = (padding,) * (2 * self.dims) if isinstance(padding, int) else tuple(padding)
 
@@ -27,7 +26,7 @@ class _Padding(Module):
 class _Constant(_Padding):
     _shown = "padding={padding}, value={value}"
 
-    def __init__(self, padding: Any, value: float) -> None:
+    def __init__(self, padding: Ints, value: float) -> None:
         super().__init__(padding)
         self.value = value
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,11 +13,12 @@ from glassgrad.base import provenance
 from glassgrad.engine.tensor import Tensor, TensorLike, make
 from glassgrad.engine.tensors import creation, devices
 from glassgrad.nn import init
+from glassgrad.nn.arguments import Device, DType
 from glassgrad.nn.functional.drop import dropout
 from glassgrad.nn.module import Module
 from glassgrad.nn.parameter import Parameter
 from glassgrad.nn.utils.rnn import PackedSequence, pad_packed_sequence
-from glassgrad.ops.core import Array, bad_option
+from glassgrad.ops.core import Array, Primitive, bad_option
 from glassgrad.ops.fused import linear_p
 from glassgrad.ops.fused_recurrent import gru_p, lstm_p, rnn_p
 from glassgrad.ops.recurrent_steps import lstm_step, unrolled
@@ -49,8 +51,8 @@ class _Recurrent(Module):
         batch_first: bool = False,
         dropout: float = 0.0,
         bidirectional: bool = False,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType = None,
     ) -> None:
         devices.check(device)
         super().__init__()
@@ -97,11 +99,11 @@ class _Recurrent(Module):
     def flatten_parameters(self) -> None:
         """Do nothing: it arranges memory for PyTorch's GPU code."""
 
-    def _weights(self, layer: int, suffix: str) -> list[Any]:
+    def _weights(self, layer: int, suffix: str) -> list[Array]:
         return [getattr(self, f"{name}_{suffix}") for name in self._shapes(layer)]
 
     @property
-    def all_weights(self) -> list[list[Any]]:
+    def all_weights(self) -> list[list[Array]]:
         """The parameters, a list for each layer and direction."""
         return [self._weights(layer, suffix) for layer in range(self.num_layers) for suffix in self._suffixes(layer)]
 
@@ -112,7 +114,7 @@ class _Recurrent(Module):
         return [f"{name}_{suffix}" for layer, suffix in suffixes for name in self._shapes(layer)]
 
     @property
-    def _flat_weights(self) -> list[Any]:
+    def _flat_weights(self) -> list[Array]:
         return [getattr(self, name) for name in self._flat_weights_names]
 
     # --- the walk -------------------------------------------------------------------------------------
@@ -120,10 +122,12 @@ class _Recurrent(Module):
     if TYPE_CHECKING:  # each network says how it runs one layer in one direction, to outputs and last states
 
         def _layer(
-            self, x: Array, states: list[Array], weights: list[Any], lengths: Any, reverse: bool, batch_first: bool
-        ) -> Any: ...
+            self, x: Array, states: list[Array], weights: list[Array], lengths: Array, reverse: bool, batch_first: bool
+        ) -> tuple[Array, ...]: ...
 
-    def _run(self, x: Array, states: list[Array], lengths: Any, batch_first: bool = False) -> tuple[Array, list[Array]]:
+    def _run(
+        self, x: Array, states: list[Array], lengths: Array, batch_first: bool = False
+    ) -> tuple[Array, list[Array]]:
         """Run all layers over (steps, batch, inputs), or (batch, steps, inputs) with `batch_first`.
 
         States are (layers * directions, batch, hidden).
@@ -142,7 +146,7 @@ class _Recurrent(Module):
                 x = dropout(x, self.dropout, self.training)
         return x, [stack(list(kind)) for kind in zip(*last, strict=True)]
 
-    def _check(self, input: Any) -> None:
+    def _check(self, input: Array) -> None:
         if len(input.shape) not in (2, 3) or input.shape[-1] != self.input_size:
             sizes = f"N, L, {self.input_size}" if self.batch_first else f"L, N, {self.input_size}"
             raise errors.WRONG_INPUT(
@@ -152,7 +156,7 @@ class _Recurrent(Module):
                 where=provenance.here(2),
             )
 
-    def _start(self, given: list[Any] | None, batch: int, dtype: Any) -> list[Any]:
+    def _start(self, given: list[Array] | None, batch: int, dtype: DType) -> list[Array]:
         """Return the states to start from: those given, checked, or zeros."""
         count = self.num_layers * (1 + self.bidirectional)
         widths = [self._outputs, self.hidden_size][: self.states]
@@ -168,7 +172,7 @@ class _Recurrent(Module):
                 )
         return given
 
-    def _forward(self, input: Any, given: list[Any] | None) -> tuple[Any, list[Any]]:
+    def _forward(self, input: Array | PackedSequence, given: list[Array] | None) -> tuple[Array, list[Array]]:
         if isinstance(input, PackedSequence):
             return self._forward_packed(input, given)
         self._check(input)
@@ -184,7 +188,7 @@ class _Recurrent(Module):
             return y.squeeze(1), [state.squeeze(1) for state in states]
         return y, states
 
-    def _forward_packed(self, input: PackedSequence, given: list[Any] | None) -> tuple[Any, list[Any]]:
+    def _forward_packed(self, input: PackedSequence, given: list[Array] | None) -> tuple[Array, list[Array]]:
         """Run over padded sequences, each to its end; states are in the caller's order, all else sorted."""
         x, _ = pad_packed_sequence(input._replace(unsorted_indices=None))
         lengths = input.lengths()
@@ -213,7 +217,9 @@ class _Recurrent(Module):
         return ", ".join(parts)
 
 
-def _call(prim: Any, x: Array, states: list[Array], weights: list[Any], lengths: Any, **params: Any) -> Any:
+def _call(
+    prim: Primitive, x: Array, states: list[Array], weights: list[Array], lengths: Array, **params: bool
+) -> tuple[Array, ...]:
     ragged = lengths is not None
     extra = (lengths,) if ragged else ()
     return prim(x, *states, *weights, *extra, biased=len(weights) > 2, ragged=ragged, **params)
@@ -247,15 +253,15 @@ class LSTM(_Recurrent):
         dropout: float = 0.0,
         bidirectional: bool = False,
         proj_size: int = 0,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType = None,
     ) -> None:
         self.proj_size = proj_size
         super().__init__(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, device, dtype)
 
     def _layer(
-        self, x: Array, states: list[Array], weights: list[Any], lengths: Any, reverse: bool, batch_first: bool
-    ) -> Any:
+        self, x: Array, states: list[Array], weights: list[Array], lengths: Array, reverse: bool, batch_first: bool
+    ) -> tuple[Array, ...]:
         if not self.proj_size:
             return _call(lstm_p, x, states, weights, lengths, reverse=reverse, batch_first=batch_first)
         *rest, projection = weights
@@ -267,7 +273,9 @@ class LSTM(_Recurrent):
 
         return unrolled(step, x, (states[0], states[1]), lengths, reverse, batch_first)
 
-    def forward(self, input: TensorLike, hx: Any = None) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    def forward(
+        self, input: TensorLike, hx: Sequence[TensorLike] | None = None
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         y, states = self._forward(input, None if hx is None else list(hx))
         return y, tuple(states)
 
@@ -287,8 +295,8 @@ class GRU(_Recurrent):
     gates = 3
 
     def _layer(
-        self, x: Array, states: list[Array], weights: list[Any], lengths: Any, reverse: bool, batch_first: bool
-    ) -> Any:
+        self, x: Array, states: list[Array], weights: list[Array], lengths: Array, reverse: bool, batch_first: bool
+    ) -> tuple[Array, ...]:
         return _call(gru_p, x, states, weights, lengths, reverse=reverse, batch_first=batch_first)
 
     def forward(self, input: TensorLike, hx: TensorLike | None = None) -> tuple[Tensor, Tensor]:
@@ -316,8 +324,8 @@ class RNN(_Recurrent):
         batch_first: bool = False,
         dropout: float = 0.0,
         bidirectional: bool = False,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType = None,
     ) -> None:
         if nonlinearity not in {"tanh", "relu"}:
             raise bad_option("RNN", "nonlinearity", nonlinearity, "'tanh' or 'relu'")
@@ -325,8 +333,8 @@ class RNN(_Recurrent):
         self.nonlinearity = nonlinearity
 
     def _layer(
-        self, x: Array, states: list[Array], weights: list[Any], lengths: Any, reverse: bool, batch_first: bool
-    ) -> Any:
+        self, x: Array, states: list[Array], weights: list[Array], lengths: Array, reverse: bool, batch_first: bool
+    ) -> tuple[Array, ...]:
         rectified = self.nonlinearity == "relu"
         return _call(rnn_p, x, states, weights, lengths, reverse=reverse, batch_first=batch_first, rectified=rectified)
 

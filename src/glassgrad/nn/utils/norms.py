@@ -5,8 +5,6 @@ Sources: Salimans and Kingma 2016; Miyato et al. 2018.
 
 from __future__ import annotations
 
-from typing import Any
-
 from glassgrad import errors
 from glassgrad.base import provenance
 from glassgrad.engine.mode import no_grad
@@ -15,13 +13,14 @@ from glassgrad.nn.module import Module
 from glassgrad.nn.parameter import Parameter
 from glassgrad.nn.utils import computed
 from glassgrad.nn.utils.parametrizations import as_matrix, iterate, largest, norm_except, start
+from glassgrad.ops.core import Array
 
 
 class _WeightNorm(computed.Rule):
     def __init__(self, name: str, dim: int | None) -> None:
         self.name, self.dim = name, dim
 
-    def read(self, module: Any) -> Any:
+    def read(self, module: Module) -> Array:
         v = getattr(module, f"{self.name}_v")
         return v * (getattr(module, f"{self.name}_g") / norm_except(v, self.dim))
 
@@ -31,7 +30,7 @@ class _SpectralNorm(computed.Rule):
         self.name, self.dim = name, dim
         self.handle: Handle | None = None
 
-    def read(self, module: Any) -> Any:
+    def read(self, module: Module) -> Array:
         weight = getattr(module, f"{self.name}_orig")
         u, v = getattr(module, f"{self.name}_u"), getattr(module, f"{self.name}_v")
         return weight / largest(as_matrix(weight, self.dim), u, v)
@@ -43,7 +42,7 @@ class _Follow:
     def __init__(self, name: str, dim: int, rounds: int, eps: float) -> None:
         self.name, self.dim, self.rounds, self.eps = name, dim, rounds, eps
 
-    def __call__(self, module: Any, _args: Any) -> None:
+    def __call__(self, module: Module, _args: object) -> None:
         if module.training:
             u, v = getattr(module, f"{self.name}_u"), getattr(module, f"{self.name}_v")
             matrix = as_matrix(getattr(module, f"{self.name}_orig"), self.dim)

@@ -11,7 +11,7 @@ from glassgrad.base import provenance
 from glassgrad.engine.mode import MODE, TRACING
 from glassgrad.engine.tensor import Tensor
 from glassgrad.ops.core import bad_option
-from glassgrad.optim.optimizer import Optimizer
+from glassgrad.optim.optimizer import Optimizer, Options
 
 
 def _in_every_call(step: Callable[..., Any]) -> Callable[..., Any]:
@@ -29,7 +29,7 @@ def _in_every_call(step: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
-def is_by_hand(optimizer: Any) -> bool:
+def is_by_hand(optimizer: object) -> bool:
     """Tell whether an optimizer is of `glassgrad.manual`: groups with rates, and no tensors."""
     return all(hasattr(optimizer, name) for name in ("param_groups", "step", "parameters"))
 
@@ -137,12 +137,13 @@ class LRScheduler:
         while len(self.base_lrs) < len(groups):
             self.base_lrs.append(self.join(groups[len(self.base_lrs)]))
 
-    def join(self, group: dict[str, Any]) -> float:
+    def join(self, group: Options) -> float:
         """Return the initial rate of a group that was added to the optimizer after the schedule was made.
 
         A subclass that keeps numbers for each group adds those of this one.
         """
-        return float(group.setdefault("initial_lr", group["lr"]))
+        group.setdefault("initial_lr", group["lr"])
+        return float(group["initial_lr"])
 
     def _set(self, rates: Sequence[float]) -> None:
         for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
@@ -175,7 +176,7 @@ def for_new_group(value: Any, owner: str, name: str) -> Any:
     return value
 
 
-def _is_function(value: Any) -> bool:
+def _is_function(value: object) -> bool:
     return callable(value) or (isinstance(value, list) and any(map(callable, value)))
 
 
@@ -198,7 +199,7 @@ class _Functions(LRScheduler):
         self._given = lr_lambda
         super().__init__(optimizer, last_epoch)
 
-    def functions(self) -> list[Any]:
+    def functions(self) -> list[Callable[[int], float]]:
         """The function of each group, added groups included."""
         while len(self.lr_lambdas) < len(self.optimizer.param_groups):
             self.lr_lambdas.append(for_new_group(self._given, type(self).__name__, "lr_lambda"))

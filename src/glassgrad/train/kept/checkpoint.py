@@ -17,7 +17,7 @@ from glassgrad import errors
 from glassgrad.data.atomic import write_atomically
 from glassgrad.errors.packages import needed
 
-Array = Any
+Array = np.ndarray
 
 _KEY = "glassgrad"
 """The only key of the header's metadata; safetensors would write two of them in random order."""

@@ -90,7 +90,7 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
     return records
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> bool:
     """Tell whether an entry of a record is a number."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 

@@ -23,7 +23,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 from glassgrad import errors
 from glassgrad.data.atomic import BINARY, sweep, sync_directory, temporary_of
@@ -177,7 +176,7 @@ def check_free(path: Path) -> None:
         raise errors.RUN_NOT_EMPTY(path=path)
 
 
-def create(path: Path | None, task: str, fill: Callable[[RunDirectory], Any]) -> RunDirectory:
+def create(path: Path | None, task: str, fill: Callable[[RunDirectory], None]) -> RunDirectory:
     """Make a run directory with the files that `fill` writes, atomically: it appears complete or not at all.
 
     Without a path, the next free `runs/TASK-NNN` is taken. Raises `errors.InputError` when it cannot be made.

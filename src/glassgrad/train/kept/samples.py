@@ -16,7 +16,7 @@ import numpy as np
 
 from glassgrad.data.atomic import write_atomically
 
-Array = Any
+Array = Any  # np.ndarray
 
 SAMPLES = "samples.json"
 

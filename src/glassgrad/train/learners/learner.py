@@ -23,7 +23,7 @@ from glassgrad.data.names import IGNORED
 from glassgrad.train.kept.checkpoint import Stateful
 from glassgrad.train.ranks import Ranks, counted, size_of
 
-Array = Any
+Array = np.ndarray
 
 ENGINES = ("eager", "compiled", "manual")
 
@@ -62,7 +62,7 @@ class Learner(Protocol):
     model: Any
     parts: Mapping[str, Stateful]
 
-    def step(self, inputs: Array, targets: Array) -> Any:
+    def step(self, inputs: Array, targets: Array) -> Array | float:
         """Make one training step and return the loss."""
 
     def share(self, ranks: Ranks) -> None:
@@ -198,7 +198,7 @@ class CountedSteps:
         if self._skipped_in_a_row == MOST_SKIPPED:
             raise errors.RUN_ONLY_SKIPS(count=MOST_SKIPPED)
 
-    def _weighted(self, batches: Sequence[Sequence[Any]]) -> list[tuple[Sequence[Any], float]]:
+    def _weighted(self, batches: Sequence[Sequence[Array]]) -> list[tuple[Sequence[Array], float]]:
         """Return what this process computes of each batch of a step, and its weight in the step."""
         if self._ranks is None:
             sizes = [size_of(batch) for batch in batches]

@@ -105,7 +105,7 @@ def plot_losses(run: Run, smoothing: float | None = None) -> Any:
     return figure
 
 
-def smoothed(values: Any, window: float) -> Any:
+def smoothed(values: np.ndarray, window: float) -> np.ndarray:
     """Return exponential means that go back about `window` values; what is not finite is passed over.
 
     The first ones are means of what there is, so that the curve does not begin at zero.

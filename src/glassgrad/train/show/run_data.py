@@ -22,7 +22,7 @@ from glassgrad.train.kept.samples import read_samples
 from glassgrad.train.kept.sessions import read_sessions
 from glassgrad.train.show.diagnosis import run_of
 
-Array = Any
+Array = np.ndarray
 Record = dict[str, Any]
 
 POINTS = 1_500

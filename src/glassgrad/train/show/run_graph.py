@@ -11,11 +11,12 @@ from glassgrad import errors
 from glassgrad.base.drawing.graph import Graph
 from glassgrad.data.atomic import write_atomically
 from glassgrad.train.kept.rundir import GRAPH
+from glassgrad.train.learners.learner import Learner
 
 _OWNER = "self."
 
 
-def write_graph(run: Path, learner: Any, batch: Sequence[Any]) -> Path:
+def write_graph(run: Path, learner: Learner, batch: Sequence[Any]) -> Path:
     """Write the graph of the step that a learner would make on a batch, which it does not make.
 
     Raises:
@@ -41,7 +42,7 @@ def write_graph(run: Path, learner: Any, batch: Sequence[Any]) -> Path:
     return target
 
 
-def write_graph_if_possible(run: Path, learner: Any, batch: Sequence[Any]) -> None:
+def write_graph_if_possible(run: Path, learner: Learner, batch: Sequence[Any]) -> None:
     """Do so, or say why not: the page of the run is worth having without."""
     try:
         write_graph(run, learner, batch)

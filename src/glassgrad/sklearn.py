@@ -82,10 +82,8 @@ class _Network(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         if tuple(found.shape) != (1, outputs):
             expected = f"outputs of shape (examples, {outputs})"
             raise errors.ESTIMATOR_MODULE(given=f"(1 example) {tuple(found.shape)}", expected=expected)
-        self._optimizer = get_optimizer(
-            self.optimizer, self.module_.parameters(), self.rate,
-            **({"weight_decay": self.weight_decay} if self.weight_decay else {}),
-        )  # fmt: skip  # one call
+        decay = {"weight_decay": self.weight_decay} if self.weight_decay else {}
+        self._optimizer = get_optimizer(self.optimizer, self.module_.parameters(), self.rate, **decay)
         self.loss_curve_: list[float] = []
         self.validation_scores_: list[float] = []
 

@@ -17,10 +17,11 @@ import sys
 import sysconfig
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from io import BufferedReader
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 from glassgrad import errors
 from glassgrad.distributed.segments import remove
@@ -153,9 +154,13 @@ def run(plan: Plan) -> int:
         roster = Path(folder) / "roster"
         stdin = subprocess.DEVNULL if sys.stdin is None or sys.stdin.isatty() else None
         process = subprocess.Popen(  # a session of its own: a Ctrl-C of the terminal comes here alone
-            plan.command(roster), stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+            plan.command(roster),
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
             env={**os.environ, **plan.environment},
-        )  # fmt: skip  # one call
+        )
         banner = Banner()
         with _ending(process) as stopped:
             readers = [
@@ -259,7 +264,7 @@ def _passing(stream: IO[bytes] | None, to: int, banner: Banner) -> threading.Thr
 
 def _lines(stream: IO[bytes]) -> Iterator[bytes]:
     """Yield lines as they come; what is no whole line yet, a prompt or a bar, waits for a moment at most."""
-    read: Callable[[int], bytes] = stream.read1  # type: ignore[attr-defined]  # pipes of subprocess are buffered readers
+    read = cast("BufferedReader", stream).read1  # a pipe of subprocess is a buffered reader
     rest = b""
     while chunk := read(1 << 16):
         *whole, rest = (rest + chunk).split(b"\n")

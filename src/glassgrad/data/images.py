@@ -109,9 +109,10 @@ def _pair(folder: Path, part: str) -> tuple[Path, Path] | None:
     images, labels = (_file(folder, f"{part}-{kind}") for kind in (IMAGES, LABELS))
     if images and labels:
         return images, labels
-    if images or labels:
+    found = images or labels
+    if found is not None:
         missing = LABELS if images else IMAGES
-        raise errors.IDX_FOLDER(path=folder, reason=f"it has {(images or labels).name} but no {part}-{missing}")  # type: ignore[union-attr]  # one is there
+        raise errors.IDX_FOLDER(path=folder, reason=f"it has {found.name} but no {part}-{missing}")
     return None
 
 

@@ -14,10 +14,9 @@ import numpy as np
 
 # What a changed byte led to: in the archive's directory (encrypted, another method), in the compressed data, in the
 # text that describes an array (no Python, a shape that no memory holds).
-_DAMAGED = (
-    ValueError, EOFError, KeyError, TypeError, AttributeError, IndexError, zipfile.BadZipFile, zlib.error, struct.error,
-    NotImplementedError, RuntimeError, MemoryError, OverflowError, SyntaxError, tokenize.TokenError,
-)  # fmt: skip  # a table
+_ARCHIVE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, RuntimeError)
+_TEXT = (SyntaxError, tokenize.TokenError, MemoryError, OverflowError)
+_DAMAGED = (*_ARCHIVE, *_TEXT, ValueError, KeyError, TypeError, AttributeError, IndexError)
 
 
 def read_arrays(path: Path) -> dict[str, Any] | np.ndarray:

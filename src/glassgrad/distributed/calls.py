@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -83,23 +84,28 @@ class Call:
     def arrays(self, tensors: Sequence[Array] | None, option: str, like: Any, *, writes: bool) -> list[np.ndarray]:
         """Return the arrays of a list with one tensor for each rank, all of one shape and dtype."""
         given = list(tensors or ())
-        if len(given) != self.group.size():
-            raise errors.COLLECTIVE_LENGTH(
-                call=self.name, rank=self.global_rank, option=option, given=len(given), expected=self.group.size(),
-                where=provenance.here(),
-            )  # fmt: skip  # one call
+        self.one_for_each_rank(given, option)
         found = [self.array(one, f"{option}[{at}]", writes=writes) for at, one in enumerate(given)]
         for at, one in enumerate(found):
             if one.shape != like.shape or one.dtype != like.dtype:
                 self.refuse(f"{option}[{at}]", shown(one), shown(like))
         return found
 
+    def one_for_each_rank(self, given: Sequence[Any] | None, option: str) -> None:
+        """Raise unless a list has an entry for each rank of the group."""
+        count, expected = len(given or ()), self.group.size()
+        if given is None or count != expected:
+            rank, where = self.global_rank, provenance.here()
+            raise errors.COLLECTIVE_LENGTH(
+                call=self.name, rank=rank, option=option, given=count, expected=expected, where=where
+            )
+
     def refuse(self, option: str, given: str, expected: str) -> None:
         """Raise: a tensor has the wrong shape or dtype."""
+        rank, where = self.global_rank, provenance.here()
         raise errors.COLLECTIVE_SHAPE(
-            call=self.name, rank=self.global_rank, option=option, given=given, expected=expected,
-            where=provenance.here(),
-        )  # fmt: skip  # one call
+            call=self.name, rank=rank, option=option, given=given, expected=expected, where=where
+        )
 
     def reduction(self, op: ReduceOp, array: np.ndarray) -> Reduction:
         """Return how the values of an array are reduced."""
@@ -155,10 +161,8 @@ class Call:
             received[...] = sent
             return self.run(follow=finish)
 
-        def arrived(_kept: Any = sent) -> None:  # MPI reads it until then
-            finish()
-
-        return self.run(getattr(self.comm, kind)(as_bytes(sent), as_bytes(received)), arrived)
+        request = getattr(self.comm, kind)(as_bytes(sent), as_bytes(received))
+        return self.run(request, functools.partial(follow_up, sent, finish))
 
     def run(self, request: Any = None, follow: Callable[[], Any] | None = None) -> Work | None:
         """Wait for a request of MPI and do what follows; with `async_op` return the work instead."""
@@ -171,6 +175,11 @@ class Call:
             return work
         work.wait()
         return None
+
+
+def follow_up(_kept: object, follow: Callable[[], object]) -> None:
+    """Call a function; until then, hold what MPI reads."""
+    follow()
 
 
 def shown(array: np.ndarray) -> str:

@@ -7,6 +7,7 @@ gives what it would give with one rank.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad.distributed import primitives
-from glassgrad.distributed.calls import Call, as_bytes, flat, put_back, rows, shown
+from glassgrad.distributed.calls import Call, as_bytes, flat, follow_up, put_back, rows, shown
 from glassgrad.distributed.reductions import ReduceOp
 from glassgrad.distributed.waiting import Work
 from glassgrad.distributed.world import ProcessGroup
@@ -255,7 +256,7 @@ def scatter(
     part = np.empty(array.size, array.dtype)
     sent = None if inputs is None else as_bytes(rows(inputs).reshape(-1))
     request = call.comm.Iscatter(sent, as_bytes(part), root)
-    return call.run(request, lambda _kept=sent: put_back(array, part))  # type: ignore[misc]  # keeps what MPI reads
+    return call.run(request, functools.partial(follow_up, sent, lambda: put_back(array, part)))
 
 
 def all_to_all(
@@ -303,9 +304,7 @@ def all_to_all_single(
     return call.move("Ialltoall", flat(array), received, lambda: put_back(target, received))
 
 
-def barrier(
-    group: ProcessGroup | None = None, async_op: bool = False, device_ids: object = None
-) -> Work | None:  # fmt: skip  # one call
+def barrier(group: ProcessGroup | None = None, async_op: bool = False, device_ids: object = None) -> Work | None:
     """Wait until every rank has come here."""
     call = Call("barrier", group, async_op)
     if call.outside:
@@ -342,7 +341,6 @@ def _deal(outputs: Sequence[np.ndarray], all_of_them: np.ndarray) -> None:
         array[...] = elements.reshape(array.shape)
 
 
-__all__ = [
-    "all_gather", "all_gather_into_tensor", "all_reduce", "all_to_all", "all_to_all_single", "barrier", "broadcast",
-    "gather", "monitored_barrier", "reduce", "reduce_scatter", "reduce_scatter_tensor", "scatter",
-]  # fmt: skip  # a table
+__all__ = ["all_gather", "all_gather_into_tensor", "all_reduce", "all_to_all", "all_to_all_single", "barrier"]
+__all__ += ["broadcast", "gather", "monitored_barrier", "reduce", "reduce_scatter", "reduce_scatter_tensor"]
+__all__ += ["scatter"]

@@ -129,10 +129,9 @@ class Monitor:
         if not late or not long or keys & self._told:
             return ""
         self._told |= keys
-        return errors.RANK_SLOW.text(
-            calls=self._calls([known for _, known in long]), seconds=_SLOW,
-            late="; ".join(f"{known.name} is at {known.at}" for known in late[:4]),
-        )  # fmt: skip  # one call
+        calls = self._calls([known for _, known in long])
+        others = "; ".join(f"{known.name} is at {known.at}" for known in late[:4])
+        return errors.RANK_SLOW.text(calls=calls, seconds=_SLOW, late=others)
 
     def _calls(self, waiting: Sequence[Rank]) -> str:
         shown = [f"{known.name.split(' (')[0]} in {known.call} at {known.at}" for known in waiting[:4]]

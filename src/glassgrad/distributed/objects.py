@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors
-from glassgrad.base import provenance
 from glassgrad.distributed.calls import Call
 from glassgrad.distributed.waiting import wait_until
 from glassgrad.distributed.world import ProcessGroup
@@ -95,7 +93,7 @@ def all_gather_object(object_list: list[Any], obj: Any, group: ProcessGroup | No
     call = Call("all_gather_object", group, async_op=False)
     if call.outside:
         return
-    _check_length(call, object_list, "object_list")
+    call.one_for_each_rank(object_list, "object_list")
     call.agree("")
     object_list[:] = _gathered(call, obj)
 
@@ -109,7 +107,7 @@ def gather_object(
         return
     root = call.root(dst, "dst")
     if call.group.me == root:
-        _check_length(call, object_gather_list, "object_gather_list")
+        call.one_for_each_rank(object_gather_list, "object_gather_list")
     call.agree(f"dst={dst}")
     found = _gathered(call, obj)
     if object_gather_list is not None and call.group.me == root:
@@ -128,18 +126,10 @@ def scatter_object_list(
         return
     root = call.root(src, "src")
     if call.group.me == root:
-        _check_length(call, scatter_object_input_list, "scatter_object_input_list")
+        call.one_for_each_rank(scatter_object_input_list, "scatter_object_input_list")
     call.agree(f"src={src}")
     mine = list(scatter_object_input_list or ()) if call.group.me == root else None
     scatter_object_output_list[:1] = [_gathered(call, mine)[root][call.group.me]]
-
-
-def _check_length(call: Call, given: Any, option: str) -> None:
-    if given is None or len(given) != call.group.size():
-        raise errors.COLLECTIVE_LENGTH(
-            call=call.name, rank=call.global_rank, option=option, given=0 if given is None else len(given),
-            expected=call.group.size(), where=provenance.here(),
-        )  # fmt: skip  # one call
 
 
 __all__ = ["all_gather_object", "broadcast_object_list", "gather_object", "scatter_object_list"]

@@ -134,10 +134,12 @@ def _reduced_cotangent(g: Array, _y: Array, _x: Array, *, group: int, op: str) -
     return all_reduce_p(g, group=group, op=op)
 
 
-all_reduce_p = _Collective(
-    "all_reduce", _all_reduce, lambda x, **_params: Aval(tuple(x.shape), x.dtype),
-    vjp=(_reduced_cotangent,), jvp=(_reduced_cotangent,), formula="sum of x over the ranks",
-)  # fmt: skip  # a table
+def _type_of(x: Array, **_params: Any) -> Aval:
+    return Aval(tuple(x.shape), x.dtype)
+
+
+_LINEAR: dict[str, Any] = {"vjp": (_reduced_cotangent,), "jvp": (_reduced_cotangent,)}
+all_reduce_p = _Collective("all_reduce", _all_reduce, _type_of, formula="sum of x over the ranks", **_LINEAR)
 
 
 # --- the buckets of DistributedDataParallel -----------------------------------------------------------
@@ -208,21 +210,19 @@ def _bound_start(params: dict[str, Any]) -> _BoundStart | None:
     return _BoundStart(params) if _KNOWN[params["reducer"]].buckets[params["bucket"]].direct else None
 
 
-bucket_start_p = _Collective(
-    "bucket_start", _start, lambda *_arrays, **_params: (), vjp=(), jvp=(), multiple=True,
-    formula="begin to average x1, x2, ... over the ranks", bind=_bound_start,
-)  # fmt: skip  # a table
-bucket_parts_p = _Collective(
-    "bucket_parts", _parts,
-    lambda *, types, ranks, **_params: tuple(
-        Aval(shape, np.dtype(name)) for shape, name in types for _ in range(ranks)
-    ),
-    vjp=(), jvp=(), multiple=True, formula="the arrays of a bucket on every rank", bind=_BoundParts,
-)  # fmt: skip  # a table
-bucket_wait_p = _Collective(
-    "bucket_wait", _wait, lambda *, types, **_params: tuple(Aval(shape, np.dtype(name)) for shape, name in types),
-    vjp=(), jvp=(), multiple=True, formula="the averages of a bucket", into=_wait_into,
-)  # fmt: skip  # a table
+def _no_types(*_arrays: Array, **_params: Any) -> tuple[Aval, ...]:
+    return ()
+
+
+def _types_of_bucket(*, types: Iterable[Any], ranks: int = 1, **_params: Any) -> tuple[Aval, ...]:
+    return tuple(Aval(shape, np.dtype(name)) for shape, name in types for _ in range(ranks))
+
+
+_BEGUN, _EACH, _MEANS = "begin to average x1, x2, ... over the ranks", "the arrays on every rank", "the averages"
+_SEVERAL: dict[str, Any] = {"vjp": (), "jvp": (), "multiple": True}
+bucket_start_p = _Collective("bucket_start", _start, _no_types, formula=_BEGUN, bind=_bound_start, **_SEVERAL)
+bucket_parts_p = _Collective("bucket_parts", _parts, _types_of_bucket, formula=_EACH, bind=_BoundParts, **_SEVERAL)
+bucket_wait_p = _Collective("bucket_wait", _wait, _types_of_bucket, formula=_MEANS, into=_wait_into, **_SEVERAL)
 
 
 def start(arrays: Sequence[Array], reducer: int, bucket: int) -> None:
@@ -266,7 +266,8 @@ def _broadcast(_xp: object, *arrays: Array, owner: int, src: int) -> tuple[Array
     return tuple(found)
 
 
-broadcast_p = _Collective(
-    "broadcast_from", _broadcast, lambda *arrays, **_params: tuple(Aval(tuple(x.shape), x.dtype) for x in arrays),
-    vjp=(), jvp=(), multiple=True, formula="x1, x2, ... of one rank",
-)  # fmt: skip  # a table
+def _types_of_all(*arrays: Array, **_params: Any) -> tuple[Aval, ...]:
+    return tuple(_type_of(x) for x in arrays)
+
+
+broadcast_p = _Collective("broadcast_from", _broadcast, _types_of_all, formula="x1, x2, ... of one rank", **_SEVERAL)

@@ -135,7 +135,8 @@ class _Pass:
             replaced = hook(tape.wrap(g))
             g = g if replaced is None else tape.unwrap(replaced)
         if before is None:
-            return tape.wrap(g)  # type: ignore[no-any-return]  # the walk's values are typed Any
+            wrapped: Tensor = tape.wrap(g)
+            return wrapped
         before.array += g
         return before
 

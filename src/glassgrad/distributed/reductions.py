@@ -28,10 +28,8 @@ _ARITHMETIC = (ReduceOp.SUM, ReduceOp.PRODUCT, ReduceOp.AVG)
 _BITS = (ReduceOp.BAND, ReduceOp.BOR, ReduceOp.BXOR)
 _OPS = {ReduceOp.SUM: "SUM", ReduceOp.AVG: "SUM", ReduceOp.PRODUCT: "PROD"}
 # Of truth values, which travel as bytes of 0 and 1: a sum is true where one is.
-_LOGICAL = {
-    ReduceOp.SUM: "MAX", ReduceOp.BOR: "MAX", ReduceOp.MAX: "MAX", ReduceOp.PRODUCT: "MIN", ReduceOp.BAND: "MIN",
-    ReduceOp.MIN: "MIN", ReduceOp.BXOR: "BXOR",
-}  # fmt: skip  # a table
+_LOGICAL = {ReduceOp.SUM: "MAX", ReduceOp.BOR: "MAX", ReduceOp.MAX: "MAX", ReduceOp.BXOR: "BXOR"}
+_LOGICAL |= {ReduceOp.PRODUCT: "MIN", ReduceOp.BAND: "MIN", ReduceOp.MIN: "MIN"}
 
 
 class Reduction(NamedTuple):

@@ -252,10 +252,10 @@ def get_process_group_ranks(group: ProcessGroup | None) -> list[int]:
 def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
     """Return the rank in the world of a rank in a group."""
     if not 0 <= group_rank < group.size():
+        ranks, where = _listed(range(group.size())), provenance.here()
         raise errors.NO_SUCH_RANK(
-            call="get_global_rank", option="group_rank", given=group_rank, ranks=_listed(range(group.size())),
-            where=provenance.here(),
-        )  # fmt: skip  # one call
+            call="get_global_rank", option="group_rank", given=group_rank, ranks=ranks, where=where
+        )
     return group.ranks[group_rank]
 
 
@@ -270,9 +270,6 @@ def _listed(ranks: Sequence[int]) -> str:
     return ", ".join(map(str, ranks)) or "none"
 
 
-__all__ = [
-    "GroupMember", "ProcessGroup", "destroy_process_group", "get_backend", "get_global_rank", "get_group_rank",
-    "get_process_group_ranks", "get_rank", "get_world_size", "group", "is_available",
-    "is_gloo_available", "is_initialized", "is_mpi_available", "is_nccl_available", "is_torchelastic_launched",
-    "new_group",
-]  # fmt: skip  # a table
+__all__ = ["GroupMember", "ProcessGroup", "destroy_process_group", "get_backend", "get_global_rank", "get_group_rank"]
+__all__ += ["get_process_group_ranks", "get_rank", "get_world_size", "group", "is_available", "is_gloo_available"]
+__all__ += ["is_initialized", "is_mpi_available", "is_nccl_available", "is_torchelastic_launched", "new_group"]

@@ -13,11 +13,11 @@ _OWN = "subclass Distribution with log_prob and rsample, or register_kl for a di
 # PyTorch's names that this library lacks, and what to use in their place.
 _INSTEAD = {
     "LowRankMultivariateNormal": "MultivariateNormal with covariance_matrix=cov_factor @ cov_factor.mT + diag.",
-    "ContinuousBernoulli": _OWN, "FisherSnedecor": _OWN, "GeneralizedPareto": _OWN, "Kumaraswamy": _OWN,
-    "LKJCholesky": _OWN, "VonMises": _OWN, "Wishart": _OWN,
-    "CatTransform": _BIJECTION, "CorrCholeskyTransform": _BIJECTION, "CumulativeDistributionTransform": _BIJECTION,
-    "PositiveDefiniteTransform": _BIJECTION, "StackTransform": _BIJECTION,
-}  # fmt: skip  # a table
+    **dict.fromkeys(("ContinuousBernoulli", "FisherSnedecor", "GeneralizedPareto", "Kumaraswamy"), _OWN),
+    **dict.fromkeys(("LKJCholesky", "VonMises", "Wishart"), _OWN),
+    **dict.fromkeys(("CatTransform", "CorrCholeskyTransform", "CumulativeDistributionTransform"), _BIJECTION),
+    **dict.fromkeys(("PositiveDefiniteTransform", "StackTransform"), _BIJECTION),
+}
 
 _MODULES = ("constraint_registry", "constraints", "kl", "transforms")
 

@@ -31,14 +31,11 @@ class Independent(Distribution):
         self, base_distribution: Distribution, reinterpreted_batch_ndims: int, validate_args: bool | None = None
     ) -> None:
         self.base_dist = base_distribution
+        self.has_rsample = base_distribution.has_rsample
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
         whole = tuple(base_distribution.batch_shape) + tuple(base_distribution.event_shape)
         split = len(base_distribution.batch_shape) - reinterpreted_batch_ndims
         super().__init__(whole[:split], whole[split:], validate_args)
-
-    @property
-    def has_rsample(self) -> bool:  # type: ignore[override]  # here it is that of the base
-        return self.base_dist.has_rsample
 
     @property
     def support(self) -> constraints.Constraint | None:
@@ -165,6 +162,7 @@ class TransformedDistribution(Distribution):
         if whole.event_dim > event:
             base_distribution = Independent(base_distribution, whole.event_dim - event)
         self.base_dist = base_distribution
+        self.has_rsample = base_distribution.has_rsample
         shape = whole.forward_shape(tuple(base_distribution.batch_shape) + tuple(base_distribution.event_shape))
         split = len(shape) - max(whole.event_dim, len(base_distribution.event_shape))
         super().__init__(shape[:split], shape[split:], validate_args)
@@ -172,10 +170,6 @@ class TransformedDistribution(Distribution):
     @property
     def _whole(self) -> ComposeTransform:
         return ComposeTransform(self.transforms)
-
-    @property
-    def has_rsample(self) -> bool:  # type: ignore[override]  # here it is that of the base
-        return self.base_dist.has_rsample
 
     @property
     def support(self) -> constraints.Constraint | None:

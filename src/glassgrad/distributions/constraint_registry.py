@@ -85,12 +85,13 @@ def _several(registry: ConstraintRegistry) -> Factory:
 
 
 _BOTH: dict[str, Factory] = {
-    "real": _nothing, "real_vector": _nothing, "greater_than": _above, "greater_than_eq": _above, "interval": _between,
-    "half_open_interval": _between,
+    **dict.fromkeys(("real", "real_vector"), _nothing),
+    **dict.fromkeys(("greater_than", "greater_than_eq"), _above),
+    **dict.fromkeys(("interval", "half_open_interval"), _between),
     "positive": lambda constraint: transforms.ExpTransform(),
     "nonnegative": lambda constraint: transforms.ExpTransform(),
     "unit_interval": lambda constraint: transforms.SigmoidTransform(),
-}  # fmt: skip  # a table
+}
 for _registry in (biject_to, transform_to):
     for _kind, _factory in _BOTH.items():
         _registry._factories[_kind] = _factory

@@ -108,11 +108,8 @@ def interval(lower_bound: Array, upper_bound: Array) -> Constraint:
         >>> gg.distributions.constraints.half_open_interval(0, 1).check(gg.tensor([0.0, 1.0]))
         tensor([ True,  True])
     """
-    return Constraint(
-        f"{_shown(lower_bound)} <= x <= {_shown(upper_bound)}",
-        lambda x: (x >= lower_bound) & (x <= upper_bound),
-        kind="interval", given=(lower_bound, upper_bound),
-    )  # fmt: skip  # in one piece
+    name, bounds = f"{_shown(lower_bound)} <= x <= {_shown(upper_bound)}", (lower_bound, upper_bound)
+    return Constraint(name, lambda x: (x >= lower_bound) & (x <= upper_bound), kind="interval", given=bounds)
 
 
 def integer_interval(lower_bound: Array, upper_bound: Array) -> Constraint:
@@ -197,14 +194,12 @@ def _shown(bound: Array) -> str:
 
 half_open_interval = interval
 
-for _name in (
-    "real", "positive", "nonnegative", "unit_interval", "simplex", "real_vector", "lower_triangular", "lower_cholesky",
-    "positive_definite",
-):  # fmt: skip  # a table
+_OF_NUMBERS = ("real", "positive", "nonnegative", "unit_interval")
+_OF_ARRAYS = ("simplex", "real_vector", "lower_triangular", "lower_cholesky", "positive_definite")
+for _name in (*_OF_NUMBERS, *_OF_ARRAYS):
     globals()[_name].kind = _name
 
-__all__ = [
-    "Constraint", "boolean", "greater_than", "greater_than_eq", "half_open_interval", "independent", "integer_interval",
-    "interval", "lower_cholesky", "lower_triangular", "multinomial", "nonnegative", "nonnegative_integer", "one_hot",
-    "positive", "positive_definite", "positive_integer", "real", "real_vector", "simplex", "unit_interval",
-]  # fmt: skip  # a table
+__all__ = ["Constraint", "boolean", "greater_than", "greater_than_eq", "half_open_interval", "independent"]
+__all__ += ["integer_interval", "interval", "lower_cholesky", "lower_triangular", "multinomial", "nonnegative"]
+__all__ += ["nonnegative_integer", "one_hot", "positive", "positive_definite", "positive_integer", "real"]
+__all__ += ["real_vector", "simplex", "unit_interval"]

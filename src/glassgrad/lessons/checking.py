@@ -17,6 +17,7 @@ from glassgrad import errors
 from glassgrad.lessons.exercise import OPEN, Exercise, Names, Step, first_hint
 from glassgrad.lessons.gaps import is_open
 from glassgrad.lessons.limits import TooLongError, limited
+from glassgrad.lessons.program import execute
 
 __all__ = ["ERROR", "LIMIT", "NOT_YET", "RIGHT", "WRONG", "LoadError", "Outcome", "is_loading", "judge", "load"]
 
@@ -64,7 +65,7 @@ def load(path: Path, limit: float = LIMIT) -> Names:
             except (SyntaxError, ValueError) as error:
                 raise LoadError(_of_syntax(error, file)) from None
             with _reported({file}), limited(limit):
-                exec(code, names)  # noqa: S102 - running the learner's program is what it is for
+                execute(code, names)
     finally:
         _LOADING.remove(path)
         sys.path.remove(str(path.resolve().parent))

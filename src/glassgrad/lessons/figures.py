@@ -31,7 +31,7 @@ def figure(name: str, svg: str) -> None:
     if folder:
         Path(folder).mkdir(parents=True, exist_ok=True)
         (Path(folder) / f"{name}.svg").write_text(svg, encoding="utf-8", newline="\n")
-        print(f"[figure {name}]")  # noqa: T201 - the place of the figure in what the lesson prints
+        sys.stdout.write(f"[figure {name}]\n")  # the place of the figure in what the lesson prints
         return
     ipython = sys.modules.get("IPython")
     if ipython is not None and ipython.get_ipython() is not None:

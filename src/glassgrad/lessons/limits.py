@@ -83,6 +83,7 @@ class Watchdog:
             frame = frame.f_back
         if frame is not None:
             line = linecache.getline(self._file, frame.f_lineno).strip()
-            print(f"  ERROR  line {frame.f_lineno}: {line}")  # noqa: T201 - the last words of the process
-        print("This call does not come to an end, and cannot be stopped alone: the check ends here.", flush=True)  # noqa: T201 - as above
+            sys.stdout.write(f"  ERROR  line {frame.f_lineno}: {line}\n")
+        sys.stdout.write("This call does not come to an end, and cannot be stopped alone: the check ends here.\n")
+        sys.stdout.flush()
         os._exit(1)

@@ -42,9 +42,16 @@ def colour(number: float, largest: float) -> str:
 
 
 def cells(
-    numbers: Array, x: float, y: float, *, width: float = 44, height: float = 22, largest: float | None = None,
-    form: str = "{:.1f}", marked: Sequence[tuple[int, int]] = (),
-) -> Iterator[str]:  # fmt: skip  # one line for what is drawn, one for how
+    numbers: Array,
+    x: float,
+    y: float,
+    *,
+    width: float = 44,
+    height: float = 22,
+    largest: float | None = None,
+    form: str = "{:.1f}",
+    marked: Sequence[tuple[int, int]] = (),
+) -> Iterator[str]:
     """Yield a table: one cell for each number, coloured by it, some with a frame."""
     top = float(np.abs(numbers).max()) if largest is None else largest
     for row, line in enumerate(numbers):
@@ -139,8 +146,8 @@ def linear_gradient(x: Array, w: Array, dy: Array, entry: tuple[int, int]) -> st
     parts: list[str] = []
 
     def table(name: str, numbers: Array, left: float, top: float, marked: Sequence[tuple[int, int]] = ()) -> float:
-        look = {"width": wide, "height": tall, "largest": largest, "form": "{:g}"}
-        parts.extend([words(left, top - 6, name), *cells(numbers, left, top, marked=marked, **look)])  # type: ignore[arg-type]  # a table of options
+        drawn = cells(numbers, left, top, width=wide, height=tall, largest=largest, form="{:g}", marked=marked)
+        parts.extend([words(left, top - 6, name), *drawn])
         return left + wide * len(numbers[0])
 
     def sign(left: float, top: float, text: str) -> float:

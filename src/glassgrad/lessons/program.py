@@ -10,12 +10,19 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import CodeType
+from typing import Any
 
 from glassgrad.lessons.gaps import has_gap
 
 __all__ = ["Cell", "Program", "programs"]
 
 PROSE, CODE = "prose", "code"
+
+
+def execute(code: CodeType, names: dict[str, Any]) -> None:
+    """Run compiled code of a lesson or of a learner in a dictionary of names."""
+    exec(code, names)  # noqa: S102 - running programs is what lessons are for
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from glassgrad.lessons.program import CODE, Cell, Program
+from glassgrad.lessons.program import CODE, Cell, Program, execute
 
 __all__ = ["running"]
 
@@ -31,4 +31,4 @@ def running(program: Program) -> Iterator[Cell]:
             # Empty lines in front keep the numbers of lines right, for tools that read the source.
             code = compile("\n" * (cell.line - 1) + cell.text, str(program.path), "exec")
             with np.errstate():
-                exec(code, names)  # noqa: S102 - running the lesson is what it is for
+                execute(code, names)

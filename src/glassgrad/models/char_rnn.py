@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from glassgrad import nn
-from glassgrad.engine import public  # noqa: F401 - importing public completes Tensor
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.random import Generator
 from glassgrad.engine.tensor import Tensor

@@ -20,9 +20,8 @@ from glassgrad.errors.missing import getter, lister
 from glassgrad.nn import two_cores
 from glassgrad.ops.core import Array, bad_option
 
-_GAINS = {
-    "linear": 1.0, "conv1d": 1.0, "conv2d": 1.0, "sigmoid": 1.0, "tanh": 5 / 3, "relu": math.sqrt(2), "selu": 3 / 4,
-}  # fmt: skip  # a table
+_GAINS = dict.fromkeys(("linear", "conv1d", "conv2d", "sigmoid"), 1.0)
+_GAINS |= {"tanh": 5 / 3, "relu": math.sqrt(2), "selu": 3 / 4}
 _DRAWN = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
 
 

@@ -35,6 +35,9 @@ class _HasForward(Protocol[Given, Back_co]):
     """What can be called as its `forward`."""
 
     @property
+    def _hooks(self) -> Hooks | None: ...
+
+    @property
     def forward(self) -> Callable[Given, Back_co]: ...
 
 
@@ -71,9 +74,9 @@ class Module:
     # Typed as `forward` of the subclass, so that a checker sees what a model takes and gives.
     def __call__(self: _HasForward[Given, Result], *args: Given.args, **kwargs: Given.kwargs) -> Result:
         try:  # costs nothing where nothing is raised
-            if self._hooks is None:  # type: ignore[attr-defined]  # `self` is typed by its `forward` alone
+            if self._hooks is None:
                 return self.forward(*args, **kwargs)
-            return self._hooks.call(self, args, kwargs)  # type: ignore[attr-defined]  # as above
+            return self._hooks.call(self, args, kwargs)
         except errors.ShapeError as error:
             from glassgrad.nn.between import name_layers
 

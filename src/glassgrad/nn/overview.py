@@ -214,14 +214,16 @@ def _cell(module: Module, args: tuple[Any, ...], outputs: list[Shape]) -> int:
 _COUNTS: dict[str, Callable[..., int]] = {
     "Linear": lambda layer, args, outputs: math.prod(outputs[0]) * (2 * layer.in_features + (layer.bias is not None)),
     "Bilinear": lambda layer, args, outputs: math.prod(outputs[0]) * 2 * layer.in1_features * (layer.in2_features + 1),
-    "Conv1d": _conv, "Conv2d": _conv, "ConvTranspose1d": _conv_transpose,
-    "ConvTranspose2d": _conv_transpose, "MultiheadAttention": _attention, "LSTM": _recurrent, "GRU": _recurrent,
-    "RNN": _recurrent, "LSTMCell": _cell, "GRUCell": _cell, "RNNCell": _cell,
+    "MultiheadAttention": _attention,
+    **dict.fromkeys(("Conv1d", "Conv2d"), _conv),
+    **dict.fromkeys(("ConvTranspose1d", "ConvTranspose2d"), _conv_transpose),
+    **dict.fromkeys(("LSTM", "GRU", "RNN"), _recurrent),
+    **dict.fromkeys(("LSTMCell", "GRUCell", "RNNCell"), _cell),
     **dict.fromkeys(("ReLU", "ReLU6", "LeakyReLU", "Hardtanh", "PReLU", "Threshold"), _per_output(1)),
     **dict.fromkeys(("Sigmoid", "Tanh", "SiLU", "GELU", "ELU", "SELU", "Mish", "Softplus"), _per_output(4)),
     **dict.fromkeys(("Softmax", "LogSoftmax", "LayerNorm", "GroupNorm", "RMSNorm"), _per_output(5)),
     **dict.fromkeys(("BatchNorm1d", "BatchNorm2d", "BatchNorm3d"), _per_output(2)),
-}  # fmt: skip  # a table
+}
 
 
 __all__ = ["Summary", "summary"]

@@ -196,8 +196,8 @@ class Direct(Immediate, Run):
     def lacks(self, name: str) -> bool:
         if name in self.values:
             return False
-        if MODE.flags & TRACING:
-            MODE.once()  # type: ignore[misc]  # set whenever the flag is
+        if MODE.flags & TRACING and MODE.once is not None:
+            MODE.once()
         return True
 
 
@@ -205,9 +205,10 @@ def begin(values: dict[str, Any], name: str, shape: tuple[int, ...], dtype: np.d
     """Return the tensor of a state array; if there is none, make it filled with one number."""
     if name not in values:
         values[name] = make(fresh.zeros(shape, dtype) if start == 0 else np.full(shape, start, dtype), None, False)
-        if MODE.flags & TRACING:
-            MODE.lift(values[name], True, new=True)  # type: ignore[misc]  # set whenever the flag is
-    return values[name]  # type: ignore[no-any-return]  # dictionaries of state hold tensors
+        if MODE.flags & TRACING and MODE.lift is not None:
+            MODE.lift(values[name], True, new=True)
+    found: Tensor = values[name]
+    return found
 
 
 def check_shape(owner: str, name: str, given: tuple[int, ...], expected: tuple[int, ...]) -> None:

@@ -240,9 +240,7 @@ class SWALR(LRScheduler):
         return rates
 
 
-__all__ = [
-    "SWALR", "AveragedModel", "get_ema_avg_fn", "get_ema_multi_avg_fn", "get_swa_avg_fn", "get_swa_multi_avg_fn",
-    "update_bn",
-]  # fmt: skip  # a table
+__all__ = ["SWALR", "AveragedModel", "get_ema_avg_fn", "get_ema_multi_avg_fn", "get_swa_avg_fn"]
+__all__ += ["get_swa_multi_avg_fn", "update_bn"]
 __dir__ = lister(__name__)
 _documents.complete_all(__name__, globals())

@@ -56,10 +56,8 @@ def _on_the_engine(trained: Trained) -> Any:
 
 
 def _onnx(model: Any, trained: Trained, example: Example, place: Path) -> list[Path]:
-    exported = export(
-        model, from_numpy(example.inputs), input_names=["input"], output_names=["logits"],
-        dynamic_axes={"input": example.axes},
-    )  # fmt: skip  # one call
+    names: dict[str, Any] = {"input_names": ["input"], "output_names": ["logits"]}
+    exported = export(model, from_numpy(example.inputs), dynamic_axes={"input": example.axes}, **names)
     exported.metadata_props.add(key="glassgrad", value=json.dumps(_plain(trained.description)))
     write_atomically(place, exported.SerializeToString())
     return [place]
@@ -143,8 +141,7 @@ def _plain(description: Mapping[str, Any]) -> dict[str, Any]:
     return {**{key: value for key, value in description.items() if key != "parts"}, "config": config}
 
 
-_WRITERS: dict[str, Callable[[Any, Trained, Example, Path], list[Path]]] = {
-    "onnx": _onnx, "numpy": _numpy, "torch": _torch,
-}  # fmt: skip  # a table
+_Writer = Callable[[Any, Trained, Example, Path], list[Path]]
+_WRITERS: dict[str, _Writer] = {"onnx": _onnx, "numpy": _numpy, "torch": _torch}
 
 __all__ = ["FILES", "export_model"]

@@ -98,9 +98,7 @@ class NamesKind(ModelKind):
 
 _ONLY_WHOLE = ("layers", "heads", "dropout", "warm_up", "clip")
 _NEVER_WHOLE = ("context", "norm_momentum", "momentum", "drop_at")
-_WHOLE_DEFAULTS = {
-    "steps": 8_000, "rate": 0.003, "final_rate": 0.0001, "weight_decay": 0.01, "eval_every": 1_000,
-}  # fmt: skip  # a table
+_WHOLE_DEFAULTS = {"steps": 8_000, "eval_every": 1_000, "rate": 0.003, "final_rate": 0.0001, "weight_decay": 0.01}
 _RECURRENT = NamesKind(without=(*_NEVER_WHOLE, "heads"), defaults={**_WHOLE_DEFAULTS, "embedding": 32}, whole=True)
 
 MODELS = {

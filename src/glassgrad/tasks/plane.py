@@ -133,7 +133,8 @@ def _kind(shape: str, about: str, config: type[Any]) -> TaskKind:
 
     def restore(description: Mapping[str, Any]) -> Learner:
         chosen = config(**description["config"])
-        return learners_of(chosen.engine).plane_learner(chosen, CLASSES)  # type: ignore[no-any-return]  # either engine's
+        learner: Learner = learners_of(chosen.engine).plane_learner(chosen, CLASSES)
+        return learner
 
     return TaskKind(
         shape,

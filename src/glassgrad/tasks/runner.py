@@ -26,7 +26,7 @@ from glassgrad.train.kept.samples import write_samples
 from glassgrad.train.loop import Loop, tags_of
 from glassgrad.train.ranks import Ranks, joined, once
 from glassgrad.train.show import choose_display
-from glassgrad.train.show.display import NoDisplay
+from glassgrad.train.show.display import NoDisplay, PlainDisplay
 from glassgrad.train.show.picture import draw_loss
 from glassgrad.train.show.progress import duration, speed
 from glassgrad.train.signals import StopSignals
@@ -187,7 +187,7 @@ class _Session:
 
     def _tell(self, text: str) -> None:
         text += f"\ngo on with: glassgrad train {self.kind.name} --resume {shlex.quote(str(self.run.path))}"
-        print(text, file=sys.stderr, flush=True)  # noqa: T201 - for the person at the keyboard, wherever output goes
+        PlainDisplay(sys.stderr).say(text)  # for the person at the keyboard, wherever output goes
 
     def _finish(self) -> None:
         """Evaluate, save, draw and print; repeating it gives the same."""
@@ -218,7 +218,7 @@ class _Session:
         for line in task.farewell(run.path):
             say(line)
         if self._quiet:
-            print(run.path)  # noqa: T201 - for the script that started the run
+            PlainDisplay(sys.stdout).say(str(run.path))  # for the script that started the run
 
     def _keep_samples(self) -> None:
         samples = self.task.samples()

@@ -65,8 +65,10 @@ def program(model: Any) -> str | None:
 
 
 _IMPORTS = (
-    ("torch.", "import torch"), ("nn.", "from torch import nn"), ("F.", "from torch.nn import functional as F"),
-)  # fmt: skip  # a table
+    ("torch.", "import torch"),
+    ("nn.", "from torch import nn"),
+    ("F.", "from torch.nn import functional as F"),
+)
 
 
 def _classes(module: Any) -> Iterator[str]:

@@ -12,7 +12,6 @@ Array = Any  # np.ndarray
 
 def calibrate_batch_norm(model: Any, inputs: Array, chunk: int = 8_192) -> None:
     """Set the running mean and variance of every batch-norm layer of a module to those over `inputs` (N, ...)."""
-    from glassgrad.engine import public  # noqa: F401 - importing public completes Tensor
     from glassgrad.engine.mode import no_grad
     from glassgrad.engine.tensors.creation import tensor
 

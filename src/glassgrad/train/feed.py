@@ -7,7 +7,7 @@ beginning of its epoch, and the batches already given are skipped; that gives th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -84,11 +84,12 @@ class LoaderFeed:
                 self._check(part, place)
         return parts
 
-    def _begin(self) -> None:
+    def _begin(self) -> Iterator[Any]:
         self.given = 0
         if not self._stateful:
             self._began = self.random.state_dict()
         self._iterator = iter(self.loader)
+        return self._iterator
 
     def _check(self, part: Array, place: object) -> None:
         if isinstance(part, Mapping):
@@ -115,9 +116,9 @@ class LoaderFeed:
 
     def pause(self) -> None:
         """Stop the loader's processes, if there are any; the next batch is unaffected."""
-        if getattr(self.loader, "num_workers", 0) and self._stateful and self._iterator is not None:
+        if getattr(self.loader, "num_workers", 0) and self._stateful and isinstance(self._iterator, Generator):
             state = self.state_dict()
-            self._iterator.close()  # type: ignore[attr-defined]  # our loader's iterator is a generator
+            self._iterator.close()  # of our loader
             self.load_state_dict(state)
 
     def state_dict(self) -> dict[str, Any]:
@@ -140,9 +141,9 @@ class LoaderFeed:
             self._begin()
         else:
             self.random.load_state_dict(state["began"])
-            self._begin()
+            iterator = self._begin()
             for _ in range(state["given"]):
-                next(self._iterator, None)  # type: ignore[call-overload]  # `_begin` has made it
+                next(iterator, None)
         self.given = state["given"]
 
 

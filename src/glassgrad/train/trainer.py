@@ -333,7 +333,7 @@ class Trainer(Task):
                 self._keep_samples()
         if stop.requested and first:
             kept = f"; go on with fit(resume=True): {self.run.path}" if self.run is not None else ""
-            print(f"stopped after step {self.loop.step:,}{kept}", file=sys.stderr, flush=True)  # noqa: T201 - for the person at the keyboard
+            PlainDisplay(sys.stderr).say(f"stopped after step {self.loop.step:,}{kept}")
         if stop.requested and not stop.by_file:
             signal.raise_signal(stop.requested)
         return self._result(finished)

@@ -5,7 +5,7 @@ Their parameters have no elements before. They stay the same objects, so an opti
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -20,7 +20,17 @@ from glassgrad.nn.module import Module
 from glassgrad.ops.core import Array, bad_option
 
 
-class _Lazy(Module):
+class _AnyLayer(Module):
+    """The layer that a lazy one is mixed with, as far as a type checker has to know it."""
+
+    if TYPE_CHECKING:
+
+        def __init__(self, *args: Any, **options: Any) -> None: ...
+
+        def reset_parameters(self) -> None: ...
+
+
+class _Lazy(_AnyLayer):
     """What lazy layers share: `counts` is what they wait for; they turn into the last of their bases."""
 
     counts: ClassVar[str] = "in_channels"
@@ -32,7 +42,7 @@ class _Lazy(Module):
     def reset_parameters(self) -> None:
         """Draw the weights anew, where there are any."""
         if not self.has_uninitialized_params():
-            super().reset_parameters()  # type: ignore[misc]  # of the layer it is
+            super().reset_parameters()
 
     def _shape(self, name: str) -> tuple[int, ...]:
         """Return the shape of a parameter now that the count is known."""
@@ -109,7 +119,7 @@ class _LazyConv(_Lazy):
         device: Device = None,
         dtype: DType = None,
     ) -> None:
-        super().__init__(  # type: ignore[call-arg]  # of the layer it is
+        super().__init__(
             0, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype
         )
 
@@ -175,9 +185,7 @@ class _LazyConvTranspose(_LazyConv):
         dtype: DType = None,
     ) -> None:
         options = output_padding, groups, bias, dilation, padding_mode, device, dtype
-        super(_LazyConv, self).__init__(  # type: ignore[call-arg]  # of the layer it is
-            0, out_channels, kernel_size, stride, padding, *options
-        )
+        super(_LazyConv, self).__init__(0, out_channels, kernel_size, stride, padding, *options)
 
 
 class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
@@ -227,7 +235,7 @@ class _LazyNorm(_Lazy):
         bias: bool = True,
     ) -> None:
         options = eps, momentum, affine, track_running_stats, device, dtype
-        super().__init__(0, *options, bias=bias)  # type: ignore[call-arg]  # of the layer it is
+        super().__init__(0, *options, bias=bias)
 
     def _shape(self, name: str) -> tuple[int, ...]:
         return (self.num_features,)
@@ -263,7 +271,5 @@ class LazyBatchNorm3d(_LazyNorm, BatchNorm3d):
     """
 
 
-__all__ = [
-    "LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d", "LazyConv1d", "LazyConv2d", "LazyConv3d",
-    "LazyConvTranspose1d", "LazyConvTranspose2d", "LazyConvTranspose3d", "LazyLinear",
-]  # fmt: skip  # a table
+__all__ = ["LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d", "LazyConv1d", "LazyConv2d", "LazyConv3d"]
+__all__ += ["LazyConvTranspose1d", "LazyConvTranspose2d", "LazyConvTranspose3d", "LazyLinear"]

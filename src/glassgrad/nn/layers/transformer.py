@@ -319,6 +319,5 @@ class Transformer(Module):
         return make(np.triu(np.full((sz, sz), -math.inf, kind), 1), None, False)
 
 
-__all__ = [
-    "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer",
-]  # fmt: skip  # a table
+__all__ = ["Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder"]
+__all__ += ["TransformerEncoderLayer"]

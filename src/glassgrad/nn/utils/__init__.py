@@ -28,10 +28,8 @@ _INSTEAD = {
 if not TYPE_CHECKING:
     __getattr__ = getter(__name__, _INSTEAD)
 
-__all__ = [
-    "clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm",
-    "parameters_to_vector", "parametrizations", "parametrize", "remove_spectral_norm", "remove_weight_norm", "rnn",
-    "spectral_norm", "vector_to_parameters", "weight_norm",
-]  # fmt: skip  # a table
+__all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
+__all__ += ["parameters_to_vector", "parametrizations", "parametrize", "remove_spectral_norm", "remove_weight_norm"]
+__all__ += ["rnn", "spectral_norm", "vector_to_parameters", "weight_norm"]
 __dir__ = lister(__name__)
 _documents.complete_all(__name__, globals())

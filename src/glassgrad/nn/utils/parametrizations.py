@@ -62,7 +62,8 @@ def largest(matrix: Array, u: Array, v: Array) -> Array:
 def start(matrix: Array, eps: float) -> tuple[Buffer, Buffer]:
     """Return random vectors to begin a power iteration with."""
     rows, columns = matrix.shape
-    return tuple(Buffer(unit(random.randn(size, dtype=matrix.dtype), eps).array) for size in (rows, columns))  # type: ignore[return-value]  # there are two sizes
+    u, v = (Buffer(unit(random.randn(size, dtype=matrix.dtype), eps).array) for size in (rows, columns))
+    return u, v
 
 
 class _WeightNorm(Module):

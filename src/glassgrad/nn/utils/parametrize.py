@@ -264,9 +264,7 @@ def transfer_parametrizations_and_params(
     return to_module
 
 
-__all__ = [
-    "ParametrizationList", "cached", "is_parametrized", "register_parametrization", "remove_parametrizations",
-    "transfer_parametrizations_and_params", "type_before_parametrizations",
-]  # fmt: skip  # a table
+__all__ = ["ParametrizationList", "cached", "is_parametrized", "register_parametrization", "remove_parametrizations"]
+__all__ += ["transfer_parametrizations_and_params", "type_before_parametrizations"]
 __dir__ = lister(__name__)
 _documents.complete_all(__name__, globals())

@@ -191,9 +191,7 @@ def unpack_sequence(packed_sequences: PackedSequence) -> list[Array]:
     return unpad_sequence(*pad_packed_sequence(packed_sequences))
 
 
-__all__ = [
-    "PackedSequence", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence", "pad_sequence",
-    "unpack_sequence", "unpad_sequence",
-]  # fmt: skip  # a table
+__all__ = ["PackedSequence", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence", "pad_sequence"]
+__all__ += ["unpack_sequence", "unpad_sequence"]
 __dir__ = lister(__name__)
 _documents.complete_all(__name__, globals())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 from glassgrad import errors
 from glassgrad.base import provenance
@@ -22,8 +22,9 @@ def _in_every_call(step: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(step)
     def wrapped(self: LRScheduler, *args: Any, **kwargs: Any) -> Any:
-        if MODE.flags & TRACING and not any(isinstance(arg, Tensor) for arg in args):
-            return MODE.replay(functools.partial(wrapped, self, *args, **kwargs), self)  # type: ignore[misc]  # set whenever the flag is
+        traced = MODE.flags & TRACING and not any(isinstance(arg, Tensor) for arg in args)
+        if traced and MODE.replay is not None:
+            return MODE.replay(functools.partial(wrapped, self, *args, **kwargs), self)
         return step(self, *args, **kwargs)
 
     return wrapped
@@ -166,7 +167,7 @@ def for_each_group(value: float | Sequence[float], optimizer: Optimizer, owner: 
         if len(value) != count:
             raise bad_option(owner, name, value, f"one number, or {count}")
         return [float(one) for one in value]
-    return [float(value)] * count  # type: ignore[arg-type]  # not a sequence here
+    return [float(cast("float", value))] * count
 
 
 def for_new_group(value: Any, owner: str, name: str) -> Any:

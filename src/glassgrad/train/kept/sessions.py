@@ -26,10 +26,9 @@ _MOST = 100
 """Sessions that are kept: the first, and the last ones."""
 _VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 # What entries of a session are; others come from no session of ours.
-_KINDS: dict[str, type] = {
-    "began": str, "until": str, "ended": str, "reason": str, "from_step": int, "step": int, "command": list,
-    "versions": dict, "machine": dict, "variables": dict,
-}  # fmt: skip  # a table
+_KINDS: dict[str, type] = {"from_step": int, "step": int, "command": list}
+_KINDS |= {"began": str, "until": str, "ended": str, "reason": str}
+_KINDS |= {"versions": dict, "machine": dict, "variables": dict}
 
 
 @contextlib.contextmanager

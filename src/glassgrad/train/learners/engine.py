@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors, nn
+from glassgrad import nn
 from glassgrad.amp import GradScaler
-from glassgrad.engine import public  # noqa: F401 - importing public completes Tensor
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.snapshot import Snapshot
 from glassgrad.engine.tensor import Tensor, make

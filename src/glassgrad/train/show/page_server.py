@@ -53,7 +53,7 @@ class PageServer(ThreadingHTTPServer):
     def server_bind(self) -> None:
         """Bind to the address without asking for its name, which can take seconds and is not used."""
         TCPServer.server_bind(self)
-        self.server_name, self.server_port = self.server_address[:2]  # type: ignore[assignment]  # a host and a port
+        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
 
     def handle_error(self, request: Any, client_address: object) -> None:
         """Say nothing of a browser that went away."""

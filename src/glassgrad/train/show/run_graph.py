@@ -12,6 +12,7 @@ from glassgrad.base.drawing.graph import Graph
 from glassgrad.data.atomic import write_atomically
 from glassgrad.train.kept.rundir import GRAPH
 from glassgrad.train.learners.learner import Learner
+from glassgrad.train.show.display import PlainDisplay
 
 _OWNER = "self."
 
@@ -47,7 +48,7 @@ def write_graph_if_possible(run: Path, learner: Learner, batch: Sequence[Any]) -
     try:
         write_graph(run, learner, batch)
     except errors.InputError as error:
-        print(error, file=sys.stderr)  # noqa: T201 - for whoever asked for the report
+        PlainDisplay(sys.stderr).say(str(error))
 
 
 def _name_as_users_do(graph: Graph) -> None:

@@ -39,7 +39,7 @@ def sample(
     from glassgrad.tasks.sample import sample as pieces
 
     learner, description = load_model(run)
-    given = {"count": count, "prompt": prompt, "length": length, "seed": seed}
+    given: dict[str, object] = {"count": count, "prompt": prompt, "length": length, "seed": seed}
     given |= {"temperature": temperature, "top_k": top_k, "top_p": top_p}
     written = ""
     try:

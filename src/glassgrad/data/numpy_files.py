@@ -1,4 +1,4 @@
-"""Arrays in files of NumPy's, whose reader raises errors of a dozen kinds for a damaged one."""
+"""Read arrays from NumPy's files, whose reader raises many kinds of errors for a damaged file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A digit in a picture file, as the data sets have theirs: light on dark, cut out, scaled and centred."""
+"""Read a digit from a picture file in the form of the data sets: light on dark, cut out, scaled and centred."""
 
 from __future__ import annotations
 

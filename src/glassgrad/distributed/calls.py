@@ -1,4 +1,4 @@
-"""What all collectives share: one call on one rank, the memory it takes, and whether the ranks mean the same."""
+"""One call of a collective on one rank: its memory, and the comparison with the calls of other ranks."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Call:
     Attributes:
         name: the name of the function that the user has called.
         group: the processes that take part.
-        outside: whether this process is none of them; then the call does nothing.
-        alone: whether there is no other; then nothing travels.
+        outside: whether this process is not one of them; then the call does nothing.
+        alone: whether there is no other process; then nothing is sent.
     """
 
     def __init__(self, name: str, group: ProcessGroup | None, async_op: bool) -> None:
@@ -54,7 +54,7 @@ class Call:
     # --- what is given ------------------------------------------------------------------------------
 
     def array(self, tensor: Array, option: str, *, writes: bool) -> np.ndarray:
-        """Return the array inside a tensor; refuse what has no memory, or memory that may not be written."""
+        """Return the array of a tensor; raise if it has no memory, or if it is read-only and `writes` is set."""
         if not isinstance(tensor, Tensor):
             kind = type(tensor).__name__
             raise errors.NOT_A_TENSOR(call=self.name, option=option, kind=kind, where=provenance.here())
@@ -69,7 +69,7 @@ class Call:
         return array
 
     def traced(self, tensor: Array, function: Callable[[Tensor], object]) -> None:
-        """In a step that is being traced, let a tensor hold the result of a primitive from here on."""
+        """While a step is traced, replace the value of a tensor by the result of a primitive."""
         if not isinstance(tensor, Tensor):
             kind = type(tensor).__name__
             raise errors.NOT_A_TENSOR(call=self.name, option="tensor", kind=kind, where=provenance.here())
@@ -123,7 +123,7 @@ class Call:
     # --- what is done -------------------------------------------------------------------------------
 
     def agree(self, details: str) -> None:
-        """Compare this call with those of the other ranks: before anything travels, or later with `async_op`.
+        """Compare this call with those of the other ranks, before anything is sent, or later with `async_op`.
 
         Raises:
             DistributedError: on every rank, with the calls of all of them, when they differ.
@@ -150,7 +150,7 @@ class Call:
             compare()
 
     def move(self, kind: str, sent: Array, received: Array, finish: Callable[[], None]) -> Work | None:
-        """Let a method of the communicator move elements between arrays, and do what follows; alone, they are copied.
+        """Let a method of the communicator move elements between arrays, then call `finish`; alone, copy them.
 
         Args:
             kind: the name of the method.
@@ -165,7 +165,7 @@ class Call:
         return self.run(request, functools.partial(follow_up, sent, finish))
 
     def run(self, request: Any = None, follow: Callable[[], Any] | None = None) -> Work | None:
-        """Wait for a request of MPI and do what follows; with `async_op` return the work instead."""
+        """Wait for a request of MPI, then call `follow`; with `async_op` return the work instead."""
         if request is not None:
             self.stages.append((request.Test, follow))
         elif follow is not None:
@@ -178,12 +178,12 @@ class Call:
 
 
 def follow_up(_kept: object, follow: Callable[[], object]) -> None:
-    """Call a function; until then, hold what MPI reads."""
+    """Call a function; its partial object keeps alive what MPI reads until then."""
     follow()
 
 
 def shown(array: np.ndarray) -> str:
-    """Return a dtype and a shape as messages show them."""
+    """Describe dtype and shape for messages."""
     return f"{array.dtype} of shape {tuple(array.shape)}"
 
 
@@ -193,7 +193,7 @@ def flat(array: np.ndarray) -> np.ndarray:
 
 
 def as_bytes(elements: np.ndarray) -> np.ndarray:
-    """Return contiguous elements of any dtype as bytes, which MPI moves whatever they mean."""
+    """Return contiguous elements of any dtype as bytes, which MPI moves unchanged."""
     return elements.view(np.uint8)
 
 

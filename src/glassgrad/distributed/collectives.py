@@ -1,8 +1,7 @@
 """The collectives with PyTorch's names: every rank of a group calls the same one, and tensors are written in place.
 
-MPI takes the memory of the tensors as it is; only what is not contiguous is copied. With ``async_op=True`` a call
-returns a `Work` at once, and its tensors are ready after ``work.wait()``. In a process without others every call
-gives what it would give with one rank.
+MPI uses the memory of the tensors; only tensors that are not contiguous are copied. With ``async_op=True`` a call
+returns a `Work` at once, and its tensors are ready after ``work.wait()``. A single process behaves as one rank.
 """
 
 from __future__ import annotations
@@ -161,7 +160,7 @@ def reduce_scatter(
     group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Reduce a list of tensors, one for each rank, over the ranks; each rank gets its own of them.
+    """Reduce a list of tensors, one for each rank, over the ranks; each rank gets its tensor.
 
     Args:
         output: is written.

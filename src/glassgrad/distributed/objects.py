@@ -1,4 +1,4 @@
-"""Plain Python objects between processes, without pickle: what arrives runs no code.
+"""Send plain Python objects between processes, without pickle, so that received data cannot run code.
 
 Objects are what `glassgrad.save` stores: tensors, arrays, numbers, strings, None, and lists, tuples and dictionaries
 of them.

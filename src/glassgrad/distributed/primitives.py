@@ -1,8 +1,8 @@
 """Collectives as primitives: pure functions of arrays, which the tape differentiates and a compiled step contains.
 
-A compiled step computes them in Python between two turns of native code. A reduction of gradients is two
-instructions, so that the step goes on in between: `bucket_start`, which takes the bucket's gradients, and
-`bucket_wait`, which gives the averages.
+A compiled step computes them in Python between two calls of native code. A reduction of gradients is two
+instructions, so that the step continues in between: `bucket_start` takes the bucket's gradients, and `bucket_wait`
+gives the averages.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def register(thing: Any) -> int:
     return number
 
 
-# How many collectives compiled steps have done here. Every one in a trace reads and writes it: so each depends on the
-# one before, and none is left out. The order is that of the program on every rank, whatever else differs between them.
+# The number of collectives that compiled steps have run here. Every collective in a trace reads and writes it, so each
+# depends on the previous one and none is eliminated. All ranks run them in the order of the program.
 ORDER = make(np.zeros((), np.int64), None, False)
 _TOKEN = Aval((), np.dtype(np.int64))
 
@@ -46,7 +46,7 @@ _TOKEN = Aval((), np.dtype(np.int64))
 class _InOrder(Custom):
     """A collective as an instruction: it takes the count of those before it, and returns it with the results."""
 
-    by_name = True  # name and parameters say all, so that a step with it can be kept on the disk
+    by_name = True  # name and parameters describe it, so a step with it can be cached on disk
 
     def __init__(self, plain: _Collective) -> None:
         super().__init__(plain.name, self._forward, multiple=True, vjp=(), jvp=(), register=False)
@@ -54,11 +54,11 @@ class _InOrder(Custom):
         PRIMITIVES[plain.name] = self
 
     def bind(self, params: dict[str, Any]) -> Any:
-        """Return an object for a place in a program: its `run` is the call, and its `attach` is given the memory."""
+        """Return an object for a place in a program: `run` makes the call, `attach` receives the memory."""
         return None if self.plain.bind is None else self.plain.bind(params)
 
     def compute_into(self, outputs: Sequence[Array], count: Array, *args: Any, **params: Any) -> None:
-        """Do it, and write the results into arrays."""
+        """Run it, and write the results into arrays."""
         outputs[0][...] = count + 1
         if self.plain.into is not None:
             self.plain.into(outputs[1:], *args, **params)
@@ -78,7 +78,7 @@ class _InOrder(Custom):
 
 
 class _Collective(Custom):
-    """A primitive that talks to other processes: its types are known without that."""
+    """A primitive that communicates with other processes; its types are known without communication."""
 
     def __init__(
         self,
@@ -226,15 +226,15 @@ bucket_wait_p = _Collective("bucket_wait", _wait, _types_of_bucket, formula=_MEA
 
 
 def start(arrays: Sequence[Array], reducer: int, bucket: int) -> None:
-    """In a step that is being traced, begin to average the gradients of a bucket."""
+    """While a step is traced, begin to average the gradients of a bucket."""
     bucket_start_p(*arrays, reducer=reducer, bucket=bucket)
 
 
 def wait(bucket: Any, reducer: int, position: int) -> tuple[Array, ...]:
-    """In a step that is being traced, return the averages of a bucket."""
+    """While a step is traced, return the averages of a bucket."""
     types = tuple((tuple(shape), bucket.dtype.name) for shape in bucket.shapes)
     if bucket.direct:
-        # Added up by the program, in the kernels that read the sums: no rank writes averages for itself.
+        # The program sums them in the kernels that read the sums, so no rank stores averages.
         count = bucket.ranks
         parts = bucket_parts_p(reducer=reducer, bucket=position, ranks=count, types=types)
         groups = [parts[at : at + count] for at in range(0, len(parts), count)]

@@ -1,8 +1,8 @@
-"""Averaging gradients over the ranks inside of a backward pass, each bucket as soon as its gradients are complete.
+"""Average gradients over the ranks during a backward pass, each bucket as soon as its gradients are complete.
 
 A backward walk visits nodes by falling sequence number, so the gradient of a leaf is complete when the walk has passed
-the oldest node that reads the leaf. There, a node without a rule of its own is put into the walk's heap; when it is
-visited, its bucket departs. After the walk all buckets are waited for.
+the oldest node that reads the leaf. A node without a derivative rule is put into the walk's heap at this place; when it
+is visited, its bucket is sent. After the walk, all buckets are waited for.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Reducer:
             buffer.assign(value)
 
     def begin(self, walk: tape.Walk) -> Finish | None:
-        """Before a walk: put into it what starts the buckets; return what follows it."""
+        """Before a walk, add the nodes that start the buckets; return the function to call after it."""
         if not self.armed:
             return None
         last = _last_readers(walk, {id(leaf): leaf for leaf in self.leaves})
@@ -81,7 +81,7 @@ class Reducer:
 
 
 class _Pass:
-    """One backward pass: which buckets have departed, and what they hold."""
+    """One backward pass: the buckets sent so far, and their contents."""
 
     def __init__(self, reducer: Reducer, walk: tape.Walk, last: dict[int, int]) -> None:
         self.reducer = reducer
@@ -141,7 +141,7 @@ class _Pass:
         return before
 
     def finish(self, found: dict[Any, Any]) -> None:
-        """After the walk: start what is left, wait for all, and store the averages as gradients."""
+        """After the walk, start the remaining buckets, wait for all, and store the averages as gradients."""
         reducer = self.reducer
         self._depart(len(reducer.buckets) - 1)
         used = self._used_somewhere()
@@ -157,7 +157,7 @@ class _Pass:
         assert not any(leaf in found for leaf in reducer.leaves)
 
     def _used_somewhere(self) -> list[bool]:
-        """Return for each parameter whether any rank has a gradient for it; the others keep none."""
+        """Return for each parameter whether any rank has a gradient for it; otherwise no rank stores one."""
         if not self.reducer.unused:
             return self.reached
         pairs = zip(self.reached, self.reducer.leaves, strict=True)

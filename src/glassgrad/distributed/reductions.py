@@ -1,4 +1,4 @@
-"""What a reduction does with each dtype, and the op of MPI behind it."""
+"""The MPI op and the dtype of each reduction."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ _LOGICAL |= {ReduceOp.PRODUCT: "MIN", ReduceOp.BAND: "MIN", ReduceOp.MIN: "MIN"}
 
 
 class Reduction(NamedTuple):
-    """How a reduction travels: the dtype that MPI sees, the name of its op, and whether the sum is divided."""
+    """A reduction for MPI: its dtype, the name of its op, and whether the sum is divided."""
 
     dtype: np.dtype
     op: str
     divide: bool
 
     def packed(self, elements: np.ndarray) -> np.ndarray:
-        """Return contiguous elements as they travel: the same memory unless the dtype has to change."""
+        """Return contiguous elements as MPI gets them: the same memory unless the dtype has to change."""
         return elements.view(self.dtype) if elements.dtype.kind == "b" else elements.astype(self.dtype, copy=False)
 
     def unpacked(self, elements: np.ndarray, ranks: int, dtype: np.dtype) -> np.ndarray:
-        """Return what has arrived from so many ranks in the dtype that it is for."""
+        """Return the received elements in their final dtype, divided by the number of ranks for a mean."""
         if self.divide:
             elements /= ranks
         return elements.view(dtype) if dtype.kind == "b" else elements

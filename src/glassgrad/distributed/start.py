@@ -1,4 +1,4 @@
-"""The first call of every process: finding the others, and watching over them from then on."""
+"""The first call of every process: it connects to the others and starts the guard."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from glassgrad.base.families import serve
 
 _BIJECTION = "apply the transform of your choice from glassgrad.distributions.transforms."
 _OWN = "subclass Distribution with log_prob and rsample, or register_kl for a divergence."
-# PyTorch's names that this library lacks, and what to use in their place.
+# PyTorch's names that this library lacks, and what to use instead.
 _INSTEAD = {
     "LowRankMultivariateNormal": "MultivariateNormal with covariance_matrix=cov_factor @ cov_factor.mT + diag.",
     **dict.fromkeys(("ContinuousBernoulli", "FisherSnedecor", "GeneralizedPareto", "Kumaraswamy"), _OWN),

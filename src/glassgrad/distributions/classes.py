@@ -75,7 +75,7 @@ class Categorical(OfClasses):
 
     Args:
         probs: (..., k), none negative; divided by their sum.
-        logits: (..., k), logarithms of probabilities up to a constant, in place of `probs`.
+        logits: (..., k), logarithms of probabilities up to a constant, instead of `probs`.
 
     Example:
         >>> import glassgrad as gg

@@ -31,10 +31,10 @@ class ConstraintRegistry:
         self._factories: dict[Any, Factory] = {}
 
     def register(self, constraint: Kind, factory: Factory | None = None) -> Any:
-        """Register the factory of the transform for a constraint, of your own class or of one of ours.
+        """Register the factory of the transform for a constraint, of your own class or of the library's.
 
         Args:
-            constraint: a constraint, the function that makes such ones, or a subclass of `Constraint`.
+            constraint: a constraint, a function that makes constraints, or a subclass of `Constraint`.
             factory: takes the constraint and returns a `Transform`. Without it, this is a decorator of one.
         """
         if factory is None:

@@ -1,4 +1,4 @@
-"""Distributions of simple functions of simpler random numbers."""
+"""Distributions of functions of simpler random variables."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from glassgrad.ops.narrow import finfo
 
 
 class OfNormal(TransformedDistribution):
-    """Base of distributions of what a transform makes of normal numbers."""
+    """Base of distributions of transformed normal variables."""
 
     arg_constraints: ClassVar[Constraints] = {"loc": constraints.real, "scale": constraints.positive}
     _transform: ClassVar[type[Transform]]
@@ -67,7 +67,7 @@ class LogNormal(OfNormal):
 
 
 class Half(OfParameters):
-    """Base of distributions of |x| with x of a distribution that is symmetric about 0 and has its mode there."""
+    """Base of distributions of |x|, where the distribution of x is symmetric about its mode 0."""
 
     has_rsample = True
     arg_constraints: ClassVar[Constraints] = {"scale": constraints.positive}

@@ -70,7 +70,7 @@ class Bernoulli(OfTwo):
 
     Args:
         probs: probability of 1, in [0, 1].
-        logits: log(probs / (1 - probs)), in place of `probs`.
+        logits: log(probs / (1 - probs)), instead of `probs`.
 
     Example:
         >>> import glassgrad as gg

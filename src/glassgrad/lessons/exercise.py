@@ -21,8 +21,8 @@ __all__ = ["OPEN", "Answer", "Exercise", "Names", "Step", "Steps", "Verdict", "e
 Names = dict[str, Any]
 Answer = Callable[..., Any]  # a function that the learner has written
 Verdict = str | None  # a hint, or None for what is right
-Judge = Callable[..., Verdict | Iterator[Verdict]]  # of those that it yields the first hint counts
-OPEN = "not done yet"  # the hint of a step whose judge sees itself that there is nothing to judge
+Judge = Callable[..., Verdict | Iterator[Verdict]]  # if it yields several, the first hint counts
+OPEN = "not done yet"  # the hint of a judge that finds nothing to judge
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Step:
     """One thing to do.
 
     Attributes:
-        name: what it is called, in what learners read and after `--answer`.
+        name: its name, which learners see and give after `--answer`.
         judge: a function of the learner's names, and of `given`, which returns a hint, or None if all is right; or
             yields both, one after the other, up to the first hint.
         takes: the names that the judge is called with.
@@ -104,7 +104,7 @@ class Exercise:
 
     @cached_property
     def steps(self) -> tuple[Step, ...]:
-        """The steps, from the judge, which is loaded now."""
+        """The steps of the judge, which is loaded on first use."""
         judge = importlib.import_module(f"glassgrad.lessons.judges.{self.starter.path.stem}")
         return tuple(judge.STEPS)
 

@@ -1,4 +1,4 @@
-"""What judges say: a hint for a result that is known to be wrong, and one for each kind of mistake of a derivation."""
+"""Hints of judges: for known wrong results, and for each kind of mistake in a derivation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from glassgrad.verify.compare import as_array
 
 __all__ = ["ELSE", "KINDS", "close", "judged"]
 
-# By kind of `check_my_backward`, which is said first: what to ask oneself. None of them says what to write.
+# For each kind of mistake of `check_my_backward`, a question that leads to the answer without giving it.
 KINDS: dict[str, str] = {
     edits.SIGN: "The size is right. Nudge the value upwards: does the loss rise or fall?",
     edits.SUM: "In the forward pass the value was broadcast: one entry was used in several places. "
@@ -39,7 +39,7 @@ KINDS: dict[str, str] = {
     edits.TIES: "Several entries are tied for the largest, and each gets the whole gradient.",
     edits.ALIAS: "Changing one changes the other. Write a copy, with .copy().",
 }
-# Where no small change would mend it.
+# If no small change would correct it.
 ELSE = (
     "It is not the gradient, and it is no small slip. Take the line of the forward pass that uses the value, write "
     "down the slope of that line alone, and multiply by the gradient of what the line made."
@@ -57,9 +57,9 @@ def close(found: object, expected: object, tolerance: float = 1e-6) -> bool:
 def judged(
     found: object, expected: object, *known: tuple[object, str], what: str = "the result", tolerance: float = 1e-6
 ) -> Verdict:
-    """Return None for what is right, the hint of the known wrong result that it equals, or else what differs.
+    """Return None for a right result, the hint of the known wrong result that it equals, or the difference.
 
-    `known` are pairs: a wrong result, and what to say of it.
+    `known` are pairs of a wrong result and its hint.
 
         >>> judged(12.0, 9.0, (6.0, "x * x, not x + x"), what="square(3)")
         'square(3) is 12, expected 9.'

@@ -1,4 +1,4 @@
-"""Pictures of numbers for the lessons: tables of cells, and surfaces with paths on them, as small SVG files."""
+"""Draw numbers for the lessons: tables of cells, and surfaces with paths on them, as small SVG files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _GRID = (44, 28)  # cells in which the lines of equal height are looked for
 
 
 def svg(width: float, height: float, label: str, parts: Sequence[str]) -> str:
-    """Return a picture of parts, on paper of its own, so that dark pages show it too."""
+    """Return a picture with a background, so that it is readable on dark pages."""
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{escape(label)}" width="{width:g}" '
         f'height="{height:g}" viewBox="0 0 {width:g} {height:g}" {FONT} fill="{INK}">'

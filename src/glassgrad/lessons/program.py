@@ -35,7 +35,7 @@ class Cell:
 
     @property
     def code(self) -> str:
-        """The code as readers see it: without what is addressed to the linter."""
+        """The code for readers, without comments for the linter."""
         return re.sub(r"  # noqa:[^\n]*", "", self.text.strip("\n"))
 
 
@@ -60,7 +60,7 @@ class Program:
 
     @cached_property
     def text(self) -> str:
-        """The source; in that of a starter, what it takes from its lesson."""
+        """The source; a starter includes the definitions that it takes from its lesson."""
         lesson = self.path.parent.parent / "programs" / self.path.name
         return re.sub(
             r"^# From the lesson: (.+)$",
@@ -76,7 +76,7 @@ class Program:
 
     @cached_property
     def summary(self) -> str:
-        """The rest of the docstring: what it is about, in one line."""
+        """The rest of the docstring: one line about the lesson."""
         return " ".join(self._docstring.partition("\n")[2].split())
 
     @property
@@ -85,7 +85,7 @@ class Program:
 
     @property
     def has_gaps(self) -> bool:
-        """Whether `...` stands for something that is to be filled in."""
+        """Whether the cell has a gap, `...`, to fill in."""
         return has_gap(ast.parse(self.text))
 
     @cached_property

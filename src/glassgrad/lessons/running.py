@@ -1,4 +1,4 @@
-"""Run a lesson cell by cell, so that what a part prints can be told from what the next one does."""
+"""Run a lesson cell by cell, so that the output of each cell is separate."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["running"]
 
 
 def running(program: Program) -> Iterator[Cell]:
-    """Run a lesson; yield each cell when its turn has come, and run its code when the next one is asked for.
+    """Run a lesson; yield each cell, and run its code when the next one is requested.
 
     Example:
         >>> from glassgrad.lessons import programs

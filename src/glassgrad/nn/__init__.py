@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from glassgrad.base.families import serve
 
-# What PyTorch has and this library has not, and what to use in its place.
+# PyTorch's names that this library lacks, and what to use instead.
 _INSTEAD = {
     "attention": "functional.scaled_dot_product_attention has one implementation, so there is none to choose.",
     "Dense": "Linear(in_features, out_features).",

@@ -123,7 +123,7 @@ class Sequential(_Numbered):
             self._put(str(name), module)
 
     def forward(self, input: Any) -> Any:
-        for name, module in tuple(self.__dict__.items()):  # as `_named` says, without its dictionary
+        for name, module in tuple(self.__dict__.items()):  # as `_named`, but without building a dictionary
             is_entry = isinstance(module, Module) or (module is None and name.isdigit())
             if is_entry:  # an empty place cannot be called, as Python says
                 input = module(input)

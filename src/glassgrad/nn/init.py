@@ -32,7 +32,7 @@ def _fill(tensor: Tensor, values: Array) -> Tensor:
 
 
 def _draws_in_place(tensor: Tensor, rng: np.random.Generator, *numbers: float) -> bool:
-    """Tell whether numbers can be drawn into a tensor's own memory, with the roundings that new arrays would have."""
+    """Tell whether numbers can be drawn into a tensor's own memory, with the same rounding as in new arrays."""
     array = tensor.array
     return (
         type(array) is np.ndarray
@@ -44,9 +44,9 @@ def _draws_in_place(tensor: Tensor, rng: np.random.Generator, *numbers: float) -
 
 
 def _drawn(tensor: Tensor, draw: Callable[..., np.ndarray], shift: float, scale: float) -> Tensor:
-    """Fill with `shift` + `scale` times what is drawn, some numbers after the other.
+    """Fill with `shift` + `scale` times the drawn numbers, block by block.
 
-    The same in new arrays takes longer: the system has to find memory for them, four times that of the weights.
+    New arrays would take longer, because the system has to provide four times the memory of the weights.
     """
     MUTATIONS.record(tensor.array)
     two_cores.draw_into(tensor.array.reshape(-1), draw, shift, scale)
@@ -243,7 +243,7 @@ def kaiming_normal_(
 
 
 def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
-    """Rows (or columns) that are orthonormal, times `gain`.
+    """Fill with orthonormal rows (or columns), times `gain`.
 
     Example:
         >>> import glassgrad as gg
@@ -291,7 +291,7 @@ if not TYPE_CHECKING:
     _absent = getter(__name__)
 
     def __getattr__(name: str) -> Any:
-        """Find `kaiming_normal`, PyTorch's older spelling of `kaiming_normal_`, and its like."""
+        """Find PyTorch's older spellings, such as `kaiming_normal` for `kaiming_normal_`."""
         current = globals().get(f"{name}_")
         if current is None or name.startswith("_"):
             return _absent(name)

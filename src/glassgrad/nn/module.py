@@ -1,8 +1,8 @@
-"""Module: state, found by looking at the object's own attributes.
+"""Module: its state is the parameters, buffers and modules among its attributes.
 
-A module has no registries beside its attributes. What is a `Parameter`, a `Buffer` or a `Module` among
-them, in the order of assignment, is its state; so reading `self.weight` costs a plain attribute lookup.
-A method keeps its name, as in PyTorch: what is assigned there is part of the state and not seen otherwise.
+A module has no registries. Its state is every `Parameter`, `Buffer` and `Module` among its attributes, in the order of
+assignment, so that reading `self.weight` is a plain attribute lookup. A parameter assigned to the name of a method, as
+PyTorch allows, is part of the state; the name still gives the method.
 """
 
 from __future__ import annotations
@@ -242,7 +242,7 @@ class Module:
         Args:
             state_dict: tensors of ours or of PyTorch's, or arrays, by name.
             strict: every name has to be on both sides.
-            assign: take over memory and dtype in place of copying.
+            assign: use the given memory and dtype instead of copying.
 
         Raises:
             AutogradError: on missing or unexpected keys (if `strict`) or a wrong shape; nothing is
@@ -361,7 +361,7 @@ class Module:
     # --- printing ---------------------------------------------------------------------------------------
 
     def extra_repr(self) -> str:
-        """Return what stands in the brackets of `repr`: as the class says it, with attributes by name."""
+        """Return the text in the brackets of `repr`: that of the class, with attributes filled in by name."""
         return self._shown.format_map(vars(self))
 
     def _get_name(self) -> str:
@@ -382,9 +382,9 @@ class Module:
 
 
 def check_entry(owner: Module, name: Any, entry: Any, *kinds: type[Any]) -> None:
-    """Raise unless an entry of the module's state is of a kind it may be, and its name one that an attribute can have.
+    """Raise unless an entry of a module's state has a valid type and a valid attribute name.
 
-    It must hide nothing: no method, and nothing of another kind.
+    It must not hide a method or an attribute of another type.
     """
     shown = type(owner).__name__
     known = getattr(owner, name, None) if isinstance(name, str) else None

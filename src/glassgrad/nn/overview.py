@@ -1,4 +1,4 @@
-"""A table of a model: what each layer gives, how many parameters it has, and how many operations it takes."""
+"""A table of a model: for each layer its output shape, its parameters and its operations."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Row:
 
 @dataclass
 class Summary:
-    """What `summary` found out; printing it gives the table.
+    """The result of `summary`; print it to see the table.
 
     Attributes:
         rows: one for each module, in the order of definition.
@@ -108,7 +108,7 @@ def amount(count: int) -> str:
 
 
 def summary(model: Module, *inputs: Any, **kwargs: Any) -> Summary:
-    """Run a model once on inputs and tell what each layer does.
+    """Run a model once on inputs and describe each layer.
 
     Args:
         model: the model; it is run in evaluation mode, without recording, and left as it was.

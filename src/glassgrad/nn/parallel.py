@@ -59,25 +59,25 @@ def data_parallel(
 class DistributedDataParallel(Module):
     """Trains one model on several ranks: each rank's backward pass leaves the average of the ranks' gradients.
 
-    Every rank wraps the same model, works on its own part of the data (`utils.data.DistributedSampler`), and takes
-    the same optimizer step. Parameters and buffers begin as those of rank 0. Gradients travel in buckets, each as soon
-    as it is complete, while the backward pass goes on (Li et al. 2020); in a compiled step too. With a loss that is a
-    mean over the batch, N ranks with a batch of B do what one does with N * B.
+    Every rank wraps the same model, works on its part of the data (`utils.data.DistributedSampler`), and takes the
+    same optimizer step. Parameters and buffers start with the values of rank 0. Gradients are averaged in buckets, each
+    as soon as it is complete, while the backward pass continues (Li et al. 2020); also in a compiled step. With a loss
+    that is a mean over the batch, N ranks with a batch of B give the same result as one rank with N * B.
 
     Names in `state_dict` begin with "module.", as PyTorch's do; `ddp.module` is the model itself.
 
     Args:
         module: the model; at least one parameter requires a gradient.
         device_ids: accepted, as `output_device` and `dim`: tensors are on the CPU.
-        broadcast_buffers: before each forward, take over the buffers of rank 0 (running statistics).
-        init_sync: check that the models are the same, and take over the values of rank 0.
+        broadcast_buffers: before each forward, copy the buffers of rank 0 (running statistics).
+        init_sync: check that the models are the same, and copy the values of rank 0.
         process_group: the ranks; by default all.
         bucket_cap_mb: megabytes of a bucket; by default 25, the first 1.
         find_unused_parameters: a backward pass may leave parameters out; those that all ranks leave out keep their
             gradient.
         check_reduction: accepted; every backward pass is checked.
-        gradient_as_bucket_view: accepted; gradients have memory of their own.
-        static_graph: accepted; each backward pass is looked at.
+        gradient_as_bucket_view: accepted; gradients have separate memory.
+        static_graph: accepted; each backward pass is checked.
 
     Raises:
         DistributedError: before `init_process_group`; when the ranks' models differ, naming parameter and rank; in
@@ -150,7 +150,7 @@ class DistributedDataParallel(Module):
             self.require_backward_grad_sync = before
 
     def join(self, *_args: object, **_options: object) -> Any:
-        """Refuse: all ranks need equally many batches.
+        """Raise: all ranks need equally many batches.
 
         Raises:
             DistributedError: always.
@@ -158,7 +158,7 @@ class DistributedDataParallel(Module):
         raise errors.DDP_JOIN(where=provenance.here())
 
     def register_comm_hook(self, state: object, hook: object) -> None:
-        """Refuse: what is sent are the gradients.
+        """Raise: gradients are sent unchanged.
 
         Raises:
             DistributedError: always.

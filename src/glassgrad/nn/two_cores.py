@@ -20,7 +20,7 @@ from glassgrad.engine.tensors import devices
 
 MANY = 1 << 19  # numbers that take at least ten times as long as starting a thread
 _SOME = 1 << 15  # numbers that stay in the nearest caches meanwhile
-# Of a normal number: the mean of the words that it takes, and their deviation; being wrong costs time alone.
+# Mean and deviation of the number of words that a normal number takes; wrong values cost only time.
 WORDS, _DEVIATION = 1.02205, 0.195
 _TRIES = 32  # numbers after which two readers of the same words certainly read the same numbers
 _MULTIPLIER, _MODULUS = 0x2360ED051FC65DA44385DF649FCCF645, 1 << 128  # of PCG64: the next state is this one times ...
@@ -89,7 +89,7 @@ def normal(flat: np.ndarray, rng: np.random.Generator, shift: float, scale: floa
 
 
 def _ahead(rng: np.random.Generator, turns: int) -> np.random.Generator:
-    """Return a generator that is so many turns further."""
+    """Return a generator that is advanced by `turns`."""
     ahead = np.random.PCG64()
     state: Any = rng.bit_generator.state
     ahead.state = state

@@ -17,7 +17,7 @@ class Adafactor(Optimizer):
     """p -= a * u / max(1, rms(u) / d) with u = g / sqrt(v), a = max(eps2, rms(p)) * min(lr, 1 / sqrt(t)).
 
     For matrices (the last two dimensions) v is the product of running means of g**2 over rows and over columns,
-    divided by their mean: n + m numbers of state in place of n * m.
+    divided by their mean: n + m numbers of state instead of n * m.
 
     Args:
         params: parameters or parameter groups.

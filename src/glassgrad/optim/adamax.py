@@ -1,4 +1,4 @@
-"""Adamax, Adam with the largest gradient in place of the mean square (Kingma and Ba 2015, section 7.1)."""
+"""Adamax, Adam with the largest gradient instead of the mean square (Kingma and Ba 2015, section 7.1)."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from glassgrad.optim.optimizer import Hints, Limit, Optimizer, Params, at_least,
 class Muon(Optimizer):
     """For the matrices inside of a network: p -= lr * s * orthogonal(g + momentum * (b - g)) with b a running mean.
 
-    Embeddings, heads, biases and norms belong to another optimizer, AdamW as a rule.
+    Use another optimizer, usually AdamW, for embeddings, heads, biases and norms.
 
     Args:
         params: two-dimensional parameters or groups of them.

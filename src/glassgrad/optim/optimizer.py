@@ -1,7 +1,7 @@
 """The base of all optimizers: parameter groups, state, and the loop over parameters.
 
-A subclass states `defaults` and one method, `update`, the rule of the paper for one parameter, in its equations.
-A rule does not say where results are stored: see `glassgrad.optim.equations`.
+A subclass states `defaults` and one method, `update`: the equations of the paper for one parameter.
+It does not decide where results are stored: see `glassgrad.optim.equations`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from glassgrad.optim.in_place import InPlace, Item, fits_none
 
 
 class Hints(TypedDict, total=False):
-    """PyTorch's advice on how to compute, which every optimizer takes and none needs."""
+    """PyTorch's hints on how to compute, accepted and ignored by every optimizer."""
 
     foreach: bool | None
     fused: bool | None
@@ -53,12 +53,12 @@ def options(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def at_least(name: str, low: float) -> Limit:
-    """The check of an option that must not be below `low`."""
+    """Return the check of an option that must be at least `low`."""
     return name, lambda v: v >= low, f"a number of at least {low}"
 
 
 def share(name: str) -> Limit:
-    """The check of an option that is a share."""
+    """Return the check of an option that is a share."""
     return name, lambda v: 0 <= v <= 1, "a share between 0 and 1"
 
 
@@ -122,7 +122,7 @@ class Optimizer:
             raise errors.EMPTY_PARAMETERS(owner=type(self).__name__, where=provenance.here())
 
     def _not_iterable(self, params: object) -> Exception:
-        """Return the error for what stands in the place of the parameters: one of them, a model, its method."""
+        """Return the error for something else than parameters: a single tensor, a model, or its method."""
         given, instead = f"a {type(params).__name__}", "give it a list of tensors"
         if isinstance(params, Tensor):
             given, instead = "one tensor", "put it into a list"
@@ -209,10 +209,10 @@ class Optimizer:
         return loss
 
     def _runs(self) -> list[StepRun]:
-        """Return runs of parameters that have a gradient and are updated by one function: it, their group, its items.
+        """Return runs of parameters with a gradient that one function updates: the function, their group, their items.
 
-        Nothing is changed before all are looked at: one that is read-only is refused. The function is the one that
-        fitted a parameter's shape last, `fits_none` where there is none yet, `Direct` where a rule is not written out.
+        All parameters are checked before any is changed; a read-only one raises. The function is the latest one that
+        fitted the parameter's shape, `fits_none` if there is none yet, or `Direct` if the rule is not compiled.
         """
         latest, states = self._in_place.latest, self.state
         plain = None if MODE.flags & TRACING else ndarray  # while a step is traced, all arrays belong to the trace

@@ -18,7 +18,7 @@ class SGD(Optimizer):
         momentum: decay rate of b.
         dampening: 1 - the weight of a new gradient in b.
         weight_decay: multiple of p added to g.
-        nesterov: Nesterov's momentum, g + momentum * b in place of b.
+        nesterov: Nesterov's momentum, g + momentum * b instead of b.
         maximize: maximise the objective instead of minimising it.
 
     Example:

@@ -1,4 +1,4 @@
-"""Optimizer state that is spread over the ranks (Rajbhandari et al. 2020, ZeRO stage 1)."""
+"""Optimizer state spread over the ranks (Rajbhandari et al. 2020, ZeRO stage 1)."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from glassgrad.optim.optimizer import Limit, Optimizer, Options, Params
 
 
 class ZeroRedundancyOptimizer(Optimizer):
-    """Another optimizer, of which each rank keeps the state of its share of the parameters, and updates these alone.
+    """Wraps an optimizer: each rank keeps the state of its share of the parameters and updates only these.
 
-    The new values then go to the other ranks. Gradients have to be the same on all of them, as
-    `nn.parallel.DistributedDataParallel` leaves them. Whole parameters are shared out: the largest first, each to the
+    It then sends the new values to the other ranks. Gradients have to be the same on all ranks, as
+    `nn.parallel.DistributedDataParallel` leaves them. Whole parameters are distributed, the largest first, each to the
     rank that has the least so far.
 
     Args:
@@ -155,7 +155,7 @@ class ZeroRedundancyOptimizer(Optimizer):
         return self.optim.state_dict() if self._whole is None else self._whole
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over a whole state, of any number of ranks, and keep this rank's share of it."""
+        """Load a whole state, from any number of ranks, and keep this rank's share of it."""
         self.optim.load_state_dict(state_dict)
         for parameter in self._parameters():
             if not self._is_mine(parameter):

@@ -1,4 +1,4 @@
-"""Batch-normalisation statistics of a whole data set, in place of the running averages of training."""
+"""Compute batch-normalisation statistics over a whole data set, to replace the running averages of training."""
 
 from __future__ import annotations
 

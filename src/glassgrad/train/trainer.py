@@ -200,7 +200,7 @@ class Trainer(Task):
         self._logger_names = known
 
     def _schedule(self) -> None:
-        """Set the attributes that the loop reads: when things are due, and the parts of a checkpoint."""
+        """Set the attributes that the loop reads: the schedule and the parts of a checkpoint."""
         config, feed = self.config, self.feed
         self.epoch_steps = feed.steps or 0
         if not config.steps and not self.epoch_steps:
@@ -425,14 +425,14 @@ class Trainer(Task):
             write_weights(self.run.model, self.learner.best_weights(), {"step": self.loop.step})
 
     def _keep_samples(self) -> None:
-        """Write what a classifier gets wrong among the first validation examples."""
+        """Write the mistakes of a classifier among the first validation examples."""
         found = None if self.run is None or self.val_loader is None else self._mistakes()
         if self.run is not None and found is not None:
             with self.loop.saving(self.run):
                 write_samples(self.run.path, found)
 
     def _mistakes(self) -> dict[str, Any] | None:
-        """Return what is put into a wrong class; None where the model is no classifier of single inputs."""
+        """Return the misclassified examples; None if the model is not a classifier of single inputs."""
         kept: list[tuple[Array, ...]] = []
         with self.learner.validating():
             for batch in self.val_loader:

@@ -30,7 +30,7 @@ def _optimizers() -> Sequence[str]:
 
 
 class _Fields:
-    """The signature of a class as its fields have it, made when somebody asks."""
+    """The signature of a class, made from its fields on first use."""
 
     def __get__(self, instance: object, owner: Any) -> Any:
         import inspect

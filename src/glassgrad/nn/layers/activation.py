@@ -11,14 +11,14 @@ from glassgrad.nn.module import Module
 from glassgrad.nn.parameter import Parameter
 from glassgrad.ops.names import PUBLIC
 
-# The public forms skip a step of the dispatch that matters for layers as small as these.
+# The public functions skip a step of the dispatch, which matters for such small layers.
 _relu, _tanh, _sigmoid = PUBLIC["relu"], PUBLIC["tanh"], PUBLIC["sigmoid"]
 
 
 class _Activation(Module):
     """An activation without parameters.
 
-    `inplace` is accepted for PyTorch's sake: the result is the same, only PyTorch's memory saving is not there.
+    `inplace` is accepted for compatibility with PyTorch; it does not save memory.
     """
 
     inplace: bool = False

@@ -110,13 +110,13 @@ class MultiheadAttention(Module):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Array, Array]:
-        """Return what was attended to, and the weights (or None).
+        """Return the attention's output, and the weights (or None).
 
         Args:
             query: (L, E), or (L, N, E), or (N, L, E) with `batch_first`; key and value alike with length S.
             key, value: see `query`.
             key_padding_mask: (N, S) booleans that are true where a key is to be ignored, or numbers to add.
-            need_weights: whether weights are returned; without, a faster path is taken.
+            need_weights: whether weights are returned; False takes a faster path.
             attn_mask: (L, S) or (N * heads, L, S) booleans that are true where attention is NOT allowed, or
                 numbers to add.
             average_attn_weights: return the mean over heads, (N, L, S), or all of them, (N, heads, L, S).
@@ -134,7 +134,7 @@ class MultiheadAttention(Module):
         q, k, v = self._project(query, key, value)
         k, v, added = self._extend(k, v)
         mask = self._mask(attn_mask, key_padding_mask, added, q)
-        # With a mask of the caller's own, `is_causal` only says what is in it, as in PyTorch.
+        # With a given mask, `is_causal` only describes the mask, as in PyTorch.
         causal = is_causal and mask is None
         if is_causal and attn_mask is None and mask is not None:
             mask = mask + _causal(q.shape[1], k.shape[1], q.dtype)
@@ -147,7 +147,7 @@ class MultiheadAttention(Module):
         return (y if self.batch_first else y.transpose(0, 1)), weights
 
     def _project(self, query: Array, key: Array, value: Array) -> tuple[Array, Array, Array]:
-        """Map the three to the width of the heads; in one product where they are one tensor."""
+        """Map queries, keys and values to the width of the heads, in one product if they are one tensor."""
         bias, width = self.in_proj_bias, self.embed_dim
         if self.in_proj_weight is not None and query is key and key is value:
             parts = () if bias is None else (bias,)

@@ -21,7 +21,7 @@ from glassgrad.ops.recurrent_steps import gru_step, lstm_step, rnn_step
 
 
 class _Cell(Module):
-    """What the cells share: called with (N, inputs) or (inputs,), and optionally the state before."""
+    """Base of the cells: called with (N, inputs) or (inputs,), and optionally the previous state."""
 
     gates = 1
     states = 1

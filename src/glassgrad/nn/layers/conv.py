@@ -25,7 +25,7 @@ def several(value: Ints, count: int) -> tuple[int, ...]:
 
 
 class _Conv(Module):
-    """What convolutions share; `dims` is the number of dimensions they go over, `turned` says which way."""
+    """Base of the convolutions over `dims` dimensions; `turned` is true for transposed ones."""
 
     dims = 0
     turned = False
@@ -63,7 +63,7 @@ class _Conv(Module):
         self.reset_parameters()
 
     def _check(self) -> None:
-        """Raise `ArgumentError` on sizes that cannot be."""
+        """Raise `ArgumentError` on impossible sizes."""
         owner = type(self).__name__
         for name in ("in_channels", "out_channels"):
             if self.groups <= 0 or getattr(self, name) % self.groups:
@@ -90,7 +90,7 @@ class _Conv(Module):
         return [n for side in reversed(self.sides) for n in (side, side)]
 
     def _padded(self, x: Array) -> tuple[Array, Array]:
-        """Return the input with a border that is not of zeros, and the padding that is left to do."""
+        """Return the input, padded unless the border is zeros, and the padding left for the convolution."""
         if self.padding_mode == "zeros":
             return x, self.padding
         return pad(x, self._border(), mode=_MODES[self.padding_mode]), 0
@@ -113,7 +113,7 @@ class _Conv(Module):
 
 
 class _Direct(_Conv):
-    """What the convolutions share that are not transposed."""
+    """Base of the convolutions that are not transposed."""
 
     operation: Callable[..., Array]
 
@@ -188,7 +188,7 @@ class Conv3d(_Direct):
 
 
 class _ConvTranspose(_Conv):
-    """What the transposed convolutions share."""
+    """Base of the transposed convolutions."""
 
     turned = True
     operation: Callable[..., Array]
@@ -226,7 +226,7 @@ class _ConvTranspose(_Conv):
         )
 
     def _extra(self, x: Array, output_size: Sequence[int] | None) -> tuple[int, ...]:
-        """Return the output padding that gives `output_size`, where one is asked for."""
+        """Return the output padding that gives `output_size`, if there is one."""
         if output_size is None:
             return self.output_padding
         wanted = tuple(output_size)[-self.dims :]

@@ -14,7 +14,7 @@ from glassgrad.nn.parameter import Parameter
 
 
 class _Table(Module):
-    """What both share: the table, drawn from a standard normal unless it is given."""
+    """Base of both: the table, drawn from a standard normal distribution unless it is given."""
 
     def __init__(
         self,

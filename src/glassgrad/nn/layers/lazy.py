@@ -1,6 +1,6 @@
-"""Layers that learn the number of their inputs from the first of them, and are ordinary layers from then on.
+"""Layers that take the number of their inputs from the first input, and are ordinary layers afterwards.
 
-Their parameters have no elements before. They stay the same objects, so an optimizer may be made first.
+Before the first input their parameters are empty. They stay the same objects, so an optimizer may be made first.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from glassgrad.ops.core import Array, bad_option
 
 
 class _AnyLayer(Module):
-    """The layer that a lazy one is mixed with, as far as a type checker has to know it."""
+    """The layer that a lazy layer also inherits from, as type checkers see it."""
 
     if TYPE_CHECKING:
 
@@ -31,7 +31,7 @@ class _AnyLayer(Module):
 
 
 class _Lazy(_AnyLayer):
-    """What lazy layers share: `counts` is what they wait for; they turn into the last of their bases."""
+    """Base of lazy layers: the first input gives the attribute `counts`; the layer then becomes its last base class."""
 
     counts: ClassVar[str] = "in_channels"
 
@@ -104,7 +104,7 @@ class LazyLinear(_Lazy, Linear):
 
 
 class _LazyConv(_Lazy):
-    """What lazy convolutions share."""
+    """Base of lazy convolutions."""
 
     def __init__(
         self,
@@ -168,7 +168,7 @@ class LazyConv3d(_LazyConv, Conv3d):
 
 
 class _LazyConvTranspose(_LazyConv):
-    """What lazy transposed convolutions share: the order of the options is another."""
+    """Base of lazy transposed convolutions, whose options have another order."""
 
     def __init__(
         self,
@@ -219,7 +219,7 @@ class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
 
 
 class _LazyNorm(_Lazy):
-    """What lazy batch norms share."""
+    """Base of lazy batch norms."""
 
     counts = "num_features"
 

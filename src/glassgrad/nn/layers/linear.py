@@ -1,4 +1,4 @@
-"""Linear maps: of one input, of two, and none at all."""
+"""Linear maps of one input and of two, and the identity."""
 
 from __future__ import annotations
 

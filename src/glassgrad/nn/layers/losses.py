@@ -15,7 +15,7 @@ _Old = bool | None  # PyTorch's older spelling of `reduction`, by two arguments
 
 
 class _Loss(Module):
-    """What all losses share: `reduction` is "mean", "sum" or "none"."""
+    """Base of all losses: `reduction` is "mean", "sum" or "none"."""
 
     def __init__(self, size_average: _Old = None, reduce: _Old = None, reduction: str = "mean") -> None:
         super().__init__()
@@ -432,7 +432,7 @@ class TripletMarginLoss(_Loss):
 
 
 class TripletMarginWithDistanceLoss(_Loss):
-    """`TripletMarginLoss` with a distance of one's own.
+    """`TripletMarginLoss` with a given distance function.
 
     Example:
         >>> import glassgrad as gg

@@ -21,7 +21,7 @@ _ONE = np.ones((), np.int64)  # NumPy would make an array of a number in every c
 
 
 class _Scaled(Module):
-    """What most norms share: a learned scale and a learned shift, or None."""
+    """Base of most norms: a learned scale and a learned shift, or None."""
 
     def _learn(self, shape: Ints, scale: bool, shift: bool, dtype: DType) -> None:
         self.weight = Parameter(creation.ones(shape, dtype=dtype).array) if scale else None
@@ -36,7 +36,7 @@ class _Scaled(Module):
 
 
 class _Tracked(_Scaled):
-    """What batch and instance norm share: a scale for each channel and running statistics."""
+    """Base of batch and instance norms: a scale for each channel and running statistics."""
 
     dims: tuple[int, ...] = ()
 
@@ -108,12 +108,12 @@ class _Tracked(_Scaled):
         )
 
 
-# What normalises instead while several ranks compute one batch together; see `sync_norm.synchronised`.
+# The function that normalises instead while several ranks compute one batch together; see `sync_norm.synchronised`.
 TOGETHER: list[Callable[[_BatchNorm, Tensor], Tensor]] = []
 
 
 class _BatchNorm(_Tracked):
-    """What the batch norms share; they differ in the shapes they take."""
+    """Base of the batch norms, which differ in the shapes of their inputs."""
 
     def forward(self, input: Tensor) -> Tensor:
         shape = tuple(input.shape)
@@ -130,15 +130,15 @@ class _BatchNorm(_Tracked):
 class BatchNorm1d(_BatchNorm):
     """Batch normalisation of (N, C) or (N, C, L) over all but the channels (Ioffe and Szegedy 2015).
 
-    In training by the statistics of the batch, which also move `running_mean` and `running_var`
-    (unbiased) by `momentum`; otherwise by those.
+    In training it uses the statistics of the batch, and moves `running_mean` and `running_var` (unbiased) towards them
+    by `momentum`; in evaluation it uses the running statistics.
 
     Args:
         num_features: channels.
         eps: added to the variance.
         momentum: weight of a new batch in the running statistics; None for their plain average.
         affine: whether a scale and a shift are learned.
-        track_running_stats: without, the statistics of the batch are used outside training too.
+        track_running_stats: if False, the statistics of the batch are used in evaluation as well.
 
     Example:
         >>> import glassgrad as gg
@@ -175,7 +175,7 @@ class BatchNorm3d(_BatchNorm):
 
 
 class _InstanceNorm(_Tracked):
-    """What the instance norms share."""
+    """Base of the instance norms."""
 
     def __init__(
         self,

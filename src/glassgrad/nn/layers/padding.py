@@ -9,7 +9,7 @@ from glassgrad.ops.arrange import pad
 
 
 class _Padding(Module):
-    """What the paddings share: `padding` is one number or two for each dimension, the last dimension first."""
+    """Base of the paddings: `padding` is one number, or two for each dimension, the last dimension first."""
 
     dims = 0
     mode = "constant"

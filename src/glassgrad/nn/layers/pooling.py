@@ -14,7 +14,7 @@ from glassgrad.ops.core import Array
 
 
 class _MaxPool(Module):
-    """What the max poolings share."""
+    """Base of the max poolings."""
 
     operation: Callable[..., Array]
     _shown = "kernel_size={kernel_size}, stride={stride}, padding={padding}, dilation={dilation}, ceil_mode={ceil_mode}"
@@ -84,7 +84,7 @@ class MaxPool3d(_MaxPool):
 
 
 class _AvgPool(Module):
-    """What the mean poolings share; the functions over one axis take no divisor."""
+    """Base of the mean poolings; the function over one axis takes no divisor."""
 
     operation: Callable[..., Array]
     _shown = "kernel_size={kernel_size}, stride={stride}, padding={padding}"
@@ -167,7 +167,7 @@ class AvgPool3d(_AvgPool):
 
 
 class _PowerPool(Module):
-    """What the power poolings share."""
+    """Base of the power poolings."""
 
     operation: Callable[..., Array]
     _shown = "norm_type={norm_type}, kernel_size={kernel_size}, stride={stride}, ceil_mode={ceil_mode}"
@@ -227,7 +227,7 @@ class LPPool3d(_PowerPool):
 
 
 class _MaxUnpool(Module):
-    """What the ways back from max pooling share."""
+    """Base of the max unpoolings."""
 
     dims = 0
     operation: Callable[..., Array]

@@ -26,7 +26,7 @@ from glassgrad.ops.shape import cat, stack
 
 
 class _Recurrent(Module):
-    """What the networks share: parameters by layer and direction, and the walk through them.
+    """Base of the networks: parameters by layer and direction, and the loop over layers.
 
     Args:
         input_size: numbers of each step.
@@ -119,7 +119,7 @@ class _Recurrent(Module):
 
     # --- the walk -------------------------------------------------------------------------------------
 
-    if TYPE_CHECKING:  # each network says how it runs one layer in one direction, to outputs and last states
+    if TYPE_CHECKING:  # each network runs one layer in one direction, and returns outputs and last states
 
         def _layer(
             self, x: Array, states: list[Array], weights: list[Array], lengths: Array, reverse: bool, batch_first: bool

@@ -71,7 +71,7 @@ class SyncBatchNorm(_BatchNorm):
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group: world.ProcessGroup | None = None) -> Module:
-        """Return the module with a layer of this class, of the same state, in place of each batch norm in it."""
+        """Return the module with each batch norm replaced by a layer of this class with the same state."""
         if isinstance(module, _BatchNorm) and not isinstance(module, cls):
             made = cls(module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats)
             made.process_group, made.training = process_group, module.training

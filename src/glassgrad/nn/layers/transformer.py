@@ -35,9 +35,9 @@ def _activation(given: str | _Function, owner: str) -> _Function:
 
 
 class _Layer(Module):
-    """What the layers of encoder and decoder share: attention, two linear maps, a norm and a dropout for each part."""
+    """Base of the layers of encoder and decoder: attention, two linear maps, a norm and a dropout for each part."""
 
-    crossed = False  # whether there is attention to an encoder's output, too
+    crossed = False  # whether it also attends to an encoder's output
 
     def __init__(
         self,

@@ -12,7 +12,7 @@ Factor = float | tuple[float, ...] | list[float] | None
 
 
 class _Upsample(Module):
-    """What the resizing layers share."""
+    """Base of the resizing layers."""
 
     def __init__(
         self,

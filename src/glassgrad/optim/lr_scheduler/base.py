@@ -128,7 +128,7 @@ class LRScheduler:
         self._set(rates)
 
     def repeat_step(self) -> None:
-        """Make the last step again, from the rates as they are now."""
+        """Repeat the last step, from the present rates."""
         self._step_count -= 1
         self.last_epoch -= 1
         self.step()
@@ -252,6 +252,6 @@ class MultiplicativeLR(_Functions):
         return [group["lr"] * function(self.last_epoch) for group, function in pairs]
 
 
-_LRScheduler = LRScheduler  # PyTorch's older name, which scripts still subclass
+_LRScheduler = LRScheduler  # PyTorch's older name, still subclassed by scripts
 
 __all__ = ["LRScheduler", "LambdaLR", "MultiplicativeLR"]

@@ -78,7 +78,7 @@ class CyclicLR(_InCycles):
         step_size_up, step_size_down: lengths of the two halves of a cycle.
         mode: "triangular", "triangular2" (halves the height each cycle) or "exp_range" (times gamma**step).
         gamma: see `mode`.
-        scale_fn: a factor of the height in place of `mode`.
+        scale_fn: a factor of the height instead of `mode`.
         scale_mode: whether `scale_fn` gets the number of the "cycle" or of the "iterations".
         cycle_momentum: whether the momentum goes the other way, between `max_momentum` and `base_momentum`.
         base_momentum, max_momentum: see `cycle_momentum`.

@@ -116,7 +116,7 @@ class HandLearner(CountedSteps, Learner):
 
     @contextmanager
     def validating(self) -> Iterator[None]:
-        """Within the block the model is in evaluation mode; afterwards all is as before."""
+        """Set evaluation mode for the block; afterwards restore everything."""
         modes = [(module, module.training) for module in self.model.modules()]
         before = self._buffers()
         self.model.eval()

@@ -262,7 +262,7 @@ class EngineLearner(CountedSteps, Learner):
 
     @contextmanager
     def validating(self) -> Iterator[None]:
-        """Within the block the model is in evaluation mode, with the weights to use; afterwards all is as before."""
+        """Set evaluation mode and the weights to use for the block; afterwards restore everything."""
         averaged = self.averages.applied() if self.averages is not None else contextlib.nullcontext()
         with evaluating(self.model), averaged, untouched(self.model), no_grad():
             yield
@@ -349,7 +349,7 @@ def untouched(model: nn.Module) -> Iterator[None]:
 
 
 class AsArrays:
-    """A part of a checkpoint with arrays in place of tensors, the form that all engines share."""
+    """A part of a checkpoint with arrays instead of tensors, the form that all engines share."""
 
     def __init__(self, part: Any) -> None:
         self._part = part

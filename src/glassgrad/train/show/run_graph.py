@@ -1,4 +1,4 @@
-"""The graph of a run's step, as a page of its own in the run directory: the report links to it and stays small."""
+"""Write the graph of a run's step as a separate page in the run directory; the report links to it and stays small."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OWNER = "self."
 
 
 def write_graph(run: Path, learner: Learner, batch: Sequence[Any]) -> Path:
-    """Write the graph of the step that a learner would make on a batch, which it does not make.
+    """Write the graph of a learner's step on a batch, without making the step.
 
     Raises:
         errors.InputError: the step is written by hand or cannot be traced, or the file cannot be written.
@@ -44,7 +44,7 @@ def write_graph(run: Path, learner: Learner, batch: Sequence[Any]) -> Path:
 
 
 def write_graph_if_possible(run: Path, learner: Learner, batch: Sequence[Any]) -> None:
-    """Do so, or say why not: the page of the run is worth having without."""
+    """Write the graph, or print why it cannot be written: the page of the run is useful without it."""
     try:
         write_graph(run, learner, batch)
     except errors.InputError as error:
@@ -52,7 +52,7 @@ def write_graph_if_possible(run: Path, learner: Learner, batch: Sequence[Any]) -
 
 
 def _name_as_users_do(graph: Graph) -> None:
-    """Take the learner, whose step is a method, out of names: ``self.model.weight`` is the weight of the model."""
+    """Remove the learner from names: ``self.model.weight`` is the weight of the model."""
     for node in graph.nodes:
         node.name, node.formula = node.name.removeprefix(_OWNER), node.formula.replace(_OWNER, "")
         node.module = _path(node.module)

@@ -18,7 +18,7 @@ def main() -> None:
     code = 128 + signal.SIGINT
     try:
         code = run(sys.argv[1:])
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is done: ignore a further Ctrl-C during exit
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # finished: ignore another Ctrl-C during exit
     except KeyboardInterrupt:  # another one, while the first was being reported
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.exit(code)
@@ -74,7 +74,7 @@ def _dispatch(arguments: Sequence[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-# What the parser's own parts say, and what reads well behind "invalid value for '--to': ".
+# Messages of the parser, and the words that replace them after "invalid value for '--to': ".
 _WORDING = {": Value error, ": ": ", ": Input should be ": ": it has to be "}
 
 

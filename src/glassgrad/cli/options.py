@@ -95,7 +95,7 @@ _WATCHING = (
 
 
 def _monitoring(options: dict[str, Any], resume: Path | None) -> Monitoring | None:
-    """Separate the options of watching from the others; a resumed run that was watched stays watched."""
+    """Separate the monitoring options from the others; a resumed run keeps its monitoring."""
     wanted, every = options.pop("monitor", None), options.pop("monitor_every", None)
     if options.pop("doctor", None):
         wanted = True
@@ -108,7 +108,7 @@ def _monitoring(options: dict[str, Any], resume: Path | None) -> Monitoring | No
 
 @contextmanager
 def _watched(watching: Monitoring | None, doctor: bool, quiet: bool) -> Iterator[list[int]]:
-    """Keep the record however the run ends; draw and diagnose it when the run is done or has failed."""
+    """Write the record, however the run ends; draw and diagnose it when the run is done or has failed."""
     codes: list[int] = []
     try:
         yield codes

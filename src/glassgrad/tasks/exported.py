@@ -46,7 +46,7 @@ def export_model(path: Path, to: str, out: Path | None = None) -> list[Path]:
 
 
 def _on_the_engine(trained: Trained) -> Any:
-    """Return the model as a module; one of layers by hand is built again, with the same weights."""
+    """Return the model as a module; a model of layers by hand is rebuilt with the same weights."""
     config = trained.description["config"]
     if config.get("engine") != "manual" or trained.kind.restore is None:
         return trained.learner.model
@@ -64,7 +64,7 @@ def _onnx(model: Any, trained: Trained, example: Example, place: Path) -> list[P
 
 
 def _numpy(model: Any, trained: Trained, example: Example, place: Path) -> list[Path]:
-    """Write a program for one example, and beside it the weights with the example that it checks itself on."""
+    """Write a program for one example, and beside it the weights with the example by which it checks itself."""
     call = compiled(model, backend="numpy")
     inputs = np.ascontiguousarray(example.inputs[:1])
     with no_grad():
@@ -81,7 +81,7 @@ def _numpy(model: Any, trained: Trained, example: Example, place: Path) -> list[
 
 
 def _weight(state: Mapping[str, Any], argument: str) -> Any:
-    """Return the weight that a program calls by this name, which may begin with that of the model."""
+    """Return the weight with this name in a program, which may begin with the name of the model."""
     fitting = [name for name in state if argument == name or argument.endswith(f"_{name}")]
     return state[max(fitting, key=len)]
 
@@ -136,7 +136,7 @@ def _script(model: Any, trained: Trained, example: Example, place: Path) -> str:
 
 
 def _plain(description: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a program needs to know: not where the data of the run were."""
+    """Return the description that a program needs, without the path of the run's data."""
     config = {key: value for key, value in description["config"].items() if key != "data"}
     return {**{key: value for key, value in description.items() if key != "parts"}, "config": config}
 

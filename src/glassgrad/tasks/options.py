@@ -28,7 +28,7 @@ def dtype() -> Any:
 
 
 def check_dtype(config: Any, layers: Sequence[Layer]) -> None:
-    """Raise `errors.InputError` where another dtype is asked of layers that are computed by hand."""
+    """Raise `errors.InputError` if layers by hand are to use another dtype."""
     if config.engine == "manual" and config.dtype != DTYPES[0]:
         raise errors.CONFIG_DTYPE(name=name_of("dtype", layers), given=config.dtype)
 

@@ -381,6 +381,12 @@ class Module:
         return f"{self._get_name()}(\n  " + "\n  ".join(inner) + "\n)"
 
 
+def changed(module: Module, **defaults: object) -> list[str]:
+    """Return "name=value" for each attribute that differs from its default, for `extra_repr`."""
+    given = {name: getattr(module, name) for name in defaults}
+    return [f"{name}={value}" for name, value in given.items() if value != defaults[name]]
+
+
 def check_entry(owner: Module, name: Any, entry: Any, *kinds: type[Any]) -> None:
     """Raise unless an entry of a module's state has a valid type and a valid attribute name.
 

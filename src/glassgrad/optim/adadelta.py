@@ -7,7 +7,7 @@ from typing import Unpack
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import sqrt
 from glassgrad.optim.equations import Group, State
-from glassgrad.optim.optimizer import Hints, Limit, Optimizer, Params, at_least, options, share
+from glassgrad.optim.optimizer import Hints, Optimizer, Params, at_least, options, share
 
 
 class Adadelta(Optimizer):
@@ -31,6 +31,8 @@ class Adadelta(Optimizer):
         tensor([2.9997])
     """
 
+    checks = (share("rho"), at_least("eps", 0))
+
     def __init__(
         self,
         params: Params,
@@ -43,9 +45,6 @@ class Adadelta(Optimizer):
         **hints: Unpack[Hints],
     ) -> None:
         super().__init__(params, options(locals()), hints)
-
-    def limits(self) -> list[Limit]:
-        return [*super().limits(), share("rho"), at_least("eps", 0)]
 
     def update(self, p: Array, g: Array, state: State, group: Group) -> Array:
         lr, rho, eps = group.lr, group.rho, group.eps

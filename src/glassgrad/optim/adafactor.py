@@ -10,7 +10,7 @@ from glassgrad.ops.elementwise import maximum, minimum, rsqrt, sqrt
 from glassgrad.ops.narrow import finfo
 from glassgrad.ops.reduce import sum_p
 from glassgrad.optim.equations import Group, State
-from glassgrad.optim.optimizer import Hints, Limit, Optimizer, Params, at_least, options
+from glassgrad.optim.optimizer import Hints, Optimizer, Params, at_least, options
 
 
 class Adafactor(Optimizer):
@@ -38,6 +38,12 @@ class Adafactor(Optimizer):
         tensor([2.7])
     """
 
+    checks = (
+        ("beta2_decay", lambda v: v <= 0, "a number of at most 0"),
+        at_least("d", 1),
+        ("eps", lambda v: len(v) == 2 and (v[0] is None or v[0] >= 0) and v[1] >= 0, "None or at least 0, twice"),
+    )
+
     def __init__(
         self,
         params: Params,
@@ -51,14 +57,6 @@ class Adafactor(Optimizer):
         **hints: Unpack[Hints],
     ) -> None:
         super().__init__(params, options(locals()), hints)
-
-    def limits(self) -> list[Limit]:
-        return [
-            *super().limits(),
-            ("beta2_decay", lambda v: v <= 0, "a number of at most 0"),
-            at_least("d", 1),
-            ("eps", lambda v: len(v) == 2 and (v[0] is None or v[0] >= 0) and v[1] >= 0, "None or at least 0, twice"),
-        ]
 
     def update(self, p: Array, g: Array, state: State, group: Group) -> Array:
         lr, (least, least_p), t = group.lr, group.eps, state.count()

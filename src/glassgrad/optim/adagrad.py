@@ -10,7 +10,7 @@ from glassgrad.engine.tensor import make
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import sqrt
 from glassgrad.optim.equations import Group, State
-from glassgrad.optim.optimizer import Hints, Limit, Optimizer, Options, Params, at_least, options
+from glassgrad.optim.optimizer import Hints, Optimizer, Options, Params, at_least, options
 
 
 class Adagrad(Optimizer):
@@ -35,6 +35,8 @@ class Adagrad(Optimizer):
         tensor([2.9])
     """
 
+    checks = (at_least("lr_decay", 0), at_least("initial_accumulator_value", 0), at_least("eps", 0))
+
     def __init__(
         self,
         params: Params,
@@ -48,10 +50,6 @@ class Adagrad(Optimizer):
         **hints: Unpack[Hints],
     ) -> None:
         super().__init__(params, options(locals()), hints)
-
-    def limits(self) -> list[Limit]:
-        names = ("lr_decay", "initial_accumulator_value", "eps")
-        return [*super().limits(), *(at_least(name, 0) for name in names)]
 
     def add_param_group(self, param_group: Options) -> None:
         super().add_param_group(param_group)

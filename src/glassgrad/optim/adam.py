@@ -7,7 +7,7 @@ from typing import Unpack
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import maximum, sqrt
 from glassgrad.optim.equations import Group, State
-from glassgrad.optim.optimizer import Hints, Limit, Optimizer, Params, at_least, betas, options
+from glassgrad.optim.optimizer import Hints, Optimizer, Params, at_least, betas, options
 
 
 def moments(g: Array, state: State, betas: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -30,6 +30,8 @@ def decayed(p: Array, g: Array, group: Group, lr: Array) -> tuple[Array, Array]:
 class _Adam(Optimizer):
     """The common rule of Adam and AdamW, after the weight decay."""
 
+    checks = (at_least("eps", 0), betas)
+
     def __init__(
         self,
         params: Params,
@@ -43,9 +45,6 @@ class _Adam(Optimizer):
         **hints: Unpack[Hints],
     ) -> None:
         super().__init__(params, options(locals()), hints)
-
-    def limits(self) -> list[Limit]:
-        return [*super().limits(), at_least("eps", 0), betas]
 
     def adapt(self, p: Array, g: Array, state: State, group: Group) -> Array:
         """p - lr * m / (1 - b1**t) / (sqrt(v / (1 - b2**t)) + eps)."""

@@ -7,7 +7,7 @@ from typing import Unpack
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import abs, maximum
 from glassgrad.optim.equations import Group, State
-from glassgrad.optim.optimizer import Hints, Limit, Optimizer, Params, at_least, betas, options
+from glassgrad.optim.optimizer import Hints, Optimizer, Params, at_least, betas, options
 
 
 class Adamax(Optimizer):
@@ -31,6 +31,8 @@ class Adamax(Optimizer):
         tensor([2.9])
     """
 
+    checks = (at_least("eps", 0), betas)
+
     def __init__(
         self,
         params: Params,
@@ -43,9 +45,6 @@ class Adamax(Optimizer):
         **hints: Unpack[Hints],
     ) -> None:
         super().__init__(params, options(locals()), hints)
-
-    def limits(self) -> list[Limit]:
-        return [*super().limits(), at_least("eps", 0), betas]
 
     def update(self, p: Array, g: Array, state: State, group: Group) -> Array:
         lr, (b1, b2), t = group.lr, group.betas, state.count()

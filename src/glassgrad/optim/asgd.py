@@ -7,7 +7,7 @@ from typing import Unpack
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import maximum, where
 from glassgrad.optim.equations import Group, State
-from glassgrad.optim.optimizer import Hints, Limit, Optimizer, Params, at_least, options
+from glassgrad.optim.optimizer import Hints, Optimizer, Params, at_least, options
 
 
 class ASGD(Optimizer):
@@ -34,6 +34,8 @@ class ASGD(Optimizer):
         2.39997
     """
 
+    checks = (at_least("lambd", 0),)
+
     def __init__(
         self,
         params: Params,
@@ -47,9 +49,6 @@ class ASGD(Optimizer):
         **hints: Unpack[Hints],
     ) -> None:
         super().__init__(params, options(locals()), hints)
-
-    def limits(self) -> list[Limit]:
-        return [*super().limits(), at_least("lambd", 0)]
 
     def update(self, p: Array, g: Array, state: State, group: Group) -> Array:
         lr, lambd, t = group.lr, group.lambd, state.count()

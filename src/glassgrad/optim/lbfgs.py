@@ -13,7 +13,7 @@ from glassgrad.base import provenance
 from glassgrad.engine.mode import MODE, enable_grad
 from glassgrad.engine.snapshot import Snapshot
 from glassgrad.engine.writes import MUTATIONS
-from glassgrad.optim.optimizer import Limit, Optimizer, Options, Params, options
+from glassgrad.optim.optimizer import Optimizer, Options, Params, options
 
 Vector = np.ndarray
 
@@ -57,6 +57,8 @@ class LBFGS(Optimizer):
         1.0
     """
 
+    checks = (("line_search_fn", lambda v: v in (None, "strong_wolfe"), "None or 'strong_wolfe'"),)
+
     def __init__(
         self,
         params: Params,
@@ -76,10 +78,6 @@ class LBFGS(Optimizer):
         if self.param_groups:
             raise errors.LBFGS_ONE_GROUP(where=provenance.here())
         super().add_param_group(param_group)
-
-    def limits(self) -> list[Limit]:
-        known = (None, "strong_wolfe")
-        return [*super().limits(), ("line_search_fn", lambda v: v in known, "None or 'strong_wolfe'")]
 
     # --- all parameters as one vector -------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from typing import Unpack
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import sign
 from glassgrad.optim.equations import Group, State
-from glassgrad.optim.optimizer import Hints, Limit, Optimizer, Params, betas, options
+from glassgrad.optim.optimizer import Hints, Optimizer, Params, betas, options
 
 
 class Lion(Optimizer):
@@ -32,6 +32,8 @@ class Lion(Optimizer):
         tensor([2.9])
     """
 
+    checks = (betas,)
+
     def __init__(
         self,
         params: Params,
@@ -43,9 +45,6 @@ class Lion(Optimizer):
         **hints: Unpack[Hints],
     ) -> None:
         super().__init__(params, options(locals()), hints)
-
-    def limits(self) -> list[Limit]:
-        return [*super().limits(), betas]
 
     def update(self, p: Array, g: Array, state: State, group: Group) -> Array:
         lr, (b1, b2), m = group.lr, group.betas, state.exp_avg

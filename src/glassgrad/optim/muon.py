@@ -14,7 +14,7 @@ from glassgrad.ops.elementwise import maximum, sqrt
 from glassgrad.ops.linalg import matmul
 from glassgrad.ops.reduce import sum_p
 from glassgrad.optim.equations import Group, State
-from glassgrad.optim.optimizer import Hints, Limit, Optimizer, Params, at_least, options
+from glassgrad.optim.optimizer import Hints, Optimizer, Params, at_least, options
 
 
 class Muon(Optimizer):
@@ -46,6 +46,11 @@ class Muon(Optimizer):
         >>> optimizer.step()
     """
 
+    checks = (
+        at_least("momentum", 0),
+        ("adjust_lr_fn", lambda v: v in (None, "original", "match_rms_adamw"), "None, 'original' or 'match_rms_adamw'"),
+    )
+
     def __init__(
         self,
         params: Params,
@@ -62,14 +67,6 @@ class Muon(Optimizer):
         **hints: Unpack[Hints],
     ) -> None:
         super().__init__(params, options(locals()), hints)
-
-    def limits(self) -> list[Limit]:
-        known = (None, "original", "match_rms_adamw")
-        return [
-            *super().limits(),
-            at_least("momentum", 0),
-            ("adjust_lr_fn", lambda v: v in known, "None, 'original' or 'match_rms_adamw'"),
-        ]
 
     def _check(self, parameter: Tensor, position: int, known: set[int]) -> None:
         super()._check(parameter, position, known)

@@ -8,7 +8,7 @@ from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import sqrt
 from glassgrad.optim.adam import decayed, moments
 from glassgrad.optim.equations import Group, State
-from glassgrad.optim.optimizer import Hints, Limit, Optimizer, Params, at_least, betas, options
+from glassgrad.optim.optimizer import Hints, Optimizer, Params, at_least, betas, options
 
 
 class NAdam(Optimizer):
@@ -37,6 +37,8 @@ class NAdam(Optimizer):
         tensor([2.8944])
     """
 
+    checks = (at_least("eps", 0), at_least("momentum_decay", 0), betas)
+
     def __init__(
         self,
         params: Params,
@@ -51,9 +53,6 @@ class NAdam(Optimizer):
         **hints: Unpack[Hints],
     ) -> None:
         super().__init__(params, options(locals()), hints)
-
-    def limits(self) -> list[Limit]:
-        return [*super().limits(), at_least("eps", 0), at_least("momentum_decay", 0), betas]
 
     def update(self, p: Array, g: Array, state: State, group: Group) -> Array:
         lr, (b1, b2), t = group.lr, group.betas, state.count()

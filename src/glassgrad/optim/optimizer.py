@@ -75,6 +75,7 @@ class Optimizer:
 
     Attributes:
         moving: options besides the rate that a schedule changes.
+        checks: of options besides the rate and the weight decay; see `limits`.
 
     Raises:
         ArgumentError: no parameters, one that is not a leaf, or an invalid option.
@@ -95,6 +96,7 @@ class Optimizer:
     """
 
     moving: frozenset[str] = frozenset()
+    checks: tuple[Limit, ...] = ()
 
     def __init__(self, params: Params, defaults: Options, hints: Iterable[str] = ()) -> None:
         self.defaults = defaults
@@ -163,6 +165,7 @@ class Optimizer:
         return [
             ("lr", lambda v: v >= 0, "a rate of at least 0"),
             ("weight_decay", lambda v: v >= 0, "a decay of at least 0"),
+            *self.checks,
         ]
 
     # --- the step -------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import maximum, sqrt, where
 from glassgrad.optim.adam import decayed, moments
 from glassgrad.optim.equations import Group, State
-from glassgrad.optim.optimizer import Hints, Limit, Optimizer, Params, at_least, betas, options
+from glassgrad.optim.optimizer import Hints, Optimizer, Params, at_least, betas, options
 
 
 class RAdam(Optimizer):
@@ -37,6 +37,8 @@ class RAdam(Optimizer):
         tensor([2.4])
     """
 
+    checks = (at_least("eps", 0), betas)
+
     def __init__(
         self,
         params: Params,
@@ -50,9 +52,6 @@ class RAdam(Optimizer):
         **hints: Unpack[Hints],
     ) -> None:
         super().__init__(params, options(locals()), hints)
-
-    def limits(self) -> list[Limit]:
-        return [*super().limits(), at_least("eps", 0), betas]
 
     def update(self, p: Array, g: Array, state: State, group: Group) -> Array:
         lr, (b1, b2), t = group.lr, group.betas, state.count()

@@ -7,7 +7,7 @@ from typing import Unpack
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import sqrt
 from glassgrad.optim.equations import Group, State
-from glassgrad.optim.optimizer import Hints, Limit, Optimizer, Params, at_least, options, share
+from glassgrad.optim.optimizer import Hints, Optimizer, Params, at_least, options, share
 
 
 class RMSprop(Optimizer):
@@ -33,6 +33,8 @@ class RMSprop(Optimizer):
         tensor([2.])
     """
 
+    checks = (share("alpha"), at_least("eps", 0), at_least("momentum", 0))
+
     def __init__(
         self,
         params: Params,
@@ -47,9 +49,6 @@ class RMSprop(Optimizer):
         **hints: Unpack[Hints],
     ) -> None:
         super().__init__(params, options(locals()), hints)
-
-    def limits(self) -> list[Limit]:
-        return [*super().limits(), share("alpha"), at_least("eps", 0), at_least("momentum", 0)]
 
     def update(self, p: Array, g: Array, state: State, group: Group) -> Array:
         lr, alpha = group.lr, group.alpha

@@ -35,6 +35,8 @@ class Rprop(Optimizer):
         tensor([2.9])
     """
 
+    checks = (_factors, _bounds)
+
     def __init__(
         self,
         params: Params,
@@ -46,9 +48,6 @@ class Rprop(Optimizer):
         **hints: Unpack[Hints],
     ) -> None:
         super().__init__(params, options(locals()), hints)
-
-    def limits(self) -> list[Limit]:
-        return [*super().limits(), _factors, _bounds]
 
     def update(self, p: Array, g: Array, state: State, group: Group) -> Array:
         (shrink, grow), (least, most), t = group.etas, group.step_sizes, state.count()

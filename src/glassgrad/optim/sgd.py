@@ -6,7 +6,7 @@ from typing import Unpack
 
 from glassgrad.ops.core import Array, bad_option
 from glassgrad.optim.equations import Group, State
-from glassgrad.optim.optimizer import Hints, Limit, Optimizer, Options, Params, at_least, options
+from glassgrad.optim.optimizer import Hints, Optimizer, Options, Params, at_least, options
 
 
 class SGD(Optimizer):
@@ -32,6 +32,7 @@ class SGD(Optimizer):
     """
 
     moving = frozenset({"momentum"})
+    checks = (at_least("momentum", 0),)
 
     def __init__(
         self,
@@ -52,9 +53,6 @@ class SGD(Optimizer):
         if merged["nesterov"] and (merged["momentum"] <= 0 or merged["dampening"]):
             raise bad_option("SGD", "nesterov", True, "False, or a momentum above 0 and no dampening")
         super().add_param_group(param_group)
-
-    def limits(self) -> list[Limit]:
-        return [*super().limits(), at_least("momentum", 0)]
 
     def update(self, p: Array, g: Array, state: State, group: Group) -> Array:
         lr = group.lr

@@ -6,7 +6,7 @@ from glassgrad.ops import reduce
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import not_equal, sqrt, where
 from glassgrad.optim.equations import Group, State
-from glassgrad.optim.optimizer import Limit, Optimizer, Params, at_least, betas, options
+from glassgrad.optim.optimizer import Optimizer, Params, at_least, betas, options
 
 
 class SparseAdam(Optimizer):
@@ -33,6 +33,8 @@ class SparseAdam(Optimizer):
         [False, True, False]
     """
 
+    checks = (at_least("eps", 0), betas)
+
     def __init__(
         self,
         params: Params,
@@ -42,9 +44,6 @@ class SparseAdam(Optimizer):
         maximize: bool = False,
     ) -> None:
         super().__init__(params, options(locals()))
-
-    def limits(self) -> list[Limit]:
-        return [*super().limits(), at_least("eps", 0), betas]
 
     def update(self, p: Array, g: Array, state: State, group: Group) -> Array:
         lr, (b1, b2), t = group.lr, group.betas, state.count()

@@ -10,7 +10,7 @@ from glassgrad.engine.tensor import Tensor, TensorLike
 from glassgrad.engine.tensors import creation, devices
 from glassgrad.nn import init
 from glassgrad.nn.arguments import Device, DType, Ints
-from glassgrad.nn.module import Module
+from glassgrad.nn.module import Module, changed
 from glassgrad.nn.parameter import Parameter
 from glassgrad.ops.arrange import pad
 from glassgrad.ops.core import Array, bad_option
@@ -97,19 +97,10 @@ class _Conv(Module):
 
     def extra_repr(self) -> str:
         parts = [f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"]
-        if self.padding != (0,) * self.dims:
-            parts.append(f"padding={self.padding}")
-        if self.dilation != (1,) * self.dims:
-            parts.append(f"dilation={self.dilation}")
-        if self.output_padding != (0,) * self.dims:
-            parts.append(f"output_padding={self.output_padding}")
-        if self.groups != 1:
-            parts.append(f"groups={self.groups}")
-        if self.bias is None:
-            parts.append("bias=False")
-        if self.padding_mode != "zeros":
-            parts.append(f"padding_mode={self.padding_mode}")
-        return ", ".join(parts)
+        zeros, ones = (0,) * self.dims, (1,) * self.dims
+        parts += changed(self, padding=zeros, dilation=ones, output_padding=zeros, groups=1)
+        parts += ["bias=False"] if self.bias is None else []
+        return ", ".join([*parts, *changed(self, padding_mode="zeros")])
 
 
 class _Direct(_Conv):

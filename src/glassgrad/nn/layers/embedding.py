@@ -9,7 +9,7 @@ from glassgrad.engine.tensors import creation, devices
 from glassgrad.nn import init
 from glassgrad.nn.arguments import Device, DType
 from glassgrad.nn.functional import products as F
-from glassgrad.nn.module import Module
+from glassgrad.nn.module import Module, changed
 from glassgrad.nn.parameter import Parameter
 
 
@@ -42,14 +42,10 @@ class _Table(Module):
             self.weight.array[self.padding_idx] = 0
 
     def extra_repr(self) -> str:
-        parts = [f"{self.num_embeddings}, {self.embedding_dim}"]
-        if self.padding_idx is not None:
-            parts.append(f"padding_idx={self.padding_idx}")
-        parts.extend(self._options())
-        return ", ".join(parts)
+        return ", ".join([f"{self.num_embeddings}, {self.embedding_dim}", *self._options()])
 
     def _options(self) -> list[str]:
-        return []
+        return changed(self, padding_idx=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, sparse=False)
 
 
 class Embedding(_Table):
@@ -99,12 +95,6 @@ class Embedding(_Table):
 
     def forward(self, input: TensorLike) -> Tensor:
         return F.embedding(input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq)
-
-    def _options(self) -> list[str]:
-        parts = [] if self.max_norm is None else [f"max_norm={self.max_norm}"]
-        parts += [] if self.norm_type == 2 else [f"norm_type={self.norm_type}"]
-        parts += [f"scale_grad_by_freq={self.scale_grad_by_freq}"] if self.scale_grad_by_freq else []
-        return [*parts, "sparse=True"] if self.sparse else parts
 
 
 class EmbeddingBag(_Table):
@@ -158,18 +148,9 @@ class EmbeddingBag(_Table):
             self.padding_idx,
         )
 
-    def extra_repr(self) -> str:
-        parts = [f"{self.num_embeddings}, {self.embedding_dim}"]
-        if self.max_norm is not None:
-            parts.append(f"max_norm={self.max_norm}")
-        if self.norm_type != 2:
-            parts.append(f"norm_type={self.norm_type}")
-        if self.scale_grad_by_freq:
-            parts.append(f"scale_grad_by_freq={self.scale_grad_by_freq}")
-        parts.append(f"mode={self.mode!r}")
-        if self.padding_idx is not None:
-            parts.append(f"padding_idx={self.padding_idx}")
-        return ", ".join(parts)
+    def _options(self) -> list[str]:
+        before = changed(self, max_norm=None, norm_type=2, scale_grad_by_freq=False)
+        return [*before, f"mode={self.mode!r}", *changed(self, padding_idx=None)]
 
 
 __all__ = ["Embedding", "EmbeddingBag"]

@@ -15,7 +15,7 @@ from glassgrad.engine.tensors import creation, devices
 from glassgrad.nn import init
 from glassgrad.nn.arguments import Device, DType
 from glassgrad.nn.functional.drop import dropout
-from glassgrad.nn.module import Module
+from glassgrad.nn.module import Module, changed
 from glassgrad.nn.parameter import Parameter
 from glassgrad.nn.utils.rnn import PackedSequence, pad_packed_sequence
 from glassgrad.ops.core import Array, Primitive, bad_option
@@ -201,20 +201,8 @@ class _Recurrent(Module):
         return input._replace(data=y[rows, columns]), states
 
     def extra_repr(self) -> str:
-        parts = [f"{self.input_size}, {self.hidden_size}"]
-        shown = {
-            "proj_size": 0,
-            "num_layers": 1,
-            "bias": True,
-            "batch_first": False,
-            "dropout": 0.0,
-            "bidirectional": False,
-        }
-        for name, default in shown.items():
-            value = getattr(self, name)
-            if value != default:
-                parts.append(f"{name}={value}")
-        return ", ".join(parts)
+        parts = changed(self, proj_size=0, num_layers=1, bias=True, batch_first=False, dropout=0.0, bidirectional=False)
+        return ", ".join([f"{self.input_size}, {self.hidden_size}", *parts])
 
 
 def _call(

@@ -17,12 +17,12 @@ from glassgrad.engine.random import Generator, _normal, _rng, _uniform
 from glassgrad.engine.tensor import Tensor
 from glassgrad.engine.writes import MUTATIONS
 from glassgrad.errors.missing import getter, lister
-from glassgrad.nn import two_cores
 from glassgrad.ops.core import Array, bad_option
 
 _GAINS = dict.fromkeys(("linear", "conv1d", "conv2d", "sigmoid"), 1.0)
 _GAINS |= {"tanh": 5 / 3, "relu": math.sqrt(2), "selu": 3 / 4}
 _DRAWN = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
+_BLOCK = 1 << 15  # numbers that stay in the nearest caches between the passes
 
 
 def _fill(tensor: Tensor, values: Array) -> Tensor:
@@ -49,7 +49,12 @@ def _drawn(tensor: Tensor, draw: Callable[..., np.ndarray], shift: float, scale:
     New arrays would take longer, because the system has to provide four times the memory of the weights.
     """
     MUTATIONS.record(tensor.array)
-    two_cores.draw_into(tensor.array.reshape(-1), draw, shift, scale)
+    flat = tensor.array.reshape(-1)
+    for start in range(0, flat.size, _BLOCK):
+        block = flat[start : start + _BLOCK]
+        draw(out=block, dtype=block.dtype.type)
+        block *= scale
+        block += shift
     return tensor
 
 
@@ -129,10 +134,6 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Gene
     """
     rng = _rng(generator)
     if _draws_in_place(tensor, rng, mean, std):
-        if two_cores.serve(tensor.array, rng):
-            MUTATIONS.record(tensor.array)
-            two_cores.normal(tensor.array.reshape(-1), rng, mean, std)
-            return tensor
         return _drawn(tensor, rng.standard_normal, mean, std)
     return _fill(tensor, mean + std * _normal(rng, tensor.shape, tensor.dtype))
 
@@ -147,10 +148,6 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generato
     """
     rng = _rng(generator)
     if _draws_in_place(tensor, rng, a, b):
-        if two_cores.serve(tensor.array, rng):
-            MUTATIONS.record(tensor.array)
-            two_cores.uniform(tensor.array.reshape(-1), rng, a, b - a)
-            return tensor
         return _drawn(tensor, rng.random, a, b - a)
     return _fill(tensor, a + (b - a) * _uniform(rng, tensor.shape, tensor.dtype))
 

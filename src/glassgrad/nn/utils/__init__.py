@@ -1,4 +1,9 @@
-"""What training loops do to gradients and parameters, and sequences of different lengths (`rnn`)."""
+"""Functions for whole models, with PyTorch's names.
+
+`clip_grad.py` limits gradients, `vectors.py` turns parameters into one vector and back, `rnn.py` pads and packs
+sequences, `parametrize.py` and `parametrizations.py` compute a weight from other tensors, `norms.py` is their older
+form, and `computed.py` the mechanism of both.
+"""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ class EMA:
         return {"shadow": self._averages(), "decay": self.decay, "updates": self.updates}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over a state from `state_dict()`."""
+        """Load a state from `state_dict()`."""
         given = {name: np.asarray(array) for name, array in state_dict["shadow"].items()}
         shapes = {name: array.shape for name, array in given.items()}
         own = {name: tensor.array.shape for name, tensor in self.shadow.items()}

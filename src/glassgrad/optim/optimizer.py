@@ -289,7 +289,7 @@ class Optimizer:
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over a state from `state_dict()`; the parameters must have the same order and shapes.
+        """Load a state from `state_dict()`; the parameters must have the same order and shapes.
 
         Raises:
             ArgumentError: the groups differ, or options of this optimizer are missing; nothing is changed then.

@@ -73,7 +73,7 @@ class _Conv(Module):
             raise bad_option(owner, "padding_mode", self.padding_mode, "one of " + ", ".join(_MODES))
 
     def reset_parameters(self) -> None:
-        """Draw the weights anew, uniformly from ±1/sqrt(inputs of a unit)."""
+        """Draw new weights, uniformly from ±1/sqrt(inputs of a unit)."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             fan, _ = init.fans(self.weight)

@@ -36,7 +36,7 @@ class _Table(Module):
             self.weight = Parameter(weight.array, not frozen)
 
     def reset_parameters(self) -> None:
-        """Draw the table anew."""
+        """Draw a new table."""
         init.normal_(self.weight)
         if self.padding_idx is not None:
             self.weight.array[self.padding_idx] = 0

@@ -40,7 +40,7 @@ class _Lazy(_AnyLayer):
         return not getattr(self, self.counts)
 
     def reset_parameters(self) -> None:
-        """Draw the weights anew, where there are any."""
+        """Draw new weights, once the layer has any."""
         if not self.has_uninitialized_params():
             super().reset_parameters()
 

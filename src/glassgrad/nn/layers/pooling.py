@@ -48,7 +48,7 @@ class MaxPool1d(_MaxPool):
     Args:
         kernel_size, stride, padding, dilation: of the window; the stride is the window's size by default.
         return_indices: return the places of the largest as well.
-        ceil_mode: keep a window that reaches over the end.
+        ceil_mode: keep a last window that reaches beyond the end.
 
     Example:
         >>> import glassgrad as gg
@@ -118,7 +118,7 @@ class AvgPool1d(_AvgPool):
 
     Args:
         kernel_size, stride, padding: of the window; the stride is the window's size by default.
-        ceil_mode: keep a window that reaches over the end.
+        ceil_mode: keep a last window that reaches beyond the end.
         count_include_pad: whether the zeros of the border count.
 
     Example:
@@ -191,7 +191,7 @@ class LPPool1d(_PowerPool):
     Args:
         norm_type: the power.
         kernel_size, stride: of the window; the stride is the window's size by default.
-        ceil_mode: keep a window that reaches over the end.
+        ceil_mode: keep a last window that reaches beyond the end.
 
     Example:
         >>> import glassgrad as gg

@@ -91,7 +91,7 @@ class _Recurrent(Module):
         return shapes
 
     def reset_parameters(self) -> None:
-        """Draw the weights anew, uniformly from ±1/sqrt(hidden_size)."""
+        """Draw new weights, uniformly from ±1/sqrt(hidden_size)."""
         bound = 1 / math.sqrt(self.hidden_size)
         for parameter in self.parameters():
             init.uniform_(parameter, -bound, bound)
@@ -157,7 +157,7 @@ class _Recurrent(Module):
             )
 
     def _start(self, given: list[Array] | None, batch: int, dtype: DType) -> list[Array]:
-        """Return the states to start from: those given, checked, or zeros."""
+        """Return the initial states: the given ones, checked, or zeros."""
         count = self.num_layers * (1 + self.bidirectional)
         widths = [self._outputs, self.hidden_size][: self.states]
         if given is None:
@@ -189,7 +189,7 @@ class _Recurrent(Module):
         return y, states
 
     def _forward_packed(self, input: PackedSequence, given: list[Array] | None) -> tuple[Array, list[Array]]:
-        """Run over padded sequences, each to its end; states are in the caller's order, all else sorted."""
+        """Run over padded sequences, each to its end; states are in the caller's order, everything else is sorted."""
         x, _ = pad_packed_sequence(input._replace(unsorted_indices=None))
         lengths = input.lengths()
         if given is not None and input.sorted_indices is not None:

@@ -114,7 +114,7 @@ def _over_all(layer: _BatchNorm, input: Tensor, group: world.ProcessGroup | None
 
 @contextmanager
 def synchronised(group: world.ProcessGroup | None) -> Iterator[None]:
-    """Within the block every batch norm that is in training normalises as `SyncBatchNorm` does."""
+    """Let every batch norm in training mode normalise as `SyncBatchNorm` does, within the block."""
     TOGETHER.append(lambda layer, x: _over_all(layer, x, group))
     try:
         yield

@@ -1,4 +1,4 @@
-"""`weight_norm` and `spectral_norm` in PyTorch's first form: the parameters stay on the module, under other names.
+"""`weight_norm` and `spectral_norm` in PyTorch's older form: the parameters stay on the module, under other names.
 
 Sources: Salimans and Kingma 2016; Miyato et al. 2018.
 """
@@ -63,9 +63,9 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
     """Replace a weight by ``g * v / |v|``, with g and v as the parameters `weight_g` and `weight_v`; return the module.
 
     Args:
-        module: what has the weight.
+        module: the module with the weight.
         name: of the weight.
-        dim: the dimension along which each index has a length of its own; None for one length in all.
+        dim: the dimension along which each index has its own length; None for a single length.
 
     Example:
         >>> import glassgrad as gg
@@ -98,10 +98,10 @@ def remove_weight_norm(module: Module, name: str = "weight") -> Module:
 def spectral_norm(
     module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> Module:
-    """Replace a weight by itself over its largest singular value, which every call in training mode follows.
+    """Divide a weight by its largest singular value, which every call in training mode updates.
 
     Args:
-        module: what has the weight; the parameter becomes `weight_orig`, with buffers `weight_u` and `weight_v`.
+        module: the module with the weight; the parameter becomes `weight_orig`, with buffers `weight_u` and `weight_v`.
         name: of the weight.
         n_power_iterations: how many steps each call makes.
         eps: smallest length that is divided by.

@@ -181,9 +181,9 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
     """Let a weight be ``g * v / |v|``, with its length and its direction as parameters; return the module.
 
     Args:
-        module: what has the weight.
+        module: the module with the weight.
         name: of the weight.
-        dim: the dimension along which each index has a length of its own; None for one length in all.
+        dim: the dimension along which each index has its own length; None for a single length.
 
     Example:
         >>> import glassgrad as gg
@@ -197,10 +197,10 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
 def spectral_norm(
     module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> Module:
-    """Divide a weight by its largest singular value, which a power iteration follows during training.
+    """Divide a weight by its largest singular value, which a power iteration updates during training.
 
     Args:
-        module: what has the weight.
+        module: the module with the weight.
         name: of the weight.
         n_power_iterations: how many steps each call makes in training mode.
         eps: smallest length that is divided by.
@@ -224,7 +224,7 @@ def orthogonal(
     """Keep the columns (or rows, if there are fewer) of a weight orthonormal.
 
     Args:
-        module: what has the weight.
+        module: the module with the weight.
         name: of the weight, at least a matrix.
         orthogonal_map: "matrix_exp" (for square weights the default), "cayley" or "householder".
         use_trivialization: parametrise around the present weight, made orthogonal.

@@ -156,7 +156,7 @@ class LRScheduler:
         return {name: value for name, value in vars(self).items() if name != "optimizer" and not _is_function(value)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over a state from `state_dict()`."""
+        """Load a state from `state_dict()`."""
         vars(self).update(state_dict)
 
 

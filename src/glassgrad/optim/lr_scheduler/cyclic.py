@@ -240,7 +240,7 @@ class OneCycleLR(_InCycles):
         return end + (start - end) * (1 + math.cos(math.pi * done)) / 2
 
     def _phase(self) -> tuple[int, float]:
-        """Return which phase this step is in, and how much of it is done."""
+        """Return the phase of this step, and the share of it that is done."""
         before = 0.0
         for phase, turn in enumerate(self.turns):
             if self.last_epoch <= turn or phase == len(self.turns) - 1:

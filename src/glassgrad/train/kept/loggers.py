@@ -1,4 +1,4 @@
-"""Loggers that take the records of a run besides metrics.jsonl. Each is loaded when a run asks for it by name.
+"""Loggers that receive the records of a run besides metrics.jsonl. Each is loaded when a run names it.
 
 A resumed run repeats the steps after its checkpoint; `drop_after` is called first, so that no step is logged twice.
 """
@@ -188,7 +188,7 @@ def wanted(log_to: str, known: Sequence[str] = KNOWN) -> list[str]:
 
 
 def make(names: list[str], directory: Path | None, config: Mapping[str, Any]) -> list[Any]:
-    """Return the loggers of a run; metrics.jsonl is the run's own and not among them."""
+    """Return the loggers of a run, without metrics.jsonl, which the run writes itself."""
     found: list[Any] = []
     for name in names:
         if name in ("csv", "tensorboard") and directory is None:

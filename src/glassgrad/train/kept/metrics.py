@@ -1,4 +1,4 @@
-"""metrics.jsonl: one JSON object per line, on disk as soon as it is known.
+"""metrics.jsonl: one JSON object per line, written to disk at once.
 
 A run may be killed at any byte, so the reader skips a truncated last line, and a resumed run drops the lines of the
 steps that it will repeat.
@@ -96,7 +96,7 @@ def is_number(value: object) -> bool:
 
 
 def _whole(digits: str) -> int | float:
-    """Read an integer; one of damaged digits may be beyond the range of floats, and of arrays."""
+    """Read an integer; damaged digits may exceed the range of floats and arrays."""
     return int(digits) if len(digits) < _DIGITS else float(digits)
 
 

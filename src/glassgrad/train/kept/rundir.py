@@ -125,13 +125,13 @@ class RunDirectory:
             yield
         finally:
             _HELD.discard(descriptor)
-            with contextlib.suppress(OSError):  # closing releases it all the same
+            with contextlib.suppress(OSError):  # closing releases it anyway
                 _release(descriptor)  # also for a process that was just forked
             os.close(descriptor)
 
 
 def _taken(descriptor: int) -> bool:
-    """Lock a file and return whether that could be done; `is_held` of another process may hold it for an instant."""
+    """Lock a file and return whether this succeeded; `is_held` in another process may hold it for an instant."""
     for wait in (0.02, 0.1, None):
         try:
             _take(descriptor)
@@ -217,7 +217,7 @@ def _make_parents(parent: Path) -> list[Path]:
 
 def _remove_empty(folders: list[Path]) -> None:
     for folder in folders:
-        with contextlib.suppress(OSError):  # another process has put something in
+        with contextlib.suppress(OSError):  # another process has written something there
             folder.rmdir()
 
 

@@ -108,7 +108,7 @@ class HandLearner(CountedSteps, Learner):
         return outputs, self.loss_fn(outputs, target)
 
     def target(self, target: Array) -> Array:
-        """Return the form of targets that metrics get: an array, as the outputs are."""
+        """Return targets for metrics: an array, like the outputs."""
         return _arrays([target])[0]
 
     def check(self, *batch: Array) -> None:
@@ -181,7 +181,7 @@ class HandLearner(CountedSteps, Learner):
     best_weights = weights
 
     def load_weights(self, weights: Mapping[str, Array]) -> None:
-        """Take over what `weights` returned."""
+        """Load what `weights` returned."""
         self.model.load_state_dict(weights)
 
     @property
@@ -200,7 +200,7 @@ class _Generators:
         return {"states": [copy.deepcopy(generator.bit_generator.state) for generator in self._found]}
 
     def load_state_dict(self, state: dict[str, Any], /) -> None:
-        """Go back to a state from `state_dict`."""
+        """Load a state from `state_dict`."""
         for generator, one in zip(self._found, state["states"], strict=True):
             generator.bit_generator.state = one
 

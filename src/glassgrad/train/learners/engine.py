@@ -241,7 +241,7 @@ class EngineLearner(CountedSteps, Learner):
         if self.scaler is not None:
             self.scaler.note(not done)
         if done:
-            # A change in what the program can read would retrace it: it is True from the first step on.
+            # A change of what the program reads would retrace it; therefore this stays True from the first step on.
             self._begun = self._begun or self.options.skip_nonfinite
         self._count(done)
 

@@ -81,7 +81,7 @@ class Learner(Protocol):
         """Return every parameter and buffer under PyTorch's name for it."""
 
     def load_weights(self, weights: Mapping[str, Array]) -> None:
-        """Take over what `weights` returned. Raises `ValueError` or `RuntimeError` when it does not fit."""
+        """Load what `weights` returned. Raises `ValueError` or `RuntimeError` when it does not fit."""
 
     def gradients(self, inputs: Array, targets: Array) -> AbstractContextManager[float]:
         """Give every parameter the gradient of a batch within the block, and yield its loss; then restore all state.
@@ -211,7 +211,7 @@ class CountedSteps:
         return {"skipped": [self.skipped, self._skipped_in_a_row], "norms": self.norms.values()}
 
     def load_state_dict(self, state: dict[str, Any], /) -> None:
-        """Take over what `state_dict` returned."""
+        """Load what `state_dict` returned."""
         self.skipped, self._skipped_in_a_row = state["skipped"]
         self.norms.set(state["norms"])
 

@@ -89,7 +89,7 @@ class Bounds(TypedDict, total=False):
     unit: str
 
 
-def option(default: Any, help: str, **rule: Unpack[Bounds]) -> Any:
+def option(default: C, help: str, **rule: Unpack[Bounds]) -> C:
     """Declare a field of a configuration: its default, its help text and its `Rule`.
 
     Arguments: low, above, high (bounds), choices, more (further choices, found when they are needed), resumable (may

@@ -18,7 +18,10 @@ _DIGITS = 19
 
 
 class RecordLog(Protocol):
-    """Anything that takes the records of a run: JSONL, CSV, TensorBoard and others."""
+    """Anything that takes the records of a run: JSONL, CSV, TensorBoard and others.
+
+    A subclass that buffers nothing and holds nothing open defines only `write`.
+    """
 
     def write(self, **record: Any) -> None:
         """Take one record: "event" ("train", "validation", ...), "step", and numbers by their names."""

@@ -30,12 +30,12 @@ with needed("sklearn", "glassgrad.sklearn", extra="sklearn"):
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-Array = Any
+Array = Any  # np.ndarray
 _ACTIVATIONS = {"relu": nn.ReLU, "tanh": nn.Tanh, "sigmoid": nn.Sigmoid, "gelu": nn.GELU, "silu": nn.SiLU}
 
 
 class _Network(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """What both estimators share: the module, and its training."""
+    """Base of both estimators: the module and its training."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class _Network(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         compile: bool = False,
         random_state: Any = None,
     ) -> None:
-        # scikit-learn wants the arguments as they are; `fit` looks at them.
+        # scikit-learn requires unchanged arguments here; `fit` checks them.
         self.hidden = hidden
         self.module = module
         self.activation = activation
@@ -82,10 +82,8 @@ class _Network(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         if tuple(found.shape) != (1, outputs):
             expected = f"outputs of shape (examples, {outputs})"
             raise errors.ESTIMATOR_MODULE(given=f"(1 example) {tuple(found.shape)}", expected=expected)
-        self._optimizer = get_optimizer(
-            self.optimizer, self.module_.parameters(), self.rate,
-            **({"weight_decay": self.weight_decay} if self.weight_decay else {}),
-        )  # fmt: skip  # one call
+        decay = {"weight_decay": self.weight_decay} if self.weight_decay else {}
+        self._optimizer = get_optimizer(self.optimizer, self.module_.parameters(), self.rate, **decay)
         self.loss_curve_: list[float] = []
         self.validation_scores_: list[float] = []
 
@@ -117,7 +115,7 @@ class _Network(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
     # --- training -----------------------------------------------------------------------------------
 
     def _weighed(self, X: Array, y: Array, sample_weight: Any) -> tuple[Array, Array, Array | None]:
-        """Return the examples that count and their weights; one of weight 0 is left out, as if it were not there."""
+        """Return the examples and their weights, without the examples of weight 0."""
         if sample_weight is None:
             return X, y, None
         weights = _check_sample_weight(sample_weight, X, dtype=X.dtype)
@@ -144,7 +142,7 @@ class _Network(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         self.n_iter_ = len(self.loss_curve_)
 
     def _split(self, data: list[Array]) -> tuple[list[Array], list[Array]]:
-        """Set examples aside, of each class as many as there are, where that is possible."""
+        """Set examples aside, with the same share of each class if possible."""
         labels = data[1] if isinstance(self, ClassifierMixin) else None
         if labels is not None and (np.bincount(labels)[np.unique(labels)] < 2).any():
             labels = None
@@ -218,13 +216,13 @@ class Classifier(ClassifierMixin, _Network):  # type: ignore[misc]  # scikit-lea
 
     Args:
         hidden: sizes of the hidden layers.
-        module: a module to train in place of one of such layers (a copy of it is trained), or what makes one,
+        module: a module to train instead of such layers (a copy of it is trained), or a function that makes one,
             ``module(features, classes)``. It gives a logit for each class.
         activation: between the layers: "relu", "tanh", "sigmoid", "gelu" or "silu".
         optimizer: its name, see `optim.get_optimizer`.
         rate, weight_decay: of the optimizer.
         batch_size: examples of a step.
-        epochs: at most so many passes over the examples.
+        epochs: the most passes over the examples.
         early_stopping: set `validation_fraction` of the examples aside, and keep the weights that are best on them.
         validation_fraction: the share set aside.
         patience: stop after so many epochs in which the score (without early stopping the loss) did not improve by
@@ -380,7 +378,7 @@ class Regressor(RegressorMixin, _Network):  # type: ignore[misc]  # scikit-learn
         return X, np.ascontiguousarray(y.reshape(len(y), -1), X.dtype)
 
     def predict(self, X: Any) -> Array:
-        """Return what the network predicts, in the shape of the targets."""
+        """Return the network's predictions, in the shape of the targets."""
         found = self._outputs(X)
         return found[:, 0] if self._flat else found
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
-import threading
 import tracemalloc
 from collections.abc import Callable
 from typing import Any
@@ -13,10 +11,9 @@ import numpy as np
 import pytest
 
 import glassgrad as gg
-from glassgrad.nn import init, two_cores
+from glassgrad.nn import init
 
 SHAPE = (200, 300)
-start = threading.Thread.start
 # name, options, mean, standard deviation, largest |x - mean| (None: no bound)
 DRAWS: list[tuple[str, dict[str, Any], float, float, float | None]] = [
     ("normal_", {"mean": 1.0, "std": 2.0}, 1.0, 2.0, None),
@@ -103,76 +100,6 @@ def test_numbers_drawn_in_place_are_those_of_new_arrays(dtype: Any, shape: tuple
         np.testing.assert_array_equal(x.numpy(), 0.5 + 0.02 * drawn(rng.standard_normal))
         init.uniform_(x, -0.3, 0.7, generator=generator)
         np.testing.assert_array_equal(x.numpy(), -0.3 + 1.0 * drawn(rng.random))
-
-
-@pytest.mark.parametrize("dtype", [gg.float32, gg.float64])
-@pytest.mark.parametrize("size", [4, 5, 6, 7, 70_001, 262_144])
-@pytest.mark.parametrize("before", [0, 1])
-def test_two_cores_draw_the_numbers_of_one(dtype: Any, size: int, before: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """NumPy's generator is the oracle: float32 numbers take half a turn of it, of which one may be left over."""
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
-    monkeypatch.setattr(two_cores, "MANY", 4)
-    started: list[Any] = []
-    monkeypatch.setattr(threading.Thread, "start", lambda self: (started.append(self), start(self)))
-    generator = gg.Generator().manual_seed(5)
-    generator.rng.random(before, dtype=np.float32)
-    rng = np.random.Generator(np.random.PCG64())
-    rng.bit_generator.state = generator.rng.bit_generator.state
-    for _ in range(3):
-        x = init.uniform_(gg.empty(size, dtype=dtype), -0.3, 0.7, generator=generator)
-        np.testing.assert_array_equal(x.numpy(), -0.3 + 1.0 * rng.random(size, dtype=x.numpy().dtype.type))
-        assert generator.rng.bit_generator.state == rng.bit_generator.state
-    assert len(started) == (3 if dtype == gg.float32 else 0)
-
-
-@pytest.fixture
-def drawn_here(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many numbers the thread of the test draws at once, on a machine with two cores."""
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
-    monkeypatch.setattr(two_cores, "MANY", 4)
-    counts: list[int] = []
-    draw = two_cores.draw_into
-
-    def counting(flat: Any, *how: Any) -> None:
-        if threading.current_thread() is threading.main_thread():
-            counts.append(flat.size)
-        draw(flat, *how)
-
-    monkeypatch.setattr(two_cores, "draw_into", counting)
-    return counts
-
-
-def same_numbers(size: int, before: int, seed: int = 5) -> None:
-    """Draw normal numbers three times, and compare them with NumPy's."""
-    generator = gg.Generator().manual_seed(seed)
-    generator.rng.random(before, dtype=np.float32)
-    rng = np.random.Generator(np.random.PCG64())
-    rng.bit_generator.state = generator.rng.bit_generator.state
-    for _ in range(3):
-        x = init.normal_(gg.empty(size), 0.5, 0.02, generator=generator)
-        np.testing.assert_array_equal(x.numpy(), 0.5 + 0.02 * rng.standard_normal(size, dtype=np.float32))
-        assert generator.rng.bit_generator.state == rng.bit_generator.state
-
-
-@pytest.mark.parametrize("size", [4, 5, 100, 999, 5_000, 70_001, 262_144])
-@pytest.mark.parametrize("before", [0, 1])
-@pytest.mark.usefixtures("drawn_here")
-def test_two_cores_draw_the_normal_numbers_of_one(size: int, before: int) -> None:
-    """Some of these take more words of the generator than one, so that nobody knows where the second half begins."""
-    for seed in range(1 if size > 10_000 else 30):
-        same_numbers(size, before, seed)
-
-
-def test_the_second_core_draws_half_of_the_normal_numbers(drawn_here: list[int]) -> None:
-    same_numbers(1 << 20, 1)
-    assert sum(drawn_here) < 0.52 * 3 * (1 << 20)
-
-
-@pytest.mark.parametrize("words", [0.5, 0.9, 1.0, 1.03, 1.1, 2.5])
-def test_a_wrong_guess_costs_time_alone(words: float, drawn_here: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(two_cores, "WORDS", words)
-    same_numbers(200_000, 0)
-    assert sum(drawn_here) <= 3 * 200_000
 
 
 def test_first_weights_take_no_memory_beside_their_own() -> None:

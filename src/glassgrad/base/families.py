@@ -71,9 +71,10 @@ class Families:
         """Yield each family's module and the names in its `__all__`."""
         for inner in ("", *self.inner):
             for stem, text in _files(f"{self.folder}{os.sep}{inner}", self.files):
-                # A literal list; a module with a computed one, such as nn/functional/__init__.py, is not a family.
-                _, _, listed = (b"\n" + text).partition(b"\n__all__ = [")
-                names = [name.decode() for name in listed.partition(b"]")[0].split(b'"')[1::2]]
+                # Literal lists, after = or +=; nn/functional/__init__.py, which computes its list, is no family.
+                rows = [row.partition(b"= [") for row in (b"\n" + text).split(b"\n__all__ ")[1:]]
+                lists = [rest.partition(b"]")[0] for before, _, rest in rows if before in {b"", b"+"}]
+                names = [name.decode() for listed in lists for name in listed.split(b'"')[1::2]]
                 if names and not stem.startswith(("__init__", *self.apart)):
                     yield ".".join(filter(None, (self.package, inner, stem))), names
 

@@ -1,6 +1,8 @@
 """The command `glassgrad`. This file turns every outcome of a command into output and an exit code.
 
-Exit codes: 0 done, 1 a run failed, 2 the input cannot be used, 128 + n stopped by signal n (130 for Ctrl-C).
+Exit codes: 0 done, 1 a run failed, 2 the input cannot be used, 128 + n stopped by signal n (130 for Ctrl-C). `app.py`
+lists the commands, each of which has a file; `options.py` makes options from a configuration, `launching.py` and
+`rank.py` run several processes.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ def main() -> None:
     code = 128 + signal.SIGINT
     try:
         code = run(sys.argv[1:])
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is done: ignore a further Ctrl-C during exit
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # finished: ignore another Ctrl-C during exit
     except KeyboardInterrupt:  # another one, while the first was being reported
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.exit(code)
@@ -74,7 +76,7 @@ def _dispatch(arguments: Sequence[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-# What the parser's own parts say, and what reads well behind "invalid value for '--to': ".
+# Messages of the parser, and the words that replace them after "invalid value for '--to': ".
 _WORDING = {": Value error, ": ": ", ": Input should be ": ": it has to be "}
 
 

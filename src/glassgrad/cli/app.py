@@ -16,7 +16,7 @@ from glassgrad.tasks import task_kinds
 
 
 class _Commands(TyperGroup):
-    """The commands; of an interrupt that none of them has dealt with there is a line, where typer says nothing."""
+    """The commands; prints a line for an uncaught interrupt, which typer would pass over in silence."""
 
     def invoke(self, ctx: Any) -> Any:
         try:

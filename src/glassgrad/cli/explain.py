@@ -62,7 +62,7 @@ def _written(target: str, values: list[str], style: Format) -> str:
 
 
 def _show_as_users(error: Exception, file: str) -> bool:
-    """Print an error that a user's file has raised, from its first line on; return whether it was one of those."""
+    """Print an error raised in a user's file, from the file's first frame on; return whether it was one."""
     import traceback
 
     from glassgrad.errors.tracebacks import trimmed, wanted

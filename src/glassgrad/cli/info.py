@@ -48,7 +48,7 @@ def collected() -> dict[str, dict[str, Any]]:
 
 
 def _installed() -> dict[str, str]:
-    """Return the versions of what the library can use; nothing is imported for it."""
+    """Return the versions of the packages that the library can use, without importing them."""
     names = ("scipy", "llvmlite", "safetensors", "tomli_w", "rich", "typer", "matplotlib", "torch")
     found = {}
     for name in names:
@@ -68,7 +68,7 @@ def _numpys_blas() -> str:
 
 
 def _compiler() -> dict[str, Any]:
-    """Return what native code is made with and for, or why there is none."""
+    """Return the compiler and the processor of native code, or why there is none."""
     try:
         from llvmlite.binding import llvm_version_info
 
@@ -86,7 +86,7 @@ def _compiler() -> dict[str, Any]:
 
 
 def _or_why_not(fact: Callable[[], str]) -> str:
-    """Return a fact, or why a variable of the environment is refused on which it depends."""
+    """Return a fact, or the error of an invalid environment variable that it depends on."""
     try:
         return fact()
     except errors.GlassgradError as error:
@@ -94,7 +94,7 @@ def _or_why_not(fact: Callable[[], str]) -> str:
 
 
 def _cache() -> dict[str, Any]:
-    """Return where compiled steps are kept, how many and how large."""
+    """Return the folder of compiled steps, their number and their size."""
     from glassgrad.compile.kept import files
 
     place = files.folder()
@@ -102,13 +102,13 @@ def _cache() -> dict[str, Any]:
         return {"folder": "none: the cache is off, or its folder belongs to somebody else"}
     sizes = []
     for entry in place.glob("*.native"):
-        with suppress(OSError):  # another process has just taken it away
+        with suppress(OSError):  # another process has just removed it
             sizes.append(entry.stat().st_size)
     return {"folder": _without_home(place), "programs": len(sizes), "megabytes": round(sum(sizes) / 1e6, 1)}
 
 
 def _without_home(place: Path) -> str:
-    """Return a path that does not tell the user's name."""
+    """Return a path without the user's name."""
     try:
         return str(Path("~") / place.relative_to(Path.home()))
     except (ValueError, RuntimeError):

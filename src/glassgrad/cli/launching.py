@@ -1,7 +1,7 @@
-"""Start the ranks of a program, pass their output on, and see to it that they end together.
+"""Start the ranks of a program, pass on their output, and ensure that they end together.
 
-What computes is started by MPI's own launcher: MPICH's `mpiexec`, which the extra `mpi` brings, another one, or Slurm's
-`srun`. Each rank is `python -m glassgrad.cli.rank SCRIPT`, which readies MPI before the script runs.
+MPI's launcher starts the processes: MPICH's `mpiexec`, which the extra `mpi` installs, another one, or Slurm's `srun`.
+Each rank is `python -m glassgrad.cli.rank SCRIPT`, which initialises MPI before the script runs.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ import sys
 import sysconfig
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from io import BufferedReader
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 from glassgrad import errors
 from glassgrad.distributed.segments import remove
@@ -52,7 +53,7 @@ def plan(
     hostfile: Path | None,
     starter: str,
 ) -> Plan:
-    """Return what to start, after everything that can be checked was.
+    """Check all options, and return the plan.
 
     Raises:
         InputError: no script, count, launcher, hostfile or mpi4py.
@@ -105,9 +106,9 @@ def _launcher(starter: str, count: int, hosts: Sequence[str]) -> list[str]:
     """Return the launcher and its options: `mpiexec -n 4`, or `srun --ntasks 4 ...`."""
     if Path(starter).name == "srun":
         nodes = ["--nodelist", ",".join(host.partition(":")[0] for host in hosts)] if hosts else []
-        # Without it Slurm lets the others wait for a rank that is gone.
+        # Without it, Slurm lets the other ranks wait for one that has ended.
         return [_found(starter), "--ntasks", str(count), "--kill-on-bad-exit=1", *nodes]
-    # Given one by one, since launchers read different forms of files.
+    # Hosts are given one by one, because launchers read different file formats.
     nodes = ["--host" if _is_openmpi(starter) else "-hosts", ",".join(hosts)] if hosts else []
     return [_found(starter) if starter else _own_mpiexec(), *nodes, "-n", str(count)]
 
@@ -152,10 +153,14 @@ def run(plan: Plan) -> int:
     with tempfile.TemporaryDirectory(prefix="glassgrad-launch-") as folder:
         roster = Path(folder) / "roster"
         stdin = subprocess.DEVNULL if sys.stdin is None or sys.stdin.isatty() else None
-        process = subprocess.Popen(  # a session of its own: a Ctrl-C of the terminal comes here alone
-            plan.command(roster), stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+        process = subprocess.Popen(  # a separate session: only this process gets the terminal's Ctrl-C
+            plan.command(roster),
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
             env={**os.environ, **plan.environment},
-        )  # fmt: skip  # one call
+        )
         banner = Banner()
         with _ending(process) as stopped:
             readers = [
@@ -177,7 +182,7 @@ def run(plan: Plan) -> int:
 
 @contextlib.contextmanager
 def _ending(process: subprocess.Popen[bytes]) -> Iterator[list[int]]:
-    """Hand signals on to the ranks, and leave no process behind; yields the signals that came."""
+    """Pass signals on to the ranks, and leave no process behind; yields the received signals."""
     came: list[int] = []
 
     def forward(number: int, _frame: object) -> None:
@@ -207,7 +212,7 @@ def _end_after(process: subprocess.Popen[bytes], seconds: float) -> None:
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """Kill a launcher with all that it has started: MPICH gives every rank a session of its own."""
+    """Kill a launcher and everything that it has started: MPICH gives every rank its own session."""
     if process.poll() is not None:
         return
     for pid in [*descendants(process.pid), process.pid]:
@@ -216,7 +221,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
 
 
 def descendants(pid: int) -> list[int]:
-    """Return the processes that a process has started, and those that they have."""
+    """Return the processes that a process has started, directly and indirectly."""
     children: dict[int, list[int]] = {}
     for one, parent in _parents():
         children.setdefault(parent, []).append(one)
@@ -231,7 +236,7 @@ def _parents() -> Iterator[tuple[int, int]]:
     if Path("/proc/self/stat").exists():
         for folder in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
-                # "pid (name) state parent ...": the name may hold anything, so that the last bracket counts.
+                # "pid (name) state parent ...": the name may hold brackets, so the last one counts.
                 yield (
                     int(folder.name),
                     int((folder / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[1]),
@@ -249,7 +254,7 @@ def _passing(stream: IO[bytes] | None, to: int, banner: Banner) -> threading.Thr
     def work() -> None:
         for line in _lines(stream):
             if not banner.takes(line):
-                with contextlib.suppress(OSError):  # whoever reads has gone
+                with contextlib.suppress(OSError):  # the reader has gone
                     _write_all(to, line)
 
     thread = threading.Thread(target=work, daemon=True)
@@ -258,8 +263,8 @@ def _passing(stream: IO[bytes] | None, to: int, banner: Banner) -> threading.Thr
 
 
 def _lines(stream: IO[bytes]) -> Iterator[bytes]:
-    """Yield lines as they come; what is no whole line yet, a prompt or a bar, waits for a moment at most."""
-    read: Callable[[int], bytes] = stream.read1  # type: ignore[attr-defined]  # pipes of subprocess are buffered readers
+    """Yield lines as they arrive; an incomplete line, such as a prompt, is yielded after a moment."""
+    read = cast("BufferedReader", stream).read1  # a pipe of subprocess is a buffered reader
     rest = b""
     while chunk := read(1 << 16):
         *whole, rest = (rest + chunk).split(b"\n")
@@ -278,7 +283,7 @@ def _write_all(to: int, data: bytes) -> None:
 
 
 class Banner:
-    """MPICH's lines about a process that was killed, which name no rank; they are read and not shown."""
+    """MPICH's lines about a killed process, which do not name a rank; they are read but not shown."""
 
     BORDER = b"=" * 20
     _PID = re.compile(rb"=\s+PID (\d+) RUNNING AT (\S+)")
@@ -291,7 +296,7 @@ class Banner:
         self.killed: int | None = None
 
     def takes(self, line: bytes) -> bool:
-        """Tell whether a line belongs to the banner, and keep what it says."""
+        """Tell whether a line belongs to the banner, and store its content."""
         text = line.strip()
         if text.startswith(self.BORDER):
             self.inside = not self.inside
@@ -307,7 +312,7 @@ class Banner:
 
 
 def _read_roster(roster: Path) -> list[tuple[str, int, str, list[str]]]:
-    """Return rank, process, host and files of shared memory of each rank; empty if they have not got that far."""
+    """Return rank, process, host and files of shared memory of each rank; empty before the ranks have written them."""
     if not roster.exists():
         return []
     lines = [line.split() for line in roster.read_text(encoding="utf-8").splitlines()]
@@ -315,7 +320,7 @@ def _read_roster(roster: Path) -> list[tuple[str, int, str, list[str]]]:
 
 
 def _killed(banner: Banner, ranks: Sequence[tuple[str, int, str, list[str]]]) -> Exception:
-    """Return what to say of a rank that was killed, with its number if it has told who it is."""
+    """Return the message about a killed rank, with its number if the roster holds it."""
     assert banner.killed is not None
     pid, host = banner.process or (0, "another machine")
     number = banner.killed

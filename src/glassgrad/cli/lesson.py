@@ -134,7 +134,7 @@ def _as_notebook(path: Path | None) -> None:
 
 
 def _without_a_number(what: str, options: dict[str, object]) -> None:
-    """Refuse options that ask something of one lesson or exercise where none is named."""
+    """Raise for options that need the number of a lesson or exercise if none is given."""
     for option, value in options.items():
         if value:
             raise errors.LESSON_WHICH(option=option, what=what)
@@ -149,7 +149,7 @@ def _quiz(number: int | None, count: int) -> int:
     def read(prompt: str) -> str | None:
         print(prompt, end="", flush=True)
         line = sys.stdin.readline()
-        if not line or not sys.stdin.isatty():  # a pipe shows no line that was typed
+        if not line or not sys.stdin.isatty():  # a pipe does not show typed lines
             print(line.rstrip("\n"))
         return line or None
 

@@ -49,7 +49,7 @@ def with_options(config: type[Any]) -> Callable[[Callable[..., int]], Callable[.
         generated = [_parameter(entry, *rules(config)[entry.name]) for entry in dataclasses.fields(config)]
         parameters = [entry.replace(kind=inspect.Parameter.KEYWORD_ONLY) for entry in (*own, *_WATCHING, *generated)]
         # typer reads the signature and the annotations, which have to agree.
-        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # set at run time
+        vars(command)["__signature__"] = inspect.Signature(parameters)  # typer reads it
         command.__annotations__ = {entry.name: entry.annotation for entry in parameters}
         command.__doc__ = function.__doc__
         command.__name__ = function.__name__
@@ -58,7 +58,7 @@ def with_options(config: type[Any]) -> Callable[[Callable[..., int]], Callable[.
     return decorate
 
 
-def _parameter(entry: dataclasses.Field[Any], kind: type, rule: Rule) -> inspect.Parameter:
+def _parameter(entry: dataclasses.Field[Any], kind: Any, rule: Rule) -> inspect.Parameter:
     words = f"{rule.help}; {rule.describe(kind)}" if len(rule.choices) > 1 else rule.help
     shown = "" if entry.default == "" or kind is bool else f" (default: {entry.default})"
     names = [f"{flag(entry.name)}/--no-{flag(entry.name)[2:]}"] if kind is bool else [flag(entry.name)]
@@ -69,42 +69,33 @@ def _parameter(entry: dataclasses.Field[Any], kind: type, rule: Rule) -> inspect
         metavar="NAME" if rule.choices else _METAVARS[kind],
         rich_help_panel="Hyperparameters",
     )
-    annotation = Annotated[kind | None, option]  # type: ignore[valid-type]  # made at run time, for typer to read
+    annotation = Annotated[kind | None, option]
     return inspect.Parameter(entry.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 
-def _watching(name: str, kind: Any, flags: str, **options: Any) -> inspect.Parameter:
-    annotation = Annotated[kind, typer.Option(flags, show_default=False, **options)]
+def _watching(flags: str, kind: Any, metavar: str, help: str, **options: Any) -> inspect.Parameter:
+    """Declare the option of a parameter that is named as the first flag."""
+    name = flags.removeprefix("--").partition("/")[0].replace("-", "_")
+    annotation = Annotated[kind | None, typer.Option(flags, metavar=metavar, help=help, show_default=False, **options)]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 
+_TAG = "Words that `glassgrad runs --tag` finds the run by, separated by commas."
+_QUIET = "Print the run directory at the end and nothing else; errors still go to standard error."
+_MONITOR = "Watch the gradients: a record and four pictures in the run directory; the run stays the same, bit for bit."
+_DOCTOR = "Say at the end what is wrong with the run, from what --monitor records."
+_EVERY = "Watch each K-th step (default: as many as make 200 samples)."
 _WATCHING = (
-    _watching(
-        "tag", str | None, "--tag", metavar="TEXT",
-        help="Words that `glassgrad runs --tag` finds the run by, separated by commas.",
-    ),
-    _watching(
-        "quiet", bool | None, "--quiet/--no-quiet", metavar="",
-        help="Print the run directory at the end and nothing else; errors still go to standard error.",
-    ),
-    _watching(
-        "monitor", bool | None, "--monitor/--no-monitor", metavar="",
-        help="Watch the gradients: a record and four pictures in the run directory; the run stays the same, bit for "
-        "bit.",
-    ),
-    _watching(
-        "doctor", bool | None, "--doctor/--no-doctor", metavar="",
-        help="Say at the end what is wrong with the run, from what --monitor records.",
-    ),
-    _watching(
-        "monitor_every", int | None, "--monitor-every", metavar="K", min=1,
-        help="Watch each K-th step (default: as many as make 200 samples).",
-    ),
-)  # fmt: skip  # a table
+    _watching("--tag", str, "TEXT", _TAG),
+    _watching("--quiet/--no-quiet", bool, "", _QUIET),
+    _watching("--monitor/--no-monitor", bool, "", _MONITOR),
+    _watching("--doctor/--no-doctor", bool, "", _DOCTOR),
+    _watching("--monitor-every", int, "K", _EVERY, min=1),
+)
 
 
 def _monitoring(options: dict[str, Any], resume: Path | None) -> Monitoring | None:
-    """Separate the options of watching from the others; a resumed run that was watched stays watched."""
+    """Separate the monitoring options from the others; a resumed run keeps its monitoring."""
     wanted, every = options.pop("monitor", None), options.pop("monitor_every", None)
     if options.pop("doctor", None):
         wanted = True
@@ -117,7 +108,7 @@ def _monitoring(options: dict[str, Any], resume: Path | None) -> Monitoring | No
 
 @contextmanager
 def _watched(watching: Monitoring | None, doctor: bool, quiet: bool) -> Iterator[list[int]]:
-    """Keep the record however the run ends; draw and diagnose it when the run is done or has failed."""
+    """Write the record, however the run ends; draw and diagnose it when the run is done or has failed."""
     codes: list[int] = []
     try:
         yield codes

@@ -1,7 +1,7 @@
 """What `glassgrad launch` runs in each process: `python -m glassgrad.cli.rank [--prefix] [-m] SCRIPT [ARGS]...`.
 
-MPI is readied before the script, so that a rank that fails early, on an import or an argument, ends the others too:
-they would wait for it in MPI's initialisation, where nothing can reach them.
+It initialises MPI before the script, so that a rank that fails early, on an import or an argument, ends the others too.
+Otherwise they would wait for it in MPI's initialisation, where nothing can interrupt them.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def main(given: Sequence[str]) -> None:
 
 
 def _leaves_with_others(code: int) -> bool:
-    """Wait for the other ranks where they are watched: all may be ending, and one of them write its last checkpoint."""
+    """Wait for the other ranks if a guard watches them: one may still be writing its last checkpoint."""
     guard = sys.modules.get("glassgrad.distributed.guard")
     active = None if guard is None else guard.active()
     return active is not None and active.leave(code, _GRACE)
@@ -67,25 +67,25 @@ def _read(given: Sequence[str]) -> tuple[dict[str, str], list[str], bool]:
 
 
 def _end_with_the_launcher() -> None:
-    """Have Linux kill this process when the one that started it is gone, were it by SIGKILL."""
+    """Have Linux kill this process when its parent ends, even by SIGKILL."""
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
 def _write_roster(comm: Any, path: Path) -> None:
-    """Tell the launcher which process is which rank; it can name the one that was killed."""
+    """Write the process of each rank for the launcher, which can then name a killed one."""
     everybody = comm.gather(" ".join([str(os.getpid()), socket.gethostname(), *segments()]))
     if everybody is not None:
         with suppress(OSError):  # rank 0 is on another machine
             path.write_text(
                 "".join(f"{rank} {who}\n" for rank, who in enumerate(everybody)), encoding="utf-8", newline="\n"
             )
-    comm.Barrier()  # whoever is killed from here on can be named
+    comm.Barrier()  # a process killed from here on can be named
 
 
 def _outcome(program: list[str], module: bool) -> int:
-    """Run the script and return its exit code; what it raises is shown."""
+    """Run the script and return its exit code; show its exceptions."""
     sys.argv = program
     try:
         if module:
@@ -139,7 +139,7 @@ class Prefixed(io.TextIOBase):
         return len(text)
 
     def flush(self) -> None:
-        """Do nothing: half a line waits for its other half; the last one is written by `close`."""
+        """Do nothing: an incomplete line waits for its rest; `close` writes the last one."""
 
     def reconfigure(self, **_options: object) -> None:
         """Accept what a TextIOWrapper takes; every line is written at once as it is."""

@@ -64,7 +64,7 @@ def report(
 
 
 def _drawn(run: Path, *, told: bool) -> Path | None:
-    """Draw the graph of a step; return where it is, or say why there is none where that was asked for."""
+    """Draw the graph of a step and return its path; print why there is none if it was requested."""
     from glassgrad.errors import InputError
     from glassgrad.tasks.run_graph import rebuild_graph
     from glassgrad.train.kept.rundir import METRICS

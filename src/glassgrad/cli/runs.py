@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Sort(StrEnum):
-    """What comes first."""
+    """The order of the runs."""
 
     changed = "changed"
     loss = "loss"

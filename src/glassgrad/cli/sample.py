@@ -39,10 +39,8 @@ def sample(
     from glassgrad.tasks.sample import sample as pieces
 
     learner, description = load_model(run)
-    given = {
-        "count": count, "prompt": prompt, "temperature": temperature, "top_k": top_k, "top_p": top_p, "length": length,
-        "seed": seed,
-    }  # fmt: skip  # a table
+    given: dict[str, object] = {"count": count, "prompt": prompt, "length": length, "seed": seed}
+    given |= {"temperature": temperature, "top_k": top_k, "top_p": top_p}
     written = ""
     try:
         for written in pieces(learner, description, given):

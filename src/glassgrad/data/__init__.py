@@ -1,5 +1,9 @@
 """Data sets, tokenizers and batches.
 
+Files or names of data sets go in, NumPy arrays come out. `names.py`, `text.py`, `images.py`, `own_digits.py` and
+`plane.py` are data sets, `words.py`, `idx.py`, `pictures.py` and `numpy_files.py` read files, `download.py` fetches
+them, `batches.py` draws batches, `generate.py` samples tokens, `atomic.py` replaces files whole.
+
 Example:
     >>> from glassgrad.data import NamesData, read_words, shipped_words
     >>> data = NamesData.build(read_words(shipped_words()), context=3)

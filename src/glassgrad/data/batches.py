@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-Array = Any
+Array = Any  # np.ndarray
 
 _BLOCK_EXAMPLES = 32_768
 """Examples gathered at once: with many steps drawn and gathered in one call, a batch costs two slices."""
@@ -17,7 +17,7 @@ _SHORT = 8
 
 
 class RandomBatches:
-    """Batches drawn with replacement. The batch of a step depends on the seed and the step alone.
+    """Batches drawn with replacement. The batch of a step depends only on the seed and the step.
 
     Indices are drawn a block of steps at a time, each block from a generator seeded with (seed, block number). So a run
     can resume at any step with the same batches without saving any state.
@@ -65,7 +65,7 @@ def _as_numbers(tokens: Array) -> Array:
 
 
 class EpochBatches:
-    """Batches of shuffled epochs. The batch of a step depends on the seed and the step alone.
+    """Batches of shuffled epochs. The batch of a step depends only on the seed and the step.
 
     Every epoch has its own order, drawn from (seed, epoch), and omits the few examples that do not fill a batch,
     different ones in every epoch. `prepare` makes the inputs from the selected rows; its generator is seeded with

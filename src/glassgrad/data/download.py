@@ -82,7 +82,7 @@ def _store(path: Path, content: bytes) -> None:
     from glassgrad.data.atomic import write_atomically
 
     try:
-        # Private whatever the umask: compiled steps are in the parent folder, too.
+        # Private for any umask, because the parent folder also holds compiled steps.
         path.parent.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         path.parent.mkdir(exist_ok=True)
         write_atomically(path, content)

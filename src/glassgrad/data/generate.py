@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-Array = Any
+Array = Any  # np.ndarray
 
 _TOGETHER = 4096
 
@@ -68,7 +68,7 @@ class Decoder(Protocol):
         """Append tokens (sequences, n) and return the logits (sequences, tokens) of the token after them."""
 
     def keep(self, rows: Array) -> None:
-        """Go on with these of the sequences only."""
+        """Keep only these sequences."""
 
 
 class WindowDecoder:
@@ -90,7 +90,7 @@ class WindowDecoder:
         return self._logits(self._window)
 
     def keep(self, rows: Array) -> None:
-        """Go on with these of the sequences only."""
+        """Keep only these sequences."""
         self._window = self._window[rows]
 
 

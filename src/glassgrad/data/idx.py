@@ -10,13 +10,12 @@ import gzip
 import math
 import zlib
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from glassgrad import errors
 
-Array = Any
+Array = np.ndarray
 
 _GZIP = b"\x1f\x8b"
 _UNSIGNED_BYTES = 8

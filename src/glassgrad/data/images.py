@@ -6,13 +6,14 @@ import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+
+import numpy as np
 
 from glassgrad import errors
 from glassgrad.data.files import no_directory
 from glassgrad.data.idx import read_pair
 
-Array = Any
+Array = np.ndarray
 
 CLASSES = 10
 IMAGES, LABELS = "images-idx3-ubyte", "labels-idx1-ubyte"
@@ -108,9 +109,10 @@ def _pair(folder: Path, part: str) -> tuple[Path, Path] | None:
     images, labels = (_file(folder, f"{part}-{kind}") for kind in (IMAGES, LABELS))
     if images and labels:
         return images, labels
-    if images or labels:
+    found = images or labels
+    if found is not None:
         missing = LABELS if images else IMAGES
-        raise errors.IDX_FOLDER(path=folder, reason=f"it has {(images or labels).name} but no {part}-{missing}")  # type: ignore[union-attr]  # one is there
+        raise errors.IDX_FOLDER(path=folder, reason=f"it has {found.name} but no {part}-{missing}")
     return None
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from glassgrad import errors
 from glassgrad.data.tokenizer import BOUNDARY, CharTokenizer
 from glassgrad.data.words import WordList
 
-Array = Any
+Array = np.ndarray
 
 LEAST_WORDS = 10
 """With at least ten words, an 80/10/10 split leaves no part empty."""

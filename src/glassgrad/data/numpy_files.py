@@ -1,4 +1,4 @@
-"""Arrays in files of NumPy's, whose reader raises errors of a dozen kinds for a damaged one."""
+"""Read arrays from NumPy's files, whose reader raises many kinds of errors for a damaged file."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ import numpy as np
 
 # What a changed byte led to: in the archive's directory (encrypted, another method), in the compressed data, in the
 # text that describes an array (no Python, a shape that no memory holds).
-_DAMAGED = (
-    ValueError, EOFError, KeyError, TypeError, AttributeError, IndexError, zipfile.BadZipFile, zlib.error, struct.error,
-    NotImplementedError, RuntimeError, MemoryError, OverflowError, SyntaxError, tokenize.TokenError,
-)  # fmt: skip  # a table
+_ARCHIVE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, RuntimeError)
+_TEXT = (SyntaxError, tokenize.TokenError, MemoryError, OverflowError)
+_DAMAGED = (*_ARCHIVE, *_TEXT, ValueError, KeyError, TypeError, AttributeError, IndexError)
 
 
-def read_arrays(path: Path) -> dict[str, Any] | np.ndarray[Any, Any]:
+def read_arrays(path: Path) -> dict[str, Any] | np.ndarray:
     """Return the arrays of an npz file by their names, or the array of an npy file.
 
     Raises `OSError` if there is no such file, and `ValueError` for any other that is not whole.

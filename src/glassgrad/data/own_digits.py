@@ -1,4 +1,4 @@
-"""Digits of a user's own: a folder with pictures of each, or arrays in a file of NumPy's."""
+"""Read a user's digits: a folder with pictures of each, or arrays in one of NumPy's files."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from glassgrad.data.images import CLASSES, ImageData
 from glassgrad.data.numpy_files import read_arrays
 from glassgrad.data.pictures import read_digit
 
-Array = Any
+Array = Any  # np.ndarray
 
 _SIZE = (8, 8)
 _ASIDE = 5
 """Each fifth picture of a class is for testing, if the data do not say which are."""
 _PICTURES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".pgm", ".npy"})
-# What the four arrays of a file are called, or the two of one without a part for testing.
+# The names of the four arrays of a file, or of two without test data.
 _NAMES = (("x_train", "y_train", "x_test", "y_test"), ("images", "labels"), ("x", "y"))
 
 

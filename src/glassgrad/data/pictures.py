@@ -1,4 +1,4 @@
-"""A digit in a picture file, as the data sets have theirs: light on dark, cut out, scaled and centred."""
+"""Read a digit from a picture file in the form of the data sets: light on dark, cut out, scaled and centred."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from glassgrad import errors
 from glassgrad.data.numpy_files import read_arrays
 from glassgrad.errors.packages import needed
 
-Array = Any
+Array = Any  # np.ndarray
 
 _INK = 0.2
 """A pixel belongs to the digit if it differs from the background by this share of the largest difference."""

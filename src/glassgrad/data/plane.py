@@ -6,14 +6,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from glassgrad import errors
 from glassgrad.data.files import read_text
 
-Array = Any
+Array = np.ndarray
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from glassgrad.data.download import fetch_mnist
 from glassgrad.data.images import ImageData, read_mnist, shipped_digits
 from glassgrad.data.names import Examples
 
-Array = Any
+Array = np.ndarray
 
 
 def digits(*, flat: bool = False) -> tuple[Examples, Examples]:

@@ -6,7 +6,6 @@ import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from glassgrad.data.files import read_text
 from glassgrad.data.names import LARGEST_ALPHABET, Examples
 from glassgrad.data.tokenizer import CharTokenizer
 
-Array = Any
+Array = np.ndarray
 
 EXPECTED = "a text file"
 

@@ -1,14 +1,17 @@
-"""Several processes that compute together, over MPI, with the names of `torch.distributed`.
+"""Computing with several processes over MPI, with the names of `torch.distributed`.
 
-``mpirun -n 4 python train.py`` starts the processes. Without MPI, or started alone, everything here works with one
-process: rank 0 of 1. Nothing is imported until it is used; mpi4py by `init_process_group`.
+``mpirun -n 4 python train.py`` starts the processes. Without MPI, or in a single process, everything works as rank 0
+of 1. Names are imported on first use; `init_process_group` imports mpi4py. What comes in are tensors, which the
+collectives write in place. `collectives.py` holds these, `objects.py` those for Python objects, `messages.py` single
+sends and receives, `reducer.py` and `buckets.py` the averaged gradients, `primitives.py` the same in compiled steps;
+`guard.py`, `links.py`, `monitor.py` and `life.py` end all ranks together when one dies or hangs.
 """
 
 from __future__ import annotations
 
 from glassgrad.base.families import serve
 
-# What PyTorch has and this library has not, and what to use in its place.
+# PyTorch's names that this library lacks, and what to use instead.
 _INSTEAD = {
     "TCPStore": "the MPI launcher tells the processes of one another.",
     "DeviceMesh": "new_group makes a group of some of the ranks.",

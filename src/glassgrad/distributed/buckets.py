@@ -1,7 +1,7 @@
-"""Gradients in buckets: many small arrays travel as one, and the first are on their way while others are computed.
+"""Gradients in buckets: small arrays are sent as one, and the first buckets while other gradients are computed.
 
 Li et al. 2020, "PyTorch Distributed: Experiences on Accelerating Data Parallel Training", section 3.2. Parameters are
-taken in reverse order, as that is about the order in which a backward pass completes their gradients.
+taken in reverse order, which is about the order in which a backward pass completes their gradients.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from glassgrad.distributed.world import ProcessGroup
 
 FIRST_BYTES = 1 << 20  # so that the first reduction begins soon
 DEFAULT_MEGABYTES = 25.0  # PyTorch's
-SHARED_RANKS = 4  # up to so many on one machine average through memory that they share
+SHARED_RANKS = 4  # the most ranks of one machine that average through shared memory
 _SHARED = Path("/dev", "shm")  # where MPI libraries put it on Linux
 _LINE = 64  # bytes of a cache line
 _CHUNK = 1 << 15  # elements that are added up and divided while they are in the cache
-_OWN = 1 << 16  # bytes from which a gradient travels from where it is, in place of being copied into the bucket
+_OWN = 1 << 16  # bytes from which a gradient is sent from its own memory instead of a copy in the bucket
 
 
 class Place(NamedTuple):
     """An array in shared memory, and its address."""
 
     address: int
-    array: np.ndarray[Any, Any]
+    array: np.ndarray
 
 
 class Bucket:
     """Gradients that are averaged over the ranks together, all of one dtype.
 
-    They travel through MPI or, where `memory` is given, through memory that the ranks of one machine share: each puts
-    its gradients there, and adds up those of all. Native code computes them there in the first place, and adds them up
-    in the kernels that read the averages (`direct`).
+    They are sent through MPI or, if `memory` is given, through memory shared by the ranks of one machine: each rank
+    writes its gradients there, and sums those of all ranks. Native code computes gradients directly in this memory,
+    and sums them in the kernels that read the averages (`direct`).
 
     Attributes:
         members: positions of the parameters.
@@ -49,7 +49,7 @@ class Bucket:
         memory: for each of two turns, which alternate, and each rank the places of the members.
     """
 
-    def __init__(self, members: Sequence[int], shapes: Sequence[tuple[int, ...]], dtype: Any) -> None:
+    def __init__(self, members: Sequence[int], shapes: Sequence[tuple[int, ...]], dtype: np.dtype) -> None:
         self.members = tuple(members)
         self.shapes = tuple(shapes)
         self.dtype = np.dtype(dtype)
@@ -67,7 +67,7 @@ class Bucket:
 
     @property
     def nbytes(self) -> int:
-        """How much travels."""
+        """The number of elements sent."""
         return self.size * int(self.how.dtype.itemsize)
 
     @property
@@ -80,12 +80,12 @@ class Bucket:
         """Whether native code may compute gradients in shared memory, and read them there."""
         return self.memory is not None and bool(self.how.dtype == self.dtype)
 
-    def share(self, turns: Sequence[Sequence[np.ndarray[Any, Any]]], rank: int) -> None:
+    def share(self, turns: Sequence[Sequence[np.ndarray]], rank: int) -> None:
         """Use shared memory: for each turn the bytes of every rank."""
         self.memory = [[list(self._laid_out(part)) for part in parts] for parts in turns]
         self.ranks, self._rank = len(turns[0]), rank
 
-    def _laid_out(self, part: np.ndarray[Any, Any]) -> Iterator[Place]:
+    def _laid_out(self, part: np.ndarray) -> Iterator[Place]:
         begin = 0
         for shape in self.shapes:
             size = math.prod(shape) * self.how.dtype.itemsize
@@ -94,12 +94,12 @@ class Bucket:
             begin += -(-size // _LINE) * _LINE
 
     def write_through(self, moves: Sequence[Any]) -> None:
-        """Let a program compute the members in shared memory: `moves` change where it does so, and None cannot."""
+        """Let a program compute the members in shared memory: `moves` set where, None for a member that cannot."""
         self._writers.append(list(moves))
         self._lead()
 
     def _lead(self) -> None:
-        """Tell all programs where to write in the next turn."""
+        """Set where all programs write in the next turn."""
         assert self.memory is not None
         places = self.memory[self._turn][self._rank]
         for moves in list(self._writers):
@@ -108,22 +108,22 @@ class Bucket:
                 self._writers.remove(moves)
 
     def parts(self) -> list[Place]:
-        """Return where the members lie that have arrived, each of them on every rank."""
+        """Return the places of the members that have arrived, of every rank."""
         assert self.memory is not None
         read = self.memory[1 - self._turn]
         return [places[at] for at in range(len(self.shapes)) for places in read]
 
-    def start(self, comm: Any, arrays: Sequence[np.ndarray[Any, Any]], *, in_place: bool) -> None:
+    def start(self, comm: Any, arrays: Sequence[np.ndarray], *, in_place: bool) -> None:
         """Begin to average arrays over the ranks.
 
-        With `in_place` large ones travel from their own memory, which `finish` is given as well.
+        With `in_place`, large arrays are sent from their own memory, which `finish` gets as well.
         """
         ranks = comm.Get_size()
         if self.memory is not None:
             for (_, kept), array in zip(self.memory[self._turn][self._rank], arrays, strict=True):
                 if array is not kept:  # a program has not written it there
                     kept[...] = array
-            # What the next turn overwrites will have been read by all: each has started this turn by then.
+            # All ranks have read what the next turn overwrites, because each has started this turn by then.
             self._turn = 1 - self._turn
             self._lead()
             self.requests = [comm.Ibarrier()]
@@ -141,11 +141,11 @@ class Bucket:
         mpi = importlib.import_module("mpi4py.MPI")
         self.requests = [comm.Iallreduce(mpi.IN_PLACE, elements, mpi.SUM) for elements in self._sent]
 
-    def _travels(self, array: np.ndarray[Any, Any]) -> bool:
+    def _travels(self, array: np.ndarray) -> bool:
         fits = array.flags.c_contiguous and array.flags.writeable and self.how.dtype == array.dtype
         return fits and array.nbytes >= _OWN
 
-    def _pack(self, arrays: Sequence[Any], ranks: int, apart: Sequence[int], into: np.ndarray[Any, Any]) -> None:
+    def _pack(self, arrays: Sequence[Any], ranks: int, apart: Sequence[int], into: np.ndarray) -> None:
         """Copy arrays one after the other, divided by the number of ranks."""
         places = [at for at in range(len(self.shapes)) if at not in apart]
         self._places.clear()
@@ -156,18 +156,18 @@ class Bucket:
             begin = place.stop
 
     def progress(self) -> None:
-        """Let MPI work on what is under way: it does so only when it is asked."""
+        """Let MPI progress, which it does only in calls."""
         for request in self.requests:
             request.Test()
 
     def arrive(self, group: ProcessGroup) -> None:
-        """Wait until what was started is here."""
+        """Wait until everything started has arrived."""
         requests = self.requests
         if requests:
             wait_until(lambda: type(requests[0]).Testall(requests), group, "backward")
         self.requests, self._sent = [], []
 
-    def finish(self, group: ProcessGroup, outputs: Sequence[np.ndarray[Any, Any]]) -> None:
+    def finish(self, group: ProcessGroup, outputs: Sequence[np.ndarray]) -> None:
         """Wait for the averages and write them into arrays, which may be those that were started with."""
         self.arrive(group)
         if self.memory is not None:
@@ -179,8 +179,8 @@ class Bucket:
             outputs[at][...] = self._flat[place].reshape(self.shapes[at])
 
 
-def _average(parts: Sequence[np.ndarray[Any, Any]], output: np.ndarray[Any, Any]) -> None:
-    """Write the mean of arrays, which are added in the order of the ranks as compiled steps do."""
+def _average(parts: Sequence[np.ndarray], output: np.ndarray) -> None:
+    """Write the mean of arrays, summed in the order of the ranks as compiled steps do."""
     fits = output.dtype == parts[0].dtype and output.flags.c_contiguous
     total = (output if fits else np.empty(parts[0].shape, parts[0].dtype)).reshape(-1)
     rows = [part.reshape(-1) for part in parts]
@@ -195,8 +195,8 @@ def _average(parts: Sequence[np.ndarray[Any, Any]], output: np.ndarray[Any, Any]
         output[...] = total.reshape(output.shape)
 
 
-def _share(array: Any, ranks: int, out: Any) -> None:
-    """Divide by the number of ranks; by a power of 2 a multiplication is the same and takes less time."""
+def _share(array: np.ndarray, ranks: int, out: np.ndarray) -> None:
+    """Divide by the number of ranks; for a power of 2, multiply, which is exact and faster."""
     if ranks & (ranks - 1):
         np.divide(array, ranks, out=out, casting="same_kind")
     else:
@@ -204,9 +204,9 @@ def _share(array: Any, ranks: int, out: Any) -> None:
 
 
 def share_memory(buckets: Sequence[Bucket], comm: Any) -> Any:
-    """Give the buckets memory that all ranks share, if they are on one machine and few; return what keeps it.
+    """Give the buckets shared memory if the ranks are few and on one machine; return the object that keeps it alive.
 
-    Each rank reads the gradients of all, which is more work than the algorithms of MPI do when there are many.
+    Each rank reads the gradients of all ranks, which is slower than MPI's algorithms when there are many.
     """
     mpi = importlib.import_module("mpi4py.MPI")
     near = comm.Split_type(mpi.COMM_TYPE_SHARED)
@@ -228,7 +228,7 @@ def share_memory(buckets: Sequence[Bucket], comm: Any) -> Any:
 
 
 def has_room(nbytes: int) -> bool:
-    """Tell whether so much fits into half of what this machine can still share: containers are often given 64 MB."""
+    """Tell whether this fits into half of the free shared memory: containers often have 64 MB."""
     try:
         room = os.statvfs(_SHARED)
     except (OSError, AttributeError):  # not Linux

@@ -1,7 +1,8 @@
-"""What all collectives share: one call on one rank, the memory it takes, and whether the ranks mean the same."""
+"""One call of a collective on one rank: its memory, and the comparison with the calls of other ranks."""
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,8 +14,10 @@ from glassgrad.base import provenance
 from glassgrad.distributed import world
 from glassgrad.distributed.reductions import ReduceOp, Reduction, reduction
 from glassgrad.distributed.waiting import Stage, Work, wait_until
+from glassgrad.distributed.world import ProcessGroup
 from glassgrad.engine.tensor import Tensor
 from glassgrad.engine.writes import MUTATIONS
+from glassgrad.ops.core import Array
 
 _TEXT = 128  # bytes of the description of a call that the ranks compare
 
@@ -25,11 +28,11 @@ class Call:
     Attributes:
         name: the name of the function that the user has called.
         group: the processes that take part.
-        outside: whether this process is none of them; then the call does nothing.
-        alone: whether there is no other; then nothing travels.
+        outside: whether this process is not one of them; then the call does nothing.
+        alone: whether there is no other process; then nothing is sent.
     """
 
-    def __init__(self, name: str, group: Any, async_op: bool) -> None:
+    def __init__(self, name: str, group: ProcessGroup | None, async_op: bool) -> None:
         self.name = name
         self.group = world.resolve(group, name)
         self.outside = self.group.me < 0
@@ -50,8 +53,8 @@ class Call:
 
     # --- what is given ------------------------------------------------------------------------------
 
-    def array(self, tensor: Any, option: str, *, writes: bool) -> np.ndarray[Any, Any]:
-        """Return the array inside a tensor; refuse what has no memory, or memory that may not be written."""
+    def array(self, tensor: Array, option: str, *, writes: bool) -> np.ndarray:
+        """Return the array of a tensor; raise if it has no memory, or if it is read-only and `writes` is set."""
         if not isinstance(tensor, Tensor):
             kind = type(tensor).__name__
             raise errors.NOT_A_TENSOR(call=self.name, option=option, kind=kind, where=provenance.here())
@@ -65,8 +68,8 @@ class Call:
             self.written.append(tensor)
         return array
 
-    def traced(self, tensor: Any, function: Callable[[Any], Any]) -> None:
-        """In a step that is being traced, let a tensor hold the result of a primitive from here on."""
+    def traced(self, tensor: Array, function: Callable[[Tensor], object]) -> None:
+        """While a step is traced, replace the value of a tensor by the result of a primitive."""
         if not isinstance(tensor, Tensor):
             kind = type(tensor).__name__
             raise errors.NOT_A_TENSOR(call=self.name, option="tensor", kind=kind, where=provenance.here())
@@ -78,28 +81,33 @@ class Call:
             array.write(result)  # a Symbol is memory too
         self.written.append(tensor)
 
-    def arrays(self, tensors: Any, option: str, like: Any, *, writes: bool) -> list[np.ndarray[Any, Any]]:
+    def arrays(self, tensors: Sequence[Array] | None, option: str, like: Any, *, writes: bool) -> list[np.ndarray]:
         """Return the arrays of a list with one tensor for each rank, all of one shape and dtype."""
         given = list(tensors or ())
-        if len(given) != self.group.size():
-            raise errors.COLLECTIVE_LENGTH(
-                call=self.name, rank=self.global_rank, option=option, given=len(given), expected=self.group.size(),
-                where=provenance.here(),
-            )  # fmt: skip  # one call
+        self.one_for_each_rank(given, option)
         found = [self.array(one, f"{option}[{at}]", writes=writes) for at, one in enumerate(given)]
         for at, one in enumerate(found):
             if one.shape != like.shape or one.dtype != like.dtype:
                 self.refuse(f"{option}[{at}]", shown(one), shown(like))
         return found
 
+    def one_for_each_rank(self, given: Sequence[Any] | None, option: str) -> None:
+        """Raise unless a list has an entry for each rank of the group."""
+        count, expected = len(given or ()), self.group.size()
+        if given is None or count != expected:
+            rank, where = self.global_rank, provenance.here()
+            raise errors.COLLECTIVE_LENGTH(
+                call=self.name, rank=rank, option=option, given=count, expected=expected, where=where
+            )
+
     def refuse(self, option: str, given: str, expected: str) -> None:
         """Raise: a tensor has the wrong shape or dtype."""
+        rank, where = self.global_rank, provenance.here()
         raise errors.COLLECTIVE_SHAPE(
-            call=self.name, rank=self.global_rank, option=option, given=given, expected=expected,
-            where=provenance.here(),
-        )  # fmt: skip  # one call
+            call=self.name, rank=rank, option=option, given=given, expected=expected, where=where
+        )
 
-    def reduction(self, op: ReduceOp, array: Any) -> Reduction:
+    def reduction(self, op: ReduceOp, array: np.ndarray) -> Reduction:
         """Return how the values of an array are reduced."""
         return reduction(self.name, op, array.dtype)
 
@@ -115,7 +123,7 @@ class Call:
     # --- what is done -------------------------------------------------------------------------------
 
     def agree(self, details: str) -> None:
-        """Compare this call with those of the other ranks: before anything travels, or later with `async_op`.
+        """Compare this call with those of the other ranks, before anything is sent, or later with `async_op`.
 
         Raises:
             DistributedError: on every rank, with the calls of all of them, when they differ.
@@ -141,8 +149,8 @@ class Call:
             wait_until(request.Test, self.group, self.name)
             compare()
 
-    def move(self, kind: str, sent: Any, received: Any, finish: Callable[[], Any]) -> Work | None:
-        """Let a method of the communicator move elements between arrays, and do what follows; alone, they are copied.
+    def move(self, kind: str, sent: Array, received: Array, finish: Callable[[], None]) -> Work | None:
+        """Let a method of the communicator move elements between arrays, then call `finish`; alone, copy them.
 
         Args:
             kind: the name of the method.
@@ -153,13 +161,11 @@ class Call:
             received[...] = sent
             return self.run(follow=finish)
 
-        def arrived(_kept: Any = sent) -> None:  # MPI reads it until then
-            finish()
-
-        return self.run(getattr(self.comm, kind)(as_bytes(sent), as_bytes(received)), arrived)
+        request = getattr(self.comm, kind)(as_bytes(sent), as_bytes(received))
+        return self.run(request, functools.partial(follow_up, sent, finish))
 
     def run(self, request: Any = None, follow: Callable[[], Any] | None = None) -> Work | None:
-        """Wait for a request of MPI and do what follows; with `async_op` return the work instead."""
+        """Wait for a request of MPI, then call `follow`; with `async_op` return the work instead."""
         if request is not None:
             self.stages.append((request.Test, follow))
         elif follow is not None:
@@ -171,27 +177,32 @@ class Call:
         return None
 
 
-def shown(array: Any) -> str:
-    """Return a dtype and a shape as messages show them."""
+def follow_up(_kept: object, follow: Callable[[], object]) -> None:
+    """Call a function; its partial object keeps alive what MPI reads until then."""
+    follow()
+
+
+def shown(array: np.ndarray) -> str:
+    """Describe dtype and shape for messages."""
     return f"{array.dtype} of shape {tuple(array.shape)}"
 
 
-def flat(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def flat(array: np.ndarray) -> np.ndarray:
     """Return the elements in C order: the same memory if it is contiguous, a copy otherwise."""
     return array.reshape(-1) if array.flags.c_contiguous else np.ascontiguousarray(array).reshape(-1)
 
 
-def as_bytes(elements: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return contiguous elements of any dtype as bytes, which MPI moves whatever they mean."""
+def as_bytes(elements: np.ndarray) -> np.ndarray:
+    """Return contiguous elements of any dtype as bytes, which MPI moves unchanged."""
     return elements.view(np.uint8)
 
 
-def put_back(array: np.ndarray[Any, Any], elements: np.ndarray[Any, Any]) -> None:
+def put_back(array: np.ndarray, elements: np.ndarray) -> None:
     """Store elements in C order in an array, unless they are its own memory."""
     if not np.may_share_memory(array, elements):
         array[...] = elements.reshape(array.shape)
 
 
-def rows(arrays: Sequence[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+def rows(arrays: Sequence[np.ndarray]) -> np.ndarray:
     """Return the elements of arrays of one shape as the rows of one array."""
     return np.stack([flat(one) for one in arrays])

@@ -1,12 +1,12 @@
 """The collectives with PyTorch's names: every rank of a group calls the same one, and tensors are written in place.
 
-MPI takes the memory of the tensors as it is; only what is not contiguous is copied. With ``async_op=True`` a call
-returns a `Work` at once, and its tensors are ready after ``work.wait()``. In a process without others every call
-gives what it would give with one rank.
+MPI uses the memory of the tensors; only tensors that are not contiguous are copied. With ``async_op=True`` a call
+returns a `Work` at once, and its tensors are ready after ``work.wait()``. A single process behaves as one rank.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad.distributed import primitives
-from glassgrad.distributed.calls import Call, as_bytes, flat, put_back, rows, shown
+from glassgrad.distributed.calls import Call, as_bytes, flat, follow_up, put_back, rows, shown
 from glassgrad.distributed.reductions import ReduceOp
 from glassgrad.distributed.waiting import Work
 from glassgrad.distributed.world import ProcessGroup
@@ -160,7 +160,7 @@ def reduce_scatter(
     group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Reduce a list of tensors, one for each rank, over the ranks; each rank gets its own of them.
+    """Reduce a list of tensors, one for each rank, over the ranks; each rank gets its tensor.
 
     Args:
         output: is written.
@@ -195,7 +195,7 @@ def reduce_scatter_tensor(
     return _scatter_reduced(call, array, flat(whole), op)
 
 
-def _scatter_reduced(call: Call, array: Any, whole: Any, op: ReduceOp) -> Work | None:
+def _scatter_reduced(call: Call, array: np.ndarray, whole: np.ndarray, op: ReduceOp) -> Work | None:
     how = call.reduction(op, array)
     call.agree(f"{shown(array)}, {op.name}")
     if call.alone:
@@ -255,7 +255,7 @@ def scatter(
     part = np.empty(array.size, array.dtype)
     sent = None if inputs is None else as_bytes(rows(inputs).reshape(-1))
     request = call.comm.Iscatter(sent, as_bytes(part), root)
-    return call.run(request, lambda _kept=sent: put_back(array, part))  # type: ignore[misc]  # keeps what MPI reads
+    return call.run(request, functools.partial(follow_up, sent, lambda: put_back(array, part)))
 
 
 def all_to_all(
@@ -303,9 +303,7 @@ def all_to_all_single(
     return call.move("Ialltoall", flat(array), received, lambda: put_back(target, received))
 
 
-def barrier(
-    group: ProcessGroup | None = None, async_op: bool = False, device_ids: Any = None
-) -> Work | None:  # fmt: skip  # one call
+def barrier(group: ProcessGroup | None = None, async_op: bool = False, device_ids: object = None) -> Work | None:
     """Wait until every rank has come here."""
     call = Call("barrier", group, async_op)
     if call.outside:
@@ -327,7 +325,7 @@ def monitored_barrier(
         work.wait(timeout)
 
 
-def _check_whole(call: Call, option: str, whole: Any, part: Any) -> None:
+def _check_whole(call: Call, option: str, whole: np.ndarray, part: np.ndarray) -> None:
     """Refuse a tensor that does not hold one part for each rank."""
     ranks = call.group.size()
     lead = part.shape[0] if part.shape else 1
@@ -337,12 +335,11 @@ def _check_whole(call: Call, option: str, whole: Any, part: Any) -> None:
         call.refuse(option, shown(whole), expected)
 
 
-def _deal(outputs: Sequence[np.ndarray[Any, Any]], all_of_them: np.ndarray[Any, Any]) -> None:
+def _deal(outputs: Sequence[np.ndarray], all_of_them: np.ndarray) -> None:
     for array, elements in zip(outputs, all_of_them, strict=True):
         array[...] = elements.reshape(array.shape)
 
 
-__all__ = [
-    "all_gather", "all_gather_into_tensor", "all_reduce", "all_to_all", "all_to_all_single", "barrier", "broadcast",
-    "gather", "monitored_barrier", "reduce", "reduce_scatter", "reduce_scatter_tensor", "scatter",
-]  # fmt: skip  # a table
+__all__ = ["all_gather", "all_gather_into_tensor", "all_reduce", "all_to_all", "all_to_all_single", "barrier"]
+__all__ += ["broadcast", "gather", "monitored_barrier", "reduce", "reduce_scatter", "reduce_scatter_tensor"]
+__all__ += ["scatter"]

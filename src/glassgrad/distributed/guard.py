@@ -1,8 +1,8 @@
-"""A rank that dies, hangs or raises ends all of them, and its message and rank are said.
+"""End all ranks when one dies, hangs or raises, and name that rank and its message.
 
-Every rank has a thread that tells rank 0 twice a second where it is; rank 0's asks `monitor` whether one hangs. They
-talk over TCP and not over MPI: where MPI is stuck, MPI cannot say so. What one rank learns ends all, each by itself, so
-that no launcher is needed for it.
+A thread of every rank reports to rank 0 twice a second; rank 0's `monitor` finds out whether a rank hangs. They use
+TCP instead of MPI, since a stuck MPI cannot report. Every rank ends itself when one has failed, so that no launcher is
+needed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from glassgrad.distributed.links import Arm, Center, Link, listen, say
 from glassgrad.distributed.segments import remove, segments
 from glassgrad.distributed.world import ProcessGroup
 
-_ROW = 512  # bytes that a rank says of itself
+_ROW = 512  # bytes of a rank's description
 _STATE: dict[str, Guard] = {}
 
 
@@ -114,7 +114,7 @@ class Guard:
         threading.Thread(target=self._watch, name="glassgrad-watch", daemon=True).start()
 
     def _watch(self) -> None:
-        """Look closely at a main thread that has not come to a collective for a while."""
+        """Examine a main thread that has not reached a collective for a while."""
         while os.getpid() == self.pid and not self.ending:
             time.sleep(self._life.look(waiting.passed))
 
@@ -124,11 +124,11 @@ class Guard:
                 self.link.turn(self.state())
 
     def _forked(self) -> None:
-        """Give up the connections that a forked process holds, so that the death of this rank shows."""
+        """Close the connections in a forked process, so that the death of this rank is noticed."""
         self.link.close()
 
     def state(self) -> dict[str, object]:
-        """Return what this rank tells of itself."""
+        """Return this rank's report."""
         current = waiting.CURRENT
         number, call = current if current is not None else (0, "")
         return {"number": number, "call": call, **self._life.signs()}
@@ -136,7 +136,7 @@ class Guard:
     # --- ends ---------------------------------------------------------------------------------------
 
     def _raised(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        """Show an exception that nobody has caught; unless it is Ctrl-C, which reaches all ranks, end them."""
+        """Show an uncaught exception and end all ranks, except for Ctrl-C, which reaches all of them."""
         self._hook(kind, error, trace)
         if os.getpid() != self.pid or issubclass(kind, KeyboardInterrupt):
             return
@@ -147,7 +147,7 @@ class Guard:
         self.end(1)
 
     def leave(self, code: int = 0, limit: float | None = None) -> bool:
-        """Wait until all ranks have come to their end: who leaves early would take MPI away from the others.
+        """Wait until all ranks have finished: a rank that leaves early would shut down MPI for the others.
 
         Args:
             code: the exit code of this rank.
@@ -164,15 +164,15 @@ class Guard:
         return self.all_left.wait(limit)
 
     def verdict(self, text: str, code: int) -> None:
-        """On the rank that has found out: say it, tell all, and end."""
-        with self._lock:  # whoever comes second waits here for the end
+        """Print the failure on the rank that found it, inform all ranks, and end."""
+        with self._lock:  # a second caller waits here until the process ends
             say(f"error: {text}")
             self.link.tell({"end": code})
             time.sleep(0.2)
             self.end(code)
 
     def end(self, code: int) -> None:
-        """End this process at once; MPI may be stuck, so that it is not asked."""
+        """End this process at once, without MPI, which may be stuck."""
         _flush()
         remove(segments())
         os._exit(code)

@@ -1,4 +1,4 @@
-"""Whether the main thread of this process gets on, and where it is."""
+"""Observe whether the main thread of this process makes progress, and where it is."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from types import FrameType
 from glassgrad.base import provenance
 from glassgrad.engine.reports import announced
 
-_CLOSE = 0.025  # seconds between two looks at a main thread that may go round in a circle
+_CLOSE = 0.025  # seconds between two looks at a main thread that may be in an endless loop
 _SELDOM = 0.25  # while it comes to collectives
 _FEW = 8  # instructions of one function that make a circle
 _STANDARD = str(Path(os.__file__).parent) + os.sep
 
 
 class Life:
-    """Whether the main thread gets on: another place in the program, processor time, or bytes of files.
+    """The progress of the main thread: its place in the program, processor time, or bytes of files.
 
-    One that computes may go round in a circle all the same, which `look` finds out.
+    A thread that computes may still be in an endless loop, which `look` finds out.
     """
 
     def __init__(self) -> None:
@@ -38,10 +38,10 @@ class Life:
         self._looks = (0, 0.0)  # the thread that looks, and the processor time that it has taken
 
     def look(self, passed: int) -> float:
-        """See whether the main thread still is in one call of one function, at few instructions of it.
+        """Check whether the main thread is still in the same call of a function, at only a few of its instructions.
 
-        Whoever computes something else is seen in another function sooner or later, or in another call of the same: the
-        frame is kept so that no later one can be mistaken for it.
+        A thread that makes progress is seen in another function sooner or later, or in another call of the same one.
+        The frame is kept, so that a later call cannot be mistaken for it.
 
         Args:
             passed: how many collectives this rank has come to.
@@ -62,7 +62,7 @@ class Life:
         return _CLOSE
 
     def signs(self) -> dict[str, object]:
-        """Return for how long nothing has happened, and where the main thread is."""
+        """Return how long the main thread has made no progress, and where it is."""
         frame = sys._current_frames().get(self._main)
         now = time.monotonic()
         place = (id(frame), frame.f_lasti) if frame is not None else (0, 0)
@@ -76,7 +76,7 @@ class Life:
         return {"idle": round(now - self._since, 2), "circling": round(circling, 2), "at": _shown(frame)}
 
     def _watching(self) -> float:
-        """Return the processor time of the threads that watch, forty times a second: it is no sign of life."""
+        """Return the processor time of the watching threads, which does not count as progress."""
         looker, spent = self._looks
         return time.thread_time() + (spent if looker != threading.get_ident() else 0.0)
 

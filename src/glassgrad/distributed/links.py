@@ -1,4 +1,4 @@
-"""How the guards of the ranks talk: every rank has a connection over TCP to rank 0, which decides."""
+"""Connections of the guards: every rank has one over TCP to rank 0, which decides."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _EVERY = 0.5  # seconds between two reports of a rank
 
 
 class Owner(Protocol):
-    """What a connection needs of the guard that it belongs to."""
+    """The interface of the guard that a connection belongs to."""
 
     rank: int
     names: list[str]
@@ -27,20 +27,20 @@ class Owner(Protocol):
     all_left: Any
 
     def verdict(self, text: str, code: int) -> None:
-        """Say what is wrong, tell all, and end."""
+        """Print the failure, inform all ranks, and end."""
 
     def end(self, code: int) -> None:
         """End this process at once."""
 
 
 def say(text: str) -> None:
-    """Write a line to standard error, whatever the program has made of Python's stream."""
+    """Write a line to standard error, even if the program has replaced Python's stream."""
     with suppress(OSError):
         os.write(2, f"{text}\n".encode(errors="replace"))
 
 
 def listen(one_host: bool) -> socket.socket:
-    """Return a socket that the other ranks can reach: those of this machine alone, where there are no others."""
+    """Return a socket that the other ranks can reach; it is local if all ranks are on this machine."""
     listener = socket.create_server(("127.0.0.1" if one_host else "", 0), backlog=1024)
     listener.setblocking(False)
     return listener
@@ -69,16 +69,16 @@ class Lines:
 
 
 class Link:
-    """How a guard talks to the others."""
+    """A guard's connection to the other guards."""
 
     def turn(self, state: dict[str, object]) -> None:
-        """Report, and deal with what has come, for half a second."""
+        """Report, and handle incoming messages, for half a second."""
 
     def failed(self, error: str) -> None:
-        """Say that this rank has raised."""
+        """Report that this rank has raised."""
 
     def left(self, code: int) -> None:
-        """Say that this rank has come to its end."""
+        """Report that this rank has finished."""
 
     def tell(self, message: dict[str, object]) -> None:
         """Send a message to all others."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
+
+import numpy as np
 
 from glassgrad import errors
 from glassgrad.base import provenance
-from glassgrad.distributed.calls import Call, as_bytes, flat, put_back
+from glassgrad.distributed.calls import Call, as_bytes, flat, follow_up, put_back
 from glassgrad.distributed.waiting import Work, wait_until
 from glassgrad.distributed.world import ProcessGroup
 from glassgrad.engine.tensor import Tensor
@@ -30,7 +33,8 @@ def isend(tensor: Tensor, dst: int, group: ProcessGroup | None = None, tag: int 
         return None
     target = _other(call, dst, "dst")
     elements = flat(call.array(tensor, "tensor", writes=False))
-    return call.run(call.comm.Isend(as_bytes(elements), target, tag), lambda _kept=elements: None)  # type: ignore[misc]  # keeps what MPI reads
+    request = call.comm.Isend(as_bytes(elements), target, tag)
+    return call.run(request, functools.partial(follow_up, elements, lambda: None))
 
 
 def recv(tensor: Tensor, src: int | None = None, group: ProcessGroup | None = None, tag: int = 0) -> int:
@@ -106,16 +110,15 @@ def _other(call: Call, rank: int | None, option: str) -> int:
     return call.root(rank, option)
 
 
-def _check_size(call: Call, array: Any, given: int, sender: int) -> None:
+def _check_size(call: Call, array: np.ndarray, given: int, sender: int) -> None:
     if given != array.nbytes:
         raise _wrong_size(call, array, given, sender)
 
 
-def _wrong_size(call: Call, array: Any, given: Any, sender: Any) -> Exception:
-    return errors.MESSAGE_SIZE(
-        rank=call.global_rank, source=sender, given=given, dtype=array.dtype, shape=tuple(array.shape),
-        expected=array.nbytes, where=provenance.here(),
-    )  # fmt: skip  # one call
+def _wrong_size(call: Call, array: np.ndarray, given: Any, sender: Any) -> Exception:
+    own: dict[str, object] = {"dtype": array.dtype, "shape": tuple(array.shape), "expected": array.nbytes}
+    where = provenance.here()
+    return errors.MESSAGE_SIZE(rank=call.global_rank, source=sender, given=given, where=where, **own)
 
 
 __all__ = ["irecv", "isend", "recv", "send"]

@@ -1,6 +1,6 @@
-"""What is known of every rank, and when that means that one has died or hangs.
+"""Decide from the reports of all ranks whether one has died or hangs.
 
-Rank 0 keeps this, from what each rank tells of itself twice a second. It only decides: `guard` talks to the ranks.
+Rank 0 keeps the reports, which each rank sends twice a second. This file only decides; `guard` talks to the ranks.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 from glassgrad import errors
 
-_LEFT = 2.0  # seconds that others may wait in a call for a rank that has ended: both facts travel by themselves
+_LEFT = 2.0  # seconds that others may wait in a call for a finished rank, since both reports arrive independently
 _MESSAGES = ("send", "recv")  # calls that go together
-_SLOW = 30.0  # seconds after which it is said, once for a call, who is waited for
+_SLOW = 30.0  # seconds after which a message names, once for each call, the ranks that others wait for
 
 
 @dataclass
 class Rank:
-    """What a rank was last heard to do.
+    """The last report of a rank.
 
     Attributes:
         name: rank, process and host, for messages.
@@ -57,7 +57,7 @@ class Monitor:
         self._told: set[tuple[int, int]] = set()
 
     def hear(self, rank: int, state: dict[str, object], now: float) -> None:
-        """Take what a rank tells of itself."""
+        """Store the report of a rank."""
         known = self.ranks[rank]
         known.heard = now
         known.call, known.at = str(state["call"]), str(state["at"])
@@ -68,20 +68,20 @@ class Monitor:
         known.number = number
 
     def leaves(self, rank: int, code: int) -> None:
-        """Note that a rank has come to its end."""
+        """Note that a rank has finished."""
         self.ranks[rank].left = code
 
     @property
     def over(self) -> bool:
-        """Whether all ranks have come to their end."""
+        """Whether all ranks have finished."""
         return all(known.left is not None for known in self.ranks)
 
     def died(self, rank: int) -> str:
-        """Return what to say of a rank whose connection was lost."""
+        """Return the message for a rank whose connection was lost."""
         return errors.RANK_DIED.text(rank=self.ranks[rank].name)
 
     def judge(self, now: float) -> tuple[str, int] | None:
-        """Return what is wrong, and the exit code for it; None when nothing is."""
+        """Return a message about what is wrong and its exit code; None if nothing is wrong."""
         running = [known for known in self.ranks if known.left is None]
         for known in running:
             if now - known.heard > self.patience:
@@ -100,7 +100,7 @@ class Monitor:
                 continue
             facts = {"rank": known.name, "at": known.at, "calls": calls}
             stays = known.circling > self.patience
-            # One that computes is idle for moments; in one that sleeps a thread may have been at work meanwhile.
+            # A computing rank is idle for moments; in a sleeping rank another thread may have worked in between.
             if known.idle > self.patience / (2 if stays else 1):
                 return errors.RANK_HANGS.text(seconds=known.idle, **facts), 1
             if stays:
@@ -108,7 +108,7 @@ class Monitor:
         return self._locked(running, now)
 
     def _locked(self, running: Sequence[Rank], now: float) -> tuple[str, int] | None:
-        """Return what to say of ranks that wait in different calls, so that none of them can end."""
+        """Return the message about ranks that wait in different calls, so that none can end."""
         calls = ["a message" if known.call in _MESSAGES else known.call for known in running]
         alike = len(set(calls)) == 1
         if len(running) < 2 or "" in calls or (alike and any(known.call != "recv" for known in running)):
@@ -121,7 +121,7 @@ class Monitor:
         return errors.RANKS_LOCKED.text(seconds=waited, calls=self._calls(running)), 1
 
     def slow(self, now: float) -> str:
-        """Return, once for each wait, whom the others wait for when it takes long; empty otherwise."""
+        """Return a message, once for each long wait, that names the ranks waited for; empty otherwise."""
         running = [(rank, known) for rank, known in enumerate(self.ranks) if known.left is None]
         late = [known for _, known in running if not known.call]
         long = [(rank, known) for rank, known in running if known.call and now - known.since > _SLOW]
@@ -129,10 +129,9 @@ class Monitor:
         if not late or not long or keys & self._told:
             return ""
         self._told |= keys
-        return errors.RANK_SLOW.text(
-            calls=self._calls([known for _, known in long]), seconds=_SLOW,
-            late="; ".join(f"{known.name} is at {known.at}" for known in late[:4]),
-        )  # fmt: skip  # one call
+        calls = self._calls([known for _, known in long])
+        others = "; ".join(f"{known.name} is at {known.at}" for known in late[:4])
+        return errors.RANK_SLOW.text(calls=calls, seconds=_SLOW, late=others)
 
     def _calls(self, waiting: Sequence[Rank]) -> str:
         shown = [f"{known.name.split(' (')[0]} in {known.call} at {known.at}" for known in waiting[:4]]

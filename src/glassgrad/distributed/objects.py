@@ -1,4 +1,4 @@
-"""Plain Python objects between processes, without pickle: what arrives runs no code.
+"""Send plain Python objects between processes, without pickle, so that received data cannot run code.
 
 Objects are what `glassgrad.save` stores: tensors, arrays, numbers, strings, None, and lists, tuples and dictionaries
 of them.
@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import errors
-from glassgrad.base import provenance
 from glassgrad.distributed.calls import Call
 from glassgrad.distributed.waiting import wait_until
 from glassgrad.distributed.world import ProcessGroup
@@ -22,7 +20,7 @@ from glassgrad.distributed.world import ProcessGroup
 _HOLD = "object"  # what is sent is {_HOLD: the object}, so that a plain tensor or number is a document too
 
 
-def _encoded(value: Any) -> np.ndarray[Any, Any]:
+def _encoded(value: Any) -> np.ndarray:
     from glassgrad import serialization  # with the first object: arrays need no files
 
     file = BytesIO()
@@ -30,7 +28,7 @@ def _encoded(value: Any) -> np.ndarray[Any, Any]:
     return np.frombuffer(file.getvalue(), np.uint8).copy()
 
 
-def _decoded(content: np.ndarray[Any, Any]) -> Any:
+def _decoded(content: np.ndarray) -> Any:
     from glassgrad import serialization
 
     return serialization.load(BytesIO(content.tobytes()))[_HOLD][0]
@@ -54,7 +52,7 @@ def _gathered(call: Call, value: Any) -> list[Any]:
 
 
 def broadcast_object_list(
-    object_list: list[Any], src: int = 0, group: ProcessGroup | None = None, device: Any = None
+    object_list: list[Any], src: int = 0, group: ProcessGroup | None = None, device: object = None
 ) -> None:
     """Replace the objects of a list by those of the list on rank `src`.
 
@@ -95,7 +93,7 @@ def all_gather_object(object_list: list[Any], obj: Any, group: ProcessGroup | No
     call = Call("all_gather_object", group, async_op=False)
     if call.outside:
         return
-    _check_length(call, object_list, "object_list")
+    call.one_for_each_rank(object_list, "object_list")
     call.agree("")
     object_list[:] = _gathered(call, obj)
 
@@ -109,7 +107,7 @@ def gather_object(
         return
     root = call.root(dst, "dst")
     if call.group.me == root:
-        _check_length(call, object_gather_list, "object_gather_list")
+        call.one_for_each_rank(object_gather_list, "object_gather_list")
     call.agree(f"dst={dst}")
     found = _gathered(call, obj)
     if object_gather_list is not None and call.group.me == root:
@@ -128,18 +126,10 @@ def scatter_object_list(
         return
     root = call.root(src, "src")
     if call.group.me == root:
-        _check_length(call, scatter_object_input_list, "scatter_object_input_list")
+        call.one_for_each_rank(scatter_object_input_list, "scatter_object_input_list")
     call.agree(f"src={src}")
     mine = list(scatter_object_input_list or ()) if call.group.me == root else None
     scatter_object_output_list[:1] = [_gathered(call, mine)[root][call.group.me]]
-
-
-def _check_length(call: Call, given: Any, option: str) -> None:
-    if given is None or len(given) != call.group.size():
-        raise errors.COLLECTIVE_LENGTH(
-            call=call.name, rank=call.global_rank, option=option, given=0 if given is None else len(given),
-            expected=call.group.size(), where=provenance.here(),
-        )  # fmt: skip  # one call
 
 
 __all__ = ["all_gather_object", "broadcast_object_list", "gather_object", "scatter_object_list"]

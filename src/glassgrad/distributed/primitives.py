@@ -1,8 +1,8 @@
 """Collectives as primitives: pure functions of arrays, which the tape differentiates and a compiled step contains.
 
-A compiled step computes them in Python between two turns of native code. A reduction of gradients is two
-instructions, so that the step goes on in between: `bucket_start`, which takes the bucket's gradients, and
-`bucket_wait`, which gives the averages.
+A compiled step computes them in Python between two calls of native code. A reduction of gradients is two
+instructions, so that the step continues in between: `bucket_start` takes the bucket's gradients, and `bucket_wait`
+gives the averages.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import itertools
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,8 +37,8 @@ def register(thing: Any) -> int:
     return number
 
 
-# How many collectives compiled steps have done here. Every one in a trace reads and writes it: so each depends on the
-# one before, and none is left out. The order is that of the program on every rank, whatever else differs between them.
+# The number of collectives that compiled steps have run here. Every collective in a trace reads and writes it, so each
+# depends on the previous one and none is eliminated. All ranks run them in the order of the program.
 ORDER = make(np.zeros((), np.int64), None, False)
 _TOKEN = Aval((), np.dtype(np.int64))
 
@@ -46,7 +46,7 @@ _TOKEN = Aval((), np.dtype(np.int64))
 class _InOrder(Custom):
     """A collective as an instruction: it takes the count of those before it, and returns it with the results."""
 
-    by_name = True  # name and parameters say all, so that a step with it can be kept on the disk
+    by_name = True  # name and parameters describe it, so a step with it can be cached on disk
 
     def __init__(self, plain: _Collective) -> None:
         super().__init__(plain.name, self._forward, multiple=True, vjp=(), jvp=(), register=False)
@@ -54,11 +54,11 @@ class _InOrder(Custom):
         PRIMITIVES[plain.name] = self
 
     def bind(self, params: dict[str, Any]) -> Any:
-        """Return an object for a place in a program: its `run` is the call, and its `attach` is given the memory."""
+        """Return an object for a place in a program: `run` makes the call, `attach` receives the memory."""
         return None if self.plain.bind is None else self.plain.bind(params)
 
     def compute_into(self, outputs: Sequence[Array], count: Array, *args: Any, **params: Any) -> None:
-        """Do it, and write the results into arrays."""
+        """Run it, and write the results into arrays."""
         outputs[0][...] = count + 1
         if self.plain.into is not None:
             self.plain.into(outputs[1:], *args, **params)
@@ -67,7 +67,7 @@ class _InOrder(Custom):
         for output, part in zip(outputs[1:], made if self.plain.multiple else (made,), strict=True):
             output[...] = part
 
-    def _forward(self, _xp: Any, count: Array, *args: Any, **params: Any) -> Any:
+    def _forward(self, _xp: object, count: Array, *args: Any, **params: Any) -> Any:
         made = self.plain.evaluate(*args, **params)
         return (np.asarray(count) + 1, *(made if self.plain.multiple else (made,)))
 
@@ -78,7 +78,7 @@ class _InOrder(Custom):
 
 
 class _Collective(Custom):
-    """A primitive that talks to other processes: its types are known without that."""
+    """A primitive that communicates with other processes; its types are known without communication."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class _Collective(Custom):
 # --- a sum over the ranks ---------------------------------------------------------------------------
 
 
-def _all_reduce(_xp: Any, x: Array, *, group: int, op: str) -> Array:
+def _all_reduce(_xp: object, x: Array, *, group: int, op: str) -> Array:
     """Reduce an array over the ranks of a group, into new memory."""
     owner = _KNOWN[group]
     array = np.asarray(x)
@@ -129,21 +129,23 @@ def _all_reduce(_xp: Any, x: Array, *, group: int, op: str) -> Array:
     return result.astype(array.dtype, copy=False).reshape(array.shape)
 
 
-def _reduced_cotangent(g: Array, _y: Any, _x: Any, *, group: int, op: str) -> Array:
+def _reduced_cotangent(g: Array, _y: Array, _x: Array, *, group: int, op: str) -> Array:
     # Every rank's result depends on every rank's input, and the loss is the sum of those of the ranks.
     return all_reduce_p(g, group=group, op=op)
 
 
-all_reduce_p = _Collective(
-    "all_reduce", _all_reduce, lambda x, **_params: Aval(tuple(x.shape), x.dtype),
-    vjp=(_reduced_cotangent,), jvp=(_reduced_cotangent,), formula="sum of x over the ranks",
-)  # fmt: skip  # a table
+def _type_of(x: Array, **_params: Any) -> Aval:
+    return Aval(tuple(x.shape), x.dtype)
+
+
+_LINEAR: dict[str, Any] = {"vjp": (_reduced_cotangent,), "jvp": (_reduced_cotangent,)}
+all_reduce_p = _Collective("all_reduce", _all_reduce, _type_of, formula="sum of x over the ranks", **_LINEAR)
 
 
 # --- the buckets of DistributedDataParallel -----------------------------------------------------------
 
 
-def _start(_xp: Any, *arrays: Array, reducer: int, bucket: int) -> tuple[Array, ...]:
+def _start(_xp: object, *arrays: Array, reducer: int, bucket: int) -> tuple[Array, ...]:
     owner = _KNOWN[reducer]
     for earlier in owner.buckets[:bucket]:
         earlier.progress()
@@ -151,18 +153,18 @@ def _start(_xp: Any, *arrays: Array, reducer: int, bucket: int) -> tuple[Array, 
     return ()
 
 
-def _wait(_xp: Any, *, reducer: int, bucket: int, types: Any) -> tuple[Array, ...]:
+def _wait(_xp: object, *, reducer: int, bucket: int, types: Iterable[Any]) -> tuple[Array, ...]:
     outputs = tuple(np.empty(shape, name) for shape, name in types)
     _wait_into(outputs, reducer=reducer, bucket=bucket, types=types)
     return outputs
 
 
-def _wait_into(outputs: Sequence[Array], *, reducer: int, bucket: int, types: Any) -> None:
+def _wait_into(outputs: Sequence[Array], *, reducer: int, bucket: int, types: Iterable[Any]) -> None:
     owner = _KNOWN[reducer]
     owner.buckets[bucket].finish(owner.group, outputs)
 
 
-def _parts(_xp: Any, *, reducer: int, bucket: int, ranks: int, types: Any) -> tuple[Array, ...]:
+def _parts(_xp: object, *, reducer: int, bucket: int, ranks: int, types: Iterable[Any]) -> tuple[Array, ...]:
     owner = _KNOWN[reducer]
     owner.buckets[bucket].arrive(owner.group)
     return tuple(place.array.copy() for place in owner.buckets[bucket].parts())
@@ -208,33 +210,31 @@ def _bound_start(params: dict[str, Any]) -> _BoundStart | None:
     return _BoundStart(params) if _KNOWN[params["reducer"]].buckets[params["bucket"]].direct else None
 
 
-bucket_start_p = _Collective(
-    "bucket_start", _start, lambda *_arrays, **_params: (), vjp=(), jvp=(), multiple=True,
-    formula="begin to average x1, x2, ... over the ranks", bind=_bound_start,
-)  # fmt: skip  # a table
-bucket_parts_p = _Collective(
-    "bucket_parts", _parts,
-    lambda *, types, ranks, **_params: tuple(
-        Aval(shape, np.dtype(name)) for shape, name in types for _ in range(ranks)
-    ),
-    vjp=(), jvp=(), multiple=True, formula="the arrays of a bucket on every rank", bind=_BoundParts,
-)  # fmt: skip  # a table
-bucket_wait_p = _Collective(
-    "bucket_wait", _wait, lambda *, types, **_params: tuple(Aval(shape, np.dtype(name)) for shape, name in types),
-    vjp=(), jvp=(), multiple=True, formula="the averages of a bucket", into=_wait_into,
-)  # fmt: skip  # a table
+def _no_types(*_arrays: Array, **_params: Any) -> tuple[Aval, ...]:
+    return ()
+
+
+def _types_of_bucket(*, types: Iterable[Any], ranks: int = 1, **_params: Any) -> tuple[Aval, ...]:
+    return tuple(Aval(shape, np.dtype(name)) for shape, name in types for _ in range(ranks))
+
+
+_BEGUN, _EACH, _MEANS = "begin to average x1, x2, ... over the ranks", "the arrays on every rank", "the averages"
+_SEVERAL: dict[str, Any] = {"vjp": (), "jvp": (), "multiple": True}
+bucket_start_p = _Collective("bucket_start", _start, _no_types, formula=_BEGUN, bind=_bound_start, **_SEVERAL)
+bucket_parts_p = _Collective("bucket_parts", _parts, _types_of_bucket, formula=_EACH, bind=_BoundParts, **_SEVERAL)
+bucket_wait_p = _Collective("bucket_wait", _wait, _types_of_bucket, formula=_MEANS, into=_wait_into, **_SEVERAL)
 
 
 def start(arrays: Sequence[Array], reducer: int, bucket: int) -> None:
-    """In a step that is being traced, begin to average the gradients of a bucket."""
+    """While a step is traced, begin to average the gradients of a bucket."""
     bucket_start_p(*arrays, reducer=reducer, bucket=bucket)
 
 
 def wait(bucket: Any, reducer: int, position: int) -> tuple[Array, ...]:
-    """In a step that is being traced, return the averages of a bucket."""
+    """While a step is traced, return the averages of a bucket."""
     types = tuple((tuple(shape), bucket.dtype.name) for shape in bucket.shapes)
     if bucket.direct:
-        # Added up by the program, in the kernels that read the sums: no rank writes averages for itself.
+        # The program sums them in the kernels that read the sums, so no rank stores averages.
         count = bucket.ranks
         parts = bucket_parts_p(reducer=reducer, bucket=position, ranks=count, types=types)
         groups = [parts[at : at + count] for at in range(0, len(parts), count)]
@@ -243,7 +243,7 @@ def wait(bucket: Any, reducer: int, position: int) -> tuple[Array, ...]:
     return found
 
 
-def _mean_of(parts: Sequence[Any]) -> Any:
+def _mean_of(parts: Sequence[Array]) -> Array:
     total = parts[0]
     for part in parts[1:]:
         total = total + part
@@ -254,7 +254,7 @@ def _mean_of(parts: Sequence[Any]) -> Any:
 # --- the values of one rank ---------------------------------------------------------------------------
 
 
-def _broadcast(_xp: Any, *arrays: Array, owner: int, src: int) -> tuple[Array, ...]:
+def _broadcast(_xp: object, *arrays: Array, owner: int, src: int) -> tuple[Array, ...]:
     """Return the arrays of a rank of the group: all of them in one message."""
     known = _KNOWN[owner]  # a group, or a reducer, which has a communicator of its own
     content = np.concatenate([as_bytes(flat(np.asarray(one))) for one in arrays])
@@ -266,7 +266,8 @@ def _broadcast(_xp: Any, *arrays: Array, owner: int, src: int) -> tuple[Array, .
     return tuple(found)
 
 
-broadcast_p = _Collective(
-    "broadcast_from", _broadcast, lambda *arrays, **_params: tuple(Aval(tuple(x.shape), x.dtype) for x in arrays),
-    vjp=(), jvp=(), multiple=True, formula="x1, x2, ... of one rank",
-)  # fmt: skip  # a table
+def _types_of_all(*arrays: Array, **_params: Any) -> tuple[Aval, ...]:
+    return tuple(_type_of(x) for x in arrays)
+
+
+broadcast_p = _Collective("broadcast_from", _broadcast, _types_of_all, formula="x1, x2, ... of one rank", **_SEVERAL)

@@ -1,8 +1,8 @@
-"""Averaging gradients over the ranks inside of a backward pass, each bucket as soon as its gradients are complete.
+"""Average gradients over the ranks during a backward pass, each bucket as soon as its gradients are complete.
 
 A backward walk visits nodes by falling sequence number, so the gradient of a leaf is complete when the walk has passed
-the oldest node that reads the leaf. There, a node without a rule of its own is put into the walk's heap; when it is
-visited, its bucket departs. After the walk all buckets are waited for.
+the oldest node that reads the leaf. A node without a derivative rule is put into the walk's heap at this place; when it
+is visited, its bucket is sent. After the walk, all buckets are waited for.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from glassgrad.engine import tape
 from glassgrad.engine.mode import MODE, TRACING
 from glassgrad.engine.node import Node, record
 from glassgrad.engine.tensor import Tensor, make
-from glassgrad.ops.core import Custom
+from glassgrad.ops.core import Array, Custom
 
 Finish = Callable[[dict[Any, Any]], None]
 
@@ -70,7 +70,7 @@ class Reducer:
             buffer.assign(value)
 
     def begin(self, walk: tape.Walk) -> Finish | None:
-        """Before a walk: put into it what starts the buckets; return what follows it."""
+        """Before a walk, add the nodes that start the buckets; return the function to call after it."""
         if not self.armed:
             return None
         last = _last_readers(walk, {id(leaf): leaf for leaf in self.leaves})
@@ -81,7 +81,7 @@ class Reducer:
 
 
 class _Pass:
-    """One backward pass: which buckets have departed, and what they hold."""
+    """One backward pass: the buckets sent so far, and their contents."""
 
     def __init__(self, reducer: Reducer, walk: tape.Walk, last: dict[int, int]) -> None:
         self.reducer = reducer
@@ -135,12 +135,13 @@ class _Pass:
             replaced = hook(tape.wrap(g))
             g = g if replaced is None else tape.unwrap(replaced)
         if before is None:
-            return tape.wrap(g)  # type: ignore[no-any-return]  # the walk's values are typed Any
+            wrapped: Tensor = tape.wrap(g)
+            return wrapped
         before.array += g
         return before
 
     def finish(self, found: dict[Any, Any]) -> None:
-        """After the walk: start what is left, wait for all, and store the averages as gradients."""
+        """After the walk, start the remaining buckets, wait for all, and store the averages as gradients."""
         reducer = self.reducer
         self._depart(len(reducer.buckets) - 1)
         used = self._used_somewhere()
@@ -156,7 +157,7 @@ class _Pass:
         assert not any(leaf in found for leaf in reducer.leaves)
 
     def _used_somewhere(self) -> list[bool]:
-        """Return for each parameter whether any rank has a gradient for it; the others keep none."""
+        """Return for each parameter whether any rank has a gradient for it; otherwise no rank stores one."""
         if not self.reducer.unused:
             return self.reached
         pairs = zip(self.reached, self.reducer.leaves, strict=True)
@@ -173,7 +174,7 @@ class _Pass:
 _NEVER = 1 << 62
 
 
-def _store(total: Tensor, average: Any) -> None:
+def _store(total: Tensor, average: Array) -> None:
     """Let a gradient hold an average, while a step is traced."""
     if isinstance(total.array, np.ndarray):
         total.array = average  # zeros of a parameter that is not used here

@@ -1,4 +1,4 @@
-"""What a reduction does with each dtype, and the op of MPI behind it."""
+"""The MPI op and the dtype of each reduction."""
 
 from __future__ import annotations
 
@@ -28,31 +28,29 @@ _ARITHMETIC = (ReduceOp.SUM, ReduceOp.PRODUCT, ReduceOp.AVG)
 _BITS = (ReduceOp.BAND, ReduceOp.BOR, ReduceOp.BXOR)
 _OPS = {ReduceOp.SUM: "SUM", ReduceOp.AVG: "SUM", ReduceOp.PRODUCT: "PROD"}
 # Of truth values, which travel as bytes of 0 and 1: a sum is true where one is.
-_LOGICAL = {
-    ReduceOp.SUM: "MAX", ReduceOp.BOR: "MAX", ReduceOp.MAX: "MAX", ReduceOp.PRODUCT: "MIN", ReduceOp.BAND: "MIN",
-    ReduceOp.MIN: "MIN", ReduceOp.BXOR: "BXOR",
-}  # fmt: skip  # a table
+_LOGICAL = {ReduceOp.SUM: "MAX", ReduceOp.BOR: "MAX", ReduceOp.MAX: "MAX", ReduceOp.BXOR: "BXOR"}
+_LOGICAL |= {ReduceOp.PRODUCT: "MIN", ReduceOp.BAND: "MIN", ReduceOp.MIN: "MIN"}
 
 
 class Reduction(NamedTuple):
-    """How a reduction travels: the dtype that MPI sees, the name of its op, and whether the sum is divided."""
+    """A reduction for MPI: its dtype, the name of its op, and whether the sum is divided."""
 
-    dtype: Any
+    dtype: np.dtype
     op: str
     divide: bool
 
-    def packed(self, elements: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Return contiguous elements as they travel: the same memory unless the dtype has to change."""
+    def packed(self, elements: np.ndarray) -> np.ndarray:
+        """Return contiguous elements as MPI gets them: the same memory unless the dtype has to change."""
         return elements.view(self.dtype) if elements.dtype.kind == "b" else elements.astype(self.dtype, copy=False)
 
-    def unpacked(self, elements: np.ndarray[Any, Any], ranks: int, dtype: Any) -> np.ndarray[Any, Any]:
-        """Return what has arrived from so many ranks in the dtype that it is for."""
+    def unpacked(self, elements: np.ndarray, ranks: int, dtype: np.dtype) -> np.ndarray:
+        """Return the received elements in their final dtype, divided by the number of ranks for a mean."""
         if self.divide:
             elements /= ranks
         return elements.view(dtype) if dtype.kind == "b" else elements
 
 
-def reduction(call: str, op: Any, dtype: Any) -> Reduction:
+def reduction(call: str, op: Any, dtype: np.dtype) -> Reduction:
     """Return how MPI reduces values of a dtype.
 
     16-bit floats are summed in float32 and rounded once.

@@ -1,4 +1,4 @@
-"""Whether the ranks hold the same model, and giving all of them that of the first rank."""
+"""Check that all ranks hold the same model, and copy that of the first rank to all."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from glassgrad.distributed.waiting import wait_until
 from glassgrad.distributed.world import ProcessGroup
 from glassgrad.engine.tensor import Tensor
 
-_WORDS = 400  # bytes of what a rank says about its first difference
+_WORDS = 400  # bytes of a rank's description of its first difference
 
 
 def check_same(named: Sequence[tuple[str, Tensor]], group: ProcessGroup) -> None:

@@ -1,4 +1,4 @@
-"""The shared memory of MPICH, which outlives ranks that end without MPI's leave: 2 MB for every such run."""
+"""Remove shared memory of MPICH, which remains when ranks end without finalising MPI: 2 MB for each such run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def segments() -> set[str]:
-    """Return the files of MPICH's shared memory that this process uses; empty where Linux does not say."""
+    """Return the files of MPICH's shared memory that this process uses; empty if the system does not list them."""
     with suppress(OSError):
         shared = "/mpich_shm_"  # in /dev/shm
         mapped = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines()
@@ -17,7 +17,7 @@ def segments() -> set[str]:
 
 
 def remove(files: Iterable[str]) -> None:
-    """Remove files of shared memory that are still there; who uses one keeps it until the end."""
+    """Remove files of shared memory that still exist; processes that use one keep it until they end."""
     for file in files:
         with suppress(OSError):
             Path(file).unlink()

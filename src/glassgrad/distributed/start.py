@@ -1,4 +1,4 @@
-"""The first call of every process: finding the others, and watching over them from then on."""
+"""The first call of every process: it connects to the others and starts the guard."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def init_process_group(
     timeout: timedelta | float | None = None,
     world_size: int = -1,
     rank: int = -1,
-    store: Any = None,
+    store: object = None,
     group_name: str = "",
-    pg_options: Any = None,
-    device_id: Any = None,
+    pg_options: object = None,
+    device_id: object = None,
 ) -> None:
     """Let the processes that the MPI launcher has started find one another; every process calls it once.
 

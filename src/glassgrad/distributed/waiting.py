@@ -1,7 +1,7 @@
 """Waiting for other processes, so that Ctrl-C and time limits work and shared cores stay free.
 
-An MPI library polls inside of a blocking call: it takes a whole core, and no signal gets through. Every call here
-is a non-blocking one of MPI, and this file asks whether it is done.
+An MPI library polls during a blocking call: it uses a whole core and receives no signals. Every call here is therefore
+non-blocking, and this file polls it with pauses.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from glassgrad.engine.reports.announced import announced
 
 _EAGER = 64  # questions before the first pause: a small message on one machine takes about 10 us
 _SPIN = 0.02  # seconds of giving way to others before the pauses become sleeps
-# What this rank waits for, for those who watch it: how many waits there were, and the name of the call; None outside.
+# The present wait of this rank, for the guard: the number of waits so far, and the name of the call; None outside.
 CURRENT: tuple[int, str] | None = None
 passed = 0  # how many times this rank has come to a collective
 _NUMBERS = itertools.count(1)
 _yield: Callable[[], None] = getattr(os, "sched_yield", lambda: time.sleep(0))
 
 
-def wait_until(done: Callable[[], Any], group: ProcessGroup, call: str, seconds: float | None = None) -> None:
+def wait_until(done: Callable[[], bool], group: ProcessGroup, call: str, seconds: float | None = None) -> None:
     """Return when `done()` is true.
 
     Raises:
@@ -46,7 +46,7 @@ def wait_until(done: Callable[[], Any], group: ProcessGroup, call: str, seconds:
         CURRENT = before
 
 
-def _wait(done: Callable[[], Any], group: ProcessGroup, call: str, limit: float) -> None:
+def _wait(done: Callable[[], bool], group: ProcessGroup, call: str, limit: float) -> None:
     start = time.monotonic()
     while not done():
         waited = time.monotonic() - start
@@ -63,10 +63,10 @@ def _wait(done: Callable[[], Any], group: ProcessGroup, call: str, limit: float)
 
 @contextmanager
 def busy(what: str) -> Iterator[None]:
-    """Say that what this block does takes long, so that other ranks wait for this one without taking it to hang.
+    """Announce that this block takes long, so that other ranks do not take this one for hanging.
 
-    A rank that others wait for is ended when it does nothing for eight seconds, or stays in one call of one function.
-    Compiling says so by itself.
+    A rank that others wait for is ended if it does nothing for eight seconds, or stays in one call of one function.
+    The compiler announces itself.
 
     Args:
         what: a few words.
@@ -84,7 +84,7 @@ Stage = tuple[Callable[[], Any], Callable[[], Any] | None]  # a question whether
 
 
 class Work:
-    """A call that is under way: what collectives return with ``async_op=True``.
+    """A call in progress, which collectives return with ``async_op=True``.
 
     Its tensors may be neither read nor written before `wait` has returned.
 
@@ -104,7 +104,7 @@ class Work:
         self._stages = stages
         self._tensors = tensors or []
         if stages:
-            group.pending.add(self)  # so that the memory stays where it is, whatever becomes of this object
+            group.pending.add(self)  # keeps the memory alive even without this object
 
     def _ask(self) -> bool:
         while self._stages:
@@ -122,7 +122,7 @@ class Work:
         return self._ask()
 
     def is_success(self) -> bool:
-        """Tell whether the call is done; one that has failed raises when it is waited for."""
+        """Tell whether the call is done; a failed call raises in `wait`."""
         return self._ask()
 
     def wait(self, timeout: timedelta | float | None = None) -> bool:

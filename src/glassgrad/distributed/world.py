@@ -1,4 +1,4 @@
-"""Process groups: which processes compute together, and the MPI communicators behind them."""
+"""Process groups and their MPI communicators."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from glassgrad.base import provenance
 from glassgrad.errors.packages import present
 
 _DEFAULT_TIMEOUT = timedelta(minutes=30)  # PyTorch's, for gloo and MPI
-# How launchers tell a process how many there are: MPICH and Intel, Open MPI, MVAPICH, and Slurm, whatever its MPI.
+# Variables in which launchers give the number of processes: MPICH and Intel, Open MPI, MVAPICH, and Slurm.
 _TORCHS = ("gloo", "nccl", "ucc")  # PyTorch's backends
 _COUNTS = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PMIX_SIZE", "SLURM_STEP_NUM_TASKS")
 
@@ -59,7 +59,7 @@ class ProcessGroup:
         return self.ranks.index(rank)
 
     def free(self) -> None:
-        """Give the communicators back."""
+        """Free the communicators."""
         if self.comm is not None and self.checks is not None:
             self.checks.Free()
             self.comm.Free()
@@ -70,7 +70,7 @@ class ProcessGroup:
 
 
 class GroupMember:
-    """Holds what stands for a group that this process is no member of."""
+    """Holds the value for a group that does not include this process."""
 
     NON_GROUP_MEMBER = ProcessGroup(None, (), -1, 0.0, crowded=False)
 
@@ -96,7 +96,7 @@ STATE.groups = []
 
 
 def check_backend(backend: str | None) -> None:
-    """Refuse a backend that is not known; say that PyTorch's are MPI here."""
+    """Raise for an unknown backend; warn that PyTorch's backends mean MPI here."""
     if backend in (None, "mpi"):
         return
     named = {one.rpartition(":")[2] for one in str(backend).lower().split(",")}
@@ -126,7 +126,7 @@ def mpi() -> Any:
 
 
 def is_available() -> bool:
-    """Tell whether processes can compute together: always, be it one alone."""
+    """Return True: even a single process is a group."""
     return True
 
 
@@ -161,7 +161,7 @@ def seconds_of(timeout: timedelta | float | None) -> float:
 
 
 def destroy_process_group(group: ProcessGroup | None = None) -> None:
-    """Give up a group, or without an argument all of them; `init_process_group` may be called again."""
+    """Free a group, or all groups without an argument; `init_process_group` may be called again."""
     if group is not None and group is not STATE.world:
         if group in STATE.groups:
             STATE.groups.remove(group)
@@ -178,8 +178,8 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
     devices.sharers = 1
 
 
-def resolve(group: Any, call: str) -> ProcessGroup:
-    """Return the group that a call means: the one given, or that of all processes."""
+def resolve(group: ProcessGroup | None, call: str) -> ProcessGroup:
+    """Return the given group, or by default that of all processes."""
     if isinstance(group, ProcessGroup):
         return group
     if STATE.world is None:
@@ -252,10 +252,10 @@ def get_process_group_ranks(group: ProcessGroup | None) -> list[int]:
 def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
     """Return the rank in the world of a rank in a group."""
     if not 0 <= group_rank < group.size():
+        ranks, where = _listed(range(group.size())), provenance.here()
         raise errors.NO_SUCH_RANK(
-            call="get_global_rank", option="group_rank", given=group_rank, ranks=_listed(range(group.size())),
-            where=provenance.here(),
-        )  # fmt: skip  # one call
+            call="get_global_rank", option="group_rank", given=group_rank, ranks=ranks, where=where
+        )
     return group.ranks[group_rank]
 
 
@@ -270,9 +270,6 @@ def _listed(ranks: Sequence[int]) -> str:
     return ", ".join(map(str, ranks)) or "none"
 
 
-__all__ = [
-    "GroupMember", "ProcessGroup", "destroy_process_group", "get_backend", "get_global_rank", "get_group_rank",
-    "get_process_group_ranks", "get_rank", "get_world_size", "group", "is_available",
-    "is_gloo_available", "is_initialized", "is_mpi_available", "is_nccl_available", "is_torchelastic_launched",
-    "new_group",
-]  # fmt: skip  # a table
+__all__ = ["GroupMember", "ProcessGroup", "destroy_process_group", "get_backend", "get_global_rank", "get_group_rank"]
+__all__ += ["get_process_group_ranks", "get_rank", "get_world_size", "group", "is_available", "is_gloo_available"]
+__all__ += ["is_initialized", "is_mpi_available", "is_nccl_available", "is_torchelastic_launched", "new_group"]

@@ -1,7 +1,11 @@
 """Probability distributions with `torch.distributions`' names: samples, log-probabilities, entropies, divergences.
 
-A distribution holds tensors, and its results are differentiable with respect to them. `rsample` lets gradients
-through the samples as well, `sample` does not. A compiled step draws new samples in every call.
+A distribution holds tensors, and its results are differentiable with respect to them. `rsample` lets gradients through
+the samples as well, `sample` does not. A compiled step draws new samples in every call.
+
+`distribution.py` is the base; `continuous.py`, `gammas.py`, `derived.py`, `multivariate.py`, `discrete.py` and
+`classes.py` hold the families, `composed.py` distributions made of others. `transforms.py` and `constraints.py`
+describe functions and sets, `constraint_registry.py` connects them, `kl.py` has the divergences.
 """
 
 from __future__ import annotations
@@ -10,14 +14,14 @@ from glassgrad.base.families import serve
 
 _BIJECTION = "apply the transform of your choice from glassgrad.distributions.transforms."
 _OWN = "subclass Distribution with log_prob and rsample, or register_kl for a divergence."
-# PyTorch's names that this library lacks, and what to use in their place.
+# PyTorch's names that this library lacks, and what to use instead.
 _INSTEAD = {
     "LowRankMultivariateNormal": "MultivariateNormal with covariance_matrix=cov_factor @ cov_factor.mT + diag.",
-    "ContinuousBernoulli": _OWN, "FisherSnedecor": _OWN, "GeneralizedPareto": _OWN, "Kumaraswamy": _OWN,
-    "LKJCholesky": _OWN, "VonMises": _OWN, "Wishart": _OWN,
-    "CatTransform": _BIJECTION, "CorrCholeskyTransform": _BIJECTION, "CumulativeDistributionTransform": _BIJECTION,
-    "PositiveDefiniteTransform": _BIJECTION, "StackTransform": _BIJECTION,
-}  # fmt: skip  # a table
+    **dict.fromkeys(("ContinuousBernoulli", "FisherSnedecor", "GeneralizedPareto", "Kumaraswamy"), _OWN),
+    **dict.fromkeys(("LKJCholesky", "VonMises", "Wishart"), _OWN),
+    **dict.fromkeys(("CatTransform", "CorrCholeskyTransform", "CumulativeDistributionTransform"), _BIJECTION),
+    **dict.fromkeys(("PositiveDefiniteTransform", "StackTransform"), _BIJECTION),
+}
 
 _MODULES = ("constraint_registry", "constraints", "kl", "transforms")
 

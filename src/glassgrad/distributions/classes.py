@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from glassgrad.distributions import constraints
 from glassgrad.distributions.discrete import Binomial, inside_unit
-from glassgrad.distributions.distribution import Constraints, Distribution, as_sizes, given_one, spread
+from glassgrad.distributions.distribution import Constraints, Distribution, Sizes, as_sizes, given_one, spread
 from glassgrad.engine import random
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.tensor import make
 from glassgrad.engine.tensors import creation
 from glassgrad.ops.axes import concrete
+from glassgrad.ops.core import Array
 from glassgrad.ops.narrow import finfo
 
 
@@ -24,11 +25,13 @@ class OfClasses(Distribution):
 
     arg_constraints: ClassVar[Constraints] = {"probs": constraints.simplex, "logits": constraints.real_vector}
 
-    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+    def __init__(
+        self, probs: Array | None = None, logits: Array | None = None, validate_args: bool | None = None
+    ) -> None:
         shape = self._take(probs, logits)
         super().__init__(shape[:-1], shape[-1:], validate_args)
 
-    def _take(self, probs: Any, logits: Any) -> tuple[int, ...]:
+    def _take(self, probs: Array, logits: Array) -> tuple[int, ...]:
         given_one(type(self).__name__, probs=probs, logits=logits)
         (given,) = spread(logits if probs is None else probs)
         if probs is None:
@@ -38,26 +41,26 @@ class OfClasses(Distribution):
         return tuple(given.shape)
 
     @cached_property
-    def probs(self) -> Any:
+    def probs(self) -> Array:
         return self.logits.softmax(-1)
 
     @cached_property
-    def logits(self) -> Any:
+    def logits(self) -> Array:
         return inside_unit(self.probs).log()
 
     @property
-    def _given(self) -> Any:
+    def _given(self) -> Array:
         return self.__dict__["probs" if "probs" in self.__dict__ else "logits"]
 
     @property
-    def param_shape(self) -> Any:
+    def param_shape(self) -> Array:
         return self._given.shape
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Array:
         lowest = float(finfo(self.logits.dtype).min)
         return -(self.logits.clamp(min=lowest) * self.probs).sum(-1)
 
-    def _classes(self, sample_shape: tuple[int, ...]) -> Any:
+    def _classes(self, sample_shape: tuple[int, ...]) -> Array:
         """Draw the numbers of classes, of shape sample_shape + batch_shape."""
         with no_grad():
             count = int(np.prod(sample_shape))
@@ -72,7 +75,7 @@ class Categorical(OfClasses):
 
     Args:
         probs: (..., k), none negative; divided by their sum.
-        logits: (..., k), logarithms of probabilities up to a constant, in place of `probs`.
+        logits: (..., k), logarithms of probabilities up to a constant, instead of `probs`.
 
     Example:
         >>> import glassgrad as gg
@@ -83,7 +86,9 @@ class Categorical(OfClasses):
 
     has_enumerate_support = True
 
-    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+    def __init__(
+        self, probs: Array | None = None, logits: Array | None = None, validate_args: bool | None = None
+    ) -> None:
         shape = self._take(probs, logits)
         self._num_events = shape[-1]
         Distribution.__init__(self, shape[:-1], validate_args=validate_args)  # a number has no event dimension
@@ -93,26 +98,26 @@ class Categorical(OfClasses):
         return constraints.integer_interval(0, self._num_events - 1)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Array:
         return self._given.detach().sum(-1) * float("nan")
 
     variance = mean
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Array:
         return self.probs.argmax(-1)
 
-    def sample(self, sample_shape: Any = ()) -> Any:
+    def sample(self, sample_shape: Sizes = ()) -> Array:
         return self._classes(as_sizes(sample_shape))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Array) -> Array:
         self._check_value(value)
         classes = value.long().unsqueeze(-1)
         lead = np.broadcast_shapes(classes.shape[:-1], self.logits.shape[:-1])
         logits = self.logits.expand((*lead, self._num_events))
         return logits.gather(-1, classes.expand((*lead, 1))).squeeze(-1)
 
-    def _values(self) -> Any:
+    def _values(self) -> Array:
         return creation.arange(self._num_events)
 
 
@@ -129,28 +134,28 @@ class OneHotCategorical(OfClasses):
     support = constraints.one_hot
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Array:
         return self.probs
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Array:
         return self._row(self.probs.argmax(-1))
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Array:
         return self.probs * (1 - self.probs)
 
-    def _row(self, classes: Any) -> Any:
+    def _row(self, classes: Array) -> Array:
         return (classes.unsqueeze(-1) == creation.arange(self._event_shape[0])).to(self._given.dtype)
 
-    def sample(self, sample_shape: Any = ()) -> Any:
+    def sample(self, sample_shape: Sizes = ()) -> Array:
         return self._row(self._classes(as_sizes(sample_shape)))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Array) -> Array:
         self._check_value(value)
         return (value * self.logits).sum(-1)
 
-    def _values(self) -> Any:
+    def _values(self) -> Array:
         return creation.eye(self._event_shape[0], dtype=self._given.dtype)
 
 
@@ -165,10 +170,10 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
 
     has_rsample = True
 
-    def sample(self, sample_shape: Any = ()) -> Any:
+    def sample(self, sample_shape: Sizes = ()) -> Array:
         return OneHotCategorical.sample(self, sample_shape)
 
-    def rsample(self, sample_shape: Any = ()) -> Any:
+    def rsample(self, sample_shape: Sizes = ()) -> Array:
         return self.sample(sample_shape) + (self.probs - self.probs.detach())
 
 
@@ -182,7 +187,11 @@ class Multinomial(OfClasses):
     """
 
     def __init__(
-        self, total_count: int = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+        self,
+        total_count: int = 1,
+        probs: Array | None = None,
+        logits: Array | None = None,
+        validate_args: bool | None = None,
     ) -> None:
         self.total_count = int(total_count)
         super().__init__(probs, logits, validate_args)
@@ -192,14 +201,14 @@ class Multinomial(OfClasses):
         return constraints.multinomial(self.total_count)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Array:
         return self.probs * self.total_count
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Array:
         return self.total_count * self.probs * (1 - self.probs)
 
-    def sample(self, sample_shape: Any = ()) -> Any:
+    def sample(self, sample_shape: Sizes = ()) -> Array:
         with no_grad():
             lead = self._extended_shape(sample_shape)[:-1]
             rows = concrete(self.probs.detach(), "a sample (multinomial)").astype(np.float64)
@@ -207,7 +216,7 @@ class Multinomial(OfClasses):
             counts = random._rng(None).multinomial(self.total_count, rows)
             return make(np.asarray(counts, self._given.dtype), None, False)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Array:
         # The expectation of sum log x! - log n! - sum x log p, in which each count x is binomial.
         n, p = self.total_count, self.probs
         counts = creation.arange(n + 1, dtype=p.dtype).reshape(-1, *(1,) * len(p.shape))
@@ -215,7 +224,7 @@ class Multinomial(OfClasses):
         spread_out = n * (super().entropy() if n else p.sum(-1) * 0)
         return spread_out - math.lgamma(n + 1) + (share * (counts + 1).lgamma()).sum((0, -1))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Array) -> Array:
         self._check_value(value)
         logits = self.logits.masked_fill((value == 0) & (self.logits == -float("inf")), 0.0)
         return (value.sum(-1) + 1).lgamma() - (value + 1).lgamma().sum(-1) + (logits * value).sum(-1)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from glassgrad.distributions import constraints
 from glassgrad.distributions.classes import Categorical
-from glassgrad.distributions.distribution import Distribution, as_sizes, summed
+from glassgrad.distributions.distribution import Distribution, Sizes, as_sizes, summed
 from glassgrad.distributions.transforms import ComposeTransform, Transform
 from glassgrad.engine.mode import no_grad
+from glassgrad.ops.core import Array
 
 
 class Independent(Distribution):
@@ -31,14 +31,11 @@ class Independent(Distribution):
         self, base_distribution: Distribution, reinterpreted_batch_ndims: int, validate_args: bool | None = None
     ) -> None:
         self.base_dist = base_distribution
+        self.has_rsample = base_distribution.has_rsample
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
         whole = tuple(base_distribution.batch_shape) + tuple(base_distribution.event_shape)
         split = len(base_distribution.batch_shape) - reinterpreted_batch_ndims
         super().__init__(whole[:split], whole[split:], validate_args)
-
-    @property
-    def has_rsample(self) -> bool:  # type: ignore[override]  # here it is that of the base
-        return self.base_dist.has_rsample
 
     @property
     def support(self) -> constraints.Constraint | None:
@@ -46,27 +43,27 @@ class Independent(Distribution):
         return None if inner is None else constraints.independent(inner, self.reinterpreted_batch_ndims)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Array:
         return self.base_dist.mean
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Array:
         return self.base_dist.mode
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Array:
         return self.base_dist.variance
 
-    def sample(self, sample_shape: Any = ()) -> Any:
+    def sample(self, sample_shape: Sizes = ()) -> Array:
         return self.base_dist.sample(sample_shape)
 
-    def rsample(self, sample_shape: Any = ()) -> Any:
+    def rsample(self, sample_shape: Sizes = ()) -> Array:
         return self.base_dist.rsample(sample_shape)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Array) -> Array:
         return summed(self.base_dist.log_prob(value), self.reinterpreted_batch_ndims)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Array:
         return summed(self.base_dist.entropy(), self.reinterpreted_batch_ndims)
 
     def __repr__(self) -> str:
@@ -101,30 +98,30 @@ class MixtureSameFamily(Distribution):
         event = tuple(component_distribution.event_shape)
         super().__init__(tuple(component_distribution.batch_shape)[:-1], event, validate_args)
 
-    def _weights(self) -> Any:
+    def _weights(self) -> Array:
         probs = self.mixture_distribution.probs
         return probs.reshape(*probs.shape, *(1,) * len(self._event_shape))
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Array:
         return (self._weights() * self.component_distribution.mean).sum(-1 - len(self._event_shape))
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Array:
         axis, parts = -1 - len(self._event_shape), self.component_distribution
         spread_out = (self._weights() * parts.variance).sum(axis)
         return spread_out + (self._weights() * (parts.mean - self.mean.unsqueeze(axis)).square()).sum(axis)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Array) -> Array:
         self._check_value(value)
         inside = self.component_distribution.log_prob(value.unsqueeze(-1 - len(self._event_shape)))
         return (inside + self.mixture_distribution.logits.log_softmax(-1)).logsumexp(-1)
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Array) -> Array:
         inside = self.component_distribution.cdf(value.unsqueeze(-1))
         return (inside * self.mixture_distribution.probs).sum(-1)
 
-    def sample(self, sample_shape: Any = ()) -> Any:
+    def sample(self, sample_shape: Sizes = ()) -> Array:
         with no_grad():
             extra, axis = len(self._event_shape), len(as_sizes(sample_shape)) + len(self._batch_shape)
             chosen = self.mixture_distribution.expand(self._batch_shape).sample(sample_shape)
@@ -165,6 +162,7 @@ class TransformedDistribution(Distribution):
         if whole.event_dim > event:
             base_distribution = Independent(base_distribution, whole.event_dim - event)
         self.base_dist = base_distribution
+        self.has_rsample = base_distribution.has_rsample
         shape = whole.forward_shape(tuple(base_distribution.batch_shape) + tuple(base_distribution.event_shape))
         split = len(shape) - max(whole.event_dim, len(base_distribution.event_shape))
         super().__init__(shape[:split], shape[split:], validate_args)
@@ -174,24 +172,20 @@ class TransformedDistribution(Distribution):
         return ComposeTransform(self.transforms)
 
     @property
-    def has_rsample(self) -> bool:  # type: ignore[override]  # here it is that of the base
-        return self.base_dist.has_rsample
-
-    @property
     def support(self) -> constraints.Constraint | None:
         if not self.transforms:
             return self.base_dist.support
         last = self.transforms[-1].codomain
         return constraints.independent(last, max(len(self._event_shape) - last.event_dim, 0))
 
-    def sample(self, sample_shape: Any = ()) -> Any:
+    def sample(self, sample_shape: Sizes = ()) -> Array:
         with no_grad():
             return self._whole(self.base_dist.sample(sample_shape))
 
-    def rsample(self, sample_shape: Any = ()) -> Any:
+    def rsample(self, sample_shape: Sizes = ()) -> Array:
         return self._whole(self.base_dist.rsample(sample_shape))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Array) -> Array:
         self._check_value(value)
         event, y, grown = len(self._event_shape), value, 0.0
         for transform in reversed(self.transforms):
@@ -200,11 +194,11 @@ class TransformedDistribution(Distribution):
             y = x
         return summed(self.base_dist.log_prob(y), event - len(self.base_dist.event_shape)) - grown
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Array) -> Array:
         inside = self.base_dist.cdf(self._whole._undo(value))
         return self._whole.sign * (inside - 0.5) + 0.5
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Array) -> Array:
         return self._whole(self.base_dist.icdf(self._whole.sign * (value - 0.5) + 0.5))
 
     def __repr__(self) -> str:

@@ -14,6 +14,7 @@ from glassgrad.distributions import transforms
 from glassgrad.distributions.constraints import Constraint
 
 Factory = Callable[[Any], transforms.Transform]
+Kind = Constraint | Callable[..., Constraint]  # one, a class of them, or the function that makes them
 
 
 class ConstraintRegistry:
@@ -29,11 +30,11 @@ class ConstraintRegistry:
     def __init__(self) -> None:
         self._factories: dict[Any, Factory] = {}
 
-    def register(self, constraint: Any, factory: Factory | None = None) -> Any:
-        """Register the factory of the transform for a constraint, of your own class or of one of ours.
+    def register(self, constraint: Kind, factory: Factory | None = None) -> Any:
+        """Register the factory of the transform for a constraint, of your own class or of the library's.
 
         Args:
-            constraint: a constraint, the function that makes such ones, or a subclass of `Constraint`.
+            constraint: a constraint, a function that makes constraints, or a subclass of `Constraint`.
             factory: takes the constraint and returns a `Transform`. Without it, this is a decorator of one.
         """
         if factory is None:
@@ -41,7 +42,7 @@ class ConstraintRegistry:
         self._factories[_key(constraint)] = factory
         return factory
 
-    def __call__(self, constraint: Any) -> transforms.Transform:
+    def __call__(self, constraint: Kind) -> transforms.Transform:
         """Return the transform for a constraint.
 
         Raises:
@@ -53,7 +54,7 @@ class ConstraintRegistry:
         return factory(constraint)
 
 
-def _key(constraint: Any) -> Any:
+def _key(constraint: Kind) -> Any:
     if isinstance(constraint, Constraint):
         return constraint.kind or (constraint if type(constraint) is Constraint else type(constraint))
     return constraint if isinstance(constraint, type) else getattr(constraint, "__name__", constraint)
@@ -84,12 +85,13 @@ def _several(registry: ConstraintRegistry) -> Factory:
 
 
 _BOTH: dict[str, Factory] = {
-    "real": _nothing, "real_vector": _nothing, "greater_than": _above, "greater_than_eq": _above, "interval": _between,
-    "half_open_interval": _between,
+    **dict.fromkeys(("real", "real_vector"), _nothing),
+    **dict.fromkeys(("greater_than", "greater_than_eq"), _above),
+    **dict.fromkeys(("interval", "half_open_interval"), _between),
     "positive": lambda constraint: transforms.ExpTransform(),
     "nonnegative": lambda constraint: transforms.ExpTransform(),
     "unit_interval": lambda constraint: transforms.SigmoidTransform(),
-}  # fmt: skip  # a table
+}
 for _registry in (biject_to, transform_to):
     for _kind, _factory in _BOTH.items():
         _registry._factories[_kind] = _factory

@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
-Test = Callable[[Any], Any]
+from glassgrad.ops.core import Array
+
+Test = Callable[[Array], Array]
 
 
 class Constraint:
@@ -45,7 +47,7 @@ class Constraint:
         self.kind = kind
         self.given = given
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Array) -> Array:
         """Return booleans: which values, of `event_dim` dimensions each, satisfy the constraint."""
         return self._test(value)
 
@@ -53,23 +55,23 @@ class Constraint:
         return self._name
 
 
-def _is_number(x: Any) -> Any:
+def _is_number(x: Array) -> Array:
     return ~x.isnan()
 
 
-def _whole(x: Any) -> Any:
+def _whole(x: Array) -> Array:
     return x == x.floor() if x.dtype.kind in "fV" else _is_number(x)
 
 
-def _lower(x: Any) -> Any:
+def _lower(x: Array) -> Array:
     return (x.tril() == x).flatten(-2).all(-1)
 
 
-def _close(x: Any, y: Any) -> Any:
+def _close(x: Array, y: Array) -> Array:
     return (x - y).abs() < 1e-6
 
 
-def _positive_definite(x: Any) -> Any:
+def _positive_definite(x: Array) -> Array:
     symmetric = _close(x, x.mT).flatten(-2).all(-1)
     values = np.linalg.eigvalsh(x.detach().numpy())
     return symmetric & type(x)(np.asarray(values[..., 0] > 0))
@@ -98,7 +100,7 @@ lower_cholesky = Constraint(
 positive_definite = Constraint("PositiveDefinite()", _positive_definite, event_dim=2)
 
 
-def interval(lower_bound: Any, upper_bound: Any) -> Constraint:
+def interval(lower_bound: Array, upper_bound: Array) -> Constraint:
     """Real numbers between two bounds, both included.
 
     Example:
@@ -106,14 +108,11 @@ def interval(lower_bound: Any, upper_bound: Any) -> Constraint:
         >>> gg.distributions.constraints.half_open_interval(0, 1).check(gg.tensor([0.0, 1.0]))
         tensor([ True,  True])
     """
-    return Constraint(
-        f"{_shown(lower_bound)} <= x <= {_shown(upper_bound)}",
-        lambda x: (x >= lower_bound) & (x <= upper_bound),
-        kind="interval", given=(lower_bound, upper_bound),
-    )  # fmt: skip  # in one piece
+    name, bounds = f"{_shown(lower_bound)} <= x <= {_shown(upper_bound)}", (lower_bound, upper_bound)
+    return Constraint(name, lambda x: (x >= lower_bound) & (x <= upper_bound), kind="interval", given=bounds)
 
 
-def integer_interval(lower_bound: Any, upper_bound: Any) -> Constraint:
+def integer_interval(lower_bound: Array, upper_bound: Array) -> Constraint:
     """Whole numbers between two bounds, both included.
 
     Example:
@@ -125,7 +124,7 @@ def integer_interval(lower_bound: Any, upper_bound: Any) -> Constraint:
     return Constraint(f"whole, {inside}", lambda x: _whole(x) & inside.check(x), is_discrete=True)
 
 
-def greater_than(lower_bound: Any) -> Constraint:
+def greater_than(lower_bound: Array) -> Constraint:
     """Real numbers above a bound.
 
     Example:
@@ -137,7 +136,7 @@ def greater_than(lower_bound: Any) -> Constraint:
     return Constraint(name, lambda x: x > lower_bound, kind="greater_than", given=(lower_bound,))
 
 
-def greater_than_eq(lower_bound: Any) -> Constraint:
+def greater_than_eq(lower_bound: Array) -> Constraint:
     """Real numbers from a bound on.
 
     Example:
@@ -175,7 +174,7 @@ def independent(base_constraint: Constraint, reinterpreted_batch_ndims: int) -> 
         tensor([False,  True])
     """
 
-    def test(x: Any) -> Any:
+    def test(x: Array) -> Array:
         inside = base_constraint.check(x)
         return inside.flatten(-reinterpreted_batch_ndims).all(-1) if reinterpreted_batch_ndims else inside
 
@@ -189,20 +188,18 @@ def independent(base_constraint: Constraint, reinterpreted_batch_ndims: int) -> 
     )
 
 
-def _shown(bound: Any) -> str:
+def _shown(bound: Array) -> str:
     return "the bound" if getattr(bound, "shape", ()) else f"{float(bound):g}"
 
 
 half_open_interval = interval
 
-for _name in (
-    "real", "positive", "nonnegative", "unit_interval", "simplex", "real_vector", "lower_triangular", "lower_cholesky",
-    "positive_definite",
-):  # fmt: skip  # a table
+_OF_NUMBERS = ("real", "positive", "nonnegative", "unit_interval")
+_OF_ARRAYS = ("simplex", "real_vector", "lower_triangular", "lower_cholesky", "positive_definite")
+for _name in (*_OF_NUMBERS, *_OF_ARRAYS):
     globals()[_name].kind = _name
 
-__all__ = [
-    "Constraint", "boolean", "greater_than", "greater_than_eq", "half_open_interval", "independent", "integer_interval",
-    "interval", "lower_cholesky", "lower_triangular", "multinomial", "nonnegative", "nonnegative_integer", "one_hot",
-    "positive", "positive_definite", "positive_integer", "real", "real_vector", "simplex", "unit_interval",
-]  # fmt: skip  # a table
+__all__ = ["Constraint", "boolean", "greater_than", "greater_than_eq", "half_open_interval", "independent"]
+__all__ += ["integer_interval", "interval", "lower_cholesky", "lower_triangular", "multinomial", "nonnegative"]
+__all__ += ["nonnegative_integer", "one_hot", "positive", "positive_definite", "positive_integer", "real"]
+__all__ += ["real_vector", "simplex", "unit_interval"]

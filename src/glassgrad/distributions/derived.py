@@ -1,9 +1,9 @@
-"""Distributions of simple functions of simpler random numbers."""
+"""Distributions of functions of simpler random variables."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from glassgrad.distributions.classes import OneHotCategorical
 from glassgrad.distributions.composed import TransformedDistribution
 from glassgrad.distributions.continuous import Gumbel, Normal, Uniform, open_uniform
 from glassgrad.distributions.discrete import Bernoulli
-from glassgrad.distributions.distribution import Constraints, Distribution, OfParameters, given_one, spread
+from glassgrad.distributions.distribution import Constraints, Distribution, OfParameters, Sizes, given_one, spread
 from glassgrad.distributions.transforms import (
     AffineTransform,
     ExpTransform,
@@ -22,16 +22,17 @@ from glassgrad.distributions.transforms import (
     Transform,
 )
 from glassgrad.engine import random
+from glassgrad.ops.core import Array
 from glassgrad.ops.narrow import finfo
 
 
 class OfNormal(TransformedDistribution):
-    """Base of distributions of what a transform makes of normal numbers."""
+    """Base of distributions of transformed normal variables."""
 
     arg_constraints: ClassVar[Constraints] = {"loc": constraints.real, "scale": constraints.positive}
     _transform: ClassVar[type[Transform]]
 
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, loc: Array, scale: Array, validate_args: bool | None = None) -> None:
         base = Normal(loc, scale, validate_args)
         self.loc, self.scale = base.loc, base.scale
         super().__init__(base, self._transform(), validate_args)
@@ -49,34 +50,34 @@ class LogNormal(OfNormal):
     _transform = ExpTransform
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Array:
         return (self.loc + self.scale.square() / 2).exp()
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Array:
         return (self.loc - self.scale.square()).exp()
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Array:
         grown = self.scale.square()
         return grown.expm1() * (2 * self.loc + grown).exp()
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Array:
         return self.base_dist.entropy() + self.loc
 
 
 class Half(OfParameters):
-    """Base of distributions of |x| with x of a distribution that is symmetric about 0 and has its mode there."""
+    """Base of distributions of |x|, where the distribution of x is symmetric about its mode 0."""
 
     has_rsample = True
     arg_constraints: ClassVar[Constraints] = {"scale": constraints.positive}
     support = constraints.nonnegative
 
-    def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, scale: Array, validate_args: bool | None = None) -> None:
         self._hold(validate_args, scale=scale)
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Array:
         return self.scale.detach() * 0
 
 
@@ -90,32 +91,32 @@ class HalfNormal(Half):
     """
 
     @property
-    def _whole(self) -> Any:
+    def _whole(self) -> Array:
         return Normal(0.0, self.scale, validate_args=False)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Array:
         return self.scale * math.sqrt(2 / math.pi)
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Array:
         return self.scale.square() * (1 - 2 / math.pi)
 
-    def rsample(self, sample_shape: Any = ()) -> Any:
+    def rsample(self, sample_shape: Sizes = ()) -> Array:
         return self._whole.rsample(sample_shape).abs()
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Array) -> Array:
         self._check_value(value)
         return (self._whole.log_prob(value) + math.log(2)).masked_fill(value < 0, -math.inf)
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Array) -> Array:
         self._check_value(value, "cdf")
         return 2 * self._whole.cdf(value) - 1
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Array) -> Array:
         return self._whole.icdf((value + 1) / 2)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Array:
         return self._whole.entropy() - math.log(2)
 
 
@@ -132,38 +133,38 @@ class Exponential(OfParameters):
     arg_constraints: ClassVar[Constraints] = {"rate": constraints.positive}
     support = constraints.nonnegative
 
-    def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, rate: Array, validate_args: bool | None = None) -> None:
         self._hold(validate_args, rate=rate)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Array:
         return 1 / self.rate
 
     stddev = mean
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Array:
         return self.rate.detach() * 0
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Array:
         return 1 / self.rate.square()
 
-    def rsample(self, sample_shape: Any = ()) -> Any:
+    def rsample(self, sample_shape: Sizes = ()) -> Array:
         return -open_uniform(self._extended_shape(sample_shape), self.rate.dtype).log() / self.rate
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Array) -> Array:
         self._check_value(value)
         return self.rate.log() - self.rate * value
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Array) -> Array:
         self._check_value(value, "cdf")
         return -(-self.rate * value).expm1()
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Array) -> Array:
         return -(-value).log1p() / self.rate
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Array:
         return 1 - self.rate.log()
 
 
@@ -179,28 +180,28 @@ class Weibull(TransformedDistribution):
     arg_constraints: ClassVar[Constraints] = {"scale": constraints.positive, "concentration": constraints.positive}
     support = constraints.positive
 
-    def __init__(self, scale: Any, concentration: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, scale: Array, concentration: Array, validate_args: bool | None = None) -> None:
         self.scale, self.concentration = spread(scale, concentration)
         base = Exponential(self.scale * 0 + 1.0)
         powers = [PowerTransform(1 / self.concentration), AffineTransform(0, self.scale)]
         super().__init__(base, powers, validate_args)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Array:
         return self.scale * (1 + 1 / self.concentration).lgamma().exp()
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Array:
         inverse = 1 / self.concentration
         base = (1 - inverse).clamp(min=0)
         return self.scale * base.masked_fill(base == 0, 1.0) ** inverse * (base > 0).to(base.dtype)
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Array:
         inverse = 1 / self.concentration
         return self.scale.square() * ((1 + 2 * inverse).lgamma().exp() - (2 * (1 + inverse).lgamma()).exp())
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Array:
         return np.euler_gamma * (1 - 1 / self.concentration) + (self.scale / self.concentration).log() + 1
 
 
@@ -215,7 +216,7 @@ class Pareto(TransformedDistribution):
 
     arg_constraints: ClassVar[Constraints] = {"alpha": constraints.positive, "scale": constraints.positive}
 
-    def __init__(self, scale: Any, alpha: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, scale: Array, alpha: Array, validate_args: bool | None = None) -> None:
         self.scale, self.alpha = spread(scale, alpha)
         powers = [ExpTransform(), AffineTransform(0, self.scale)]
         super().__init__(Exponential(self.alpha), powers, validate_args)
@@ -225,23 +226,23 @@ class Pareto(TransformedDistribution):
         return constraints.greater_than_eq(self.scale.detach())
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Array:
         a = self.alpha.clamp(min=1)
         infinite = a == 1
         return (a * self.scale / (a - 1).masked_fill(infinite, 1.0)).masked_fill(infinite, math.inf)
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Array:
         return self.scale
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Array:
         a = self.alpha.clamp(min=2)
         infinite = a == 2
         finite = self.scale.square() * a / ((a - 1).square() * (a - 2).masked_fill(infinite, 1.0))
         return finite.masked_fill(infinite, math.inf)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Array:
         return (self.scale / self.alpha).log() + (1 + 1 / self.alpha)
 
 
@@ -271,7 +272,11 @@ class RelaxedBernoulli(TransformedDistribution):
     arg_constraints: ClassVar[Constraints] = {"probs": constraints.unit_interval, "logits": constraints.real}
 
     def __init__(
-        self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+        self,
+        temperature: Array,
+        probs: Array | None = None,
+        logits: Array | None = None,
+        validate_args: bool | None = None,
     ) -> None:
         given_one("RelaxedBernoulli", probs=probs, logits=logits)
         self.temperature = temperature
@@ -298,19 +303,23 @@ class RelaxedOneHotCategorical(Distribution):
     support = constraints.simplex
 
     def __init__(
-        self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+        self,
+        temperature: Array,
+        probs: Array | None = None,
+        logits: Array | None = None,
+        validate_args: bool | None = None,
     ) -> None:
         hard = OneHotCategorical(probs, logits, validate_args)
         self.temperature = temperature
         self.logits, self.probs = hard.logits, hard.probs
         super().__init__(hard.batch_shape, hard.event_shape, validate_args)
 
-    def rsample(self, sample_shape: Any = ()) -> Any:
+    def rsample(self, sample_shape: Sizes = ()) -> Array:
         zero = self.logits.detach() * 0
         noise = Gumbel(zero, zero + 1, False).rsample(sample_shape)
         return ((self.logits + noise) / self.temperature).softmax(-1)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Array) -> Array:
         self._check_value(value)
         k, heat = self._event_shape[0], self.temperature
         heat_log = heat.log() if hasattr(heat, "dtype") else math.log(heat)
@@ -330,32 +339,30 @@ class HalfCauchy(Half):
     """
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Array:
         return self.scale.detach() * 0 + math.inf
 
     variance = mean
 
-    def rsample(self, sample_shape: Any = ()) -> Any:
+    def rsample(self, sample_shape: Sizes = ()) -> Array:
         uniform = random.rand(self._extended_shape(sample_shape), dtype=self.scale.dtype)
         return self.scale * (uniform.clamp(max=1 - float(finfo(uniform.dtype).eps)) * (math.pi / 2)).tan()
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Array) -> Array:
         self._check_value(value)
         inside = math.log(2 / math.pi) - self.scale.log() - (value / self.scale).square().log1p()
         return inside.masked_fill(value < 0, -math.inf)
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Array) -> Array:
         self._check_value(value, "cdf")
         return (value / self.scale).atan() * (2 / math.pi)
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Array) -> Array:
         return self.scale * (value * (math.pi / 2)).tan()
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Array:
         return math.log(2 * math.pi) + self.scale.log()
 
 
-__all__ = [
-    "Exponential", "HalfCauchy", "HalfNormal", "LogNormal", "LogisticNormal", "Pareto", "RelaxedBernoulli",
-    "RelaxedOneHotCategorical", "Weibull",
-]  # fmt: skip  # a table
+__all__ = ["Exponential", "HalfCauchy", "HalfNormal", "LogNormal", "LogisticNormal", "Pareto", "RelaxedBernoulli"]
+__all__ += ["RelaxedOneHotCategorical", "Weibull"]

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from glassgrad.distributions import constraints
-from glassgrad.distributions.distribution import Constraints, ExponentialFamily, given_one
+from glassgrad.distributions.distribution import Constraints, ExponentialFamily, Sizes, given_one
 from glassgrad.engine import random
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.tensors import creation
 from glassgrad.ops.axes import concrete
+from glassgrad.ops.core import Array
 from glassgrad.ops.names import PUBLIC
 from glassgrad.ops.narrow import finfo
 
 
-def inside_unit(probs: Any) -> Any:
+def inside_unit(probs: Array) -> Array:
     """Clip probabilities to an epsilon away from 0 and 1, so that their logarithms are finite."""
     eps = float(finfo(probs.dtype).eps)
     return probs.clamp(eps, 1 - eps)
 
 
-def drawn(name: str, dtype: Any, *parameters: Any) -> Tensor:
+def drawn(name: str, dtype: np.dtype, *parameters: Array) -> Tensor:
     """Draw by a method of NumPy's generator, given parameter tensors of the result's shape."""
     arrays = [concrete(parameter.detach(), f"a sample ({name})") for parameter in parameters]
     values = getattr(random._rng(None), name)(*arrays)
@@ -36,28 +37,30 @@ class OfTwo(ExponentialFamily):
 
     arg_constraints: ClassVar[Constraints] = {"probs": constraints.unit_interval, "logits": constraints.real}
 
-    def _take(self, probs: Any, logits: Any, validate_args: bool | None, **others: Any) -> None:
+    def _take(self, probs: Array, logits: Array, validate_args: bool | None, **others: Array) -> None:
         given_one(type(self).__name__, probs=probs, logits=logits)
         chosen = {"logits": logits} if probs is None else {"probs": probs}
         self._hold(validate_args, **chosen, **others)
 
-    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+    def __init__(
+        self, probs: Array | None = None, logits: Array | None = None, validate_args: bool | None = None
+    ) -> None:
         self._take(probs, logits, validate_args)
 
     @cached_property
-    def probs(self) -> Any:
+    def probs(self) -> Array:
         return self.logits.sigmoid()
 
     @cached_property
-    def logits(self) -> Any:
+    def logits(self) -> Array:
         kept = inside_unit(self.probs)
         return kept.log() - (-kept).log1p()
 
     @property
-    def _given(self) -> Any:
+    def _given(self) -> Array:
         return self.__dict__["probs" if "probs" in self.__dict__ else "logits"]
 
-    def _surprise(self, value: Any) -> Any:
+    def _surprise(self, value: Array) -> Array:
         """Return -log of the probability of 0 or 1, interpolated for values in between."""
         return PUBLIC["softplus"](self.logits) - self.logits * value
 
@@ -67,7 +70,7 @@ class Bernoulli(OfTwo):
 
     Args:
         probs: probability of 1, in [0, 1].
-        logits: log(probs / (1 - probs)), in place of `probs`.
+        logits: log(probs / (1 - probs)), instead of `probs`.
 
     Example:
         >>> import glassgrad as gg
@@ -79,29 +82,29 @@ class Bernoulli(OfTwo):
     support = constraints.boolean
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Array:
         return self.probs
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Array:
         return (self.probs >= 0.5).to(self.probs.dtype).masked_fill(self.probs == 0.5, float("nan"))
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Array:
         return self.probs * (1 - self.probs)
 
-    def sample(self, sample_shape: Any = ()) -> Any:
+    def sample(self, sample_shape: Sizes = ()) -> Array:
         with no_grad():
             return random.bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Array) -> Array:
         self._check_value(value)
         return -self._surprise(value)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Array:
         return self._surprise(self.probs)
 
-    def _values(self) -> Any:
+    def _values(self) -> Array:
         return creation.arange(2, dtype=self._given.dtype)
 
 
@@ -117,30 +120,30 @@ class Geometric(OfTwo):
     support = constraints.nonnegative_integer
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Array:
         return 1 / self.probs - 1
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Array:
         return self.probs.detach() * 0
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Array:
         return (1 / self.probs - 1) / self.probs
 
-    def sample(self, sample_shape: Any = ()) -> Any:
+    def sample(self, sample_shape: Sizes = ()) -> Array:
         with no_grad():
             probs = self.probs.expand(self._extended_shape(sample_shape))
             tiny = float(finfo(probs.dtype).tiny)
             uniform = random.rand(probs.shape, dtype=probs.dtype).clamp(min=tiny)
             return (uniform.log() / (-probs).log1p()).floor()
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Array) -> Array:
         self._check_value(value)
         failure = (-self.probs).masked_fill((self.probs == 1) & (value == 0), 0.0)
         return value * failure.log1p() + self.probs.log()
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Array:
         return self._surprise(self.probs) / self.probs
 
 
@@ -157,7 +160,11 @@ class Binomial(OfTwo):
     has_enumerate_support = True
 
     def __init__(
-        self, total_count: Any = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+        self,
+        total_count: Array = 1,
+        probs: Array | None = None,
+        logits: Array | None = None,
+        validate_args: bool | None = None,
     ) -> None:
         self._take(probs, logits, validate_args, total_count=total_count)
         self.__dict__["total_count"] = self.total_count.to(self._given.dtype)
@@ -167,34 +174,34 @@ class Binomial(OfTwo):
         return constraints.integer_interval(0, self.total_count)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Array:
         return self.total_count * self.probs
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Array:
         return ((self.total_count + 1) * self.probs).floor().clamp(max=self.total_count)
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Array:
         return self.mean * (1 - self.probs)
 
-    def sample(self, sample_shape: Any = ()) -> Any:
+    def sample(self, sample_shape: Sizes = ()) -> Array:
         with no_grad():
             shape = self._extended_shape(sample_shape)
             counts = self.total_count.expand(shape).long()
             return drawn("binomial", self.probs.dtype, counts, self.probs.expand(shape).to(np.float64))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Array) -> Array:
         self._check_value(value)
         n = self.total_count
         ways = (n + 1).lgamma() - (value + 1).lgamma() - (n - value + 1).lgamma()
         return ways + value * self.logits - n * PUBLIC["softplus"](self.logits)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Array:
         log_probs = self.log_prob(self.enumerate_support())
         return -(log_probs.exp() * log_probs).sum(0)
 
-    def _values(self) -> Any:
+    def _values(self) -> Array:
         total = int(concrete(self.total_count.detach(), "enumerate_support").max())
         if not bool((self.total_count == total).all()):
             raise self._missing("common list of values where total_count differs")
@@ -214,31 +221,35 @@ class NegativeBinomial(OfTwo):
     support = constraints.nonnegative_integer
 
     def __init__(
-        self, total_count: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+        self,
+        total_count: Array,
+        probs: Array | None = None,
+        logits: Array | None = None,
+        validate_args: bool | None = None,
     ) -> None:
         self._take(probs, logits, validate_args, total_count=total_count)
         self.__dict__["total_count"] = self.total_count.to(self._given.dtype)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Array:
         return self.total_count * self.logits.exp()
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Array:
         return ((self.total_count - 1) * self.logits.exp()).floor().clamp(min=0)
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Array:
         return self.mean / (-self.logits).sigmoid()
 
-    def sample(self, sample_shape: Any = ()) -> Any:
+    def sample(self, sample_shape: Sizes = ()) -> Array:
         with no_grad():
             shape = self._extended_shape(sample_shape)
             counts = self.total_count.expand(shape).to(np.float64)
             failure = (-self.logits).sigmoid().expand(shape).to(np.float64)
             return drawn("negative_binomial", self.logits.dtype, counts, failure)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Array) -> Array:
         self._check_value(value)
         n = self.total_count
         ways = (n + value).lgamma() - (1 + value).lgamma() - n.lgamma()
@@ -258,24 +269,24 @@ class Poisson(ExponentialFamily):
     arg_constraints: ClassVar[Constraints] = {"rate": constraints.nonnegative}
     support = constraints.nonnegative_integer
 
-    def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, rate: Array, validate_args: bool | None = None) -> None:
         self._hold(validate_args, rate=rate)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Array:
         return self.rate
 
     variance = mean
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Array:
         return self.rate.floor()
 
-    def sample(self, sample_shape: Any = ()) -> Any:
+    def sample(self, sample_shape: Sizes = ()) -> Array:
         with no_grad():
             return drawn("poisson", self.rate.dtype, self.rate.expand(self._extended_shape(sample_shape)))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Array) -> Array:
         self._check_value(value)
         return value.xlogy(self.rate) - self.rate - (value + 1).lgamma()
 

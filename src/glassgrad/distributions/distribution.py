@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -14,13 +14,15 @@ from glassgrad.distributions.constraints import Constraint, real
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.tensor import Size, Tensor
 from glassgrad.engine.tensors import creation
+from glassgrad.ops.core import Array
 from glassgrad.ops.names import PUBLIC
 
 Shape = tuple[int, ...]
+Sizes = int | Iterable[int]
 Constraints = Mapping[str, Constraint]
 
 
-def spread(*values: Any) -> tuple[Tensor, ...]:
+def spread(*values: Array) -> tuple[Tensor, ...]:
     """Broadcast numbers and tensors to tensors of one shape; numbers take the tensors' dtype."""
     kinds = [value.dtype for value in values if isinstance(value, Tensor) and value.dtype.kind in "fV"]
     dtype = kinds[0] if kinds else creation.DEFAULT
@@ -29,12 +31,12 @@ def spread(*values: Any) -> tuple[Tensor, ...]:
     return result
 
 
-def as_sizes(sample_shape: Any) -> Shape:
+def as_sizes(sample_shape: Sizes) -> Shape:
     """Return a sample shape as a tuple of integers."""
     return (sample_shape,) if isinstance(sample_shape, int) else tuple(int(n) for n in sample_shape)
 
 
-def given_one(owner: str, **choices: Any) -> None:
+def given_one(owner: str, **choices: object) -> None:
     """Raise unless exactly one of the parameters is given."""
     if sum(value is not None for value in choices.values()) != 1:
         raise errors.DISTRIBUTION_ONE_OF(owner=owner, names=" and ".join(choices), where=provenance.here())
@@ -64,7 +66,9 @@ class Distribution:
     arg_constraints: ClassVar[Constraints] = {}
     _validate_args: bool = True
 
-    def __init__(self, batch_shape: Any = (), event_shape: Any = (), validate_args: bool | None = None) -> None:
+    def __init__(
+        self, batch_shape: Iterable[int] = (), event_shape: Iterable[int] = (), validate_args: bool | None = None
+    ) -> None:
         self._batch_shape: Shape = tuple(batch_shape)
         self._event_shape: Shape = tuple(event_shape)
         if validate_args is not None:
@@ -97,7 +101,7 @@ class Distribution:
                         given=_worst(value, valid),
                     )
 
-    def _check_value(self, value: Any, method: str = "log_prob") -> None:
+    def _check_value(self, value: Array, method: str = "log_prob") -> None:
         """Raise unless a value fits the shapes and lies in the support."""
         if not self._validate_args:
             return
@@ -139,22 +143,22 @@ class Distribution:
         return errors.NO_FORMULA(owner=type(self).__name__, what=what, where=provenance.here(1))
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Array:
         raise self._missing("mean")
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Array:
         raise self._missing("mode")
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Array:
         raise self._missing("variance")
 
     @property
-    def stddev(self) -> Any:
+    def stddev(self) -> Array:
         return self.variance.sqrt()
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Sizes, _instance: object = None) -> Self:
         """Return the distribution with its batch broadcast to another shape; the parameters share memory."""
         shape = as_sizes(batch_shape)
         twin = copy.copy(self)
@@ -170,52 +174,52 @@ class Distribution:
 
     # --- sampling -----------------------------------------------------------------------------------
 
-    def _extended_shape(self, sample_shape: Any = ()) -> Shape:
+    def _extended_shape(self, sample_shape: Sizes = ()) -> Shape:
         return as_sizes(sample_shape) + self._batch_shape + self._event_shape
 
-    def rsample(self, sample_shape: Any = ()) -> Any:
+    def rsample(self, sample_shape: Sizes = ()) -> Array:
         """Return samples through which gradients flow to the parameters."""
         raise errors.NO_PATHWISE(owner=type(self).__name__, where=provenance.here())
 
-    def sample(self, sample_shape: Any = ()) -> Any:
+    def sample(self, sample_shape: Sizes = ()) -> Array:
         """Return samples without a gradient, of shape `sample_shape + batch_shape + event_shape`."""
         with no_grad():
             return self.rsample(sample_shape)
 
-    def sample_n(self, n: int) -> Any:
+    def sample_n(self, n: int) -> Array:
         """Return `n` samples; PyTorch's older spelling of `sample((n,))`."""
         return self.sample((n,))
 
     # --- densities ----------------------------------------------------------------------------------
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Array) -> Array:
         """Return the logarithm of the density, or of the probability, at a value."""
         raise self._missing("log_prob")
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Array) -> Array:
         """Return the probability of a sample that is at most `value`."""
         raise self._missing("cdf")
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Array) -> Array:
         """Return the quantile: the inverse of `cdf`."""
         raise self._missing("icdf")
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Array:
         """Return the entropy in nats."""
         raise self._missing("entropy")
 
-    def perplexity(self) -> Any:
+    def perplexity(self) -> Array:
         """Return exp(entropy)."""
         return self.entropy().exp()
 
-    def enumerate_support(self, expand: bool = True) -> Any:
+    def enumerate_support(self, expand: bool = True) -> Array:
         """Return all values of a discrete distribution along a new first dimension."""
         values = self._values()
         count, event = len(values), self._event_shape
         listed = values.reshape(count, *(1,) * len(self._batch_shape), *event)
         return listed.expand((count, *self._batch_shape, *event)) if expand else listed
 
-    def _values(self) -> Any:
+    def _values(self) -> Array:
         raise self._missing("finite list of values")
 
     def __repr__(self) -> str:
@@ -227,7 +231,7 @@ class Distribution:
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
-def _worst(value: Tensor, valid: Any) -> str:
+def _worst(value: Tensor, valid: Array) -> str:
     """Describe the first invalid value."""
     array = value.detach().array
     shape = np.broadcast_shapes(valid.shape, array.shape[: valid.ndim]) if valid.shape else ()
@@ -245,7 +249,7 @@ class OfParameters(Distribution):
 
         def __getattr__(self, name: str) -> Any: ...
 
-    def _hold(self, validate_args: bool | None, **parameters: Any) -> None:
+    def _hold(self, validate_args: bool | None, **parameters: Array) -> None:
         held = spread(*parameters.values())
         self.__dict__.update(zip(parameters, held, strict=True))
         Distribution.__init__(self, held[0].shape, validate_args=validate_args)
@@ -261,7 +265,7 @@ class ExponentialFamily(OfParameters):
     """
 
 
-def summed(x: Any, count: int) -> Any:
+def summed(x: Array, count: int) -> Array:
     """Return the sum over the last `count` dimensions."""
     return x.sum(tuple(range(-count, 0))) if count else x
 

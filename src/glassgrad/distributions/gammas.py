@@ -16,12 +16,13 @@ import numpy as np
 from glassgrad import errors
 from glassgrad.base import provenance
 from glassgrad.distributions import constraints
-from glassgrad.distributions.distribution import Constraints, Distribution, ExponentialFamily, spread
+from glassgrad.distributions.distribution import Constraints, Distribution, ExponentialFamily, Sizes, spread
 from glassgrad.engine import random
 from glassgrad.engine.function import Function, once_differentiable
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.errors.packages import needed
 from glassgrad.ops.axes import concrete
+from glassgrad.ops.core import Array
 from glassgrad.ops.narrow import finfo
 from glassgrad.ops.shape import stack
 
@@ -34,7 +35,7 @@ def _scipy() -> Any:
     return scipy.special
 
 
-def log_gamma_slope(shape: Any, log_x: Any) -> Any:
+def log_gamma_slope(shape: Array, log_x: Array) -> Array:
     """Return d log(x) / d shape of standard gamma samples x, in float64, for fixed underlying uniform numbers.
 
     The distribution function is differentiated by a fourth-order difference, on the smaller of the two tails. Below
@@ -48,7 +49,7 @@ def log_gamma_slope(shape: Any, log_x: Any) -> Any:
     step = 1e-3 * np.minimum(a, np.sqrt(a))
     left = special.gammainc(a, y) < 0.5
 
-    def tail(at: Any) -> Any:
+    def tail(at: Array) -> Array:
         return np.where(left, special.gammainc(at, y), -special.gammaincc(at, y))
 
     difference = (8 * (tail(a + step) - tail(a - step)) - (tail(a + 2 * step) - tail(a - 2 * step))) / (12 * step)
@@ -63,7 +64,7 @@ class _LogGamma(Function):
     """Logarithms of standard gamma samples, with the implicit gradient."""
 
     @staticmethod
-    def forward(ctx: Any, shape: Any) -> Any:
+    def forward(ctx: Any, shape: Array) -> Array:
         a = np.asarray(concrete(shape, "a gamma sample"), np.float64)
         rng = random._rng(None)
         # x(a) = x(a + 1) u**(1/a), Marsaglia and Tsang 2000: a small shape's sample underflows, its logarithm does not.
@@ -73,11 +74,11 @@ class _LogGamma(Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, g: Any) -> Any:
+    def backward(ctx: Any, g: Array) -> Array:
         return g * make(ctx.slope.astype(g.dtype), None, False)
 
 
-def log_gamma(shape: Tensor) -> Any:
+def log_gamma(shape: Tensor) -> Array:
     """Return logarithms of standard gamma samples, one for each element of `shape`."""
     return _LogGamma.apply(shape)
 
@@ -99,32 +100,32 @@ class Gamma(ExponentialFamily):
     arg_constraints: ClassVar[Constraints] = {"concentration": constraints.positive, "rate": constraints.positive}
     support = constraints.nonnegative
 
-    def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, concentration: Array, rate: Array, validate_args: bool | None = None) -> None:
         self._hold(validate_args, concentration=concentration, rate=rate)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Array:
         return self.concentration / self.rate
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Array:
         return ((self.concentration - 1) / self.rate).clamp(min=0)
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Array:
         return self.concentration / self.rate.square()
 
-    def rsample(self, sample_shape: Any = ()) -> Any:
+    def rsample(self, sample_shape: Sizes = ()) -> Array:
         shape = self._extended_shape(sample_shape)
         drawn = log_gamma(self.concentration.expand(shape)).exp() / self.rate
         return drawn.clamp(min=float(finfo(drawn.dtype).tiny))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Array) -> Array:
         self._check_value(value)
         a = self.concentration
         return a.xlogy(self.rate) + (a - 1).xlogy(value) - self.rate * value - a.lgamma()
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Array:
         a = self.concentration
         return a - self.rate.log() + a.lgamma() + (1 - a) * a.digamma()
 
@@ -140,7 +141,7 @@ class Chi2(Gamma):
 
     arg_constraints: ClassVar[Constraints] = {"df": constraints.positive}
 
-    def __init__(self, df: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, df: Array, validate_args: bool | None = None) -> None:
         (self.df,) = spread(df)
         super().__init__(0.5 * self.df, 0.5, validate_args)
 
@@ -158,35 +159,35 @@ class InverseGamma(ExponentialFamily):
     arg_constraints: ClassVar[Constraints] = {"concentration": constraints.positive, "rate": constraints.positive}
     support = constraints.positive
 
-    def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, concentration: Array, rate: Array, validate_args: bool | None = None) -> None:
         self._hold(validate_args, concentration=concentration, rate=rate)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Array:
         a = self.concentration
         return (self.rate / (a - 1).masked_fill(a <= 1, 1.0)).masked_fill(a <= 1, math.inf)
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Array:
         return self.rate / (self.concentration + 1)
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Array:
         a = self.concentration
         size = ((a - 1).square() * (a - 2)).masked_fill(a <= 2, 1.0)
         return (self.rate.square() / size).masked_fill(a <= 2, math.inf)
 
-    def rsample(self, sample_shape: Any = ()) -> Any:
+    def rsample(self, sample_shape: Sizes = ()) -> Array:
         shape = self._extended_shape(sample_shape)
         logs = -log_gamma(self.concentration.expand(shape))
         return self.rate * logs.clamp(max=math.log(float(finfo(logs.dtype).max)) - 1).exp()
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Array) -> Array:
         self._check_value(value)
         a = self.concentration
         return a.xlogy(self.rate) - (a + 1) * value.log() - self.rate / value - a.lgamma()
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Array:
         a = self.concentration
         return a + self.rate.log() + a.lgamma() - (1 + a) * a.digamma()
 
@@ -207,19 +208,19 @@ class Dirichlet(Distribution):
     arg_constraints: ClassVar[Constraints] = {"concentration": constraints.independent(constraints.positive, 1)}
     support = constraints.simplex
 
-    def __init__(self, concentration: Any, validate_args: bool | None = None) -> None:
-        self.concentration: Any = concentration
+    def __init__(self, concentration: Array, validate_args: bool | None = None) -> None:
+        self.concentration: Array = concentration
         shape = tuple(concentration.shape)
         if not shape:
             raise errors.DISTRIBUTION_DIMS(owner="Dirichlet", name="concentration", dims=1, where=provenance.here())
         super().__init__(shape[:-1], shape[-1:], validate_args)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Array:
         return self.concentration / self.concentration.sum(-1, True)
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Array:
         spare = (self.concentration - 1).clamp(min=0)
         corner = (self.concentration < 1).all(-1, True)
         largest = (self.concentration == self.concentration.amax(-1, True)).to(spare.dtype)
@@ -227,19 +228,19 @@ class Dirichlet(Distribution):
         return inner.where(~corner, largest / largest.sum(-1, True))
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Array:
         total = self.concentration.sum(-1, True)
         return self.concentration * (total - self.concentration) / (total.square() * (total + 1))
 
-    def rsample(self, sample_shape: Any = ()) -> Any:
+    def rsample(self, sample_shape: Sizes = ()) -> Array:
         return log_gamma(self.concentration.expand(self._extended_shape(sample_shape))).softmax(-1)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Array) -> Array:
         self._check_value(value)
         a = self.concentration
         return (a - 1).xlogy(value).sum(-1) + a.sum(-1).lgamma() - a.lgamma().sum(-1)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Array:
         a = self.concentration
         total, k = a.sum(-1), a.shape[-1]
         spread_out = a.lgamma().sum(-1) - total.lgamma()
@@ -266,39 +267,39 @@ class Beta(ExponentialFamily):
     }
     support = constraints.unit_interval
 
-    def __init__(self, concentration1: Any, concentration0: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, concentration1: Array, concentration0: Array, validate_args: bool | None = None) -> None:
         self._hold(validate_args, concentration1=concentration1, concentration0=concentration0)
 
     @property
-    def _total(self) -> Any:
+    def _total(self) -> Array:
         return self.concentration1 + self.concentration0
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Array:
         return self.concentration1 / self._total
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Array:
         return Dirichlet(stack((self.concentration1, self.concentration0), -1), validate_args=False).mode[..., 0]
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Array:
         total = self._total
         return self.concentration1 * self.concentration0 / (total.square() * (total + 1))
 
-    def rsample(self, sample_shape: Any = ()) -> Any:
+    def rsample(self, sample_shape: Sizes = ()) -> Array:
         shape = self._extended_shape(sample_shape)
         first, second = log_gamma(self.concentration1.expand(shape)), log_gamma(self.concentration0.expand(shape))
         info = finfo(first.dtype)
         return (first - second).sigmoid().clamp(float(info.tiny), 1 - float(info.epsneg))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Array) -> Array:
         self._check_value(value)
         a, b = self.concentration1, self.concentration0
         scale = self._total.lgamma() - a.lgamma() - b.lgamma()
         return (a - 1).xlogy(value) + (b - 1).xlog1py(-value) + scale
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Array:
         a, b, total = self.concentration1, self.concentration0, self._total
         spread_out = a.lgamma() + b.lgamma() - total.lgamma()
         return spread_out - (a - 1) * a.digamma() - (b - 1) * b.digamma() + (total - 2) * total.digamma()
@@ -320,35 +321,35 @@ class StudentT(ExponentialFamily):
         "scale": constraints.positive,
     }
 
-    def __init__(self, df: Any, loc: Any = 0.0, scale: Any = 1.0, validate_args: bool | None = None) -> None:
+    def __init__(self, df: Array, loc: Array = 0.0, scale: Array = 1.0, validate_args: bool | None = None) -> None:
         self._hold(validate_args, df=df, loc=loc, scale=scale)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Array:
         return self.loc.masked_fill(self.df <= 1, math.nan)
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Array:
         return self.loc
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Array:
         finite = self.scale.square() * self.df / (self.df - 2).masked_fill(self.df <= 2, 1.0)
         return finite.masked_fill(self.df <= 2, math.inf).masked_fill(self.df <= 1, math.nan)
 
-    def rsample(self, sample_shape: Any = ()) -> Any:
+    def rsample(self, sample_shape: Sizes = ()) -> Array:
         shape = self._extended_shape(sample_shape)
         chi2 = 2 * log_gamma((0.5 * self.df).expand(shape)).exp()
         return self.loc + self.scale * random.randn(shape, dtype=self.loc.dtype) * (self.df / chi2).sqrt()
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Array) -> Array:
         self._check_value(value)
         z = (value - self.loc) / self.scale
         scale = self.scale.log() + 0.5 * self.df.log() + 0.5 * math.log(math.pi)
         scale = scale + (0.5 * self.df).lgamma() - (0.5 * (self.df + 1)).lgamma()
         return -0.5 * (self.df + 1) * (z.square() / self.df).log1p() - scale
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Array:
         half = 0.5 * self.df
         beta = half.lgamma() + math.lgamma(0.5) - (half + 0.5).lgamma()
         slopes = (half + 0.5).digamma() - half.digamma()

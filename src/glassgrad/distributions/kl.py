@@ -18,10 +18,12 @@ from glassgrad.distributions.discrete import Bernoulli, Binomial, Geometric, Poi
 from glassgrad.distributions.distribution import Distribution, summed
 from glassgrad.distributions.gammas import Beta, Dirichlet, Gamma, InverseGamma
 from glassgrad.distributions.multivariate import MultivariateNormal, half_log_det, mahalanobis
+from glassgrad.distributions.transforms import Transform
+from glassgrad.ops.core import Array
 from glassgrad.ops.names import PUBLIC
 from glassgrad.ops.solve import solve_triangular
 
-Formula = Callable[[Any, Any], Any]
+Formula = Callable[[Any, Any], Array]  # of two distributions of the registered classes
 _FORMULAS: dict[tuple[type, type], Formula] = {}
 
 
@@ -46,7 +48,7 @@ def register_kl(type_p: type, type_q: type) -> Callable[[Formula], Formula]:
     return register
 
 
-def kl_divergence(p: Distribution, q: Distribution) -> Any:
+def kl_divergence(p: Distribution, q: Distribution) -> Array:
     """Return KL(p || q), of their batch shape, with gradients to the parameters of both.
 
     Raises:
@@ -66,51 +68,51 @@ def kl_divergence(p: Distribution, q: Distribution) -> Any:
 
 
 @register_kl(Normal, Normal)
-def _normals(p: Any, q: Any) -> Any:
+def _normals(p: Normal, q: Normal) -> Array:
     ratio = (p.scale / q.scale).square()
     return 0.5 * (ratio + ((p.loc - q.loc) / q.scale).square() - 1 - ratio.log())
 
 
 @register_kl(HalfNormal, HalfNormal)
-def _half_normals(p: Any, q: Any) -> Any:
+def _half_normals(p: HalfNormal, q: HalfNormal) -> Array:
     return _normals(p._whole, q._whole)
 
 
 @register_kl(Laplace, Laplace)
-def _laplaces(p: Any, q: Any) -> Any:
+def _laplaces(p: Laplace, q: Laplace) -> Array:
     apart = (p.loc - q.loc).abs()
     ratio = p.scale / q.scale
     return -ratio.log() + apart / q.scale + ratio * (-apart / p.scale).exp() - 1
 
 
 @register_kl(Cauchy, Cauchy)
-def _cauchys(p: Any, q: Any) -> Any:
+def _cauchys(p: Cauchy, q: Cauchy) -> Array:
     # Chyzak and Nielsen 2019.
     together = (p.scale + q.scale).square() + (p.loc - q.loc).square()
     return together.log() - (4 * p.scale * q.scale).log()
 
 
 @register_kl(Gumbel, Gumbel)
-def _gumbels(p: Any, q: Any) -> Any:
+def _gumbels(p: Gumbel, q: Gumbel) -> Array:
     ratio, moved = p.scale / q.scale, (p.loc - q.loc) / q.scale
     return -ratio.log() - moved.neg() + (-moved + (1 + ratio).lgamma()).exp() - 1 - np.euler_gamma * (1 - ratio)
 
 
 @register_kl(Uniform, Uniform)
-def _uniforms(p: Any, q: Any) -> Any:
+def _uniforms(p: Uniform, q: Uniform) -> Array:
     outside = (q.low > p.low) | (q.high < p.high)
     return ((q.high - q.low) / (p.high - p.low)).log().masked_fill(outside, math.inf)
 
 
 @register_kl(Uniform, Normal)
-def _uniform_normal(p: Any, q: Any) -> Any:
+def _uniform_normal(p: Uniform, q: Normal) -> Array:
     width = p.high - p.low
     far = ((p.high + p.low - 2 * q.loc) / 2).square() + width.square() / 12
     return 0.5 * math.log(2 * math.pi) + (q.scale / width).log() + 0.5 * far / q.scale.square()
 
 
 @register_kl(Normal, Laplace)
-def _normal_laplace(p: Any, q: Any) -> Any:
+def _normal_laplace(p: Normal, q: Laplace) -> Array:
     # E|x - m| for a normal x is the mean of the folded normal distribution.
     apart = p.loc - q.loc
     z = apart / p.scale
@@ -119,27 +121,27 @@ def _normal_laplace(p: Any, q: Any) -> Any:
 
 
 @register_kl(Exponential, Exponential)
-def _exponentials(p: Any, q: Any) -> Any:
+def _exponentials(p: Exponential, q: Exponential) -> Array:
     ratio = q.rate / p.rate
     return ratio - ratio.log() - 1
 
 
 @register_kl(Exponential, Gamma)
-def _exponential_gamma(p: Any, q: Any) -> Any:
+def _exponential_gamma(p: Exponential, q: Gamma) -> Array:
     ratio, a = q.rate / p.rate, q.concentration
     return -a * ratio.log() + ratio + a.lgamma() + a * np.euler_gamma - (1 + np.euler_gamma)
 
 
 @register_kl(InverseGamma, InverseGamma)  # the divergence is invariant under bijections
 @register_kl(Gamma, Gamma)
-def _gammas(p: Any, q: Any) -> Any:
+def _gammas(p: Gamma, q: Gamma) -> Array:
     a, b = p.concentration, q.concentration
     norms = b * (p.rate / q.rate).log() + b.lgamma() - a.lgamma()
     return norms + (a - b) * a.digamma() + (q.rate - p.rate) * (a / p.rate)
 
 
 @register_kl(Beta, Beta)
-def _betas(p: Any, q: Any) -> Any:
+def _betas(p: Beta, q: Beta) -> Array:
     a, b, c, d = p.concentration1, p.concentration0, q.concentration1, q.concentration0
     total = a + b
     norms = c.lgamma() + d.lgamma() + total.lgamma() - (c + d).lgamma() - a.lgamma() - b.lgamma()
@@ -147,14 +149,14 @@ def _betas(p: Any, q: Any) -> Any:
 
 
 @register_kl(Dirichlet, Dirichlet)
-def _dirichlets(p: Any, q: Any) -> Any:
+def _dirichlets(p: Dirichlet, q: Dirichlet) -> Array:
     a, b = p.concentration, q.concentration
     norms = a.sum(-1).lgamma() - b.sum(-1).lgamma() + (b.lgamma() - a.lgamma()).sum(-1)
     return norms + ((a - b) * (a.digamma() - a.sum(-1, True).digamma())).sum(-1)
 
 
 @register_kl(MultivariateNormal, MultivariateNormal)
-def _vectors(p: Any, q: Any) -> Any:
+def _vectors(p: MultivariateNormal, q: MultivariateNormal) -> Array:
     size = p.event_shape[0]
     lead = np.broadcast_shapes(tuple(p.batch_shape), tuple(q.batch_shape))
     ours, theirs = (one._scale.expand((*lead, size, size)) for one in (p, q))
@@ -164,11 +166,11 @@ def _vectors(p: Any, q: Any) -> Any:
 
 
 @register_kl(Bernoulli, Bernoulli)
-def _bernoullis(p: Any, q: Any) -> Any:
+def _bernoullis(p: Bernoulli, q: Bernoulli) -> Array:
     return _coin(p.probs, p.logits, q)
 
 
-def _coin(probs: Any, logits: Any, q: Any) -> Any:
+def _coin(probs: Array, logits: Array, q: Bernoulli | Binomial) -> Array:
     """Return the divergence of Bernoulli variables; infinite where q has probability 0 and p has not."""
     softplus = PUBLIC["softplus"]
     one = probs * (softplus(-q.logits) - softplus(-logits))
@@ -179,46 +181,49 @@ def _coin(probs: Any, logits: Any, q: Any) -> Any:
 
 
 @register_kl(Binomial, Binomial)
-def _binomials(p: Any, q: Any) -> Any:
+def _binomials(p: Binomial, q: Binomial) -> Array:
     if not bool((p.total_count == q.total_count).all()):
         raise errors.NO_KL(left="Binomial", right="Binomial of other total_count", where=provenance.here(1))
     return p.total_count * _coin(p.probs, p.logits, q)
 
 
 @register_kl(Geometric, Geometric)
-def _geometrics(p: Any, q: Any) -> Any:
+def _geometrics(p: Geometric, q: Geometric) -> Array:
     return -p.entropy() - (-q.probs).log1p() / p.probs - q.logits
 
 
 @register_kl(Poisson, Poisson)
-def _poissons(p: Any, q: Any) -> Any:
+def _poissons(p: Poisson, q: Poisson) -> Array:
     return p.rate * (p.rate.log() - q.rate.log()) - (p.rate - q.rate)
 
 
 @register_kl(OneHotCategorical, OneHotCategorical)
 @register_kl(Categorical, Categorical)
-def _classes(p: Any, q: Any) -> Any:
+def _classes(p: Categorical, q: Categorical) -> Array:
     terms = p.probs * (p.logits - q.logits)
     return terms.masked_fill(q.probs == 0, math.inf).masked_fill(p.probs == 0, 0.0).sum(-1)
 
 
 @register_kl(Independent, Independent)
-def _independents(p: Any, q: Any) -> Any:
+def _independents(p: Independent, q: Independent) -> Array:
     if p.reinterpreted_batch_ndims != q.reinterpreted_batch_ndims:
         raise errors.NO_KL(left=p, right=q, where=provenance.here(1))
     return summed(kl_divergence(p.base_dist, q.base_dist), p.reinterpreted_batch_ndims)
 
 
 @register_kl(TransformedDistribution, TransformedDistribution)
-def _transformed(p: Any, q: Any) -> Any:
-    same = [type(left) is type(right) and _equal(left, right) for left, right in zip(p.transforms, q.transforms)]  # noqa: B905 - lengths are compared
-    if len(p.transforms) != len(q.transforms) or not all(same) or p.event_shape != q.event_shape:
+def _transformed(p: TransformedDistribution, q: TransformedDistribution) -> Array:
+    pairs = zip(p.transforms, q.transforms, strict=False)
+    same = len(p.transforms) == len(q.transforms) and all(
+        type(one) is type(other) and _equal(one, other) for one, other in pairs
+    )
+    if not same or p.event_shape != q.event_shape:
         raise errors.NO_KL(left=p, right=q, where=provenance.here(1))
     inner = kl_divergence(p.base_dist, q.base_dist)
     return summed(inner, len(p.event_shape) - len(p.base_dist.event_shape))
 
 
-def _equal(left: Any, right: Any) -> bool:
+def _equal(left: Transform, right: Transform) -> bool:
     """Tell whether two transforms of one class have the same parameters."""
     for name, value in vars(left).items():
         other = vars(right)[name]

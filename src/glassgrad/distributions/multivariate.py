@@ -10,19 +10,20 @@ import numpy as np
 from glassgrad import errors
 from glassgrad.base import provenance
 from glassgrad.distributions import constraints
-from glassgrad.distributions.distribution import Constraints, Distribution, given_one
+from glassgrad.distributions.distribution import Constraints, Distribution, Sizes, given_one
 from glassgrad.engine import random
 from glassgrad.engine.tensors import creation
+from glassgrad.ops.core import Array
 from glassgrad.ops.factorise import cholesky
 from glassgrad.ops.solve import inv, solve_triangular
 
 
-def half_log_det(scale: Any) -> Any:
+def half_log_det(scale: Array) -> Array:
     """Return log det of lower triangular matrices, half that of the covariance."""
     return scale.diagonal(0, -2, -1).log().sum(-1)
 
 
-def mahalanobis(scale: Any, difference: Any) -> Any:
+def mahalanobis(scale: Array, difference: Array) -> Array:
     """Return ``|scale**-1 difference|**2`` for each vector."""
     lead = np.broadcast_shapes(scale.shape[:-2], difference.shape[:-1])
     size = difference.shape[-1]
@@ -57,10 +58,10 @@ class MultivariateNormal(Distribution):
 
     def __init__(
         self,
-        loc: Any,
-        covariance_matrix: Any = None,
-        precision_matrix: Any = None,
-        scale_tril: Any = None,
+        loc: Array,
+        covariance_matrix: Array | None = None,
+        precision_matrix: Array | None = None,
+        scale_tril: Array | None = None,
         validate_args: bool | None = None,
     ) -> None:
         given = {
@@ -75,14 +76,14 @@ class MultivariateNormal(Distribution):
             raise errors.DISTRIBUTION_DIMS(owner="MultivariateNormal", name=short, dims=dims, where=provenance.here())
         batch = np.broadcast_shapes(matrix.shape[:-2], loc.shape[:-1])
         size = loc.shape[-1]
-        self.loc: Any = loc.expand((*batch, size))
+        self.loc: Array = loc.expand((*batch, size))
         self.__dict__[name] = matrix.expand((*batch, size, size))
         super().__init__(batch, (size,), validate_args)
         if name == "covariance_matrix":
             matrix = cholesky(matrix)
         elif name == "precision_matrix":
             matrix = _factor_of_inverse(matrix)
-        self._scale: Any = matrix.expand((*batch, size, size))
+        self._scale: Array = matrix.expand((*batch, size, size))
 
     def __getattr__(self, name: str) -> Any:
         if "_scale" not in self.__dict__:
@@ -96,29 +97,29 @@ class MultivariateNormal(Distribution):
         raise AttributeError(f"'MultivariateNormal' object has no attribute {name!r}")
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Array:
         return self.loc
 
     mode = mean
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Array:
         return self._scale.square().sum(-1)
 
-    def rsample(self, sample_shape: Any = ()) -> Any:
+    def rsample(self, sample_shape: Sizes = ()) -> Array:
         noise = random.randn(self._extended_shape(sample_shape), dtype=self.loc.dtype)
         return self.loc + (self._scale @ noise.unsqueeze(-1)).squeeze(-1)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Array) -> Array:
         self._check_value(value)
         far = mahalanobis(self._scale, value - self.loc)
         return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + far) - half_log_det(self._scale)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Array:
         return 0.5 * self._event_shape[0] * (1 + math.log(2 * math.pi)) + half_log_det(self._scale)
 
 
-def _factor_of_inverse(precision: Any) -> Any:
+def _factor_of_inverse(precision: Array) -> Array:
     """Return the lower triangular factor of the inverse of a positive definite matrix."""
     turned = cholesky(precision.flip((-2, -1)))
     upper = turned.flip((-2, -1)).mT

@@ -1,8 +1,9 @@
-"""Lessons on backpropagation that run, and exercises that judge what was filled in.
+"""Lessons on backpropagation that run, and exercises that judge the answers.
 
-`glassgrad lesson` and `glassgrad exercise` are the way to them. A lesson is a program in `programs/`, an exercise a
-program with gaps in `starters/` and the judge of its steps in `judges/`. Lessons use `figure` and `chart`; `check`
-judges an exercise from within.
+`glassgrad lesson` and `glassgrad exercise` show them. A lesson is a program in `programs/`; an exercise is a program
+with gaps in `starters/` and the judge of its steps in `judges/`. Lessons use `figure` and `chart`; `check` judges an
+exercise from within. `program.py` cuts programs into cells, `checking.py` runs and judges, `showing.py` prints,
+`writing.py` and `notebook.py` write files; `quiz.py` asks the questions of `questions.py`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ __dir__ = lister(__name__)
 
 
 def __getattr__(name: str) -> Any:
-    """Load what judges when it is asked for: a lesson needs none of it."""
+    """Load the judging functions on first use: a lesson does not need them."""
     import importlib
 
     homes = {"check": "showing", "Exercise": "exercise", "exercises": "exercise"}

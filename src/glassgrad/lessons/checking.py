@@ -1,4 +1,4 @@
-"""Judge what a learner has filled in, step by step, and tell errors of theirs from mistakes."""
+"""Judge a learner's answers step by step, and separate errors in their code from wrong results."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from glassgrad import errors
 from glassgrad.lessons.exercise import OPEN, Exercise, Names, Step, first_hint
 from glassgrad.lessons.gaps import is_open
 from glassgrad.lessons.limits import TooLongError, limited
+from glassgrad.lessons.program import execute
 
 __all__ = ["ERROR", "LIMIT", "NOT_YET", "RIGHT", "WRONG", "LoadError", "Outcome", "is_loading", "judge", "load"]
 
@@ -28,7 +29,7 @@ _LOADING: list[Path] = []  # files being run: a call of `check` in one of them d
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one step: its state, and a hint or the message of an error."""
+    """The result of one step: its state, and a hint or an error message."""
 
     step: str
     state: str
@@ -64,7 +65,7 @@ def load(path: Path, limit: float = LIMIT) -> Names:
             except (SyntaxError, ValueError) as error:
                 raise LoadError(_of_syntax(error, file)) from None
             with _reported({file}), limited(limit):
-                exec(code, names)  # noqa: S102 - running the learner's program is what it is for
+                execute(code, names)
     finally:
         _LOADING.remove(path)
         sys.path.remove(str(path.resolve().parent))
@@ -94,7 +95,7 @@ def _pieces(path: Path) -> Iterator[tuple[str, str]]:
 
 @contextmanager
 def _reported(files: set[str]) -> Iterator[None]:
-    """Turn whatever a learner's code raises into a LoadError with their line; an interrupt goes on."""
+    """Turn any exception of a learner's code into a LoadError with their line; an interrupt passes through."""
     try:
         yield
     except (KeyboardInterrupt, LoadError):
@@ -141,7 +142,7 @@ def judge(exercise: Exercise, names: Names, limit: float = LIMIT, only: Step | N
         >>> {outcome.state for outcome in judge(first, first.given)}  # nothing is filled in
         {'open'}
     """
-    endless: set[str] = set()  # names that did not come to an end: nobody waits for them again
+    endless: set[str] = set()  # names whose call did not end: not called again
     for step in exercise.steps if only is None else (only,):
         again = endless.intersection(step.takes)
         if again:

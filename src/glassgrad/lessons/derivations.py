@@ -18,7 +18,7 @@ from glassgrad.verify.each import Each
 
 __all__ = ["Hints", "add_derivation"]
 
-# What to say: for a kind of mistake in one gradient, for any mistake in one, for a kind of mistake in any.
+# Hints: for a kind of mistake in one gradient, for any mistake in one gradient, for a kind of mistake in any gradient.
 Hints = Mapping[tuple[str, str] | str, str]
 
 
@@ -37,7 +37,7 @@ def add_derivation(
     Args:
         steps: where they are added.
         function: the learner's function; its statements are read and checked one gradient at a time.
-        gradients: the variables of the forward pass whose gradients are asked for, in the order of the derivation.
+        gradients: the variables of the forward pass whose gradients are derived, in this order.
         section: the heading of the lesson below which the answer is.
         forward, inputs: names in the starter: the forward pass and its arguments.
         hints: hints of this exercise. Keys are (variable, kind of mistake), a variable, or a kind.
@@ -97,7 +97,7 @@ class _Reader:
 
 
 def hint_for(report: BackwardReport, variable: str | None, hints: Hints) -> Verdict:
-    """Return what to say of the first wrong line of a report; never the words that hold the correction."""
+    """Return a hint about the first wrong line of a report, without the correction."""
     diagnosis = report.diagnosis
     if diagnosis is None:
         return None

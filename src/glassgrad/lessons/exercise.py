@@ -14,14 +14,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from glassgrad.lessons.program import Program, programs
+from glassgrad.lessons.program import Program, execute, programs
 
-__all__ = ["OPEN", "Exercise", "Names", "Step", "Steps", "Verdict", "exercises"]
+__all__ = ["OPEN", "Answer", "Exercise", "Names", "Step", "Steps", "Verdict", "exercises"]
 
 Names = dict[str, Any]
+Answer = Callable[..., Any]  # a function that the learner has written
 Verdict = str | None  # a hint, or None for what is right
-Judge = Callable[..., Verdict | Iterator[Verdict]]  # of those that it yields the first hint counts
-OPEN = "not done yet"  # the hint of a step whose judge sees itself that there is nothing to judge
+Judge = Callable[..., Verdict | Iterator[Verdict]]  # if it yields several, the first hint counts
+OPEN = "not done yet"  # the hint of a judge that finds nothing to judge
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Step:
     """One thing to do.
 
     Attributes:
-        name: what it is called, in what learners read and after `--answer`.
+        name: its name, which learners see and give after `--answer`.
         judge: a function of the learner's names, and of `given`, which returns a hint, or None if all is right; or
             yields both, one after the other, up to the first hint.
         takes: the names that the judge is called with.
@@ -103,7 +104,7 @@ class Exercise:
 
     @cached_property
     def steps(self) -> tuple[Step, ...]:
-        """The steps, from the judge, which is loaded now."""
+        """The steps of the judge, which is loaded on first use."""
         judge = importlib.import_module(f"glassgrad.lessons.judges.{self.starter.path.stem}")
         return tuple(judge.STEPS)
 
@@ -113,7 +114,7 @@ class Exercise:
         text, file = self.starter.text, f"exercise {self.number} as given"
         linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)  # the file is shorter than that
         names: Names = {"__name__": "exercise", "__file__": str(self.starter.path)}
-        exec(compile(text, file, "exec"), names)  # noqa: S102 - a program of ours
+        execute(compile(text, file, "exec"), names)
         return names
 
 

@@ -1,4 +1,4 @@
-"""What the lessons share: a place for figures, and a small chart. The lessons themselves are read one by one."""
+"""Figures and a small chart, shared by the lessons."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LETTER, LINE, MOST = 7, 14, 7  # the width of a letter, the height of a line, an
 def figure(name: str, svg: str) -> None:
     """Show a figure: in a notebook below the cell, elsewhere as a file in the folder that LESSON_FIGURES names.
 
-    Where there is no such folder, the figure is forgotten.
+    Without such a folder, the figure is not stored.
 
     Example:
         >>> from glassgrad.lessons import chart, figure
@@ -31,7 +31,7 @@ def figure(name: str, svg: str) -> None:
     if folder:
         Path(folder).mkdir(parents=True, exist_ok=True)
         (Path(folder) / f"{name}.svg").write_text(svg, encoding="utf-8", newline="\n")
-        print(f"[figure {name}]")  # noqa: T201 - the place of the figure in what the lesson prints
+        sys.stdout.write(f"[figure {name}]\n")  # the place of the figure in what the lesson prints
         return
     ipython = sys.modules.get("IPython")
     if ipython is not None and ipython.get_ipython() is not None:

@@ -12,7 +12,7 @@ __all__ = ["find", "has_gap", "is_open"]
 
 
 def has_gap(node: ast.AST) -> bool:
-    """Tell whether `...` stands for something in a piece of program; in an index it is NumPy's.
+    """Tell whether a piece of program has a gap, `...`; in an index, `...` is NumPy's.
 
     Example:
         >>> has_gap(ast.parse("y = ...")), has_gap(ast.parse("y = x[..., None]"))
@@ -26,7 +26,7 @@ def has_gap(node: ast.AST) -> bool:
 
 
 def find(name: str, names: dict[str, Any]) -> Any:
-    """Return what a name, or a dotted one as `Class.method`, stands for; `...` if there is no such thing."""
+    """Return the value of a name, also of a dotted one such as `Class.method`; `...` if there is none."""
     first, *rest = name.split(".")
     thing = names.get(first, ...)
     for part in rest:

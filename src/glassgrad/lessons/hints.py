@@ -1,8 +1,6 @@
-"""What judges say: a hint for a result that is known to be wrong, and one for each kind of mistake of a derivation."""
+"""Hints of judges: for known wrong results, and for each kind of mistake in a derivation."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +10,7 @@ from glassgrad.verify.compare import as_array
 
 __all__ = ["ELSE", "KINDS", "close", "judged"]
 
-# By kind of `check_my_backward`, which is said first: what to ask oneself. None of them says what to write.
+# For each kind of mistake of `check_my_backward`, a question that leads to the answer without giving it.
 KINDS: dict[str, str] = {
     edits.SIGN: "The size is right. Nudge the value upwards: does the loss rise or fall?",
     edits.SUM: "In the forward pass the value was broadcast: one entry was used in several places. "
@@ -41,14 +39,14 @@ KINDS: dict[str, str] = {
     edits.TIES: "Several entries are tied for the largest, and each gets the whole gradient.",
     edits.ALIAS: "Changing one changes the other. Write a copy, with .copy().",
 }
-# Where no small change would mend it.
+# If no small change would correct it.
 ELSE = (
     "It is not the gradient, and it is no small slip. Take the line of the forward pass that uses the value, write "
     "down the slope of that line alone, and multiply by the gradient of what the line made."
 )
 
 
-def close(found: Any, expected: Any, tolerance: float = 1e-6) -> bool:
+def close(found: object, expected: object, tolerance: float = 1e-6) -> bool:
     """Tell whether two results have the same shape and nearly the same numbers."""
     array, wanted = as_array(found), as_array(expected)
     if array.shape != wanted.shape or array.dtype.kind not in "biufc":
@@ -57,11 +55,11 @@ def close(found: Any, expected: Any, tolerance: float = 1e-6) -> bool:
 
 
 def judged(
-    found: Any, expected: Any, *known: tuple[Any, str], what: str = "the result", tolerance: float = 1e-6
+    found: object, expected: object, *known: tuple[object, str], what: str = "the result", tolerance: float = 1e-6
 ) -> Verdict:
-    """Return None for what is right, the hint of the known wrong result that it equals, or else what differs.
+    """Return None for a right result, the hint of the known wrong result that it equals, or the difference.
 
-    `known` are pairs: a wrong result, and what to say of it.
+    `known` are pairs of a wrong result and its hint.
 
         >>> judged(12.0, 9.0, (6.0, "x * x, not x + x"), what="square(3)")
         'square(3) is 12, expected 9.'
@@ -76,7 +74,7 @@ def judged(
     return _difference(found, expected, what)
 
 
-def _difference(found: Any, expected: Any, what: str) -> str:
+def _difference(found: object, expected: object, what: str) -> str:
     if found is None:
         return f"{what} is None: is a `return` missing?"
     array, wanted = as_array(found), as_array(expected)
@@ -93,6 +91,6 @@ def _difference(found: Any, expected: Any, what: str) -> str:
     return f"{what} is {_numbers(array[at])} at [{place}], expected {_numbers(wanted[at])}."
 
 
-def _numbers(array: Any) -> str:
+def _numbers(array: np.ndarray | float) -> str:
     array = np.asarray(array)
     return f"{array:.6g}" if array.ndim == 0 else np.array2string(array, precision=4, separator=", ").replace("\n", "")

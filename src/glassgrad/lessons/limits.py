@@ -1,4 +1,4 @@
-"""A time limit for code of a learner's: a loop that does not end is ended."""
+"""A time limit for a learner's code, which stops endless loops."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ __all__ = ["TooLongError", "Watchdog", "limited"]
 
 
 class TooLongError(BaseException):
-    """Raised inside a computation that takes longer than it may. `except Exception` does not hold it up."""
+    """Raised in a computation that exceeds its time limit. `except Exception` does not catch it."""
 
 
 @contextmanager
 def limited(seconds: float) -> Iterator[None]:
-    """End what runs in the block after some seconds, with a `TooLongError` at the line that is being run.
+    """Stop the block after some seconds, with a `TooLongError` at the running line.
 
-    Works in every thread and on every system, but only between two steps of Python: a single call that never returns
-    goes on.
+    Works in every thread and on every system, but only between Python instructions: it cannot stop a single call that
+    never returns.
 
         >>> with limited(60):
         ...     sum(range(10))
@@ -33,7 +33,7 @@ def limited(seconds: float) -> Iterator[None]:
     lock, running = threading.Lock(), [True]
 
     def end() -> None:
-        with lock:  # what has ended is not to be ended once more
+        with lock:  # the block has ended already
             if running:
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(TooLongError))
 
@@ -49,7 +49,7 @@ def limited(seconds: float) -> Iterator[None]:
 
 
 class Watchdog:
-    """Ends the process when nothing has been said of it for too long: for calls that never return to Python.
+    """Ends the process if it is not reset for too long, because of a call that never returns to Python.
 
     Args:
         file: the learner's program, whose line is named.
@@ -62,17 +62,17 @@ class Watchdog:
         self._timer: threading.Timer | None = None
 
     def reset(self) -> None:
-        """Begin to count anew."""
+        """Restart the countdown."""
         self.stop()
         self._timer = threading.Timer(self._seconds, self._end)
         self._timer.daemon = True
         self._timer.start()
         if sys.__stderr__ is not None:
-            # A call that does not let other threads run either is ended by Python's own watchdog, a little later.
+            # Python's own watchdog, a little later, ends a call that blocks all threads.
             faulthandler.dump_traceback_later(1.5 * self._seconds, exit=True, file=sys.__stderr__)
 
     def stop(self) -> None:
-        """Stop to watch."""
+        """Stop watching."""
         faulthandler.cancel_dump_traceback_later()
         if self._timer is not None:
             self._timer.cancel()
@@ -83,6 +83,7 @@ class Watchdog:
             frame = frame.f_back
         if frame is not None:
             line = linecache.getline(self._file, frame.f_lineno).strip()
-            print(f"  ERROR  line {frame.f_lineno}: {line}")  # noqa: T201 - the last words of the process
-        print("This call does not come to an end, and cannot be stopped alone: the check ends here.", flush=True)  # noqa: T201 - as above
+            sys.stdout.write(f"  ERROR  line {frame.f_lineno}: {line}\n")
+        sys.stdout.write("This call does not come to an end, and cannot be stopped alone: the check ends here.\n")
+        sys.stdout.flush()
         os._exit(1)

@@ -1,7 +1,7 @@
 """Lessons and exercises as notebooks.
 
-A notebook is JSON, and version 4.5 of its format asks for very little of cells without outputs. So it is written here:
-the library for it brings a dozen packages along, mostly to validate what others have written.
+A notebook is JSON, and version 4.5 of its format needs very little for cells without outputs. It is therefore written
+here: the library for notebooks depends on a dozen packages, mostly for validation.
 """
 
 from __future__ import annotations

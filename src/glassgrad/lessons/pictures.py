@@ -1,4 +1,4 @@
-"""Pictures of numbers for the lessons: tables of cells, and surfaces with paths on them, as small SVG files."""
+"""Draw numbers for the lessons: tables of cells, and surfaces with paths on them, as small SVG files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from glassgrad.lessons.figures import COLOURS
 
 __all__ = ["linear_gradient", "pull_and_push", "surface"]
 
-Array = Any
+Array = np.ndarray
 Point = tuple[float, float]
 
 INK, LINE, FONT = "#52606d", "#cbd2d9", 'font-family="ui-monospace,Menlo,Consolas,monospace" font-size="11"'
@@ -21,7 +21,7 @@ _GRID = (44, 28)  # cells in which the lines of equal height are looked for
 
 
 def svg(width: float, height: float, label: str, parts: Sequence[str]) -> str:
-    """Return a picture of parts, on paper of its own, so that dark pages show it too."""
+    """Return a picture with a background, so that it is readable on dark pages."""
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{escape(label)}" width="{width:g}" '
         f'height="{height:g}" viewBox="0 0 {width:g} {height:g}" {FONT} fill="{INK}">'
@@ -42,9 +42,16 @@ def colour(number: float, largest: float) -> str:
 
 
 def cells(
-    numbers: Array, x: float, y: float, *, width: float = 44, height: float = 22, largest: float | None = None,
-    form: str = "{:.1f}", marked: Sequence[tuple[int, int]] = (),
-) -> Iterator[str]:  # fmt: skip  # one line for what is drawn, one for how
+    numbers: Array,
+    x: float,
+    y: float,
+    *,
+    width: float = 44,
+    height: float = 22,
+    largest: float | None = None,
+    form: str = "{:.1f}",
+    marked: Sequence[tuple[int, int]] = (),
+) -> Iterator[str]:
     """Yield a table: one cell for each number, coloured by it, some with a frame."""
     top = float(np.abs(numbers).max()) if largest is None else largest
     for row, line in enumerate(numbers):
@@ -139,8 +146,8 @@ def linear_gradient(x: Array, w: Array, dy: Array, entry: tuple[int, int]) -> st
     parts: list[str] = []
 
     def table(name: str, numbers: Array, left: float, top: float, marked: Sequence[tuple[int, int]] = ()) -> float:
-        look = {"width": wide, "height": tall, "largest": largest, "form": "{:g}"}
-        parts.extend([words(left, top - 6, name), *cells(numbers, left, top, marked=marked, **look)])  # type: ignore[arg-type]  # a table of options
+        drawn = cells(numbers, left, top, width=wide, height=tall, largest=largest, form="{:g}", marked=marked)
+        parts.extend([words(left, top - 6, name), *drawn])
         return left + wide * len(numbers[0])
 
     def sign(left: float, top: float, text: str) -> float:

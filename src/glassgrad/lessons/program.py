@@ -10,12 +10,19 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import CodeType
+from typing import Any
 
 from glassgrad.lessons.gaps import has_gap
 
 __all__ = ["Cell", "Program", "programs"]
 
 PROSE, CODE = "prose", "code"
+
+
+def execute(code: CodeType, names: dict[str, Any]) -> None:
+    """Run compiled code of a lesson or of a learner in a dictionary of names."""
+    exec(code, names)  # noqa: S102 - running programs is what lessons are for
 
 
 @dataclass(frozen=True)
@@ -28,7 +35,7 @@ class Cell:
 
     @property
     def code(self) -> str:
-        """The code as readers see it: without what is addressed to the linter."""
+        """The code for readers, without comments for the linter."""
         return re.sub(r"  # noqa:[^\n]*", "", self.text.strip("\n"))
 
 
@@ -53,7 +60,7 @@ class Program:
 
     @cached_property
     def text(self) -> str:
-        """The source; in that of a starter, what it takes from its lesson."""
+        """The source; a starter includes the definitions that it takes from its lesson."""
         lesson = self.path.parent.parent / "programs" / self.path.name
         return re.sub(
             r"^# From the lesson: (.+)$",
@@ -69,7 +76,7 @@ class Program:
 
     @cached_property
     def summary(self) -> str:
-        """The rest of the docstring: what it is about, in one line."""
+        """The rest of the docstring: one line about the lesson."""
         return " ".join(self._docstring.partition("\n")[2].split())
 
     @property
@@ -78,7 +85,7 @@ class Program:
 
     @property
     def has_gaps(self) -> bool:
-        """Whether `...` stands for something that is to be filled in."""
+        """Whether the cell has a gap, `...`, to fill in."""
         return has_gap(ast.parse(self.text))
 
     @cached_property

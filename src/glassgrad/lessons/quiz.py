@@ -1,4 +1,4 @@
-"""The quiz: questions are asked one after the other, and each is explained once it is answered."""
+"""The quiz: ask questions one by one, and explain each after its answer."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def ask(
     rng: random.Random,
     width: int = 100,
 ) -> Score:
-    """Ask questions, and explain each when it is answered.
+    """Ask questions, and explain each after its answer.
 
     Args:
         questions: what to ask.

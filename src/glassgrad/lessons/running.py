@@ -1,4 +1,4 @@
-"""Run a lesson cell by cell, so that what a part prints can be told from what the next one does."""
+"""Run a lesson cell by cell, so that the output of each cell is separate."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from glassgrad.lessons.program import CODE, Cell, Program
+from glassgrad.lessons.program import CODE, Cell, Program, execute
 
 __all__ = ["running"]
 
 
 def running(program: Program) -> Iterator[Cell]:
-    """Run a lesson; yield each cell when its turn has come, and run its code when the next one is asked for.
+    """Run a lesson; yield each cell, and run its code when the next one is requested.
 
     Example:
         >>> from glassgrad.lessons import programs
@@ -31,4 +31,4 @@ def running(program: Program) -> Iterator[Cell]:
             # Empty lines in front keep the numbers of lines right, for tools that read the source.
             code = compile("\n" * (cell.line - 1) + cell.text, str(program.path), "exec")
             with np.errstate():
-                exec(code, names)  # noqa: S102 - running the lesson is what it is for
+                execute(code, names)

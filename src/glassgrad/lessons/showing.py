@@ -1,4 +1,4 @@
-"""Lessons and exercises in a terminal: lists, a lesson to read, and what a check has found."""
+"""Show lessons and exercises in a terminal: lists, a lesson to read, and the result of a check."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def judged(exercise: Exercise, names: Names, write: Callable[[str], object], lim
     """Judge an exercise and write a line for each step as soon as it is judged, and a summary."""
     write(f"Exercise {exercise.number}: {exercise.starter.title}\n\n")
     outcomes: list[Outcome] = []
-    waiting: list[str] = []  # steps that nothing is to be said of share a line
+    waiting: list[str] = []  # steps without a hint share a line
     for outcome in judge(exercise, names, limit):
         outcomes.append(outcome)
         if outcome.state == NOT_YET and not outcome.text:
@@ -85,7 +85,7 @@ def _line(outcome: Outcome) -> str:
 
 
 def summary(exercise: Exercise, outcomes: list[Outcome]) -> str:
-    """Return how far it is, and what to do next."""
+    """Return the progress of an exercise, and what to do next."""
     count = {state: sum(outcome.state == state for outcome in outcomes) for state in _MARKS}
     if count[RIGHT] == len(outcomes):
         return f"All {len(outcomes)} steps are right." if len(outcomes) > 1 else "It is right."

@@ -1,4 +1,4 @@
-"""Write lessons and exercises to files of the learner's, never over one that is there."""
+"""Write lessons and exercises to the learner's files, never over an existing one."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def file_of(exercise: Exercise) -> Path:
 
 
 def named(exercise: Exercise, path: Path) -> str:
-    """Return a file as commands name it, which is nothing where they would take it anyway."""
+    """Return the name of a file for commands; empty if it is their default."""
     return "" if path == file_of(exercise) else f" {path}"
 
 
 def exercise_text(exercise: Exercise, path: Path) -> str:
-    """Return what a learner begins with, as a program or, for a file that ends in .ipynb, as a notebook."""
+    """Return the starter as a program or, for a file that ends in .ipynb, as a notebook."""
     starter, number = exercise.starter, exercise.number
     ask = f"`glassgrad exercise {number} --check{named(exercise, path)}` judges every step, however many are filled in."
     if path.suffix == ".ipynb":
@@ -46,7 +46,7 @@ if __name__ == "__main__":
 
 
 def _by_definition(program: Program) -> list[Cell]:
-    """Return the cells of a program with each function to fill in as a cell of its own."""
+    """Return the cells of a program, with a separate cell for each function to fill in."""
     cells = []
     for cell in program.cells:
         if cell.kind == PROSE:
@@ -66,7 +66,7 @@ def write(path: Path, text: str) -> None:
     """Write a new file.
 
     Raises:
-        InputError: there is such a file already, or it cannot be written.
+        InputError: the file exists already, or it cannot be written.
     """
     try:
         with path.open("x", encoding="utf-8", newline="\n") as file:

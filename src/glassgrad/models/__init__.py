@@ -1,4 +1,8 @@
-"""The models of `glassgrad train`, written in PyTorch's style."""
+"""The models of `glassgrad train`, written in PyTorch's style.
+
+Tokens go in, logits come out. `bigram.py`, `names_mlp.py`, `char_rnn.py` and `gpt.py` each hold one; `generate.py`
+samples from any of them, `generation.py` and `decoding.py` are `GPT.generate` and its compiled loop.
+"""
 
 from __future__ import annotations
 

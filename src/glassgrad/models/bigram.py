@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from glassgrad import nn
-from glassgrad.engine import public  # noqa: F401 - importing public completes Tensor
 from glassgrad.engine.random import Generator
 from glassgrad.engine.tensor import Tensor
 

@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 
 from glassgrad import nn
-from glassgrad.engine import public  # noqa: F401 - importing public completes Tensor
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.random import Generator
 from glassgrad.engine.tensor import Tensor
 from glassgrad.engine.tensors.creation import from_numpy
 from glassgrad.nn import functional as F
 
-Array = Any
+Array = np.ndarray
 
 CELLS = {"rnn": nn.RNN, "lstm": nn.LSTM, "gru": nn.GRU}
 

@@ -1,7 +1,7 @@
-"""The loop that generates: one compiled step reads a token, with cached keys and values, and draws the next one.
+"""The generating loop: one compiled step reads a token, with cached keys and values, and draws the next one.
 
-All that the step reads and writes is state in memory of fixed shape, the tokens drawn too, so that native code runs it
-many times without going back to Python.
+Everything that the step reads and writes, including the drawn tokens, is state in memory of fixed shape, so that native
+code can run it many times without returning to Python.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from glassgrad.compile.api import Compiled
     from glassgrad.models.gpt import GPT
 
-Array = Any
+Array = np.ndarray
 Chances = Callable[[int], Array]
 
 ROOM = 64
@@ -159,7 +159,7 @@ class Loop:
 
 
 _LOCK = threading.Lock()
-"""Held while a loop changes hands: several threads may generate with one model."""
+"""Held while a thread takes or returns a loop: several threads may generate with one model."""
 
 
 class Loops:
@@ -180,7 +180,7 @@ class Loops:
         return Loops, ()
 
     def take(self, model: GPT, rows: int) -> Loop:
-        """Return a loop for so many rows, which nobody else has."""
+        """Return a loop for that many rows that no other thread uses."""
         with _LOCK:
             for loop in self._free:
                 if loop.rows == rows and loop.logits.dtype == model.tokens.weight.dtype and loop.model is model:
@@ -198,8 +198,8 @@ def draw(model: GPT, text: Array, most: int, sampling: Sampling, chances: Chance
     """Yield pieces (rows, n) of the continuation of tokens (rows, length), `most` tokens in all.
 
     `chances(n)` gives the numbers (rows, n) in [0, 1) that decide on the next n tokens. A text that has become longer
-    than the context is seen from `first_seen` on, and read again from there. What is compiled depends on the arguments
-    alone, and so do the tokens, to the last bit of their logits.
+    than the context is seen from `first_seen` on, and read again from there. Both the compiled code and the tokens
+    depend only on the arguments, to the last bit of the logits.
     """
     context, rows, length = model.context, len(text), text.shape[1]
     compiled, end = most >= _WORTH_COMPILING, length + most

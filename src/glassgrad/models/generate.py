@@ -6,12 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from glassgrad.data.generate import AS_IT_IS, Sampling, WindowDecoder, generate_tokens
-from glassgrad.engine import public  # noqa: F401 - importing public completes Tensor
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.tensors.creation import tensor
 from glassgrad.nn.modes import evaluating
 
-Array = Any
+Array = Any  # np.ndarray
 
 
 def generate(

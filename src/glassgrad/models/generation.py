@@ -1,4 +1,4 @@
-"""`generate` and `stream` of a model: what a user asks for, checked, and where each text ends."""
+"""`generate` and `stream` of a model: check the arguments, and find where each text ends."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from glassgrad.ops.core import bad_option
 if TYPE_CHECKING:
     from glassgrad.models.gpt import GPT
 
-Array = Any
+Array = np.ndarray
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be generated.
+    """A checked request to generate text.
 
     Attributes:
         text: the prompts, (rows, length) of int64.
@@ -109,7 +109,7 @@ def _chances(rows: int, generator: Generator | None) -> Chances:
 
 
 class Endings:
-    """Which texts have ended, and what comes out of each piece because of that."""
+    """Tracks which texts have ended, and cuts the pieces accordingly."""
 
     def __init__(self, request: Request) -> None:
         self.request = request

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from glassgrad import nn
-from glassgrad.engine import public  # noqa: F401 - importing public completes Tensor
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.random import Generator
 from glassgrad.engine.tensor import Tensor
@@ -18,7 +17,7 @@ from glassgrad.models.decoding import Loops
 from glassgrad.models.places import first_seen
 from glassgrad.nn import functional as F
 
-Array = Any
+Array = Any  # np.ndarray
 
 
 class Memory:
@@ -232,10 +231,9 @@ class GPT(nn.Module):
             >>> model.generate([[0, 1], [2, 3]], 4, temperature=0.8, top_k=3, seed=1).shape
             (2, 6)
         """
-        asked = generation.requested(
-            self, idx, max_new_tokens, temperature=temperature, top_k=top_k, top_p=top_p, do_sample=do_sample,
-            seed=seed, generator=generator, eos=eos, stop=stop,
-        )  # fmt: skip  # a table
+        drawn: dict[str, Any] = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "do_sample": do_sample}
+        drawn |= {"seed": seed, "generator": generator}
+        asked = generation.requested(self, idx, max_new_tokens, eos=eos, stop=stop, **drawn)
         return generation.generate(self, asked)
 
     def stream(self, idx: Any, max_new_tokens: int, **options: Any) -> Iterator[Any]:

@@ -1,14 +1,16 @@
 """Neural-network building blocks with PyTorch's names; each family is a file, loaded when it is first used.
 
-`module.py` and `parameter.py` say what a module is. The rooms: `layers/` has one file for each family of layers,
-`functional/` the functions behind them, `utils/` what is done to whole models.
+Arrays or tensors go in; layers give tensors. `module.py` and `parameter.py` define a module and its state, `state.py`
+loads one, `hooks.py` calls hooks, `containers.py` holds lists of modules, `init.py` draws weights, `overview.py` prints
+a model's table, `parallel.py` trains on several ranks. The rooms: `layers/` has one file for each family of layers,
+`functional/` the functions behind them, `utils/` the functions for whole models.
 """
 
 from __future__ import annotations
 
 from glassgrad.base.families import serve
 
-# What PyTorch has and this library has not, and what to use in its place.
+# PyTorch's names that this library lacks, and what to use instead.
 _INSTEAD = {
     "attention": "functional.scaled_dot_product_attention has one implementation, so there is none to choose.",
     "Dense": "Linear(in_features, out_features).",

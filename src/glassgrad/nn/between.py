@@ -1,7 +1,7 @@
-"""Shapes that do not fit in the middle of a model: which layer refused them, and which one they came from.
+"""Name the two layers between which shapes do not fit: the one that refused them, and the one before.
 
-Called only after a layer has failed. The layer before is found on the tape: the youngest op behind the input that has
-a parameter of the model.
+Called only after a layer has failed. The tape shows the layer before: it owns the parameter that was used last for
+the input.
 """
 
 from __future__ import annotations

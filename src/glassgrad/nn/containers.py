@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Self
 
 from glassgrad.engine.tensor import Tensor
@@ -63,7 +63,8 @@ class _Numbered(Module):
 
     @classmethod
     def _of(cls, entries: list[Any]) -> Any:
-        return cls(entries)  # type: ignore[call-arg]  # lists take their entries
+        make: Callable[[list[Any]], Any] = cls  # lists take their entries
+        return make(entries)
 
     def __setitem__(self, index: Any, entry: Any) -> None:
         entries = self._entries()
@@ -122,9 +123,10 @@ class Sequential(_Numbered):
             self._put(str(name), module)
 
     def forward(self, input: Any) -> Any:
-        for name, module in tuple(self.__dict__.items()):  # as `_named` says, without its dictionary
-            if isinstance(module, Module) or (module is None and name.isdigit()):
-                input = module(input)  # type: ignore[misc]  # an empty place cannot be called, as Python says
+        for name, module in tuple(self.__dict__.items()):  # as `_named`, but without building a dictionary
+            is_entry = isinstance(module, Module) or (module is None and name.isdigit())
+            if is_entry:  # an empty place cannot be called, as Python says
+                input = module(input)
         return input
 
     def __getitem__(self, index: Any) -> Any:

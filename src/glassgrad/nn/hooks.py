@@ -1,4 +1,4 @@
-"""Hooks of modules: what they are called with, and how a backward hook learns the gradients of a module."""
+"""Hooks of modules: how they are called, and how a backward hook gets the gradients of a module."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Hooks:
                 result = result if changed is None else changed
         except Exception:
             for hook, with_kwargs, always in waiting:
-                if always:  # what it returns, and what else goes wrong in it, changes nothing about the failure
+                if always:  # the first failure is raised, whatever this hook returns or raises
                     with suppress(Exception):
                         hook(module, args, kwargs, result) if with_kwargs else hook(module, args, result)
             raise
@@ -68,9 +68,9 @@ def _changed_arguments(
 class _BackwardWatch:
     """Calls the backward hooks of one call of a module.
 
-    Inputs and outputs pass through aliases of their own, so that the gradients are those of this call alone,
-    whatever else the tensors are used for. A hook's replacement for the gradient of the input is used where the
-    module has one input that requires a gradient, or where all arrive before it is called.
+    Inputs and outputs are replaced by aliases, so that the gradients are those of this call only, wherever else the
+    tensors are used. A hook can replace the gradient of the input if the module has one input that requires a
+    gradient, or if all gradients arrive before the hook is called.
     """
 
     def __init__(self, module: Any, hooks: Hooks) -> None:

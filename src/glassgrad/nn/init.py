@@ -17,23 +17,22 @@ from glassgrad.engine.random import Generator, _normal, _rng, _uniform
 from glassgrad.engine.tensor import Tensor
 from glassgrad.engine.writes import MUTATIONS
 from glassgrad.errors.missing import getter, lister
-from glassgrad.nn import two_cores
-from glassgrad.ops.core import bad_option
+from glassgrad.ops.core import Array, bad_option
 
-_GAINS = {
-    "linear": 1.0, "conv1d": 1.0, "conv2d": 1.0, "sigmoid": 1.0, "tanh": 5 / 3, "relu": math.sqrt(2), "selu": 3 / 4,
-}  # fmt: skip  # a table
+_GAINS = dict.fromkeys(("linear", "conv1d", "conv2d", "sigmoid"), 1.0)
+_GAINS |= {"tanh": 5 / 3, "relu": math.sqrt(2), "selu": 3 / 4}
 _DRAWN = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
+_BLOCK = 1 << 15  # numbers that stay in the nearest caches between the passes
 
 
-def _fill(tensor: Tensor, values: Any) -> Tensor:
+def _fill(tensor: Tensor, values: Array) -> Tensor:
     MUTATIONS.record(tensor.array)
     tensor.assign(np.asarray(values) if isinstance(values, np.generic) else values)  # drawn for no dimensions
     return tensor
 
 
-def _draws_in_place(tensor: Tensor, rng: Any, *numbers: float) -> bool:
-    """Tell whether numbers can be drawn into a tensor's own memory, with the roundings that new arrays would have."""
+def _draws_in_place(tensor: Tensor, rng: np.random.Generator, *numbers: float) -> bool:
+    """Tell whether numbers can be drawn into a tensor's own memory, with the same rounding as in new arrays."""
     array = tensor.array
     return (
         type(array) is np.ndarray
@@ -44,13 +43,18 @@ def _draws_in_place(tensor: Tensor, rng: Any, *numbers: float) -> bool:
     )
 
 
-def _drawn(tensor: Tensor, draw: Callable[..., Any], shift: float, scale: float) -> Tensor:
-    """Fill with `shift` + `scale` times what is drawn, some numbers after the other.
+def _drawn(tensor: Tensor, draw: Callable[..., np.ndarray], shift: float, scale: float) -> Tensor:
+    """Fill with `shift` + `scale` times the drawn numbers, block by block.
 
-    The same in new arrays takes longer: the system has to find memory for them, four times that of the weights.
+    New arrays would take longer, because the system has to provide four times the memory of the weights.
     """
     MUTATIONS.record(tensor.array)
-    two_cores.draw_into(tensor.array.reshape(-1), draw, shift, scale)
+    flat = tensor.array.reshape(-1)
+    for start in range(0, flat.size, _BLOCK):
+        block = flat[start : start + _BLOCK]
+        draw(out=block, dtype=block.dtype.type)
+        block *= scale
+        block += shift
     return tensor
 
 
@@ -130,10 +134,6 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Gene
     """
     rng = _rng(generator)
     if _draws_in_place(tensor, rng, mean, std):
-        if two_cores.serve(tensor.array, rng):
-            MUTATIONS.record(tensor.array)
-            two_cores.normal(tensor.array.reshape(-1), rng, mean, std)
-            return tensor
         return _drawn(tensor, rng.standard_normal, mean, std)
     return _fill(tensor, mean + std * _normal(rng, tensor.shape, tensor.dtype))
 
@@ -148,10 +148,6 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generato
     """
     rng = _rng(generator)
     if _draws_in_place(tensor, rng, a, b):
-        if two_cores.serve(tensor.array, rng):
-            MUTATIONS.record(tensor.array)
-            two_cores.uniform(tensor.array.reshape(-1), rng, a, b - a)
-            return tensor
         return _drawn(tensor, rng.random, a, b - a)
     return _fill(tensor, a + (b - a) * _uniform(rng, tensor.shape, tensor.dtype))
 
@@ -244,7 +240,7 @@ def kaiming_normal_(
 
 
 def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
-    """Rows (or columns) that are orthonormal, times `gain`.
+    """Fill with orthonormal rows (or columns), times `gain`.
 
     Example:
         >>> import glassgrad as gg
@@ -292,7 +288,7 @@ if not TYPE_CHECKING:
     _absent = getter(__name__)
 
     def __getattr__(name: str) -> Any:
-        """Find `kaiming_normal`, PyTorch's older spelling of `kaiming_normal_`, and its like."""
+        """Find PyTorch's older spellings, such as `kaiming_normal` for `kaiming_normal_`."""
         current = globals().get(f"{name}_")
         if current is None or name.startswith("_"):
             return _absent(name)

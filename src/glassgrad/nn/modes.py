@@ -1,4 +1,4 @@
-"""Training and evaluation mode, changed for a while."""
+"""Change training and evaluation mode temporarily."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from glassgrad.nn.module import Module
 
 @contextmanager
 def modes_kept(model: Module) -> Iterator[None]:
-    """Put every module back into the mode it was in: one that was frozen by `eval()` on its own stays frozen."""
+    """Restore the mode of every module after the block: a module that was frozen by its own `eval()` stays frozen."""
     before = [(module, module.training) for module in model.modules()]
     try:
         yield
@@ -21,7 +21,7 @@ def modes_kept(model: Module) -> Iterator[None]:
 
 @contextmanager
 def evaluating(model: Module) -> Iterator[None]:
-    """Within the block the model is in evaluation mode; afterwards every module is in the mode it was in."""
+    """Set evaluation mode for the block; afterwards restore the mode of every module."""
     with modes_kept(model):
         model.eval()
         yield

@@ -1,8 +1,8 @@
-"""Module: state, found by looking at the object's own attributes.
+"""Module: its state is the parameters, buffers and modules among its attributes.
 
-A module has no registries beside its attributes. What is a `Parameter`, a `Buffer` or a `Module` among
-them, in the order of assignment, is its state; so reading `self.weight` costs a plain attribute lookup.
-A method keeps its name, as in PyTorch: what is assigned there is part of the state and not seen otherwise.
+A module has no registries. Its state is every `Parameter`, `Buffer` and `Module` among its attributes, in the order of
+assignment, so that reading `self.weight` is a plain attribute lookup. A parameter assigned to the name of a method, as
+PyTorch allows, is part of the state; the name still gives the method.
 """
 
 from __future__ import annotations
@@ -33,6 +33,9 @@ Back_co = TypeVar("Back_co", covariant=True)
 
 class _HasForward(Protocol[Given, Back_co]):
     """What can be called as its `forward`."""
+
+    @property
+    def _hooks(self) -> Hooks | None: ...
 
     @property
     def forward(self) -> Callable[Given, Back_co]: ...
@@ -71,9 +74,9 @@ class Module:
     # Typed as `forward` of the subclass, so that a checker sees what a model takes and gives.
     def __call__(self: _HasForward[Given, Result], *args: Given.args, **kwargs: Given.kwargs) -> Result:
         try:  # costs nothing where nothing is raised
-            if self._hooks is None:  # type: ignore[attr-defined]  # `self` is typed by its `forward` alone
+            if self._hooks is None:
                 return self.forward(*args, **kwargs)
-            return self._hooks.call(self, args, kwargs)  # type: ignore[attr-defined]  # as above
+            return self._hooks.call(self, args, kwargs)
         except errors.ShapeError as error:
             from glassgrad.nn.between import name_layers
 
@@ -239,7 +242,7 @@ class Module:
         Args:
             state_dict: tensors of ours or of PyTorch's, or arrays, by name.
             strict: every name has to be on both sides.
-            assign: take over memory and dtype in place of copying.
+            assign: use the given memory and dtype instead of copying.
 
         Raises:
             AutogradError: on missing or unexpected keys (if `strict`) or a wrong shape; nothing is
@@ -358,7 +361,7 @@ class Module:
     # --- printing ---------------------------------------------------------------------------------------
 
     def extra_repr(self) -> str:
-        """Return what stands in the brackets of `repr`: as the class says it, with attributes by name."""
+        """Return the text in the brackets of `repr`: that of the class, with attributes filled in by name."""
         return self._shown.format_map(vars(self))
 
     def _get_name(self) -> str:
@@ -378,10 +381,16 @@ class Module:
         return f"{self._get_name()}(\n  " + "\n  ".join(inner) + "\n)"
 
 
-def check_entry(owner: Module, name: Any, entry: Any, *kinds: type[Any]) -> None:
-    """Raise unless an entry of the module's state is of a kind it may be, and its name one that an attribute can have.
+def changed(module: Module, **defaults: object) -> list[str]:
+    """Return "name=value" for each attribute that differs from its default, for `extra_repr`."""
+    given = {name: getattr(module, name) for name in defaults}
+    return [f"{name}={value}" for name, value in given.items() if value != defaults[name]]
 
-    It must hide nothing: no method, and nothing of another kind.
+
+def check_entry(owner: Module, name: Any, entry: Any, *kinds: type[Any]) -> None:
+    """Raise unless an entry of a module's state has a valid type and a valid attribute name.
+
+    It must not hide a method or an attribute of another type.
     """
     shown = type(owner).__name__
     known = getattr(owner, name, None) if isinstance(name, str) else None

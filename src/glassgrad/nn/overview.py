@@ -1,4 +1,4 @@
-"""A table of a model: what each layer gives, how many parameters it has, and how many operations it takes."""
+"""A table of a model: for each layer its output shape, its parameters and its operations."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Row:
 
 @dataclass
 class Summary:
-    """What `summary` found out; printing it gives the table.
+    """The result of `summary`; print it to see the table.
 
     Attributes:
         rows: one for each module, in the order of definition.
@@ -108,7 +108,7 @@ def amount(count: int) -> str:
 
 
 def summary(model: Module, *inputs: Any, **kwargs: Any) -> Summary:
-    """Run a model once on inputs and tell what each layer does.
+    """Run a model once on inputs and describe each layer.
 
     Args:
         model: the model; it is run in evaluation mode, without recording, and left as it was.
@@ -180,17 +180,17 @@ def _per_output(cost: int) -> Callable[..., int]:
     return lambda module, args, outputs: cost * math.prod(outputs[0])
 
 
-def _conv(module: Any, args: Any, outputs: list[Shape]) -> int:
+def _conv(module: Module, args: tuple[Any, ...], outputs: list[Shape]) -> int:
     window: int = math.prod(module.weight.shape[1:])
     return math.prod(outputs[0]) * (2 * window + (module.bias is not None))
 
 
-def _conv_transpose(module: Any, args: Any, outputs: list[Shape]) -> int:
+def _conv_transpose(module: Module, args: tuple[Any, ...], outputs: list[Shape]) -> int:
     window: int = math.prod(module.weight.shape[1:])
     return 2 * window * int(args[0].numel()) + (module.bias is not None) * math.prod(outputs[0])
 
 
-def _attention(module: Any, args: Any, outputs: list[Shape]) -> int:
+def _attention(module: Module, args: tuple[Any, ...], outputs: list[Shape]) -> int:
     query, key = args[0], args[1]
     batch = query.numel() // (query.shape[-1] * (query.shape[-2] if module.batch_first else query.shape[0]))
     rows, columns = query.numel() // query.shape[-1], key.numel() // key.shape[-1]
@@ -200,13 +200,13 @@ def _attention(module: Any, args: Any, outputs: list[Shape]) -> int:
     return int(projections + places * (4 * width + 5 * module.num_heads))
 
 
-def _recurrent(module: Any, args: Any, outputs: list[Shape]) -> int:
+def _recurrent(module: Module, args: tuple[Any, ...], outputs: list[Shape]) -> int:
     data = getattr(args[0], "data", args[0])
     steps = math.prod(data.shape[:-1])
     return sum(2 * steps * weight.numel() for weight in module.parameters() if weight.ndim > 1)
 
 
-def _cell(module: Any, args: Any, outputs: list[Shape]) -> int:
+def _cell(module: Module, args: tuple[Any, ...], outputs: list[Shape]) -> int:
     rows = math.prod(outputs[0][:-1])
     return 2 * rows * int(module.weight_ih.numel() + module.weight_hh.numel())
 
@@ -214,14 +214,16 @@ def _cell(module: Any, args: Any, outputs: list[Shape]) -> int:
 _COUNTS: dict[str, Callable[..., int]] = {
     "Linear": lambda layer, args, outputs: math.prod(outputs[0]) * (2 * layer.in_features + (layer.bias is not None)),
     "Bilinear": lambda layer, args, outputs: math.prod(outputs[0]) * 2 * layer.in1_features * (layer.in2_features + 1),
-    "Conv1d": _conv, "Conv2d": _conv, "ConvTranspose1d": _conv_transpose,
-    "ConvTranspose2d": _conv_transpose, "MultiheadAttention": _attention, "LSTM": _recurrent, "GRU": _recurrent,
-    "RNN": _recurrent, "LSTMCell": _cell, "GRUCell": _cell, "RNNCell": _cell,
+    "MultiheadAttention": _attention,
+    **dict.fromkeys(("Conv1d", "Conv2d"), _conv),
+    **dict.fromkeys(("ConvTranspose1d", "ConvTranspose2d"), _conv_transpose),
+    **dict.fromkeys(("LSTM", "GRU", "RNN"), _recurrent),
+    **dict.fromkeys(("LSTMCell", "GRUCell", "RNNCell"), _cell),
     **dict.fromkeys(("ReLU", "ReLU6", "LeakyReLU", "Hardtanh", "PReLU", "Threshold"), _per_output(1)),
     **dict.fromkeys(("Sigmoid", "Tanh", "SiLU", "GELU", "ELU", "SELU", "Mish", "Softplus"), _per_output(4)),
     **dict.fromkeys(("Softmax", "LogSoftmax", "LayerNorm", "GroupNorm", "RMSNorm"), _per_output(5)),
     **dict.fromkeys(("BatchNorm1d", "BatchNorm2d", "BatchNorm3d"), _per_output(2)),
-}  # fmt: skip  # a table
+}
 
 
 __all__ = ["Summary", "summary"]

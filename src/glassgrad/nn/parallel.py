@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,6 +13,7 @@ from glassgrad.distributed.reducer import Reducer
 from glassgrad.engine.mode import is_grad_enabled
 from glassgrad.errors.missing import lister
 from glassgrad.nn.module import Module
+from glassgrad.ops.core import Array
 
 
 class DataParallel(Module):
@@ -25,7 +26,9 @@ class DataParallel(Module):
         ['module.bias', 'module.weight']
     """
 
-    def __init__(self, module: Module, device_ids: Any = None, output_device: Any = None, dim: int = 0) -> None:
+    def __init__(
+        self, module: Module, device_ids: Iterable[object] | None = None, output_device: object = None, dim: int = 0
+    ) -> None:
         super().__init__()
         self.module = module
         self.dim = dim
@@ -37,11 +40,11 @@ class DataParallel(Module):
 
 def data_parallel(
     module: Module,
-    inputs: Any,
-    device_ids: Any = None,
-    output_device: Any = None,
+    inputs: Array | tuple[Array, ...],
+    device_ids: Iterable[object] | None = None,
+    output_device: object = None,
     dim: int = 0,
-    module_kwargs: Any = None,
+    module_kwargs: dict[str, Any] | None = None,
 ) -> Any:
     """Return ``module(*inputs)``, computed on the one device.
 
@@ -56,25 +59,25 @@ def data_parallel(
 class DistributedDataParallel(Module):
     """Trains one model on several ranks: each rank's backward pass leaves the average of the ranks' gradients.
 
-    Every rank wraps the same model, works on its own part of the data (`utils.data.DistributedSampler`), and takes
-    the same optimizer step. Parameters and buffers begin as those of rank 0. Gradients travel in buckets, each as soon
-    as it is complete, while the backward pass goes on (Li et al. 2020); in a compiled step too. With a loss that is a
-    mean over the batch, N ranks with a batch of B do what one does with N * B.
+    Every rank wraps the same model, works on its part of the data (`utils.data.DistributedSampler`), and takes the
+    same optimizer step. Parameters and buffers start with the values of rank 0. Gradients are averaged in buckets, each
+    as soon as it is complete, while the backward pass continues (Li et al. 2020); also in a compiled step. With a loss
+    that is a mean over the batch, N ranks with a batch of B give the same result as one rank with N * B.
 
     Names in `state_dict` begin with "module.", as PyTorch's do; `ddp.module` is the model itself.
 
     Args:
         module: the model; at least one parameter requires a gradient.
         device_ids: accepted, as `output_device` and `dim`: tensors are on the CPU.
-        broadcast_buffers: before each forward, take over the buffers of rank 0 (running statistics).
-        init_sync: check that the models are the same, and take over the values of rank 0.
+        broadcast_buffers: before each forward, copy the buffers of rank 0 (running statistics).
+        init_sync: check that the models are the same, and copy the values of rank 0.
         process_group: the ranks; by default all.
         bucket_cap_mb: megabytes of a bucket; by default 25, the first 1.
         find_unused_parameters: a backward pass may leave parameters out; those that all ranks leave out keep their
             gradient.
         check_reduction: accepted; every backward pass is checked.
-        gradient_as_bucket_view: accepted; gradients have memory of their own.
-        static_graph: accepted; each backward pass is looked at.
+        gradient_as_bucket_view: accepted; gradients have separate memory.
+        static_graph: accepted; each backward pass is checked.
 
     Raises:
         DistributedError: before `init_process_group`; when the ranks' models differ, naming parameter and rank; in
@@ -93,8 +96,8 @@ class DistributedDataParallel(Module):
     def __init__(
         self,
         module: Module,
-        device_ids: Any = None,
-        output_device: Any = None,
+        device_ids: Iterable[object] | None = None,
+        output_device: object = None,
         dim: int = 0,
         broadcast_buffers: bool = True,
         init_sync: bool = True,
@@ -146,16 +149,16 @@ class DistributedDataParallel(Module):
         finally:
             self.require_backward_grad_sync = before
 
-    def join(self, *_args: Any, **_options: Any) -> Any:
-        """Refuse: all ranks need equally many batches.
+    def join(self, *_args: object, **_options: object) -> Any:
+        """Raise: all ranks need equally many batches.
 
         Raises:
             DistributedError: always.
         """
         raise errors.DDP_JOIN(where=provenance.here())
 
-    def register_comm_hook(self, state: object, hook: Any) -> None:
-        """Refuse: what is sent are the gradients.
+    def register_comm_hook(self, state: object, hook: object) -> None:
+        """Raise: gradients are sent unchanged.
 
         Raises:
             DistributedError: always.

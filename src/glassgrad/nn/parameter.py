@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
-from glassgrad.engine.tensor import Tensor
+import numpy as np
+
+from glassgrad.engine.tensor import Tensor, TensorLike
 from glassgrad.errors.missing import lister
 
 
@@ -20,7 +23,7 @@ class Parameter(Tensor):
         ['scale']
     """
 
-    def __init__(self, data: Any = (), requires_grad: bool = True) -> None:
+    def __init__(self, data: TensorLike | Sequence[Any] = (), requires_grad: bool = True) -> None:
         super().__init__(data, requires_grad=requires_grad)
 
     def __repr__(self) -> str:
@@ -43,7 +46,7 @@ class Buffer(Tensor):
     persistent: bool
     owner: weakref.ref[Any] | None = None  # the module that has it; to others it is a tensor like any other
 
-    def __init__(self, data: Any = (), *, persistent: bool = True) -> None:
+    def __init__(self, data: TensorLike | Sequence[Any] = (), *, persistent: bool = True) -> None:
         super().__init__(data)
         self.persistent = persistent
 
@@ -55,7 +58,7 @@ class Buffer(Tensor):
         return twin
 
 
-def _buffer(array: Any, persistent: bool) -> Buffer:
+def _buffer(array: np.ndarray, persistent: bool) -> Buffer:
     return Buffer(array, persistent=persistent)
 
 

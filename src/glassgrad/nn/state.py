@@ -1,4 +1,4 @@
-"""Taking a state dictionary over: what is compared, what is reported, and when nothing is changed."""
+"""Load a state dictionary: compare names and shapes, and change nothing if they do not match."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import numpy as np
 
 from glassgrad import errors
 from glassgrad.base import provenance
+from glassgrad.engine.tensor import Tensor
 from glassgrad.engine.writes import MUTATIONS
 
 
 class Incompatible(NamedTuple):
-    """What `load_state_dict` found: keys of the model without a value, and values without a key."""
+    """The result of `load_state_dict`: missing keys of the model, and unexpected keys of the state."""
 
     missing_keys: list[str]
     unexpected_keys: list[str]
@@ -24,14 +25,14 @@ class Incompatible(NamedTuple):
         return f"Incompatible(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
 
 
-def as_array(value: Any) -> np.ndarray[Any, Any]:
+def as_array(value: Any) -> np.ndarray:
     """Return the values of a Tensor of ours, of PyTorch's, or of an array."""
     if hasattr(value, "detach"):
         value = value.detach()
     return np.asarray(value)
 
 
-def load(model: str, own: Mapping[str, Any], given: Any, strict: bool, assign: bool) -> Incompatible:
+def load(model: str, own: Mapping[str, Tensor], given: Any, strict: bool, assign: bool) -> Incompatible:
     """Copy what is given into the tensors of the same names.
 
     Args:
@@ -39,7 +40,7 @@ def load(model: str, own: Mapping[str, Any], given: Any, strict: bool, assign: b
         own: the model's tensors by name.
         given: tensors (ours or PyTorch's) or arrays by name.
         strict: every name has to be on both sides.
-        assign: take over the memory and dtype of what is given in place of copying.
+        assign: use the given memory and dtype instead of copying.
 
     Raises:
         AutogradError: on missing or unexpected keys (if `strict`) or a wrong shape; nothing is changed then.
@@ -75,7 +76,7 @@ def load(model: str, own: Mapping[str, Any], given: Any, strict: bool, assign: b
 
 
 def _advice(own: Mapping[str, Any], given: Mapping[str, Any], wrong: bool) -> str:
-    """Say what to do about a state that does not fit: recognise wrappers and files of several states."""
+    """Advise on a state that does not fit: recognise wrappers and files of several states."""
     inside = [key for key, value in given.items() if isinstance(value, Mapping) and own.keys() & value.keys()]
     if inside:
         return f"pass what is under {inside[0]!r}"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Unpack
+from typing import Unpack
 
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import sqrt
-from glassgrad.optim.optimizer import Hints, Optimizer, at_least, options, share
+from glassgrad.optim.equations import Group, State
+from glassgrad.optim.optimizer import Hints, Optimizer, Params, at_least, options, share
 
 
 class Adadelta(Optimizer):
@@ -31,9 +31,11 @@ class Adadelta(Optimizer):
         tensor([2.9997])
     """
 
+    checks = (share("rho"), at_least("eps", 0))
+
     def __init__(
         self,
-        params: Iterable[Any],
+        params: Params,
         lr: float = 1.0,
         rho: float = 0.9,
         eps: float = 1e-6,
@@ -44,10 +46,7 @@ class Adadelta(Optimizer):
     ) -> None:
         super().__init__(params, options(locals()), hints)
 
-    def limits(self) -> Any:
-        return [*super().limits(), share("rho"), at_least("eps", 0)]
-
-    def update(self, p: Array, g: Array, state: Any, group: Any) -> Array:
+    def update(self, p: Array, g: Array, state: State, group: Group) -> Array:
         lr, rho, eps = group.lr, group.rho, group.eps
         if group.weight_decay:
             g = g + group.weight_decay * p

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import Any, Unpack
+from typing import Unpack
 
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import maximum, minimum, rsqrt, sqrt
 from glassgrad.ops.narrow import finfo
 from glassgrad.ops.reduce import sum_p
-from glassgrad.optim.optimizer import Hints, Optimizer, at_least, options
+from glassgrad.optim.equations import Group, State
+from glassgrad.optim.optimizer import Hints, Optimizer, Params, at_least, options
 
 
 class Adafactor(Optimizer):
     """p -= a * u / max(1, rms(u) / d) with u = g / sqrt(v), a = max(eps2, rms(p)) * min(lr, 1 / sqrt(t)).
 
     For matrices (the last two dimensions) v is the product of running means of g**2 over rows and over columns,
-    divided by their mean: n + m numbers of state in place of n * m.
+    divided by their mean: n + m numbers of state instead of n * m.
 
     Args:
         params: parameters or parameter groups.
@@ -38,9 +38,15 @@ class Adafactor(Optimizer):
         tensor([2.7])
     """
 
+    checks = (
+        ("beta2_decay", lambda v: v <= 0, "a number of at most 0"),
+        at_least("d", 1),
+        ("eps", lambda v: len(v) == 2 and (v[0] is None or v[0] >= 0) and v[1] >= 0, "None or at least 0, twice"),
+    )
+
     def __init__(
         self,
-        params: Iterable[Any],
+        params: Params,
         lr: float = 1e-2,
         beta2_decay: float = -0.8,
         eps: tuple[float | None, float] = (None, 1e-3),
@@ -52,15 +58,7 @@ class Adafactor(Optimizer):
     ) -> None:
         super().__init__(params, options(locals()), hints)
 
-    def limits(self) -> Any:
-        return [
-            *super().limits(),
-            ("beta2_decay", lambda v: v <= 0, "a number of at most 0"),
-            at_least("d", 1),
-            ("eps", lambda v: len(v) == 2 and (v[0] is None or v[0] >= 0) and v[1] >= 0, "None or at least 0, twice"),
-        ]
-
-    def update(self, p: Array, g: Array, state: Any, group: Any) -> Array:
+    def update(self, p: Array, g: Array, state: State, group: Group) -> Array:
         lr, (least, least_p), t = group.lr, group.eps, state.count()
         least = float(finfo(p.dtype).eps) if least is None else least
         a = maximum(root_mean_square(p), least_p) * minimum(lr, t**-0.5)
@@ -71,7 +69,7 @@ class Adafactor(Optimizer):
         return p - u * (a / maximum(root_mean_square(u) / group.d, 1.0))
 
 
-def mean_square(g: Array, state: Any, new: Any, least: Any) -> Array:
+def mean_square(g: Array, state: State, new: Array, least: Array) -> Array:
     """Return the running mean of g**2, from those of its rows and columns; `new` is the share of this step."""
     squares = g**2
     last = len(g.shape) - 1
@@ -84,7 +82,7 @@ def mean_square(g: Array, state: Any, new: Any, least: Any) -> Array:
     return rows * columns / maximum(mean(rows, last - 1), least)
 
 
-def running(mean: Array, value: Array, new: Any) -> Array:
+def running(mean: Array, value: Array, new: Array) -> Array:
     """Return a running mean updated with a value."""
     return mean + new * (value - mean)
 

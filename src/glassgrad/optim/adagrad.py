@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 
 from glassgrad.engine.tensor import make
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import sqrt
-from glassgrad.optim.optimizer import Hints, Optimizer, at_least, options
+from glassgrad.optim.equations import Group, State
+from glassgrad.optim.optimizer import Hints, Optimizer, Options, Params, at_least, options
 
 
 class Adagrad(Optimizer):
@@ -35,9 +35,11 @@ class Adagrad(Optimizer):
         tensor([2.9])
     """
 
+    checks = (at_least("lr_decay", 0), at_least("initial_accumulator_value", 0), at_least("eps", 0))
+
     def __init__(
         self,
-        params: Iterable[Any],
+        params: Params,
         lr: float = 1e-2,
         lr_decay: float = 0.0,
         weight_decay: float = 0.0,
@@ -49,18 +51,14 @@ class Adagrad(Optimizer):
     ) -> None:
         super().__init__(params, options(locals()), hints)
 
-    def limits(self) -> Any:
-        names = ("lr_decay", "initial_accumulator_value", "eps")
-        return [*super().limits(), *(at_least(name, 0) for name in names)]
-
-    def add_param_group(self, param_group: dict[str, Any]) -> None:
+    def add_param_group(self, param_group: Options) -> None:
         super().add_param_group(param_group)
         group = self.param_groups[-1]
         start = group["initial_accumulator_value"]
         for parameter in group["params"]:
             self.state[parameter]["sum"] = make(np.full(parameter.shape, start, parameter.dtype), None, False)
 
-    def update(self, p: Array, g: Array, state: Any, group: Any) -> Array:
+    def update(self, p: Array, g: Array, state: State, group: Group) -> Array:
         lr, t = group.lr, state.count()
         if group.weight_decay:
             g = g + group.weight_decay * p

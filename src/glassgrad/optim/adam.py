@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Unpack
+from typing import Unpack
 
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import maximum, sqrt
-from glassgrad.optim.optimizer import Hints, Optimizer, at_least, betas, options
+from glassgrad.optim.equations import Group, State
+from glassgrad.optim.optimizer import Hints, Optimizer, Params, at_least, betas, options
 
 
-def moments(g: Array, state: Any, betas: tuple[Any, Any]) -> tuple[Array, Array]:
+def moments(g: Array, state: State, betas: tuple[Array, Array]) -> tuple[Array, Array]:
     """Return m = b1 m + (1 - b1) g and v = b2 v + (1 - b2) g**2: the running means of Adam and its variants."""
     b1, b2 = betas
     state.exp_avg = m = b1 * state.exp_avg + (1 - b1) * g
@@ -18,7 +18,7 @@ def moments(g: Array, state: Any, betas: tuple[Any, Any]) -> tuple[Array, Array]
     return m, v
 
 
-def decayed(p: Array, g: Array, group: Any, lr: Any) -> tuple[Array, Array]:
+def decayed(p: Array, g: Array, group: Group, lr: Array) -> tuple[Array, Array]:
     """Return p and g with the weight decay in one of them: in p if it is decoupled, else in g."""
     if not group.weight_decay:
         return p, g
@@ -30,9 +30,11 @@ def decayed(p: Array, g: Array, group: Any, lr: Any) -> tuple[Array, Array]:
 class _Adam(Optimizer):
     """The common rule of Adam and AdamW, after the weight decay."""
 
+    checks = (at_least("eps", 0), betas)
+
     def __init__(
         self,
-        params: Iterable[Any],
+        params: Params,
         lr: float = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
@@ -44,10 +46,7 @@ class _Adam(Optimizer):
     ) -> None:
         super().__init__(params, options(locals()), hints)
 
-    def limits(self) -> Any:
-        return [*super().limits(), at_least("eps", 0), betas]
-
-    def adapt(self, p: Array, g: Array, state: Any, group: Any) -> Array:
+    def adapt(self, p: Array, g: Array, state: State, group: Group) -> Array:
         """p - lr * m / (1 - b1**t) / (sqrt(v / (1 - b2**t)) + eps)."""
         lr, (b1, b2), t = group.lr, group.betas, state.count()
         m, v = moments(g, state, (b1, b2))
@@ -79,7 +78,7 @@ class Adam(_Adam):
         tensor([2.9])
     """
 
-    def update(self, p: Array, g: Array, state: Any, group: Any) -> Array:
+    def update(self, p: Array, g: Array, state: State, group: Group) -> Array:
         if group.weight_decay:
             g = g + group.weight_decay * p
         return self.adapt(p, g, state, group)
@@ -102,7 +101,7 @@ class AdamW(_Adam):
 
     def __init__(
         self,
-        params: Iterable[Any],
+        params: Params,
         lr: float = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
@@ -114,7 +113,7 @@ class AdamW(_Adam):
     ) -> None:
         super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize, **hints)
 
-    def update(self, p: Array, g: Array, state: Any, group: Any) -> Array:
+    def update(self, p: Array, g: Array, state: State, group: Group) -> Array:
         if group.weight_decay:
             p = (1 - group.lr * group.weight_decay) * p
         return self.adapt(p, g, state, group)

@@ -1,13 +1,13 @@
-"""Adamax, Adam with the largest gradient in place of the mean square (Kingma and Ba 2015, section 7.1)."""
+"""Adamax, Adam with the largest gradient instead of the mean square (Kingma and Ba 2015, section 7.1)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Unpack
+from typing import Unpack
 
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import abs, maximum
-from glassgrad.optim.optimizer import Hints, Optimizer, at_least, betas, options
+from glassgrad.optim.equations import Group, State
+from glassgrad.optim.optimizer import Hints, Optimizer, Params, at_least, betas, options
 
 
 class Adamax(Optimizer):
@@ -31,9 +31,11 @@ class Adamax(Optimizer):
         tensor([2.9])
     """
 
+    checks = (at_least("eps", 0), betas)
+
     def __init__(
         self,
-        params: Iterable[Any],
+        params: Params,
         lr: float = 2e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
@@ -44,10 +46,7 @@ class Adamax(Optimizer):
     ) -> None:
         super().__init__(params, options(locals()), hints)
 
-    def limits(self) -> Any:
-        return [*super().limits(), at_least("eps", 0), betas]
-
-    def update(self, p: Array, g: Array, state: Any, group: Any) -> Array:
+    def update(self, p: Array, g: Array, state: State, group: Group) -> Array:
         lr, (b1, b2), t = group.lr, group.betas, state.count()
         if group.weight_decay:
             g = g + group.weight_decay * p

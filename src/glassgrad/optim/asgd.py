@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Unpack
+from typing import Unpack
 
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import maximum, where
-from glassgrad.optim.optimizer import Hints, Optimizer, at_least, options
+from glassgrad.optim.equations import Group, State
+from glassgrad.optim.optimizer import Hints, Optimizer, Params, at_least, options
 
 
 class ASGD(Optimizer):
@@ -34,9 +34,11 @@ class ASGD(Optimizer):
         2.39997
     """
 
+    checks = (at_least("lambd", 0),)
+
     def __init__(
         self,
-        params: Iterable[Any],
+        params: Params,
         lr: float = 1e-2,
         lambd: float = 1e-4,
         alpha: float = 0.75,
@@ -48,10 +50,7 @@ class ASGD(Optimizer):
     ) -> None:
         super().__init__(params, options(locals()), hints)
 
-    def limits(self) -> Any:
-        return [*super().limits(), at_least("lambd", 0)]
-
-    def update(self, p: Array, g: Array, state: Any, group: Any) -> Array:
+    def update(self, p: Array, g: Array, state: State, group: Group) -> Array:
         lr, lambd, t = group.lr, group.lambd, state.count()
         eta = where(t == 1, lr, state.number("eta"))
         mu = where(t == 1, 1.0, state.number("mu"))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from glassgrad import errors
-from glassgrad.optim.optimizer import Optimizer
+from glassgrad.optim.optimizer import Optimizer, Params
 
 _SHORT: dict[str, tuple[str, dict[str, Any]]] = {
     "momentum": ("SGD", {"momentum": 0.9})
@@ -26,7 +25,7 @@ def kind_of(name: str) -> type[Optimizer]:
     return kind
 
 
-def get_optimizer(name: str, params: Iterable[Any], lr: float | None = None, **options: Any) -> Optimizer:
+def get_optimizer(name: str, params: Params, lr: float | None = None, **options: Any) -> Optimizer:
     """Return an optimizer by its name.
 
     Args:

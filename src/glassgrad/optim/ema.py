@@ -16,11 +16,11 @@ from glassgrad.engine.writes import MUTATIONS
 from glassgrad.nn.module import Module
 from glassgrad.ops.core import Array, bad_option
 from glassgrad.ops.elementwise import minimum
-from glassgrad.optim.equations import Direct
+from glassgrad.optim.equations import Direct, Group, State
 from glassgrad.optim.in_place import InPlace
 
 
-def average(shadow: Array, weight: Array, _state: Any, group: Any) -> Array:
+def average(shadow: Array, weight: Array, _state: State, group: Group) -> Array:
     """Return the next average; this is an update rule like an optimizer's."""
     return group.decay * shadow + (1 - group.decay) * weight
 
@@ -95,10 +95,10 @@ class EMA:
         """Write the averaged weights into a model of the same shape."""
         self._write(self._averages(), model)
 
-    def _averages(self) -> dict[str, np.ndarray[Any, Any]]:
+    def _averages(self) -> dict[str, np.ndarray]:
         return {name: tensor.array for name, tensor in self.shadow.items()}
 
-    def _write(self, arrays: dict[str, np.ndarray[Any, Any]], model: Module | None = None) -> None:
+    def _write(self, arrays: dict[str, np.ndarray], model: Module | None = None) -> None:
         for name, parameter in (model or self.model).named_parameters():
             parameter.array[...] = arrays[name]
             MUTATIONS.record(parameter.array)
@@ -108,7 +108,7 @@ class EMA:
         return {"shadow": self._averages(), "decay": self.decay, "updates": self.updates}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over a state from `state_dict()`."""
+        """Load a state from `state_dict()`."""
         given = {name: np.asarray(array) for name, array in state_dict["shadow"].items()}
         shapes = {name: array.shape for name, array in given.items()}
         own = {name: tensor.array.shape for name, tensor in self.shadow.items()}

@@ -38,7 +38,7 @@ class Group:
 class State:
     """The state of a parameter as a rule sees it: ``state.exp_avg``, at first zeros in the parameter's shape.
 
-    A rule reads the value from before the step, or the one that it has assigned itself.
+    A rule reads the value from before the step, or the value that it has assigned itself.
     """
 
     __slots__ = ("_run",)
@@ -104,7 +104,7 @@ class Run(Evaluator):
         return new
 
     def option(self, name: str) -> Any:
-        """Return an option: numbers as `Number`, in a tuple too, and everything else as it is."""
+        """Return an option: numbers as `Number`, also in a tuple, and everything else unchanged."""
         raise NotImplementedError
 
     def array(self, name: str, like: Term) -> Any:
@@ -159,7 +159,7 @@ class Direct(Immediate, Run):
                 tensor.array = value  # the state of a parameter inside vmap began as zeros for all examples
             else:
                 _write(tensor, value)
-        # Terms refer to their run: a Symbol in such a circle would outlive its trace until garbage is collected.
+        # Terms refer to their run: a Symbol in this reference cycle would stay alive until the garbage collector runs.
         del self.p, self.g
         self.news.clear()
 
@@ -196,20 +196,19 @@ class Direct(Immediate, Run):
     def lacks(self, name: str) -> bool:
         if name in self.values:
             return False
-        if MODE.flags & TRACING:
-            MODE.once()  # type: ignore[misc]  # set whenever the flag is
+        if MODE.flags & TRACING and MODE.once is not None:
+            MODE.once()
         return True
 
 
-def begin(
-    values: dict[str, Any], name: str, shape: tuple[int, ...], dtype: np.dtype[Any], start: float = 0.0
-) -> Tensor:
+def begin(values: dict[str, Any], name: str, shape: tuple[int, ...], dtype: np.dtype, start: float = 0.0) -> Tensor:
     """Return the tensor of a state array; if there is none, make it filled with one number."""
     if name not in values:
         values[name] = make(fresh.zeros(shape, dtype) if start == 0 else np.full(shape, start, dtype), None, False)
-        if MODE.flags & TRACING:
-            MODE.lift(values[name], True, new=True)  # type: ignore[misc]  # set whenever the flag is
-    return values[name]  # type: ignore[no-any-return]  # dictionaries of state hold tensors
+        if MODE.flags & TRACING and MODE.lift is not None:
+            MODE.lift(values[name], True, new=True)
+    found: Tensor = values[name]
+    return found
 
 
 def check_shape(owner: str, name: str, given: tuple[int, ...], expected: tuple[int, ...]) -> None:

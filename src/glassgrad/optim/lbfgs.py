@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,9 +13,9 @@ from glassgrad.base import provenance
 from glassgrad.engine.mode import MODE, enable_grad
 from glassgrad.engine.snapshot import Snapshot
 from glassgrad.engine.writes import MUTATIONS
-from glassgrad.optim.optimizer import Optimizer, options
+from glassgrad.optim.optimizer import Optimizer, Options, Params, options
 
-Vector = np.ndarray[Any, Any]
+Vector = np.ndarray
 
 
 class Point(NamedTuple):
@@ -57,9 +57,11 @@ class LBFGS(Optimizer):
         1.0
     """
 
+    checks = (("line_search_fn", lambda v: v in (None, "strong_wolfe"), "None or 'strong_wolfe'"),)
+
     def __init__(
         self,
-        params: Iterable[Any],
+        params: Params,
         lr: float = 1.0,
         max_iter: int = 20,
         max_eval: int | None = None,
@@ -72,14 +74,10 @@ class LBFGS(Optimizer):
         super().__init__(params, options(locals()))
         self._parameters = self.param_groups[0]["params"]
 
-    def add_param_group(self, param_group: dict[str, Any]) -> None:
+    def add_param_group(self, param_group: Options) -> None:
         if self.param_groups:
             raise errors.LBFGS_ONE_GROUP(where=provenance.here())
         super().add_param_group(param_group)
-
-    def limits(self) -> Any:
-        known = (None, "strong_wolfe")
-        return [*super().limits(), ("line_search_fn", lambda v: v in known, "None or 'strong_wolfe'")]
 
     # --- all parameters as one vector -------------------------------------------------------------------
 

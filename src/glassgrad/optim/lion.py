@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Unpack
+from typing import Unpack
 
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import sign
-from glassgrad.optim.optimizer import Hints, Optimizer, betas, options
+from glassgrad.optim.equations import Group, State
+from glassgrad.optim.optimizer import Hints, Optimizer, Params, betas, options
 
 
 class Lion(Optimizer):
@@ -32,9 +32,11 @@ class Lion(Optimizer):
         tensor([2.9])
     """
 
+    checks = (betas,)
+
     def __init__(
         self,
-        params: Iterable[Any],
+        params: Params,
         lr: float = 1e-4,
         betas: tuple[float, float] = (0.9, 0.99),
         weight_decay: float = 0.0,
@@ -44,10 +46,7 @@ class Lion(Optimizer):
     ) -> None:
         super().__init__(params, options(locals()), hints)
 
-    def limits(self) -> Any:
-        return [*super().limits(), betas]
-
-    def update(self, p: Array, g: Array, state: Any, group: Any) -> Array:
+    def update(self, p: Array, g: Array, state: State, group: Group) -> Array:
         lr, (b1, b2), m = group.lr, group.betas, state.exp_avg
         if group.weight_decay:
             p = (1 - lr * group.weight_decay) * p

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import Any, Unpack
+from typing import Unpack
 
 from glassgrad import errors
 from glassgrad.base import provenance
+from glassgrad.engine.tensor import Tensor
 from glassgrad.ops.axes import swap_last
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import maximum, sqrt
 from glassgrad.ops.linalg import matmul
 from glassgrad.ops.reduce import sum_p
-from glassgrad.optim.optimizer import Hints, Optimizer, at_least, options
+from glassgrad.optim.equations import Group, State
+from glassgrad.optim.optimizer import Hints, Optimizer, Params, at_least, options
 
 
 class Muon(Optimizer):
     """For the matrices inside of a network: p -= lr * s * orthogonal(g + momentum * (b - g)) with b a running mean.
 
-    Embeddings, heads, biases and norms belong to another optimizer, AdamW as a rule.
+    Use another optimizer, usually AdamW, for embeddings, heads, biases and norms.
 
     Args:
         params: two-dimensional parameters or groups of them.
@@ -45,9 +46,14 @@ class Muon(Optimizer):
         >>> optimizer.step()
     """
 
+    checks = (
+        at_least("momentum", 0),
+        ("adjust_lr_fn", lambda v: v in (None, "original", "match_rms_adamw"), "None, 'original' or 'match_rms_adamw'"),
+    )
+
     def __init__(
         self,
-        params: Iterable[Any],
+        params: Params,
         lr: float = 1e-3,
         weight_decay: float = 0.1,
         momentum: float = 0.95,
@@ -62,20 +68,12 @@ class Muon(Optimizer):
     ) -> None:
         super().__init__(params, options(locals()), hints)
 
-    def limits(self) -> Any:
-        known = (None, "original", "match_rms_adamw")
-        return [
-            *super().limits(),
-            at_least("momentum", 0),
-            ("adjust_lr_fn", lambda v: v in known, "None, 'original' or 'match_rms_adamw'"),
-        ]
-
-    def _check(self, parameter: Any, position: int, known: set[int]) -> None:
+    def _check(self, parameter: Tensor, position: int, known: set[int]) -> None:
         super()._check(parameter, position, known)
         if parameter.ndim != 2:
             raise errors.MUON_NEEDS_MATRICES(index=position, given=parameter.shape, where=provenance.here())
 
-    def update(self, p: Array, g: Array, state: Any, group: Any) -> Array:
+    def update(self, p: Array, g: Array, state: State, group: Group) -> Array:
         lr, momentum = group.lr, group.momentum
         state.momentum_buffer = b = momentum * state.momentum_buffer + (1 - momentum) * g
         direction = g + momentum * (b - g) if group.nesterov else b

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Unpack
+from typing import Unpack
 
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import sqrt
 from glassgrad.optim.adam import decayed, moments
-from glassgrad.optim.optimizer import Hints, Optimizer, at_least, betas, options
+from glassgrad.optim.equations import Group, State
+from glassgrad.optim.optimizer import Hints, Optimizer, Params, at_least, betas, options
 
 
 class NAdam(Optimizer):
@@ -37,9 +37,11 @@ class NAdam(Optimizer):
         tensor([2.8944])
     """
 
+    checks = (at_least("eps", 0), at_least("momentum_decay", 0), betas)
+
     def __init__(
         self,
-        params: Iterable[Any],
+        params: Params,
         lr: float = 2e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
@@ -52,10 +54,7 @@ class NAdam(Optimizer):
     ) -> None:
         super().__init__(params, options(locals()), hints)
 
-    def limits(self) -> Any:
-        return [*super().limits(), at_least("eps", 0), at_least("momentum_decay", 0), betas]
-
-    def update(self, p: Array, g: Array, state: Any, group: Any) -> Array:
+    def update(self, p: Array, g: Array, state: State, group: Group) -> Array:
         lr, (b1, b2), t = group.lr, group.betas, state.count()
         mu, ahead = (b1 * (1 - 0.5 * 0.96 ** (n * group.momentum_decay)) for n in (t, t + 1))
         state.mu_product = product = state.number("mu_product", 1.0) * mu

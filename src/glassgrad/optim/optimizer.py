@@ -1,7 +1,7 @@
 """The base of all optimizers: parameter groups, state, and the loop over parameters.
 
-A subclass states `defaults` and one method, `update`, the rule of the paper for one parameter, in its equations.
-A rule does not say where results are stored: see `glassgrad.optim.equations`.
+A subclass states `defaults` and one method, `update`: the equations of the paper for one parameter.
+It does not decide where results are stored: see `glassgrad.optim.equations`.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from glassgrad.engine.mode import MODE, TRACING, enable_grad
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.writes import Writer
 from glassgrad.ops.core import Array, bad_option
-from glassgrad.optim.equations import Direct
-from glassgrad.optim.in_place import InPlace, fits_none
+from glassgrad.optim.equations import Direct, Group, State
+from glassgrad.optim.in_place import InPlace, Item, fits_none
 
 
 class Hints(TypedDict, total=False):
-    """PyTorch's advice on how to compute, which every optimizer takes and none needs."""
+    """PyTorch's hints on how to compute, accepted and ignored by every optimizer."""
 
     foreach: bool | None
     fused: bool | None
@@ -41,6 +41,9 @@ _NO_OPTIONS = frozenset({"self", "__class__", "params", "hints"})
 _NO_FUNCTION = object()
 _first = itemgetter(0)
 
+Params = Iterable[Any]  # tensors, pairs of a name and a tensor, or dictionaries of groups
+Options = dict[str, Any]  # of a group, with its parameters
+StepRun = tuple[Any, Options, list[Item]]
 Limit = tuple[str, Callable[[Any], bool], str]
 
 
@@ -50,12 +53,12 @@ def options(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def at_least(name: str, low: float) -> Limit:
-    """The check of an option that must not be below `low`."""
+    """Return the check of an option that must be at least `low`."""
     return name, lambda v: v >= low, f"a number of at least {low}"
 
 
 def share(name: str) -> Limit:
-    """The check of an option that is a share."""
+    """Return the check of an option that is a share."""
     return name, lambda v: 0 <= v <= 1, "a share between 0 and 1"
 
 
@@ -72,6 +75,7 @@ class Optimizer:
 
     Attributes:
         moving: options besides the rate that a schedule changes.
+        checks: of options besides the rate and the weight decay; see `limits`.
 
     Raises:
         ArgumentError: no parameters, one that is not a leaf, or an invalid option.
@@ -92,15 +96,16 @@ class Optimizer:
     """
 
     moving: frozenset[str] = frozenset()
+    checks: tuple[Limit, ...] = ()
 
-    def __init__(self, params: Iterable[Any], defaults: dict[str, Any], hints: Iterable[str] = ()) -> None:
+    def __init__(self, params: Params, defaults: Options, hints: Iterable[str] = ()) -> None:
         self.defaults = defaults
         for name in hints:
             if name not in _HINTS:
                 raise errors.UNKNOWN_OPTION(
                     owner=type(self).__name__, name=name, expected=", ".join(defaults), where=provenance.here()
                 )
-        self.param_groups: list[dict[str, Any]] = []
+        self.param_groups: list[Options] = []
         self.state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
         self._writer = Writer()
         self._in_place = InPlace()
@@ -118,8 +123,8 @@ class Optimizer:
         if used_up and not any(group["params"] for group in self.param_groups):
             raise errors.EMPTY_PARAMETERS(owner=type(self).__name__, where=provenance.here())
 
-    def _not_iterable(self, params: Any) -> Exception:
-        """Return the error for what stands in the place of the parameters: one of them, a model, its method."""
+    def _not_iterable(self, params: object) -> Exception:
+        """Return the error for something else than parameters: a single tensor, a model, or its method."""
         given, instead = f"a {type(params).__name__}", "give it a list of tensors"
         if isinstance(params, Tensor):
             given, instead = "one tensor", "put it into a list"
@@ -128,7 +133,7 @@ class Optimizer:
         where = provenance.here(2)
         return errors.PARAMS_NOT_ITERABLE(owner=type(self).__name__, given=given, instead=instead, where=where)
 
-    def add_param_group(self, param_group: dict[str, Any]) -> None:
+    def add_param_group(self, param_group: Options) -> None:
         """Add a group of parameters with its own options."""
         group = {**self.defaults, **param_group}
         params = group["params"]
@@ -143,7 +148,7 @@ class Optimizer:
                 raise bad_option(type(self).__name__, name, group[name], expected)
         self.param_groups.append(group)
 
-    def _check(self, parameter: Any, position: int, known: set[int]) -> None:
+    def _check(self, parameter: Tensor, position: int, known: set[int]) -> None:
         owner, where = type(self).__name__, provenance.here()
         if not isinstance(parameter, Tensor):
             raise errors.PARAMETER_KIND(owner=owner, index=position, kind=type(parameter).__name__, where=where)
@@ -160,11 +165,12 @@ class Optimizer:
         return [
             ("lr", lambda v: v >= 0, "a rate of at least 0"),
             ("weight_decay", lambda v: v >= 0, "a decay of at least 0"),
+            *self.checks,
         ]
 
     # --- the step -------------------------------------------------------------------------------------
 
-    def update(self, p: Array, g: Array, state: Any, group: Any) -> Array:
+    def update(self, p: Array, g: Array, state: State, group: Group) -> Array:
         """Return the new value of a parameter: the rule, whose only side effects are assignments to `state`.
 
         Args:
@@ -184,7 +190,7 @@ class Optimizer:
         witness = MODE.witness
         if witness is not None:
             witness.stepping(self)
-        written: list[Any] = []
+        written: list[Array] = []
         owner = type(self).__name__
         try:
             for function, group, items in self._runs():
@@ -205,19 +211,19 @@ class Optimizer:
             witness.stepped(self)
         return loss
 
-    def _runs(self) -> list[tuple[Any, dict[str, Any], list[Any]]]:
-        """Return runs of parameters that have a gradient and are updated by one function: it, their group, its items.
+    def _runs(self) -> list[StepRun]:
+        """Return runs of parameters with a gradient that one function updates: the function, their group, their items.
 
-        Nothing is changed before all are looked at: one that is read-only is refused. The function is the one that
-        fitted a parameter's shape last, `fits_none` where there is none yet, `Direct` where a rule is not written out.
+        All parameters are checked before any is changed; a read-only one raises. The function is the latest one that
+        fitted the parameter's shape, `fits_none` if there is none yet, or `Direct` if the rule is not compiled.
         """
         latest, states = self._in_place.latest, self.state
         plain = None if MODE.flags & TRACING else ndarray  # while a step is traced, all arrays belong to the trace
-        runs: list[tuple[Any, dict[str, Any], list[Any]]] = []
+        runs: list[StepRun] = []
         new: dict[Tensor, dict[str, Any]] = {}
         for group in self.param_groups:
             current: Any = _NO_FUNCTION
-            items: list[Any] = []
+            items: list[Item] = []
             for parameter in group["params"]:
                 gradient = parameter._grad
                 if gradient is None:
@@ -249,7 +255,7 @@ class Optimizer:
         text = errors.STEP_WITHOUT_GRADIENTS.text(owner=type(self).__name__, count=count, where=provenance.here())
         warnings.warn(text, errors.IdleStepWarning, stacklevel=provenance.stack_level())
 
-    def _read_only(self, parameter: Any) -> Exception:
+    def _read_only(self, parameter: Tensor) -> Exception:
         listed = [one for group in self.param_groups for one in group["params"]]
         position = next(at for at, one in enumerate(listed) if one is parameter)
         name = _name_of(parameter)
@@ -283,7 +289,7 @@ class Optimizer:
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over a state from `state_dict()`; the parameters must have the same order and shapes.
+        """Load a state from `state_dict()`; the parameters must have the same order and shapes.
 
         Raises:
             ArgumentError: the groups differ, or options of this optimizer are missing; nothing is changed then.

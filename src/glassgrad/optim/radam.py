@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Unpack
+from typing import Unpack
 
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import maximum, sqrt, where
 from glassgrad.optim.adam import decayed, moments
-from glassgrad.optim.optimizer import Hints, Optimizer, at_least, betas, options
+from glassgrad.optim.equations import Group, State
+from glassgrad.optim.optimizer import Hints, Optimizer, Params, at_least, betas, options
 
 
 class RAdam(Optimizer):
@@ -37,9 +37,11 @@ class RAdam(Optimizer):
         tensor([2.4])
     """
 
+    checks = (at_least("eps", 0), betas)
+
     def __init__(
         self,
-        params: Iterable[Any],
+        params: Params,
         lr: float = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
@@ -51,10 +53,7 @@ class RAdam(Optimizer):
     ) -> None:
         super().__init__(params, options(locals()), hints)
 
-    def limits(self) -> Any:
-        return [*super().limits(), at_least("eps", 0), betas]
-
-    def update(self, p: Array, g: Array, state: Any, group: Any) -> Array:
+    def update(self, p: Array, g: Array, state: State, group: Group) -> Array:
         lr, (b1, b2), t = group.lr, group.betas, state.count()
         p, g = decayed(p, g, group, lr)
         m, v = moments(g, state, (b1, b2))
@@ -63,7 +62,7 @@ class RAdam(Optimizer):
         return p - lr / (1 - b1**t) * where(known, sqrt(maximum(r2 * (1 - b2**t), 0.0)), 1.0) * step
 
 
-def rectification(t: Any, b2: Any) -> tuple[Any, Any]:
+def rectification(t: Array, b2: Array) -> tuple[Array, Array]:
     """Return whether the variance is tractable at step t, and r**2."""
     rho = 2 / (1 - b2) - 1
     rho_t = rho - 2 * t * b2**t / (1 - b2**t)

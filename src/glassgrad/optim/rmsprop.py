@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Unpack
+from typing import Unpack
 
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import sqrt
-from glassgrad.optim.optimizer import Hints, Optimizer, at_least, options, share
+from glassgrad.optim.equations import Group, State
+from glassgrad.optim.optimizer import Hints, Optimizer, Params, at_least, options, share
 
 
 class RMSprop(Optimizer):
@@ -33,9 +33,11 @@ class RMSprop(Optimizer):
         tensor([2.])
     """
 
+    checks = (share("alpha"), at_least("eps", 0), at_least("momentum", 0))
+
     def __init__(
         self,
-        params: Iterable[Any],
+        params: Params,
         lr: float = 1e-2,
         alpha: float = 0.99,
         eps: float = 1e-8,
@@ -48,10 +50,7 @@ class RMSprop(Optimizer):
     ) -> None:
         super().__init__(params, options(locals()), hints)
 
-    def limits(self) -> Any:
-        return [*super().limits(), share("alpha"), at_least("eps", 0), at_least("momentum", 0)]
-
-    def update(self, p: Array, g: Array, state: Any, group: Any) -> Array:
+    def update(self, p: Array, g: Array, state: State, group: Group) -> Array:
         lr, alpha = group.lr, group.alpha
         if group.weight_decay:
             g = g + group.weight_decay * p

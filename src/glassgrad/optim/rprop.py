@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Unpack
+from typing import Unpack
 
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import maximum, minimum, sign, where
-from glassgrad.optim.optimizer import Hints, Limit, Optimizer, options
+from glassgrad.optim.equations import Group, State
+from glassgrad.optim.optimizer import Hints, Limit, Optimizer, Params, options
 
 _factors: Limit = ("etas", lambda v: len(v) == 2 and 0 < v[0] < 1 < v[1], "two numbers, 0 < eta- < 1 < eta+")
 _bounds: Limit = ("step_sizes", lambda v: len(v) == 2 and 0 <= v[0] <= v[1], "two numbers, the least and the largest")
@@ -35,9 +35,11 @@ class Rprop(Optimizer):
         tensor([2.9])
     """
 
+    checks = (_factors, _bounds)
+
     def __init__(
         self,
-        params: Iterable[Any],
+        params: Params,
         lr: float = 1e-2,
         etas: tuple[float, float] = (0.5, 1.2),
         step_sizes: tuple[float, float] = (1e-6, 50.0),
@@ -47,10 +49,7 @@ class Rprop(Optimizer):
     ) -> None:
         super().__init__(params, options(locals()), hints)
 
-    def limits(self) -> Any:
-        return [*super().limits(), _factors, _bounds]
-
-    def update(self, p: Array, g: Array, state: Any, group: Any) -> Array:
+    def update(self, p: Array, g: Array, state: State, group: Group) -> Array:
         (shrink, grow), (least, most), t = group.etas, group.step_sizes, state.count()
         kept = sign(g * state.prev)
         begun = where(t == 1, group.lr, state.step_size)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Unpack
+from typing import Unpack
 
 from glassgrad.ops.core import Array, bad_option
-from glassgrad.optim.optimizer import Hints, Optimizer, at_least, options
+from glassgrad.optim.equations import Group, State
+from glassgrad.optim.optimizer import Hints, Optimizer, Options, Params, at_least, options
 
 
 class SGD(Optimizer):
@@ -18,7 +18,7 @@ class SGD(Optimizer):
         momentum: decay rate of b.
         dampening: 1 - the weight of a new gradient in b.
         weight_decay: multiple of p added to g.
-        nesterov: Nesterov's momentum, g + momentum * b in place of b.
+        nesterov: Nesterov's momentum, g + momentum * b instead of b.
         maximize: maximise the objective instead of minimising it.
 
     Example:
@@ -32,10 +32,11 @@ class SGD(Optimizer):
     """
 
     moving = frozenset({"momentum"})
+    checks = (at_least("momentum", 0),)
 
     def __init__(
         self,
-        params: Iterable[Any],
+        params: Params,
         lr: float = 1e-3,
         momentum: float = 0.0,
         dampening: float = 0.0,
@@ -47,16 +48,13 @@ class SGD(Optimizer):
     ) -> None:
         super().__init__(params, options(locals()), hints)
 
-    def add_param_group(self, param_group: dict[str, Any]) -> None:
+    def add_param_group(self, param_group: Options) -> None:
         merged = {**self.defaults, **param_group}
         if merged["nesterov"] and (merged["momentum"] <= 0 or merged["dampening"]):
             raise bad_option("SGD", "nesterov", True, "False, or a momentum above 0 and no dampening")
         super().add_param_group(param_group)
 
-    def limits(self) -> Any:
-        return [*super().limits(), at_least("momentum", 0)]
-
-    def update(self, p: Array, g: Array, state: Any, group: Any) -> Array:
+    def update(self, p: Array, g: Array, state: State, group: Group) -> Array:
         lr = group.lr
         if group.weight_decay:
             g = g + group.weight_decay * p

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
-
 from glassgrad.ops import reduce
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import not_equal, sqrt, where
-from glassgrad.optim.optimizer import Optimizer, at_least, betas, options
+from glassgrad.optim.equations import Group, State
+from glassgrad.optim.optimizer import Optimizer, Params, at_least, betas, options
 
 
 class SparseAdam(Optimizer):
@@ -35,9 +33,11 @@ class SparseAdam(Optimizer):
         [False, True, False]
     """
 
+    checks = (at_least("eps", 0), betas)
+
     def __init__(
         self,
-        params: Iterable[Any],
+        params: Params,
         lr: float = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
@@ -45,10 +45,7 @@ class SparseAdam(Optimizer):
     ) -> None:
         super().__init__(params, options(locals()))
 
-    def limits(self) -> Any:
-        return [*super().limits(), at_least("eps", 0), betas]
-
-    def update(self, p: Array, g: Array, state: Any, group: Any) -> Array:
+    def update(self, p: Array, g: Array, state: State, group: Group) -> Array:
         lr, (b1, b2), t = group.lr, group.betas, state.count()
         m, v = state.exp_avg, state.exp_avg_sq
         used = not_equal(g, 0)

@@ -11,20 +11,21 @@ import numpy as np
 
 from glassgrad import _documents
 from glassgrad.engine.mode import no_grad
-from glassgrad.engine.tensor import make
+from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.tensors import devices
 from glassgrad.engine.writes import MUTATIONS
 from glassgrad.errors.missing import lister
+from glassgrad.nn.arguments import Device
 from glassgrad.nn.layers.norm import _BatchNorm
 from glassgrad.nn.modes import modes_kept
 from glassgrad.nn.module import Module
 from glassgrad.nn.parameter import Buffer
-from glassgrad.ops.core import bad_option
+from glassgrad.ops.core import Array, bad_option
 from glassgrad.optim.lr_scheduler.base import LRScheduler, for_new_group
 from glassgrad.optim.optimizer import Optimizer
 
-Average = Callable[[Any, Any, Any], Any]
-MultiAverage = Callable[[list[Any], list[Any], Any], None]
+Average = Callable[[Tensor, Tensor, Array], Array]
+MultiAverage = Callable[[list[Tensor], list[Tensor], Array], None]
 
 
 def get_swa_avg_fn() -> Average:
@@ -37,7 +38,7 @@ def get_swa_avg_fn() -> Average:
         tensor(1.5)
     """
 
-    def average(averaged: Any, current: Any, num_averaged: Any) -> Any:
+    def average(averaged: Tensor, current: Tensor, num_averaged: Array) -> Array:
         return averaged + (current - averaged) / (num_averaged + 1)
 
     return average
@@ -53,7 +54,7 @@ def get_ema_avg_fn(decay: float = 0.999) -> Average:
         tensor(1.1)
     """
 
-    def average(averaged: Any, current: Any, num_averaged: Any) -> Any:
+    def average(averaged: Tensor, current: Tensor, num_averaged: Array) -> Array:
         return averaged * decay + current * (1 - decay)
 
     return average
@@ -68,7 +69,7 @@ def get_swa_multi_avg_fn() -> MultiAverage:
         >>> averaged = AveragedModel(gg.nn.Linear(2, 1), multi_avg_fn=get_swa_multi_avg_fn())
     """
 
-    def average(averaged: list[Any], current: list[Any], num_averaged: Any) -> None:
+    def average(averaged: list[Tensor], current: list[Tensor], num_averaged: Array) -> None:
         for mean, value in zip(averaged, current, strict=True):
             mean.array += (value.array - mean.array) / (int(num_averaged) + 1)
             MUTATIONS.record(mean.array)
@@ -85,7 +86,7 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> MultiAverage:
         >>> averaged = AveragedModel(gg.nn.Linear(2, 1), multi_avg_fn=get_ema_multi_avg_fn(0.99))
     """
 
-    def average(averaged: list[Any], current: list[Any], num_averaged: Any) -> None:
+    def average(averaged: list[Tensor], current: list[Tensor], num_averaged: Array) -> None:
         for mean, value in zip(averaged, current, strict=True):
             mean.array *= decay
             mean.array += (1 - decay) * value.array
@@ -116,7 +117,7 @@ class AveragedModel(Module):
     def __init__(
         self,
         model: Module,
-        device: Any = None,
+        device: Device = None,
         avg_fn: Average | None = None,
         multi_avg_fn: MultiAverage | None = None,
         use_buffers: bool = False,
@@ -134,8 +135,8 @@ class AveragedModel(Module):
 
     def update_parameters(self, model: Module) -> None:
         """Update the average with the model's parameters."""
-        pairs: list[Any] = list(zip(self.module.parameters(), model.parameters(), strict=True))
-        buffers: list[Any] = list(zip(self.module.buffers(), model.buffers(), strict=True))
+        pairs: list[tuple[Tensor, Tensor]] = list(zip(self.module.parameters(), model.parameters(), strict=True))
+        buffers: list[tuple[Tensor, Tensor]] = list(zip(self.module.buffers(), model.buffers(), strict=True))
         count = int(self.n_averaged)
         if self.use_buffers:
             pairs += [pair for pair in buffers if pair[0].dtype.kind in "fV"]
@@ -155,12 +156,12 @@ class AveragedModel(Module):
         self.n_averaged.array[...] = count + 1
 
 
-def _write(target: Any, value: Any) -> None:
+def _write(target: Tensor, value: Array) -> None:
     target.array[...] = value.array
     MUTATIONS.record(target.array)
 
 
-def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
+def update_bn(loader: Iterable[Any], model: Module, device: Device = None) -> None:
     """Recompute the running statistics of batch norms for averaged weights, over the inputs of a loader.
 
     The loader may give inputs, or tuples that start with them.
@@ -239,9 +240,7 @@ class SWALR(LRScheduler):
         return rates
 
 
-__all__ = [
-    "SWALR", "AveragedModel", "get_ema_avg_fn", "get_ema_multi_avg_fn", "get_swa_avg_fn", "get_swa_multi_avg_fn",
-    "update_bn",
-]  # fmt: skip  # a table
+__all__ = ["SWALR", "AveragedModel", "get_ema_avg_fn", "get_ema_multi_avg_fn", "get_swa_avg_fn"]
+__all__ += ["get_swa_multi_avg_fn", "update_bn"]
 __dir__ = lister(__name__)
 _documents.complete_all(__name__, globals())

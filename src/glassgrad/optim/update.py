@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from glassgrad.engine.writes import MUTATIONS
 from glassgrad.nn.utils.clip_grad import clip_grad_value_, clip_grads_with_norm_, get_total_norm
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.shape import copy_p
+from glassgrad.optim.ema import EMA
 from glassgrad.optim.optimizer import Optimizer
 
 
@@ -41,12 +42,12 @@ def clip(parameters: Iterable[Tensor], max_norm: float | None, clip_value: float
 def update(
     optimizer: Optimizer,
     *,
-    factor: Any = 1.0,
+    factor: float | Tensor = 1.0,
     max_norm: float | None = None,
     clip_value: float | None = None,
     skip_nonfinite: bool = False,
     norm: bool = False,
-    averages: Any = None,
+    averages: EMA | None = None,
 ) -> Updated:
     """Make an optimizer step from the present gradients.
 
@@ -120,13 +121,13 @@ def has_state(optimizer: Optimizer) -> bool:
     return any(bool(values) for values in optimizer.state.values())
 
 
-def _step(optimizer: Optimizer, averages: Any) -> None:
+def _step(optimizer: Optimizer, averages: EMA | None) -> None:
     optimizer.step()
     if averages is not None:
         averages.update()
 
 
-def _multiply(parameters: list[Tensor], factor: Any) -> None:
+def _multiply(parameters: list[Tensor], factor: float | Tensor) -> None:
     by = factor.lifted() if isinstance(factor, Tensor) else factor
     for parameter in parameters:
         g = parameter._grad
@@ -140,7 +141,7 @@ def _multiply(parameters: list[Tensor], factor: Any) -> None:
             g.array = array * weak(by, array.dtype)
 
 
-def _changing(optimizer: Optimizer, parameters: list[Tensor], averages: Any) -> list[Tensor]:
+def _changing(optimizer: Optimizer, parameters: list[Tensor], averages: EMA | None) -> list[Tensor]:
     """Return every tensor that a step may write."""
     state = [value for values in optimizer.state.values() for value in values.values() if isinstance(value, Tensor)]
     return [*parameters, *state, *(averages.tensors() if averages is not None else ())]

@@ -17,7 +17,7 @@ class Value:
     def __init__(
         self,
         shape: tuple[int, ...],
-        dtype: np.dtype[Any],
+        dtype: np.dtype,
         variable: str = "",
         prim: Primitive | None = None,
         args: tuple[Any, ...] = (),

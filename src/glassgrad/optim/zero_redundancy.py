@@ -1,9 +1,9 @@
-"""Optimizer state that is spread over the ranks (Rajbhandari et al. 2020, ZeRO stage 1)."""
+"""Optimizer state spread over the ranks (Rajbhandari et al. 2020, ZeRO stage 1)."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,14 +16,14 @@ from glassgrad.distributed.waiting import wait_until
 from glassgrad.engine.mode import MODE, TRACING, enable_grad
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.writes import Writer
-from glassgrad.optim.optimizer import Optimizer
+from glassgrad.optim.optimizer import Limit, Optimizer, Options, Params
 
 
 class ZeroRedundancyOptimizer(Optimizer):
-    """Another optimizer, of which each rank keeps the state of its share of the parameters, and updates these alone.
+    """Wraps an optimizer: each rank keeps the state of its share of the parameters and updates only these.
 
-    The new values then go to the other ranks. Gradients have to be the same on all of them, as
-    `nn.parallel.DistributedDataParallel` leaves them. Whole parameters are shared out: the largest first, each to the
+    It then sends the new values to the other ranks. Gradients have to be the same on all ranks, as
+    `nn.parallel.DistributedDataParallel` leaves them. Whole parameters are distributed, the largest first, each to the
     rank that has the least so far.
 
     Args:
@@ -52,7 +52,7 @@ class ZeroRedundancyOptimizer(Optimizer):
 
     def __init__(
         self,
-        params: Iterable[Any],
+        params: Params,
         optimizer_class: Callable[..., Optimizer],
         process_group: world.ProcessGroup | None = None,
         parameters_as_bucket_view: bool = False,
@@ -86,12 +86,12 @@ class ZeroRedundancyOptimizer(Optimizer):
     def _is_mine(self, parameter: Tensor) -> bool:
         return self._owners[id(parameter)] == self.process_group.me
 
-    def add_param_group(self, param_group: dict[str, Any]) -> None:
+    def add_param_group(self, param_group: Options) -> None:
         """Add a group of parameters with its own options, on all ranks."""
         self.optim.add_param_group(param_group)
         self._share_out()
 
-    def limits(self) -> list[Any]:
+    def limits(self) -> list[Limit]:
         """Return the checks of a group's options."""
         return self.optim.limits()
 
@@ -155,7 +155,7 @@ class ZeroRedundancyOptimizer(Optimizer):
         return self.optim.state_dict() if self._whole is None else self._whole
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over a whole state, of any number of ranks, and keep this rank's share of it."""
+        """Load a whole state, from any number of ranks, and keep this rank's share of it."""
         self.optim.load_state_dict(state_dict)
         for parameter in self._parameters():
             if not self._is_mine(parameter):
@@ -190,7 +190,7 @@ def _described(value: Any) -> tuple[Any, Any]:
     return (value.dtype.name, list(value.shape)) if isinstance(value, Tensor) else (None, value)
 
 
-def _sent(content: np.ndarray[Any, Any], rank: int, group: world.ProcessGroup) -> np.ndarray[Any, Any]:
+def _sent(content: np.ndarray, rank: int, group: world.ProcessGroup) -> np.ndarray:
     size = np.array([content.size])
     wait_until(group.comm.Ibcast(size, rank).Test, group, "consolidate_state_dict")
     content = content.copy() if rank == group.me else np.empty(int(size[0]), np.uint8)

@@ -1,6 +1,8 @@
 """The tasks of `glassgrad train`: names, digits, text and points in the plane, and any that are added here.
 
-A file that assigns `KINDS` defines tasks; `glassgrad train` has a command for each.
+A file that assigns `KINDS` defines tasks; `glassgrad train` has a command for each. Options go in, a run directory
+comes out. `task.py` is the interface, `runner.py` makes and resumes runs, `learners.py` and `learners_by_hand.py` build
+models; `trained.py`, `sample.py` and `exported.py` use a trained one.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import numpy as np
 from glassgrad.data.plane import PlaneData
 from glassgrad.errors.packages import needed
 
-Array = Any
+Array = np.ndarray
 
 _COLOURS = ("#22577a", "#d1495b")
 _POINTS_A_SIDE = 240

@@ -13,7 +13,7 @@ from glassgrad.train.learners.learner import HasArrays, Learner, measure
 if TYPE_CHECKING:
     from glassgrad.tasks.images import ImagesConfig
 
-Array = Any
+Array = np.ndarray
 
 
 def mlp(layers: Any, inputs: int, hidden: int, count: int, outputs: int) -> list[Any]:
@@ -57,7 +57,7 @@ def first_weights(weights: Mapping[str, Array], seed: int) -> dict[str, Array]:
 
 
 def begun(learner: Learner, seed: int) -> Learner:
-    """Return a learner with its initial weights, which depend on the seed alone."""
+    """Return a learner with its initial weights, which depend only on the seed."""
     learner.load_weights(first_weights(learner.weights(), seed))
     return learner
 

@@ -46,7 +46,7 @@ def export_model(path: Path, to: str, out: Path | None = None) -> list[Path]:
 
 
 def _on_the_engine(trained: Trained) -> Any:
-    """Return the model as a module; one of layers by hand is built again, with the same weights."""
+    """Return the model as a module; a model of layers by hand is rebuilt with the same weights."""
     config = trained.description["config"]
     if config.get("engine") != "manual" or trained.kind.restore is None:
         return trained.learner.model
@@ -56,17 +56,15 @@ def _on_the_engine(trained: Trained) -> Any:
 
 
 def _onnx(model: Any, trained: Trained, example: Example, place: Path) -> list[Path]:
-    exported = export(
-        model, from_numpy(example.inputs), input_names=["input"], output_names=["logits"],
-        dynamic_axes={"input": example.axes},
-    )  # fmt: skip  # one call
+    names: dict[str, Any] = {"input_names": ["input"], "output_names": ["logits"]}
+    exported = export(model, from_numpy(example.inputs), dynamic_axes={"input": example.axes}, **names)
     exported.metadata_props.add(key="glassgrad", value=json.dumps(_plain(trained.description)))
     write_atomically(place, exported.SerializeToString())
     return [place]
 
 
 def _numpy(model: Any, trained: Trained, example: Example, place: Path) -> list[Path]:
-    """Write a program for one example, and beside it the weights with the example that it checks itself on."""
+    """Write a program for one example, and beside it the weights with the example by which it checks itself."""
     call = compiled(model, backend="numpy")
     inputs = np.ascontiguousarray(example.inputs[:1])
     with no_grad():
@@ -83,7 +81,7 @@ def _numpy(model: Any, trained: Trained, example: Example, place: Path) -> list[
 
 
 def _weight(state: Mapping[str, Any], argument: str) -> Any:
-    """Return the weight that a program calls by this name, which may begin with that of the model."""
+    """Return the weight with this name in a program, which may begin with the name of the model."""
     fitting = [name for name in state if argument == name or argument.endswith(f"_{name}")]
     return state[max(fitting, key=len)]
 
@@ -138,13 +136,12 @@ def _script(model: Any, trained: Trained, example: Example, place: Path) -> str:
 
 
 def _plain(description: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a program needs to know: not where the data of the run were."""
+    """Return the description that a program needs, without the path of the run's data."""
     config = {key: value for key, value in description["config"].items() if key != "data"}
     return {**{key: value for key, value in description.items() if key != "parts"}, "config": config}
 
 
-_WRITERS: dict[str, Callable[[Any, Trained, Example, Path], list[Path]]] = {
-    "onnx": _onnx, "numpy": _numpy, "torch": _torch,
-}  # fmt: skip  # a table
+_Writer = Callable[[Any, Trained, Example, Path], list[Path]]
+_WRITERS: dict[str, _Writer] = {"onnx": _onnx, "numpy": _numpy, "torch": _torch}
 
 __all__ = ["FILES", "export_model"]

@@ -34,7 +34,7 @@ from glassgrad.train.config import option
 from glassgrad.train.kept.samples import softmax, wrong_images
 from glassgrad.train.learners.learner import Learner
 
-Array = Any
+Array = np.ndarray
 
 _CHUNK = 1_000
 """Images evaluated at once; more would only need more memory."""
@@ -89,12 +89,12 @@ _MNIST_MODELS = _MODELS | {
 
 
 def build_learner(config: ImagesConfig, size: tuple[int, int]) -> Learner:
-    """Build the model of a configuration with its initial weights, which depend on the seed alone."""
+    """Build the model of a configuration with its initial weights, which depend only on the seed."""
     return begun(learners_of(config.engine).images_learner(config, size, CLASSES), config.seed)
 
 
 class ImagesTask(CommandTask):
-    """Data, model and optimizer of one configuration, and the functions that a training loop needs of them."""
+    """Data, model and optimizer of one configuration, with the functions that a training loop needs."""
 
     held_out = "test"
     what = "images"
@@ -159,7 +159,7 @@ class ImagesTask(CommandTask):
         return final_measures(train, self.evaluate())
 
     def samples(self) -> dict[str, Any]:
-        """Return the test images that are put into a wrong class."""
+        """Return the misclassified test images."""
         inputs = self._test.inputs
         logits = [self.learner.logits(inputs[at : at + _CHUNK]) for at in range(0, len(inputs), _CHUNK)]
         return wrong_images(np.concatenate(logits), self.data.test_images, self.data.test_labels)

@@ -37,7 +37,7 @@ def _learner(model: nn.Module, optimizer: Any, config: Any, clip: float = 0.0, d
 
 
 def names_learner(config: NamesConfig, tokens: int, longest: int) -> EngineLearner:
-    """Return the model of a configuration with its initial weights, which depend on the seed alone.
+    """Return the model of a configuration with its initial weights, which depend only on the seed.
 
     `longest` is the length of the longest word, which sets a GPT's context.
     """
@@ -62,7 +62,7 @@ def _names_model(config: NamesConfig, tokens: int, longest: int, generator: Gene
 
 
 def text_learner(config: TextConfig, tokens: int) -> EngineLearner:
-    """Return the GPT of a configuration with its initial weights, which depend on the seed alone."""
+    """Return the GPT of a configuration with its initial weights, which depend only on the seed."""
     generator = Generator().manual_seed(config.seed)
     model = GPT(tokens, config.context, config.width, config.heads, config.layers, config.dropout, generator)
     optimizer = optim.AdamW(

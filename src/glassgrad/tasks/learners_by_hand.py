@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from glassgrad.tasks.names import NamesConfig
     from glassgrad.tasks.plane import PlaneConfig
 
-Array = Any
+Array = Any  # np.ndarray
 
 
 class Bigram(Module):

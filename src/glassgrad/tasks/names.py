@@ -31,7 +31,7 @@ from glassgrad.train.config import Layer, check_divides, name_of, option
 from glassgrad.train.kept.samples import softmax, texts
 from glassgrad.train.learners.learner import Learner, measure
 
-Array = Any
+Array = np.ndarray
 
 TASK = "names"
 
@@ -98,9 +98,7 @@ class NamesKind(ModelKind):
 
 _ONLY_WHOLE = ("layers", "heads", "dropout", "warm_up", "clip")
 _NEVER_WHOLE = ("context", "norm_momentum", "momentum", "drop_at")
-_WHOLE_DEFAULTS = {
-    "steps": 8_000, "rate": 0.003, "final_rate": 0.0001, "weight_decay": 0.01, "eval_every": 1_000,
-}  # fmt: skip  # a table
+_WHOLE_DEFAULTS = {"steps": 8_000, "eval_every": 1_000, "rate": 0.003, "final_rate": 0.0001, "weight_decay": 0.01}
 _RECURRENT = NamesKind(without=(*_NEVER_WHOLE, "heads"), defaults={**_WHOLE_DEFAULTS, "embedding": 32}, whole=True)
 
 MODELS = {
@@ -113,7 +111,7 @@ MODELS = {
     ),
     # Each row of the table is used by about one example in thirty, hence the large rates.
     "bigram": NamesKind(
-        # A table is looked up, and no product is computed.
+        # A lookup in a table computes no product.
         without=("dtype", "context", "embedding", "hidden", "norm_momentum", *_ONLY_WHOLE),
         defaults={"context": 1, "rate": 10.0, "final_rate": 1.0},
     ),
@@ -146,7 +144,7 @@ def load_words(config: NamesConfig) -> WordList:
 
 
 def build_learner(config: NamesConfig, tokens: int, longest: int) -> Learner:
-    """Build the model of a configuration with its initial weights, which depend on the seed alone.
+    """Build the model of a configuration with its initial weights, which depend only on the seed.
 
     Arguments: how many tokens there are, and the length of the longest word.
     """
@@ -155,7 +153,7 @@ def build_learner(config: NamesConfig, tokens: int, longest: int) -> Learner:
 
 
 class NamesTask(CommandTask):
-    """Data, model and optimizer of one configuration, and the functions that a training loop needs of them."""
+    """Data, model and optimizer of one configuration, with the functions that a training loop needs."""
 
     config: NamesConfig
     kind, what = TASK, "words"
@@ -225,8 +223,8 @@ class NamesTask(CommandTask):
         return sample_words(self.learner, self.description(), SampleOptions(count=SAMPLES, seed=self.config.seed))
 
     def samples(self) -> dict[str, Any]:
-        """Return words of the model's own making."""
-        return texts("Words of the model's own making", self._words())
+        """Return words sampled from the model."""
+        return texts("Samples from the model", self._words())
 
     def farewell(self, run: Path) -> Iterator[str]:
         """Yield the command that draws more words."""
@@ -245,7 +243,7 @@ def restore(description: Mapping[str, Any]) -> Learner:
 
 
 def predict(learner: Learner, description: Mapping[str, Any], words: Sequence[str]) -> Iterator[Prediction]:
-    """Yield how likely each word is, and what would come next. Raises `errors.InputError` before it reads any."""
+    """Yield the likelihood of each word, and the next characters. Raises `errors.InputError` before it reads any."""
     config, longest = description["config"], description["longest"]
     tokenizer = CharTokenizer(description["alphabet"], boundary=True)
     whole = MODELS[config["model"]].whole

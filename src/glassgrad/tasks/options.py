@@ -12,14 +12,14 @@ from glassgrad.train.learners.learner import ENGINES
 DTYPES = ("float32", "bfloat16", "float64")
 
 
-def engine(choices: Sequence[str] = ENGINES) -> Any:
+def engine(choices: Sequence[str] = ENGINES) -> str:
     """What computes the gradients; a resumed run may use another."""
     words = "what computes the gradients; compiled falls back to eager where there is no llvmlite"
     return option("compiled", words, choices=tuple(choices), resumable=True)
 
 
-def dtype() -> Any:
-    """In what to compute; a resumed run goes on in the same."""
+def dtype() -> str:
+    """The numbers to compute in; a resumed run keeps them."""
     words = (
         "numbers to compute in: bfloat16 rounds the inputs of products, which is faster on processors that have such "
         "products; float64 takes twice the memory"
@@ -28,26 +28,26 @@ def dtype() -> Any:
 
 
 def check_dtype(config: Any, layers: Sequence[Layer]) -> None:
-    """Raise `errors.InputError` where another dtype is asked of layers that are computed by hand."""
+    """Raise `errors.InputError` if layers by hand are to use another dtype."""
     if config.engine == "manual" and config.dtype != DTYPES[0]:
         raise errors.CONFIG_DTYPE(name=name_of("dtype", layers), given=config.dtype)
 
 
-def seed(of: str = "the initial weights and of the batches") -> Any:
+def seed(of: str = "the initial weights and of the batches") -> int:
     """The seed of all random numbers."""
     return option(42, f"seed of {of}", low=0, high=2**63 - 1)
 
 
-def device() -> Any:
+def device() -> str:
     """Where to compute."""
     return option("cpu", "where to compute", choices=("cpu",))
 
 
-def log_every(default: int) -> Any:
+def log_every(default: int) -> int:
     """How often the metrics are recorded."""
     return option(default, "steps per line of metrics.jsonl", low=1, high=1e12, resumable=True)
 
 
-def save_every() -> Any:
+def save_every() -> float:
     """How often a checkpoint is written."""
     return option(5.0, "seconds between checkpoints", above=0, high=1e9, resumable=True)

@@ -19,7 +19,7 @@ from glassgrad.train.config import Layer, option, resolve
 from glassgrad.train.kept.samples import mistakes, softmax
 from glassgrad.train.learners.learner import Learner
 
-Array = Any
+Array = np.ndarray
 
 CLASSES = 2
 BOUNDARY = "boundary.png"
@@ -59,7 +59,7 @@ class MoonsConfig(PlaneConfig):
 
 
 class PlaneTask(CommandTask):
-    """Points, model and optimizer of one configuration, and the functions that a training loop needs of them."""
+    """Points, model and optimizer of one configuration, with the functions that a training loop needs."""
 
     config: PlaneConfig
     held_out = "test"
@@ -90,7 +90,7 @@ class PlaneTask(CommandTask):
         return final_measures(loss_and_accuracy(self.learner.logits, self._train, _CHUNK), self.evaluate())
 
     def samples(self) -> dict[str, Any]:
-        """Return the test points that are put into the wrong class."""
+        """Return the misclassified test points."""
         points = self._test.inputs
         logits = [self.learner.logits(points[at : at + _CHUNK]) for at in range(0, len(points), _CHUNK)]
         return mistakes(np.concatenate(logits), points, self._test.targets)
@@ -133,7 +133,8 @@ def _kind(shape: str, about: str, config: type[Any]) -> TaskKind:
 
     def restore(description: Mapping[str, Any]) -> Learner:
         chosen = config(**description["config"])
-        return learners_of(chosen.engine).plane_learner(chosen, CLASSES)  # type: ignore[no-any-return]  # either engine's
+        learner: Learner = learners_of(chosen.engine).plane_learner(chosen, CLASSES)
+        return learner
 
     return TaskKind(
         shape,

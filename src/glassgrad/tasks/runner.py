@@ -26,7 +26,7 @@ from glassgrad.train.kept.samples import write_samples
 from glassgrad.train.loop import Loop, tags_of
 from glassgrad.train.ranks import Ranks, joined, once
 from glassgrad.train.show import choose_display
-from glassgrad.train.show.display import NoDisplay
+from glassgrad.train.show.display import NoDisplay, PlainDisplay
 from glassgrad.train.show.picture import draw_loss
 from glassgrad.train.show.progress import duration, speed
 from glassgrad.train.signals import StopSignals
@@ -44,7 +44,7 @@ def start(
     """Begin a run and train it to its end; return the exit code.
 
     `options` are those of the command line (None if not given); `callbacks` get the run's events; `quiet` prints
-    the path of the run alone.
+    only the path of the run.
     Raises `errors.InputError` before anything is written, `errors.RunError` if training cannot continue.
     """
     ranks = joined()
@@ -105,7 +105,7 @@ _DTYPES = {
 
 
 class _Session:
-    """One process's part of a run, from its first step to the closing lines."""
+    """The part of one process in a run, from the first step to the closing lines."""
 
     run: RunDirectory
 
@@ -131,7 +131,7 @@ class _Session:
         return self.loop.start(path, self.kind.name, self._toml())
 
     def lengthen(self, run: RunDirectory, stored: Layer) -> None:
-        """Write down that a resumed run is to be longer, so that it stays so when it is resumed again."""
+        """Store that a resumed run is longer, for the next time it is resumed."""
         config, before = self.task.config, self.kind.configure([stored])
         if any(
             getattr(config, key) != getattr(before, key) for key, (_, rule) in rules(type(config)).items() if rule.grows
@@ -187,10 +187,10 @@ class _Session:
 
     def _tell(self, text: str) -> None:
         text += f"\ngo on with: glassgrad train {self.kind.name} --resume {shlex.quote(str(self.run.path))}"
-        print(text, file=sys.stderr, flush=True)  # noqa: T201 - for the person at the keyboard, wherever output goes
+        PlainDisplay(sys.stderr).say(text)  # for the person at the keyboard, wherever output goes
 
     def _finish(self) -> None:
-        """Evaluate, save, draw and print; repeating it gives the same."""
+        """Evaluate, save, draw and print; repeating this gives the same result."""
         task, loop, run, say = self.task, self.loop, self.run, self.display.say
         with np.errstate(all="ignore"):  # overflow is reported below
             final = task.settle()
@@ -218,7 +218,7 @@ class _Session:
         for line in task.farewell(run.path):
             say(line)
         if self._quiet:
-            print(run.path)  # noqa: T201 - for the script that started the run
+            PlainDisplay(sys.stdout).say(str(run.path))  # for the script that started the run
 
     def _keep_samples(self) -> None:
         samples = self.task.samples()
@@ -227,7 +227,7 @@ class _Session:
                 write_samples(self.run.path, samples)
 
     def _report(self) -> str:
-        """Write the page and return its path, or why there is none."""
+        """Write the page; return its path, or the reason why there is none."""
         from glassgrad.train.show.run_page import write_report
 
         try:

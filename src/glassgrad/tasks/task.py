@@ -28,7 +28,7 @@ class CommandTask(Task, ABC):
 
     Attributes:
         kind: the name of the task.
-        what: what the data are called that a resumed run must have, which are `given`; "" if there are none.
+        what: the name of the data `given` that a resumed run must have; "" if there are none.
         given: has their `digest`, and their `source` for a message.
     """
 
@@ -36,7 +36,7 @@ class CommandTask(Task, ABC):
     what = ""
     given: Any = None
     learner: Learner
-    hopeless = 10.0  # of a cross entropy, whose first value is that of guessing
+    hopeless = 10.0  # of a cross entropy, which starts at the value of guessing
 
     def __init__(self, config: Any, learner: Learner) -> None:
         self.config, self.learner = config, learner
@@ -88,11 +88,11 @@ class CommandTask(Task, ABC):
 
     @abstractmethod
     def introduction(self) -> Iterator[str]:
-        """Yield the lines that say what is trained on what."""
+        """Yield the lines that describe the model and its data."""
 
     @abstractmethod
     def assess(self) -> dict[str, float]:
-        """Return the losses of the model as it is on each part of the data, "train_loss" and others."""
+        """Return the model's present losses on each part of the data, "train_loss" and others."""
 
     def settle(self) -> dict[str, float]:
         """Make the trained model ready for use and assess it."""
@@ -106,7 +106,7 @@ class CommandTask(Task, ABC):
         """Yield the lines with the results."""
 
     def samples(self) -> dict[str, Any] | None:
-        """Return what samples.json shows: what the model puts out, or gets wrong; None for nothing."""
+        """Return the content of samples.json: outputs of the model, or its mistakes; None for no file."""
         return None
 
     def farewell(self, run: Path) -> Iterator[str]:
@@ -116,13 +116,13 @@ class CommandTask(Task, ABC):
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a model says about one input: the answer, and the likeliest ones with their probabilities.
+    """A model's answer for one input, and the likeliest answers with their probabilities.
 
     Args:
         source: the input as the user named it.
         answer: the class, or a sentence for models that generate.
         likely: (label, probability), the likeliest first.
-        about: of what `likely` speaks, if not of the answer.
+        about: the subject of `likely`, if it is not the answer.
         seen: lines that show the input as the model sees it.
     """
 
@@ -225,7 +225,7 @@ def settled(config: Any) -> dict[str, Any]:
 
 
 def no_picture(error: Exception) -> str:
-    """Return why there is no picture, in the column of what a run has written."""
+    """Return why there is no picture, aligned with the list of written files."""
     return f"no picture: {error}".replace("\n", f"\n{'':11}")
 
 

@@ -71,14 +71,14 @@ def configure(layers: list[Layer]) -> TextConfig:
 
 
 def build_learner(config: TextConfig, tokens: int) -> Learner:
-    """Build the model of a configuration with its initial weights, which depend on the seed alone."""
+    """Build the model of a configuration with its initial weights, which depend only on the seed."""
     from glassgrad.tasks import learners
 
     return learners.text_learner(config, tokens)
 
 
 class TextTask(CommandTask):
-    """Data, model and optimizer of one configuration, and the functions that a training loop needs of them."""
+    """Data, model and optimizer of one configuration, with the functions that a training loop needs."""
 
     kind, what = TASK, "text"
 
@@ -129,8 +129,8 @@ class TextTask(CommandTask):
         return sample_texts(self.learner, self.description(), options)
 
     def samples(self) -> dict[str, Any]:
-        """Return texts of the model's own making."""
-        return texts("Text of the model's own making", self._texts())
+        """Return texts sampled from the model."""
+        return texts("Samples from the model", self._texts())
 
     def farewell(self, run: Path) -> Iterator[str]:
         """Yield the command that draws more text."""

@@ -1,7 +1,7 @@
-"""A program in PyTorch for the model of a run: its layers as they print themselves, and what `forward` does with them.
+"""Write a PyTorch program for the model of a run: the printed layers, and `forward`.
 
-The layers of a model print themselves as PyTorch's are made. What a class of `glassgrad.models` does with them is
-written here a second time, in PyTorch; tests compare the outputs.
+The printed form of a layer is the expression that makes PyTorch's layer. The `forward` of each class of
+`glassgrad.models` is repeated here in PyTorch; tests compare the outputs.
 """
 
 from __future__ import annotations
@@ -65,8 +65,10 @@ def program(model: Any) -> str | None:
 
 
 _IMPORTS = (
-    ("torch.", "import torch"), ("nn.", "from torch import nn"), ("F.", "from torch.nn import functional as F"),
-)  # fmt: skip  # a table
+    ("torch.", "import torch"),
+    ("nn.", "from torch import nn"),
+    ("F.", "from torch.nn import functional as F"),
+)
 
 
 def _classes(module: Any) -> Iterator[str]:

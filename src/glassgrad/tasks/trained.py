@@ -18,7 +18,7 @@ from glassgrad.train.learners.learner import Learner
 
 @dataclass(frozen=True)
 class Trained:
-    """A model of a task with its weights, what is needed to use it, and the file that it comes from."""
+    """A task's model with its weights, its description, and its file."""
 
     kind: TaskKind
     learner: Learner
@@ -58,7 +58,7 @@ def content(description: Mapping[str, Any]) -> str:
 
 
 def predictions(trained: Trained, given: Sequence[str]) -> Iterator[Prediction]:
-    """Yield what a model says about inputs. Raises `errors.InputError` before it looks at any."""
+    """Yield a model's answers for inputs. Raises `errors.InputError` before it looks at any."""
     predict = trained.kind.predict
     if predict is None:
         known = ", ".join(kind.name for kind in task_kinds() if kind.predict is not None)

@@ -1,4 +1,4 @@
-"""Batch-normalisation statistics of a whole data set, in place of the running averages of training."""
+"""Compute batch-normalisation statistics over a whole data set, to replace the running averages of training."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-Array = Any
+Array = Any  # np.ndarray
 
 
 def calibrate_batch_norm(model: Any, inputs: Array, chunk: int = 8_192) -> None:
     """Set the running mean and variance of every batch-norm layer of a module to those over `inputs` (N, ...)."""
-    from glassgrad.engine import public  # noqa: F401 - importing public completes Tensor
     from glassgrad.engine.mode import no_grad
     from glassgrad.engine.tensors.creation import tensor
 
@@ -51,7 +50,7 @@ def calibrate_layers(layers: Sequence[Any], forward: Callable[[Array], Any], inp
         _array(layer.running_var)[...] = moments.squares / max(moments.count - 1, 1)
 
 
-def _array(buffer: Any) -> Array:
+def _array(buffer: Array) -> Array:
     """The memory of a buffer, which is a tensor in an `nn` module and an array in a manual layer."""
     return buffer.numpy() if hasattr(buffer, "numpy") else buffer
 

@@ -148,7 +148,7 @@ class Callback:
         return {}
 
     def load_state_dict(self, state: dict[str, Any], /) -> None:
-        """Take over what `state_dict` returned."""
+        """Load what `state_dict` returned."""
 
 
 class Callbacks:

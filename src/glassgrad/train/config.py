@@ -35,7 +35,7 @@ class Rule:
     low: float | None = None
     above: float | None = None
     high: float | None = None
-    choices: tuple[str, ...] = ()
+    choices: Sequence[str] = ()
     more: Callable[[], Sequence[str]] | None = None
     resumable: bool = False
     grows: bool = False
@@ -89,7 +89,7 @@ class Bounds(TypedDict, total=False):
     unit: str
 
 
-def option(default: Any, help: str, **rule: Unpack[Bounds]) -> Any:
+def option(default: C, help: str, **rule: Unpack[Bounds]) -> C:
     """Declare a field of a configuration: its default, its help text and its `Rule`.
 
     Arguments: low, above, high (bounds), choices, more (further choices, found when they are needed), resumable (may
@@ -104,7 +104,7 @@ def option(default: Any, help: str, **rule: Unpack[Bounds]) -> Any:
         >>> Config(width=128).width
         128
     """
-    return field(default=default, metadata={"rule": Rule(help, **rule)})  # type: ignore[arg-type]  # a list of choices is kept as it is
+    return field(default=default, metadata={"rule": Rule(help, **rule)})
 
 
 @dataclass(frozen=True)

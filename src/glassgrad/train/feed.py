@@ -7,7 +7,7 @@ beginning of its epoch, and the batches already given are skipped; that gives th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from glassgrad.engine.tensor import Tensor
 from glassgrad.train.kept.randomness import RandomState
 from glassgrad.train.learners.engine import as_tensor
 
-Array = Any
+Array = Any  # np.ndarray
 
 
 class LoaderFeed:
@@ -53,7 +53,7 @@ class LoaderFeed:
         """Steps per epoch."""
         return None if self.batches is None else -(-self.batches // self.accumulate)
 
-    def at(self, step: int) -> tuple[Any, ...]:
+    def at(self, step: int) -> tuple[Array, ...]:
         """Return the batch of a step: tensors, or a list of the accumulated batches."""
         first = self._next()
         if first is None and self.given:
@@ -69,7 +69,7 @@ class LoaderFeed:
             found.append(further)
         return tuple(found)
 
-    def _next(self) -> tuple[Any, ...] | None:
+    def _next(self) -> tuple[Array, ...] | None:
         """Return the next batch of this epoch as tensors, None after its last."""
         if self._iterator is None:
             self._begin()
@@ -84,13 +84,14 @@ class LoaderFeed:
                 self._check(part, place)
         return parts
 
-    def _begin(self) -> None:
+    def _begin(self) -> Iterator[Any]:
         self.given = 0
         if not self._stateful:
             self._began = self.random.state_dict()
         self._iterator = iter(self.loader)
+        return self._iterator
 
-    def _check(self, part: Any, place: Any) -> None:
+    def _check(self, part: Array, place: object) -> None:
         if isinstance(part, Mapping):
             for name, value in part.items():
                 self._check(value, repr(name))
@@ -115,9 +116,9 @@ class LoaderFeed:
 
     def pause(self) -> None:
         """Stop the loader's processes, if there are any; the next batch is unaffected."""
-        if getattr(self.loader, "num_workers", 0) and self._stateful and self._iterator is not None:
+        if getattr(self.loader, "num_workers", 0) and self._stateful and isinstance(self._iterator, Generator):
             state = self.state_dict()
-            self._iterator.close()  # type: ignore[attr-defined]  # our loader's iterator is a generator
+            self._iterator.close()  # of our loader
             self.load_state_dict(state)
 
     def state_dict(self) -> dict[str, Any]:
@@ -140,13 +141,13 @@ class LoaderFeed:
             self._begin()
         else:
             self.random.load_state_dict(state["began"])
-            self._begin()
+            iterator = self._begin()
             for _ in range(state["given"]):
-                next(self._iterator, None)  # type: ignore[call-overload]  # `_begin` has made it
+                next(iterator, None)
         self.given = state["given"]
 
 
-def parts_of(batch: Any) -> tuple[Any, ...]:
+def parts_of(batch: Any) -> tuple[Array, ...]:
     """Return a loader's batch as a tuple of tensors; a dictionary, or a single tensor, is a tuple of one."""
     if isinstance(batch, list | tuple):
         return tuple(part if type(part) is Tensor else as_tensor(part) for part in batch)

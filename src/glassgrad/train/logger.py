@@ -1,4 +1,4 @@
-"""`Logger`: the numbers of a training loop of one's own, to the console and to files that the other tools read."""
+"""`Logger`: print the numbers of your own training loop, and write them to files that the other tools read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from glassgrad.train.kept.rundir import METRICS
 
 
 class Logger(AbstractContextManager["Logger"]):
-    """Prints and keeps what a loop of your own measures.
+    """Prints and stores the measurements of your own training loop.
 
     The directory can be looked at while the loop runs and afterwards: `glassgrad report`, `glassgrad runs`, `glassgrad
     doctor` and `glassgrad live` take it as a run.
@@ -25,7 +25,7 @@ class Logger(AbstractContextManager["Logger"]):
     Args:
         run_dir: where files go; it is made, and records are added to those that are there. None for no files.
         log_to: where to, separated by commas: console, jsonl, csv, tensorboard (by tensorboardX), wandb.
-        print_every: print each so many-th record of an event; all are kept.
+        print_every: print every n-th record of an event; all are stored.
 
     Raises:
         InputError: a name in `log_to` is unknown, its package is not installed, or it needs `run_dir`.
@@ -98,7 +98,7 @@ class Logger(AbstractContextManager["Logger"]):
         self.log(record, **place)
 
     def sync(self) -> None:
-        """Write to the disk what the operating system still holds."""
+        """Flush all records to the disk."""
         for log in self._logs:
             log.sync()
 

@@ -30,7 +30,7 @@ from glassgrad.train.signals import StopSignals
 from glassgrad.train.task import Task
 from glassgrad.train.transaction import all_or_nothing, named_as_damaged, named_as_unfit
 
-Array = Any
+Array = np.ndarray
 
 _FORMAT = 2
 _TICK_SECONDS = 0.1
@@ -57,7 +57,7 @@ class Loop:
         """Why a callback ended the run before its last step."""
         self.callbacks = Callbacks(callbacks)
         self.tags: list[str] = []
-        """Words that `glassgrad runs` finds the run by; one that is resumed keeps those that it has."""
+        """Words by which `glassgrad runs` finds the run; a resumed run keeps its words."""
         self._loss: float | None = None
         self._first: float | None = None
         self._windows_above = 0
@@ -177,7 +177,7 @@ class Loop:
 
     @contextlib.contextmanager
     def _session(self, run: RunDirectory | None) -> Iterator[dict[str, Any]]:
-        """Have run.json tell of this process."""
+        """Describe this process in run.json."""
         if run is None:
             yield {}
             return
@@ -276,7 +276,7 @@ class _Running:
         self.display.update(loop.progress(self.speedometer.mark(loop.seconds, loop.step)))
 
     def stopping(self) -> bool:
-        """Tell whether the run was asked to stop; one of several ranks goes on until all have agreed to."""
+        """Tell whether the run was asked to stop; with several ranks, only once all of them have agreed."""
         return bool(self.stop.requested) if self.task.ranks is None else self.task.ranks.stopping
 
     def next_stop(self) -> int:

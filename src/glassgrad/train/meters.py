@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, overload
+from typing import SupportsFloat, overload
 
 import numpy as np
 
 from glassgrad import errors
 from glassgrad.base import provenance
-from glassgrad.ops.core import bad_option
+from glassgrad.ops.core import Array, bad_option
 
 
 class AverageMeter:
@@ -30,7 +30,7 @@ class AverageMeter:
         """Forget everything."""
         self.val, self.sum, self.count = 0.0, 0.0, 0.0
 
-    def update(self, val: Any, n: float = 1) -> None:
+    def update(self, val: SupportsFloat, n: float = 1) -> None:
         """Add a value that stands for `n` examples."""
         self.val = float(val)
         self.sum += self.val * n
@@ -46,17 +46,17 @@ class AverageMeter:
 
 
 @overload
-def accuracy(outputs: Any, targets: Any, topk: int = ..., ignore_index: int | None = ...) -> float: ...
+def accuracy(outputs: Array, targets: Array, topk: int = ..., ignore_index: int | None = ...) -> float: ...
 
 
 @overload
 def accuracy(
-    outputs: Any, targets: Any, topk: tuple[int, ...], ignore_index: int | None = ...
+    outputs: Array, targets: Array, topk: tuple[int, ...], ignore_index: int | None = ...
 ) -> tuple[float, ...]: ...
 
 
 def accuracy(
-    outputs: Any, targets: Any, topk: int | tuple[int, ...] = 1, ignore_index: int | None = -100
+    outputs: Array, targets: Array, topk: int | tuple[int, ...] = 1, ignore_index: int | None = -100
 ) -> float | tuple[float, ...]:
     """Return the share of examples whose class is among the `topk` largest outputs.
 
@@ -90,7 +90,7 @@ def accuracy(
     return found if isinstance(topk, tuple) else found[0]
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Array) -> Array:
     return value.detach() if hasattr(value, "detach") else value
 
 

@@ -10,6 +10,7 @@ from glassgrad.amp import autocast
 from glassgrad.engine.tensor import Tensor
 from glassgrad.func import functional_call
 from glassgrad.nn import Module
+from glassgrad.ops.core import Array
 from glassgrad.ops.shape import astype
 
 DTYPES = ("", "bfloat16", "float16", "float32", "float64")
@@ -39,7 +40,7 @@ class Policy:
         if self.dtype is not None and not self.half:
             model.to(self.dtype)
 
-    def outputs(self, *inputs: Any, **named: Any) -> Any:
+    def outputs(self, *inputs: Array, **named: Array) -> Any:
         """Return the model's outputs."""
         if self.autocast:
             with autocast("cpu"):
@@ -53,11 +54,11 @@ class Policy:
         weights = {name: self.cast(weight) for name, weight in self.model.named_parameters()}
         return _all_widened(functional_call(self.model, weights, inputs, named))
 
-    def target(self, value: Any) -> Any:
+    def target(self, value: Array) -> Array:
         """Return targets in the dtype of the outputs."""
         return _widened(value) if self.half else self.cast(value)
 
-    def cast(self, value: Any) -> Any:
+    def cast(self, value: Array) -> Array:
         """Return a tensor of real numbers in the policy's dtype; everything else as it is."""
         if self.dtype is not None and isinstance(value, Tensor) and value.dtype.kind in "fV":
             return astype(value, self.dtype)
@@ -68,5 +69,5 @@ def _all_widened(found: Any) -> Any:
     return type(found)(_widened(one) for one in found) if isinstance(found, tuple | list) else _widened(found)
 
 
-def _widened(value: Any) -> Any:
+def _widened(value: Array) -> Array:
     return astype(value, np.dtype(np.float32)) if isinstance(value, Tensor) and value.dtype.kind in "fV" else value

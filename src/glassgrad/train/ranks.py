@@ -1,7 +1,7 @@
-"""One training on several ranks: each computes its part of every batch, and all do the same steps.
+"""Train on several ranks: each computes its part of every batch, and all make the same steps.
 
-Every rank reads the whole batch and takes its rows, so that order, epochs and checkpoints are those of one process,
-and a run may be resumed with another number of ranks. What only clocks, signals or files can decide, rank 0 decides.
+Every rank reads the whole batch and takes its rows, so that order, epochs and checkpoints are the same as in one
+process, and a run can be resumed with another number of ranks. Rank 0 decides what depends on clocks, signals or files.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from glassgrad.distributed import world
 if TYPE_CHECKING:
     from glassgrad.train.signals import StopSignals
 
-Array = Any
+Array = Any  # np.ndarray
 
 
 class Ranks:
@@ -47,11 +47,11 @@ class Ranks:
 
     # --- the data -------------------------------------------------------------------------------------
 
-    def part(self, batch: Sequence[Any], whole: float = 0) -> tuple[list[Any], float]:
+    def part(self, batch: Sequence[Array], whole: float = 0) -> tuple[list[Array], float]:
         """Return this rank's rows of a batch, and its weight in the mean over the ranks.
 
-        With the gradient of weight times the mean loss of its rows on each rank, the mean over the ranks is the
-        gradient of the mean loss of the batch. A rank that no row is left for computes the first one, with weight 0.
+        Each rank differentiates weight times the mean loss of its rows; the mean over the ranks is then the gradient of
+        the mean loss of the batch. A rank without rows computes the first row, with weight 0.
 
         Args:
             batch: (inputs..., targets); the first axis is that of the examples.
@@ -65,8 +65,8 @@ class Ranks:
         rows = [_cut(one, size, *((0, 1) if empty else (low, high))) for one in batch]
         return rows, 0.0 if empty else counted(rows) * self.count / (whole or counted(batch))
 
-    def _compare(self, batch: Sequence[Any]) -> None:
-        """Raise on every rank when their first batches differ: a shuffling of each rank's own, or other files."""
+    def _compare(self, batch: Sequence[Array]) -> None:
+        """Raise on every rank when their first batches differ, because of different shuffling or files."""
         self._compared = True
         digest = 0
         for array in _arrays(batch):
@@ -80,7 +80,7 @@ class Ranks:
     # --- agreement ------------------------------------------------------------------------------------
 
     def agree(self, loss: float, stop: StopSignals, saving: bool) -> float:
-        """Return the mean of what the ranks' steps gave; what one wants, to stop or to save, reaches all."""
+        """Return the mean loss over the ranks, and share the wish of any rank to stop or to save."""
         asked = stop.requested
         wishes = [asked == signal.SIGINT, asked not in (0, signal.SIGINT), stop.by_file, saving]
         sums = np.array([loss, *wishes], np.float64)
@@ -99,7 +99,7 @@ class Ranks:
         for array in arrays:
             mine = array.copy()
             requests.append((self.group.comm.Iallreduce(mine, array), mine))
-        for request, _mine in requests:  # whose memory MPI reads until then
+        for request, _mine in requests:  # MPI reads its memory until then
             self._wait(request)
 
     def shared(self, value: Any) -> Any:
@@ -111,7 +111,7 @@ class Ranks:
         return found[0]
 
     def once(self, function: Callable[[], Any]) -> Any:
-        """Run a function on rank 0 alone and return its result there, None elsewhere; all wait for it.
+        """Run a function only on rank 0 and return its result there, None elsewhere; all ranks wait for it.
 
         Raises:
             OtherRankError: on the other ranks, when it has raised on rank 0.
@@ -129,7 +129,7 @@ class Ranks:
         return result
 
     def alone(self) -> AbstractContextManager[None]:
-        """Say that what rank 0 does in this block may take long, as a large checkpoint: others wait for it."""
+        """Announce that rank 0 may need long for this block, such as a large checkpoint; the others wait for it."""
         from glassgrad.engine.reports.announced import announced  # not on import: layers by hand do without the engine
 
         return announced("what rank 0 does alone")
@@ -153,11 +153,11 @@ def joined() -> Ranks | None:
 
 
 def once(ranks: Ranks | None, function: Callable[[], Any]) -> Any:
-    """Run a function here, or where there are several ranks on the first of them."""
+    """Run a function here, or with several ranks only on the first."""
     return function() if ranks is None else ranks.once(function)
 
 
-def counted(batch: Sequence[Any]) -> float:
+def counted(batch: Sequence[Array]) -> float:
     """Return how many targets of a batch count for its mean loss: labels that are not `IGNORED`, or all examples."""
     size = size_of(batch)
     target = getattr(batch[-1], "array", batch[-1])
@@ -166,14 +166,14 @@ def counted(batch: Sequence[Any]) -> float:
     return float(size)
 
 
-def size_of(batch: Sequence[Any]) -> int:
+def size_of(batch: Sequence[Array]) -> int:
     """The number of examples, which is the length of the first part."""
     first = batch[0]
     return len(next(iter(first.values())) if isinstance(first, Mapping) else first)
 
 
-def _cut(part: Any, size: int, low: int, high: int) -> Any:
-    """Return rows of what has one for each example, and anything else as it is."""
+def _cut(part: Array, size: int, low: int, high: int) -> Array:
+    """Return rows of a part that has one row per example, and any other part unchanged."""
     if isinstance(part, Mapping):
         return {name: _cut(one, size, low, high) for name, one in part.items()}
     if not getattr(part, "shape", None) or len(part) != size:
@@ -181,7 +181,7 @@ def _cut(part: Any, size: int, low: int, high: int) -> Any:
     return part.detach()[low:high] if hasattr(part, "detach") else part[low:high]
 
 
-def _arrays(batch: Sequence[Any]) -> list[Array]:
+def _arrays(batch: Sequence[Array]) -> list[Array]:
     found = []
     for part in batch:
         for one in part.values() if isinstance(part, Mapping) else [part]:

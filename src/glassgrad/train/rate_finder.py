@@ -6,7 +6,7 @@ Smith, "Cyclical learning rates for training neural networks", 2017.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from glassgrad.doctor.library import is_by_hand
 from glassgrad.engine.snapshot import Snapshot
 from glassgrad.errors.packages import needed
 from glassgrad.nn.modes import modes_kept
+from glassgrad.ops.core import Array
 from glassgrad.train.feed import LoaderFeed
 from glassgrad.train.given import check_kinds
 from glassgrad.train.learners.by_hand import HandLearner
@@ -82,8 +83,8 @@ class RateSearch:
 def find_rate(
     model: Any,
     optimizer: Any,
-    loss_fn: Callable[[Any, Any], Any] | None,
-    loader: Any,
+    loss_fn: Callable[[Array, Array], Array] | None,
+    loader: Iterable[Any],
     *,
     low: float = 1e-6,
     high: float = 10.0,

@@ -1,4 +1,4 @@
-"""Stopping a run from outside: the first signal asks, the second insists, and neither interrupts a save."""
+"""Stop a run from outside: the first signal requests it, the second interrupts, and neither interrupts a save."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class StopSignals:
         self.requested = self.requested or int(number)
 
     def join(self, number: int) -> None:
-        """Stop as another rank was asked to by a signal, which may still be on its way here and insists on nothing."""
+        """Stop because another rank received a signal, which may still arrive here and then counts as the first."""
         self._expected = number
         self.request(number)
 

@@ -14,7 +14,7 @@ from glassgrad.train.kept.weights import write_weights
 
 
 def measured(monitor: str, measures: Mapping[str, float]) -> float:
-    """Return a measure by its name. Raises `errors.InputError` if it is not among them."""
+    """Return a measure by its name. Raises `errors.InputError` for an unknown one."""
     if monitor not in measures:
         raise errors.FIT_NO_SUCH_MEASURE(given=monitor, known=", ".join(measures))
     return measures[monitor]

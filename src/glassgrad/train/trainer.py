@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from glassgrad.amp import GradScaler
 from glassgrad.data.atomic import write_atomically
 from glassgrad.doctor.library import is_by_hand
 from glassgrad.nn import Module
+from glassgrad.ops.core import Array
 from glassgrad.optim.ema import EMA
 from glassgrad.optim.lr_scheduler import ReduceLROnPlateau
 from glassgrad.optim.optimizer import Optimizer
@@ -133,14 +134,14 @@ class Trainer(Task):
         self,
         model: Module,
         optimizer: Optimizer,
-        loss_fn: Callable[[Any, Any], Any] | None,
-        train_loader: Any,
+        loss_fn: Callable[[Array, Array], Array] | None,
+        train_loader: Iterable[Any],
         val_loader: Any = None,
         scheduler: Any = None,
         config: TrainingConfig | None = None,
         callbacks: Sequence[Callback] = (),
         *,
-        metrics: Mapping[str, Callable[[Any, Any], Any]] | None = None,
+        metrics: Mapping[str, Callable[[Array, Array], Array]] | None = None,
         more_loggers: Sequence[RecordLog] = (),
     ) -> None:
         check_kinds("Trainer", model, optimizer, loss_fn, scheduler)
@@ -176,7 +177,7 @@ class Trainer(Task):
         self._loggers = list(more_loggers)
         self._best = BestWeights(config.best, config.monitor, config.higher)
         self._tried = False
-        self._last: tuple[Any, ...] = ()
+        self._last: tuple[Array, ...] = ()
         self._per_step = (
             scheduler is not None and config.schedule == "step" and not isinstance(scheduler, ReduceLROnPlateau)
         )
@@ -199,7 +200,7 @@ class Trainer(Task):
         self._logger_names = known
 
     def _schedule(self) -> None:
-        """Set the attributes that the loop reads: when things are due, and the parts of a checkpoint."""
+        """Set the attributes that the loop reads: the schedule and the parts of a checkpoint."""
         config, feed = self.config, self.feed
         self.epoch_steps = feed.steps or 0
         if not config.steps and not self.epoch_steps:
@@ -252,7 +253,7 @@ class Trainer(Task):
         if self.val_loader is not None and config.best:
             yield self._best
 
-    def step(self, *batch: Any) -> Any:
+    def step(self, *batch: Array) -> Array:
         """Make a step; the first one runs a trial before, whose errors name the user's own code."""
         try:
             if not self._tried:
@@ -267,7 +268,7 @@ class Trainer(Task):
             self.scheduler.step()
         return loss
 
-    def _try(self, batch: tuple[Any, ...]) -> None:
+    def _try(self, batch: tuple[Array, ...]) -> None:
         first = batch[0] if self.config.accumulate > 1 else batch
         if self.learner.loss_fn is not None and (len(first) < 2 or isinstance(first[0], Mapping)):
             kind = "dictionaries" if isinstance(first[0], Mapping) else "single tensors"
@@ -332,7 +333,7 @@ class Trainer(Task):
                 self._keep_samples()
         if stop.requested and first:
             kept = f"; go on with fit(resume=True): {self.run.path}" if self.run is not None else ""
-            print(f"stopped after step {self.loop.step:,}{kept}", file=sys.stderr, flush=True)  # noqa: T201 - for the person at the keyboard
+            PlainDisplay(sys.stderr).say(f"stopped after step {self.loop.step:,}{kept}")
         if stop.requested and not stop.by_file:
             signal.raise_signal(stop.requested)
         return self._result(finished)
@@ -424,15 +425,15 @@ class Trainer(Task):
             write_weights(self.run.model, self.learner.best_weights(), {"step": self.loop.step})
 
     def _keep_samples(self) -> None:
-        """Write what a classifier gets wrong among the first validation examples."""
+        """Write the mistakes of a classifier among the first validation examples."""
         found = None if self.run is None or self.val_loader is None else self._mistakes()
         if self.run is not None and found is not None:
             with self.loop.saving(self.run):
                 write_samples(self.run.path, found)
 
     def _mistakes(self) -> dict[str, Any] | None:
-        """Return what is put into a wrong class; None where the model is no classifier of single inputs."""
-        kept: list[tuple[Any, ...]] = []
+        """Return the misclassified examples; None if the model is not a classifier of single inputs."""
+        kept: list[tuple[Array, ...]] = []
         with self.learner.validating():
             for batch in self.val_loader:
                 parts = parts_of(batch)

@@ -30,12 +30,12 @@ def _optimizers() -> Sequence[str]:
 
 
 class _Fields:
-    """The signature of a class as its fields have it, made when somebody asks."""
+    """The signature of a class, made from its fields on first use."""
 
-    def __get__(self, instance: Any, owner: type) -> Any:
+    def __get__(self, instance: object, owner: Any) -> Any:
         import inspect
 
-        own = inspect.signature(owner.__init__)  # type: ignore[misc]  # of the class itself
+        own = inspect.signature(owner.__init__)
         return own.replace(parameters=list(own.parameters.values())[1:], return_annotation=inspect.Signature.empty)
 
 

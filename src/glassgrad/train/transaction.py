@@ -58,7 +58,7 @@ def _difference(fact: str, given: Any, own: Any) -> dict[str, Any]:
     return {"what": fact, "given": _text(given), "expected": _text(own)}
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
@@ -86,11 +86,11 @@ def _attributes(part: Any) -> list[tuple[Any, dict[str, Any]]]:
     return [] if _is_module(inner) or not hasattr(inner, "__dict__") else [(inner, dict(vars(inner)))]
 
 
-def _is_module(part: Any) -> bool:
+def _is_module(part: object) -> bool:
     return hasattr(part, "named_modules")
 
 
-def _is_optimizer(part: Any) -> bool:
+def _is_optimizer(part: object) -> bool:
     return "param_groups" in getattr(part, "__dict__", ())
 
 

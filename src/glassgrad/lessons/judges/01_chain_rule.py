@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from glassgrad.lessons.derivations import add_derivation
-from glassgrad.lessons.exercise import Names, Steps, Verdict
+from glassgrad.lessons.exercise import Answer, Names, Steps, Verdict
 from glassgrad.lessons.hints import judged
 from glassgrad.verify import edits
 
@@ -13,7 +11,7 @@ STEPS = Steps()
 
 
 @STEPS("slope by nudging", section="Nudging")
-def _nudging(slope_by_nudging: Any) -> Verdict:
+def _nudging(slope_by_nudging: Answer) -> Verdict:
     def f(x: float) -> float:
         return x**3
 
@@ -47,7 +45,7 @@ add_derivation(
 
 
 @STEPS("slopes of a book", section="A machine for it")
-def _book(slopes_of: Any, given: Names) -> Verdict:
+def _book(slopes_of: Answer, given: Names) -> Verdict:
     found = slopes_of([(name, list(makers)) for name, makers in given["book"]])
     if found is None:
         return "slopes_of(book) is None: is a `return` missing?"

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 from glassgrad.lessons.derivations import add_derivation
-from glassgrad.lessons.exercise import Steps, Verdict
+from glassgrad.lessons.exercise import Answer, Steps, Verdict
 from glassgrad.lessons.hints import judged
 from glassgrad.manual import Linear
 from glassgrad.verify import edits
@@ -33,7 +32,7 @@ add_derivation(
 
 
 @STEPS("the layer", section="As a layer")
-def _layer(linear_backward: Any) -> Iterator[Verdict]:
+def _layer(linear_backward: Answer) -> Iterator[Verdict]:
     rng = np.random.default_rng(1)
     layer = Linear(3, 2, rng=rng)
     x, dy = rng.normal(size=(4, 3)), rng.normal(size=(4, 2))
@@ -57,7 +56,7 @@ def _layer(linear_backward: Any) -> Iterator[Verdict]:
 
 
 @STEPS("a layer used twice", section="With indices")
-def _shared(shared_weight: Any) -> Verdict:
+def _shared(shared_weight: Answer) -> Verdict:
     rng = np.random.default_rng(2)
     x1, x2, dy1, dy2 = (
         rng.normal(size=(4, 3)),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad import manual
-from glassgrad.lessons.exercise import Steps, Verdict
+from glassgrad.lessons.exercise import Answer, Steps, Verdict
 from glassgrad.lessons.hints import close, judged
 
 STEPS = Steps()
@@ -26,7 +26,7 @@ def _logs(x: Any) -> Any:
     return manual.LogSoftmax()(x)
 
 
-def _small_hint(found: Any) -> Verdict:
+def _small_hint(found: object) -> Verdict:
     e, shifted = np.exp(_SMALL), np.exp(_SMALL - _SMALL.max(1, keepdims=True))
     rows, columns = (
         "That is divided by the sum of all rows. Each row is a distribution of its own.",
@@ -45,12 +45,12 @@ def _small_hint(found: Any) -> Verdict:
 
 
 @STEPS("softmax", section="Only differences matter")
-def _softmax(softmax: Any) -> Verdict:
+def _softmax(softmax: Answer) -> Verdict:
     return _small_hint(softmax(_SMALL.copy()))
 
 
 @STEPS("softmax of large numbers", section="Only differences matter", gaps=("softmax",))
-def _large(softmax: Any) -> Verdict:
+def _large(softmax: Answer) -> Verdict:
     found = softmax(_LARGE.copy())
     if not np.all(np.isfinite(found)):
         return "exp overflows, or all of a row underflows. Which number may be subtracted from a row for free?"
@@ -63,7 +63,7 @@ def _large(softmax: Any) -> Verdict:
 
 
 @STEPS("log-softmax", section="The logarithm of a probability")
-def _log_softmax(log_softmax: Any) -> Iterator[Verdict]:
+def _log_softmax(log_softmax: Answer) -> Iterator[Verdict]:
     found = log_softmax(_SMALL.copy())
     yield judged(
         found,
@@ -82,7 +82,7 @@ def _log_softmax(log_softmax: Any) -> Iterator[Verdict]:
 
 
 @STEPS("the gradient of softmax", section="Their gradients")
-def _backward(softmax_backward: Any) -> Verdict:
+def _backward(softmax_backward: Answer) -> Verdict:
     rng = np.random.default_rng(0)
     layer = manual.Softmax()
     p, dp = layer(rng.normal(size=(4, 3))), rng.normal(size=(4, 3))
@@ -100,7 +100,7 @@ def _backward(softmax_backward: Any) -> Verdict:
 
 
 @STEPS("cross-entropy", section="Together with the loss")
-def _cross_entropy(cross_entropy: Any) -> Verdict:
+def _cross_entropy(cross_entropy: Answer) -> Verdict:
     loss = manual.CrossEntropyLoss()
     expected = float(loss(_SMALL, _TARGETS))
     p = _softmax_of(_SMALL)[np.arange(2), _TARGETS]
@@ -119,7 +119,7 @@ def _cross_entropy(cross_entropy: Any) -> Verdict:
 
 
 @STEPS("the gradient of cross-entropy", section="Together with the loss")
-def _cross_entropy_backward(cross_entropy_backward: Any) -> Verdict:
+def _cross_entropy_backward(cross_entropy_backward: Answer) -> Verdict:
     loss = manual.CrossEntropyLoss()
     loss(_SMALL, _TARGETS)
     expected, p, hits = loss.backward(), _softmax_of(_SMALL), np.eye(3)[_TARGETS]

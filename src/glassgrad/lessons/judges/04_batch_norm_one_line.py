@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from glassgrad.lessons.derivations import add_derivation
-from glassgrad.lessons.exercise import Names, Steps, Verdict
+from glassgrad.lessons.exercise import Answer, Names, Steps, Verdict
 from glassgrad.lessons.hints import judged
 from glassgrad.verify import edits
 from glassgrad.verify.truth import find_truth
@@ -41,7 +41,7 @@ add_derivation(
 
 
 @STEPS("dx in one line", section="Towards one line")
-def _at_once(dx_at_once: Any, given: Names) -> Verdict:
+def _at_once(dx_at_once: Answer, given: Names) -> Verdict:
     truth = find_truth(given["forward"], given["inputs"])
     w, s, hat, dy = (truth.values[name] for name in ("w", "s", "hat", "r"))
     d = dy * w

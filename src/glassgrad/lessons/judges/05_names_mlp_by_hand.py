@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad.lessons.derivations import add_derivation
-from glassgrad.lessons.exercise import Names, Steps, Verdict
+from glassgrad.lessons.exercise import Answer, Names, Steps, Verdict
 from glassgrad.lessons.hints import judged
 from glassgrad.verify import edits
 from glassgrad.verify.truth import find_truth
@@ -61,7 +61,7 @@ def _true(given: Names, name: str) -> tuple[Any, dict[str, Any]]:
 
 
 @STEPS("dlogits in one go", section="The first simplification")
-def _dlogits(dlogits_at_once: Any, given: Names) -> Verdict:
+def _dlogits(dlogits_at_once: Answer, given: Names) -> Verdict:
     expected, values = _true(given, "logits")
     probs, targets = values["probs"], values["targets"]
     n = len(targets)
@@ -81,7 +81,7 @@ def _dlogits(dlogits_at_once: Any, given: Names) -> Verdict:
 
 
 @STEPS("dpre in one go", section="The second simplification")
-def _dpre(dpre_at_once: Any, given: Names) -> Verdict:
+def _dpre(dpre_at_once: Answer, given: Names) -> Verdict:
     expected, values = _true(given, "pre")
     dact, _ = _true(given, "act")
     gain, inv, hat = values["gain"], values["inv"], values["hat"]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from glassgrad.lessons.exercise import Names, Steps, Verdict
+from glassgrad.lessons.exercise import Answer, Names, Steps, Verdict
 from glassgrad.lessons.hints import judged
 
 STEPS = Steps()
 
 
-def _diamond(node: Any) -> list[Any]:
+def _diamond(node: Answer) -> list[Any]:
     """Return x, b of x, c of b, d of b and c, with slopes that tell every detour apart."""
     x = node("x")
     b = node("b", [x], [3.0])
@@ -19,7 +19,7 @@ def _diamond(node: Any) -> list[Any]:
     return [x, b, c, node("d", [b, c], [1.0, 5.0])]
 
 
-def _square(node: Any) -> list[Any]:
+def _square(node: Answer) -> list[Any]:
     """Return a, and c = a * a: the same node twice."""
     a = node("a")
     return [a, node("c", [a, a], [2.0, 2.0])]
@@ -45,7 +45,7 @@ def _fault(found: Any, nodes: list[Any]) -> Verdict:
 
 
 @STEPS("a diamond", section="Sending at once is wrong")
-def _order(order: Any, given: Names) -> Iterator[Verdict]:
+def _order(order: Answer, given: Names) -> Iterator[Verdict]:
     for nodes in (_diamond(given["Node"]), _square(given["Node"])):
         yield _fault(order(nodes[-1]), nodes)
     node = given["Node"]
@@ -57,7 +57,7 @@ def _order(order: Any, given: Names) -> Iterator[Verdict]:
 
 
 @STEPS("a deep graph", section="Three ways to an order")
-def _deep(order: Any, given: Names) -> Verdict:
+def _deep(order: Answer, given: Names) -> Verdict:
     nodes = [given["Node"]("0")]
     for number in range(1, 5000):
         nodes.append(given["Node"](str(number), [nodes[-1]], [1.0]))
@@ -69,7 +69,7 @@ def _deep(order: Any, given: Names) -> Verdict:
 
 
 @STEPS("many paths", section="Three ways to an order")
-def _paths(order: Any, given: Names) -> Verdict:
+def _paths(order: Answer, given: Names) -> Verdict:
     nodes = [given["Node"]("0")]
     for number in range(1, 60):  # 2**59 paths
         nodes.append(given["Node"](str(number), [nodes[-1], nodes[-1]], [1.0, 1.0]))
@@ -78,7 +78,7 @@ def _paths(order: Any, given: Names) -> Verdict:
 
 
 @STEPS("gradients", section="Sending at once is wrong")
-def _gradients(gradients: Any, given: Names) -> Iterator[Verdict]:
+def _gradients(gradients: Answer, given: Names) -> Iterator[Verdict]:
     for nodes, expected, known in (
         (
             _diamond(given["Node"]),

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad.lessons.exercise import Steps, Verdict
+from glassgrad.lessons.exercise import Answer, Steps, Verdict
 from glassgrad.lessons.hints import judged
 
 STEPS = Steps()
@@ -40,7 +40,7 @@ def _whole(matrices: list[Any]) -> Any:
     return whole
 
 
-def _sweep(function: Any, name: str, forward: bool) -> Verdict:
+def _sweep(function: Answer, name: str, forward: bool) -> Verdict:
     square, other = _chain((3, 3, 3)), _chain((4, 3, 2))
     vector = np.array([1.0, -2.0, 0.5])
     whole, turned = _whole(square), _whole(square[::-1])
@@ -63,12 +63,12 @@ def _sweep(function: Any, name: str, forward: bool) -> Verdict:
 
 
 @STEPS("push", section="As matrices")
-def _push(push: Any) -> Verdict:
+def _push(push: Answer) -> Verdict:
     return _sweep(push, "push", forward=True)
 
 
 @STEPS("pull", section="As matrices")
-def _pull(pull: Any) -> Verdict:
+def _pull(pull: Answer) -> Verdict:
     return _sweep(pull, "pull", forward=False)
 
 
@@ -76,7 +76,7 @@ _J = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
 
 
 @STEPS("the Jacobian by columns", section="As matrices")
-def _columns(jacobian_by_columns: Any) -> Verdict:
+def _columns(jacobian_by_columns: Answer) -> Verdict:
     return judged(
         jacobian_by_columns(lambda v: _J @ v, 3),
         _J,
@@ -87,7 +87,7 @@ def _columns(jacobian_by_columns: Any) -> Verdict:
 
 
 @STEPS("the Jacobian by rows", section="As matrices")
-def _rows(jacobian_by_rows: Any) -> Verdict:
+def _rows(jacobian_by_rows: Answer) -> Verdict:
     return judged(
         jacobian_by_rows(lambda u: u @ _J, 2),
         _J,
@@ -98,7 +98,7 @@ def _rows(jacobian_by_rows: Any) -> Verdict:
 
 
 @STEPS("which is cheaper", section="As matrices")
-def _cheaper(cheaper: Any) -> Verdict:
+def _cheaper(cheaper: Answer) -> Verdict:
     for n, m, right in ((1_000_000, 1, ("reverse", 1)), (1, 200, ("forward", 1)), (7, 3, ("reverse", 3))):
         found = cheaper(n, m)
         if not isinstance(found, tuple) or len(found) != 2:
@@ -111,7 +111,7 @@ def _cheaper(cheaper: Any) -> Verdict:
 
 
 @STEPS("a product of pairs", section="One function, both ways", gaps=("Dual.__mul__",))
-def _product(Dual: Any) -> Verdict:
+def _product(Dual: Answer) -> Verdict:
     a, b = Dual(3.0, 2.0), Dual(5.0, 7.0)
     return judged(
         (a * b).speed,
@@ -127,7 +127,7 @@ def _product(Dual: Any) -> Verdict:
 
 
 @STEPS("a sine of a pair", section="One function, both ways", gaps=("Dual.sin",))
-def _sine(Dual: Any) -> Verdict:
+def _sine(Dual: Answer) -> Verdict:
     return judged(
         Dual(1.0, 2.0).sin().speed,
         2 * np.cos(1.0),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad.engine.tensors.creation import tensor
-from glassgrad.lessons.exercise import Steps, Verdict
+from glassgrad.lessons.exercise import Answer, Steps, Verdict
 from glassgrad.lessons.hints import close, judged
 
 STEPS = Steps()
@@ -17,7 +17,7 @@ _V = np.array([1.0, -2.0, 0.5])
 
 
 @STEPS("by nudging", section="Three ways")
-def _nudging(by_nudging: Any) -> Verdict:
+def _nudging(by_nudging: Answer) -> Verdict:
     def gradient(w: Any) -> Any:
         return _H @ w + w**3  # the Hessian is _H + 3 w**2 on the diagonal
 
@@ -38,7 +38,7 @@ def _nudging(by_nudging: Any) -> Verdict:
 
 
 @STEPS("exactly", section="Three ways")
-def _exactly(exactly: Any) -> Verdict:
+def _exactly(exactly: Answer) -> Verdict:
     def loss(w: Any) -> Any:
         return (w**4).sum() + (w[0] * w[1]) ** 2 + w[1].exp()
 
@@ -63,7 +63,7 @@ def _exactly(exactly: Any) -> Verdict:
 
 
 @STEPS("the whole matrix", section="Three ways")
-def _whole(whole: Any) -> Verdict:
+def _whole(whole: Answer) -> Verdict:
     turned = _H + np.array(
         [[0.0, 1.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
     )  # no Hessian, but it tells the sides apart
@@ -77,7 +77,7 @@ def _whole(whole: Any) -> Verdict:
 
 
 @STEPS("the largest curvature", section="The largest curvature")
-def _largest(largest_curvature: Any) -> Iterator[Verdict]:
+def _largest(largest_curvature: Answer) -> Iterator[Verdict]:
     for matrix in (_H, -_H):
         values = np.linalg.eigvalsh(matrix)
         largest = values[np.argmax(np.abs(values))]
@@ -98,7 +98,7 @@ def _largest(largest_curvature: Any) -> Iterator[Verdict]:
 
 
 @STEPS("the largest rate", section="What it is good for")
-def _rate(largest_rate: Any) -> Verdict:
+def _rate(largest_rate: Answer) -> Verdict:
     return judged(
         largest_rate(4.0),
         0.5,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad.engine.tensors.creation import tensor
-from glassgrad.lessons.exercise import Steps, Verdict
+from glassgrad.lessons.exercise import Answer, Steps, Verdict
 from glassgrad.lessons.hints import close, judged
 from glassgrad.verify.compare import as_array
 
@@ -34,7 +34,7 @@ def _true(x: Any, segments: list[list[Any]]) -> tuple[list[Any], Any, list[Any],
 
 
 @STEPS("forward", section="Weighing")
-def _forward(forward: Any) -> Iterator[Verdict]:
+def _forward(forward: Answer) -> Iterator[Verdict]:
     x, segments = _chain((2, 1, 3))
     inputs, result, _, _ = _true(x, segments)
     found = forward(x.copy(), segments)
@@ -52,13 +52,13 @@ def _forward(forward: Any) -> Iterator[Verdict]:
         yield judged(mine, true, what=f"kept[{number}]")
 
 
-def _gradients(x: Any, segments: list[list[Any]], backward: Any) -> tuple[Any, list[Any]]:
+def _gradients(x: Any, segments: list[list[Any]], backward: Answer) -> tuple[Any, list[Any]]:
     inputs, _, expected, dy = _true(x, segments)
     return backward(dy, [one.copy() for one in inputs], segments), expected
 
 
 @STEPS("backward", section="Weighing")
-def _backward(backward: Any) -> Verdict:
+def _backward(backward: Answer) -> Verdict:
     for sizes in ((1, 1), (3,), (2, 1, 3)):
         x, segments = _chain(sizes)
         found, expected = _gradients(x, segments, backward)
@@ -84,7 +84,7 @@ def _backward(backward: Any) -> Verdict:
 
 
 @STEPS("no layer more than once", section="The bill", gaps=("backward",))
-def _once(backward: Any, layer: Any) -> Verdict:
+def _once(backward: Answer, layer: Any) -> Verdict:
     x, segments = _chain((4, 4))
     layer.calls = 0
     _gradients(x, segments, backward)
@@ -99,7 +99,7 @@ def _once(backward: Any, layer: Any) -> Verdict:
 
 
 @STEPS("the bill", section="The bill")
-def _bill(bill: Any) -> Verdict:
+def _bill(bill: Answer) -> Verdict:
     return judged(
         bill(36, 4),
         13,
@@ -113,7 +113,7 @@ def _bill(bill: Any) -> Verdict:
 
 
 @STEPS("the best number of segments", section="The bill")
-def _best(best_segments: Any) -> Iterator[Verdict]:
+def _best(best_segments: Answer) -> Iterator[Verdict]:
     for n, right in ((36, 6), (100, 10), (2500, 50)):
         yield judged(
             best_segments(n),

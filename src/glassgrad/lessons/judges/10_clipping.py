@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad.lessons.exercise import Steps, Verdict
+from glassgrad.lessons.exercise import Answer, Steps, Verdict
 from glassgrad.lessons.hints import close, judged
 
 STEPS = Steps()
@@ -17,7 +17,7 @@ def _model() -> list[Any]:
     return [np.array([[3.0, -4.0], [0.0, 12.0]]), np.array([84.0])]  # lengths 13 and 84, together 85
 
 
-def _arrays(found: Any, name: str, gradients: list[Any]) -> Verdict:
+def _arrays(found: object, name: str, gradients: list[Any]) -> Verdict:
     """Return what is wrong with the form of a result."""
     if not isinstance(found, list | tuple):
         return f"{name} is of type {type(found).__name__}, expected a list of arrays: is a `return` missing?"
@@ -31,7 +31,7 @@ def _flat(arrays: Any) -> Any:
 
 
 @STEPS("clipping by norm", section="Two kinds")
-def _norm(clip_by_norm: Any) -> Iterator[Verdict]:
+def _norm(clip_by_norm: Answer) -> Iterator[Verdict]:
     gradients = _model()
     found = clip_by_norm(gradients, 17.0)
     yield _arrays(found, "clip_by_norm(gradients, 17.0)", gradients)
@@ -60,7 +60,7 @@ def _norm(clip_by_norm: Any) -> Iterator[Verdict]:
 
 
 @STEPS("short gradients", section="Two kinds", gaps=("clip_by_norm",))
-def _short(clip_by_norm: Any) -> Iterator[Verdict]:
+def _short(clip_by_norm: Answer) -> Iterator[Verdict]:
     short = [np.array([0.3, 0.0]), np.array([[0.4]])]
     found = clip_by_norm([one.copy() for one in short], 1.0)
     yield _arrays(found, "clip_by_norm(gradients, 1.0)", short)
@@ -76,7 +76,7 @@ def _short(clip_by_norm: Any) -> Iterator[Verdict]:
 
 
 @STEPS("a gradient of zeros", section="Two kinds", gaps=("clip_by_norm",))
-def _zeros(clip_by_norm: Any) -> Iterator[Verdict]:
+def _zeros(clip_by_norm: Answer) -> Iterator[Verdict]:
     found = clip_by_norm([np.zeros(2), np.zeros((1, 3))], 1.0)
     yield _arrays(found, "clip_by_norm(zeros, 1.0)", [0, 0])
     if np.isnan(_flat(found)).any():
@@ -85,7 +85,7 @@ def _zeros(clip_by_norm: Any) -> Iterator[Verdict]:
 
 
 @STEPS("clipping by value", section="Two kinds")
-def _value(clip_by_value: Any) -> Iterator[Verdict]:
+def _value(clip_by_value: Answer) -> Iterator[Verdict]:
     gradients = _model()
     found = clip_by_value(gradients, 3.5)
     yield _arrays(found, "clip_by_value(gradients, 3.5)", gradients)
@@ -104,7 +104,7 @@ def _value(clip_by_value: Any) -> Iterator[Verdict]:
 
 
 @STEPS("the angle", section="Two kinds")
-def _angle(angle: Any) -> Iterator[Verdict]:
+def _angle(angle: Answer) -> Iterator[Verdict]:
     first, second = [np.array([3.0, 0.0]), np.array([[0.0]])], [np.array([2.0, 2.0]), np.array([[0.0]])]
     yield judged(
         angle(first, second),
@@ -120,7 +120,7 @@ def _angle(angle: Any) -> Iterator[Verdict]:
 
 
 @STEPS("usable gradients", section="What it does not do")
-def _usable(usable: Any) -> Verdict:
+def _usable(usable: Answer) -> Verdict:
     cases = (
         ([np.ones(3), np.ones((2, 2))], True, "ordinary numbers"),
         ([np.ones(3), np.array([1.0, np.nan])], False, "a nan in the last array"),

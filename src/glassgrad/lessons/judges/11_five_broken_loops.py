@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from glassgrad.engine.mode import no_grad
-from glassgrad.lessons.exercise import Names, Steps, Verdict
+from glassgrad.lessons.exercise import Answer, Names, Steps, Verdict
 from glassgrad.nn.functional import cross_entropy
 
 STEPS = Steps()
@@ -20,7 +20,7 @@ _FORGOTTEN = (
 )
 
 
-def _calls(function: Any, inside: bool = True) -> list[str]:
+def _calls(function: Answer, inside: bool = True) -> list[str]:
     """Return the names of the methods that the loop of a function calls, in order; or those before the loop."""
     body = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
     loops = [node for node in ast.walk(body) if isinstance(node, ast.For | ast.While)]
@@ -35,7 +35,7 @@ def _calls(function: Any, inside: bool = True) -> list[str]:
     return [name for _, _, name in sorted(found)]
 
 
-def _order(function: Any) -> Verdict:
+def _order(function: Answer) -> Verdict:
     """Return what is wrong with the order of forgetting, computing and using."""
     calls = [name for name in _calls(function) if name in {"zero_grad", "backward", "step"}]
     for name in ("backward", "step"):
@@ -53,17 +53,17 @@ def _order(function: Any) -> Verdict:
     return None
 
 
-def _error(model: Any, given: Names) -> float:
+def _error(model: Answer, given: Names) -> float:
     with no_grad():
         return float(((model(given["X"]).reshape(-1) - given["NUMBERS"]) ** 2).mean())
 
 
-def _entropy(model: Any, given: Names) -> float:
+def _entropy(model: Answer, given: Names) -> float:
     with no_grad():
         return float(cross_entropy(model(given["X"]), given["LABELS"]))
 
 
-def _trained(loop: Any, name: str) -> tuple[Any, Verdict]:
+def _trained(loop: Answer, name: str) -> tuple[Any, Verdict]:
     model = loop()
     if not callable(model):
         return None, f"{name} returns {type(model).__name__}; it has to return its model."
@@ -71,7 +71,7 @@ def _trained(loop: Any, name: str) -> tuple[Any, Verdict]:
 
 
 @STEPS("loop 1", section="1. The loss goes down, then up, then anywhere")
-def _loop_1(loop_1: Any, given: Names) -> Verdict:
+def _loop_1(loop_1: Answer, given: Names) -> Verdict:
     model, fault = _trained(loop_1, "loop_1")
     if fault is not None or _error(model, given) < 1e-4:
         return fault
@@ -79,7 +79,7 @@ def _loop_1(loop_1: Any, given: Names) -> Verdict:
 
 
 @STEPS("loop 2", section="2. It learns, but slowly, and never becomes sure")
-def _loop_2(loop_2: Any, given: Names) -> Verdict:
+def _loop_2(loop_2: Answer, given: Names) -> Verdict:
     model, fault = _trained(loop_2, "loop_2")
     if fault is not None or _entropy(model, given) < 0.125:
         return fault
@@ -95,7 +95,7 @@ def _loop_2(loop_2: Any, given: Names) -> Verdict:
 
 
 @STEPS("loop 3", section="3. The regression that finds the mean and nothing else")
-def _loop_3(loop_3: Any, given: Names) -> Verdict:
+def _loop_3(loop_3: Answer, given: Names) -> Verdict:
     model, fault = _trained(loop_3, "loop_3")
     if fault is not None or _error(model, given) < 1e-4:
         return fault
@@ -110,7 +110,7 @@ def _loop_3(loop_3: Any, given: Names) -> Verdict:
 
 
 @STEPS("loop 4", section="4. It trains on yesterday's gradient")
-def _loop_4(loop_4: Any, given: Names) -> Iterator[Verdict]:
+def _loop_4(loop_4: Answer, given: Names) -> Iterator[Verdict]:
     model, fault = _trained(loop_4, "loop_4")
     yield fault
     yield _order(loop_4)
@@ -119,7 +119,7 @@ def _loop_4(loop_4: Any, given: Names) -> Iterator[Verdict]:
 
 
 @STEPS("loop 5", section="5. The weights that the optimizer does not know")
-def _loop_5(loop_5: Any, given: Names) -> Verdict:
+def _loop_5(loop_5: Answer, given: Names) -> Verdict:
     weight = loop_5()
     if getattr(weight, "shape", None) != (2,):
         return "loop_5 has to return the weight, a tensor of shape (2,)."

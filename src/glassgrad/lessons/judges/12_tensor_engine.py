@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from glassgrad.lessons.exercise import Names, Steps, Verdict
+from glassgrad.lessons.exercise import Answer, Names, Steps, Verdict
 from glassgrad.lessons.hints import judged
 
 STEPS = Steps()
-Array = Any
+Array = np.ndarray
 Known = tuple[Any, str]
 
 _G = np.arange(24.0).reshape(2, 4, 3) ** 1.5 - 20.0
 
 
 @STEPS("shrink", section="Broadcasting, backwards")
-def _shrink(shrink: Callable[..., Any]) -> Iterator[Verdict]:
+def _shrink(shrink: Answer) -> Iterator[Verdict]:
     g = _G
     for shape, expected, known in (
         (
@@ -53,7 +53,7 @@ def _shrink(shrink: Callable[..., Any]) -> Iterator[Verdict]:
 
 
 @STEPS("receive", section="Adding in place, and whose array it is")
-def _receive(receive: Callable[..., Any], given: Names) -> Iterator[Verdict]:
+def _receive(receive: Answer, given: Names) -> Iterator[Verdict]:
     t, shared, second = given["Tensor"]([0.0, 0.0]), np.array([1.0, 2.0]), np.array([10.0, 20.0])
     receive(t, shared)
     if t.grad is None:
@@ -78,7 +78,7 @@ def _receive(receive: Callable[..., Any], given: Names) -> Iterator[Verdict]:
     yield _third(receive, t, shared, second)
 
 
-def _third(receive: Callable[..., Any], t: Any, shared: Array, second: Array) -> Verdict:
+def _third(receive: Answer, t: Any, shared: Array, second: Array) -> Verdict:
     own = t.grad
     receive(t, np.array([100.0, 200.0]))
     if t.grad.tolist() != [111.0, 222.0]:
@@ -95,7 +95,7 @@ def _third(receive: Callable[..., Any], t: Any, shared: Array, second: Array) ->
     return None
 
 
-def _rules(op: Callable[..., Any], given: Names, *args: Array, rest: tuple[Any, ...] = ()) -> tuple[list[Any], Array]:
+def _rules(op: Answer, given: Names, *args: Array, rest: tuple[Any, ...] = ()) -> tuple[list[Any], Array]:
     """Return what the rules of an op say of a gradient, and that gradient."""
     tensors = [given["Tensor"](arg) for arg in args]
     y = op(*tensors, *rest)
@@ -105,7 +105,7 @@ def _rules(op: Callable[..., Any], given: Names, *args: Array, rest: tuple[Any, 
 
 
 @STEPS("divide", section="Operations, number by number")
-def _divide(divide: Callable[..., Any], given: Names) -> Verdict:
+def _divide(divide: Answer, given: Names) -> Verdict:
     a, b = np.array([1.0, 2.0, -3.0]), np.array([2.0, -0.5, 4.0])
     (to_a, to_b), g = _rules(divide, given, a, b)
     return judged(
@@ -126,7 +126,7 @@ def _divide(divide: Callable[..., Any], given: Names) -> Verdict:
 
 
 @STEPS("sigmoid", section="Operations, number by number")
-def _sigmoid(sigmoid: Callable[..., Any], given: Names) -> Verdict:
+def _sigmoid(sigmoid: Answer, given: Names) -> Verdict:
     a = np.array([-2.0, 0.1, 1.5])
     (to_a,), g = _rules(sigmoid, given, a)
     y = 1 / (1 + np.exp(-a))
@@ -142,7 +142,7 @@ def _sigmoid(sigmoid: Callable[..., Any], given: Names) -> Verdict:
 
 
 @STEPS("matmul", section="The product of matrices")
-def _matmul(matmul: Callable[..., Any], given: Names) -> Iterator[Verdict]:
+def _matmul(matmul: Answer, given: Names) -> Iterator[Verdict]:
     a, b = np.sin(np.arange(12.0)).reshape(4, 3), np.cos(np.arange(6.0)).reshape(3, 2)
     (to_a, to_b), g = _rules(matmul, given, a, b)
     order = "The factors are right, and stand in the wrong order: which product has the shape of the argument?"
@@ -169,7 +169,7 @@ def _matmul(matmul: Callable[..., Any], given: Names) -> Iterator[Verdict]:
 
 
 @STEPS("total", section="Operations that move or gather numbers")
-def _total(total: Callable[..., Any], given: Names) -> Iterator[Verdict]:
+def _total(total: Answer, given: Names) -> Iterator[Verdict]:
     a = np.sin(np.arange(12.0)).reshape(4, 3)
     for axis in (0, 1):
         try:
@@ -197,7 +197,7 @@ def _total(total: Callable[..., Any], given: Names) -> Iterator[Verdict]:
 
 
 @STEPS("pick", section="Operations that move or gather numbers")
-def _pick(pick: Callable[..., Any], given: Names) -> Verdict:
+def _pick(pick: Answer, given: Names) -> Verdict:
     a, rows = np.sin(np.arange(12.0)).reshape(4, 3), np.array([2, 0, 2, 2])
     (to_a,), g = _rules(pick, given, a, rest=(rows,))
     expected, last = np.zeros_like(a), np.zeros_like(a)
@@ -219,7 +219,7 @@ def _pick(pick: Callable[..., Any], given: Names) -> Verdict:
     )
 
 
-def _diamond(tensor: Callable[..., Any], calls: list[Array]) -> tuple[Any, Any]:
+def _diamond(tensor: Answer, calls: list[Array]) -> tuple[Any, Any]:
     """Return x and 2 · 3x + 5 · 3x: 3x is used by a short way and by a long one, and the short one is listed first."""
 
     def made(scale: float, *args: Any) -> Any:
@@ -240,7 +240,7 @@ def _add_up(t: Any, g: Array) -> None:
 
 
 @STEPS("backward", section="Going backwards")
-def _backward(backward: Callable[..., Any], given: Names) -> Verdict:
+def _backward(backward: Answer, given: Names) -> Verdict:
     calls: list[Array] = []
     x, root = _diamond(given["Tensor"], calls)
     names = backward.__globals__

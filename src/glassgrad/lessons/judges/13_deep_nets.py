@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 
-from glassgrad.lessons.exercise import Steps, Verdict
+from glassgrad.lessons.exercise import Answer, Steps, Verdict
 from glassgrad.lessons.hints import judged
 
 STEPS = Steps()
-Array = Any
+Array = np.ndarray
 
 
 @STEPS("slope of a sigmoid", section="Sigmoid")
-def _slope(slope_of_sigmoid: Callable[[Array], Any]) -> Verdict:
+def _slope(slope_of_sigmoid: Answer) -> Verdict:
     y = np.array([0.1, 0.5, 0.8])
     again = 1 / (1 + np.exp(-y))
     return judged(
@@ -30,7 +29,7 @@ def _slope(slope_of_sigmoid: Callable[[Array], Any]) -> Verdict:
 
 
 @STEPS("factor", section="The measurement")
-def _factor(factor: Callable[..., Any]) -> Verdict:
+def _factor(factor: Answer) -> Verdict:
     first, last, layers = 1e-6, 4.0, 11
     right = (first / last) ** (1 / 10)
     return judged(
@@ -46,7 +45,7 @@ def _factor(factor: Callable[..., Any]) -> Verdict:
 
 
 @STEPS("spread", section="How to draw weights")
-def _spread(spread: Callable[..., Any]) -> Iterator[Verdict]:
+def _spread(spread: Answer) -> Iterator[Verdict]:
     for activation, gain in (("tanh", 1.0), ("relu", 2.0)):
         yield judged(
             spread(200, activation),
@@ -61,7 +60,7 @@ def _spread(spread: Callable[..., Any]) -> Iterator[Verdict]:
 
 
 @STEPS("draw", section="How to draw weights")
-def _draw(draw: Callable[..., Any]) -> Verdict:
+def _draw(draw: Answer) -> Verdict:
     inputs, outputs = 400, 100
     weights = np.asarray(draw(np.random.default_rng(0), inputs, outputs))
     if weights.shape != (outputs, inputs):
@@ -85,7 +84,7 @@ def _draw(draw: Callable[..., Any]) -> Verdict:
 
 
 @STEPS("normalise", section="Batch norm")
-def _normalise(normalise: Callable[[Array], Any]) -> Verdict:
+def _normalise(normalise: Answer) -> Verdict:
     x = np.random.default_rng(1).normal(size=(6, 3)) * [1.0, 5.0, 0.2] + [0.0, 3.0, -1.0]
     mean, var = x.mean(0), x.var(0)
     return judged(
@@ -107,7 +106,7 @@ def _normalise(normalise: Callable[[Array], Any]) -> Verdict:
 
 
 @STEPS("residual, backward", section="Residuals")
-def _residual(residual_backward: Callable[..., Any]) -> Verdict:
+def _residual(residual_backward: Answer) -> Verdict:
     dy, slope = np.array([1.0, -2.0, 3.0]), np.array([0.5, 0.0, -0.25])
     return judged(
         residual_backward(dy.copy(), lambda g: slope * g),
@@ -122,7 +121,7 @@ def _residual(residual_backward: Callable[..., Any]) -> Verdict:
 
 
 @STEPS("residual net", section="Residuals")
-def _net(residual_net: Callable[..., Any]) -> Verdict:
+def _net(residual_net: Answer) -> Verdict:
     rng = np.random.default_rng(2)
     x, weights = rng.normal(size=(5, 8)), [0.3 * rng.normal(size=(8, 8)) / 8**0.5 for _ in range(16)]
     kept = [w.copy() for w in weights]

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 
-from glassgrad.lessons.exercise import Steps, Verdict
+from glassgrad.lessons.exercise import Answer, Steps, Verdict
 from glassgrad.lessons.hints import judged
 
 STEPS = Steps()
-Array = Any
+Array = np.ndarray
 
 
 def _upper_half(bits: Array) -> Array:
@@ -19,7 +18,7 @@ def _upper_half(bits: Array) -> Array:
 
 
 @STEPS("bfloat16", section="Two budgets")
-def _bfloat16(bfloat16: Callable[[Array], Any]) -> Verdict:
+def _bfloat16(bfloat16: Answer) -> Verdict:
     x = np.array([1 / 3, -2.7, 1.01, 6e4, 1e-30, 1 + 2.0**-8, 1 + 3 * 2.0**-8], np.float32)  # the last two are ties
     bits = x.view(np.uint32)
     expected = _upper_half(bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1)))
@@ -49,7 +48,7 @@ def _bfloat16(bfloat16: Callable[[Array], Any]) -> Verdict:
 
 
 @STEPS("lost", section="Where gradients live")
-def _lost(lost: Callable[..., Any]) -> Iterator[Verdict]:
+def _lost(lost: Answer) -> Iterator[Verdict]:
     g = np.array([1e-9, -3e-8, 1e-8, 2e-7, -5e-6, 1e-3, 4.0, 0.1])
     for scale in (1.0, 16.0):
         scaled = g * scale
@@ -74,7 +73,7 @@ def _lost(lost: Callable[..., Any]) -> Iterator[Verdict]:
 
 
 @STEPS("largest scale", section="Scaling the loss")
-def _largest(largest_scale: Callable[..., Any]) -> Verdict:
+def _largest(largest_scale: Answer) -> Verdict:
     g = np.array([1e-7, 3e-3, -0.7, 0.2])
     right = 2.0**16
     return judged(
@@ -91,7 +90,7 @@ def _largest(largest_scale: Callable[..., Any]) -> Verdict:
 
 
 @STEPS("step", section="Small steps on large numbers")
-def _step(step: Callable[..., Any]) -> Iterator[Verdict]:
+def _step(step: Answer) -> Iterator[Verdict]:
     scale, rate = 2.0**14, 0.01
     weights = np.array([1.0, -2.0, 0.5], np.float32)
     small = np.array([3e-8, 1e-3, -2e-2])
@@ -131,7 +130,7 @@ def _step(step: Callable[..., Any]) -> Iterator[Verdict]:
 
 
 @STEPS("next scale", section="Scaling the loss")
-def _next(next_scale: Callable[..., Any]) -> Iterator[Verdict]:
+def _next(next_scale: Answer) -> Iterator[Verdict]:
     cases = (
         (1024.0, False, 0, 512.0, "after an overflow"),
         (1024.0, True, 5, 1024.0, "after 5 good steps"),
@@ -160,7 +159,7 @@ def _next(next_scale: Callable[..., Any]) -> Iterator[Verdict]:
 
 
 @STEPS("slope", section="Why gradients are checked in float64")
-def _slope(slope: Callable[..., Any]) -> Verdict:
+def _slope(slope: Answer) -> Verdict:
     nudges: list[float] = []
 
     def f(x: float) -> float:

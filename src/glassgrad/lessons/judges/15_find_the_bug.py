@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import glassgrad as gg
-from glassgrad.lessons.exercise import Step, Steps, Verdict
+from glassgrad.lessons.exercise import Answer, Step, Steps, Verdict
 
 STEPS = Steps()
 STEPS_OF_A_LOOP = 20
@@ -50,7 +49,7 @@ NEARLY = {7: "Better, and the doctor sees nothing wrong. But is their mean 0 now
 
 def judged(number: int, **names: Any) -> Verdict:
     """Run a loop under the doctor; return what to look at, or None if all is well."""
-    loop: Callable[..., Any] = names[f"loop_{number}"]
+    loop: Answer = names[f"loop_{number}"]
     watched: list[Any] = []
 
     def watch(model: Any, optimizer: Any) -> Any:

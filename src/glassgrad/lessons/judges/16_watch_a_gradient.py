@@ -9,11 +9,11 @@ import numpy as np
 
 import glassgrad as gg
 from glassgrad import nn
-from glassgrad.lessons.exercise import OPEN, Steps, Verdict
+from glassgrad.lessons.exercise import OPEN, Answer, Steps, Verdict
 from glassgrad.lessons.hints import judged
 
 STEPS = Steps()
-Array = Any
+Array = np.ndarray
 
 _X, _TARGET = gg.tensor(np.sin(np.arange(12.0)).reshape(4, 3)), gg.tensor(np.cos(np.arange(4.0)).reshape(4, 1))
 
@@ -35,7 +35,7 @@ def _arrivals(model: Any) -> list[tuple[str, float]]:
 
 
 @STEPS("listen", section="Listening at every layer")
-def _listen(listen: Callable[..., Any]) -> Iterator[Verdict]:
+def _listen(listen: Answer) -> Iterator[Verdict]:
     model, expected = _model(), _arrivals(_model())
     found = list(listen(model, _X, _TARGET))
     if not found:
@@ -70,7 +70,7 @@ def _backward_hooks(module: Any) -> Any:
 
 
 @STEPS("halve", section="Changing it on its way")
-def _halve(halve: Callable[[Any], Any]) -> Verdict:
+def _halve(halve: Answer) -> Verdict:
     plain, model = _model(), _model()
     nn.functional.mse_loss(plain(_X), _TARGET).backward()
     hidden = model[1](model[0](_X))
@@ -97,7 +97,7 @@ def _halve(halve: Callable[[Any], Any]) -> Verdict:
 
 
 @STEPS("first jump", section="A whole run")
-def _jump(first_jump: Callable[..., Any]) -> Verdict:
+def _jump(first_jump: Answer) -> Verdict:
     norms = [1.0, 30.0, 2.0, 1.5, 1.0, 1.2, 1.1, 25.0, 400.0, 1.0]
     for numbers, expected, hints in (
         (
@@ -126,7 +126,7 @@ def _jump(first_jump: Callable[..., Any]) -> Verdict:
 
 
 @STEPS("clip", section="Clipping")
-def _clip(clip: Callable[..., Any]) -> Iterator[Verdict]:
+def _clip(clip: Answer) -> Iterator[Verdict]:
     gradients = [np.array([1.0, 2.0]), np.array([[2.0], [4.0]])]
     kept = [g.copy() for g in gradients]
 
@@ -169,7 +169,7 @@ def _clip(clip: Callable[..., Any]) -> Iterator[Verdict]:
 
 
 @STEPS("train step", section="Clipping", gaps=["train_step"])
-def _train_step(train_step: Callable[..., Any]) -> Verdict:
+def _train_step(train_step: Answer) -> Verdict:
     order: list[str] = []
     model = _model()
     target = _TARGET * 100.0
@@ -222,7 +222,7 @@ class _Noting:
                     p.sub_(p.grad)
 
 
-def _walk(rule: Callable[..., Any], gradients: list[Array], **options: float) -> Any:
+def _walk(rule: Answer, gradients: list[Array], **options: float) -> Any:
     """The weights after some steps of a rule of the learner's, or what it returned instead of weights."""
     p, state = np.array([1.0, -2.0]), dict[str, Any]()
     for g in gradients:
@@ -249,7 +249,7 @@ def _momentum(first: Callable[..., Array], sign: float = -1.0) -> Array:
 
 
 @STEPS("momentum", section="From a gradient to a step")
-def _momentum_step(momentum: Callable[..., Any]) -> Verdict:
+def _momentum_step(momentum: Answer) -> Verdict:
     found = _walk(momentum, _GRADIENTS)
     if isinstance(found, str):
         return _IN_PLACE
@@ -281,7 +281,7 @@ def _adam(correct: bool = True, root: bool = True, square: bool = True, sign: fl
 
 
 @STEPS("adam", section="From a gradient to a step")
-def _adam_step(adam: Callable[..., Any]) -> Verdict:
+def _adam_step(adam: Answer) -> Verdict:
     found = _walk(adam, _GRADIENTS)
     if isinstance(found, str):
         return _IN_PLACE

@@ -83,7 +83,7 @@ print(gradcheck(layer, x))
 
 # ## The check
 #
-# And against the formulas above, with its weight turned round:
+# And against the formulas above, with its weight transposed:
 
 dy = rng.normal(size=(4, 2))
 layer(x)

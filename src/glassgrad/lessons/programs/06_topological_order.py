@@ -89,8 +89,8 @@ try:
 except RecursionError:
     print("depth first by recursion: the sum of 5000 numbers is too deep")
 
-# **Counting.** Count for every value how many others were made from it; whoever has heard from all of them
-# is ready. No recursion, and it is what schedulers of build systems do (Kahn 1962).
+# **Counting.** Count for every value how many others were made from it; a value that has heard from all of
+# them is ready. No recursion, and it is what schedulers of build systems do (Kahn 1962).
 
 
 def by_counting(root):

@@ -96,7 +96,11 @@ figure(
 # there are few inputs and many outputs: the speed of a whole trajectory as one parameter changes is a
 # single forward sweep. Here 199 numbers are made from one:
 
-few_in = lambda t: gg.stack([(t * k).sin() for k in range(1, 200)])  # noqa: E731 - as a formula
+
+def few_in(t):
+    return gg.stack([(t * k).sin() for k in range(1, 200)])
+
+
 _, speed = jvp(few_in, (gg.tensor(np.array(0.3)),), (gg.tensor(np.array(1.0)),))
 expected = np.array([k * np.cos(0.3 * k) for k in range(1, 200)])
 

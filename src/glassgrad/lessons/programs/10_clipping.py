@@ -38,9 +38,9 @@ for name, clip in (("by norm", by_norm), ("by value", by_value)):
 assert angle(g, by_norm(g, 5.0)) < 1e-4
 assert angle(g, by_value(g, 5.0)) > 20
 
-# By norm is what is meant nearly always: the direction is information, the length is a hint. And the norm
-# is taken over *all* parameters together, so that their proportions survive too. A gradient shorter than c
-# is not touched at all.
+# Clipping nearly always means clipping by norm: the direction is information, the length is a hint. And the
+# norm is taken over *all* parameters together, so that their proportions survive too. A gradient shorter
+# than c is not touched at all.
 #
 # ## At the cliff
 #

@@ -67,7 +67,7 @@ def tensor(x):
 #
 # Most tensors are used once and get one gradient. It is taken as it comes, without a copy. But then it is only
 # *borrowed*: in `z = x + y` one and the same array arrives at x and at y, and adding to it in place would change both.
-# So a second gradient makes an array of one's own, and only from the third on `+=` may work in place.
+# So a second gradient makes a new array, and only from the third on `+=` may work in place.
 
 
 def receive(self, g):

@@ -1,6 +1,6 @@
 """The functions behind the layers, with PyTorch's names: `torch.nn.functional`.
 
-They live in one file for each family; here they come together. `__init__.pyi` says the same to a type checker.
+Each family is a file, which is imported here. `__init__.pyi` declares the same functions for type checkers.
 """
 
 from __future__ import annotations

@@ -114,15 +114,15 @@ def avg_pool3d(
     """Mean of each window of (N, C, D, H, W); padding counts as zeros unless `count_include_pad` is False."""
 
 def batch_norm(
-    input: TensorLike,
+    input: TensorOrArray,
     running_mean: Any = None,
     running_var: Any = None,
-    weight: Any = None,
+    weight: TensorLike | None = None,
     bias: TensorLike | None = None,
     training: builtins.bool = False,
     momentum: builtins.float = 0.1,
     eps: builtins.float = 1e-05,
-) -> Tensor:
+) -> TensorOrArray:
     """Normalise each channel (axis 1) by the batch, or outside training by the running statistics."""
 
 def bilinear(input1: TensorLike, input2: TensorLike, weight: TensorLike, bias: TensorLike | None = None) -> Tensor:
@@ -131,7 +131,7 @@ def bilinear(input1: TensorLike, input2: TensorLike, weight: TensorLike, bias: T
 def binary_cross_entropy(
     input: TensorLike,
     target: TensorLike,
-    weight: Any = None,
+    weight: TensorLike | None = None,
     size_average: builtins.bool | None = None,
     reduce: builtins.bool | None = None,
     reduction: builtins.str = "mean",
@@ -141,11 +141,11 @@ def binary_cross_entropy(
 def binary_cross_entropy_with_logits(
     input: TensorLike,
     target: TensorLike,
-    weight: Any = None,
+    weight: TensorLike | None = None,
     size_average: builtins.bool | None = None,
     reduce: builtins.bool | None = None,
     reduction: builtins.str = "mean",
-    pos_weight: Any = None,
+    pos_weight: TensorLike | None = None,
 ) -> Tensor:
     """Binary cross-entropy of sigmoid(input), stable for logits of any size; `pos_weight` multiplies the positives."""
 
@@ -241,7 +241,7 @@ def cosine_similarity(x1: TensorLike, x2: TensorLike, dim: builtins.int = 1, eps
 def cross_entropy(
     input: TensorLike,
     target: TensorLike,
-    weight: Any = None,
+    weight: TensorLike | None = None,
     size_average: builtins.bool | None = None,
     ignore_index: builtins.int = -100,
     reduce: builtins.bool | None = None,
@@ -251,14 +251,14 @@ def cross_entropy(
     """-log softmax(input)[target] for input (N, C), (N, C, ...) or (C,)."""
 
 def ctc_loss(
-    log_probs: TensorOrArray,
-    targets: Any,
-    input_lengths: Any,
-    target_lengths: Any,
+    log_probs: TensorLike,
+    targets: TensorLike,
+    input_lengths: TensorLike | Sequence[builtins.int],
+    target_lengths: TensorLike | Sequence[builtins.int],
     blank: builtins.int = 0,
     reduction: builtins.str = "mean",
     zero_infinity: builtins.bool = False,
-) -> TensorOrArray:
+) -> Tensor:
     """-log of the probability of label sequences under every alignment (Graves et al. 2006)."""
 
 def dropout(
@@ -303,13 +303,13 @@ def embedding(
 def embedding_bag(
     input: TensorLike,
     weight: TensorLike,
-    offsets: Any = None,
+    offsets: TensorLike | None = None,
     max_norm: builtins.float | None = None,
     norm_type: builtins.float = 2.0,
     scale_grad_by_freq: builtins.bool = False,
     mode: builtins.str = "mean",
     sparse: builtins.bool = False,
-    per_sample_weights: Any = None,
+    per_sample_weights: TensorLike | None = None,
     include_last_offset: builtins.bool = False,
     padding_idx: builtins.int | None = None,
 ) -> Tensor:
@@ -328,7 +328,7 @@ def fold(
 def gaussian_nll_loss(
     input: TensorLike,
     target: TensorLike,
-    var: Any,
+    var: TensorLike,
     full: builtins.bool = False,
     eps: builtins.float = 1e-06,
     reduction: builtins.str = "mean",
@@ -402,20 +402,20 @@ def huber_loss(
     target: TensorLike,
     reduction: builtins.str = "mean",
     delta: builtins.float = 1.0,
-    weight: Any = None,
+    weight: TensorLike | None = None,
 ) -> Tensor:
     """d**2 / 2 where |d| <= delta, else delta (|d| - delta / 2), for d = input - target (Huber 1964)."""
 
 def instance_norm(
-    input: TensorLike,
+    input: TensorOrArray,
     running_mean: Any = None,
     running_var: Any = None,
-    weight: Any = None,
+    weight: TensorLike | None = None,
     bias: TensorLike | None = None,
     use_input_stats: builtins.bool = True,
     momentum: builtins.float = 0.1,
     eps: builtins.float = 1e-05,
-) -> Tensor:
+) -> TensorOrArray:
     """Normalise each channel of each example, (N, C, ...) (Ulyanov et al. 2016)."""
 
 def interpolate(
@@ -444,7 +444,7 @@ def l1_loss(
     size_average: builtins.bool | None = None,
     reduce: builtins.bool | None = None,
     reduction: builtins.str = "mean",
-    weight: Any = None,
+    weight: TensorLike | None = None,
 ) -> Tensor:
     """|input - target|, averaged; `weight` multiplies each and then divides the mean."""
 
@@ -628,7 +628,7 @@ def mse_loss(
     size_average: builtins.bool | None = None,
     reduce: builtins.bool | None = None,
     reduction: builtins.str = "mean",
-    weight: Any = None,
+    weight: TensorLike | None = None,
 ) -> Tensor:
     """(input - target)**2, averaged; `weight` multiplies each and then divides the mean."""
 
@@ -637,7 +637,7 @@ def multi_margin_loss(
     target: TensorLike,
     p: builtins.int = 1,
     margin: builtins.float = 1.0,
-    weight: Any = None,
+    weight: TensorLike | None = None,
     size_average: builtins.bool | None = None,
     reduce: builtins.bool | None = None,
     reduction: builtins.str = "mean",
@@ -656,7 +656,7 @@ def multilabel_margin_loss(
 def multilabel_soft_margin_loss(
     input: TensorLike,
     target: TensorLike,
-    weight: Any = None,
+    weight: TensorLike | None = None,
     size_average: builtins.bool | None = None,
     reduce: builtins.bool | None = None,
     reduction: builtins.str = "mean",
@@ -666,7 +666,7 @@ def multilabel_soft_margin_loss(
 def nll_loss(
     input: TensorLike,
     target: TensorLike,
-    weight: Any = None,
+    weight: TensorLike | None = None,
     size_average: builtins.bool | None = None,
     ignore_index: builtins.int = -100,
     reduce: builtins.bool | None = None,
@@ -749,7 +749,7 @@ def scaled_dot_product_attention(
     query: TensorLike,
     key: TensorLike,
     value: TensorLike,
-    attn_mask: Any = None,
+    attn_mask: TensorLike | None = None,
     dropout_p: builtins.float = 0.0,
     is_causal: builtins.bool = False,
     scale: builtins.float | None = None,
@@ -834,7 +834,7 @@ def triplet_margin_with_distance_loss(
     positive: TensorLike,
     negative: TensorLike,
     *,
-    distance_function: Any = None,
+    distance_function: Callable[[TensorLike, TensorLike], TensorLike] | None = None,
     margin: builtins.float = 1.0,
     swap: builtins.bool = False,
     reduction: builtins.str = "mean",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from glassgrad.ops.shape import astype, permute_p, reshape_p
 def cross_entropy(
     input: Array,
     target: Array,
-    weight: Any = None,
+    weight: Array | None = None,
     size_average: bool | None = None,
     ignore_index: int = -100,
     reduce: bool | None = None,
@@ -70,7 +69,7 @@ def cross_entropy(
 
 @in_single
 def _cross_entropy(
-    input: Array, target: Array, weight: Any, ignore_index: int, reduction: str, label_smoothing: float
+    input: Array, target: Array, weight: Array | None, ignore_index: int, reduction: str, label_smoothing: float
 ) -> Array:
     refuse_complex("cross_entropy", (input, target, weight))
     if not 0 <= label_smoothing <= 1:
@@ -89,7 +88,7 @@ def _cross_entropy(
 def nll_loss(
     input: Array,
     target: Array,
-    weight: Any = None,
+    weight: Array | None = None,
     size_average: bool | None = None,
     ignore_index: int = -100,
     reduce: bool | None = None,
@@ -120,7 +119,7 @@ def _as_rows(op: str, input: Array, target: Array) -> tuple[Array, Array]:
 
 
 def _weighted(
-    op: str, logp: Array, labels: Array, weight: Any, ignore_index: int, reduction: str, smoothing: float
+    op: str, logp: Array, labels: Array, weight: Array | None, ignore_index: int, reduction: str, smoothing: float
 ) -> Array:
     """The general case of class indices: (1 - s) w[t] nll + s / C sum of w nll, over what is not ignored."""
     classes = logp.shape[1]
@@ -147,7 +146,7 @@ def _weighted(
         return sum(losses) / sum(share)
 
 
-def _check_weight(op: str, weight: Any, classes: int) -> None:
+def _check_weight(op: str, weight: Array | None, classes: int) -> None:
     if weight is not None and tuple(weight.shape) != (classes,):
         expected = f"({classes},), a number for each class"
         raise bad_option(op, "weight.shape", tuple(weight.shape), expected)
@@ -158,7 +157,7 @@ def _masked(keep: Array, losses: Array) -> Array:
     return ew.where(keep, losses, 0)
 
 
-def _soft(input: Array, target: Array, weight: Any, reduction: str, smoothing: float) -> Array:
+def _soft(input: Array, target: Array, weight: Array | None, reduction: str, smoothing: float) -> Array:
     """Targets that are probabilities: -sum w t log softmax(x), the mean over examples (not classes)."""
     axis = 1 if len(input.shape) > 1 else 0
     classes = input.shape[axis]

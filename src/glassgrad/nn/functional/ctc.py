@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -18,15 +18,15 @@ from glassgrad.ops.reduce import mean
 from glassgrad.ops.shape import unsqueeze
 
 
-def _lengths(given: Any) -> Any:
+def _lengths(given: Array) -> Array:
     return np.asarray(getattr(given, "array", given)).reshape(-1).astype(np.int64)
 
 
 def ctc_loss(
     log_probs: Array,
-    targets: Any,
-    input_lengths: Any,
-    target_lengths: Any,
+    targets: Array,
+    input_lengths: Array | Sequence[int],
+    target_lengths: Array | Sequence[int],
     blank: int = 0,
     reduction: str = "mean",
     zero_infinity: bool = False,
@@ -66,7 +66,7 @@ def ctc_loss(
     return y[0] if alone and reduction == "none" else y
 
 
-def _separated(labels: Any, lengths: Any) -> Any:
+def _separated(labels: Array, lengths: Array) -> Array:
     """Labels one after the other as rows of a matrix, filled up with 0."""
     rows = np.zeros((len(lengths), int(lengths.max(initial=0))), np.int64)
     stops = np.cumsum(lengths)
@@ -75,7 +75,7 @@ def _separated(labels: Any, lengths: Any) -> Any:
     return rows
 
 
-def _check_ctc(x: Array, labels: Any, lengths: Any, label_lengths: Any) -> None:
+def _check_ctc(x: Array, labels: Array, lengths: Array, label_lengths: Array) -> None:
     times, examples = x.shape[:2]
     if len(lengths) != examples or len(label_lengths) != examples or len(labels) != examples:
         raise errors.CTC_SIZES(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from glassgrad.engine.random import Generator, bernoulli_mask
 from glassgrad.ops import elementwise as ew
@@ -92,7 +91,7 @@ def feature_alpha_dropout(input: Array, p: float = 0.5, training: bool = False, 
     """`alpha_dropout` of whole channels, (N, C, ...)."""
     if _passes(input, p, training, "feature_alpha_dropout"):
         return input
-    shape: Any = tuple(input.shape)
+    shape: Array = tuple(input.shape)
     return _alpha(input, p, (*shape[:2], *(1,) * (len(shape) - 2)))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
@@ -59,7 +59,7 @@ def mse_loss(
     size_average: bool | None = None,
     reduce: bool | None = None,
     reduction: str = "mean",
-    weight: Any = None,
+    weight: Array | None = None,
 ) -> Array:
     """(input - target)**2, averaged; `weight` multiplies each and then divides the mean."""
     reduction = reduction_of(reduction, size_average, reduce, "mse_loss")
@@ -77,7 +77,7 @@ def l1_loss(
     size_average: bool | None = None,
     reduce: bool | None = None,
     reduction: str = "mean",
-    weight: Any = None,
+    weight: Array | None = None,
 ) -> Array:
     """|input - target|, averaged; `weight` multiplies each and then divides the mean."""
     reduction = reduction_of(reduction, size_average, reduce, "l1_loss")
@@ -110,7 +110,9 @@ def smooth_l1_loss(
     return reduce_loss(losses, reduction)
 
 
-def huber_loss(input: Array, target: Array, reduction: str = "mean", delta: float = 1.0, weight: Any = None) -> Array:
+def huber_loss(
+    input: Array, target: Array, reduction: str = "mean", delta: float = 1.0, weight: Array | None = None
+) -> Array:
     """d**2 / 2 where |d| <= delta, else delta (|d| - delta / 2), for d = input - target (Huber 1964).
 
     `weight` multiplies each; the mean, unlike that of `mse_loss`, is not divided by it.
@@ -131,7 +133,7 @@ def huber_loss(input: Array, target: Array, reduction: str = "mean", delta: floa
 def binary_cross_entropy(
     input: Array,
     target: Array,
-    weight: Any = None,
+    weight: Array | None = None,
     size_average: bool | None = None,
     reduce: bool | None = None,
     reduction: str = "mean",
@@ -151,11 +153,11 @@ def binary_cross_entropy(
 def binary_cross_entropy_with_logits(
     input: Array,
     target: Array,
-    weight: Any = None,
+    weight: Array | None = None,
     size_average: bool | None = None,
     reduce: bool | None = None,
     reduction: str = "mean",
-    pos_weight: Any = None,
+    pos_weight: Array | None = None,
 ) -> Array:
     """Binary cross-entropy of sigmoid(input), stable for logits of any size; `pos_weight` multiplies the positives.
 
@@ -198,7 +200,7 @@ def kl_div(
 
 
 def gaussian_nll_loss(
-    input: Array, target: Array, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
+    input: Array, target: Array, var: Array, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Array:
     """(log v + (input - target)**2 / v) / 2 with v = max(var, eps); `full` adds log(2 pi) / 2.
 
@@ -286,7 +288,7 @@ def multi_margin_loss(
     target: Array,
     p: int = 1,
     margin: float = 1.0,
-    weight: Any = None,
+    weight: Array | None = None,
     size_average: bool | None = None,
     reduce: bool | None = None,
     reduction: str = "mean",
@@ -340,7 +342,7 @@ def multilabel_margin_loss(
 def multilabel_soft_margin_loss(
     input: Array,
     target: Array,
-    weight: Any = None,
+    weight: Array | None = None,
     size_average: bool | None = None,
     reduce: bool | None = None,
     reduction: str = "mean",
@@ -397,7 +399,7 @@ def triplet_margin_with_distance_loss(
     positive: Array,
     negative: Array,
     *,
-    distance_function: Any = None,
+    distance_function: Callable[[Array, Array], Array] | None = None,
     margin: float = 1.0,
     swap: bool = False,
     reduction: str = "mean",
@@ -408,7 +410,13 @@ def triplet_margin_with_distance_loss(
 
 
 def _triplet(
-    distance: Any, anchor: Array, positive: Array, negative: Array, margin: float, swap: bool, reduction: str
+    distance: Callable[[Array, Array], Array],
+    anchor: Array,
+    positive: Array,
+    negative: Array,
+    margin: float,
+    swap: bool,
+    reduction: str,
 ) -> Array:
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
@@ -416,12 +424,11 @@ def _triplet(
     return reduce_loss(clip(near - far + margin, 0), reduction)
 
 
-__all__ = [
-    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "gaussian_nll_loss",
-    "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss", "margin_ranking_loss", "mse_loss", "multi_margin_loss",
-    "multilabel_margin_loss", "multilabel_soft_margin_loss", "poisson_nll_loss", "reduce_loss", "smooth_l1_loss",
-    "soft_margin_loss", "triplet_margin_loss", "triplet_margin_with_distance_loss",
-]  # fmt: skip  # a table
+__all__ = ["binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "gaussian_nll_loss"]
+__all__ += ["hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss", "margin_ranking_loss", "mse_loss"]
+__all__ += ["multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss", "poisson_nll_loss"]
+__all__ += ["reduce_loss", "smooth_l1_loss", "soft_margin_loss", "triplet_margin_loss"]
+__all__ += ["triplet_margin_with_distance_loss"]
 
 guard_all(globals(), __all__)
 all_in_single(globals(), __all__)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from glassgrad import errors
@@ -65,8 +63,8 @@ def embedding(
         KindError: indices that are no integers.
     """
     # Tensors are asked for their arrays, since their properties would cost a call each.
-    table: Any = getattr(weight, "array", weight)
-    numbers: Any = getattr(input, "array", input)
+    table: Array = getattr(weight, "array", weight)
+    numbers: Array = getattr(input, "array", input)
     if table.dtype.kind == "c":
         refuse_complex("embedding", (weight,))
     if numbers.dtype.kind not in "iu":
@@ -132,13 +130,13 @@ def _shorten(weight: Array, index: Array, limit: float, order: float) -> None:
 def embedding_bag(
     input: Array,
     weight: Array,
-    offsets: Any = None,
+    offsets: Array | None = None,
     max_norm: float | None = None,
     norm_type: float = 2.0,
     scale_grad_by_freq: bool = False,
     mode: str = "mean",
     sparse: bool = False,
-    per_sample_weights: Any = None,
+    per_sample_weights: Array | None = None,
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> Array:
@@ -178,7 +176,7 @@ def embedding_bag(
     return _pooled(rows if factors is None else rows * factors.unsqueeze(-1), bags, count, mode)
 
 
-def _pooled(rows: Array, bags: Any, count: int, mode: str) -> Array:
+def _pooled(rows: Array, bags: Array, count: int, mode: str) -> Array:
     width = rows.shape[1]
     if mode == "max":
         empty = np.zeros((count, width), rows.dtype)

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from glassgrad.engine.tensor import Tensor, TensorLike
 from glassgrad.engine.tensors import creation, devices
 from glassgrad.nn import init
+from glassgrad.nn.arguments import Device, DType
 from glassgrad.nn.functional import activation as F
 from glassgrad.nn.module import Module
 from glassgrad.nn.parameter import Parameter
 from glassgrad.ops.names import PUBLIC
 
-# The public forms skip a step of the dispatch that matters for layers as small as these.
+# The public functions skip a step of the dispatch, which matters for such small layers.
 _relu, _tanh, _sigmoid = PUBLIC["relu"], PUBLIC["tanh"], PUBLIC["sigmoid"]
 
 
 class _Activation(Module):
     """An activation without parameters.
 
-    `inplace` is accepted for PyTorch's sake: the result is the same, only PyTorch's memory saving is not there.
+    `inplace` is accepted for compatibility with PyTorch; it does not save memory.
     """
 
     inplace: bool = False
@@ -466,7 +465,7 @@ class PReLU(Module):
 
     _shown = "num_parameters={num_parameters}"
 
-    def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
+    def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Device = None, dtype: DType = None) -> None:
         devices.check(device)
         super().__init__()
         self.num_parameters = num_parameters
@@ -482,8 +481,6 @@ class PReLU(Module):
         return F.prelu(input, self.weight)
 
 
-__all__ = [
-    "CELU", "ELU", "GELU", "GLU", "SELU", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "LeakyReLU",
-    "LogSigmoid", "LogSoftmax", "Mish", "PReLU", "RReLU", "ReLU", "ReLU6", "SiLU", "Sigmoid", "Softmax", "Softmax2d",
-    "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink", "Threshold",
-]  # fmt: skip  # a table
+__all__ = ["CELU", "ELU", "GELU", "GLU", "SELU", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "LeakyReLU"]
+__all__ += ["LogSigmoid", "LogSoftmax", "Mish", "PReLU", "RReLU", "ReLU", "ReLU6", "SiLU", "Sigmoid", "Softmax"]
+__all__ += ["Softmax2d", "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink", "Threshold"]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from glassgrad.engine.tensor import Tensor
 from glassgrad.engine.tensors import creation, devices
 from glassgrad.nn import init
+from glassgrad.nn.arguments import Device, DType
 from glassgrad.nn.functional import attention as F
 from glassgrad.nn.functional.drop import dropout
 from glassgrad.nn.layers.linear import Linear
@@ -17,7 +17,7 @@ from glassgrad.nn.module import Module
 from glassgrad.nn.parameter import Parameter
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.arrange import pad
-from glassgrad.ops.core import bad_option
+from glassgrad.ops.core import Array, bad_option
 from glassgrad.ops.fused import linear_p
 from glassgrad.ops.linalg import matmul
 from glassgrad.ops.reduce import mean, softmax_p
@@ -57,8 +57,8 @@ class MultiheadAttention(Module):
         kdim: int | None = None,
         vdim: int | None = None,
         batch_first: bool = False,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType = None,
     ) -> None:
         devices.check(device)
         super().__init__()
@@ -88,7 +88,7 @@ class MultiheadAttention(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the weights anew; biases start at 0."""
+        """Draw new weights; biases start at 0."""
         for weight in (self.in_proj_weight, self.q_proj_weight, self.k_proj_weight, self.v_proj_weight):
             if weight is not None:
                 init.xavier_uniform_(weight)
@@ -109,14 +109,14 @@ class MultiheadAttention(Module):
         attn_mask: Tensor | None = None,
         average_attn_weights: bool = True,
         is_causal: bool = False,
-    ) -> tuple[Any, Any]:
-        """Return what was attended to, and the weights (or None).
+    ) -> tuple[Array, Array]:
+        """Return the attention's output, and the weights (or None).
 
         Args:
             query: (L, E), or (L, N, E), or (N, L, E) with `batch_first`; key and value alike with length S.
             key, value: see `query`.
             key_padding_mask: (N, S) booleans that are true where a key is to be ignored, or numbers to add.
-            need_weights: whether weights are returned; without, a faster path is taken.
+            need_weights: whether weights are returned; False takes a faster path.
             attn_mask: (L, S) or (N * heads, L, S) booleans that are true where attention is NOT allowed, or
                 numbers to add.
             average_attn_weights: return the mean over heads, (N, L, S), or all of them, (N, heads, L, S).
@@ -134,7 +134,7 @@ class MultiheadAttention(Module):
         q, k, v = self._project(query, key, value)
         k, v, added = self._extend(k, v)
         mask = self._mask(attn_mask, key_padding_mask, added, q)
-        # With a mask of the caller's own, `is_causal` only says what is in it, as in PyTorch.
+        # With a given mask, `is_causal` only describes the mask, as in PyTorch.
         causal = is_causal and mask is None
         if is_causal and attn_mask is None and mask is not None:
             mask = mask + _causal(q.shape[1], k.shape[1], q.dtype)
@@ -146,8 +146,8 @@ class MultiheadAttention(Module):
             return y.squeeze(0), None if weights is None else weights.squeeze(0)
         return (y if self.batch_first else y.transpose(0, 1)), weights
 
-    def _project(self, query: Any, key: Any, value: Any) -> tuple[Any, Any, Any]:
-        """Map the three to the width of the heads; in one product where they are one tensor."""
+    def _project(self, query: Array, key: Array, value: Array) -> tuple[Array, Array, Array]:
+        """Map queries, keys and values to the width of the heads, in one product if they are one tensor."""
         bias, width = self.in_proj_bias, self.embed_dim
         if self.in_proj_weight is not None and query is key and key is value:
             parts = () if bias is None else (bias,)
@@ -161,7 +161,7 @@ class MultiheadAttention(Module):
             mapped.append(linear_p(x, weight) if bias is None else linear_p(x, weight, bias[rows]))
         return mapped[0], mapped[1], mapped[2]
 
-    def _extend(self, k: Any, v: Any) -> tuple[Any, Any, int]:
+    def _extend(self, k: Array, v: Array) -> tuple[Array, Array, int]:
         """Add the learned place and the one of zeros; return how many were added."""
         added = 0
         batch = k.shape[0]
@@ -175,11 +175,11 @@ class MultiheadAttention(Module):
             added += 1
         return k, v, added
 
-    def _heads(self, x: Any) -> Any:
+    def _heads(self, x: Array) -> Array:
         """(N, L, E) to (N, heads, L, E / heads)."""
         return x.reshape(x.shape[0], x.shape[1], self.num_heads, self.head_dim).transpose(1, 2)
 
-    def _mask(self, attn_mask: Any, padding: Any, added: int, q: Any) -> Any:
+    def _mask(self, attn_mask: Array, padding: Array, added: int, q: Array) -> Array:
         """Return numbers to add to the scores (N, heads, L, S), or None."""
         batch = q.shape[0]
         mask = None
@@ -195,7 +195,9 @@ class MultiheadAttention(Module):
             mask = columns if mask is None else mask + columns
         return mask
 
-    def _attend(self, q: Any, k: Any, v: Any, mask: Any, causal: bool, need_weights: bool) -> tuple[Any, Any]:
+    def _attend(
+        self, q: Array, k: Array, v: Array, mask: Array, causal: bool, need_weights: bool
+    ) -> tuple[Array, Array]:
         rate = self.dropout if self.training else 0.0
         if not need_weights:
             return F.scaled_dot_product_attention(q, k, v, mask, rate, causal), None
@@ -207,12 +209,12 @@ class MultiheadAttention(Module):
         return matmul(weights, v), weights
 
 
-def _added(mask: Any, dtype: Any) -> Any:
+def _added(mask: Array, dtype: DType) -> Array:
     """Return a mask as numbers to add to scores: -inf where a boolean one is true."""
     return ew.where(mask, np.asarray(-math.inf, dtype), np.asarray(0, dtype)) if mask.dtype.kind == "b" else mask
 
 
-def _causal(rows: int, columns: int, dtype: Any) -> Any:
+def _causal(rows: int, columns: int, dtype: DType) -> Array:
     return np.where(np.tri(rows, columns, dtype=np.bool_), np.asarray(0, dtype), np.asarray(-math.inf, dtype))
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from glassgrad.base import provenance
 from glassgrad.engine.tensor import Tensor, TensorLike, make
 from glassgrad.engine.tensors import creation, devices
 from glassgrad.nn import init
+from glassgrad.nn.arguments import Device, DType
 from glassgrad.nn.module import Module
 from glassgrad.nn.parameter import Parameter
 from glassgrad.ops.core import Array, bad_option
@@ -19,13 +21,13 @@ from glassgrad.ops.recurrent_steps import gru_step, lstm_step, rnn_step
 
 
 class _Cell(Module):
-    """What the cells share: called with (N, inputs) or (inputs,), and optionally the state before."""
+    """Base of the cells: called with (N, inputs) or (inputs,), and optionally the previous state."""
 
     gates = 1
     states = 1
 
     def __init__(
-        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
+        self, input_size: int, hidden_size: int, bias: bool = True, device: Device = None, dtype: DType = None
     ) -> None:
         devices.check(device)
         super().__init__()
@@ -40,7 +42,7 @@ class _Cell(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the weights anew, uniformly from ±1/sqrt(hidden_size)."""
+        """Draw new weights, uniformly from ±1/sqrt(hidden_size)."""
         bound = 1 / math.sqrt(self.hidden_size)
         for parameter in self.parameters():
             init.uniform_(parameter, -bound, bound)
@@ -49,7 +51,7 @@ class _Cell(Module):
 
         def _step(self, x: Array, *states: Array) -> tuple[Array, ...]: ...
 
-    def _forward(self, input: Any, given: tuple[Any, ...] | None) -> tuple[Any, ...]:
+    def _forward(self, input: Array, given: tuple[Array, ...] | None) -> tuple[Array, ...]:
         if len(input.shape) not in (1, 2) or input.shape[-1] != self.input_size:
             raise errors.WRONG_INPUT(
                 layer=repr(self),
@@ -82,7 +84,7 @@ class LSTMCell(_Cell):
     def _step(self, x: Array, *states: Array) -> tuple[Array, ...]:
         return lstm_step(x, states[0], states[1], self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
 
-    def forward(self, input: TensorLike, hx: Any = None) -> tuple[Tensor, Tensor]:
+    def forward(self, input: TensorLike, hx: Sequence[TensorLike] | None = None) -> tuple[Tensor, Tensor]:
         h, c = self._forward(input, None if hx is None else tuple(hx))
         return h, c
 
@@ -120,8 +122,8 @@ class RNNCell(_Cell):
         hidden_size: int,
         bias: bool = True,
         nonlinearity: str = "tanh",
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType = None,
     ) -> None:
         if nonlinearity not in {"tanh", "relu"}:
             raise bad_option("RNNCell", "nonlinearity", nonlinearity, "'tanh' or 'relu'")

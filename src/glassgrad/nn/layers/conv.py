@@ -9,23 +9,23 @@ from typing import Any
 from glassgrad.engine.tensor import Tensor, TensorLike
 from glassgrad.engine.tensors import creation, devices
 from glassgrad.nn import init
-from glassgrad.nn.module import Module
+from glassgrad.nn.arguments import Device, DType, Ints
+from glassgrad.nn.module import Module, changed
 from glassgrad.nn.parameter import Parameter
 from glassgrad.ops.arrange import pad
-from glassgrad.ops.core import bad_option
+from glassgrad.ops.core import Array, bad_option
 from glassgrad.ops.spatial import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
 
-Ints = int | Sequence[int]
 _MODES = {"zeros": "constant", "reflect": "reflect", "replicate": "replicate", "circular": "circular"}
 
 
-def several(value: Any, count: int) -> tuple[int, ...]:
+def several(value: Ints, count: int) -> tuple[int, ...]:
     """An int, or `count` of them, as a tuple."""
     return (value,) * count if isinstance(value, int) else tuple(value)
 
 
 class _Conv(Module):
-    """What convolutions share; `dims` is the number of dimensions they go over, `turned` says which way."""
+    """Base of the convolutions over `dims` dimensions; `turned` is true for transposed ones."""
 
     dims = 0
     turned = False
@@ -36,13 +36,13 @@ class _Conv(Module):
         out_channels: int,
         kernel_size: Ints,
         stride: Ints,
-        padding: Any,
+        padding: Ints | str,
         dilation: Ints,
         groups: int,
         bias: bool,
         padding_mode: str,
         output_padding: Ints,
-        dtype: Any,
+        dtype: DType,
     ) -> None:
         super().__init__()
         self.in_channels = in_channels
@@ -63,7 +63,7 @@ class _Conv(Module):
         self.reset_parameters()
 
     def _check(self) -> None:
-        """Raise `ArgumentError` on sizes that cannot be."""
+        """Raise `ArgumentError` on impossible sizes."""
         owner = type(self).__name__
         for name in ("in_channels", "out_channels"):
             if self.groups <= 0 or getattr(self, name) % self.groups:
@@ -73,7 +73,7 @@ class _Conv(Module):
             raise bad_option(owner, "padding_mode", self.padding_mode, "one of " + ", ".join(_MODES))
 
     def reset_parameters(self) -> None:
-        """Draw the weights anew, uniformly from ±1/sqrt(inputs of a unit)."""
+        """Draw new weights, uniformly from ±1/sqrt(inputs of a unit)."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             fan, _ = init.fans(self.weight)
@@ -89,33 +89,24 @@ class _Conv(Module):
             return [n for total in reversed(totals) for n in (total // 2, total - total // 2)]
         return [n for side in reversed(self.sides) for n in (side, side)]
 
-    def _padded(self, x: Any) -> tuple[Any, Any]:
-        """Return the input with a border that is not of zeros, and the padding that is left to do."""
+    def _padded(self, x: Array) -> tuple[Array, Array]:
+        """Return the input, padded unless the border is zeros, and the padding left for the convolution."""
         if self.padding_mode == "zeros":
             return x, self.padding
         return pad(x, self._border(), mode=_MODES[self.padding_mode]), 0
 
     def extra_repr(self) -> str:
         parts = [f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"]
-        if self.padding != (0,) * self.dims:
-            parts.append(f"padding={self.padding}")
-        if self.dilation != (1,) * self.dims:
-            parts.append(f"dilation={self.dilation}")
-        if self.output_padding != (0,) * self.dims:
-            parts.append(f"output_padding={self.output_padding}")
-        if self.groups != 1:
-            parts.append(f"groups={self.groups}")
-        if self.bias is None:
-            parts.append("bias=False")
-        if self.padding_mode != "zeros":
-            parts.append(f"padding_mode={self.padding_mode}")
-        return ", ".join(parts)
+        zeros, ones = (0,) * self.dims, (1,) * self.dims
+        parts += changed(self, padding=zeros, dilation=ones, output_padding=zeros, groups=1)
+        parts += ["bias=False"] if self.bias is None else []
+        return ", ".join([*parts, *changed(self, padding_mode="zeros")])
 
 
 class _Direct(_Conv):
-    """What the convolutions share that are not transposed."""
+    """Base of the convolutions that are not transposed."""
 
-    operation: Callable[..., Any]
+    operation: Callable[..., Array]
 
     def __init__(
         self,
@@ -123,13 +114,13 @@ class _Direct(_Conv):
         out_channels: int,
         kernel_size: Ints,
         stride: Ints = 1,
-        padding: Any = 0,
+        padding: Ints | str = 0,
         dilation: Ints = 1,
         groups: int = 1,
         bias: bool = True,
         padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType = None,
     ) -> None:
         devices.check(device)
         super().__init__(
@@ -188,10 +179,10 @@ class Conv3d(_Direct):
 
 
 class _ConvTranspose(_Conv):
-    """What the transposed convolutions share."""
+    """Base of the transposed convolutions."""
 
     turned = True
-    operation: Callable[..., Any]
+    operation: Callable[..., Array]
 
     def __init__(
         self,
@@ -205,8 +196,8 @@ class _ConvTranspose(_Conv):
         bias: bool = True,
         dilation: Ints = 1,
         padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType = None,
     ) -> None:
         devices.check(device)
         if padding_mode != "zeros":
@@ -225,8 +216,8 @@ class _ConvTranspose(_Conv):
             dtype,
         )
 
-    def _extra(self, x: Any, output_size: Any) -> tuple[int, ...]:
-        """Return the output padding that gives `output_size`, where one is asked for."""
+    def _extra(self, x: Array, output_size: Sequence[int] | None) -> tuple[int, ...]:
+        """Return the output padding that gives `output_size`, if there is one."""
         if output_size is None:
             return self.output_padding
         wanted = tuple(output_size)[-self.dims :]
@@ -244,7 +235,7 @@ class _ConvTranspose(_Conv):
             extra.append(wanted[axis] - least)
         return tuple(extra)
 
-    def forward(self, input: TensorLike, output_size: Any = None) -> Tensor:
+    def forward(self, input: TensorLike, output_size: Sequence[int] | None = None) -> Tensor:
         extra = self._extra(input, output_size)
         return self.operation(
             input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation

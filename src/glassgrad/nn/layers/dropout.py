@@ -9,7 +9,7 @@ from glassgrad.ops.core import bad_option
 
 
 class _Dropout(Module):
-    """What the dropouts share; `inplace` is accepted and has no effect."""
+    """Base of the dropouts; `inplace` is accepted and has no effect."""
 
     _shown = "p={p}, inplace={inplace}"
 

@@ -7,16 +7,23 @@ from typing import Any
 from glassgrad.engine.tensor import Tensor, TensorLike
 from glassgrad.engine.tensors import creation, devices
 from glassgrad.nn import init
+from glassgrad.nn.arguments import Device, DType
 from glassgrad.nn.functional import products as F
-from glassgrad.nn.module import Module
+from glassgrad.nn.module import Module, changed
 from glassgrad.nn.parameter import Parameter
 
 
 class _Table(Module):
-    """What both share: the table, drawn from a standard normal unless it is given."""
+    """Base of both: the table, drawn from a standard normal distribution unless it is given."""
 
     def __init__(
-        self, num_embeddings: int, embedding_dim: int, padding_idx: int | None, weight: Any, frozen: bool, dtype: Any
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None,
+        weight: Tensor | None,
+        frozen: bool,
+        dtype: DType,
     ) -> None:
         super().__init__()
         self.num_embeddings = num_embeddings
@@ -29,20 +36,16 @@ class _Table(Module):
             self.weight = Parameter(weight.array, not frozen)
 
     def reset_parameters(self) -> None:
-        """Draw the table anew."""
+        """Draw a new table."""
         init.normal_(self.weight)
         if self.padding_idx is not None:
             self.weight.array[self.padding_idx] = 0
 
     def extra_repr(self) -> str:
-        parts = [f"{self.num_embeddings}, {self.embedding_dim}"]
-        if self.padding_idx is not None:
-            parts.append(f"padding_idx={self.padding_idx}")
-        parts.extend(self._options())
-        return ", ".join(parts)
+        return ", ".join([f"{self.num_embeddings}, {self.embedding_dim}", *self._options()])
 
     def _options(self) -> list[str]:
-        return []
+        return changed(self, padding_idx=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, sparse=False)
 
 
 class Embedding(_Table):
@@ -72,10 +75,10 @@ class Embedding(_Table):
         norm_type: float = 2.0,
         scale_grad_by_freq: bool = False,
         sparse: bool = False,
-        _weight: Any = None,
+        _weight: Tensor | None = None,
         _freeze: bool = False,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType = None,
     ) -> None:
         devices.check(device)
         super().__init__(num_embeddings, embedding_dim, padding_idx, _weight, _freeze, dtype)
@@ -85,19 +88,13 @@ class Embedding(_Table):
         self.sparse = sparse
 
     @classmethod
-    def from_pretrained(cls, embeddings: Any, freeze: bool = True, **options: Any) -> Embedding:
+    def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, **options: Any) -> Embedding:
         """Return a layer with a given table, which is not trained unless `freeze` is False."""
         rows, width = embeddings.shape
         return cls(rows, width, _weight=embeddings, _freeze=freeze, **options)
 
     def forward(self, input: TensorLike) -> Tensor:
         return F.embedding(input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq)
-
-    def _options(self) -> list[str]:
-        parts = [] if self.max_norm is None else [f"max_norm={self.max_norm}"]
-        parts += [] if self.norm_type == 2 else [f"norm_type={self.norm_type}"]
-        parts += [f"scale_grad_by_freq={self.scale_grad_by_freq}"] if self.scale_grad_by_freq else []
-        return [*parts, "sparse=True"] if self.sparse else parts
 
 
 class EmbeddingBag(_Table):
@@ -119,11 +116,11 @@ class EmbeddingBag(_Table):
         scale_grad_by_freq: bool = False,
         mode: str = "mean",
         sparse: bool = False,
-        _weight: Any = None,
+        _weight: Tensor | None = None,
         include_last_offset: bool = False,
         padding_idx: int | None = None,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType = None,
     ) -> None:
         devices.check(device)
         super().__init__(num_embeddings, embedding_dim, padding_idx, _weight, False, dtype)
@@ -151,18 +148,9 @@ class EmbeddingBag(_Table):
             self.padding_idx,
         )
 
-    def extra_repr(self) -> str:
-        parts = [f"{self.num_embeddings}, {self.embedding_dim}"]
-        if self.max_norm is not None:
-            parts.append(f"max_norm={self.max_norm}")
-        if self.norm_type != 2:
-            parts.append(f"norm_type={self.norm_type}")
-        if self.scale_grad_by_freq:
-            parts.append(f"scale_grad_by_freq={self.scale_grad_by_freq}")
-        parts.append(f"mode={self.mode!r}")
-        if self.padding_idx is not None:
-            parts.append(f"padding_idx={self.padding_idx}")
-        return ", ".join(parts)
+    def _options(self) -> list[str]:
+        before = changed(self, max_norm=None, norm_type=2, scale_grad_by_freq=False)
+        return [*before, f"mode={self.mode!r}", *changed(self, padding_idx=None)]
 
 
 __all__ = ["Embedding", "EmbeddingBag"]

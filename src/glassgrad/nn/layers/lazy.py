@@ -1,26 +1,37 @@
-"""Layers that learn the number of their inputs from the first of them, and are ordinary layers from then on.
+"""Layers that take the number of their inputs from the first input, and are ordinary layers afterwards.
 
-Their parameters have no elements before. They stay the same objects, so an optimizer may be made first.
+Before the first input their parameters are empty. They stay the same objects, so an optimizer may be made first.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from glassgrad import errors
 from glassgrad.base import provenance
 from glassgrad.engine.mode import MODE, TRACING
-from glassgrad.nn.layers.conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d, Ints
+from glassgrad.nn.arguments import Device, DType, Ints
+from glassgrad.nn.layers.conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from glassgrad.nn.layers.linear import Linear
 from glassgrad.nn.layers.norm import BatchNorm1d, BatchNorm2d, BatchNorm3d
 from glassgrad.nn.module import Module
-from glassgrad.ops.core import bad_option
+from glassgrad.ops.core import Array, bad_option
 
 
-class _Lazy(Module):
-    """What lazy layers share: `counts` is what they wait for; they turn into the last of their bases."""
+class _AnyLayer(Module):
+    """The layer that a lazy layer also inherits from, as type checkers see it."""
+
+    if TYPE_CHECKING:
+
+        def __init__(self, *args: Any, **options: Any) -> None: ...
+
+        def reset_parameters(self) -> None: ...
+
+
+class _Lazy(_AnyLayer):
+    """Base of lazy layers: the first input gives the attribute `counts`; the layer then becomes its last base class."""
 
     counts: ClassVar[str] = "in_channels"
 
@@ -29,9 +40,9 @@ class _Lazy(Module):
         return not getattr(self, self.counts)
 
     def reset_parameters(self) -> None:
-        """Draw the weights anew, where there are any."""
+        """Draw new weights, once the layer has any."""
         if not self.has_uninitialized_params():
-            super().reset_parameters()  # type: ignore[misc]  # of the layer it is
+            super().reset_parameters()
 
     def _shape(self, name: str) -> tuple[int, ...]:
         """Return the shape of a parameter now that the count is known."""
@@ -46,7 +57,7 @@ class _Lazy(Module):
     def _refusal(self, ndim: int, expected: str) -> Exception:
         return bad_option(type(self).__name__, "input", f"a tensor of {ndim} dimensions", expected)
 
-    def initialize_parameters(self, input: Any) -> None:
+    def initialize_parameters(self, input: Array) -> None:
         """Take the count from an input, and draw the parameters."""
         tensors = {name: getattr(self, name, None) for name in ("weight", "bias", "running_mean", "running_var")}
         setattr(self, self.counts, int(input.shape[self._axis(len(input.shape))]))
@@ -56,12 +67,12 @@ class _Lazy(Module):
             setattr(self, self.counts, 0)  # the next input may fit
             raise
         for name, shape in shapes.items():
-            tensor: Any = tensors[name]
+            tensor: Array = tensors[name]
             tensor.array = np.zeros(shape, tensor.dtype)
         self.__class__ = type(self).__bases__[-1]
         self.reset_parameters()
 
-    def forward(self, input: Any, *args: Any, **kwargs: Any) -> Any:
+    def forward(self, input: Array, *args: Any, **kwargs: Any) -> Any:
         if MODE.flags & TRACING:
             raise errors.LAZY_TRACED(layer=type(self).__name__, where=provenance.here())
         self.initialize_parameters(input)
@@ -80,7 +91,7 @@ class LazyLinear(_Lazy, Linear):
 
     counts = "in_features"
 
-    def __init__(self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+    def __init__(self, out_features: int, bias: bool = True, device: Device = None, dtype: DType = None) -> None:
         super().__init__(0, out_features, bias, device, dtype)
 
     def _axis(self, ndim: int) -> int:
@@ -93,22 +104,22 @@ class LazyLinear(_Lazy, Linear):
 
 
 class _LazyConv(_Lazy):
-    """What lazy convolutions share."""
+    """Base of lazy convolutions."""
 
     def __init__(
         self,
         out_channels: int,
         kernel_size: Ints,
         stride: Ints = 1,
-        padding: Any = 0,
+        padding: Ints | str = 0,
         dilation: Ints = 1,
         groups: int = 1,
         bias: bool = True,
         padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType = None,
     ) -> None:
-        super().__init__(  # type: ignore[call-arg]  # of the layer it is
+        super().__init__(
             0, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype
         )
 
@@ -157,7 +168,7 @@ class LazyConv3d(_LazyConv, Conv3d):
 
 
 class _LazyConvTranspose(_LazyConv):
-    """What lazy transposed convolutions share: the order of the options is another."""
+    """Base of lazy transposed convolutions, whose options have another order."""
 
     def __init__(
         self,
@@ -170,13 +181,11 @@ class _LazyConvTranspose(_LazyConv):
         bias: bool = True,
         dilation: Ints = 1,
         padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType = None,
     ) -> None:
         options = output_padding, groups, bias, dilation, padding_mode, device, dtype
-        super(_LazyConv, self).__init__(  # type: ignore[call-arg]  # of the layer it is
-            0, out_channels, kernel_size, stride, padding, *options
-        )
+        super(_LazyConv, self).__init__(0, out_channels, kernel_size, stride, padding, *options)
 
 
 class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
@@ -210,7 +219,7 @@ class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
 
 
 class _LazyNorm(_Lazy):
-    """What lazy batch norms share."""
+    """Base of lazy batch norms."""
 
     counts = "num_features"
 
@@ -220,13 +229,13 @@ class _LazyNorm(_Lazy):
         momentum: float | None = 0.1,
         affine: bool = True,
         track_running_stats: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType = None,
         *,
         bias: bool = True,
     ) -> None:
         options = eps, momentum, affine, track_running_stats, device, dtype
-        super().__init__(0, *options, bias=bias)  # type: ignore[call-arg]  # of the layer it is
+        super().__init__(0, *options, bias=bias)
 
     def _shape(self, name: str) -> tuple[int, ...]:
         return (self.num_features,)
@@ -262,7 +271,5 @@ class LazyBatchNorm3d(_LazyNorm, BatchNorm3d):
     """
 
 
-__all__ = [
-    "LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d", "LazyConv1d", "LazyConv2d", "LazyConv3d",
-    "LazyConvTranspose1d", "LazyConvTranspose2d", "LazyConvTranspose3d", "LazyLinear",
-]  # fmt: skip  # a table
+__all__ = ["LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d", "LazyConv1d", "LazyConv2d", "LazyConv3d"]
+__all__ += ["LazyConvTranspose1d", "LazyConvTranspose2d", "LazyConvTranspose3d", "LazyLinear"]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from glassgrad.engine.tensor import Tensor, TensorLike
 from glassgrad.nn.functional import classes as functional_classes
@@ -16,7 +15,7 @@ _Old = bool | None  # PyTorch's older spelling of `reduction`, by two arguments
 
 
 class _Loss(Module):
-    """What all losses share: `reduction` is "mean", "sum" or "none"."""
+    """Base of all losses: `reduction` is "mean", "sum" or "none"."""
 
     def __init__(self, size_average: _Old = None, reduce: _Old = None, reduction: str = "mean") -> None:
         super().__init__()
@@ -29,7 +28,7 @@ class _Weighted(_Loss):
     """Losses with a weight for each class or element, which is part of the state."""
 
     def __init__(
-        self, weight: Any = None, size_average: _Old = None, reduce: _Old = None, reduction: str = "mean"
+        self, weight: Tensor | None = None, size_average: _Old = None, reduce: _Old = None, reduction: str = "mean"
     ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.register_buffer("weight", weight)
@@ -50,7 +49,7 @@ class CrossEntropyLoss(_Weighted):
 
     def __init__(
         self,
-        weight: Any = None,
+        weight: Tensor | None = None,
         size_average: _Old = None,
         ignore_index: int = -100,
         reduce: _Old = None,
@@ -84,7 +83,7 @@ class NLLLoss(_Weighted):
 
     def __init__(
         self,
-        weight: Any = None,
+        weight: Tensor | None = None,
         size_average: _Old = None,
         ignore_index: int = -100,
         reduce: _Old = None,
@@ -193,11 +192,11 @@ class BCEWithLogitsLoss(_Weighted):
 
     def __init__(
         self,
-        weight: Any = None,
+        weight: Tensor | None = None,
         size_average: _Old = None,
         reduce: _Old = None,
         reduction: str = "mean",
-        pos_weight: Any = None,
+        pos_weight: Tensor | None = None,
     ) -> None:
         super().__init__(weight, size_average, reduce, reduction)
         self.register_buffer("pos_weight", pos_weight)
@@ -358,7 +357,7 @@ class MultiMarginLoss(_Weighted):
         self,
         p: int = 1,
         margin: float = 1.0,
-        weight: Any = None,
+        weight: Tensor | None = None,
         size_average: _Old = None,
         reduce: _Old = None,
         reduction: str = "mean",
@@ -433,7 +432,7 @@ class TripletMarginLoss(_Loss):
 
 
 class TripletMarginWithDistanceLoss(_Loss):
-    """`TripletMarginLoss` with a distance of one's own.
+    """`TripletMarginLoss` with a given distance function.
 
     Example:
         >>> import glassgrad as gg
@@ -445,7 +444,7 @@ class TripletMarginWithDistanceLoss(_Loss):
     def __init__(
         self,
         *,
-        distance_function: Callable[..., Any] | None = None,
+        distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
         margin: float = 1.0,
         swap: bool = False,
         reduction: str = "mean",
@@ -485,15 +484,19 @@ class CTCLoss(_Loss):
         self.blank = blank
         self.zero_infinity = zero_infinity
 
-    def forward(self, log_probs: TensorLike, targets: TensorLike, input_lengths: Any, target_lengths: Any) -> Tensor:
+    def forward(
+        self,
+        log_probs: TensorLike,
+        targets: TensorLike,
+        input_lengths: TensorLike | Sequence[int],
+        target_lengths: TensorLike | Sequence[int],
+    ) -> Tensor:
         return functional_ctc.ctc_loss(
             log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction, self.zero_infinity
         )
 
 
-__all__ = [
-    "BCELoss", "BCEWithLogitsLoss", "CTCLoss", "CosineEmbeddingLoss", "CrossEntropyLoss", "GaussianNLLLoss",
-    "HingeEmbeddingLoss", "HuberLoss", "KLDivLoss", "L1Loss", "MSELoss", "MarginRankingLoss", "MultiLabelMarginLoss",
-    "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NLLLoss", "PoissonNLLLoss", "SmoothL1Loss", "SoftMarginLoss",
-    "TripletMarginLoss", "TripletMarginWithDistanceLoss",
-]  # fmt: skip  # a table
+__all__ = ["BCELoss", "BCEWithLogitsLoss", "CTCLoss", "CosineEmbeddingLoss", "CrossEntropyLoss", "GaussianNLLLoss"]
+__all__ += ["HingeEmbeddingLoss", "HuberLoss", "KLDivLoss", "L1Loss", "MSELoss", "MarginRankingLoss"]
+__all__ += ["MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NLLLoss", "PoissonNLLLoss"]
+__all__ += ["SmoothL1Loss", "SoftMarginLoss", "TripletMarginLoss", "TripletMarginWithDistanceLoss"]

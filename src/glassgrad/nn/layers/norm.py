@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -12,18 +11,19 @@ from glassgrad.base import provenance
 from glassgrad.engine.tensor import Tensor, TensorLike
 from glassgrad.engine.tensors import creation, devices
 from glassgrad.nn import init
+from glassgrad.nn.arguments import Device, DType, Ints
 from glassgrad.nn.functional import norm as F
 from glassgrad.nn.module import Module
 from glassgrad.nn.parameter import Buffer, Parameter
-from glassgrad.ops.core import bad_option
+from glassgrad.ops.core import Array, bad_option
 
 _ONE = np.ones((), np.int64)  # NumPy would make an array of a number in every call
 
 
 class _Scaled(Module):
-    """What most norms share: a learned scale and a learned shift, or None."""
+    """Base of most norms: a learned scale and a learned shift, or None."""
 
-    def _learn(self, shape: Any, scale: bool, shift: bool, dtype: Any) -> None:
+    def _learn(self, shape: Ints, scale: bool, shift: bool, dtype: DType) -> None:
         self.weight = Parameter(creation.ones(shape, dtype=dtype).array) if scale else None
         self.bias = Parameter(creation.zeros(shape, dtype=dtype).array) if scale and shift else None
 
@@ -36,7 +36,7 @@ class _Scaled(Module):
 
 
 class _Tracked(_Scaled):
-    """What batch and instance norm share: a scale for each channel and running statistics."""
+    """Base of batch and instance norms: a scale for each channel and running statistics."""
 
     dims: tuple[int, ...] = ()
 
@@ -47,8 +47,8 @@ class _Tracked(_Scaled):
         momentum: float | None = 0.1,
         affine: bool = True,
         track_running_stats: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType = None,
         *,
         bias: bool = True,
     ) -> None:
@@ -77,7 +77,7 @@ class _Tracked(_Scaled):
         self.reset_running_stats()
         super().reset_parameters()
 
-    def _check(self, x: Any, channel: int) -> None:
+    def _check(self, x: Array, channel: int) -> None:
         if len(x.shape) not in self.dims or x.shape[channel] != self.num_features:
             raise errors.WRONG_INPUT(
                 layer=repr(self),
@@ -86,7 +86,7 @@ class _Tracked(_Scaled):
                 where=provenance.here(2),
             )
 
-    def _counted(self) -> Any:
+    def _counted(self) -> Array:
         """Count a batch; return the weight that it gets in the running statistics."""
         if not self.training or self.num_batches_tracked is None:
             return self.momentum or 0.0
@@ -108,12 +108,12 @@ class _Tracked(_Scaled):
         )
 
 
-# What normalises instead while several ranks compute one batch together; see `sync_norm.synchronised`.
-TOGETHER: list[Callable[[Any, Tensor], Tensor]] = []
+# The function that normalises instead while several ranks compute one batch together; see `sync_norm.synchronised`.
+TOGETHER: list[Callable[[_BatchNorm, Tensor], Tensor]] = []
 
 
 class _BatchNorm(_Tracked):
-    """What the batch norms share; they differ in the shapes they take."""
+    """Base of the batch norms, which differ in the shapes of their inputs."""
 
     def forward(self, input: Tensor) -> Tensor:
         shape = tuple(input.shape)
@@ -130,15 +130,15 @@ class _BatchNorm(_Tracked):
 class BatchNorm1d(_BatchNorm):
     """Batch normalisation of (N, C) or (N, C, L) over all but the channels (Ioffe and Szegedy 2015).
 
-    In training by the statistics of the batch, which also move `running_mean` and `running_var`
-    (unbiased) by `momentum`; otherwise by those.
+    In training it uses the statistics of the batch, and moves `running_mean` and `running_var` (unbiased) towards them
+    by `momentum`; in evaluation it uses the running statistics.
 
     Args:
         num_features: channels.
         eps: added to the variance.
         momentum: weight of a new batch in the running statistics; None for their plain average.
         affine: whether a scale and a shift are learned.
-        track_running_stats: without, the statistics of the batch are used outside training too.
+        track_running_stats: if False, the statistics of the batch are used in evaluation as well.
 
     Example:
         >>> import glassgrad as gg
@@ -175,7 +175,7 @@ class BatchNorm3d(_BatchNorm):
 
 
 class _InstanceNorm(_Tracked):
-    """What the instance norms share."""
+    """Base of the instance norms."""
 
     def __init__(
         self,
@@ -184,8 +184,8 @@ class _InstanceNorm(_Tracked):
         momentum: float = 0.1,
         affine: bool = False,
         track_running_stats: bool = False,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType = None,
         *,
         bias: bool = True,
     ) -> None:
@@ -239,7 +239,7 @@ class InstanceNorm3d(_InstanceNorm):
     dims = (4, 5)
 
 
-def _sizes(normalized_shape: Any) -> tuple[int, ...]:
+def _sizes(normalized_shape: Ints) -> tuple[int, ...]:
     return (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
 
 
@@ -260,12 +260,12 @@ class LayerNorm(_Scaled):
 
     def __init__(
         self,
-        normalized_shape: Any,
+        normalized_shape: Ints,
         eps: float = 1e-5,
         elementwise_affine: bool = True,
         bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType = None,
     ) -> None:
         devices.check(device)
         super().__init__()
@@ -297,11 +297,11 @@ class RMSNorm(Module):
 
     def __init__(
         self,
-        normalized_shape: Any,
+        normalized_shape: Ints,
         eps: float | None = None,
         elementwise_affine: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType = None,
     ) -> None:
         devices.check(device)
         super().__init__()
@@ -335,8 +335,8 @@ class GroupNorm(_Scaled):
         num_channels: int,
         eps: float = 1e-5,
         affine: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType = None,
         *,
         bias: bool = True,
     ) -> None:
@@ -380,7 +380,5 @@ class LocalResponseNorm(Module):
         return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
 
 
-__all__ = [
-    "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d",
-    "LayerNorm", "LocalResponseNorm", "RMSNorm",
-]  # fmt: skip  # a table
+__all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d"]
+__all__ += ["InstanceNorm3d", "LayerNorm", "LocalResponseNorm", "RMSNorm"]

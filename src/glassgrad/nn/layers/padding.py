@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from glassgrad.engine.tensor import Tensor, TensorLike
+from glassgrad.nn.arguments import Ints
 from glassgrad.nn.module import Module
 from glassgrad.ops.arrange import pad
 
 
 class _Padding(Module):
-    """What the paddings share: `padding` is one number or two for each dimension, the last dimension first."""
+    """Base of the paddings: `padding` is one number, or two for each dimension, the last dimension first."""
 
     dims = 0
     mode = "constant"
     _shown = "{padding}"
 
-    def __init__(self, padding: Any) -> None:
+    def __init__(self, padding: Ints) -> None:
         super().__init__()
         self.padding = (padding,) * (2 * self.dims) if isinstance(padding, int) else tuple(padding)
 
@@ -27,7 +26,7 @@ class _Padding(Module):
 class _Constant(_Padding):
     _shown = "padding={padding}, value={value}"
 
-    def __init__(self, padding: Any, value: float) -> None:
+    def __init__(self, padding: Ints, value: float) -> None:
         super().__init__(padding)
         self.value = value
 
@@ -224,8 +223,6 @@ class ReplicationPad3d(_Padding):
     mode = "replicate"
 
 
-__all__ = [
-    "CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d",
-    "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d",
-    "ReplicationPad3d", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d",
-]  # fmt: skip  # a table
+__all__ = ["CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d"]
+__all__ += ["ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d"]
+__all__ += ["ReplicationPad3d", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d"]

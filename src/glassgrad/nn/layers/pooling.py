@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from glassgrad.engine.tensor import Tensor, TensorLike
+from glassgrad.nn.arguments import Ints, Sizes
 from glassgrad.nn.layers.conv import several
 from glassgrad.nn.module import Module
 from glassgrad.ops import pooling
+from glassgrad.ops.core import Array
 
 
 class _MaxPool(Module):
-    """What the max poolings share."""
+    """Base of the max poolings."""
 
-    operation: Callable[..., Any]
+    operation: Callable[..., Array]
     _shown = "kernel_size={kernel_size}, stride={stride}, padding={padding}, dilation={dilation}, ceil_mode={ceil_mode}"
 
     def __init__(
         self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        dilation: Any = 1,
+        kernel_size: Ints,
+        stride: Ints | None = None,
+        padding: Ints = 0,
+        dilation: Ints = 1,
         return_indices: bool = False,
         ceil_mode: bool = False,
     ) -> None:
@@ -46,7 +48,7 @@ class MaxPool1d(_MaxPool):
     Args:
         kernel_size, stride, padding, dilation: of the window; the stride is the window's size by default.
         return_indices: return the places of the largest as well.
-        ceil_mode: keep a window that reaches over the end.
+        ceil_mode: keep a last window that reaches beyond the end.
 
     Example:
         >>> import glassgrad as gg
@@ -82,16 +84,16 @@ class MaxPool3d(_MaxPool):
 
 
 class _AvgPool(Module):
-    """What the mean poolings share; the functions over one axis take no divisor."""
+    """Base of the mean poolings; the function over one axis takes no divisor."""
 
-    operation: Callable[..., Any]
+    operation: Callable[..., Array]
     _shown = "kernel_size={kernel_size}, stride={stride}, padding={padding}"
 
     def __init__(
         self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
+        kernel_size: Ints,
+        stride: Ints | None = None,
+        padding: Ints = 0,
         ceil_mode: bool = False,
         count_include_pad: bool = True,
         divisor_override: int | None = None,
@@ -116,7 +118,7 @@ class AvgPool1d(_AvgPool):
 
     Args:
         kernel_size, stride, padding: of the window; the stride is the window's size by default.
-        ceil_mode: keep a window that reaches over the end.
+        ceil_mode: keep a last window that reaches beyond the end.
         count_include_pad: whether the zeros of the border count.
 
     Example:
@@ -129,9 +131,9 @@ class AvgPool1d(_AvgPool):
 
     def __init__(
         self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
+        kernel_size: Ints,
+        stride: Ints | None = None,
+        padding: Ints = 0,
         ceil_mode: bool = False,
         count_include_pad: bool = True,
     ) -> None:
@@ -165,12 +167,14 @@ class AvgPool3d(_AvgPool):
 
 
 class _PowerPool(Module):
-    """What the power poolings share."""
+    """Base of the power poolings."""
 
-    operation: Callable[..., Any]
+    operation: Callable[..., Array]
     _shown = "norm_type={norm_type}, kernel_size={kernel_size}, stride={stride}, ceil_mode={ceil_mode}"
 
-    def __init__(self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> None:
+    def __init__(
+        self, norm_type: float, kernel_size: Ints, stride: Ints | None = None, ceil_mode: bool = False
+    ) -> None:
         super().__init__()
         self.norm_type = norm_type
         self.kernel_size = kernel_size
@@ -187,7 +191,7 @@ class LPPool1d(_PowerPool):
     Args:
         norm_type: the power.
         kernel_size, stride: of the window; the stride is the window's size by default.
-        ceil_mode: keep a window that reaches over the end.
+        ceil_mode: keep a last window that reaches beyond the end.
 
     Example:
         >>> import glassgrad as gg
@@ -223,19 +227,19 @@ class LPPool3d(_PowerPool):
 
 
 class _MaxUnpool(Module):
-    """What the ways back from max pooling share."""
+    """Base of the max unpoolings."""
 
     dims = 0
-    operation: Callable[..., Any]
+    operation: Callable[..., Array]
     _shown = "kernel_size={kernel_size}, stride={stride}, padding={padding}"
 
-    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
+    def __init__(self, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0) -> None:
         super().__init__()
         self.kernel_size = several(kernel_size, self.dims)
         self.stride = self.kernel_size if stride is None else several(stride, self.dims)
         self.padding = several(padding, self.dims)
 
-    def forward(self, input: TensorLike, indices: TensorLike, output_size: Any = None) -> Tensor:
+    def forward(self, input: TensorLike, indices: TensorLike, output_size: Sequence[int] | None = None) -> Tensor:
         return self.operation(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
@@ -286,13 +290,13 @@ class MaxUnpool3d(_MaxUnpool):
 class _Adaptive(Module):
     _shown = "output_size={output_size}"
 
-    def __init__(self, output_size: Any) -> None:
+    def __init__(self, output_size: Sizes) -> None:
         super().__init__()
         self.output_size = output_size
 
 
 class _AdaptiveAvg(_Adaptive):
-    operation: Callable[..., Any]
+    operation: Callable[..., Array]
 
     def forward(self, input: TensorLike) -> Tensor:
         return self.operation(input, self.output_size)
@@ -335,9 +339,9 @@ class AdaptiveAvgPool3d(_AdaptiveAvg):
 
 
 class _AdaptiveMax(_Adaptive):
-    operation: Callable[..., Any]
+    operation: Callable[..., Array]
 
-    def __init__(self, output_size: Any, return_indices: bool = False) -> None:
+    def __init__(self, output_size: Sizes, return_indices: bool = False) -> None:
         super().__init__(output_size)
         self.return_indices = return_indices
 
@@ -385,8 +389,6 @@ class AdaptiveMaxPool3d(_AdaptiveMax):
     operation = staticmethod(pooling.adaptive_max_pool3d)
 
 
-__all__ = [
-    "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d",
-    "AdaptiveMaxPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "LPPool1d", "LPPool2d", "LPPool3d", "MaxPool1d",
-    "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d",
-]  # fmt: skip  # a table
+__all__ = ["AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d"]
+__all__ += ["AdaptiveMaxPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "LPPool1d", "LPPool2d", "LPPool3d"]
+__all__ += ["MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,11 +13,12 @@ from glassgrad.base import provenance
 from glassgrad.engine.tensor import Tensor, TensorLike, make
 from glassgrad.engine.tensors import creation, devices
 from glassgrad.nn import init
+from glassgrad.nn.arguments import Device, DType
 from glassgrad.nn.functional.drop import dropout
-from glassgrad.nn.module import Module
+from glassgrad.nn.module import Module, changed
 from glassgrad.nn.parameter import Parameter
 from glassgrad.nn.utils.rnn import PackedSequence, pad_packed_sequence
-from glassgrad.ops.core import Array, bad_option
+from glassgrad.ops.core import Array, Primitive, bad_option
 from glassgrad.ops.fused import linear_p
 from glassgrad.ops.fused_recurrent import gru_p, lstm_p, rnn_p
 from glassgrad.ops.recurrent_steps import lstm_step, unrolled
@@ -24,7 +26,7 @@ from glassgrad.ops.shape import cat, stack
 
 
 class _Recurrent(Module):
-    """What the networks share: parameters by layer and direction, and the walk through them.
+    """Base of the networks: parameters by layer and direction, and the loop over layers.
 
     Args:
         input_size: numbers of each step.
@@ -49,8 +51,8 @@ class _Recurrent(Module):
         batch_first: bool = False,
         dropout: float = 0.0,
         bidirectional: bool = False,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType = None,
     ) -> None:
         devices.check(device)
         super().__init__()
@@ -89,7 +91,7 @@ class _Recurrent(Module):
         return shapes
 
     def reset_parameters(self) -> None:
-        """Draw the weights anew, uniformly from ±1/sqrt(hidden_size)."""
+        """Draw new weights, uniformly from ±1/sqrt(hidden_size)."""
         bound = 1 / math.sqrt(self.hidden_size)
         for parameter in self.parameters():
             init.uniform_(parameter, -bound, bound)
@@ -97,11 +99,11 @@ class _Recurrent(Module):
     def flatten_parameters(self) -> None:
         """Do nothing: it arranges memory for PyTorch's GPU code."""
 
-    def _weights(self, layer: int, suffix: str) -> list[Any]:
+    def _weights(self, layer: int, suffix: str) -> list[Array]:
         return [getattr(self, f"{name}_{suffix}") for name in self._shapes(layer)]
 
     @property
-    def all_weights(self) -> list[list[Any]]:
+    def all_weights(self) -> list[list[Array]]:
         """The parameters, a list for each layer and direction."""
         return [self._weights(layer, suffix) for layer in range(self.num_layers) for suffix in self._suffixes(layer)]
 
@@ -112,18 +114,20 @@ class _Recurrent(Module):
         return [f"{name}_{suffix}" for layer, suffix in suffixes for name in self._shapes(layer)]
 
     @property
-    def _flat_weights(self) -> list[Any]:
+    def _flat_weights(self) -> list[Array]:
         return [getattr(self, name) for name in self._flat_weights_names]
 
     # --- the walk -------------------------------------------------------------------------------------
 
-    if TYPE_CHECKING:  # each network says how it runs one layer in one direction, to outputs and last states
+    if TYPE_CHECKING:  # each network runs one layer in one direction, and returns outputs and last states
 
         def _layer(
-            self, x: Array, states: list[Array], weights: list[Any], lengths: Any, reverse: bool, batch_first: bool
-        ) -> Any: ...
+            self, x: Array, states: list[Array], weights: list[Array], lengths: Array, reverse: bool, batch_first: bool
+        ) -> tuple[Array, ...]: ...
 
-    def _run(self, x: Array, states: list[Array], lengths: Any, batch_first: bool = False) -> tuple[Array, list[Array]]:
+    def _run(
+        self, x: Array, states: list[Array], lengths: Array, batch_first: bool = False
+    ) -> tuple[Array, list[Array]]:
         """Run all layers over (steps, batch, inputs), or (batch, steps, inputs) with `batch_first`.
 
         States are (layers * directions, batch, hidden).
@@ -142,7 +146,7 @@ class _Recurrent(Module):
                 x = dropout(x, self.dropout, self.training)
         return x, [stack(list(kind)) for kind in zip(*last, strict=True)]
 
-    def _check(self, input: Any) -> None:
+    def _check(self, input: Array) -> None:
         if len(input.shape) not in (2, 3) or input.shape[-1] != self.input_size:
             sizes = f"N, L, {self.input_size}" if self.batch_first else f"L, N, {self.input_size}"
             raise errors.WRONG_INPUT(
@@ -152,8 +156,8 @@ class _Recurrent(Module):
                 where=provenance.here(2),
             )
 
-    def _start(self, given: list[Any] | None, batch: int, dtype: Any) -> list[Any]:
-        """Return the states to start from: those given, checked, or zeros."""
+    def _start(self, given: list[Array] | None, batch: int, dtype: DType) -> list[Array]:
+        """Return the initial states: the given ones, checked, or zeros."""
         count = self.num_layers * (1 + self.bidirectional)
         widths = [self._outputs, self.hidden_size][: self.states]
         if given is None:
@@ -168,7 +172,7 @@ class _Recurrent(Module):
                 )
         return given
 
-    def _forward(self, input: Any, given: list[Any] | None) -> tuple[Any, list[Any]]:
+    def _forward(self, input: Array | PackedSequence, given: list[Array] | None) -> tuple[Array, list[Array]]:
         if isinstance(input, PackedSequence):
             return self._forward_packed(input, given)
         self._check(input)
@@ -184,8 +188,8 @@ class _Recurrent(Module):
             return y.squeeze(1), [state.squeeze(1) for state in states]
         return y, states
 
-    def _forward_packed(self, input: PackedSequence, given: list[Any] | None) -> tuple[Any, list[Any]]:
-        """Run over padded sequences, each to its end; states are in the caller's order, all else sorted."""
+    def _forward_packed(self, input: PackedSequence, given: list[Array] | None) -> tuple[Array, list[Array]]:
+        """Run over padded sequences, each to its end; states are in the caller's order, everything else is sorted."""
         x, _ = pad_packed_sequence(input._replace(unsorted_indices=None))
         lengths = input.lengths()
         if given is not None and input.sorted_indices is not None:
@@ -197,23 +201,13 @@ class _Recurrent(Module):
         return input._replace(data=y[rows, columns]), states
 
     def extra_repr(self) -> str:
-        parts = [f"{self.input_size}, {self.hidden_size}"]
-        shown = {
-            "proj_size": 0,
-            "num_layers": 1,
-            "bias": True,
-            "batch_first": False,
-            "dropout": 0.0,
-            "bidirectional": False,
-        }
-        for name, default in shown.items():
-            value = getattr(self, name)
-            if value != default:
-                parts.append(f"{name}={value}")
-        return ", ".join(parts)
+        parts = changed(self, proj_size=0, num_layers=1, bias=True, batch_first=False, dropout=0.0, bidirectional=False)
+        return ", ".join([f"{self.input_size}, {self.hidden_size}", *parts])
 
 
-def _call(prim: Any, x: Array, states: list[Array], weights: list[Any], lengths: Any, **params: Any) -> Any:
+def _call(
+    prim: Primitive, x: Array, states: list[Array], weights: list[Array], lengths: Array, **params: bool
+) -> tuple[Array, ...]:
     ragged = lengths is not None
     extra = (lengths,) if ragged else ()
     return prim(x, *states, *weights, *extra, biased=len(weights) > 2, ragged=ragged, **params)
@@ -247,15 +241,15 @@ class LSTM(_Recurrent):
         dropout: float = 0.0,
         bidirectional: bool = False,
         proj_size: int = 0,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType = None,
     ) -> None:
         self.proj_size = proj_size
         super().__init__(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, device, dtype)
 
     def _layer(
-        self, x: Array, states: list[Array], weights: list[Any], lengths: Any, reverse: bool, batch_first: bool
-    ) -> Any:
+        self, x: Array, states: list[Array], weights: list[Array], lengths: Array, reverse: bool, batch_first: bool
+    ) -> tuple[Array, ...]:
         if not self.proj_size:
             return _call(lstm_p, x, states, weights, lengths, reverse=reverse, batch_first=batch_first)
         *rest, projection = weights
@@ -267,7 +261,9 @@ class LSTM(_Recurrent):
 
         return unrolled(step, x, (states[0], states[1]), lengths, reverse, batch_first)
 
-    def forward(self, input: TensorLike, hx: Any = None) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    def forward(
+        self, input: TensorLike, hx: Sequence[TensorLike] | None = None
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         y, states = self._forward(input, None if hx is None else list(hx))
         return y, tuple(states)
 
@@ -287,8 +283,8 @@ class GRU(_Recurrent):
     gates = 3
 
     def _layer(
-        self, x: Array, states: list[Array], weights: list[Any], lengths: Any, reverse: bool, batch_first: bool
-    ) -> Any:
+        self, x: Array, states: list[Array], weights: list[Array], lengths: Array, reverse: bool, batch_first: bool
+    ) -> tuple[Array, ...]:
         return _call(gru_p, x, states, weights, lengths, reverse=reverse, batch_first=batch_first)
 
     def forward(self, input: TensorLike, hx: TensorLike | None = None) -> tuple[Tensor, Tensor]:
@@ -316,8 +312,8 @@ class RNN(_Recurrent):
         batch_first: bool = False,
         dropout: float = 0.0,
         bidirectional: bool = False,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType = None,
     ) -> None:
         if nonlinearity not in {"tanh", "relu"}:
             raise bad_option("RNN", "nonlinearity", nonlinearity, "'tanh' or 'relu'")
@@ -325,8 +321,8 @@ class RNN(_Recurrent):
         self.nonlinearity = nonlinearity
 
     def _layer(
-        self, x: Array, states: list[Array], weights: list[Any], lengths: Any, reverse: bool, batch_first: bool
-    ) -> Any:
+        self, x: Array, states: list[Array], weights: list[Array], lengths: Array, reverse: bool, batch_first: bool
+    ) -> tuple[Array, ...]:
         rectified = self.nonlinearity == "relu"
         return _call(rnn_p, x, states, weights, lengths, reverse=reverse, batch_first=batch_first, rectified=rectified)
 

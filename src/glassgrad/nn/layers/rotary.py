@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from glassgrad.engine.tensor import Tensor
+from glassgrad.nn.arguments import DType
 from glassgrad.nn.module import Module
-from glassgrad.ops.core import bad_option
+from glassgrad.ops.core import Array, bad_option
 from glassgrad.ops.shape import cat, stack
 
 
@@ -42,7 +41,7 @@ class RoPE(Module):
         self.interleaved = interleaved
         self.scale = scale
 
-    def _turns(self, length: int, offset: int, dtype: Any) -> tuple[Any, Any]:
+    def _turns(self, length: int, offset: int, dtype: DType) -> tuple[Array, Array]:
         """Return cosines and sines, (length, dim / 2)."""
         rates = self.base ** (-np.arange(0, self.dim, 2) / self.dim)
         angles = (np.arange(offset, offset + length) * self.scale)[:, None] * rates

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from glassgrad.base import provenance
 from glassgrad.distributed import primitives, world
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.tensor import Tensor
+from glassgrad.nn.arguments import Device, DType
 from glassgrad.nn.functional.norm import _blend
 from glassgrad.nn.layers.norm import TOGETHER, _BatchNorm
 from glassgrad.nn.module import Module
@@ -55,9 +55,9 @@ class SyncBatchNorm(_BatchNorm):
         momentum: float | None = 0.1,
         affine: bool = True,
         track_running_stats: bool = True,
-        process_group: Any = None,
-        device: Any = None,
-        dtype: Any = None,
+        process_group: world.ProcessGroup | None = None,
+        device: Device = None,
+        dtype: DType = None,
     ) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
         self.process_group = process_group
@@ -70,8 +70,8 @@ class SyncBatchNorm(_BatchNorm):
         return _over_all(self, input, group)
 
     @classmethod
-    def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
-        """Return the module with a layer of this class, of the same state, in place of each batch norm in it."""
+    def convert_sync_batchnorm(cls, module: Module, process_group: world.ProcessGroup | None = None) -> Module:
+        """Return the module with each batch norm replaced by a layer of this class with the same state."""
         if isinstance(module, _BatchNorm) and not isinstance(module, cls):
             made = cls(module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats)
             made.process_group, made.training = process_group, module.training
@@ -85,7 +85,7 @@ class SyncBatchNorm(_BatchNorm):
         return module
 
 
-def _over_all(layer: Any, input: Tensor, group: Any) -> Tensor:
+def _over_all(layer: _BatchNorm, input: Tensor, group: world.ProcessGroup | None) -> Tensor:
     """Normalise by the rows of all ranks of a group."""
     shape = tuple(input.shape)
     if len(shape) not in layer.dims or shape[1] != layer.num_features:
@@ -113,8 +113,8 @@ def _over_all(layer: Any, input: Tensor, group: Any) -> Tensor:
 
 
 @contextmanager
-def synchronised(group: Any) -> Iterator[None]:
-    """Within the block every batch norm that is in training normalises as `SyncBatchNorm` does."""
+def synchronised(group: world.ProcessGroup | None) -> Iterator[None]:
+    """Let every batch norm in training mode normalise as `SyncBatchNorm` does, within the block."""
     TOGETHER.append(lambda layer, x: _over_all(layer, x, group))
     try:
         yield

@@ -12,6 +12,7 @@ import numpy as np
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.tensors import creation, devices
 from glassgrad.nn import init
+from glassgrad.nn.arguments import Device, DType
 from glassgrad.nn.containers import ModuleList
 from glassgrad.nn.functional import activation as functional_activation
 from glassgrad.nn.layers.attention import MultiheadAttention
@@ -19,9 +20,9 @@ from glassgrad.nn.layers.dropout import Dropout
 from glassgrad.nn.layers.linear import Linear
 from glassgrad.nn.layers.norm import LayerNorm
 from glassgrad.nn.module import Module
-from glassgrad.ops.core import bad_option
+from glassgrad.ops.core import Array, bad_option
 
-_Function = Callable[[Any], Any]
+_Function = Callable[[Array], Array]
 
 
 def _activation(given: str | _Function, owner: str) -> _Function:
@@ -34,9 +35,9 @@ def _activation(given: str | _Function, owner: str) -> _Function:
 
 
 class _Layer(Module):
-    """What the layers of encoder and decoder share: attention, two linear maps, a norm and a dropout for each part."""
+    """Base of the layers of encoder and decoder: attention, two linear maps, a norm and a dropout for each part."""
 
-    crossed = False  # whether there is attention to an encoder's output, too
+    crossed = False  # whether it also attends to an encoder's output
 
     def __init__(
         self,
@@ -49,12 +50,12 @@ class _Layer(Module):
         batch_first: bool = False,
         norm_first: bool = False,
         bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType = None,
     ) -> None:
         devices.check(device)
         super().__init__()
-        attention = {"dropout": dropout, "bias": bias, "batch_first": batch_first, "dtype": dtype}
+        attention: dict[str, Any] = {"dropout": dropout, "bias": bias, "batch_first": batch_first, "dtype": dtype}
         self.self_attn = MultiheadAttention(d_model, nhead, **attention)
         if self.crossed:
             self.multihead_attn = MultiheadAttention(d_model, nhead, **attention)
@@ -105,11 +106,11 @@ class TransformerEncoderLayer(_Layer):
         src = self.norm1(src + self._attended(src, src_mask, src_key_padding_mask, is_causal))
         return self.norm2(src + self._fed(src))
 
-    def _attended(self, x: Any, mask: Any, padding: Any, causal: bool) -> Any:
+    def _attended(self, x: Array, mask: Array, padding: Array, causal: bool) -> Array:
         y, _ = self.self_attn(x, x, x, padding, False, mask, is_causal=causal)
         return self.dropout1(y)
 
-    def _fed(self, x: Any) -> Any:
+    def _fed(self, x: Array) -> Array:
         return self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(x)))))
 
 
@@ -140,11 +141,11 @@ class TransformerDecoderLayer(_Layer):
     ) -> Tensor:
         """Return the layer's output for the targets so far and the encoder's output, `memory`."""
 
-        def own(x: Any) -> Any:
+        def own(x: Array) -> Array:
             y, _ = self.self_attn(x, x, x, tgt_key_padding_mask, False, tgt_mask, is_causal=tgt_is_causal)
             return self.dropout1(y)
 
-        def crossed(x: Any) -> Any:
+        def crossed(x: Array) -> Array:
             y, _ = self.multihead_attn(
                 x, memory, memory, memory_key_padding_mask, False, memory_mask, is_causal=memory_is_causal
             )
@@ -154,7 +155,7 @@ class TransformerDecoderLayer(_Layer):
             tgt = tgt + part(norm(tgt)) if self.norm_first else norm(tgt + part(tgt))
         return tgt
 
-    def _fed(self, x: Any) -> Any:
+    def _fed(self, x: Array) -> Array:
         return self.dropout3(self.linear2(self.dropout(self.activation(self.linear1(x)))))
 
 
@@ -222,17 +223,9 @@ class TransformerDecoder(Module):
         memory_is_causal: bool = False,
     ) -> Tensor:
         """Return the output of the last layer."""
+        masks = (tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
         for layer in self.layers:
-            tgt = layer(
-                tgt,
-                memory,
-                tgt_mask,
-                memory_mask,
-                tgt_key_padding_mask,
-                memory_key_padding_mask,
-                bool(tgt_is_causal),
-                memory_is_causal,
-            )
+            tgt = layer(tgt, memory, *masks, bool(tgt_is_causal), memory_is_causal)
         return tgt if self.norm is None else self.norm(tgt)
 
 
@@ -261,8 +254,8 @@ class Transformer(Module):
         batch_first: bool = False,
         norm_first: bool = False,
         bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device = None,
+        dtype: DType = None,
     ) -> None:
         devices.check(device)
         super().__init__()
@@ -300,24 +293,15 @@ class Transformer(Module):
     ) -> Tensor:
         """Return the decoder's output for sources and the targets so far."""
         memory = self.encoder(src, src_mask, src_key_padding_mask, src_is_causal)
-        return self.decoder(
-            tgt,
-            memory,
-            tgt_mask,
-            memory_mask,
-            tgt_key_padding_mask,
-            memory_key_padding_mask,
-            tgt_is_causal,
-            memory_is_causal,
-        )
+        masks = (tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
+        return self.decoder(tgt, memory, *masks, tgt_is_causal, memory_is_causal)
 
     @staticmethod
-    def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
+    def generate_square_subsequent_mask(sz: int, device: Device = None, dtype: DType = None) -> Tensor:
         """Return a mask to add: -inf above the diagonal, 0 elsewhere."""
         kind = np.dtype(dtype or creation.DEFAULT)
         return make(np.triu(np.full((sz, sz), -math.inf, kind), 1), None, False)
 
 
-__all__ = [
-    "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer",
-]  # fmt: skip  # a table
+__all__ = ["Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder"]
+__all__ += ["TransformerEncoderLayer"]

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from glassgrad.engine.tensor import Tensor, TensorLike
+from glassgrad.nn.arguments import Ints
 from glassgrad.nn.functional.conv import fold, unfold
 from glassgrad.nn.module import Module
 from glassgrad.ops.resize import interpolate, pixel_shuffle, pixel_unshuffle
 
+Factor = float | tuple[float, ...] | list[float] | None
+
 
 class _Upsample(Module):
-    """What the resizing layers share."""
+    """Base of the resizing layers."""
 
     def __init__(
         self,
-        size: Any = None,
-        scale_factor: Any = None,
+        size: Ints | None = None,
+        scale_factor: Factor = None,
         mode: str = "nearest",
         align_corners: bool | None = None,
         recompute_scale_factor: bool | None = None,
@@ -63,7 +64,7 @@ class UpsamplingNearest2d(_Upsample):
         (1, 3, 8, 8)
     """
 
-    def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
+    def __init__(self, size: Ints | None = None, scale_factor: Factor = None) -> None:
         super().__init__(size, scale_factor, mode="nearest")
 
 
@@ -76,7 +77,7 @@ class UpsamplingBilinear2d(_Upsample):
         (1, 3, 8, 8)
     """
 
-    def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
+    def __init__(self, size: Ints | None = None, scale_factor: Factor = None) -> None:
         super().__init__(size, scale_factor, mode="bilinear", align_corners=True)
 
 
@@ -150,7 +151,7 @@ class Unfold(Module):
 
     _shown = "kernel_size={kernel_size}, dilation={dilation}, padding={padding}, stride={stride}"
 
-    def __init__(self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> None:
+    def __init__(self, kernel_size: Ints, dilation: Ints = 1, padding: Ints = 0, stride: Ints = 1) -> None:
         super().__init__()
         self.kernel_size = kernel_size
         self.dilation = dilation
@@ -175,7 +176,7 @@ class Fold(Module):
     )
 
     def __init__(
-        self, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+        self, output_size: Ints, kernel_size: Ints, dilation: Ints = 1, padding: Ints = 0, stride: Ints = 1
     ) -> None:
         super().__init__()
         self.output_size = output_size
@@ -188,7 +189,5 @@ class Fold(Module):
         return fold(input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
 
 
-__all__ = [
-    "ChannelShuffle", "Fold", "PixelShuffle", "PixelUnshuffle", "Unfold", "Upsample", "UpsamplingBilinear2d",
-    "UpsamplingNearest2d",
-]  # fmt: skip  # a table
+__all__ = ["ChannelShuffle", "Fold", "PixelShuffle", "PixelUnshuffle", "Unfold", "Upsample", "UpsamplingBilinear2d"]
+__all__ += ["UpsamplingNearest2d"]

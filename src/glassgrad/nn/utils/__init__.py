@@ -1,4 +1,9 @@
-"""What training loops do to gradients and parameters, and sequences of different lengths (`rnn`)."""
+"""Functions for whole models, with PyTorch's names.
+
+`clip_grad.py` limits gradients, `vectors.py` turns parameters into one vector and back, `rnn.py` pads and packs
+sequences, `parametrize.py` and `parametrizations.py` compute a weight from other tensors, `norms.py` is their older
+form, and `computed.py` the mechanism of both.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +22,7 @@ from glassgrad.nn.utils.clip_grad import (
 from glassgrad.nn.utils.norms import remove_spectral_norm, remove_weight_norm, spectral_norm, weight_norm
 from glassgrad.nn.utils.vectors import parameters_to_vector, vector_to_parameters
 
-# What PyTorch has here and this library has not, and what to use in its place.
+# PyTorch's names that this library lacks, and what to use instead.
 _INSTEAD = {
     "prune": "multiply the weight by a mask that is a buffer.",
     "stateless": "func.functional_call.",
@@ -28,10 +33,8 @@ _INSTEAD = {
 if not TYPE_CHECKING:
     __getattr__ = getter(__name__, _INSTEAD)
 
-__all__ = [
-    "clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm",
-    "parameters_to_vector", "parametrizations", "parametrize", "remove_spectral_norm", "remove_weight_norm", "rnn",
-    "spectral_norm", "vector_to_parameters", "weight_norm",
-]  # fmt: skip  # a table
+__all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
+__all__ += ["parameters_to_vector", "parametrizations", "parametrize", "remove_spectral_norm", "remove_weight_norm"]
+__all__ += ["rnn", "spectral_norm", "vector_to_parameters", "weight_norm"]
 __dir__ = lister(__name__)
 _documents.complete_all(__name__, globals())

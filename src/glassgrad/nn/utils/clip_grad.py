@@ -104,7 +104,7 @@ def clip_grad_norm_(
         max_norm: the largest norm.
         norm_type: which norm; may be inf.
         error_if_nonfinite: raise when the norm is NaN or inf; otherwise the gradients become NaN or 0.
-        foreach: accepted for PyTorch's sake.
+        foreach: accepted for compatibility with PyTorch.
 
     Raises:
         AutogradError: a norm that is not finite, if asked to.

@@ -1,7 +1,7 @@
 """Attributes of a module that are computed when they are read: reparametrised weights.
 
-The module gets a subclass of its class with a property for each. So `self.weight` in an unchanged `forward` is
-computed anew in every call, and copies, pickles and compiled steps need nothing of their own.
+The module gets a subclass of its class with a property for each. So `self.weight` in an unchanged `forward` is computed
+in every call, and copies, pickles and compiled steps work without special code.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Rule:
         raise NotImplementedError
 
     def write(self, module: Any, name: str, value: Any) -> None:
-        """Take over a value; by default it is forgotten, as it will be computed again."""
+        """Accept a value; by default it is ignored, because the attribute is computed again."""
 
 
 def rules_of(module: Any) -> dict[str, Rule]:
@@ -64,14 +64,14 @@ def base_of(module: Any) -> type:
 
 
 def compute(module: Any, name: str, rule: Rule, prefix: str = "") -> None:
-    """Replace an attribute of a module, which has been taken out, by a rule."""
+    """Let a rule compute an attribute that was removed from a module."""
     held = module.__dict__.setdefault(_HELD, {})
     held[name] = rule
     _reclass(module, prefix)
 
 
 class _Method(Rule):
-    """The method of the class, beside which a layer or a parameter of the same name is kept."""
+    """A method of the class whose name a layer or a parameter in the module's state has as well."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -84,8 +84,8 @@ class _Method(Rule):
 
 
 def keep_method(module: Any, name: str) -> None:
-    """Let the name of a method go on to mean it; what is assigned to the name is kept with the module's state."""
-    module.__dict__.pop(name, None)  # what is no state hides a method; state takes its place
+    """Let a name still give the method of the class; an assigned value is stored in the module's state."""
+    module.__dict__.pop(name, None)  # a value that is not state hides the method; state is stored beside it
     compute(module, name, _Method(name))
 
 

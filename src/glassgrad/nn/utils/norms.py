@@ -1,11 +1,9 @@
-"""`weight_norm` and `spectral_norm` in PyTorch's first form: the parameters stay on the module, under other names.
+"""`weight_norm` and `spectral_norm` in PyTorch's older form: the parameters stay on the module, under other names.
 
 Sources: Salimans and Kingma 2016; Miyato et al. 2018.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 from glassgrad import errors
 from glassgrad.base import provenance
@@ -15,13 +13,14 @@ from glassgrad.nn.module import Module
 from glassgrad.nn.parameter import Parameter
 from glassgrad.nn.utils import computed
 from glassgrad.nn.utils.parametrizations import as_matrix, iterate, largest, norm_except, start
+from glassgrad.ops.core import Array
 
 
 class _WeightNorm(computed.Rule):
     def __init__(self, name: str, dim: int | None) -> None:
         self.name, self.dim = name, dim
 
-    def read(self, module: Any) -> Any:
+    def read(self, module: Module) -> Array:
         v = getattr(module, f"{self.name}_v")
         return v * (getattr(module, f"{self.name}_g") / norm_except(v, self.dim))
 
@@ -31,7 +30,7 @@ class _SpectralNorm(computed.Rule):
         self.name, self.dim = name, dim
         self.handle: Handle | None = None
 
-    def read(self, module: Any) -> Any:
+    def read(self, module: Module) -> Array:
         weight = getattr(module, f"{self.name}_orig")
         u, v = getattr(module, f"{self.name}_u"), getattr(module, f"{self.name}_v")
         return weight / largest(as_matrix(weight, self.dim), u, v)
@@ -43,7 +42,7 @@ class _Follow:
     def __init__(self, name: str, dim: int, rounds: int, eps: float) -> None:
         self.name, self.dim, self.rounds, self.eps = name, dim, rounds, eps
 
-    def __call__(self, module: Any, _args: Any) -> None:
+    def __call__(self, module: Module, _args: object) -> None:
         if module.training:
             u, v = getattr(module, f"{self.name}_u"), getattr(module, f"{self.name}_v")
             matrix = as_matrix(getattr(module, f"{self.name}_orig"), self.dim)
@@ -64,9 +63,9 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
     """Replace a weight by ``g * v / |v|``, with g and v as the parameters `weight_g` and `weight_v`; return the module.
 
     Args:
-        module: what has the weight.
+        module: the module with the weight.
         name: of the weight.
-        dim: the dimension along which each index has a length of its own; None for one length in all.
+        dim: the dimension along which each index has its own length; None for a single length.
 
     Example:
         >>> import glassgrad as gg
@@ -99,10 +98,10 @@ def remove_weight_norm(module: Module, name: str = "weight") -> Module:
 def spectral_norm(
     module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> Module:
-    """Replace a weight by itself over its largest singular value, which every call in training mode follows.
+    """Divide a weight by its largest singular value, which every call in training mode updates.
 
     Args:
-        module: what has the weight; the parameter becomes `weight_orig`, with buffers `weight_u` and `weight_v`.
+        module: the module with the weight; the parameter becomes `weight_orig`, with buffers `weight_u` and `weight_v`.
         name: of the weight.
         n_power_iterations: how many steps each call makes.
         eps: smallest length that is divided by.

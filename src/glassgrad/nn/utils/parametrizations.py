@@ -19,11 +19,11 @@ from glassgrad.errors.missing import lister
 from glassgrad.nn.module import Module
 from glassgrad.nn.parameter import Buffer
 from glassgrad.nn.utils.parametrize import register_parametrization
-from glassgrad.ops.core import bad_option
+from glassgrad.ops.core import Array, bad_option
 from glassgrad.ops.shape import cat
 
 
-def norm_except(v: Any, dim: int | None) -> Any:
+def norm_except(v: Array, dim: int | None) -> Array:
     """Return the Euclidean norms over all dimensions but one, which keeps its place; over all with None or -1."""
     if dim is None or dim == -1:
         return v.square().sum().sqrt()
@@ -31,18 +31,18 @@ def norm_except(v: Any, dim: int | None) -> Any:
     return v.square().sum(others, True).sqrt()
 
 
-def unit(v: Any, eps: float) -> Any:
+def unit(v: Array, eps: float) -> Array:
     """Return a vector of length 1, or shorter if it was shorter than `eps`."""
     return v / v.square().sum().sqrt().clamp(min=eps)
 
 
-def as_matrix(weight: Any, dim: int) -> Any:
+def as_matrix(weight: Array, dim: int) -> Array:
     """Return a weight as a matrix with a row for each index of `dim`."""
     moved = weight if dim == 0 else weight.movedim(dim, 0)
     return moved.reshape(moved.shape[0], -1)
 
 
-def iterate(matrix: Any, u: Tensor, v: Tensor, rounds: int, eps: float) -> None:
+def iterate(matrix: Array, u: Tensor, v: Tensor, rounds: int, eps: float) -> None:
     """Power iteration for the largest singular value: move u, and then v, towards its vectors, in place."""
     with no_grad():
         plain = matrix.detach()
@@ -54,15 +54,16 @@ def iterate(matrix: Any, u: Tensor, v: Tensor, rounds: int, eps: float) -> None:
         v.copy_(right)
 
 
-def largest(matrix: Any, u: Any, v: Any) -> Any:
+def largest(matrix: Array, u: Array, v: Array) -> Array:
     """Return ``u @ matrix @ v``, the largest singular value once u and v have converged."""
     return (u.detach().clone() * (matrix @ v.detach().clone())).sum()
 
 
-def start(matrix: Any, eps: float) -> tuple[Buffer, Buffer]:
+def start(matrix: Array, eps: float) -> tuple[Buffer, Buffer]:
     """Return random vectors to begin a power iteration with."""
     rows, columns = matrix.shape
-    return tuple(Buffer(unit(random.randn(size, dtype=matrix.dtype), eps).array) for size in (rows, columns))  # type: ignore[return-value]  # there are two sizes
+    u, v = (Buffer(unit(random.randn(size, dtype=matrix.dtype), eps).array) for size in (rows, columns))
+    return u, v
 
 
 class _WeightNorm(Module):
@@ -70,15 +71,15 @@ class _WeightNorm(Module):
         super().__init__()
         self.dim = dim
 
-    def forward(self, weight_g: Any, weight_v: Any) -> Any:
+    def forward(self, weight_g: Array, weight_v: Array) -> Array:
         return weight_v * (weight_g / norm_except(weight_v, self.dim))
 
-    def right_inverse(self, weight: Any) -> tuple[Any, Any]:
+    def right_inverse(self, weight: Array) -> tuple[Array, Array]:
         return norm_except(weight, self.dim), weight
 
 
 class _SpectralNorm(Module):
-    def __init__(self, weight: Any, n_power_iterations: int, dim: int, eps: float) -> None:
+    def __init__(self, weight: Array, n_power_iterations: int, dim: int, eps: float) -> None:
         super().__init__()
         self.n_power_iterations, self.dim, self.eps = n_power_iterations, dim, eps
         if len(weight.shape) > 1:
@@ -86,7 +87,7 @@ class _SpectralNorm(Module):
             self._u, self._v = start(matrix, eps)
             iterate(matrix, self._u, self._v, 15, eps)
 
-    def forward(self, weight: Any) -> Any:
+    def forward(self, weight: Array) -> Array:
         if len(weight.shape) == 1:
             return unit(weight, self.eps)
         matrix = as_matrix(weight, self.dim)
@@ -94,7 +95,7 @@ class _SpectralNorm(Module):
             iterate(matrix, self._u, self._v, self.n_power_iterations, self.eps)
         return weight / largest(matrix, self._u, self._v)
 
-    def right_inverse(self, value: Any) -> Any:
+    def right_inverse(self, value: Array) -> Array:
         return value
 
 
@@ -107,7 +108,7 @@ class _Orthogonal(Module):
         if use_trivialization:
             self.register_buffer("base", None)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Array) -> Array:
         rows, columns = x.shape[-2:]
         wide = rows < columns
         if wide:
@@ -117,7 +118,7 @@ class _Orthogonal(Module):
             q = self.base @ q
         return q.mT if wide else q
 
-    def _rotation(self, x: Any, rows: int, columns: int) -> Any:
+    def _rotation(self, x: Array, rows: int, columns: int) -> Array:
         """Return an orthogonal matrix from the skew-symmetric part of a lower triangle."""
         x = x.tril()
         if rows != columns:
@@ -130,7 +131,7 @@ class _Orthogonal(Module):
             q = linalg.solve(eye - 0.5 * skew, eye + 0.5 * skew)
         return q[..., :columns]
 
-    def _reflections(self, x: Any) -> Any:
+    def _reflections(self, x: Array) -> Array:
         """Return the product of the Householder reflections whose vectors stand below the diagonal."""
         below = x.tril(-1)
         size = 2.0 / (1.0 + below.square().sum(-2))
@@ -142,7 +143,7 @@ class _Orthogonal(Module):
             q = q - size[..., at : at + 1].unsqueeze(-1) * (v @ (v.mT @ q))
         return q * x.detach().diagonal(0, -2, -1).sign().unsqueeze(-2)
 
-    def right_inverse(self, q: Any) -> Any:
+    def right_inverse(self, q: Array) -> Array:
         rows, columns = q.shape[-2:]
         wide = rows < columns
         matrix = np.asarray((q.mT if wide else q).detach().array)
@@ -160,7 +161,7 @@ class _Orthogonal(Module):
         begin[..., np.arange(short), np.arange(short)] = -1  # the signs, where reflections are used
         return Tensor(np.ascontiguousarray(begin.swapaxes(-1, -2)) if wide else begin)
 
-    def _factors(self, matrix: Any, wide: bool) -> Tensor:
+    def _factors(self, matrix: Array, wide: bool) -> Tensor:
         if self.orthogonal_map != "householder":
             raise bad_option(
                 "orthogonal",
@@ -180,9 +181,9 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
     """Let a weight be ``g * v / |v|``, with its length and its direction as parameters; return the module.
 
     Args:
-        module: what has the weight.
+        module: the module with the weight.
         name: of the weight.
-        dim: the dimension along which each index has a length of its own; None for one length in all.
+        dim: the dimension along which each index has its own length; None for a single length.
 
     Example:
         >>> import glassgrad as gg
@@ -196,10 +197,10 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
 def spectral_norm(
     module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> Module:
-    """Divide a weight by its largest singular value, which a power iteration follows during training.
+    """Divide a weight by its largest singular value, which a power iteration updates during training.
 
     Args:
-        module: what has the weight.
+        module: the module with the weight.
         name: of the weight.
         n_power_iterations: how many steps each call makes in training mode.
         eps: smallest length that is divided by.
@@ -223,7 +224,7 @@ def orthogonal(
     """Keep the columns (or rows, if there are fewer) of a weight orthonormal.
 
     Args:
-        module: what has the weight.
+        module: the module with the weight.
         name: of the weight, at least a matrix.
         orthogonal_map: "matrix_exp" (for square weights the default), "cayley" or "householder".
         use_trivialization: parametrise around the present weight, made orthogonal.

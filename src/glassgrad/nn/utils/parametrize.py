@@ -27,7 +27,7 @@ _cached_blocks = 0
 
 @contextmanager
 def cached() -> Iterator[None]:
-    """Compute every parametrised tensor at most once inside of the block.
+    """Compute every parametrised tensor at most once within the block.
 
     Example:
         >>> import glassgrad as gg
@@ -122,7 +122,7 @@ def register_parametrization(
     """Let a parameter or buffer of a module be computed by another module; return the first.
 
     Args:
-        module: what has the tensor.
+        module: the module with the tensor.
         tensor_name: the name of its parameter or buffer.
         parametrization: called with the original tensor; a method `right_inverse`, if it has one, gives the original
             (or several) for a wanted value.
@@ -177,7 +177,7 @@ def _check(module: Module, name: str, expected: Any, found: Any) -> None:
 
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
-    """Tell whether a module has a parametrised tensor, or whether that of a name is one.
+    """Tell whether a module has a parametrised tensor, or whether the named one is parametrised.
 
     Example:
         >>> import glassgrad as gg
@@ -244,7 +244,7 @@ def type_before_parametrizations(module: Module) -> type:
 def transfer_parametrizations_and_params(
     from_module: Module, to_module: Module, tensor_name: str | None = None
 ) -> Module:
-    """Give another module of the same kind the parametrizations, and the originals' values, of the first.
+    """Copy the parametrizations and the originals' values to another module of the same kind.
 
     Example:
         >>> import glassgrad as gg
@@ -264,9 +264,7 @@ def transfer_parametrizations_and_params(
     return to_module
 
 
-__all__ = [
-    "ParametrizationList", "cached", "is_parametrized", "register_parametrization", "remove_parametrizations",
-    "transfer_parametrizations_and_params", "type_before_parametrizations",
-]  # fmt: skip  # a table
+__all__ = ["ParametrizationList", "cached", "is_parametrized", "register_parametrization", "remove_parametrizations"]
+__all__ += ["transfer_parametrizations_and_params", "type_before_parametrizations"]
 __dir__ = lister(__name__)
 _documents.complete_all(__name__, globals())

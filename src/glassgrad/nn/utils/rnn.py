@@ -12,7 +12,7 @@ from glassgrad.engine.tensor import Tensor, make
 from glassgrad.errors.missing import lister
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import concrete
-from glassgrad.ops.core import bad_option
+from glassgrad.ops.core import Array, bad_option
 from glassgrad.ops.shape import stack
 
 
@@ -32,15 +32,15 @@ class PackedSequence(NamedTuple):
         (5, 5)
     """
 
-    data: Any
-    batch_sizes: Any
-    sorted_indices: Any = None
-    unsorted_indices: Any = None
+    data: Array
+    batch_sizes: Array
+    sorted_indices: Array | None = None
+    unsorted_indices: Array | None = None
 
-    def lengths(self) -> np.ndarray[Any, Any]:
+    def lengths(self) -> np.ndarray:
         """Return the lengths, in sorted order."""
         sizes = concrete(self.batch_sizes, "PackedSequence")
-        found: np.ndarray[Any, Any] = (sizes[:, None] > np.arange(sizes[0])).sum(0)
+        found: np.ndarray = (sizes[:, None] > np.arange(sizes[0])).sum(0)
         return found
 
     def to(self, *targets: Any, **options: Any) -> PackedSequence:
@@ -48,7 +48,7 @@ class PackedSequence(NamedTuple):
         return self._replace(data=self.data.to(*targets, **options))
 
 
-def _places(batch_sizes: np.ndarray[Any, Any]) -> tuple[Any, Any]:
+def _places(batch_sizes: np.ndarray) -> tuple[Array, Array]:
     """Return (steps, batch) places in the packed data, and which of them there are."""
     starts = np.cumsum(batch_sizes) - batch_sizes
     columns = np.arange(batch_sizes[0])
@@ -57,7 +57,7 @@ def _places(batch_sizes: np.ndarray[Any, Any]) -> tuple[Any, Any]:
 
 
 def pack_padded_sequence(
-    input: Any, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True
+    input: Array, lengths: Array | Sequence[int], batch_first: bool = False, enforce_sorted: bool = True
 ) -> PackedSequence:
     """Pack (steps, batch, ...) sequences of given lengths.
 
@@ -100,7 +100,7 @@ def pack_padded_sequence(
 
 def pad_packed_sequence(
     sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0, total_length: int | None = None
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """Return padded sequences, (steps, batch, ...), and their lengths: the inverse of `pack_padded_sequence`.
 
     Example:
@@ -131,8 +131,8 @@ def pad_packed_sequence(
 
 
 def pad_sequence(
-    sequences: Sequence[Any], batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
-) -> Any:
+    sequences: Sequence[Array], batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
+) -> Array:
     """Stack (length, ...) tensors of different lengths, filled up with `padding_value`.
 
     Example:
@@ -153,7 +153,7 @@ def pad_sequence(
     return stack(filled, 0 if batch_first else 1)
 
 
-def pack_sequence(sequences: Sequence[Any], enforce_sorted: bool = True) -> PackedSequence:
+def pack_sequence(sequences: Sequence[Array], enforce_sorted: bool = True) -> PackedSequence:
     """Pack (length, ...) tensors of different lengths.
 
     Example:
@@ -166,7 +166,7 @@ def pack_sequence(sequences: Sequence[Any], enforce_sorted: bool = True) -> Pack
     return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
 
 
-def unpad_sequence(padded_sequences: Any, lengths: Any, batch_first: bool = False) -> list[Any]:
+def unpad_sequence(padded_sequences: Array, lengths: Array | Sequence[int], batch_first: bool = False) -> list[Array]:
     """Return a list of (length, ...) tensors from padded ones.
 
     Example:
@@ -179,7 +179,7 @@ def unpad_sequence(padded_sequences: Any, lengths: Any, batch_first: bool = Fals
     return [ordered[at, : int(size)] for at, size in enumerate(sizes)]
 
 
-def unpack_sequence(packed_sequences: PackedSequence) -> list[Any]:
+def unpack_sequence(packed_sequences: PackedSequence) -> list[Array]:
     """Return a list of (length, ...) tensors from packed ones.
 
     Example:
@@ -191,9 +191,7 @@ def unpack_sequence(packed_sequences: PackedSequence) -> list[Any]:
     return unpad_sequence(*pad_packed_sequence(packed_sequences))
 
 
-__all__ = [
-    "PackedSequence", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence", "pad_sequence",
-    "unpack_sequence", "unpad_sequence",
-]  # fmt: skip  # a table
+__all__ = ["PackedSequence", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence", "pad_sequence"]
+__all__ += ["unpack_sequence", "unpad_sequence"]
 __dir__ = lister(__name__)
 _documents.complete_all(__name__, globals())

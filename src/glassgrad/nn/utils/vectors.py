@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 
+from glassgrad.engine.tensor import Tensor
 from glassgrad.engine.writes import MUTATIONS
 from glassgrad.ops.shape import cat
 
 
-def parameters_to_vector(parameters: Iterable[Any]) -> Any:
+def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
     """Return the numbers of all parameters, one after the other.
 
     Example:
@@ -22,7 +22,7 @@ def parameters_to_vector(parameters: Iterable[Any]) -> Any:
     return cat([parameter.reshape(-1) for parameter in parameters])
 
 
-def vector_to_parameters(vec: Any, parameters: Iterable[Any]) -> None:
+def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     """Write the numbers of a vector into the parameters, in their order.
 
     Example:

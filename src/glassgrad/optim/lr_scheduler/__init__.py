@@ -1,4 +1,7 @@
-"""Schedules of the learning rate with PyTorch's names, and one that warms up and then follows a cosine."""
+"""Schedules of the learning rate with PyTorch's names, and one that warms up and then follows a cosine.
+
+`base.py` is the base and the schedules given by a function; the other files each hold a family.
+"""
 
 from __future__ import annotations
 

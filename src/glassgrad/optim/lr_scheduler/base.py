@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 from glassgrad import errors
 from glassgrad.base import provenance
 from glassgrad.engine.mode import MODE, TRACING
 from glassgrad.engine.tensor import Tensor
 from glassgrad.ops.core import bad_option
-from glassgrad.optim.optimizer import Optimizer
+from glassgrad.optim.optimizer import Optimizer, Options
 
 
 def _in_every_call(step: Callable[..., Any]) -> Callable[..., Any]:
@@ -22,14 +22,15 @@ def _in_every_call(step: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(step)
     def wrapped(self: LRScheduler, *args: Any, **kwargs: Any) -> Any:
-        if MODE.flags & TRACING and not any(isinstance(arg, Tensor) for arg in args):
-            return MODE.replay(functools.partial(wrapped, self, *args, **kwargs), self)  # type: ignore[misc]  # set whenever the flag is
+        traced = MODE.flags & TRACING and not any(isinstance(arg, Tensor) for arg in args)
+        if traced and MODE.replay is not None:
+            return MODE.replay(functools.partial(wrapped, self, *args, **kwargs), self)
         return step(self, *args, **kwargs)
 
     return wrapped
 
 
-def is_by_hand(optimizer: Any) -> bool:
+def is_by_hand(optimizer: object) -> bool:
     """Tell whether an optimizer is of `glassgrad.manual`: groups with rates, and no tensors."""
     return all(hasattr(optimizer, name) for name in ("param_groups", "step", "parameters"))
 
@@ -127,7 +128,7 @@ class LRScheduler:
         self._set(rates)
 
     def repeat_step(self) -> None:
-        """Make the last step again, from the rates as they are now."""
+        """Repeat the last step, from the present rates."""
         self._step_count -= 1
         self.last_epoch -= 1
         self.step()
@@ -137,12 +138,13 @@ class LRScheduler:
         while len(self.base_lrs) < len(groups):
             self.base_lrs.append(self.join(groups[len(self.base_lrs)]))
 
-    def join(self, group: dict[str, Any]) -> float:
+    def join(self, group: Options) -> float:
         """Return the initial rate of a group that was added to the optimizer after the schedule was made.
 
         A subclass that keeps numbers for each group adds those of this one.
         """
-        return float(group.setdefault("initial_lr", group["lr"]))
+        group.setdefault("initial_lr", group["lr"])
+        return float(group["initial_lr"])
 
     def _set(self, rates: Sequence[float]) -> None:
         for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
@@ -154,7 +156,7 @@ class LRScheduler:
         return {name: value for name, value in vars(self).items() if name != "optimizer" and not _is_function(value)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over a state from `state_dict()`."""
+        """Load a state from `state_dict()`."""
         vars(self).update(state_dict)
 
 
@@ -165,7 +167,7 @@ def for_each_group(value: float | Sequence[float], optimizer: Optimizer, owner: 
         if len(value) != count:
             raise bad_option(owner, name, value, f"one number, or {count}")
         return [float(one) for one in value]
-    return [float(value)] * count  # type: ignore[arg-type]  # not a sequence here
+    return [float(cast("float", value))] * count
 
 
 def for_new_group(value: Any, owner: str, name: str) -> Any:
@@ -175,7 +177,7 @@ def for_new_group(value: Any, owner: str, name: str) -> Any:
     return value
 
 
-def _is_function(value: Any) -> bool:
+def _is_function(value: object) -> bool:
     return callable(value) or (isinstance(value, list) and any(map(callable, value)))
 
 
@@ -198,7 +200,7 @@ class _Functions(LRScheduler):
         self._given = lr_lambda
         super().__init__(optimizer, last_epoch)
 
-    def functions(self) -> list[Any]:
+    def functions(self) -> list[Callable[[int], float]]:
         """The function of each group, added groups included."""
         while len(self.lr_lambdas) < len(self.optimizer.param_groups):
             self.lr_lambdas.append(for_new_group(self._given, type(self).__name__, "lr_lambda"))
@@ -250,6 +252,6 @@ class MultiplicativeLR(_Functions):
         return [group["lr"] * function(self.last_epoch) for group, function in pairs]
 
 
-_LRScheduler = LRScheduler  # PyTorch's older name, which scripts still subclass
+_LRScheduler = LRScheduler  # PyTorch's older name, still subclassed by scripts
 
 __all__ = ["LRScheduler", "LambdaLR", "MultiplicativeLR"]

@@ -53,7 +53,7 @@ class SequentialLR(LRScheduler):
         self._last_lr = self._schedulers[0].get_last_lr()
 
     def step(self, epoch: int | None = None) -> None:
-        """Go on by one step."""
+        """Advance by one step."""
         self._step_count += 1
         self.last_epoch += 1
         at = bisect_right(self._milestones, self.last_epoch)
@@ -62,12 +62,12 @@ class SequentialLR(LRScheduler):
         self._last_lr = self._schedulers[at].get_last_lr()
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state, those of the schedules included."""
+        """Return the state, including those of the schedules."""
         state = super().state_dict()
         return {**state, "_schedulers": [one.state_dict() for one in self._schedulers]}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over a state from `state_dict()`."""
+        """Load a state from `state_dict()`."""
         inner = state_dict["_schedulers"]
         super().load_state_dict({name: value for name, value in state_dict.items() if name != "_schedulers"})
         for one, state in zip(self._schedulers, inner, strict=True):
@@ -104,11 +104,11 @@ class ChainedScheduler(LRScheduler):
         self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state, those of the schedules included."""
+        """Return the state, including those of the schedules."""
         return {"_last_lr": self._last_lr, "_schedulers": [one.state_dict() for one in self._schedulers]}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over a state from `state_dict()`."""
+        """Load a state from `state_dict()`."""
         self._last_lr = state_dict["_last_lr"]
         for one, state in zip(self._schedulers, state_dict["_schedulers"], strict=True):
             one.load_state_dict(state)

@@ -9,7 +9,7 @@ from typing import Any
 from glassgrad import errors
 from glassgrad.ops.core import bad_option
 from glassgrad.optim.lr_scheduler.base import LRScheduler, for_each_group, for_new_group
-from glassgrad.optim.optimizer import Optimizer
+from glassgrad.optim.optimizer import Optimizer, Options
 
 
 class _Momentum:
@@ -56,7 +56,7 @@ class _InCycles(LRScheduler):
     def _new(self, name: str) -> float:
         return float(for_new_group(self._given[name], type(self).__name__, name))
 
-    def join(self, group: dict[str, Any]) -> float:
+    def join(self, group: Options) -> float:
         kept = [("max_lr", self.max_lrs)]
         if self.cycle_momentum:
             kept += [("base_momentum", self.base_momentums), ("max_momentum", self.max_momentums)]
@@ -78,7 +78,7 @@ class CyclicLR(_InCycles):
         step_size_up, step_size_down: lengths of the two halves of a cycle.
         mode: "triangular", "triangular2" (halves the height each cycle) or "exp_range" (times gamma**step).
         gamma: see `mode`.
-        scale_fn: a factor of the height in place of `mode`.
+        scale_fn: a factor of the height instead of `mode`.
         scale_mode: whether `scale_fn` gets the number of the "cycle" or of the "iterations".
         cycle_momentum: whether the momentum goes the other way, between `max_momentum` and `base_momentum`.
         base_momentum, max_momentum: see `cycle_momentum`.
@@ -151,7 +151,7 @@ class CyclicLR(_InCycles):
             self._momentum.write([most - (most - least) * share for most, least in ends])
         return [low + (high - low) * share for low, high in zip(self.base_lrs, self.max_lrs, strict=True)]
 
-    def join(self, group: dict[str, Any]) -> float:
+    def join(self, group: Options) -> float:
         group["lr"] = group["initial_lr"] = self._new("base_lr")
         return super().join(group)
 
@@ -231,7 +231,7 @@ class OneCycleLR(_InCycles):
         super().__init__(optimizer, last_epoch)
 
     @staticmethod
-    def _wrong(name: str, given: Any, expected: str) -> Exception:
+    def _wrong(name: str, given: object, expected: str) -> Exception:
         return bad_option("OneCycleLR", name, given, expected)
 
     def _way(self, start: float, end: float, done: float) -> float:
@@ -240,7 +240,7 @@ class OneCycleLR(_InCycles):
         return end + (start - end) * (1 + math.cos(math.pi * done)) / 2
 
     def _phase(self) -> tuple[int, float]:
-        """Return which phase this step is in, and how much of it is done."""
+        """Return the phase of this step, and the share of it that is done."""
         before = 0.0
         for phase, turn in enumerate(self.turns):
             if self.last_epoch <= turn or phase == len(self.turns) - 1:
@@ -266,7 +266,7 @@ class OneCycleLR(_InCycles):
     def _leg(self, stations: Sequence[float], phase: int, done: float) -> float:
         return self._way(stations[phase], stations[phase + 1], done)
 
-    def join(self, group: dict[str, Any]) -> float:
+    def join(self, group: Options) -> float:
         first = self._new("max_lr") / self.div_factor
         self.first_lrs.append(first)
         self.final_lrs.append(first / self.final_div_factor)

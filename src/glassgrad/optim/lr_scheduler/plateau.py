@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import SupportsFloat
 
 from glassgrad.ops.core import bad_option
 from glassgrad.optim.lr_scheduler.base import LRScheduler, for_each_group, for_new_group
@@ -69,7 +69,7 @@ class ReduceLROnPlateau(LRScheduler):
         self._last_lr = [group["lr"] for group in optimizer.param_groups]
 
     @staticmethod
-    def _wrong(name: str, given: Any, expected: str) -> Exception:
+    def _wrong(name: str, given: object, expected: str) -> Exception:
         return bad_option("ReduceLROnPlateau", name, given, expected)
 
     def is_better(self, value: float) -> bool:
@@ -79,7 +79,7 @@ class ReduceLROnPlateau(LRScheduler):
         margin = self.threshold * (1 if self.threshold_mode == "abs" else best)
         return value < self.best - margin if self.mode == "min" else value > self.best + margin
 
-    def step(self, metrics: Any, epoch: int | None = None) -> None:
+    def step(self, metrics: SupportsFloat, epoch: int | None = None) -> None:
         """Take a new measure; lower the rates if it is time."""
         value = float(metrics)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch

@@ -17,7 +17,7 @@ from glassgrad import errors
 from glassgrad.data.atomic import write_atomically
 from glassgrad.errors.packages import needed
 
-Array = Any
+Array = np.ndarray
 
 _KEY = "glassgrad"
 """The only key of the header's metadata; safetensors would write two of them in random order."""
@@ -33,7 +33,7 @@ class Stateful(Protocol):
         """Return everything that is needed to continue."""
 
     def load_state_dict(self, state: dict[str, Any], /) -> Any:
-        """Take over what `state_dict` returned."""
+        """Load what `state_dict` returned."""
 
 
 def save_checkpoint(path: Path, arrays: dict[str, Array], rest: dict[str, Any]) -> None:
@@ -42,7 +42,7 @@ def save_checkpoint(path: Path, arrays: dict[str, Array], rest: dict[str, Any]) 
         from safetensors.numpy import save
 
     arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}
-    rest = json.loads(json.dumps(rest))  # as it will be read: numbers as keys become text, and sort as text
+    rest = json.loads(json.dumps(rest))  # in the form that is read back: numeric keys become text, and sort as text
     entry = {"sha256": _checksum(arrays, rest), "rest": rest}
     write_atomically(path, save(arrays, metadata={_KEY: json.dumps(entry)}))
 
@@ -61,7 +61,7 @@ def load_checkpoint(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
         arrays = load(content)
         entry = json.loads(_metadata(content).get(_KEY, "null"))
     except (SafetensorError, ValueError, KeyError, TypeError, AttributeError) as error:
-        if path.suffix != ".safetensors" and content[8:9] != b"{":  # where the header of such a file begins
+        if path.suffix != ".safetensors" and content[8:9] != b"{":  # the start of a safetensors header
             raise errors.RUN_FILE(path=path) from None
         raise errors.RUN_DAMAGED(path=path, reason=f"it is cut short or not a safetensors file ({error})") from None
     except RecursionError:

@@ -1,4 +1,4 @@
-"""Loggers that take the records of a run besides metrics.jsonl. Each is loaded when a run asks for it by name.
+"""Loggers that receive the records of a run besides metrics.jsonl. Each is loaded when a run names it.
 
 A resumed run repeats the steps after its checkpoint; `drop_after` is called first, so that no step is logged twice.
 """
@@ -15,11 +15,12 @@ from typing import Any
 from glassgrad import errors
 from glassgrad.data.atomic import write_atomically
 from glassgrad.train.config import nearest
+from glassgrad.train.kept.metrics import RecordLog
 
 _PLACE = ("event", "step")
 
 
-class CSVLogger:
+class CSVLogger(RecordLog):
     """One row for every record, one column for every key; a new key widens the table.
 
     Example:
@@ -70,14 +71,8 @@ class CSVLogger:
         write_atomically(self.path, text.getvalue().encode())
         self._columns = columns
 
-    def sync(self) -> None:
-        """Do nothing: records are not buffered."""
 
-    def close(self) -> None:
-        """Nothing is open."""
-
-
-class TensorBoardLogger:
+class TensorBoardLogger(RecordLog):
     """Scalars for TensorBoard, `train/loss` and so on, by the package tensorboardX.
 
     Example:
@@ -115,7 +110,7 @@ class TensorBoardLogger:
             self._writer = None
 
 
-class WandbLogger:
+class WandbLogger(RecordLog):
     """Records for Weights & Biases, by the package wandb; a resumed run continues its own.
 
     Example:
@@ -132,9 +127,6 @@ class WandbLogger:
 
     def drop_after(self, step: int) -> None:
         """Do nothing: the service keeps the first value of a step."""
-
-    def sync(self) -> None:
-        """Do nothing: the package sends in the background."""
 
     def close(self) -> None:
         """Finish the run."""
@@ -154,7 +146,7 @@ def _package(name: str, package: str) -> Any:
         raise errors.LOGGER_MISSING(name=name, package=package) from None
 
 
-class Records:
+class Records(RecordLog):
     """Keeps the records in memory, as a list of dictionaries."""
 
     def __init__(self) -> None:
@@ -167,12 +159,6 @@ class Records:
     def drop_after(self, step: int) -> None:
         """Forget later steps."""
         self.all = [record for record in self.all if record["step"] <= step]
-
-    def sync(self) -> None:
-        """Do nothing: records stay in memory."""
-
-    def close(self) -> None:
-        """Nothing is open."""
 
 
 KNOWN = ("jsonl", "csv", "tensorboard", "wandb")
@@ -188,7 +174,7 @@ def wanted(log_to: str, known: Sequence[str] = KNOWN) -> list[str]:
 
 
 def make(names: list[str], directory: Path | None, config: Mapping[str, Any]) -> list[Any]:
-    """Return the loggers of a run; metrics.jsonl is the run's own and not among them."""
+    """Return the loggers of a run, without metrics.jsonl, which the run writes itself."""
     found: list[Any] = []
     for name in names:
         if name in ("csv", "tensorboard") and directory is None:

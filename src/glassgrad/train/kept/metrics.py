@@ -1,4 +1,4 @@
-"""metrics.jsonl: one JSON object per line, on disk as soon as it is known.
+"""metrics.jsonl: one JSON object per line, written to disk at once.
 
 A run may be killed at any byte, so the reader skips a truncated last line, and a resumed run drops the lines of the
 steps that it will repeat.
@@ -18,7 +18,10 @@ _DIGITS = 19
 
 
 class RecordLog(Protocol):
-    """Anything that takes the records of a run: JSONL, CSV, TensorBoard and others."""
+    """Anything that takes the records of a run: JSONL, CSV, TensorBoard and others.
+
+    A subclass that buffers nothing and holds nothing open defines only `write`.
+    """
 
     def write(self, **record: Any) -> None:
         """Take one record: "event" ("train", "validation", ...), "step", and numbers by their names."""
@@ -90,13 +93,13 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
     return records
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> bool:
     """Tell whether an entry of a record is a number."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _whole(digits: str) -> int | float:
-    """Read an integer; one of damaged digits may be beyond the range of floats, and of arrays."""
+    """Read an integer; damaged digits may exceed the range of floats and arrays."""
     return int(digits) if len(digits) < _DIGITS else float(digits)
 
 

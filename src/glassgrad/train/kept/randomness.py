@@ -38,7 +38,7 @@ class RandomState:
         }
 
     def load_state_dict(self, state: dict[str, Any], /) -> None:
-        """Go back to a state from `state_dict`."""
+        """Load a state from `state_dict`."""
         for generator, values in zip(self._generators, state["glassgrad"], strict=True):
             generator.set_state(values)
         np.random.set_state(tuple(state["numpy"]))  # noqa: NPY002 - as above

@@ -23,7 +23,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 from glassgrad import errors
 from glassgrad.data.atomic import BINARY, sweep, sync_directory, temporary_of
@@ -126,13 +125,13 @@ class RunDirectory:
             yield
         finally:
             _HELD.discard(descriptor)
-            with contextlib.suppress(OSError):  # closing releases it all the same
+            with contextlib.suppress(OSError):  # closing releases it anyway
                 _release(descriptor)  # also for a process that was just forked
             os.close(descriptor)
 
 
 def _taken(descriptor: int) -> bool:
-    """Lock a file and return whether that could be done; `is_held` of another process may hold it for an instant."""
+    """Lock a file and return whether this succeeded; `is_held` in another process may hold it for an instant."""
     for wait in (0.02, 0.1, None):
         try:
             _take(descriptor)
@@ -177,7 +176,7 @@ def check_free(path: Path) -> None:
         raise errors.RUN_NOT_EMPTY(path=path)
 
 
-def create(path: Path | None, task: str, fill: Callable[[RunDirectory], Any]) -> RunDirectory:
+def create(path: Path | None, task: str, fill: Callable[[RunDirectory], None]) -> RunDirectory:
     """Make a run directory with the files that `fill` writes, atomically: it appears complete or not at all.
 
     Without a path, the next free `runs/TASK-NNN` is taken. Raises `errors.InputError` when it cannot be made.
@@ -218,7 +217,7 @@ def _make_parents(parent: Path) -> list[Path]:
 
 def _remove_empty(folders: list[Path]) -> None:
     for folder in folders:
-        with contextlib.suppress(OSError):  # another process has put something in
+        with contextlib.suppress(OSError):  # another process has written something there
             folder.rmdir()
 
 

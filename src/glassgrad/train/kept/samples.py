@@ -1,4 +1,4 @@
-"""samples.json: what a trained model puts out, or gets wrong, so that a person sees what the numbers mean.
+"""samples.json: outputs or mistakes of a trained model, which show what the numbers mean.
 
 `{"title": ..., "texts": [...]}` holds texts, `{"title": ..., "size": [height, width], "images": [...]}` pictures in
 grey: `pixels` in hexadecimal, two digits each, with `target`, `predicted` and `probability`, that of the prediction.
@@ -16,7 +16,7 @@ import numpy as np
 
 from glassgrad.data.atomic import write_atomically
 
-Array = Any
+Array = Any  # np.ndarray
 
 SAMPLES = "samples.json"
 
@@ -25,12 +25,12 @@ _FIRST = 8  # numbers of an example that is no picture
 
 
 def texts(title: str, found: Iterable[str]) -> dict[str, Any]:
-    """Return samples that are texts, those too long cut short."""
+    """Return texts as samples; long ones are cut."""
     return {"title": title, "texts": [text[:_LONGEST] for text in list(found)[:_MOST]]}
 
 
 def wrong_images(logits: Array, images: Array, labels: Array) -> dict[str, Any]:
-    """Return the images that are put into a wrong class, the surest mistakes first.
+    """Return the misclassified images, the most confident mistakes first.
 
     Args:
         logits: (n, classes).
@@ -64,9 +64,9 @@ def wrong_images(logits: Array, images: Array, labels: Array) -> dict[str, Any]:
 
 
 def mistakes(logits: Array, inputs: Array, labels: Array) -> dict[str, Any]:
-    """Return the examples that a classifier of anything puts into a wrong class, the surest mistakes first.
+    """Return the misclassified examples of any classifier, the most confident mistakes first.
 
-    Pictures are shown as such, (n, height, width) or with one channel; others by their numbers.
+    Images, (n, height, width) or with one channel, are shown as pictures; other examples by their numbers.
 
     Args:
         logits: (n, classes).
@@ -104,7 +104,7 @@ def softmax(logits: Array) -> Array:
 
 
 def _surest_mistakes(logits: Array, labels: Array) -> tuple[Array, Array, Array]:
-    """Return the places of wrong classes, the surest first; for all places the predicted class and its probability."""
+    """Return the places of mistakes, the most confident first; for all places the prediction and its probability."""
     predicted, probability = logits.argmax(1), softmax(logits).max(1)
     wrong = np.flatnonzero(predicted != labels)
     return wrong[np.argsort(-probability[wrong], kind="stable")], predicted, probability
@@ -116,12 +116,12 @@ def _numbers(example: Array) -> str:
 
 
 def write_samples(path: Path, samples: dict[str, Any]) -> None:
-    """Keep samples in the run directory at `path`. Raises `OSError`."""
+    """Write samples to the run directory at `path`. Raises `OSError`."""
     write_atomically(path / SAMPLES, json.dumps(samples).encode() + b"\n")
 
 
 def read_samples(path: Path) -> dict[str, Any] | None:
-    """Return the samples of a run directory; None where there are none, or none that can be shown."""
+    """Return the samples of a run directory; None if there are none, or if they are damaged."""
     try:
         found = json.loads((path / SAMPLES).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):

@@ -1,7 +1,6 @@
 """run.json: how long a run is, and each process that worked on it: when, with which command, versions and machine.
 
-The file tells where a run came from. Nothing of the training depends on it, so that a disk without room for it ends no
-run.
+The file records the origin of a run. The training does not depend on it, so a full disk does not end the run.
 """
 
 from __future__ import annotations
@@ -25,19 +24,18 @@ RUN = "run.json"
 _MOST = 100
 """Sessions that are kept: the first, and the last ones."""
 _VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-# What entries of a session are; others come from no session of ours.
-_KINDS: dict[str, type] = {
-    "began": str, "until": str, "ended": str, "reason": str, "from_step": int, "step": int, "command": list,
-    "versions": dict, "machine": dict, "variables": dict,
-}  # fmt: skip  # a table
+# The types of a session's entries; others are not written by glassgrad.
+_KINDS: dict[str, type] = {"from_step": int, "step": int, "command": list}
+_KINDS |= {"began": str, "until": str, "ended": str, "reason": str}
+_KINDS |= {"versions": dict, "machine": dict, "variables": dict}
 
 
 @contextlib.contextmanager
 def session(path: Path, facts: Mapping[str, Any], step: int) -> Iterator[dict[str, Any]]:
-    """Write down that a process works on the run at `path`, from `step` on, and at the end how that ended.
+    """Record that a process works on the run at `path`, from `step` on, and at the end how it ended.
 
-    `facts` are the task's name, its number of steps and what its held-out examples are called. The block sets "ended"
-    and "step" in the dictionary that it is given; an exception is its own reason.
+    `facts` are the task's name, its number of steps and the name of its held-out examples. The block sets "ended" and
+    "step" in the dictionary that it gets; after an exception, the exception is the reason.
     """
     known = read_sessions(path)
     mine: dict[str, Any] = {"began": _now(), "from_step": step, "command": command(), **environment()}
@@ -63,7 +61,7 @@ def session(path: Path, facts: Mapping[str, Any], step: int) -> Iterator[dict[st
 
 
 def read_sessions(path: Path) -> dict[str, Any]:
-    """Return what run.json says; nothing where it is missing or damaged."""
+    """Return the content of run.json; empty if it is missing or damaged."""
     try:
         found = json.loads((path / RUN).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -79,7 +77,7 @@ def read_sessions(path: Path) -> dict[str, Any]:
 
 
 def command() -> list[str]:
-    """Return the words that started this process as they would be typed again; none in an interactive session."""
+    """Return the command line of this process, quoted for a shell; empty in an interactive session."""
     program, *rest = sys.argv or [""]
     path = Path(program)
     if path.name == "__main__.py" and path.parent.name == "glassgrad":
@@ -92,7 +90,7 @@ def command() -> list[str]:
 
 
 def environment() -> dict[str, Any]:
-    """Return versions and machine: what decides whether a run gives the same bits again."""
+    """Return versions and machine, on which it depends whether a run gives the same bits again."""
     import numpy as np
 
     versions = {"glassgrad": __version__, "python": platform.python_version(), "numpy": np.__version__}

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from glassgrad import errors
 from glassgrad.train.kept.checkpoint import load_checkpoint, pack, save_checkpoint
 
-Array = Any
+Array = np.ndarray
 
 
 def write_weights(path: Path, weights: Mapping[str, Array], description: dict[str, Any]) -> None:

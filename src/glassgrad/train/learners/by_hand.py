@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,7 +17,7 @@ from glassgrad.train.kept.checkpoint import Stateful
 from glassgrad.train.learners.learner import CountedSteps, Learner, StepOptions
 from glassgrad.train.ranks import Ranks
 
-Array = Any
+Array = Any  # np.ndarray
 
 
 class HandLearner(CountedSteps, Learner):
@@ -50,7 +50,7 @@ class HandLearner(CountedSteps, Learner):
 
     # --- the step ---
 
-    def step(self, *batch: Any) -> float:
+    def step(self, *batch: Array) -> float:
         """Make one training step from a batch, or from several with `accumulate`; return the mean loss."""
         batches = [_arrays(one) for one in batch] if self.options.accumulate > 1 else [_arrays(batch)]
         before = self._buffers() if self.options.skip_nonfinite else {}
@@ -97,26 +97,26 @@ class HandLearner(CountedSteps, Learner):
 
     # --- without a step ---
 
-    def program(self, function: Any) -> Any:
+    def program(self, function: Callable[..., Array]) -> Callable[..., Array]:
         """Return the function: there is nothing to compile."""
         return function
 
-    def outputs_and_loss(self, *batch: Any) -> tuple[Array, float]:
+    def outputs_and_loss(self, *batch: Array) -> tuple[Array, float]:
         """Return the model's outputs for a batch, and the loss."""
         *inputs, target = _arrays(batch)
         outputs = self.model(*inputs)
         return outputs, self.loss_fn(outputs, target)
 
-    def target(self, target: Any) -> Array:
-        """Return the form of targets that metrics get: an array, as the outputs are."""
+    def target(self, target: Array) -> Array:
+        """Return targets for metrics: an array, like the outputs."""
         return _arrays([target])[0]
 
-    def check(self, *batch: Any) -> None:
+    def check(self, *batch: Array) -> None:
         """Do nothing: every step runs line by line."""
 
     @contextmanager
     def validating(self) -> Iterator[None]:
-        """Within the block the model is in evaluation mode; afterwards all is as before."""
+        """Set evaluation mode for the block; afterwards restore everything."""
         modes = [(module, module.training) for module in self.model.modules()]
         before = self._buffers()
         self.model.eval()
@@ -137,7 +137,7 @@ class HandLearner(CountedSteps, Learner):
         calibrate_layers(norms, self.model, inputs)
 
     @contextmanager
-    def gradients(self, *batch: Any) -> Iterator[float]:
+    def gradients(self, *batch: Array) -> Iterator[float]:
         """Give every parameter the gradient of a batch within the block, and yield its loss; then restore all state."""
         batches = [_arrays(one) for one in batch] if self.options.accumulate > 1 else [_arrays(batch)]
         kept, generators = self._buffers(), _Generators(self.model)
@@ -181,7 +181,7 @@ class HandLearner(CountedSteps, Learner):
     best_weights = weights
 
     def load_weights(self, weights: Mapping[str, Array]) -> None:
-        """Take over what `weights` returned."""
+        """Load what `weights` returned."""
         self.model.load_state_dict(weights)
 
     @property
@@ -200,7 +200,7 @@ class _Generators:
         return {"states": [copy.deepcopy(generator.bit_generator.state) for generator in self._found]}
 
     def load_state_dict(self, state: dict[str, Any], /) -> None:
-        """Go back to a state from `state_dict`."""
+        """Load a state from `state_dict`."""
         for generator, one in zip(self._found, state["states"], strict=True):
             generator.bit_generator.state = one
 
@@ -210,6 +210,6 @@ def _generators(model: Any) -> list[np.random.Generator]:
     return list({id(one): one for one in held if isinstance(one, np.random.Generator)}.values())
 
 
-def _arrays(batch: Any) -> tuple[Array, ...]:
+def _arrays(batch: Sequence[Array]) -> tuple[Array, ...]:
     """Return the parts of a batch as arrays; tensors are those that a Trainer's loader makes."""
     return tuple(part.detach().numpy() if hasattr(part, "detach") else np.asarray(part) for part in batch)

@@ -16,7 +16,6 @@ import numpy as np
 
 from glassgrad import nn
 from glassgrad.amp import GradScaler
-from glassgrad.engine import public  # noqa: F401 - importing public completes Tensor
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.snapshot import Snapshot
 from glassgrad.engine.tensor import Tensor, make
@@ -26,6 +25,9 @@ from glassgrad.nn import functional as F
 from glassgrad.nn.layers.sync_norm import synchronised
 from glassgrad.nn.modes import evaluating
 from glassgrad.nn.parallel import DistributedDataParallel
+from glassgrad.ops.core import Array
+from glassgrad.optim.ema import EMA
+from glassgrad.optim.optimizer import Optimizer
 from glassgrad.optim.update import OldValues, clip, has_state, update
 from glassgrad.train.calibrate import calibrate_batch_norm
 from glassgrad.train.kept.checkpoint import Stateful
@@ -33,8 +35,6 @@ from glassgrad.train.kept.randomness import RandomState
 from glassgrad.train.learners.learner import CountedSteps, Learner, StepOptions
 from glassgrad.train.policy import Policy
 from glassgrad.train.ranks import Ranks, size_of
-
-Array = Any
 
 
 class EngineLearner(CountedSteps, Learner):
@@ -48,12 +48,12 @@ class EngineLearner(CountedSteps, Learner):
     def __init__(
         self,
         model: nn.Module,
-        optimizer: Any,
+        optimizer: Optimizer,
         compiled: bool = False,
         *,
-        loss_fn: Callable[[Any, Any], Any] | None = F.cross_entropy,
+        loss_fn: Callable[[Array, Array], Array] | None = F.cross_entropy,
         options: StepOptions | None = None,
-        averages: Any = None,
+        averages: EMA | None = None,
         scaler: GradScaler | None = None,
         random: bool = False,
     ) -> None:
@@ -99,7 +99,7 @@ class EngineLearner(CountedSteps, Learner):
         if self._is_plain:
             program = self.program(self._shared_step)
 
-            def step(*batch: Any) -> Any:
+            def step(*batch: Array) -> Array:
                 part, weight = ranks.part(batch)
                 return program(self._factor(weight), *_tensors(part))
 
@@ -116,43 +116,43 @@ class EngineLearner(CountedSteps, Learner):
 
     # --- the step, in parts that can be compiled ---
 
-    def loss(self, *batch: Any) -> Any:
+    def loss(self, *batch: Array) -> Array:
         """Return the loss of a batch: (inputs..., targets), or the inputs of a model that returns its loss."""
         return self.outputs_and_loss(*batch)[1]
 
-    def outputs_and_loss(self, *batch: Any) -> tuple[Any, Any]:
+    def outputs_and_loss(self, *batch: Array) -> tuple[Array, Array]:
         """Return the model's outputs for a batch, and the loss."""
         return self._outputs_and_loss(self.policy, batch)
 
-    def _outputs_and_loss(self, policy: Policy, batch: Sequence[Any]) -> tuple[Any, Any]:
+    def _outputs_and_loss(self, policy: Policy, batch: Sequence[Array]) -> tuple[Array, Array]:
         if self.loss_fn is not None:
             outputs = policy.outputs(*batch[:-1])
             return outputs, self.loss_fn(outputs, policy.target(batch[-1]))
         found = policy.outputs(**batch[0]) if isinstance(batch[0], Mapping) else policy.outputs(*batch)
         return (found[0], found[-1]) if isinstance(found, tuple | list) else (found, found)
 
-    def _loss_of_step(self, *batch: Any) -> Any:
+    def _loss_of_step(self, *batch: Array) -> Array:
         """Return the loss, whose backward pass averages the gradients over the ranks where there are several."""
         if self._ranks is None:
             return self.loss(*batch)
         with synchronised(self._ranks.group):
             return self._outputs_and_loss(self._trained, batch)[1]
 
-    def _plain(self, *batch: Any) -> Any:
+    def _plain(self, *batch: Array) -> Array:
         loss = self.loss(*batch)
         self.optimizer.zero_grad()
         loss.backward()
         self.optimizer.step()
         return loss
 
-    def _shared_step(self, weight: Any, *batch: Any) -> Any:
+    def _shared_step(self, weight: Array, *batch: Array) -> Array:
         loss = self._loss_of_step(*batch) * weight
         self.optimizer.zero_grad()
         loss.backward()
         self.optimizer.step()
         return loss
 
-    def _whole_step(self, scale: Any, weight: Any, *batch: Any) -> Any:
+    def _whole_step(self, scale: Any, weight: Array, *batch: Array) -> tuple[Array, Array, Array]:
         buffers = OldValues(self.model.buffers() if self.options.skip_nonfinite else ())
         loss = self._loss_of_step(*batch)
         if weight is not None:
@@ -164,7 +164,7 @@ class EngineLearner(CountedSteps, Learner):
             buffers.restore_unless(made)
         return loss, norm, made
 
-    def one_step(self, *batch: Any) -> tuple[Callable[..., Any], tuple[Any, ...], str]:
+    def one_step(self, *batch: Array) -> tuple[Callable[..., Any], tuple[Array, ...], str]:
         """Return a function that makes a step, its arguments for a batch, and the backend that it is compiled by."""
         backend = "llvm" if can_compile() else "numpy"
         if self.options.plain and self.averages is None and self.scaler is None:
@@ -172,12 +172,12 @@ class EngineLearner(CountedSteps, Learner):
         first = batch[0] if self.options.accumulate > 1 else batch
         return self._whole_step, (self._scale(), None, *_tensors(first)), backend
 
-    def _micro_step(self, weight: Any, *batch: Any) -> Any:
+    def _micro_step(self, weight: Array, *batch: Array) -> Array:
         loss = self._loss_of_step(*batch)
         (loss * weight).backward()
         return loss
 
-    def _update_step(self, scale: Any) -> Any:
+    def _update_step(self, scale: Array) -> tuple[Array, Array]:
         options = self.options
         found = update(
             self.optimizer,
@@ -192,7 +192,7 @@ class EngineLearner(CountedSteps, Learner):
 
     # --- steps with options ---
 
-    def _watched(self, *batch: Any) -> Any:
+    def _watched(self, *batch: Array) -> Array:
         """Make a step with options on one batch."""
         # The state that a skipped step restores must exist before the program is traced.
         whole = self._whole if self._ready() else self._whole_step
@@ -204,7 +204,7 @@ class EngineLearner(CountedSteps, Learner):
         self._note(norm, made)
         return loss
 
-    def _accumulated(self, *micro_batches: Sequence[Any]) -> float:
+    def _accumulated(self, *micro_batches: Sequence[Array]) -> float:
         """Make one step of several micro-batches; return the mean loss."""
         parts, loss, scale = self._weighted(micro_batches), 0.0, self._scale()
         buffers = OldValues(self.model.buffers() if self.options.skip_nonfinite else ())
@@ -221,19 +221,19 @@ class EngineLearner(CountedSteps, Learner):
         self._note(norm, made)
         return loss
 
-    def _factor(self, weight: float) -> Any:
+    def _factor(self, weight: float) -> Tensor:
         dtype = next((one.dtype for one in self.model.parameters() if one.dtype.kind == "f"), np.float32)
         return make(np.asarray(weight, dtype), None, False)
 
     def _ready(self) -> bool:
         return not self.options.skip_nonfinite or self._begun or has_state(self.optimizer)
 
-    def _scale(self) -> Any:
+    def _scale(self) -> Tensor | None:
         if self.scaler is None:
             return None
         return make(np.asarray(self.scaler.get_scale(), np.float32), None, False)
 
-    def _note(self, norm: Any, made: Any) -> None:
+    def _note(self, norm: Array, made: Array) -> None:
         """Count a step as made or skipped."""
         done = made is None or bool(made)
         if norm is not None:
@@ -241,7 +241,7 @@ class EngineLearner(CountedSteps, Learner):
         if self.scaler is not None:
             self.scaler.note(not done)
         if done:
-            # A change in what the program can read would retrace it: it is True from the first step on.
+            # A change of what the program reads would retrace it; therefore this stays True from the first step on.
             self._begun = self._begun or self.options.skip_nonfinite
         self._count(done)
 
@@ -262,12 +262,12 @@ class EngineLearner(CountedSteps, Learner):
 
     @contextmanager
     def validating(self) -> Iterator[None]:
-        """Within the block the model is in evaluation mode, with the weights to use; afterwards all is as before."""
+        """Set evaluation mode and the weights to use for the block; afterwards restore everything."""
         averaged = self.averages.applied() if self.averages is not None else contextlib.nullcontext()
         with evaluating(self.model), averaged, untouched(self.model), no_grad():
             yield
 
-    def check(self, *batch: Any) -> None:
+    def check(self, *batch: Array) -> None:
         """Compute a loss op by op, so that an error names the user's line rather than a traced program."""
         if self.options.compiled:
             with untouched(self.model), no_grad():
@@ -276,7 +276,7 @@ class EngineLearner(CountedSteps, Learner):
     target = staticmethod(lambda target: target)  # the form of targets that metrics get
 
     @contextmanager
-    def gradients(self, *batch: Any) -> Iterator[float]:
+    def gradients(self, *batch: Array) -> Iterator[float]:
         """Give every parameter the gradient of a batch within the block, and yield its loss.
 
         Random numbers, buffers and gradients are restored, so that the next step is unaffected.
@@ -349,7 +349,7 @@ def untouched(model: nn.Module) -> Iterator[None]:
 
 
 class AsArrays:
-    """A part of a checkpoint with arrays in place of tensors, the form that all engines share."""
+    """A part of a checkpoint with arrays instead of tensors, the form that all engines share."""
 
     def __init__(self, part: Any) -> None:
         self._part = part
@@ -384,7 +384,7 @@ def as_tensor(value: Any) -> Any:
     return tensor(value)
 
 
-def _tensors(batch: Sequence[Any]) -> Sequence[Any]:
+def _tensors(batch: Sequence[Array]) -> Sequence[Array]:
     return [part if type(part) is Tensor else as_tensor(part) for part in batch]
 
 

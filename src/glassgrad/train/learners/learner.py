@@ -23,7 +23,7 @@ from glassgrad.data.names import IGNORED
 from glassgrad.train.kept.checkpoint import Stateful
 from glassgrad.train.ranks import Ranks, counted, size_of
 
-Array = Any
+Array = np.ndarray
 
 ENGINES = ("eager", "compiled", "manual")
 
@@ -62,7 +62,7 @@ class Learner(Protocol):
     model: Any
     parts: Mapping[str, Stateful]
 
-    def step(self, inputs: Array, targets: Array) -> Any:
+    def step(self, inputs: Array, targets: Array) -> Array | float:
         """Make one training step and return the loss."""
 
     def share(self, ranks: Ranks) -> None:
@@ -81,7 +81,7 @@ class Learner(Protocol):
         """Return every parameter and buffer under PyTorch's name for it."""
 
     def load_weights(self, weights: Mapping[str, Array]) -> None:
-        """Take over what `weights` returned. Raises `ValueError` or `RuntimeError` when it does not fit."""
+        """Load what `weights` returned. Raises `ValueError` or `RuntimeError` when it does not fit."""
 
     def gradients(self, inputs: Array, targets: Array) -> AbstractContextManager[float]:
         """Give every parameter the gradient of a batch within the block, and yield its loss; then restore all state.
@@ -145,8 +145,8 @@ def _chunks(examples: HasArrays, chunk: int) -> Iterator[tuple[Array, Array]]:
 class NormWindow:
     """Count, sum, sum of squares and largest of the finite gradient norms of a window of steps.
 
-    They lie behind a view of memory: what a step can read of the learner is guarded, numbers and arrays of Python among
-    it, and each change would make the compiled step retrace.
+    They are stored behind a memory view. A compiled step guards everything that it can read of the learner, including
+    Python's numbers and arrays, and each change of those would make it retrace.
     """
 
     def __init__(self) -> None:
@@ -177,7 +177,7 @@ class NormWindow:
 
 
 class CountedSteps:
-    """What learners of all engines share: the options of a step, the norms of gradients, and which steps were skipped.
+    """Base of the learners of all engines: the options of a step, gradient norms, and counts of skipped steps.
 
     Arguments: the options.
     """
@@ -189,7 +189,7 @@ class CountedSteps:
         self._ranks: Ranks | None = None
 
     def _count(self, made: bool) -> None:
-        """Count a step as made or skipped. Raises `errors.RunError` where only skipped ones follow one another."""
+        """Count a step as made or skipped. Raises `errors.RunError` after too many skipped steps in a row."""
         if made:
             self._skipped_in_a_row = 0
             return
@@ -198,8 +198,8 @@ class CountedSteps:
         if self._skipped_in_a_row == MOST_SKIPPED:
             raise errors.RUN_ONLY_SKIPS(count=MOST_SKIPPED)
 
-    def _weighted(self, batches: Sequence[Sequence[Any]]) -> list[tuple[Sequence[Any], float]]:
-        """Return what this process computes of each batch of a step, and its weight in the step."""
+    def _weighted(self, batches: Sequence[Sequence[Array]]) -> list[tuple[Sequence[Array], float]]:
+        """Return this process's part of each batch of a step, and its weight in the step."""
         if self._ranks is None:
             sizes = [size_of(batch) for batch in batches]
             return [(batch, size / sum(sizes)) for batch, size in zip(batches, sizes, strict=True)]
@@ -211,7 +211,7 @@ class CountedSteps:
         return {"skipped": [self.skipped, self._skipped_in_a_row], "norms": self.norms.values()}
 
     def load_state_dict(self, state: dict[str, Any], /) -> None:
-        """Take over what `state_dict` returned."""
+        """Load what `state_dict` returned."""
         self.skipped, self._skipped_in_a_row = state["skipped"]
         self.norms.set(state["norms"])
 

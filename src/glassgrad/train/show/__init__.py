@@ -1,4 +1,10 @@
-"""The views of a run: lines, the live display, pictures."""
+"""The views of a run: lines, the live display, pictures and pages.
+
+`display.py`, `live.py` and `progress.py` show it while it runs, `page_server.py` in a browser. `run_data.py` reads a
+directory for the page of `run_page.py`, `run_list.py` for `glassgrad runs`, `diagnosis.py` for the doctor,
+`notebook.py` for notebooks; `picture.py` and `figures.py` draw, `monitoring.py` records gradients, `run_graph.py` draws
+a step.
+"""
 
 from __future__ import annotations
 

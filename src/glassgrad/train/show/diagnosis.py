@@ -20,7 +20,7 @@ from glassgrad.train.kept.metrics import is_number, read_metrics
 from glassgrad.train.kept.rundir import CONFIG, METRICS
 from glassgrad.train.show.monitoring import RECORD
 
-Array = Any
+Array = np.ndarray
 
 # Events of metrics.jsonl that are not validations.
 _OTHERS = frozenset({"train", "final"})

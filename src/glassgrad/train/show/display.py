@@ -74,23 +74,8 @@ class PlainDisplay:
             self._on_closed()
 
 
-class NoDisplay:
+class NoDisplay(Display):
     """Shows nothing."""
-
-    def start(self, progress: Progress) -> None:
-        pass
-
-    def update(self, progress: Progress) -> None:
-        pass
-
-    def milestone(self, progress: Progress) -> None:
-        pass
-
-    def stop(self) -> None:
-        pass
-
-    def say(self, text: str = "") -> None:
-        pass
 
 
 def silence(output: IO[str]) -> None:

@@ -27,7 +27,7 @@ def write_figures(run: str | Path, folder: str | Path, format: str = "png") -> l
 
     Args:
         run: a run directory.
-        folder: where the figures go; made if it is not there.
+        folder: where the figures go; it is made if it does not exist.
         format: "png", "svg" or "pdf".
 
     Returns:
@@ -105,10 +105,10 @@ def plot_losses(run: Run, smoothing: float | None = None) -> Any:
     return figure
 
 
-def smoothed(values: Any, window: float) -> Any:
-    """Return exponential means that go back about `window` values; what is not finite is passed over.
+def smoothed(values: np.ndarray, window: float) -> np.ndarray:
+    """Return exponential means over about `window` values; values that are not finite are skipped.
 
-    The first ones are means of what there is, so that the curve does not begin at zero.
+    The first means use the values so far, so that the curve does not begin at zero.
 
     Example:
         >>> smoothed(np.array([1.0, 3.0]), 2.0)
@@ -126,7 +126,7 @@ def smoothed(values: Any, window: float) -> Any:
 
 
 def plot_layer_map(data: MonitorData, quantity: str = "gradient_norm") -> Any:
-    """Draw a quantity of every parameter over the steps as a map, logarithmic; what has no colour is unknown or 0."""
+    """Draw a quantity of every parameter over the steps as a logarithmic map; cells without colour are unknown or 0."""
     from matplotlib.colors import LogNorm
 
     values = np.asarray(getattr(data, quantity), np.float64).T

@@ -1,4 +1,4 @@
-"""`--monitor`: watching a run, and the files that this adds to its directory.
+"""`--monitor`: watch a run, and write these files to its directory.
 
 monitor.npz                what `glassgrad.GradientMonitor.load` reads, and NumPy
 gradient_flow.png          sizes of the layers' gradients, at the beginning and at the end
@@ -78,7 +78,7 @@ class Monitoring(Callback):
         return {}
 
     def on_train_end(self, run: RunState) -> None:
-        """Write the record as it stands."""
+        """Write the present record."""
         self.close()
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""A run as a notebook shows it: what it came to as a table, and its losses as a line."""
+"""Show a run in a notebook: its results as a table, and its losses as a line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _POINTS = 180
 
 
 def result_html(result: Any) -> str:
-    """Return what `fit` returned."""
+    """Show the result of `fit`."""
     rows: list[tuple[str, object]] = [("steps", f"{result.step:,}"), ("loss", _short(result.loss))]
     rows += [(f"validation {name}", _short(value)) for name, value in result.measures.items()]
     rows.append(("state", "finished" if result.finished else f"not finished: {result.ended or 'stopped'}"))
@@ -29,7 +29,7 @@ def result_html(result: Any) -> str:
 
 
 def directory_html(path: Path, metrics: Path) -> str:
-    """Return a run directory by what it recorded."""
+    """Show the records of a run directory."""
     try:
         records = read_metrics(metrics)
     except OSError:

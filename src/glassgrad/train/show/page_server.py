@@ -1,8 +1,8 @@
 """`glassgrad live`: the page of a run on the loopback address, following the run, with a button that stops it.
 
-Whoever can reach the port of a loopback address is any program of this machine, and any page in its browser. So the
-address has a token, other host names are refused (a name of somebody else's can be made to lead here), and a stop must
-come from the page itself.
+Any program of this machine, and any page in its browser, can reach the port of a loopback address. Therefore the
+address has a token, requests for other host names are refused (a foreign name can be made to resolve to this machine),
+and a stop must come from the page itself.
 """
 
 from __future__ import annotations
@@ -53,21 +53,21 @@ class PageServer(ThreadingHTTPServer):
     def server_bind(self) -> None:
         """Bind to the address without asking for its name, which can take seconds and is not used."""
         TCPServer.server_bind(self)
-        self.server_name, self.server_port = self.server_address[:2]  # type: ignore[assignment]  # a host and a port
+        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of a browser that went away."""
+    def handle_error(self, request: Any, client_address: object) -> None:
+        """Ignore a browser that closed its connection."""
         if not isinstance(sys.exc_info()[1], ConnectionError):
             super().handle_error(request, client_address)
 
     def page(self) -> str:
-        """Return the page with everything that is known now."""
+        """Return the page with all present data."""
         graph = GRAPH if (self.run / GRAPH).is_file() else ""
         data = page_data([{**run_data(self.run), "graph": graph}])
         return html_page(self.run.resolve().name, {**data, "live": {"seconds": SECONDS}}, live=True)
 
     def news(self, after: int, watched: tuple[int, int] | None) -> str:
-        """Return what was recorded after so many records, layers watched since, and what changes besides."""
+        """Return the data after that many records, the layers watched since, and everything else that changes."""
         return json.dumps(run_data(self.run, after=after, watched=watched), allow_nan=False)
 
 
@@ -81,7 +81,7 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = 30
 
     def do_GET(self) -> None:
-        """Send the page, or what is new in the run."""
+        """Send the page, or the new data of the run."""
         place = self._place()
         if place == "":
             self._answer("text/html; charset=utf-8", self.server.page)
@@ -113,7 +113,7 @@ class _Handler(BaseHTTPRequestHandler):
         return "{}"
 
     def _place(self) -> str | None:
-        """Return what is asked for behind the token; None if the request was refused."""
+        """Return the path after the token; None if the request was refused."""
         if self.headers.get("Host", "") not in self.server.hosts:
             self._refuse(HTTPStatus.FORBIDDEN)
             return None
@@ -152,4 +152,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, *given: object) -> None:
-        """Say nothing: the terminal belongs to the address."""
+        """Log nothing: the terminal only shows the address."""

@@ -77,7 +77,7 @@ def _drops(axes: Any, train: list[dict[str, Any]]) -> None:
         )
 
 
-def _smooth(losses: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _smooth(losses: np.ndarray) -> np.ndarray:
     """A centred moving mean over a fiftieth of the run, over fewer points at the ends."""
     reach = max(len(losses) // 100, 1)
     sums = np.concatenate([[0.0], np.cumsum(losses)])
@@ -86,7 +86,7 @@ def _smooth(losses: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.asarray((sums[high] - sums[low]) / (high - low))
 
 
-def _limits(axes: Any, smooth: np.ndarray[Any, Any], validation: list[dict[str, Any]]) -> None:
+def _limits(axes: Any, smooth: np.ndarray, validation: list[dict[str, Any]]) -> None:
     """Choose limits that crop the fall of the first steps, which would flatten all the rest."""
     shown = [*smooth[len(smooth) // 50 :], *(record["loss"] for record in validation)]
     if not shown:

@@ -1,4 +1,4 @@
-"""Everything that a run directory says of its run, as data for the page."""
+"""Read everything that a run directory records, as data for the page."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from glassgrad.train.kept.samples import read_samples
 from glassgrad.train.kept.sessions import read_sessions
 from glassgrad.train.show.diagnosis import run_of
 
-Array = Any
+Array = np.ndarray
 Record = dict[str, Any]
 
 POINTS = 1_500
@@ -31,10 +31,10 @@ _PLACES = frozenset({"event", "step", "seconds"})
 
 
 def run_data(directory: str | Path, after: int | None = None, watched: tuple[int, int] | None = None) -> dict[str, Any]:
-    """Return a run as the page takes it. Raises `errors.InputError` where there is none.
+    """Return the data of a run for the page. Raises `errors.InputError` if there is no run.
 
-    With `after` only what changes while a run goes on, and of the curves only what came after so many records; of the
-    layers what was watched after the second step of `watched`, histograms as wide as those up to the first.
+    With `after`, return only what changes while a run continues: points of the curves after that many records, and
+    samples of the layers after the second step of `watched`, with histograms as wide as those up to the first step.
     """
     path = Path(directory)
     found = run_of(path)
@@ -71,7 +71,7 @@ def run_data(directory: str | Path, after: int | None = None, watched: tuple[int
 
 
 def _new_layers(data: MonitorData | None, watched: tuple[int, int] | None) -> dict[str, Any]:
-    """Return what was watched since; nothing where nothing was."""
+    """Return the samples of layers since then; empty if there are none."""
     if data is None or not len(data):
         return {}
     first, last = watched or (int(data.steps[-1]), -1)
@@ -96,7 +96,7 @@ def state_of(path: Path, told: Mapping[str, Any], records: Iterable[Record]) -> 
 
 
 def results_of(records: list[Record]) -> dict[str, Any]:
-    """Return what a run came to: the latest number of each kind, and how long it took."""
+    """Return the results of a run: the latest number of each kind, and the time it took."""
     found: dict[str, Any] = {}
     for record in records:
         event = str(record.get("event"))
@@ -165,7 +165,7 @@ def _clock(records: list[Record]) -> tuple[Array, Array]:
 
 
 def _throughput(records: list[Record], whole: list[Record]) -> list[Record]:
-    """Return steps per second between the training records, which the log does not say."""
+    """Return steps per second between the training records, computed because the log does not hold it."""
     steps, seconds = _clock([record for record in whole if record.get("event") == "train"])
     wanted = {record["step"] for record in records if record.get("event") == "train"}
     made = np.diff(steps)
@@ -178,7 +178,7 @@ def _throughput(records: list[Record], whole: list[Record]) -> list[Record]:
 
 
 def _norms(data: MonitorData | None, after: int | None) -> list[Record]:
-    """Return the norm of all gradients together, as the monitor has seen it, as records."""
+    """Return the total gradient norm that the monitor recorded, as records."""
     if data is None:
         return []
     return [
@@ -219,7 +219,7 @@ def _shown(value: Any) -> Any:
 
 
 def command_of(path: Path, config: Mapping[str, Any], told: Mapping[str, Any]) -> str:
-    """Return the command that makes the same run again; empty where it was begun by hand."""
+    """Return the command that repeats the run; empty if a script started it."""
     sessions = told.get("sessions") or [{}]
     words = sessions[0].get("command") or []
     task = config.get("task")

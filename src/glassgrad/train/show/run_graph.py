@@ -1,4 +1,4 @@
-"""The graph of a run's step, as a page of its own in the run directory: the report links to it and stays small."""
+"""Write the graph of a run's step as a separate page in the run directory; the report links to it and stays small."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from glassgrad import errors
 from glassgrad.base.drawing.graph import Graph
 from glassgrad.data.atomic import write_atomically
 from glassgrad.train.kept.rundir import GRAPH
+from glassgrad.train.learners.learner import Learner
+from glassgrad.train.show.display import PlainDisplay
 
 _OWNER = "self."
 
 
-def write_graph(run: Path, learner: Any, batch: Sequence[Any]) -> Path:
-    """Write the graph of the step that a learner would make on a batch, which it does not make.
+def write_graph(run: Path, learner: Learner, batch: Sequence[Any]) -> Path:
+    """Write the graph of a learner's step on a batch, without making the step.
 
     Raises:
         errors.InputError: the step is written by hand or cannot be traced, or the file cannot be written.
@@ -41,16 +43,16 @@ def write_graph(run: Path, learner: Any, batch: Sequence[Any]) -> Path:
     return target
 
 
-def write_graph_if_possible(run: Path, learner: Any, batch: Sequence[Any]) -> None:
-    """Do so, or say why not: the page of the run is worth having without."""
+def write_graph_if_possible(run: Path, learner: Learner, batch: Sequence[Any]) -> None:
+    """Write the graph, or print why it cannot be written: the page of the run is useful without it."""
     try:
         write_graph(run, learner, batch)
     except errors.InputError as error:
-        print(error, file=sys.stderr)  # noqa: T201 - for whoever asked for the report
+        PlainDisplay(sys.stderr).say(str(error))
 
 
 def _name_as_users_do(graph: Graph) -> None:
-    """Take the learner, whose step is a method, out of names: ``self.model.weight`` is the weight of the model."""
+    """Remove the learner from names: ``self.model.weight`` is the weight of the model."""
     for node in graph.nodes:
         node.name, node.formula = node.name.removeprefix(_OWNER), node.formula.replace(_OWNER, "")
         node.module = _path(node.module)

@@ -25,7 +25,7 @@ _DEEP = 3
 
 @dataclass(frozen=True)
 class Listed:
-    """One run: where, how it stands, what it came to.
+    """One run: its folder, its state and its results.
 
     `loss` is the last of the validation, or of the training where there is none; NaN where there is neither. `findings`
     counts them by severity, `changed` is when its metrics were written last, in seconds since 1970.
@@ -47,7 +47,7 @@ class Listed:
         return ", ".join(parts) or "none"
 
     def plain(self) -> dict[str, Any]:
-        """Return it as data that JSON can say."""
+        """Return it as data for JSON."""
         return {
             "run": str(self.path),
             "state": self.state,

@@ -18,7 +18,7 @@ from glassgrad.train.show.run_data import run_data
 
 
 def write_report(*runs: str | Path, path: str | Path | None = None) -> Path:
-    """Write one HTML file about runs, from their directories alone: what is wrong first, then curves and layers.
+    """Write one HTML file about runs, using only their directories: first what is wrong, then curves and layers.
 
     The file needs no network and no server, and shows several runs over each other.
 
@@ -66,7 +66,7 @@ def _link(run: Path, folder: Path) -> str:
 
 
 def page_data(runs: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return what the page is given: the runs, each under a name of its own."""
+    """Return the data of the page: the runs, each with a unique name."""
     names = [run["name"] for run in runs]
     for run in runs:
         if names.count(run["name"]) > 1:

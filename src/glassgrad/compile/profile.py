@@ -5,11 +5,11 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from glassgrad._records import dataclass
 from glassgrad.compile.ir.graph import Graph
 from glassgrad.compile.ir.totals import Row
 from glassgrad.compile.llvm.module import support

@@ -8,11 +8,10 @@ from __future__ import annotations
 import functools
 import sys
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any
 
-from glassgrad._records import dataclass
 from glassgrad.compile.ir import passes
 from glassgrad.compile.ir.graph import Graph
 from glassgrad.compile.llvm.abilities import abilities

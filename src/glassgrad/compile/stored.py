@@ -5,10 +5,9 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from glassgrad._records import dataclass
 from glassgrad.compile.ir.graph import Graph
 from glassgrad.compile.ir.totals import Row, Stats
 from glassgrad.compile.llvm.module.target import host

@@ -8,11 +8,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from types import CodeType, FrameType
 from typing import Any
 
 from glassgrad import provenance
-from glassgrad._records import dataclass
 from glassgrad.compile.ir.graph import Var
 from glassgrad.engine import backward, tape
 from glassgrad.engine.mode import MODE, RECORDING

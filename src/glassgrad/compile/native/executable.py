@@ -12,13 +12,13 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from glassgrad import errors
-from glassgrad._records import dataclass
 from glassgrad.compile.ir.graph import Var, type_text
 from glassgrad.compile.llvm.module import support
 from glassgrad.compile.llvm.module.target import LoadedCode

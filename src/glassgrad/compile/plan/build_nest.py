@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from glassgrad._records import dataclass
 from glassgrad.compile.ir.graph import Instr, Operand, Var
 from glassgrad.compile.plan.fusion import Fusion, Group, LoopOp, reduction_indices
 from glassgrad.compile.plan.indexing.indices import Axis, Index, Indices, NeedsSplit, flatten, reshaped, row_strides

@@ -7,9 +7,8 @@ and those that must exist when the program ends.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from glassgrad._records import dataclass
 from glassgrad.compile.ir.graph import Graph, Instr, Var
 from glassgrad.compile.plan.build_nest import build_nest
 from glassgrad.compile.plan.fusion import Fusion, Group, fuse, same_point

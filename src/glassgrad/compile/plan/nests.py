@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
-from glassgrad._records import dataclass
 from glassgrad.compile.ir.graph import Var
 from glassgrad.compile.plan.indexing.indices import Axis, Index
 

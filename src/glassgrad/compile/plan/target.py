@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
-from glassgrad._records import dataclass
 from glassgrad.compile.ir.graph import Instr
 from glassgrad.compile.plan.build_nest import LoopLowering
 from glassgrad.compile.plan.view_chains import Strided, only_moves

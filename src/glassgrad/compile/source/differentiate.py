@@ -9,13 +9,12 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from glassgrad import errors
-from glassgrad._records import dataclass
 from glassgrad.compile.front.origin import FORWARD, Origin
 from glassgrad.compile.front.symbol import Symbol
 from glassgrad.compile.front.tracer import Tracer

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from glassgrad._records import dataclass
 from glassgrad.compile.front.origin import FORWARD, Origin
 from glassgrad.compile.ir.graph import Instr, Var
 from glassgrad.compile.numpy.text import Text, Token

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 import linecache
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType
 from typing import Any
 
 from glassgrad import provenance
-from glassgrad._records import dataclass
 from glassgrad.compile.front.origin import Origin
 from glassgrad.compile.source.naming.names import without_numbers
 

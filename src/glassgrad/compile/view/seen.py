@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
-from glassgrad._records import dataclass
 from glassgrad.compile.front.calls.captured import Capture
 from glassgrad.compile.front.calls.parameters import parameter_names
 from glassgrad.compile.front.capture import capture

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
 from glassgrad import provenance
-from glassgrad._records import dataclass
 from glassgrad.engine.node import Node, next_sequence
 from glassgrad.engine.tensor import Tensor
 from glassgrad.ops.core import Array

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from glassgrad._records import dataclass
 from glassgrad.compile.front.calls.feeds import Feed
 from glassgrad.compile.front.calls.result_gradients import Boundary
 from glassgrad.compile.front.state.edges import Edge

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from glassgrad import provenance
-from glassgrad._records import dataclass
 from glassgrad.compile.front.calls.captured import Capture, Given, Output, assembled
 from glassgrad.compile.front.calls.guards import Guards, hooks_of
 from glassgrad.engine.mode import ANOMALY, FINITE, KEYED, MODE, TRACING

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from glassgrad import errors, provenance
-from glassgrad._records import dataclass
 from glassgrad.compile.front.symbol import Symbol
 from glassgrad.compile.ir.graph import Var
 

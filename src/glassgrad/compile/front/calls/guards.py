@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from glassgrad._records import dataclass
 from glassgrad.compile.front.state.edges import Edge, is_constant, is_text, same, same_content
 from glassgrad.compile.front.state.grad_watch import GRAD
 from glassgrad.engine.tensor import Tensor

@@ -8,12 +8,12 @@ one reads, and a call puts one node on the tape that runs it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from glassgrad import errors, provenance
-from glassgrad._records import dataclass
 from glassgrad.compile.front.hidden_branch import Branch, StepTracer, counts
 from glassgrad.compile.front.symbol import Symbol
 from glassgrad.compile.front.tracer import Tracer

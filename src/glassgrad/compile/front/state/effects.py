@@ -12,11 +12,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from glassgrad import provenance
-from glassgrad._records import dataclass
 from glassgrad.compile.front.state.bytecode_reads import stored_at
 from glassgrad.compile.front.state.edges import Edge, is_constant, same
 from glassgrad.compile.front.state.places import MISSING, Change, Holder, name_in

@@ -6,10 +6,10 @@ import enum
 import sys
 import types
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from glassgrad import provenance
-from glassgrad._records import dataclass
 
 OTHERS = sys.stdlib_module_names | {
     "numpy", "scipy", "torch", "jax", "jaxlib", "matplotlib", "rich", "llvmlite", "pytest", "_pytest", "hypothesis",

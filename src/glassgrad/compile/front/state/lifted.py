@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from glassgrad._records import dataclass
 from glassgrad.compile.front.symbol import Symbol
 from glassgrad.compile.ir.graph import Var
 from glassgrad.engine.tensor import Tensor

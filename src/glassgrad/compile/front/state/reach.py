@@ -20,13 +20,12 @@ import sys
 import types
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from glassgrad import errors, provenance
-from glassgrad._records import dataclass
 from glassgrad.compile.front.state.bytecode_reads import Names, nested
 from glassgrad.compile.front.state.edges import LONG, Edge, is_constant
 from glassgrad.compile.front.state.kinds import (

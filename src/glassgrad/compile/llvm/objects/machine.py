@@ -12,11 +12,10 @@ import functools
 import hashlib
 import importlib.util
 import os
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
 from glassgrad import errors, provenance
-from glassgrad._records import dataclass
 from glassgrad._version import __version__
 from glassgrad.compile.kept import files
 from glassgrad.compile.llvm.objects import processor

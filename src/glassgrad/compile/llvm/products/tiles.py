@@ -9,9 +9,9 @@ and not some for each of its products, which would be most of what compiling it 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from glassgrad._records import dataclass
 from glassgrad.compile.llvm.loops.memory_ops import first_lanes, load_vector, prefetch, store_vector
 from glassgrad.compile.llvm.module.ir import LLVM_TYPE, Builder, Function, LoopNest, Module, Value, type_name
 

@@ -7,12 +7,11 @@ other use, for then the gradient may go from the result to the input in one step
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from glassgrad._records import dataclass
 from glassgrad.compile.ir.graph import Graph, Instr, Operand, Var
 from glassgrad.compile.ir.passes.rules import fits, pattern
 

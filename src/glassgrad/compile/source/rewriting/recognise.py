@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from glassgrad._records import dataclass
 from glassgrad.compile.ir.graph import Graph, Instr, Var
 from glassgrad.compile.source.differentiate import Replay
 from glassgrad.compile.source.rewriting.patterns import Finder, Match

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TextIO, TypeVar, overload
 
 from glassgrad import errors, provenance
-from glassgrad._pauses import without_collections
 from glassgrad.compile import against_eager, backends
 from glassgrad.compile.front.calls.cached_trace import TraceCall, changed_floats, describe_difference, signature
 from glassgrad.compile.front.calls.captured import Capture
@@ -292,7 +291,6 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
         text = errors.TRACED_OFTEN.text(name=name, count=self.traces, reason=self.retraces[-1], where=provenance.here())
         warnings.warn(text, errors.CompileWarning, stacklevel=provenance.stack_level())
 
-    @without_collections
     def _trace(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TraceCall:
         began = time.perf_counter()
         captured = capture(

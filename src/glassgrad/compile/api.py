@@ -13,18 +13,18 @@ from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TextIO, TypeVar, overload
 
 from glassgrad import errors, provenance
+from glassgrad._kept import Cache, free_in_children
 from glassgrad.compile import against_eager, backends
 from glassgrad.compile.front.calls.cached_trace import TraceCall, changed_floats, describe_difference, signature
 from glassgrad.compile.front.calls.captured import Capture
 from glassgrad.compile.front.calls.fast_call import MISS
 from glassgrad.compile.front.calls.parameters import parameter_names, placed, plain_parameters
 from glassgrad.compile.front.calls.refusal import MANY, RefusedError, failure, is_own, reason, refusal, strict_error
-from glassgrad.compile.front.capture import capture
+from glassgrad.compile.front.capture import TRACING_LOCK, capture
 from glassgrad.compile.front.hidden_branch import StepTracer
 from glassgrad.compile.front.interrupts import opened, shielded
 from glassgrad.compile.ir.graph import Graph
 from glassgrad.compile.ir.totals import Stats
-from glassgrad.compile.locks import TRACING_LOCK, free_in_children
 from glassgrad.compile.patience import told_if_long
 from glassgrad.compile.portable import Portable
 from glassgrad.compile.repeating import Repeating
@@ -39,6 +39,10 @@ _AS_WRITTEN = TRACING | ANOMALY
 _OFTEN = 16  # traces of one function, after which a warning says why
 _IN_A_ROW = 8  # consecutive traces of one kind of call after which such calls run eagerly
 _KEPT = 64  # default number of programs that a function keeps; GLASSGRAD_MAX_TRACES overrides it
+
+
+def _most_traces() -> int:
+    return int(os.environ.get("GLASSGRAD_MAX_TRACES") or _KEPT)
 
 
 class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
@@ -81,8 +85,8 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
         self._refused: set[Any] = set()
         self._verify = verify
         self._lock = free_in_children(threading.RLock())
-        self._traces: dict[Any, list[TraceCall]] = {}
-        self._dropped = self._in_a_row = 0
+        self._traces: Cache[int, TraceCall] = Cache("traces", _most_traces)
+        self._in_a_row = 0
         self._latest: TraceCall | None = None
         self._names = parameter_names(function)
         self._plain = plain_parameters(function)
@@ -208,9 +212,8 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
 
     def _forget(self, call: TraceCall) -> None:
         """Drop a trace."""
-        if call in self._traces[call.key]:
-            self._traces[call.key].remove(call)
-        self._latest = next((one for known in self._traces.values() for one in known), None)
+        self._traces.drop(id(call))
+        self._latest = next(iter(self._traces.values()), None)
 
     def _take_back(self, call: TraceCall) -> None:
         """Undo a trace whose first call failed; where it had made state, the next call traces anew."""
@@ -229,39 +232,37 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
             known = self._known(key, leaves)
         if known is not None:
             self._in_a_row = 0
-            self._traces[key] = [*(one for one in self._traces.pop(key) if one is not known), known]
+            self._traces.put(id(known), known)  # used latest
             return known, leaves, False
         if key in self._refused or len(self._refused) >= MANY:
             raise RefusedError(None, certain=True, key=key)
         self._note_reason(key, leaves)
         self._count_in_a_row(key)
         made = self._traced(args, kwargs)
-        known_here = self._traces.setdefault(made.key, [])
-        known_here[:] = [*(one for one in known_here if not (one.capture.once and one.used)), made]
-        self._drop_oldest()
+        for one in self._alike(made.key):
+            if one.capture.once and one.used:
+                self._traces.drop(id(one))
+        self._traces.put(id(made), made)
         made.prepare(leaves)
         made.given = remembered(args, kwargs)
         return made, leaves, True
 
     def _count_in_a_row(self, key: Any) -> None:
         """Count calls that match a program's arguments but not its guards; refuse them once there are too many."""
-        if key not in self._traces and self._latest is not None:
+        if self._latest is not None and not self._alike(key):
             return
         self._in_a_row += 1
         if self._in_a_row > _IN_A_ROW:
             told = errors.TRACED_EVERY_TIME(count=_IN_A_ROW, reason=self.retraces[-1])
             raise RefusedError(told, certain=True, key=key)
 
-    def _drop_oldest(self) -> None:
-        """Keep a bounded number of programs; evict the least recently called one first."""
-        while sum(map(len, self._traces.values())) > max(1, int(os.environ.get("GLASSGRAD_MAX_TRACES") or _KEPT)):
-            key = next(key for key, known in self._traces.items() if known)
-            self._traces[key] = self._traces[key][1:]
-            self._dropped += 1
+    def _alike(self, key: Any) -> list[TraceCall]:
+        """Return the traces of calls with these types of arguments, the least recently used first."""
+        return [one for one in self._traces.values() if one.key == key]
 
     def _known(self, key: Any, leaves: list[Any]) -> TraceCall | None:
         """Return an existing trace that matches the call."""
-        return next((known for known in self._traces.get(key, ()) if known.fits(leaves)), None)
+        return next((one for one in self._alike(key) if one.fits(leaves)), None)
 
     def _traced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TraceCall:
         """Trace; where the function needs the value of a float that was to be an input, it stays a value."""
@@ -279,7 +280,7 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
             return
         if self.traces == _OFTEN:
             self._warn_of_traces()
-        same = self._traces.get(key)
+        same = self._alike(key)
         if same:
             nearest = self._latest if self._latest in same else same[-1]
             self.retraces.append(nearest.why(leaves) or "what the function reads has changed")
@@ -330,7 +331,7 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
     @property
     def traces(self) -> int:
         """How often the function was traced."""
-        return sum(map(len, self._traces.values())) + self._dropped
+        return len(self._traces) + self._traces.evicted
 
     def assert_max_traces(self, limit: int) -> None:
         """Raise `CompileError` with the reasons when the function was traced more than `limit` times."""

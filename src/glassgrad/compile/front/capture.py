@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import random
+import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from glassgrad import errors, provenance
+from glassgrad._kept import free_in_children
 from glassgrad.compile.front import checks, origin
 from glassgrad.compile.front.calls.arguments import Arguments
 from glassgrad.compile.front.calls.captured import Capture
@@ -29,6 +31,9 @@ if TYPE_CHECKING:
     from glassgrad.compile.native.ahead import Ahead
 
 origin.ENTRANCES.add(__file__)
+
+TRACING_LOCK = free_in_children(threading.RLock())
+"""Held while a function is traced, which replaces the arrays of shared tensors."""
 
 
 def capture(

@@ -56,6 +56,11 @@ def _user_folder() -> Path | None:
         return None
 
 
+def name_of(*parts: object) -> str:
+    """Return the name of an entry for all that its content depends on."""
+    return hashlib.sha256("\x1e".join(map(str, parts)).encode()).hexdigest()
+
+
 def read(key: str) -> tuple[dict[str, Any], bytes] | None:
     """Return the header and the code of an entry; None when there is none or it is damaged."""
     place = folder()

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from glassgrad import provenance
+from glassgrad._kept import free_in_children
 from glassgrad.compile.ir.graph import Graph, Instr, Operand, Var, display_names
 from glassgrad.compile.ir.passes.means import with_exact_means
-from glassgrad.compile.locks import free_in_children
 from glassgrad.compile.numpy import text
 from glassgrad.compile.numpy.memory import peak
 from glassgrad.compile.numpy.templates import TEMPLATES

@@ -12,14 +12,13 @@ import numpy as np
 from glassgrad import errors
 from glassgrad.compile.front.calls.captured import Capture, Output
 from glassgrad.compile.front.calls.parameters import parameter_names
-from glassgrad.compile.front.capture import capture
+from glassgrad.compile.front.capture import TRACING_LOCK, capture
 from glassgrad.compile.front.finish import is_alive
 from glassgrad.compile.front.origin import FORWARD
 from glassgrad.compile.front.symbol import Symbol
 from glassgrad.compile.ir.evaluate import evaluate
 from glassgrad.compile.ir.graph import Graph, Var
 from glassgrad.compile.ir.passes import eliminate_dead
-from glassgrad.compile.locks import TRACING_LOCK
 from glassgrad.compile.source import document, torch_fx
 from glassgrad.compile.source.differentiate import Derived, Replay, tidy
 from glassgrad.compile.source.document import Source

@@ -8,11 +8,10 @@ from typing import Any
 
 from glassgrad.compile.front.calls.captured import Capture
 from glassgrad.compile.front.calls.parameters import parameter_names
-from glassgrad.compile.front.capture import capture
+from glassgrad.compile.front.capture import TRACING_LOCK, capture
 from glassgrad.compile.front.tracer import Tracer
 from glassgrad.compile.ir.evaluate import evaluate
 from glassgrad.compile.ir.graph import Var
-from glassgrad.compile.locks import TRACING_LOCK
 from glassgrad.compile.source.readable import ByTape, arrays_of
 from glassgrad.drawing.graph import Path
 from glassgrad.engine.mode import MODE

@@ -15,8 +15,8 @@ from types import FrameType
 from typing import Any
 
 from glassgrad import provenance
+from glassgrad._kept import free_in_children
 from glassgrad.compile.front.state.edges import Edge
-from glassgrad.compile.locks import free_in_children
 
 Reads = dict[tuple[int, Any], Edge]
 

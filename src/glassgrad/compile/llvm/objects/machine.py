@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
 import importlib.util
 import os
 from dataclasses import asdict, dataclass, fields, replace
@@ -118,7 +117,7 @@ def _name() -> str | None:
     said, library = processor.answers(), _library()
     if said is None or library is None:
         return None
-    return hashlib.sha256("\x1e".join(["machine", __version__, *sources(), library, said]).encode()).hexdigest()
+    return files.name_of("machine", __version__, *sources(), library, said)
 
 
 def _library() -> str | None:

@@ -20,7 +20,7 @@ _NAMES = _GLOBALS | _METHODS | {
     "LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_BORROW",
     "LOAD_FROM_DICT_OR_DEREF", "LOAD_FROM_DICT_OR_GLOBALS",
 }  # fmt: skip  # a table
-_LOAD_ATTR, _FLAGGED = dis.opmap["LOAD_ATTR"], sys.version_info >= (3, 12)  # since then one bit tells of a call
+_FLAGGED = sys.version_info >= (3, 12)  # since then one bit of LOAD_ATTR tells of a call
 _STORES = frozenset({"STORE_ATTR", "STORE_GLOBAL", "STORE_NAME", "STORE_DEREF"})
 _ADDING = frozenset({"append", "extend", "appendleft", "add", "update", "insert"})
 _BY_KEY = frozenset({"BINARY_SUBSCR", "STORE_SUBSCR", "DELETE_SUBSCR"})
@@ -137,17 +137,9 @@ def nested(code: types.CodeType) -> Iterator[types.CodeType]:
 
 @functools.lru_cache(maxsize=16384)
 def attributes_of(code: types.CodeType) -> frozenset[str]:
-    """Return the attributes that code looks at, rather than calls as methods.
-
-    Of the library's own code no more is asked, and to read all that `dis` tells takes twenty times as long.
-    """
-    found, above = set(), 0
-    for op, low in zip(code.co_code[::2], code.co_code[1::2], strict=True):
-        arg = above | low
-        above = arg << 8 if op == dis.EXTENDED_ARG else 0
-        if op == _LOAD_ATTR and not (_FLAGGED and arg & 1):
-            found.add(code.co_names[arg >> _FLAGGED])
-    return frozenset(found)
+    """Return the attributes that code looks at, rather than calls as methods."""
+    loads = [instr for instr in dis.get_instructions(code) if instr.opname == "LOAD_ATTR"]
+    return frozenset(instr.argval for instr in loads if not (_FLAGGED and (instr.arg or 0) & 1))
 
 
 @functools.lru_cache(maxsize=16384)  # more than one walk looks at, or each round would read everything anew

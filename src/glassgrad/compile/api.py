@@ -15,10 +15,24 @@ from typing import Any, Generic, ParamSpec, TextIO, TypeVar, overload
 from glassgrad import errors, provenance
 from glassgrad._kept import Cache, free_in_children
 from glassgrad.compile import against_eager, backends
-from glassgrad.compile.front.calls.cached_trace import TraceCall, changed_floats, describe_difference, signature
+from glassgrad.compile.front.calls.cached_trace import (
+    Signature,
+    TraceCall,
+    changed_floats,
+    describe_difference,
+    signature,
+)
 from glassgrad.compile.front.calls.captured import Capture
 from glassgrad.compile.front.calls.fast_call import MISS
-from glassgrad.compile.front.calls.parameters import parameter_names, placed, plain_parameters
+from glassgrad.compile.front.calls.parameters import (
+    Args,
+    Function,
+    Kwargs,
+    Leaves,
+    parameter_names,
+    placed,
+    plain_parameters,
+)
 from glassgrad.compile.front.calls.refusal import MANY, RefusedError, failure, is_own, reason, refusal, strict_error
 from glassgrad.compile.front.capture import TRACING_LOCK, capture
 from glassgrad.compile.front.hidden_branch import StepTracer
@@ -82,7 +96,7 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
         self.strict, self.memory = strict, memory
         self.retraces: list[str] = []
         self.refusals: list[str] = []
-        self._refused: set[Any] = set()
+        self._refused: set[Signature] = set()
         self._verify = verify
         self._lock = free_in_children(threading.RLock())
         self._traces: Cache[int, TraceCall] = Cache("traces", _most_traces)
@@ -135,7 +149,7 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
 
     # --- calls that cannot be compiled -----------------------------------------------------------------
 
-    def _run_eagerly(self, refused: RefusedError, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _run_eagerly(self, refused: RefusedError, args: Args, kwargs: Kwargs) -> Any:
         error, refused.error = refused.error, None
         if error is not None and self.strict:
             try:
@@ -153,7 +167,7 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
         self._note_refusal(refused.key, told)
         return result
 
-    def _note_refusal(self, key: Any, told: str) -> None:
+    def _note_refusal(self, key: Signature, told: str) -> None:
         """Remember that calls like this one run eagerly, and say so once."""
         self._refused.add(key)
         self.refusals.append(told)
@@ -164,7 +178,7 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
 
     # --- finding or making a trace --------------------------------------------------------------------
 
-    def _match_or_find(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _match_or_find(self, args: Args, kwargs: Kwargs) -> Any:
         """Return the result of a call, or the `RefusedError` that tells why it has to run eagerly."""
         latest = self._latest
         try:
@@ -177,7 +191,7 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
         except RefusedError as refused:
             return refused
 
-    def _found_and_run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _found_and_run(self, args: Args, kwargs: Kwargs) -> Any:
         with TRACING_LOCK:  # held for tracing only: what runs may call other compiled functions
             try:
                 call, leaves, new = self._found_or_made(args, kwargs)
@@ -193,7 +207,7 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
             return against_eager.checked(call, self.function, args, kwargs, leaves)
         return self._first_run(call, leaves)
 
-    def _first_run(self, call: TraceCall, leaves: list[Any]) -> Any:
+    def _first_run(self, call: TraceCall, leaves: Leaves) -> Any:
         """Run a new trace for the first time; undo every effect if that fails."""
         before = against_eager.saved(call.capture, leaves, arrays=call.can_fail_halfway)
         try:
@@ -221,7 +235,7 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
         if undo is not None and undo():
             self._forget(call)
 
-    def _found_or_made(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[TraceCall, list[Any], bool]:
+    def _found_or_made(self, args: Args, kwargs: Kwargs) -> tuple[TraceCall, Leaves, bool]:
         """Return a trace that fits, the leaves of the arguments, and whether it was made now."""
         key, leaves = signature(args, kwargs, self._moving)
         known = self._known(key, leaves)
@@ -247,7 +261,7 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
         made.given = remembered(args, kwargs)
         return made, leaves, True
 
-    def _count_in_a_row(self, key: Any) -> None:
+    def _count_in_a_row(self, key: Signature) -> None:
         """Count calls that match a program's arguments but not its guards; refuse them once there are too many."""
         if self._latest is not None and not self._alike(key):
             return
@@ -256,15 +270,15 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
             told = errors.TRACED_EVERY_TIME(count=_IN_A_ROW, reason=self.retraces[-1])
             raise RefusedError(told, certain=True, key=key)
 
-    def _alike(self, key: Any) -> list[TraceCall]:
+    def _alike(self, key: Signature) -> list[TraceCall]:
         """Return the traces of calls with these types of arguments, the least recently used first."""
         return [one for one in self._traces.values() if one.key == key]
 
-    def _known(self, key: Any, leaves: list[Any]) -> TraceCall | None:
+    def _known(self, key: Signature, leaves: Leaves) -> TraceCall | None:
         """Return an existing trace that matches the call."""
         return next((one for one in self._alike(key) if one.fits(leaves)), None)
 
-    def _traced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TraceCall:
+    def _traced(self, args: Args, kwargs: Kwargs) -> TraceCall:
         """Trace; where the function needs the value of a float that was to be an input, it stays a value."""
         try:
             return self._trace(args, kwargs)
@@ -275,7 +289,7 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
             self._moving = set()
             return self._trace(args, kwargs)
 
-    def _note_reason(self, key: Any, leaves: list[Any]) -> None:
+    def _note_reason(self, key: Signature, leaves: Leaves) -> None:
         if self._latest is None:
             return
         if self.traces == _OFTEN:
@@ -292,7 +306,7 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
         text = errors.TRACED_OFTEN.text(name=name, count=self.traces, reason=self.retraces[-1], where=provenance.here())
         warnings.warn(text, errors.CompileWarning, stacklevel=provenance.stack_level())
 
-    def _trace(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TraceCall:
+    def _trace(self, args: Args, kwargs: Kwargs) -> TraceCall:
         began = time.perf_counter()
         captured = capture(
             self.function,
@@ -302,7 +316,6 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
             moving=self._moving,
             keep_grads=self.keep_grads,
             make_tracer=StepTracer,
-            expects=(self.threads, self.memory) if self.backend == "llvm" else None,
         )
         traced = time.perf_counter()
         try:
@@ -316,9 +329,9 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
         made.trace_seconds, made.compile_seconds = traced - began, time.perf_counter() - traced
         return made
 
-    def _built(self, captured: Capture, key: Any) -> TraceCall:
+    def _built(self, captured: Capture, key: Signature) -> TraceCall:
         with opened(), told_if_long(captured.graph.name, len(captured.graph.instrs)):
-            program = backends.build(captured.graph, self.backend, self.threads, self.memory, captured.expected)
+            program = backends.build(captured.graph, self.backend, self.threads, self.memory)
             if captured.boundary is not None:
                 captured.boundary.program = backends.build(captured.boundary.graph, self.backend, self.threads)
         backends.tell_of_memory(program, captured.graph.name, self.memory)
@@ -433,7 +446,7 @@ def compile(
     memory: str | int | None = None,
 ) -> Callable[[Callable[Given, Result]], Compiled[Given, Result]]: ...
 def compile(
-    function: Callable[..., Any] | None = None,
+    function: Function | None = None,
     *,
     backend: str = "auto",
     verify: bool = False,

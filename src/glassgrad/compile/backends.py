@@ -65,21 +65,20 @@ def build(
     backend: str,
     threads: int | None,
     memory: int | None = None,
-    early: Any = None,
     *,
     apart: bool = False,
 ) -> Any:
     """Return the program that runs a graph, whose attribute `graph` is what the passes made of it.
 
-    `early` touches memory for it (`compile.native.ahead`); `apart` as for `stages.made`.
+    `apart` as for `stages.made`.
 
     `stored.look` finds native code and `stages.made` makes it; the last line below makes a NumPy program.
     """
     if backend == "llvm":
         stored, stages = importlib.import_module(_STORED), functools.partial(importlib.import_module, _STAGES)
-        with announced("compiling"), early or stored.Ahead() as touching:
-            looked = stored.look(graph, threads, touching, stages, memory=memory)
-            return looked.found or stages().made(graph, threads, touching, looked, memory=memory, apart=apart)
+        with announced("compiling"):
+            looked = stored.look(graph, threads, stages, memory=memory)
+            return looked.found or stages().made(graph, threads, looked, memory=memory, apart=apart)
     from glassgrad.compile.ir import passes
     from glassgrad.compile.numpy.program import NumpyStep
 

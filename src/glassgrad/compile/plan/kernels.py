@@ -92,7 +92,7 @@ class _Limits:
         """Take away what the nest of a group failed at; called while the `NotAffine` is handled."""
         failed = fusion.chain.failed
         if failed is not None:
-            base, below = fusion.base(failed.output), fusion.chain.step(failed.inputs[0])  # type: ignore[arg-type]  # a view reads a Var, no number
+            base, below = fusion.base(failed.output), fusion.chain.step(failed.reads()[0])
             if base in inlined:
                 self.stored.add(base)
                 return

@@ -25,7 +25,7 @@ PACKAGE = ROOT / "src" / "glassgrad"
 # From the ground up. A file may import files of its own floor and of those before it. An entry stands for a module or
 # for a whole folder; the longest one that fits a file decides.
 TOWER: tuple[str, ...] = (
-    "errors base _version _documents _pauses _records",
+    "errors base _version _documents",
     "ops.core ops.samples ops.complex_input ops.kernels",
     "ops",
     "linalg special",
@@ -35,7 +35,6 @@ TOWER: tuple[str, ...] = (
     "engine.tensor",
     "engine.tape engine.walks.plain_walk engine.walks.slices engine.walks.tangents engine.reports.op_errors",
     "engine",
-    "compile.locks",
     "compile.kept",
     "compile.ir",
     "compile.plan",
@@ -198,7 +197,7 @@ ROOMS = {
         "amp autograd checkpoint fft linalg optimize random serialization sparse special".split(),  # noqa: SIM905 - reads as a line
         "names",
     ),
-    **dict.fromkeys(("base", "_version", "_documents", "_pauses", "_records"), "errors"),
+    **dict.fromkeys(("base", "_version", "_documents"), "errors"),
     "base.drawing": "drawing",
     "__main__": "cli",
 }

@@ -13,7 +13,6 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
-from glassgrad._pauses import load as _load
 from glassgrad._version import __version__ as __version__
 
 # Functions that are public here but live in a subpackage that the engine does not import.
@@ -79,25 +78,25 @@ class _Front(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         if name == "__all__":
-            return sorted(_load("glassgrad.engine.public").NAMES)
+            return sorted(importlib.import_module("glassgrad.engine.public").NAMES)
         if name.startswith("__"):
             raise AttributeError(f"module 'glassgrad' has no attribute {name!r}")
         if find_spec(f"glassgrad.{name}") is not None:
-            return _load(f"glassgrad.{name}")
+            return importlib.import_module(f"glassgrad.{name}")
         if name == "bfloat16":  # asking for it imports a package, and prepares the ops, which have to be there
-            _load("glassgrad.engine.public")
-            return _load("glassgrad.ops.narrow").bfloat16()
+            importlib.import_module("glassgrad.engine.public")
+            return importlib.import_module("glassgrad.ops.narrow").bfloat16()
         if name in _ELSEWHERE:
-            return getattr(_load(f"glassgrad.{_ELSEWHERE[name]}"), name)
-        names = _load("glassgrad.engine.public").NAMES
+            return getattr(importlib.import_module(f"glassgrad.{_ELSEWHERE[name]}"), name)
+        names = importlib.import_module("glassgrad.engine.public").NAMES
         self.__dict__.update(names)
         if name in names:
             return names[name]
-        compat = _load("glassgrad.compat")
+        compat = importlib.import_module("glassgrad.compat")
         if name in compat.NAMES:
             return compat.NAMES[name]
         known = [*names, *compat.NAMES, *_modules()]
-        raise _load("glassgrad.errors.missing").missing("glassgrad", name, known, compat.INSTEAD)
+        raise importlib.import_module("glassgrad.errors.missing").missing("glassgrad", name, known, compat.INSTEAD)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Python copies and pickles only plain modules by name.

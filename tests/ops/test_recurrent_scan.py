@@ -136,11 +136,13 @@ def other_vectors(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     from glassgrad.compile.llvm.module.target import host
     from glassgrad.compile.native import products
 
-    kept = (products.code, products.object_code, products.job, native._recurrent_layers)
+    kept = (products.code, products.object_code, native._recurrent_layers)
     monkeypatch.setattr(host(), "vector_bytes", request.param)
+    products._JOBS.clear()
     for one in kept:
         one.cache_clear()
     yield
+    products._JOBS.clear()
     for one in kept:
         one.cache_clear()
 

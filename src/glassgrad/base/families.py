@@ -17,7 +17,6 @@ from functools import cached_property
 from typing import Any
 
 from glassgrad import _documents
-from glassgrad._pauses import load
 
 
 class Families:
@@ -81,7 +80,7 @@ class Families:
     def get(self, name: str) -> Any:
         """Return the object of a name and store it in the package. Raises `AttributeError` with the nearest names."""
         if name in self.modules:
-            return load(f"{self.package}.{name}")
+            return importlib.import_module(f"{self.package}.{name}")
         if name == "__all__":
             value: Any = self.public
         elif name.startswith("__") or name not in self.homes:
@@ -92,7 +91,7 @@ class Families:
 
             raise missing(self.package, name, () if name.startswith("_") else self.public, self.instead)
         else:
-            value = getattr(load(self.homes[name]), name)
+            value = getattr(importlib.import_module(self.homes[name]), name)
             _documents.complete(self.package, name, value)
             _documents.say_type(value)
         setattr(sys.modules[self.package], name, value)

@@ -8,12 +8,12 @@ kernel, and would otherwise wait for the whole compiler.
 
 from __future__ import annotations
 
+import importlib
 import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import glassgrad.engine  # noqa: F401 -- fills the table of ops, which every room here reads
-from glassgrad._pauses import load as _load
 from glassgrad.base.families import Families
 from glassgrad.errors.missing import lister
 
@@ -48,7 +48,7 @@ class _CallableModule(ModuleType):
             kwargs.pop(name, None)
         if kwargs.get("backend") == "inductor":
             kwargs["backend"] = "auto"
-        return _load("glassgrad.compile.api").compile(*args, **kwargs)
+        return importlib.import_module("glassgrad.compile.api").compile(*args, **kwargs)
 
 
 sys.modules[__name__].__class__ = _CallableModule

@@ -6,13 +6,16 @@ program is built once more with all its intermediate values as results, and the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from glassgrad import errors
 from glassgrad.compile import backends
+from glassgrad.compile.front.calls.cached_trace import TraceCall
+from glassgrad.compile.front.calls.captured import Capture
+from glassgrad.compile.front.calls.parameters import Args, Function, Kwargs, Leaves
 from glassgrad.compile.front.origin import Origin
 from glassgrad.compile.front.state.places import MISSING, Places
 from glassgrad.compile.ir.evaluate import evaluate
@@ -20,13 +23,14 @@ from glassgrad.compile.ir.graph import Graph, Instr, Var
 from glassgrad.engine import tree
 from glassgrad.engine.snapshot import Snapshot
 from glassgrad.engine.tensor import Tensor
+from glassgrad.ops.core import Array
 from glassgrad.ops.narrow import finfo
 
 # Allowed difference, relative to the value and to the largest value of the array. Programs reorder sums.
 RTOL = {np.dtype(np.float16): 2e-2, np.dtype(np.float32): 2e-4, np.dtype(np.float64): 1e-9}
 
 
-def difference(found: Any, wanted: Any) -> str | None:
+def difference(found: object, wanted: object) -> str | None:
     """Say how two arrays differ; None when they agree within rounding."""
     found, wanted = np.asarray(found), np.asarray(wanted)
     if found.shape != wanted.shape or found.dtype != wanted.dtype:
@@ -45,7 +49,7 @@ def difference(found: Any, wanted: Any) -> str | None:
     return f"{wrong} of {equal.size} entries; {place} is {found[worst]}, eager {wanted[worst]}"
 
 
-def saved(capture: Any, leaves: Sequence[Any], *, arrays: bool = True) -> Snapshot:
+def saved(capture: Capture, leaves: Sequence[object], *, arrays: bool = True) -> Snapshot:
     """Save everything a call changes: arrays, gradients, random streams, options, Python objects.
 
     Arrays are restored in place, so that views of them follow. They are left out where the call does not change them.
@@ -62,7 +66,7 @@ def saved(capture: Any, leaves: Sequence[Any], *, arrays: bool = True) -> Snapsh
     )
 
 
-def checked(call: Any, function: Callable[..., Any], args: Any, kwargs: Any, leaves: list[Any]) -> Any:
+def checked(call: TraceCall, function: Function, args: Args, kwargs: Kwargs, leaves: Leaves) -> Any:
     """Run a trace for the first time and compare results and state with eager mode.
 
     Raises:
@@ -70,7 +74,7 @@ def checked(call: Any, function: Callable[..., Any], args: Any, kwargs: Any, lea
     """
     capture = call.capture
     before = saved(capture, leaves)
-    inputs: list[Any] = []
+    inputs: list[Array] = []
     result = call.run(leaves, watch=lambda arrays: inputs.extend(np.array(array) for array in arrays))
     found = _observed(capture, result)
     after = saved(capture, leaves)
@@ -91,7 +95,9 @@ def checked(call: Any, function: Callable[..., Any], args: Any, kwargs: Any, lea
     return result
 
 
-def _sensitivity(capture: Any, function: Any, args: Any, kwargs: Any, leaves: list[Any], wanted: dict[str, Any]) -> Any:
+def _sensitivity(
+    capture: Capture, function: Function, args: Args, kwargs: Kwargs, leaves: Leaves, wanted: dict[str, Any]
+) -> Any:
     """Return how much each result moves in eager mode when every input moves by a rounding error.
 
     Some results are nothing but rounding errors, such as the gradient of a bias in front of a batch norm, and
@@ -109,17 +115,17 @@ def _sensitivity(capture: Any, function: Any, args: Any, kwargs: Any, leaves: li
     }
 
 
-def _is_noise(found: Any, wanted: Any, noise: float) -> bool:
+def _is_noise(found: Array, wanted: Array, noise: float) -> bool:
     if found is None or found.shape != wanted.shape or found.dtype.kind not in "fV":
         return False
     return bool(np.max(np.abs(found - wanted), initial=0) <= 30 * noise)
 
 
-def _observed(capture: Any, result: Any) -> dict[str, Any]:
+def _observed(capture: Capture, result: object) -> dict[str, Any]:
     """Return copies of everything a caller can see after a call, by name."""
     seen: dict[str, Any] = {}
 
-    def note(leaf: Any, path: tree.Path) -> Any:
+    def note(leaf: object, path: tree.Path) -> object:
         if isinstance(leaf, Tensor | np.ndarray):
             seen[f"the result{tree.path_text(path)}"] = np.array(leaf.array if isinstance(leaf, Tensor) else leaf)
         return leaf
@@ -142,7 +148,7 @@ def _observed(capture: Any, result: Any) -> dict[str, Any]:
 # --- finding the instruction ----------------------------------------------------------------------
 
 
-def first_difference(graph: Graph, traced: Graph, inputs: Sequence[Any], backend: str) -> str:
+def first_difference(graph: Graph, traced: Graph, inputs: Sequence[Array], backend: str) -> str:
     """Name the first instruction whose compiled value differs from NumPy's."""
     wanted = evaluate(graph, inputs)
     exposed = Graph(

@@ -13,20 +13,33 @@ from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TextIO, TypeVar, overload
 
 from glassgrad import errors
-from glassgrad._pauses import without_collections
 from glassgrad.base import provenance
+from glassgrad.base.kept import Cache, free_in_children
 from glassgrad.compile import against_eager, backends
-from glassgrad.compile.front.calls.cached_trace import TraceCall, changed_floats, describe_difference, signature
+from glassgrad.compile.front.calls.cached_trace import (
+    Signature,
+    TraceCall,
+    changed_floats,
+    describe_difference,
+    signature,
+)
 from glassgrad.compile.front.calls.captured import Capture
 from glassgrad.compile.front.calls.fast_call import MISS
-from glassgrad.compile.front.calls.parameters import parameter_names, placed, plain_parameters
+from glassgrad.compile.front.calls.parameters import (
+    Args,
+    Function,
+    Kwargs,
+    Leaves,
+    parameter_names,
+    placed,
+    plain_parameters,
+)
 from glassgrad.compile.front.calls.refusal import MANY, RefusedError, failure, is_own, reason, refusal, strict_error
-from glassgrad.compile.front.capture import capture
+from glassgrad.compile.front.capture import TRACING_LOCK, capture
 from glassgrad.compile.front.hidden_branch import StepTracer
 from glassgrad.compile.front.interrupts import opened, shielded
 from glassgrad.compile.ir.graph import Graph
 from glassgrad.compile.ir.totals import Stats
-from glassgrad.compile.locks import TRACING_LOCK, free_in_children
 from glassgrad.compile.patience import told_if_long
 from glassgrad.compile.portable import Portable
 from glassgrad.compile.repeating import Repeating
@@ -41,6 +54,10 @@ _AS_WRITTEN = TRACING | ANOMALY
 _OFTEN = 16  # traces of one function, after which a warning says why
 _IN_A_ROW = 8  # consecutive traces of one kind of call after which such calls run eagerly
 _KEPT = 64  # default number of programs that a function keeps; GLASSGRAD_MAX_TRACES overrides it
+
+
+def _most_traces() -> int:
+    return int(os.environ.get("GLASSGRAD_MAX_TRACES") or _KEPT)
 
 
 class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
@@ -80,11 +97,11 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
         self.strict, self.memory = strict, memory
         self.retraces: list[str] = []
         self.refusals: list[str] = []
-        self._refused: set[Any] = set()
+        self._refused: set[Signature] = set()
         self._verify = verify
         self._lock = free_in_children(threading.RLock())
-        self._traces: dict[Any, list[TraceCall]] = {}
-        self._dropped = self._in_a_row = 0
+        self._traces: Cache[int, TraceCall] = Cache("traces", _most_traces)
+        self._in_a_row = 0
         self._latest: TraceCall | None = None
         self._names = parameter_names(function)
         self._plain = plain_parameters(function)
@@ -133,7 +150,7 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
 
     # --- calls that cannot be compiled -----------------------------------------------------------------
 
-    def _run_eagerly(self, refused: RefusedError, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _run_eagerly(self, refused: RefusedError, args: Args, kwargs: Kwargs) -> Any:
         error, refused.error = refused.error, None
         if error is not None and self.strict:
             try:
@@ -151,7 +168,7 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
         self._note_refusal(refused.key, told)
         return result
 
-    def _note_refusal(self, key: Any, told: str) -> None:
+    def _note_refusal(self, key: Signature, told: str) -> None:
         """Remember that calls like this one run eagerly, and say so once."""
         self._refused.add(key)
         self.refusals.append(told)
@@ -162,7 +179,7 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
 
     # --- finding or making a trace --------------------------------------------------------------------
 
-    def _match_or_find(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _match_or_find(self, args: Args, kwargs: Kwargs) -> Any:
         """Return the result of a call, or the `RefusedError` that tells why it has to run eagerly."""
         latest = self._latest
         try:
@@ -175,7 +192,7 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
         except RefusedError as refused:
             return refused
 
-    def _found_and_run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _found_and_run(self, args: Args, kwargs: Kwargs) -> Any:
         with TRACING_LOCK:  # held for tracing only: what runs may call other compiled functions
             try:
                 call, leaves, new = self._found_or_made(args, kwargs)
@@ -191,7 +208,7 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
             return against_eager.checked(call, self.function, args, kwargs, leaves)
         return self._first_run(call, leaves)
 
-    def _first_run(self, call: TraceCall, leaves: list[Any]) -> Any:
+    def _first_run(self, call: TraceCall, leaves: Leaves) -> Any:
         """Run a new trace for the first time; undo every effect if that fails."""
         before = against_eager.saved(call.capture, leaves, arrays=call.can_fail_halfway)
         try:
@@ -210,9 +227,8 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
 
     def _forget(self, call: TraceCall) -> None:
         """Drop a trace."""
-        if call in self._traces[call.key]:
-            self._traces[call.key].remove(call)
-        self._latest = next((one for known in self._traces.values() for one in known), None)
+        self._traces.drop(id(call))
+        self._latest = next(iter(self._traces.values()), None)
 
     def _take_back(self, call: TraceCall) -> None:
         """Undo a trace whose first call failed; where it had made state, the next call traces anew."""
@@ -220,7 +236,7 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
         if undo is not None and undo():
             self._forget(call)
 
-    def _found_or_made(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[TraceCall, list[Any], bool]:
+    def _found_or_made(self, args: Args, kwargs: Kwargs) -> tuple[TraceCall, Leaves, bool]:
         """Return a trace that fits, the leaves of the arguments, and whether it was made now."""
         key, leaves = signature(args, kwargs, self._moving)
         known = self._known(key, leaves)
@@ -231,41 +247,39 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
             known = self._known(key, leaves)
         if known is not None:
             self._in_a_row = 0
-            self._traces[key] = [*(one for one in self._traces.pop(key) if one is not known), known]
+            self._traces.put(id(known), known)  # used latest
             return known, leaves, False
         if key in self._refused or len(self._refused) >= MANY:
             raise RefusedError(None, certain=True, key=key)
         self._note_reason(key, leaves)
         self._count_in_a_row(key)
         made = self._traced(args, kwargs)
-        known_here = self._traces.setdefault(made.key, [])
-        known_here[:] = [*(one for one in known_here if not (one.capture.once and one.used)), made]
-        self._drop_oldest()
+        for one in self._alike(made.key):
+            if one.capture.once and one.used:
+                self._traces.drop(id(one))
+        self._traces.put(id(made), made)
         made.prepare(leaves)
         made.given = remembered(args, kwargs)
         return made, leaves, True
 
-    def _count_in_a_row(self, key: Any) -> None:
+    def _count_in_a_row(self, key: Signature) -> None:
         """Count calls that match a program's arguments but not its guards; refuse them once there are too many."""
-        if key not in self._traces and self._latest is not None:
+        if self._latest is not None and not self._alike(key):
             return
         self._in_a_row += 1
         if self._in_a_row > _IN_A_ROW:
             told = errors.TRACED_EVERY_TIME(count=_IN_A_ROW, reason=self.retraces[-1])
             raise RefusedError(told, certain=True, key=key)
 
-    def _drop_oldest(self) -> None:
-        """Keep a bounded number of programs; evict the least recently called one first."""
-        while sum(map(len, self._traces.values())) > max(1, int(os.environ.get("GLASSGRAD_MAX_TRACES") or _KEPT)):
-            key = next(key for key, known in self._traces.items() if known)
-            self._traces[key] = self._traces[key][1:]
-            self._dropped += 1
+    def _alike(self, key: Signature) -> list[TraceCall]:
+        """Return the traces of calls with these types of arguments, the least recently used first."""
+        return [one for one in self._traces.values() if one.key == key]
 
-    def _known(self, key: Any, leaves: list[Any]) -> TraceCall | None:
+    def _known(self, key: Signature, leaves: Leaves) -> TraceCall | None:
         """Return an existing trace that matches the call."""
-        return next((known for known in self._traces.get(key, ()) if known.fits(leaves)), None)
+        return next((one for one in self._alike(key) if one.fits(leaves)), None)
 
-    def _traced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TraceCall:
+    def _traced(self, args: Args, kwargs: Kwargs) -> TraceCall:
         """Trace; where the function needs the value of a float that was to be an input, it stays a value."""
         try:
             return self._trace(args, kwargs)
@@ -276,12 +290,12 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
             self._moving = set()
             return self._trace(args, kwargs)
 
-    def _note_reason(self, key: Any, leaves: list[Any]) -> None:
+    def _note_reason(self, key: Signature, leaves: Leaves) -> None:
         if self._latest is None:
             return
         if self.traces == _OFTEN:
             self._warn_of_traces()
-        same = self._traces.get(key)
+        same = self._alike(key)
         if same:
             nearest = self._latest if self._latest in same else same[-1]
             self.retraces.append(nearest.why(leaves) or "what the function reads has changed")
@@ -293,8 +307,7 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
         text = errors.TRACED_OFTEN.text(name=name, count=self.traces, reason=self.retraces[-1], where=provenance.here())
         warnings.warn(text, errors.CompileWarning, stacklevel=provenance.stack_level())
 
-    @without_collections
-    def _trace(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TraceCall:
+    def _trace(self, args: Args, kwargs: Kwargs) -> TraceCall:
         began = time.perf_counter()
         captured = capture(
             self.function,
@@ -304,7 +317,6 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
             moving=self._moving,
             keep_grads=self.keep_grads,
             make_tracer=StepTracer,
-            expects=(self.threads, self.memory) if self.backend == "llvm" else None,
         )
         traced = time.perf_counter()
         try:
@@ -318,9 +330,9 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
         made.trace_seconds, made.compile_seconds = traced - began, time.perf_counter() - traced
         return made
 
-    def _built(self, captured: Capture, key: Any) -> TraceCall:
+    def _built(self, captured: Capture, key: Signature) -> TraceCall:
         with opened(), told_if_long(captured.graph.name, len(captured.graph.instrs)):
-            program = backends.build(captured.graph, self.backend, self.threads, self.memory, captured.expected)
+            program = backends.build(captured.graph, self.backend, self.threads, self.memory)
             if captured.boundary is not None:
                 captured.boundary.program = backends.build(captured.boundary.graph, self.backend, self.threads)
         backends.tell_of_memory(program, captured.graph.name, self.memory)
@@ -333,7 +345,7 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
     @property
     def traces(self) -> int:
         """How often the function was traced."""
-        return sum(map(len, self._traces.values())) + self._dropped
+        return len(self._traces) + self._traces.evicted
 
     def assert_max_traces(self, limit: int) -> None:
         """Raise `CompileError` with the reasons when the function was traced more than `limit` times."""
@@ -435,7 +447,7 @@ def compile(
     memory: str | int | None = None,
 ) -> Callable[[Callable[Given, Result]], Compiled[Given, Result]]: ...
 def compile(
-    function: Callable[..., Any] | None = None,
+    function: Function | None = None,
     *,
     backend: str = "auto",
     verify: bool = False,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import re
 import warnings
 from typing import Any
 
 from glassgrad import errors
-from glassgrad._pauses import load
 from glassgrad.base import provenance
 from glassgrad.compile.ir.graph import Graph
 from glassgrad.engine.reports.announced import announced
@@ -41,7 +41,7 @@ def chosen(backend: str) -> str:
 
 def _why_no_llvm() -> str | None:
     try:
-        load(_STORED).host()  # which a library that is there and cannot be loaded lets fail
+        importlib.import_module(_STORED).host()  # which a library that is there and cannot be loaded lets fail
     except (ImportError, OSError, RuntimeError) as error:
         return str(error)
     return None
@@ -66,21 +66,20 @@ def build(
     backend: str,
     threads: int | None,
     memory: int | None = None,
-    early: Any = None,
     *,
     apart: bool = False,
 ) -> Any:
     """Return the program that runs a graph, whose attribute `graph` is what the passes made of it.
 
-    `early` touches memory for it (`compile.native.ahead`); `apart` as for `stages.made`.
+    `apart` as for `stages.made`.
 
     `stored.look` finds native code and `stages.made` makes it; the last line below makes a NumPy program.
     """
     if backend == "llvm":
-        stages = functools.partial(load, _STAGES)
-        with announced("compiling"), early or load("glassgrad.compile.native.ahead").Ahead() as touching:
-            looked = load(_STORED).look(graph, threads, touching, stages, memory=memory)
-            return looked.found or stages().made(graph, threads, touching, looked, memory=memory, apart=apart)
+        stored, stages = importlib.import_module(_STORED), functools.partial(importlib.import_module, _STAGES)
+        with announced("compiling"):
+            looked = stored.look(graph, threads, stages, memory=memory)
+            return looked.found or stages().made(graph, threads, looked, memory=memory, apart=apart)
     from glassgrad.compile.ir import passes
     from glassgrad.compile.numpy.program import NumpyStep
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 import copy
 import sys
 from types import FrameType
-from typing import Any, Self
+from typing import Any, Self, SupportsIndex, TypeVar
+
+Made = TypeVar("Made")
 
 
 class Portable:
@@ -35,26 +37,31 @@ class Portable:
         }
 
     def __copy__(self) -> Self:
-        return type(self)(self.function, **self.options())  # type: ignore[call-arg]  # what a subclass takes
+        return _begun(object.__new__(type(self)), self.function, self.options())
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
         # A model may hold what was compiled from one of its own methods: the copy is known before it is made.
-        twin = memo[id(self)] = type(self).__new__(type(self))
-        twin.__init__(copy.deepcopy(self.function, memo), **self.options())  # type: ignore[misc]  # see above
-        return twin
+        twin = memo[id(self)] = object.__new__(type(self))
+        return _begun(twin, copy.deepcopy(self.function, memo), self.options())
 
-    def __reduce_ex__(self, protocol: Any) -> str | tuple[Any, ...]:
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
         name = getattr(self.function, "__qualname__", "")
         if self is _named(getattr(self.function, "__module__", None), name) and not _by_value(sys._getframe(1)):
             return str(name)  # a decorated function is found by its name, as functions are
         return _unfinished, (type(self),), (self.function, self.options())
 
     def __setstate__(self, state: tuple[Any, dict[str, Any]]) -> None:
-        function, options = state
-        self.__init__(function, **options)  # type: ignore[misc]  # see above
+        _begun(self, *state)
 
 
-def _unfinished(kind: type[Any]) -> Any:
+def _begun(made: Made, function: Any, options: dict[str, Any]) -> Made:
+    """Initialise an object of a subclass, which takes a function and these options."""
+    anew: Any = made
+    anew.__init__(function, **options)
+    return made
+
+
+def _unfinished(kind: type[object]) -> Any:
     return object.__new__(kind)
 
 

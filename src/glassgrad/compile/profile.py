@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from glassgrad._records import dataclass
 from glassgrad.compile.ir.graph import Graph
 from glassgrad.compile.ir.totals import Row
 from glassgrad.compile.llvm.module import support
 from glassgrad.compile.stages import Planned, native
+from glassgrad.ops.core import Array
 
 _Phase = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
 
@@ -40,7 +40,7 @@ class Timing:
 
 
 def profile(
-    graph: Graph, arrays: Sequence[Any], *, repeat: int = 5, budget: float = 0.002, begun: Planned | None = None
+    graph: Graph, arrays: Sequence[Array], *, repeat: int = 5, budget: float = 0.002, begun: Planned | None = None
 ) -> list[Timing]:
     """Time every kernel on copies of the arrays; kernels of the host are left out.
 
@@ -64,7 +64,7 @@ def profile(
     return timings
 
 
-def _time(function: Any, context: int, repeat: int, budget: float) -> float:
+def _time(function: Callable[..., object], context: int, repeat: int, budget: float) -> float:
     began = time.perf_counter()
     function(context, 0)
     once = time.perf_counter() - began

@@ -7,6 +7,7 @@ from typing import Any
 
 from glassgrad.compile.front.calls.cached_trace import TraceCall
 from glassgrad.compile.front.calls.fast_call import Quick, Recorder
+from glassgrad.compile.front.calls.parameters import Args
 
 
 class Repeating:
@@ -14,7 +15,7 @@ class Repeating:
 
     program: Any
     capture: Any
-    _latest: Any
+    _latest: TraceCall | None
 
     def repeatable(self) -> Any:
         """Return the native step of the latest call if it can run `again` by itself, else None.
@@ -26,9 +27,7 @@ class Repeating:
         return step if step is not None and step.is_plain and not step.outputs and not self.capture.feeds else None
 
 
-def recorded(
-    program: Any, args: tuple[Any, ...], begin: Callable[[], Any], record: Callable[..., None]
-) -> Quick | None:
+def recorded(program: Any, args: Args, begin: Callable[[], Any], record: Callable[..., None]) -> Quick | None:
     """Return the fast path of calls like the latest one of a compiled function; it calls `begin` and `record` in each.
 
     None where there is none. See `Recorder`; `args` are those of the latest call.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
+from glassgrad.compile.front.calls.cached_trace import TraceCall
 from glassgrad.compile.front.origin import Origin
 from glassgrad.compile.ir.graph import Graph, Instr, type_text
 from glassgrad.compile.ir.totals import Row, Stats
@@ -15,7 +15,7 @@ from glassgrad.compile.plan.recompute import extra_flops
 from glassgrad.ops.core import PRIMITIVES
 
 
-def stats(call: Any) -> Stats:
+def stats(call: TraceCall) -> Stats:
     """Return the totals of a trace's program."""
     found: Stats | None = getattr(call.program, "stats", None)
     if found is None:
@@ -34,7 +34,7 @@ def stats(call: Any) -> Stats:
     return replace(found, trace_seconds=call.trace_seconds, compile_seconds=call.compile_seconds)
 
 
-def table(call: Any, backend: str, retraces: Sequence[str], width: int = 100) -> str:
+def table(call: TraceCall, backend: str, retraces: Sequence[str], width: int = 100) -> str:
     """Return the plan of a trace as text of about `width` columns."""
     totals = stats(call)
     work = f"{count(totals.flops)}flop, {count(totals.bytes)}B moved, {count(totals.peak_bytes)}B between kernels"

@@ -6,11 +6,11 @@ import os
 import sys
 import tempfile
 import weakref
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from glassgrad import errors
+from glassgrad.compile.front.calls.parameters import Args, Kwargs
 from glassgrad.engine import tree
 
 
@@ -64,7 +64,7 @@ class Showing:
         return shown(step_page(graph), graph.name, path)
 
 
-def remembered(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+def remembered(args: Args, kwargs: Kwargs) -> Any:
     """Return a call's arguments without keeping their arrays alive."""
 
     def held(leaf: Any, _path: tree.Path) -> Any:
@@ -76,7 +76,7 @@ def remembered(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     return tree.map_tree(held, [list(args), dict(kwargs)])
 
 
-def recalled(held: Any) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+def recalled(held: Any) -> tuple[Args, Kwargs] | None:
     """Return the arguments, or None where one of them is gone."""
     gone = []
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 import functools
 import sys
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any
 
-from glassgrad._records import dataclass
 from glassgrad.compile.ir import passes
 from glassgrad.compile.ir.graph import Graph
 from glassgrad.compile.llvm.abilities import abilities
@@ -62,17 +61,16 @@ def native(
         begun: what `planned` has returned for the same graph.
         memory: bytes for the values between kernels; what has to be computed twice for that is chosen.
     """
-    with announced("compiling"), Ahead() as early:
-        looked = look(given, threads, early, _here, as_it_is=as_it_is, memory=memory) if stored else None
+    with announced("compiling"):
+        looked = look(given, threads, _here, as_it_is=as_it_is, memory=memory) if stored else None
         if looked is not None and looked.found is not None:
             return looked.found
-        return made(given, threads, early, looked, as_it_is=as_it_is, separate=separate, begun=begun, memory=memory)
+        return made(given, threads, looked, as_it_is=as_it_is, separate=separate, begun=begun, memory=memory)
 
 
 def made(
     given: Graph,
     threads: int | None,
-    early: Ahead,
     looked: Looked | None,
     *,
     as_it_is: bool = False,
@@ -85,36 +83,35 @@ def made(
 
     Args:
         given, threads, as_it_is, separate, begun, memory: as there.
-        early: touches memory that the step is expected to need.
         looked: where on the disk to leave it, if anywhere.
         apart: whether its functions are likely to be those of other steps, and are translated each by itself.
     """
     began, state = (time.perf_counter(), fresh.taken()) if looked is None else (looked.began, looked.state)
-    early.touch(state)  # while one core plans; the rest while it writes the code
-    way = begun or planned(given, threads, as_it_is=as_it_is, memory=memory)
-    small, checks, computed, graph, plan = way.small, way.checks, way.computed, way.graph, way.plan
-    # The order of the kernels; threads.
-    alias = place_updates(plan, abilities())
-    shares = choose_threads(plan, threads)
-    # The code: functions of the kernels, a schedule of phases, memory, the module's text.
-    module = StepModule(plan, shares, apart=apart and host().divides)
-    tasks = module.tasks(alias)
-    after = dependencies(plan, alias, tasks)
-    schedule = make_schedule([tasks[kernel] for kernel in plan.kernels], after, shares, separate=separate)
-    pinned = pinned_vars(graph)
-    places = plan_memory(schedule, set(pinned), alias)
-    space = early.place(places.size + shares * module.scratch)
-    text = module.emit(schedule, pinned)
-    emitted = Emitted(graph, checks, computed, alias, schedule, places, module, text)
-    ready = time.perf_counter()
-    # What runs: machine code with its memory.
-    code, known, step = loaded(emitted, layout_of(emitted, lambda: find_checks(small)), space)
-    stats = stats_of(emitted, len(small.instrs), ready - began, time.perf_counter() - ready, cached=known)
-    if memory is not None and stats.peak_bytes > memory:
-        stats = replace(stats, least_bytes=stats.peak_bytes)
-    if looked is not None:
-        cache_entry.write(looked.key, given, step.layout, stats, code)
-        early.note(space.nbytes)
+    with Ahead() as early:
+        early.touch(state)  # while one core plans; the rest while it writes the code
+        way = begun or planned(given, threads, as_it_is=as_it_is, memory=memory)
+        small, checks, computed, graph, plan = way.small, way.checks, way.computed, way.graph, way.plan
+        # The order of the kernels; threads.
+        alias = place_updates(plan, abilities())
+        shares = choose_threads(plan, threads)
+        # The code: functions of the kernels, a schedule of phases, memory, the module's text.
+        module = StepModule(plan, shares, apart=apart and host().divides)
+        tasks = module.tasks(alias)
+        after = dependencies(plan, alias, tasks)
+        schedule = make_schedule([tasks[kernel] for kernel in plan.kernels], after, shares, separate=separate)
+        pinned = pinned_vars(graph)
+        places = plan_memory(schedule, set(pinned), alias)
+        space = early.place(places.size + shares * module.scratch)
+        text = module.emit(schedule, pinned)
+        emitted = Emitted(graph, checks, computed, alias, schedule, places, module, text)
+        ready = time.perf_counter()
+        # What runs: machine code with its memory.
+        code, known, step = loaded(emitted, layout_of(emitted, lambda: find_checks(small)), space)
+        stats = stats_of(emitted, len(small.instrs), ready - began, time.perf_counter() - ready, cached=known)
+        if memory is not None and stats.peak_bytes > memory:
+            stats = replace(stats, least_bytes=stats.peak_bytes)
+        if looked is not None:
+            cache_entry.write(looked.key, given, step.layout, stats, code)
     return Executable(lambda: small, step, stats, _here, emitted)
 
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from glassgrad._records import dataclass
 from glassgrad.compile.ir.graph import Graph
 from glassgrad.compile.ir.totals import Row, Stats
 from glassgrad.compile.llvm.module.target import host
 from glassgrad.compile.native import cache_entry
-from glassgrad.compile.native.ahead import Ahead
 from glassgrad.compile.native.executable import NativeStep
 from glassgrad.engine.memory import fresh
+from glassgrad.ops.core import Array
 
 if TYPE_CHECKING:
     from glassgrad.compile.native.assemble import Emitted
@@ -36,14 +35,13 @@ class Looked:
 
     key: str
     began: float
-    state: list[Any]
+    state: list[Array]
     found: Executable | None
 
 
 def look(
     graph: Graph,
     threads: int | None,
-    early: Ahead,
     stages: Stages,
     *,
     as_it_is: bool = False,
@@ -53,18 +51,16 @@ def look(
 
     Args:
         graph, threads, as_it_is, memory: as for `stages.native`.
-        early: touches memory that the step is expected to need.
         stages: called when somebody asks for the prepared graph, or for what is wrong with an index.
     """
     began = time.perf_counter()
     key = cache_entry.key_of(graph, threads, memory, as_it_is=as_it_is)
     state = fresh.taken()
     small = functools.cache(lambda: stages().prepared(graph, as_it_is=as_it_is))
-    found = cache_entry.find(key, graph, lambda: stages().find_checks(small()), early.memory)
+    found = cache_entry.find(key, graph, lambda: stages().find_checks(small()))
     if found is None:
         return Looked(key, began, state, None)
     step, stats = found
-    early.note(step.memory.nbytes)
     stats = replace(stats, plan_seconds=0.0, compile_seconds=time.perf_counter() - began, cached=True)
     return Looked(key, began, state, Executable(small, step, stats, stages))
 
@@ -96,7 +92,7 @@ class Executable:
         self._stages = stages
         self._emitted = emitted
 
-    def __call__(self, *arrays: Any) -> tuple[Any, ...]:
+    def __call__(self, *arrays: Array) -> tuple[Array, ...]:
         """Run the program; safe from any number of threads."""
         return self.step(*arrays)
 

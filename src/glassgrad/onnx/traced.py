@@ -17,11 +17,10 @@ import numpy as np
 from glassgrad import errors
 from glassgrad.compile.front.calls.captured import Capture, Given, Output
 from glassgrad.compile.front.calls.parameters import parameter_names
-from glassgrad.compile.front.capture import capture
+from glassgrad.compile.front.capture import TRACING_LOCK, capture
 from glassgrad.compile.front.tracer import Tracer
 from glassgrad.compile.ir.graph import Graph, Instr, Var
 from glassgrad.compile.ir.passes.clean import eliminate_dead
-from glassgrad.compile.locks import TRACING_LOCK
 from glassgrad.engine import tree
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.tensor import Tensor, make

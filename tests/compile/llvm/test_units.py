@@ -31,7 +31,7 @@ pytestmark = pytest.mark.skipif(not host().divides, reason="elsewhere every kern
 @pytest.fixture(autouse=True)
 def translated(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many functions each kernel needed that were not there."""
-    monkeypatch.setattr(units, "TRANSLATED", {})
+    units.TRANSLATED.clear()
     counts: list[int] = []
     translate = target.Host.object_codes
 
@@ -247,8 +247,8 @@ def test_steps_of_many_products_share_tiles(many: int, shared: bool, monkeypatch
     np.testing.assert_allclose(made(*arrays)[0], want, rtol=0, atol=1e-4)
 
 
-def test_a_tile_is_written_once_for_each_kind_of_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tiles, "WRITTEN", {})
+def test_a_tile_is_written_once_for_each_kind_of_machine() -> None:
+    tiles.WRITTEN.clear()
     tile = tiles.Tile("f32", 4, 2, 16, None, cut=True, packed=False)
     first, second, narrow = Module(64), Module(64), Module(32)
     names = [tiles.tile_function(module, tile) for module in (first, second, narrow)]

@@ -209,7 +209,7 @@ def test_transforms_are_written_alike_for_layers_of_any_size(name, monkeypatch):
     arrays = drawn(name, np.float32, np.zeros)
 
     def texts():
-        monkeypatch.setattr(tiles, "TEXTS", {})
+        tiles.TEXTS.clear()
         return [written(graph_of(op, given, params)) for op, given, params in passes(*arrays)]
 
     for_any = texts()

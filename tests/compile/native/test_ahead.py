@@ -13,8 +13,7 @@ import pytest
 
 import glassgrad as gg
 from glassgrad import nn
-from glassgrad.compile.kept import files
-from glassgrad.compile.native.ahead import LEAST, Ahead, Expected, free_bytes
+from glassgrad.compile.native.ahead import LEAST, Ahead, free_bytes
 from glassgrad.engine.memory import fresh
 
 SIZE = 2 * LEAST
@@ -124,54 +123,3 @@ def test_a_step_runs_in_the_memory_that_was_touched_for_it() -> None:
     assert compiled.stats.peak_bytes > LEAST
     assert compiled.program.step.memory.nbytes == compiled.stats.peak_bytes
     np.testing.assert_allclose(found, 1 / x.numel(), rtol=1e-5)
-
-
-def test_a_step_of_another_size_gets_memory_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GLASSGRAD_CACHE_DIR", str(tmp_path))
-    first = Expected("a" * 64, 2, 1 << 40)
-    assert (first.size, first.memory) == (0, None)
-    first.note(SIZE)
-    with Expected("a" * 64, 2, 1 << 40) as second:
-        there = second.memory
-        assert second.size == there.nbytes == SIZE
-        assert second.place(SIZE) is there
-        assert second.place(SIZE + 64).nbytes == SIZE + 64
-        second.note(SIZE + 64)
-    assert second.memory is None
-    with Expected("a" * 64, 2, 1 << 40) as third:
-        assert third.size == SIZE + 64
-    assert Expected("a" * 64, 2, SIZE).memory is None  # too little is free
-    with Expected("b" * 64, 2, 1 << 40) as other:
-        assert other.size == 0
-
-
-@pytest.mark.parametrize("found", [-5, "many", None, 1.5, True, 1 << 60])
-def test_a_size_that_makes_no_sense_is_ignored(found: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GLASSGRAD_CACHE_DIR", str(tmp_path))
-    files.write("c" * 64, {"bytes": found}, b"")
-    assert Expected("c" * 64, 2, 1 << 40).memory is None
-
-
-def test_memory_is_expected_for_the_same_step_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By code, shapes, constants and options, not by names of objects: another process makes other objects."""
-    monkeypatch.setenv("GLASSGRAD_CACHE_DIR", str(tmp_path))
-
-    def made(scale: float, **options: Any) -> Any:
-        weight = gg.ones(1001)
-
-        def step(x: Any) -> Any:
-            y = (x + weight * scale).exp()
-            return (y / y.sum()).max()
-
-        return gg.compile(step, strict=True, **options)
-
-    def size(compiled: Any, rows: int) -> int:
-        compiled(gg.full((rows, 1001), -8.0))
-        return int(compiled.capture.expected.size)
-
-    rows = LEAST // 4000
-    first = made(0.5)
-    assert size(first, rows) == 0
-    assert size(made(0.5), rows) == first.stats.peak_bytes > LEAST
-    assert size(made(0.5), rows + 1) == size(made(0.25), rows) == size(made(0.5, threads=1), rows) == 0
-    assert made(0.5, backend="numpy")(gg.ones(2, 1001)).item() > 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import os
 import re
@@ -88,26 +87,6 @@ def test_a_later_look_at_a_function_takes_one_walk():
     assert again.rounds == 1
     assert [edge.path for edge in again.edges] == [edge.path for edge in first.edges]
     assert again.tensors.keys() == first.tensors.keys()
-
-
-@pytest.mark.parametrize("enabled", [True, False])
-def test_the_search_for_garbage_is_as_before_after_a_trace(enabled):
-    @gg.compile
-    def step(x):
-        assert not gc.isenabled()
-        if x.shape == (2,):
-            raise ValueError("stopped")
-        return x * 2
-
-    try:
-        gc.enable() if enabled else gc.disable()
-        step(gg.ones(3))
-        assert gc.isenabled() is enabled
-        with pytest.raises(ValueError, match="stopped"):
-            step(gg.ones(2))
-        assert gc.isenabled() is enabled
-    finally:
-        gc.enable()
 
 
 # --- the second process ---------------------------------------------------------------------------

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import functools
 import random
+import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from glassgrad import errors
 from glassgrad.base import provenance
+from glassgrad.base.kept import free_in_children
 from glassgrad.compile.front import checks, origin
 from glassgrad.compile.front.calls.arguments import Arguments
 from glassgrad.compile.front.calls.captured import Capture
-from glassgrad.compile.front.calls.expectation import expected
+from glassgrad.compile.front.calls.parameters import Args, Function, Kwargs
 from glassgrad.compile.front.finish import Finish
 from glassgrad.compile.front.interrupts import opened
 from glassgrad.compile.front.state import environment
@@ -25,25 +27,25 @@ from glassgrad.compile.front.state.reach import Reach, reach
 from glassgrad.compile.front.tracer import Tracer
 from glassgrad.engine.random import default_generator
 from glassgrad.engine.snapshot import Snapshot
-
-if TYPE_CHECKING:
-    from glassgrad.compile.native.ahead import Ahead
+from glassgrad.ops.core import Array
 
 origin.ENTRANCES.add(__file__)
 
+TRACING_LOCK = free_in_children(threading.RLock())
+"""Held while a function is traced, which replaces the arrays of shared tensors."""
+
 
 def capture(
-    function: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
+    function: Function,
+    args: Args,
+    kwargs: Kwargs,
     *,
     names: Sequence[str] = (),
     moving: Collection[int] = (),
     follow_results: bool = True,
     keep_grads: bool = True,
-    after: Callable[[Any], Any] | None = None,
+    after: Callable[[Any], object] | None = None,
     make_tracer: Callable[[str], Tracer] = Tracer,
-    expects: Any = None,
 ) -> Capture:
     """Trace one call.
 
@@ -56,7 +58,6 @@ def capture(
         after: called with the result while tracing goes on; gives the result of the program. Tensors that are
             detached are marked then (see `Origin.records`).
         make_tracer: called with the name of the program.
-        expects: options that the memory of a native program depends on, to touch it while tracing goes on.
 
     Raises:
         CompileError: when the function cannot be compiled as it is. Everything is as before then.
@@ -70,8 +71,7 @@ def capture(
     streams = [(path, stream, checks.state_of(stream)) for path, stream in [*found.streams, *hidden]]
     places = Places(found.holders)
     randoms = Snapshot(streams=[default_generator, *(stream for _, stream, _ in streams)])
-    ahead = None if expects is None else expected(found, args, kwargs, expects)
-    undo = functools.partial(_undo, found, places, randoms, ahead)
+    undo = functools.partial(_undo, found, places, randoms)
     tracer.live = {id(array): path for path, array in found.arrays if id(array) not in found.tables}
     try:
         arrays = [array for _, array in found.arrays]
@@ -96,7 +96,7 @@ def capture(
         checks.check_numbers(tracer)
         captured = finished.capture(function, statics, found)
         captured.edges += variables.values()
-        captured.undo, captured.expected = undo, ahead
+        captured.undo = undo
         return captured
     except BaseException:  # as above
         undo()
@@ -104,7 +104,7 @@ def capture(
 
 
 @contextmanager
-def _read_only(arrays: Sequence[Any]) -> Iterator[None]:
+def _read_only(arrays: Sequence[Array]) -> Iterator[None]:
     """Refuse writes to NumPy arrays while tracing: they would happen during the trace and never again."""
     locked = [array for array in arrays if array.flags.writeable]
     try:
@@ -130,10 +130,8 @@ def _last_line(error: BaseException) -> object:
     return provenance.resolve(found.tb_frame.f_code, found.tb_lasti) if found is not None else "an unknown line"
 
 
-def _undo(found: Reach, places: Places, randoms: Snapshot, ahead: Ahead | None) -> bool:
+def _undo(found: Reach, places: Places, randoms: Snapshot) -> bool:
     """Undo what a failed trace did to random streams and to Python's objects; return what `put_back` does."""
-    if ahead is not None:
-        ahead.stop()
     randoms.restore()
     places.restore()
     return put_back(found)
@@ -159,12 +157,12 @@ def put_back(found: Reach) -> bool:
     return bool(grown)
 
 
-def _is_open(holder: Any, key: Any) -> bool:
+def _is_open(holder: object, key: Any) -> bool:
     """Tell whether a place in a container can be written to."""
     return isinstance(holder, dict) or (isinstance(holder, list) and key < len(holder))
 
 
-def _shorten(holder: Any, keys: frozenset[Any] | None, length: int) -> None:
+def _shorten(holder: object, keys: frozenset[object] | None, length: int) -> None:
     if isinstance(holder, list):
         del holder[length:]
     elif isinstance(holder, dict) and keys is not None:

@@ -36,7 +36,7 @@ def holder(left: Symbol) -> str:
     return ranked[0] if ranked else "an object that outlives the function"
 
 
-def _named(holder: Any, tensor: Tensor) -> str:
+def _named(holder: object, tensor: Tensor) -> str:
     if isinstance(holder, types.CellType):
         return "a variable of the enclosing function"
     if isinstance(holder, Edge):  # our own note of where it is
@@ -54,7 +54,7 @@ def _named(holder: Any, tensor: Tensor) -> str:
     return f"a dictionary, under {name!r}"
 
 
-def _key_of(holder: Mapping[Any, Any], tensor: Tensor) -> str:
+def _key_of(holder: Mapping[Any, object], tensor: Tensor) -> str:
     return next((str(key) for key, value in holder.items() if value is tensor), "")
 
 
@@ -64,7 +64,7 @@ def short_path(path: str) -> str:
     return f"{found[1]}.{found[2]}" if found else path
 
 
-def state_of(stream: Any) -> Any:
+def state_of(stream: Any) -> object:
     """Return the state of a random stream in a form that can be compared."""
     if hasattr(stream, "get_state") and not isinstance(stream, np.random.RandomState):
         return stream.get_state()
@@ -73,7 +73,7 @@ def state_of(stream: Any) -> Any:
     return _comparable(stream.bit_generator.state if hasattr(stream, "bit_generator") else stream.get_state())
 
 
-def _comparable(state: Any) -> Any:
+def _comparable(state: object) -> object:
     """Return a state whose parts compare with one answer: arrays as their bytes."""
     if isinstance(state, dict):
         return {name: _comparable(part) for name, part in state.items()}
@@ -82,7 +82,7 @@ def _comparable(state: Any) -> Any:
     return state.tobytes() if isinstance(state, np.ndarray) else state
 
 
-def check_streams(streams: list[tuple[str, Any, Any]]) -> None:
+def check_streams(streams: list[tuple[str, object, object]]) -> None:
     """Refuse a function that drew from a stream which a call cannot replay."""
     for path, stream, before in streams:
         if state_of(stream) != before:
@@ -111,7 +111,7 @@ def check_overlap(state: list[State], updates: Mapping[Var, Var]) -> None:
             raise errors.TRACE_OVERLAP(first=first.path, second=second.path, written=written.path)
 
 
-def settled(before: Reach, after: Reach, tracer: Tracer) -> tuple[list[Edge], list[tuple[Edge, Any]]]:
+def settled(before: Reach, after: Reach, tracer: Tracer) -> tuple[list[Edge], list[tuple[Edge, object]]]:
     """Return the places to guard, and the Python values that the function itself changed."""
     fed = {(id(options), name) for options, name, _ in tracer.numbers.values()}
     changed = []

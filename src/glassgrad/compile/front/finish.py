@@ -13,6 +13,7 @@ from glassgrad.compile.front import checks
 from glassgrad.compile.front.calls.arguments import Arguments
 from glassgrad.compile.front.calls.captured import Capture, Given, Output, State
 from glassgrad.compile.front.calls.feeds import Feed
+from glassgrad.compile.front.calls.parameters import Function
 from glassgrad.compile.front.calls.result_gradients import Boundary, Continuation
 from glassgrad.compile.front.finite import zero_if_finite
 from glassgrad.compile.front.hidden_branch import Branch, StepTracer, counts
@@ -30,6 +31,7 @@ from glassgrad.engine import tree
 from glassgrad.engine.mode import FINITE, MODE
 from glassgrad.engine.node import Freed, Node
 from glassgrad.engine.tensor import Tensor, make
+from glassgrad.ops.core import Array
 
 
 class Finish:
@@ -78,7 +80,7 @@ class Finish:
 
     # --- results --------------------------------------------------------------------------------------
 
-    def _leaf(self, leaf: Any, path: tree.Path) -> Any:
+    def _leaf(self, leaf: object, path: tree.Path) -> object:
         if isinstance(leaf, Tensor):
             return self._tensor(leaf)
         if isinstance(leaf, Symbol):
@@ -90,7 +92,7 @@ class Finish:
             return Given(None, leaf)
         raise errors.COMPILE_RESULT(kind=type(leaf).__name__, path=f" at {tree.path_text(path)}" if path else "")
 
-    def _tensor(self, leaf: Tensor) -> Any:
+    def _tensor(self, leaf: Tensor) -> Output | Given:
         at = self.arguments.twins.get(id(leaf))
         if at is not None:
             return Given(at)
@@ -115,7 +117,7 @@ class Finish:
         found = Output(at, wrapped=True, twin=len(self._twins) + 1, buffer=buffer, tracks=alone)
         return self._twins.setdefault(id(leaf), found)
 
-    def _output(self, symbol: Any) -> int:
+    def _output(self, symbol: Array) -> int:
         self.outputs.append(symbol.var if isinstance(symbol, Symbol) else self.tracer.constant(symbol))
         return len(self.outputs) - 1
 
@@ -126,7 +128,7 @@ class Finish:
         known = {id(holder.target) for holder, _ in places.before}
         changes = Sorted(list(places.changes()), found)
 
-        def spec(value: Any) -> Any:
+        def spec(value: object) -> Any:
             if id(value) in known or is_constant(value):
                 return Kept(value)
             if isinstance(value, dict | list | tuple):
@@ -162,7 +164,7 @@ class Finish:
             return self._twin(leaf, at)
         return self._twin(leaf, self._shared_output(leaf.array))
 
-    def _shared_output(self, array: Any) -> int:
+    def _shared_output(self, array: Array) -> int:
         """Return the output for an array; tensors that share it go on sharing it."""
         if id(array) not in self._shared:
             self._shared[id(array)] = self._output(array)
@@ -207,12 +209,12 @@ class Finish:
         self.updates[var] = self._value(after.array)
         self.grads.append((leaf, slot))
 
-    def _value(self, array: Any) -> Var:
+    def _value(self, array: Array) -> Var:
         return array.var if isinstance(array, Symbol) else self.tracer.constant(array)
 
     # --- state ----------------------------------------------------------------------------------------
 
-    def _update(self, var: Var, array: Any, what: str) -> None:
+    def _update(self, var: Var, array: Array, what: str) -> None:
         value = self._value(array)
         if value is var:
             return
@@ -241,7 +243,7 @@ class Finish:
 
     # --- after everything is put back -----------------------------------------------------------------
 
-    def capture(self, function: Callable[..., Any], statics: Mapping[str, Any], before: Reach) -> Capture:
+    def capture(self, function: Function, statics: Mapping[str, object], before: Reach) -> Capture:
         """Return the capture; the tracer has restored all tensors by now."""
         tracer = self.tracer
         after = reach(function, statics, before)
@@ -370,7 +372,7 @@ class Finish:
                 raise errors.TRACE_STORED(what=left.described(), origin=left.history(), holder=checks.holder(left))
 
 
-def is_alive(node: Any) -> bool:
+def is_alive(node: object) -> bool:
     """Tell whether no part of a graph was freed by a backward pass."""
     seen, waiting = set(), [node]
     while waiting:
@@ -383,7 +385,7 @@ def is_alive(node: Any) -> bool:
     return True
 
 
-def _split(feeds: list[Feed]) -> tuple[list[Feed], list[Callable[[], Any]]]:
+def _split(feeds: list[Feed]) -> tuple[list[Feed], list[Callable[[], object]]]:
     """Separate feeds that run after the program from those that must run before it."""
     last = max((at for at, feed in enumerate(feeds) if feed.var is not None), default=-1)
     return feeds[: last + 1], [feed.draw for feed in feeds[last + 1 :]]

@@ -8,7 +8,7 @@ for each of the user's lines, added up in the loop that computes the cotangent a
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,13 +20,13 @@ from glassgrad.compile.front.tracer import Tracer
 from glassgrad.compile.ir.graph import GraphBuilder, Var
 from glassgrad.engine.node import Node
 from glassgrad.engine.walks.anomaly import CHOOSERS
-from glassgrad.ops.core import Elementwise
+from glassgrad.ops.core import Array, Elementwise
 
-_STEEP = frozenset({
-    "sqrt", "rsqrt", "root", "log", "log2", "log10", "log1p", "divide", "reciprocal", "power", "exp", "exp2", "expm1",
-    "sinh", "cosh", "tan", "acos", "asin", "acosh", "atanh", "erfinv", "ndtri", "xlogy", "xlog1py", "gammaln",
-    "digamma", "entr",
-})  # fmt: skip  # a table
+_STEEP_OPS = """
+    sqrt rsqrt root log log2 log10 log1p divide reciprocal power exp exp2 expm1 sinh cosh tan acos asin acosh atanh
+    erfinv ndtri xlogy xlog1py gammaln digamma entr
+"""
+_STEEP = frozenset(_STEEP_OPS.split())
 _SUMS = frozenset({"sum", "mean"})
 _EPS = 1e-2
 _MOST = 8
@@ -50,13 +50,13 @@ class StepTracer(Tracer):
         self.branches: list[Branch] = []
         self._chosen: set[int] = set()  # sequence numbers of nodes whose cotangents came through a choice
 
-    def follow(self, nodes: Iterable[Any]) -> list[Branch]:
+    def follow(self, nodes: Iterable[Node | None]) -> list[Branch]:
         """Begin a new list, for a walk from results: the choice may stand outside of the compiled function."""
-        self._chosen.update(node.seq for node in nodes)
+        self._chosen.update(node.seq for node in nodes if node is not None)
         self.branches = []
         return self.branches
 
-    def sent(self, target: Any, c: Any) -> None:
+    def sent(self, target: object, c: Array) -> None:
         if not self.rules:
             return
         rule = self.rules[-1]

@@ -13,11 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad.ops.core import Primitive
+from glassgrad.compile.front.calls.parameters import Args
+from glassgrad.compile.ir.graph import Params
+from glassgrad.ops.core import Array, Primitive
 from glassgrad.ops.places import join_index
 
 
-def infer(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
+def infer(prim: Primitive, args: Args, params: Params) -> Args:
     """Return shape and dtype of each result; raises `ValueError` when the operands do not fit."""
     check = CHECKS.get(prim.name)
     if check is not None:
@@ -30,21 +32,21 @@ def infer(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tup
     return found if prim.multiple else (found,)
 
 
-def _shape(x: Any) -> tuple[int, ...]:
+def _shape(x: Array) -> tuple[int, ...]:
     return tuple(np.shape(x)) if not hasattr(x, "shape") else tuple(x.shape)
 
 
-def _reshape(x: Any, *, shape: tuple[int, ...]) -> None:
+def _reshape(x: Array, *, shape: tuple[int, ...]) -> None:
     if math.prod(_shape(x)) != math.prod(shape):
         raise ValueError(f"cannot reshape array of size {math.prod(_shape(x))} into shape {shape}")
 
 
-def _broadcast(x: Any, *, shape: tuple[int, ...]) -> None:
+def _broadcast(x: Array, *, shape: tuple[int, ...]) -> None:
     if np.broadcast_shapes(_shape(x), shape) != tuple(shape):
         raise ValueError(f"cannot broadcast shape {_shape(x)} to {shape}")
 
 
-def _matmul(a: Any, b: Any) -> None:
+def _matmul(a: Array, b: Array) -> None:
     left, right = _shape(a), _shape(b)
     if not left or not right:
         raise ValueError("matmul: an operand has no dimensions")
@@ -53,19 +55,19 @@ def _matmul(a: Any, b: Any) -> None:
         raise ValueError(f"matmul: the inner sizes {left[-1]} and {inner} differ")
 
 
-def _concatenate(*xs: Any, axis: int) -> None:
+def _concatenate(*xs: Array, axis: int) -> None:
     shapes = {tuple(n for at, n in enumerate(_shape(x)) if at != axis) for x in xs}
     if len(shapes) > 1 or len({len(_shape(x)) for x in xs}) > 1:
         raise ValueError("all the input array dimensions except for the concatenation axis must match exactly")
 
 
-def _place(shape: tuple[int, ...], arrays: tuple[Any, ...], spec: Any) -> tuple[int, ...]:
+def _place(shape: tuple[int, ...], arrays: tuple[Array, ...], spec: Any) -> tuple[int, ...]:
     """Return the shape of ``x[index]`` for x of this shape."""
     zeros = [np.broadcast_to(np.int64(0), _shape(array)) for array in arrays]
     return tuple(np.broadcast_to(np.empty(()), shape)[join_index(spec, zeros)].shape)
 
 
-def _at_set(x: Any, value: Any, *arrays: Any, spec: Any) -> None:
+def _at_set(x: Array, value: Array, *arrays: Array, spec: Any) -> None:
     place = _place(_shape(x), arrays, spec)
     # As in NumPy, extra dimensions of length 1 in front of the value are dropped.
     given = _shape(value)
@@ -75,32 +77,40 @@ def _at_set(x: Any, value: Any, *arrays: Any, spec: Any) -> None:
         raise ValueError(f"could not broadcast input array from shape {_shape(value)} into shape {place}")
 
 
-def _put_add(g: Any, *arrays: Any, spec: Any, shape: tuple[int, ...]) -> None:
+def _put_add(g: Array, *arrays: Array, spec: Any, shape: tuple[int, ...]) -> None:
     place = _place(tuple(shape), arrays, spec)
     if np.broadcast_shapes(_shape(g), place) != place:
         raise ValueError(f"could not broadcast input array from shape {_shape(g)} into shape {place}")
 
 
-def _take_along(x: Any, index: Any, *, axis: int, **_rest: Any) -> None:
+def _take_along(x: Array, index: Array, *, axis: int, **_rest: object) -> None:
     have, want = _shape(x), _shape(index)
     if len(have) != len(want) or any(w > h for at, (h, w) in enumerate(zip(have, want, strict=True)) if at != axis):
         raise ValueError(f"an index of shape {want} does not fit an array of shape {have} along axis {axis}")
 
 
-def _extreme(x: Any, *, axis: tuple[int, ...], **_rest: Any) -> None:
+def _extreme(x: Array, *, axis: tuple[int, ...], **_rest: object) -> None:
     extents = [(extent, at in axis) for at, extent in enumerate(_shape(x))]
     if any(not extent for extent, reduced in extents if reduced) and all(n for n, reduced in extents if not reduced):
         raise ValueError("zero-size array to reduction operation maximum or minimum, which has no identity")
 
 
-def _place_of_extreme(x: Any, *, axis: int | None = None, **_rest: Any) -> None:
+def _place_of_extreme(x: Array, *, axis: int | None = None, **_rest: object) -> None:
     shape = _shape(x)
     if not (math.prod(shape) if axis is None else shape[axis]):
         raise ValueError("attempt to get the place of an extreme of an empty sequence")
 
 
 CHECKS: dict[str, Callable[..., None]] = {
-    "reshape": _reshape, "broadcast_to": _broadcast, "matmul": _matmul, "concat": _concatenate, "at_set": _at_set,
-    "put_add": _put_add, "take_along_axis": _take_along, "max": _extreme, "min": _extreme,
-    "argmax": _place_of_extreme, "argmin": _place_of_extreme,
-}  # fmt: skip  # a table
+    "reshape": _reshape,
+    "broadcast_to": _broadcast,
+    "matmul": _matmul,
+    "concat": _concatenate,
+    "at_set": _at_set,
+    "put_add": _put_add,
+    "take_along_axis": _take_along,
+    "max": _extreme,
+    "min": _extreme,
+    "argmax": _place_of_extreme,
+    "argmin": _place_of_extreme,
+}

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+
+from glassgrad.compile.front.calls.parameters import Function
 
 
 class _Shield:
@@ -21,12 +22,12 @@ class _Shield:
         pending: whether one is waiting.
     """
 
-    def __init__(self, before: Callable[..., Any]) -> None:
+    def __init__(self, before: Function) -> None:
         self.before = before
         self.open = False
         self.pending = False
 
-    def handle(self, number: int, frame: Any) -> None:
+    def handle(self, number: int, frame: object) -> None:
         if self.open:
             self.open = False
             self.before(number, frame)

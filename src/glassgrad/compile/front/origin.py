@@ -8,15 +8,16 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from types import CodeType, FrameType
-from typing import Any
 
-from glassgrad._records import dataclass
 from glassgrad.base import provenance
 from glassgrad.compile.ir.graph import Var
 from glassgrad.engine import backward, tape
 from glassgrad.engine.mode import MODE, RECORDING
+from glassgrad.engine.node import Node
 from glassgrad.ops import core, names
+from glassgrad.ops.core import Array
 from glassgrad.ops.vmap.batched import Batched
 
 FORWARD, BACKWARD, GATHER, MATCH = "forward", "backward", "gather", "match"
@@ -85,7 +86,7 @@ class Origin:
     outer: tuple[CodeType, int] | None = None
     call: int = 0
     records: bool = True
-    part: Any = None
+    part: object = None
 
     @property
     def place(self) -> provenance.Place:
@@ -138,9 +139,9 @@ class Calls:
 class Rule:
     """The derivative rule that is being applied: of which node, to which cotangent, for which parent."""
 
-    node: Any
-    cotangent: Any
-    saved: tuple[Any, ...]
+    node: Node
+    cotangent: Array
+    saved: tuple[Array, ...]
     position: int | None
 
 
@@ -180,7 +181,7 @@ def look(depth: int, calls: Calls, rules: Sequence[Rule]) -> Here:
     return Here(here, applied)
 
 
-def inside(saved: Any) -> Any:
+def inside(saved: Array) -> Array:
     """Return the array inside a saved value: a Tensor where gradients are recorded, and batched inside vmap."""
     saved = getattr(saved, "array", saved)
     while type(saved) is Batched:
@@ -198,7 +199,7 @@ def _caller(frame: FrameType) -> tuple[CodeType, int] | None:
     return None if above is None else (above.f_code, above.f_lasti)
 
 
-def described(var: Var, origin: Any) -> str:
+def described(var: Var, origin: object) -> str:
     """Name a value of a trace for a message."""
     name = var.name
     if name is None and isinstance(origin, Origin):

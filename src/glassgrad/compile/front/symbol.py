@@ -11,17 +11,18 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 
 from glassgrad import errors
 from glassgrad.base import provenance
+from glassgrad.compile.front.calls.parameters import Args, Function, Kwargs
 from glassgrad.compile.front.origin import Origin, described
-from glassgrad.compile.ir.graph import Var, dtype_text
+from glassgrad.compile.ir.graph import DType, Params, Var, dtype_text
 from glassgrad.engine.tensor import Tensor
 from glassgrad.ops import index, names, operators, shape
-from glassgrad.ops.core import INTERPRETERS, REGISTRY, Interpreter, Primitive
+from glassgrad.ops.core import INTERPRETERS, REGISTRY, Array, Interpreter, Primitive
 from glassgrad.ops.places import has_masks, split_index
 from glassgrad.ops.views import in_order
 
@@ -34,7 +35,7 @@ class View:
 
     __slots__ = ("params", "prim", "seen", "source")
 
-    def __init__(self, source: Symbol, prim: Primitive, params: dict[str, Any]) -> None:
+    def __init__(self, source: Symbol, prim: Primitive, params: Params) -> None:
         self.source = source
         self.prim = prim
         self.params = params
@@ -93,7 +94,7 @@ class Symbol:
         return self._value.shape
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> DType:
         return self._value.dtype
 
     @property
@@ -109,11 +110,11 @@ class Symbol:
         return self._value.nbytes
 
     @property
-    def T(self) -> Any:  # noqa: N802 - NumPy's name
+    def T(self) -> Array:  # noqa: N802 - NumPy's name
         return shape.transpose(self)
 
     @property
-    def mT(self) -> Any:  # noqa: N802 - the array API's name
+    def mT(self) -> Array:  # noqa: N802 - the array API's name
         return shape.matrix_transpose(self)
 
     def __len__(self) -> int:
@@ -121,7 +122,7 @@ class Symbol:
             raise TypeError("len() of a 0-d array")
         return self.shape[0]
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Array]:
         return iter([self[position] for position in range(len(self))])
 
     __hash__ = object.__hash__
@@ -153,19 +154,19 @@ class Symbol:
 
     __copy__ = unshared
 
-    def astype(self, dtype: Any, **_how: Any) -> Any:
+    def astype(self, dtype: object, **_how: object) -> Array:
         """Return the value in another dtype, as `ndarray.astype` does."""
         return self.unshared() if self.dtype == dtype else shape.astype(self, dtype)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Symbol:
+    def __deepcopy__(self, memo: dict[int, object]) -> Symbol:
         return self.unshared()
 
     # --- reading and writing ------------------------------------------------------------------------
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: object) -> Array:
         return index.getitem(self, key)
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: object, value: Array) -> None:
         if key is Ellipsis or (isinstance(key, slice) and key == slice(None)) or key == ():
             self.write(value)
             return
@@ -173,11 +174,11 @@ class Symbol:
         value = value if hasattr(value, "shape") else self.dtype.type(value)
         self.write(index.at_set_p(self, value, *arrays, spec=spec))
 
-    def fill(self, value: Any) -> None:
+    def fill(self, value: Array) -> None:
         """Write one number everywhere."""
         self.write(value)
 
-    def write(self, value: Any) -> Symbol:
+    def write(self, value: Array) -> Symbol:
         """Overwrite the memory; return self."""
         self.tracer.write(self, value)
         return self
@@ -223,16 +224,16 @@ class Symbol:
     def __complex__(self) -> complex:
         raise self._refuse("complex()", "keep it a tensor, return it, and convert the result.")
 
-    def item(self, *_args: Any) -> Any:
+    def item(self, *_args: object) -> NoReturn:
         raise self._refuse(".item()", "keep it a tensor, return it, and call .item() on the result.")
 
-    def tolist(self) -> Any:
+    def tolist(self) -> NoReturn:
         raise self._refuse(".tolist()", "return it and call .tolist() on the result.")
 
-    def tobytes(self) -> Any:
+    def tobytes(self) -> NoReturn:
         raise self._refuse(".tobytes()", "return it and call .tobytes() on the result.")
 
-    def nonzero(self) -> Any:
+    def nonzero(self) -> NoReturn:
         raise errors.TRACED_SHAPE(
             call="a boolean mask or nonzero()",
             where=provenance.here(1),
@@ -248,7 +249,7 @@ class Symbol:
 
     # --- NumPy's protocols --------------------------------------------------------------------------
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Array, **kwargs: Any) -> Array:
         prim = _ufuncs().get(ufunc)
         out = kwargs.pop("out", None)
         plain_out = out is None or isinstance(out[0], Symbol)
@@ -259,7 +260,7 @@ class Symbol:
             return result if out is None else out[0].write(result)
         raise self._no_numpy(f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}"))
 
-    def __array_function__(self, function: Any, kinds: Any, args: Any, kwargs: Any) -> Any:
+    def __array_function__(self, function: Function, kinds: object, args: Args, kwargs: Kwargs) -> Array:
         ours = names.PUBLIC.get(function.__name__)
         if ours is None or "out" in kwargs:
             raise self._no_numpy(f"np.{function.__name__}")
@@ -286,7 +287,7 @@ _DUNDER = {
 
 
 @lru_cache(maxsize=1)
-def _ufuncs() -> dict[Any, Primitive]:
+def _ufuncs() -> dict[np.ufunc, Primitive]:
     """Return NumPy's functions that are the forward of a primitive."""
     named = {prim.forward: prim for prim in REGISTRY.values() if isinstance(prim.forward, str)}
     named |= {"matmul": REGISTRY["matmul"], "reciprocal": REGISTRY["reciprocal"], "power": REGISTRY["power"]}
@@ -306,7 +307,7 @@ def _asked(call: str, advice: str) -> tuple[str, str]:
 # --- the interpreter ------------------------------------------------------------------------------
 
 
-def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+def apply(prim: Primitive, args: Args, params: Params) -> Array:
     """Append `prim` to the trace that the Symbols among `args` belong to."""
     for arg in args:
         if isinstance(arg, Symbol):
@@ -317,17 +318,17 @@ def apply(prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any
 INTERPRETERS[Symbol] = Interpreter(rank=10, apply=apply)
 
 
-def _operator(op: str) -> Callable[..., Any]:
+def _operator(op: str) -> Function:
     prim = REGISTRY[op]
 
-    def operator(first: Any, *second: Any) -> Any:
+    def operator(first: Array, *second: Array) -> Array:
         return NotImplemented if second and isinstance(second[0], Tensor) else prim(first, *second)
 
     return operator
 
 
-def _in_place(prim: Primitive) -> Callable[[Any, Any], Any]:
-    def operator(self: Symbol, other: Any) -> Symbol:
+def _in_place(prim: Primitive) -> Callable[[Symbol, Array], Symbol]:
+    def operator(self: Symbol, other: Array) -> Symbol:
         return self.write(prim(self, other))
 
     return operator
@@ -345,7 +346,7 @@ def _attach() -> None:
 _attach()
 
 
-def is_look(prim: Primitive, source: Symbol, params: dict[str, Any]) -> bool:
+def is_look(prim: Primitive, source: Symbol, params: Params) -> bool:
     """Tell whether a view op looks at the memory of its source; NumPy copies where no strides lead to the result."""
     if prim is index.getitem_p:
         return not has_masks(params["spec"])
@@ -367,7 +368,7 @@ def _origin_of(source: Symbol) -> tuple[Symbol, list[View]]:
     return source, steps
 
 
-def _shown(root: Symbol, steps: list[View]) -> Any:
+def _shown(root: Symbol, steps: list[View]) -> Array:
     """Return an array that is a view of another as a Symbol is of its root: NumPy knows best how elements lie."""
     like = np.empty(root.shape, root.dtype)  # its dtype too: a view may show complex numbers as pairs
     for step in reversed(steps):
@@ -375,6 +376,6 @@ def _shown(root: Symbol, steps: list[View]) -> Any:
     return like
 
 
-def assigned(x: Any, value: Any, arrays: Sequence[Any], spec: Any) -> Any:
+def assigned(x: Array, value: Array, arrays: Sequence[Array], spec: Any) -> Array:
     """Return x with x[index] = value, for the `write_back` of a view."""
     return index.at_set_p(x, value, *arrays, spec=spec)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import bisect
 import sys
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,6 +20,7 @@ from glassgrad import errors
 from glassgrad.base import provenance
 from glassgrad.compile.front import origin, symbol
 from glassgrad.compile.front.calls.feeds import Draws, Feed, number_reader
+from glassgrad.compile.front.calls.parameters import Args
 from glassgrad.compile.front.infer import infer
 from glassgrad.compile.front.origin import Origin
 from glassgrad.compile.front.state import memory
@@ -27,14 +28,15 @@ from glassgrad.compile.front.state.grad_watch import GradWatch
 from glassgrad.compile.front.state.lifted import Lifted
 from glassgrad.compile.front.state.newcomers import Newcomers
 from glassgrad.compile.front.symbol import Symbol, View
-from glassgrad.compile.ir.graph import GraphBuilder, Instr, Operand, Var
+from glassgrad.compile.ir.graph import GraphBuilder, Instr, Operand, Params, Var
 from glassgrad.engine.mode import MODE, RECORDING, TRACING
-from glassgrad.engine.node import next_sequence
+from glassgrad.engine.node import Node, next_sequence
+from glassgrad.engine.random import Generator
 from glassgrad.engine.tape import Observer
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.writes import MUTATIONS
 from glassgrad.ops import narrow, recurrent_scan
-from glassgrad.ops.core import Elementwise, Primitive
+from glassgrad.ops.core import Array, Elementwise, Primitive
 from glassgrad.ops.shape import alias_p, astype_p, broadcast_to_p
 from glassgrad.ops.views import memory_owner
 
@@ -69,8 +71,8 @@ class Tracer(Observer):
         self._looks: list[Lifted] = []  # views of what is lifted: neither inputs nor updates
         self.feeds: list[Feed] = []
         self.numbers: dict[tuple[int, str], tuple[dict[str, Any], str, Any]] = {}
-        self.generators: list[Any] = []
-        self.owners: list[Any] = []
+        self.generators: list[Generator] = []
+        self.owners: list[object] = []
         self.grads = GradWatch(self)
         self.cotangents: dict[Var, Var] = {}
         self.symbols: list[weakref.ref[Symbol]] = []
@@ -83,9 +85,9 @@ class Tracer(Observer):
         self._stamps: list[int] = []
         self._stamped: list[Instr] = []
         self._owned: dict[int, Lifted] = {}
-        self._arrays: dict[int, tuple[Any, Symbol]] = {}
-        self._constants: dict[Any, Var] = {}
-        self._kept: list[Any] = []
+        self._arrays: dict[int, tuple[Array, Symbol]] = {}
+        self._constants: dict[Hashable, Var] = {}
+        self._kept: list[object] = []
         self.live: dict[int, str] = {}  # arrays that the function closes over, by their ids
         self.used_arrays: set[int] = set()
         self.newcomers = Newcomers()
@@ -95,7 +97,7 @@ class Tracer(Observer):
 
     # --- instructions -------------------------------------------------------------------------------
 
-    def apply(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    def apply(self, prim: Primitive, args: Args, params: Params) -> Any:
         """Append one application of a primitive; the interpreter of Symbols."""
         if prim.decompose is not None and prim.name not in self.whole:
             return prim.decompose(*args, **params)
@@ -137,7 +139,7 @@ class Tracer(Observer):
         self.symbols.append(weakref.ref(made))
         return made
 
-    def _check(self, args: tuple[Any, ...], here: origin.Here) -> None:
+    def _check(self, args: Args, here: origin.Here) -> None:
         for arg in args:
             if isinstance(arg, Symbol) and (self.over or arg.tracer is not self):
                 if arg.tracer.over or self.over:
@@ -171,7 +173,7 @@ class Tracer(Observer):
         numbers = {instr.where.node for instr in instrs if isinstance(instr.where, Origin) and instr.where.node}
         return {number: made for number in numbers if (made := self.instr_of(number)) is not None}
 
-    def _strengthened(self, prim: Primitive, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], bool]:
+    def _strengthened(self, prim: Primitive, args: Args) -> tuple[Args, bool]:
         """Give weak operands the dtype that NumPy gives to Python numbers."""
         strong = [arg.dtype for arg in args if hasattr(arg, "dtype") and not (isinstance(arg, Symbol) and arg.weak)]
         if not strong:
@@ -191,26 +193,25 @@ class Tracer(Observer):
         """Return the same value as a Symbol that has its dtype for good."""
         return Symbol(self, weak.var)
 
-    def _operand(self, arg: Any) -> Operand:
+    def _operand(self, arg: Array) -> Operand:
         if isinstance(arg, Symbol):
             return arg.var
-        if type(arg) in _NUMBERS:
-            return arg  # type: ignore[no-any-return]  # a number
         if isinstance(arg, bool | int | float | complex) and not isinstance(arg, np.generic):
             return arg
         return self.constant(arg)
 
-    def constant(self, value: Any) -> Var:
+    def constant(self, value: Array) -> Var:
         """Capture an array; small ones are shared by content, those that the user can change become inputs."""
         array = np.asarray(value)
         if self._memory and id(memory_owner(array)) in self._memory:
-            return memory.seen(*self._root(memory_owner(array)), array).var  # type: ignore[no-any-return]  # a Symbol's
+            shown: Symbol = memory.seen(*self._root(memory_owner(array)), array)
+            return shown.var
         owner = array if id(array) in self.live else array.base
         if id(owner) in self.live and array.dtype != object:
             return self._closed_over(array, owner)
         if array.dtype == object:
             raise errors.COMPILE_RESULT(kind=type(value).__name__, path="")
-        key: Any = id(value)
+        key: Hashable = id(value)
         if array.nbytes <= _SMALL:
             key = (array.dtype, array.shape, array.tobytes())
             array = array.copy()
@@ -220,7 +221,7 @@ class Tracer(Observer):
             self._kept.append(value)  # kept alive, so that its id is not reused
         return known
 
-    def _closed_over(self, array: Any, owner: Any) -> Var:
+    def _closed_over(self, array: Array, owner: Array) -> Var:
         """Return the input for an array that the function closes over, or for a view of one."""
         self.used_arrays.add(id(owner))
         shared = self._arrays.get(id(array))
@@ -240,7 +241,7 @@ class Tracer(Observer):
 
     # --- writing ------------------------------------------------------------------------------------
 
-    def write(self, target: Symbol, value: Any) -> None:
+    def write(self, target: Symbol, value: Array) -> None:
         """Let `target` hold `value` from now on, and whatever it is a view of."""
         value = self._fitted(target, value)
         if target.view is not None:
@@ -251,13 +252,15 @@ class Tracer(Observer):
                 raise errors.TRACE_VIEW_WRITE(where=provenance.here(2), what=target.described(), op=view.prim.name)
             self.write(source, written)
             view.seen = source.stamp
-        target._value = self._operand(value)  # type: ignore[assignment]  # fitted: it is a Symbol or an array
+        operand = self._operand(value)
+        assert isinstance(operand, Var)  # fitted: it is a Symbol or an array
+        target._value = operand
         target.version += 1
         where = origin.look(2, self.calls, self.rules).origin
         target.written = (next_sequence(), where)
         MUTATIONS.latest = target.written[0]
 
-    def _fitted(self, target: Symbol, value: Any) -> Any:
+    def _fitted(self, target: Symbol, value: Array) -> Array:
         """Bring a value to the shape and dtype of the memory it is written to, as NumPy does."""
         value = value if isinstance(value, Symbol) else np.asarray(value)
         if isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind in "bifV":
@@ -277,7 +280,7 @@ class Tracer(Observer):
         return value
 
     @staticmethod
-    def _misfit(target: Symbol, value: Any) -> Exception:
+    def _misfit(target: Symbol, value: Array) -> Exception:
         return errors.TRACE_WRITE_SHAPE(
             where=provenance.here(2),
             what=target.described(),
@@ -287,14 +290,14 @@ class Tracer(Observer):
 
     # --- inputs -------------------------------------------------------------------------------------
 
-    def argument(self, array: Any, name: str, *, weak: bool = False) -> Symbol:
+    def argument(self, array: Array, name: str, *, weak: bool = False) -> Symbol:
         """Return a new input for an argument of the call."""
         var = self.builder.input(array.shape, array.dtype, name)
         self._labels[var] = "an argument"
         return self._symbol(var, weak)
 
     def feed(
-        self, draw: Callable[[], Any], like: Any, label: str, name: str | None = None, *, pure: bool = False
+        self, draw: Callable[[], Array], like: Array, label: str, name: str | None = None, *, pure: bool = False
     ) -> Symbol:
         """Return a new input that is drawn before every call."""
         var = self.builder.input(like.shape, like.dtype, name)
@@ -323,7 +326,7 @@ class Tracer(Observer):
             self.numbers.setdefault((id(options), name), (options, name, options[name]))
         return self._symbol(self._numbers[key])
 
-    def replay(self, call: Callable[[], Any], owner: Any) -> None:
+    def replay(self, call: Callable[[], object], owner: object) -> None:
         """Note Python code that every call has to run at this point, in place of running it now.
 
         The state of its `owner` changes from call to call and is not guarded.
@@ -375,7 +378,7 @@ class Tracer(Observer):
         self.lifted.append(entry)
         target.array = made
 
-    def _lift_sharers(self, owner: Any) -> None:
+    def _lift_sharers(self, owner: Array) -> None:
         """Replace the arrays of all tensors in some memory that the function is about to write to."""
         sharers = memory.sharers(owner)
         for one in sharers:
@@ -392,7 +395,7 @@ class Tracer(Observer):
             self._looks.append(Lifted(weakref.ref(one), one.array, None, root._value, "", one._tracks, existed=False))
             one.array = seen
 
-    def _root(self, owner: Any, has_tensor: bool = False) -> tuple[Any, Symbol]:
+    def _root(self, owner: Array, has_tensor: bool = False) -> tuple[Array, Symbol]:
         """Return an array in some memory, and its Symbol, that others are seen as views of."""
         self._memory.add(id(owner))
         known = next((known for known in self._arrays.values() if memory_owner(known[0]) is owner), None)
@@ -410,7 +413,7 @@ class Tracer(Observer):
         """Tell whether a tensor was there before the trace."""
         return not self.newcomers.have(target)
 
-    def _state_input(self, array: Any, path: str, label: str) -> Symbol:
+    def _state_input(self, array: Array, path: str, label: str) -> Symbol:
         """Return a new input for an array that is there in every call."""
         var = self.builder.input(array.shape, array.dtype, path or None)
         made = self._symbol(var)
@@ -425,13 +428,13 @@ class Tracer(Observer):
 
     # --- watching the backward walk -------------------------------------------------------------------
 
-    def rule(self, node: Any, g: Any, saved: tuple[Any, ...], position: int | None) -> None:
+    def rule(self, node: Node, g: Array, saved: tuple[Array, ...], position: int | None) -> None:
         """Note the rule that is about to append instructions."""
         if self.rules and self.rules[-1].node is node:
             self.rules.pop()
         self.rules.append(origin.Rule(node, g, saved, position))
 
-    def left(self, node: Any) -> None:
+    def left(self, node: Node) -> None:
         """Forget the rules of a node."""
         if self.rules and self.rules[-1].node is node:
             self.rules.pop()
@@ -458,7 +461,7 @@ class Tracer(Observer):
             self.newcomers.stop()
             self.calls.forget()  # it keeps what the call made
 
-    def _stopped(self, array: Any) -> Any:
+    def _stopped(self, array: Array) -> Array:
         """Return a view of a value that gradients do not flow through."""
         if not isinstance(array, Symbol):
             return array
@@ -469,7 +472,7 @@ class Tracer(Observer):
         finally:
             MODE.flags = flags
 
-    def _draws(self, generator: Any) -> Any:
+    def _draws(self, generator: Generator) -> Draws:
         if not any(known is generator for known in self.generators):
             self.generators.append(generator)
         return Draws(self, generator)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from glassgrad.compile.ir.graph import Graph, Var
-from glassgrad.ops.core import PRIMITIVES
+from glassgrad.ops.core import PRIMITIVES, Array
 
 
-def evaluate(graph: Graph, inputs: Sequence[Any]) -> dict[Var, Any]:
+def evaluate(graph: Graph, inputs: Sequence[Array]) -> dict[Var, Array]:
     """Return every value of a graph, from one array for each input."""
-    values: dict[Var, Any] = dict(zip(graph.inputs, inputs, strict=True))
+    values: dict[Var, Array] = dict(zip(graph.inputs, inputs, strict=True))
     values.update(graph.constants)
     for instr in graph.instrs:
         args = tuple(values[operand] if isinstance(operand, Var) else operand for operand in instr.inputs)

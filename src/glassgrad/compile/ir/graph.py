@@ -13,12 +13,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
-from glassgrad.ops.core import PRIMITIVES
+from glassgrad.ops.core import PRIMITIVES, Array
 from glassgrad.ops.narrow import NARROW
 
 Scalar = bool | int | float | complex
 Shape = tuple[int, ...]
+DType = np.dtype[Any]
+Params = Mapping[str, Any]  # of a primitive, by name
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,7 +30,7 @@ class Var:
 
     id: int
     shape: Shape
-    dtype: np.dtype[Any]
+    dtype: DType
     name: str | None = None
 
     @property
@@ -62,7 +65,7 @@ class Instr:
     op: str
     inputs: tuple[Operand, ...]
     outputs: tuple[Var, ...]
-    params: Mapping[str, Any] = field(default_factory=dict)
+    params: Params = field(default_factory=dict)
     where: Any = None
     _reads: tuple[Var, ...] = field(init=False, repr=False)
 
@@ -101,7 +104,7 @@ class Graph:
     inputs: tuple[Var, ...]
     instrs: tuple[Instr, ...]
     outputs: tuple[Operand, ...]
-    constants: tuple[tuple[Var, Any], ...] = ()
+    constants: tuple[tuple[Var, Array], ...] = ()
     updates: tuple[tuple[Var, Var], ...] = ()
     name: str = "step"
 
@@ -141,21 +144,21 @@ class GraphBuilder:
     def __init__(self, name: str = "step") -> None:
         self.name = name
         self.inputs: list[Var] = []
-        self.constants: list[tuple[Var, Any]] = []
+        self.constants: list[tuple[Var, Array]] = []
         self.instrs: list[Instr] = []
         self._next = 0
 
-    def var(self, shape: Sequence[int], dtype: Any, name: str | None = None) -> Var:
+    def var(self, shape: Sequence[int], dtype: DTypeLike, name: str | None = None) -> Var:
         """Return a new Var that nothing defines yet."""
         self._next += 1
         return Var(self._next - 1, tuple(map(int, shape)), np.dtype(dtype), name)
 
-    def input(self, shape: Sequence[int], dtype: Any = np.float32, name: str | None = None) -> Var:
+    def input(self, shape: Sequence[int], dtype: DTypeLike = np.float32, name: str | None = None) -> Var:
         """Append an input."""
         self.inputs.append(self.var(shape, dtype, name))
         return self.inputs[-1]
 
-    def constant(self, value: Any, name: str | None = None) -> Var:
+    def constant(self, value: Array, name: str | None = None) -> Var:
         """Capture an array."""
         value = np.asarray(value)
         var = self.var(value.shape, value.dtype, name)
@@ -167,10 +170,10 @@ class GraphBuilder:
         op: str,
         inputs: Sequence[Operand],
         shape: Sequence[int],
-        dtype: Any,
-        params: Mapping[str, Any] | None = None,
+        dtype: DTypeLike,
+        params: Params | None = None,
         name: str | None = None,
-        where: Any = None,
+        where: object = None,
     ) -> Var:
         """Append an instruction with one result of the given shape and dtype."""
         output = self.var(shape, dtype, name)
@@ -187,7 +190,7 @@ class GraphBuilder:
 # --- printing -----------------------------------------------------------------------------------
 
 
-def dtype_text(dtype: np.dtype[Any]) -> str:
+def dtype_text(dtype: DType) -> str:
     """Return the short name of a dtype: f32, i64, bool."""
     if dtype.kind == "b":
         return "bool"
@@ -231,7 +234,7 @@ def all_vars(graph: Graph) -> Iterable[Var]:
         yield from instr.outputs
 
 
-def value_text(value: Any) -> str:
+def value_text(value: object) -> str:
     """Return a parameter or a number as it prints: dtypes short, arrays by shape, the rest by repr."""
     if isinstance(value, np.dtype):
         return dtype_text(value)
@@ -297,15 +300,15 @@ def structural_hash(graph: Graph) -> str:
     return hashlib.sha256("".join([f"{line}\x1e" for line in lines]).encode()).hexdigest()
 
 
-class _Types(dict[tuple[tuple[int, ...], np.dtype[Any]], str]):
+class _Types(dict[tuple[tuple[int, ...], DType], str]):
     """Shape and dtype -> their text: a graph has many Vars of few types."""
 
-    def __missing__(self, key: tuple[tuple[int, ...], np.dtype[Any]]) -> str:
+    def __missing__(self, key: tuple[tuple[int, ...], DType]) -> str:
         made = self[key] = type_text(Var(0, *key))
         return made
 
 
-def _param_key(value: Any) -> str:
+def _param_key(value: object) -> str:
     kind = type(value)
     if kind is int or kind is bool:
         return f"{kind.__name__}:{value!r}"

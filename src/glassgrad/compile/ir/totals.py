@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,7 @@ class Row:
     flops: int
     bytes: int
     cut: str
-    origins: tuple[Any, ...] = ()
+    origins: tuple[object, ...] = ()
 
     @property
     def where(self) -> tuple[str, ...]:

@@ -6,8 +6,6 @@ primitives for their operands; and that an update has its input's type, with at 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from glassgrad import errors
@@ -40,7 +38,7 @@ def verify(graph: Graph, *, types: bool = True) -> Graph:
     return graph
 
 
-def _fail(what: str, problem: str, where: Any = None) -> Exception:
+def _fail(what: str, problem: str, where: object = None) -> Exception:
     return errors.GRAPH_MALFORMED(what=what, problem=problem, where=f" ({where})" if where is not None else "")
 
 

@@ -26,6 +26,8 @@ from typing import Any
 
 from glassgrad.compile.kept import private
 
+Header = dict[str, Any]  # plain data, which JSON can say
+
 _MAGIC = b"glassgrad native 2\n"
 _SUFFIX = ".native"
 KEPT_BYTES = 256 << 20
@@ -56,7 +58,12 @@ def _user_folder() -> Path | None:
         return None
 
 
-def read(key: str) -> tuple[dict[str, Any], bytes] | None:
+def name_of(*parts: object) -> str:
+    """Return the name of an entry for all that its content depends on."""
+    return hashlib.sha256("\x1e".join(map(str, parts)).encode()).hexdigest()
+
+
+def read(key: str) -> tuple[Header, bytes] | None:
     """Return the header and the code of an entry; None when there is none or it is damaged."""
     place = folder()
     if place is None:
@@ -82,7 +89,7 @@ def forget(key: str) -> None:
             (place / f"{key}{_SUFFIX}").unlink()
 
 
-def _packed(key: str, header: dict[str, Any], code: bytes) -> bytes:
+def _packed(key: str, header: Header, code: bytes) -> bytes:
     text = json.dumps(header).encode()
     body = len(text).to_bytes(8, "little") + text + code
     return _MAGIC + _digest(key, body) + body
@@ -92,7 +99,7 @@ def _digest(key: str, body: bytes) -> bytes:
     return hashlib.sha256(key.encode() + body).digest()
 
 
-def _unpacked(key: str, data: bytes) -> tuple[dict[str, Any], bytes] | None:
+def _unpacked(key: str, data: bytes) -> tuple[Header, bytes] | None:
     start = len(_MAGIC)
     digest, body = data[start : start + 32], data[start + 32 :]
     if not data.startswith(_MAGIC) or _digest(key, body) != digest:
@@ -110,7 +117,7 @@ _written: dict[Path, int] = {}
 _LOOKS = 16  # a folder is looked through when a process has written so small a part of what is kept
 
 
-def write(key: str, header: dict[str, Any], code: bytes, kept: int = KEPT_BYTES) -> None:
+def write(key: str, header: Header, code: bytes, kept: int = KEPT_BYTES) -> None:
     """Store an entry, and keep about so many bytes in all; do nothing where that is impossible."""
     place = folder()
     if place is None:

@@ -17,7 +17,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from glassgrad.compile.kept import files
 from glassgrad.compile.native import runtime
 
 LEAST = 32 << 20  # bytes: less is touched in the time that a thread takes to be of use
@@ -33,10 +32,7 @@ class Ahead:
 
     Attributes:
         touched: bytes given to threads so far.
-        memory: for the values between a step's kernels, if that was touched before the step was known.
     """
-
-    memory: Any = None
 
     def __init__(self, cores: int | None = None, free: int | None = None) -> None:
         self.touched = 0
@@ -52,7 +48,6 @@ class Ahead:
     def stop(self) -> None:
         """Leave the rest to the step, whose threads would have to wait for this one; or there is none."""
         self._stop[0] = 1
-        self.memory = None
 
     def touch(self, arrays: Sequence[Any]) -> bool:
         """Begin to touch arrays that a step will write to; return whether that is worth a thread and possible.
@@ -75,44 +70,11 @@ class Ahead:
 
     def place(self, size: int) -> Any:
         """Return memory of so many bytes for the values between a step's kernels, which is being touched."""
-        if self.memory is None or self.memory.nbytes != size:
-            self.stop()
-            self._stop = np.zeros(1, np.int64)
-            self.memory = runtime.space(size)
-            self.touch([self.memory])
-        return self.memory
-
-    def note(self, size: int) -> None:
-        """Learn the bytes that a step was found to need between its kernels."""
-
-
-class Expected(Ahead):
-    """The memory of a step that is about to be traced, touched from now on if a step like it was made before.
-
-    How much that is lies on the disk beside the machine code, which is found after the trace only. Where the step has
-    changed without the key's noticing, the memory is given back and the size written anew.
-
-    Args:
-        key: of what decides about the step, as `cache.key_of` makes it.
-        cores, free: as for `Ahead`.
-
-    Attributes:
-        size: bytes that a step with this key has needed; 0 where none is known.
-    """
-
-    def __init__(self, key: str, cores: int | None = None, free: int | None = None) -> None:
-        super().__init__(cores, free)
-        self._key = key
-        entry = files.read(key)
-        found = None if entry is None else entry[0].get("bytes")
-        self.size = found if type(found) is int else 0
-        if self.fits(self.size):
-            self.memory = runtime.space(self.size)
-            self.touch([self.memory])
-
-    def note(self, size: int) -> None:
-        if size != self.size and max(size, self.size) >= LEAST:
-            files.write(self._key, {"bytes": size}, b"")
+        self.stop()
+        self._stop = np.zeros(1, np.int64)
+        memory = runtime.space(size)
+        self.touch([memory])
+        return memory
 
 
 def _work(touch: Any, arrays: list[Any], stop: Any) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
-from glassgrad._records import dataclass
 from glassgrad.compile.ir.graph import Graph, Var
 from glassgrad.compile.ir.totals import Row, Stats
 from glassgrad.compile.llvm.module.blas import GEMM, blas

@@ -6,7 +6,6 @@ processor and its features, and the versions of glassgrad and LLVM.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 
 from glassgrad.compile.kept import files
@@ -17,8 +16,7 @@ from glassgrad.compile.llvm.objects import machine
 def key_of(*parts: object) -> str:
     """Return the name of an entry for what its code depends on."""
     here = host()
-    whole = [machine.versions(), here.triple, here.cpu, here.features, *map(str, parts)]
-    return hashlib.sha256("\x1e".join(whole).encode()).hexdigest()
+    return files.name_of(machine.versions(), here.triple, here.cpu, here.features, *parts)
 
 
 def code_for(text: str, compile_text: Callable[[str], bytes]) -> tuple[bytes, bool]:

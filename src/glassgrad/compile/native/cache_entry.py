@@ -55,15 +55,15 @@ def _has_tiles() -> bool:
     return has_tiles()
 
 
-def find(key: str, graph: Graph, uses: Uses, space: Any = None) -> tuple[NativeStep, Stats] | None:
-    """Return a step from the disk, in memory that is there for it if it is of its size; None without a sound entry."""
+def find(key: str, graph: Graph, uses: Uses) -> tuple[NativeStep, Stats] | None:
+    """Return a step from the disk; None without a sound entry."""
     entry = files.read(key)
     if entry is None:
         return None
     header, code = entry
     try:
         layout, stats = to_layout(graph, header, uses)
-        return NativeStep(code, layout, space), stats
+        return NativeStep(code, layout), stats
     except (ValueError, TypeError, LookupError, OverflowError, AttributeError, MemoryError, errors.LinkError):
         files.forget(key)
         return None

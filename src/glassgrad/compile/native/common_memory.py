@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from glassgrad.compile.locks import free_in_children
+from glassgrad.base.kept import free_in_children
 from glassgrad.compile.native import runtime
 
 

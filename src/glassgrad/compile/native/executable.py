@@ -12,17 +12,17 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from glassgrad import errors
-from glassgrad._records import dataclass
+from glassgrad.base.kept import free_in_children
 from glassgrad.compile.ir.graph import Var, type_text
 from glassgrad.compile.llvm.module import support
 from glassgrad.compile.llvm.module.target import LoadedCode
-from glassgrad.compile.locks import free_in_children
 from glassgrad.compile.native import runtime
 from glassgrad.compile.plan.indexing.bounds import Computed, IndexBounds, IndexCheck
 

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import struct
 import threading
 from collections.abc import Sequence
@@ -13,11 +12,11 @@ from functools import cache as cached
 
 import numpy as np
 
+from glassgrad.base.kept import Cache, free_in_children
 from glassgrad.compile.llvm.module import support
 from glassgrad.compile.llvm.module.target import LoadedCode, host
 from glassgrad.compile.llvm.products import packed_sizes
 from glassgrad.compile.llvm.products import shares as products
-from glassgrad.compile.locks import free_in_children
 from glassgrad.compile.native import cache, runtime
 from glassgrad.compile.native.executable import Context, object_layout
 
@@ -78,14 +77,17 @@ class Job:
                     self.pool.sweep()
 
 
-@cached
+# A forked child has the counters of a run whose threads it lacks.
+_JOBS: Cache[tuple[str, int], Job] = Cache("jobs", 256, in_children=False)
+
+
 def job(function: str, shares: int) -> Job:
     """Return the job of a function for so many shares; the first one loads the code.
 
     Raises:
         ImportError: without llvmlite.
     """
-    return Job(function, shares)
+    return _JOBS.found((function, shares), lambda: Job(function, shares))
 
 
 def packs() -> bool:
@@ -179,8 +181,3 @@ def _text(module: str, header: str, attributes: str, vector_bytes: int, data: in
         case "packed":
             return packed.module(header, attributes, data)
     return products.module(header, attributes, vector_bytes, data)
-
-
-if hasattr(os, "register_at_fork"):
-    # The child has the counters of a run whose threads it lacks.
-    os.register_at_fork(after_in_child=job.cache_clear)

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad.base.kept import free_in_children
 from glassgrad.compile.llvm.module import support
-from glassgrad.compile.locks import free_in_children
 from glassgrad.compile.native import products, runtime
 from glassgrad.compile.native.executable import NativeStep
 

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from glassgrad.base import provenance
+from glassgrad.base.kept import free_in_children
 from glassgrad.compile.ir.graph import Graph, Instr, Operand, Var, display_names
 from glassgrad.compile.ir.passes.means import with_exact_means
-from glassgrad.compile.locks import free_in_children
 from glassgrad.compile.numpy import text
 from glassgrad.compile.numpy.memory import peak
 from glassgrad.compile.numpy.templates import TEMPLATES
@@ -27,7 +27,7 @@ from glassgrad.compile.plan.budget import within
 from glassgrad.compile.plan.indexing.bounds import IndexCheck
 from glassgrad.compile.plan.indexing.checks import find_checks
 from glassgrad.compile.plan.recompute import recomputed
-from glassgrad.ops.core import PRIMITIVES
+from glassgrad.ops.core import PRIMITIVES, Array
 from glassgrad.ops.narrow import bare
 
 _numbers = itertools.count(1)
@@ -74,7 +74,7 @@ class NumpyStep:
         self._checks = [(self.inputs.index(check.var), check) for check in find_checks(graph)[0]]
         self._lock = free_in_children(threading.Lock())
 
-    def __call__(self, *arrays: Any) -> tuple[Any, ...]:
+    def __call__(self, *arrays: Array) -> tuple[Array, ...]:
         """Run the step: return new arrays for the outputs, and write updates into the arguments."""
         for place, check in self._checks:
             check.verify(arrays[place])

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad.ops.core import Array
 from glassgrad.ops.narrow import NARROW
 
 # Precedence of each kind of expression; an expression gets brackets if its context binds tighter.
@@ -96,19 +97,19 @@ def power(base: Text, exponent: Text) -> Text:
     return Text(base.at(POWER + 1), "**", exponent.at(UNARY), level=POWER)
 
 
-def call(function: str, *args: Any, **options: Any) -> Text:
+def call(function: str, *args: object, **options: object) -> Text:
     """Write a function call; arguments are pieces of text or values."""
     given = [("", arg) for arg in args] + [(f"{name}=", value) for name, value in options.items()]
     parts = [part for key, one in given for part in (", ", key, one if isinstance(one, Text) else literal(one))]
     return Text(f"{function}(", *parts[1:], ")")
 
 
-def method(owner: Text, name: str, *args: Any, **options: Any) -> Text:
+def method(owner: Text, name: str, *args: object, **options: object) -> Text:
     """Write a method call."""
     return Text(owner.at(ATOM), ".", call(name, *args, **options))
 
 
-def number(value: Any) -> Text:
+def number(value: object) -> Text:
     """Write a Python number, exactly."""
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, float) and not np.isfinite(value):
@@ -144,7 +145,7 @@ def scalar(value: Any) -> Text:
     return call(literal(value.dtype), Text(code)) if value.dtype != np.float64 else Text(code, level=PRODUCT)
 
 
-def literal(value: Any) -> str:
+def literal(value: object) -> str:
     """Write a parameter: dtypes by their NumPy name, slices and tuples as in an index."""
     if isinstance(value, np.dtype) and value.kind == NARROW:  # no name of NumPy's, though known to it by now
         return f'np.dtype("{value.name}")'
@@ -187,7 +188,7 @@ def _place(at: int | None) -> Text:
     return Text.token(at) if at is not None and at >= 0 else Text("" if at is None else str(at))
 
 
-def constant(value: Any) -> Text | None:
+def constant(value: Array) -> Text | None:
     """Write an array as a NumPy expression; None if that would be long."""
     if value.ndim == 0:
         return call(literal(value.dtype), value.item())
@@ -203,7 +204,7 @@ def constant(value: Any) -> Text | None:
     return found
 
 
-def _filled(value: Any, entry: Any) -> Text:
+def _filled(value: Array, entry: Any) -> Text:
     """Write an array whose elements are all the same."""
     name = {0: "np.zeros", 1: "np.ones"}.get(entry.item()) if value.dtype.kind in "fiu" else None
     if name is None or np.signbit(entry):
@@ -211,7 +212,7 @@ def _filled(value: Any, entry: Any) -> Text:
     return call(name, value.shape, value.dtype)
 
 
-def _matrix(value: Any) -> Text | None:
+def _matrix(value: Array) -> Text | None:
     """Write a matrix with a pattern."""
     if value.shape[0] == value.shape[1] and (value == np.eye(len(value))).all():
         return call("np.eye", len(value), dtype=value.dtype)

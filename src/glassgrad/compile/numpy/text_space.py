@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from glassgrad.compile.ir.graph import Params
 from glassgrad.compile.numpy import text
 from glassgrad.compile.numpy.text import Text
 from glassgrad.ops.core import Elementwise, Primitive
@@ -37,7 +38,7 @@ class Term:
     __array_ufunc__ = None
     __hash__ = None  # type: ignore[assignment]  # `==` makes a comparison term, so terms cannot be keys
 
-    def __init__(self, write: Writer, *parts: Any) -> None:
+    def __init__(self, write: Writer, *parts: object) -> None:
         self.write = write
         self.parts = parts
 
@@ -54,13 +55,25 @@ def _infix(sign: str, level: int) -> Writer:
 
 
 _SIGNS = {
-    "add": ("+", text.SUM), "subtract": ("-", text.SUM), "multiply": ("*", text.PRODUCT), "divide": ("/", text.PRODUCT),
-    "floor_divide": ("//", text.PRODUCT), "remainder": ("%", text.PRODUCT), "matmul": ("@", text.PRODUCT),
-    "left_shift": ("<<", text.SHIFT), "right_shift": (">>", text.SHIFT), "bitwise_and": ("&", text.AND),
-    "bitwise_xor": ("^", text.XOR), "bitwise_or": ("|", text.OR), "less": ("<", text.COMPARISON),
-    "less_equal": ("<=", text.COMPARISON), "greater": (">", text.COMPARISON), "greater_equal": (">=", text.COMPARISON),
-    "equal": ("==", text.COMPARISON), "not_equal": ("!=", text.COMPARISON),
-}  # fmt: skip  # a table
+    "add": ("+", text.SUM),
+    "subtract": ("-", text.SUM),
+    "multiply": ("*", text.PRODUCT),
+    "divide": ("/", text.PRODUCT),
+    "floor_divide": ("//", text.PRODUCT),
+    "remainder": ("%", text.PRODUCT),
+    "matmul": ("@", text.PRODUCT),
+    "left_shift": ("<<", text.SHIFT),
+    "right_shift": (">>", text.SHIFT),
+    "bitwise_and": ("&", text.AND),
+    "bitwise_xor": ("^", text.XOR),
+    "bitwise_or": ("|", text.OR),
+    "less": ("<", text.COMPARISON),
+    "less_equal": ("<=", text.COMPARISON),
+    "greater": (">", text.COMPARISON),
+    "greater_equal": (">=", text.COMPARISON),
+    "equal": ("==", text.COMPARISON),
+    "not_equal": ("!=", text.COMPARISON),
+}
 OPERATORS: dict[str, Writer] = {
     **{op: _infix(sign, level) for op, (sign, level) in _SIGNS.items()},
     "power": text.power,
@@ -92,7 +105,7 @@ class TextSpace:
 
 
 def _calling(name: str) -> Callable[..., Term]:
-    def function(*args: Any, **options: Any) -> Term:
+    def function(*args: object, **options: object) -> Term:
         def write(*parts: Text) -> Text:
             named = zip(options, parts[len(args) :], strict=True)
             return text.call(name, *parts[: len(args)], **dict(named))
@@ -110,7 +123,7 @@ def term(written: Text) -> Term:
     return Term(lambda: written)
 
 
-def formula(prim: Primitive | None, operands: Sequence[Term], params: Mapping[str, Any], space: TextSpace) -> Any:
+def formula(prim: Primitive | None, operands: Sequence[Term], params: Params, space: TextSpace) -> Any:
     """Return an elementwise op applied to terms, by its forward; None if that is not a formula."""
     if not isinstance(prim, Elementwise):
         return None
@@ -165,13 +178,13 @@ def statements(result: Term, taken: Collection[str]) -> list[str]:
     return [*lines, f"return {returned.code}"]
 
 
-def _render(part: Any, named: Callable[[Term, Text], Text]) -> Text:
+def _render(part: object, named: Callable[[Term, Text], Text]) -> Text:
     if not isinstance(part, Term):
         return _number(part)
     return named(part, part.write(*[_render(one, named) for one in part.parts]))
 
 
-def _number(value: Any) -> Text:
+def _number(value: object) -> Text:
     """Write a number, or the square root that it stands for."""
     for root, code in ((math.sqrt(0.5), "math.sqrt(0.5)"), (math.sqrt(2 / math.pi), "math.sqrt(2 / math.pi)")):
         if isinstance(value, float) and abs(value) == root:

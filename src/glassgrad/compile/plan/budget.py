@@ -14,10 +14,10 @@ plan was from the step's. Where none of these plans fits, some of equal stretche
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
-from glassgrad._records import dataclass
 from glassgrad.compile.ir.graph import Graph, Instr, Var
 from glassgrad.compile.plan.chain import Chain
 from glassgrad.compile.plan.recompute import extra_flops, flops_of, is_forward, recomputed

@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from glassgrad._records import dataclass
-from glassgrad.compile.ir.graph import Instr, Operand, Var
+from glassgrad.compile.ir.graph import DType, Instr, Operand, Var
 from glassgrad.compile.plan.fusion import Fusion, Group, LoopOp, reduction_indices
 from glassgrad.compile.plan.indexing.indices import Axis, Index, Indices, NeedsSplit, flatten, reshaped, row_strides
 from glassgrad.compile.plan.nests import Access, Expr, Expressions, Nest, Reduction, Store, operands
 
-KindOf = Callable[[np.dtype[Any]], str | None]
+KindOf = Callable[[DType], str | None]
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,7 @@ class NestBuilder:
         self.exprs = Expressions(costs)
         self._values: dict[tuple[Var, Indices], Expr] = {}
 
-    def kind(self, dtype: np.dtype[Any]) -> str:
+    def kind(self, dtype: DType) -> str:
         """Return the element kind of a dtype that has one."""
         kind = self.kind_of(dtype)
         assert kind is not None
@@ -122,7 +120,7 @@ class NestBuilder:
         value = self.read(instr.inputs[0], source, wanted)
         position = None
         if lowering.how.startswith("arg"):
-            shape = instr.inputs[0].shape  # type: ignore[union-attr]  # checked before
+            shape = instr.reads()[0].shape
             axes = instr.params["axis"]
             inside = [source[axis] for axis in axes]
             position = self.exprs.counter(flatten(tuple(inside), row_strides([shape[axis] for axis in axes])))

@@ -12,9 +12,8 @@ arrays has made. Nothing else is computed again, so that a copy never needs anot
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from glassgrad._records import dataclass
 from glassgrad.compile.ir.graph import Graph, Instr, Var
 from glassgrad.compile.plan.recompute import copied, is_forward, marked
 

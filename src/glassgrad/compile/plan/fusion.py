@@ -17,9 +17,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
-from glassgrad._records import dataclass
 from glassgrad.compile.ir.graph import Graph, Instr, Var
 from glassgrad.compile.plan.indexing.indices import Axis, Extents, Index, Indices, NeedsSplit, NotAffine
 from glassgrad.compile.plan.late import late_instrs

@@ -7,9 +7,8 @@ and those that must exist when the program ends.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from glassgrad._records import dataclass
 from glassgrad.compile.ir.graph import Graph, Instr, Var
 from glassgrad.compile.plan.build_nest import build_nest
 from glassgrad.compile.plan.fusion import Fusion, Group, fuse, same_point
@@ -93,7 +92,7 @@ class _Limits:
         """Take away what the nest of a group failed at; called while the `NotAffine` is handled."""
         failed = fusion.chain.failed
         if failed is not None:
-            base, below = fusion.base(failed.output), fusion.chain.step(failed.inputs[0])  # type: ignore[arg-type]  # a view reads a Var, no number
+            base, below = fusion.base(failed.output), fusion.chain.step(failed.reads()[0])
             if base in inlined:
                 self.stored.add(base)
                 return

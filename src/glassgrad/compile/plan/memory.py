@@ -7,12 +7,11 @@ buffer is reused there only where each share keeps to the same part of the old a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from glassgrad._records import dataclass
 from glassgrad.compile.ir.graph import Graph, Var
 from glassgrad.compile.plan.kernels import Kernel
 from glassgrad.compile.plan.nests import Nest, Store

@@ -8,11 +8,10 @@ the inner axes, and how work is shared by threads is decided from this form.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from glassgrad._records import dataclass
 from glassgrad.compile.ir.graph import Var
 from glassgrad.compile.plan.indexing.indices import Axis, Index
 
@@ -91,7 +90,7 @@ class Nest:
     reductions: list[Reduction]
     name: str = ""
     ops: list[str] = field(default_factory=list)
-    where: list[Any] = field(default_factory=list)
+    where: list[object] = field(default_factory=list)
     _known: list[Expr] | None = None
 
     @property
@@ -155,10 +154,10 @@ class Expressions:
 
     def __init__(self, costs: Mapping[str, int]) -> None:
         self.costs = costs
-        self._known: dict[Any, Expr] = {}
+        self._known: dict[Hashable, Expr] = {}
 
     def _make(
-        self, key: Any, op: str, args: tuple[Expr, ...], kind: str, data: Any, axes: frozenset[Axis], cost: int
+        self, key: Hashable, op: str, args: tuple[Expr, ...], kind: str, data: Any, axes: frozenset[Axis], cost: int
     ) -> Expr:
         known = self._known.get(key)
         if known is None:

@@ -9,10 +9,9 @@ Small kernels are not cut; they go to the share with the least to do.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import pairwise
 
-from glassgrad._records import dataclass
 from glassgrad.compile.ir.graph import Var
 from glassgrad.compile.plan.indexing.indices import Index
 from glassgrad.compile.plan.kernels import Kernel

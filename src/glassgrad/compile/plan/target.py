@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Protocol
 
-import numpy as np
-
-from glassgrad._records import dataclass
-from glassgrad.compile.ir.graph import Instr
+from glassgrad.compile.ir.graph import DType, Instr
 from glassgrad.compile.plan.build_nest import LoopLowering
 from glassgrad.compile.plan.view_chains import Strided, only_moves
 
@@ -43,11 +41,11 @@ class Target:
     only_copied: frozenset[str]
     costs: Mapping[str, int]
 
-    def stored_kind(self, dtype: np.dtype[Any]) -> str | None:
+    def stored_kind(self, dtype: DType) -> str | None:
         """Return the element kind of a dtype that can be copied."""
         return self.kinds.get(f"{dtype.kind}{dtype.itemsize}") if dtype.isnative else None
 
-    def kind_of(self, dtype: np.dtype[Any]) -> str | None:
+    def kind_of(self, dtype: DType) -> str | None:
         """Return the element kind of a dtype that can be computed with."""
         kind = self.stored_kind(dtype)
         return None if kind in self.only_copied else kind

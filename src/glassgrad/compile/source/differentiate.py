@@ -9,13 +9,13 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from glassgrad import errors
-from glassgrad._records import dataclass
+from glassgrad.compile.front.calls.parameters import Function
 from glassgrad.compile.front.origin import FORWARD, Origin
 from glassgrad.compile.front.symbol import Symbol
 from glassgrad.compile.front.tracer import Tracer
@@ -26,8 +26,9 @@ from glassgrad.compile.ir.passes.rules import Rules, rule
 from glassgrad.compile.ir.passes.simplify import SIMPLIFY
 from glassgrad.engine import tape
 from glassgrad.engine.mode import MODE, RECORDING, TRACING
+from glassgrad.engine.node import Node
 from glassgrad.engine.tensor import Tensor, make
-from glassgrad.ops.core import PRIMITIVES
+from glassgrad.ops.core import PRIMITIVES, Array
 
 Replace = Callable[["Replay", Instr], bool]
 
@@ -66,7 +67,7 @@ class Replay:
         self.graph = graph
         self.tracer = Tracer(graph.name)
         # Constants are Symbols, so that the rules of a layer with constant inputs look like those of the others.
-        self.values: dict[Var, Any] = {
+        self.values: dict[Var, Array] = {
             var: Symbol(self.tracer, self.tracer.constant(value)) if value.ndim and value.dtype.kind == "f" else value
             for var, value in graph.constants
         }
@@ -76,11 +77,11 @@ class Replay:
             self.values[var] = make(symbol, None, var in leaves)
         self.leaves = [var for var in graph.inputs if var in leaves]
 
-    def value(self, operand: Operand) -> Any:
+    def value(self, operand: Operand) -> Array:
         """Return the current value of an operand of the graph."""
         return self.values[operand] if isinstance(operand, Var) else operand
 
-    def run(self, instr: Instr) -> Any:
+    def run(self, instr: Instr) -> Array:
         """Apply one instruction as a user would, recorded or not; return the results."""
         args = [self.value(operand) for operand in instr.inputs]
         if isinstance(instr.where, Origin) and not instr.where.records:
@@ -125,7 +126,7 @@ class Replay:
         cotangents = {root.array.var: seed, **tracer.cotangents}
         return Derived(graph, pairs, cotangents, tracer.nodes(), seed)
 
-    def _var(self, array: Any) -> Var:
+    def _var(self, array: Array) -> Var:
         return array.var if isinstance(array, Symbol) else self.tracer.constant(array)
 
     def var_of(self, var: Var) -> Var:
@@ -140,7 +141,7 @@ class _Totals(tape.Observer):
         self.tracer = tracer
         self.left = tracer.left  # type: ignore[method-assign]  # the tracer's own business
 
-    def rule(self, node: Any, g: Any, saved: tuple[Any, ...], position: int | None) -> None:
+    def rule(self, node: Node, g: Array, saved: tuple[Array, ...], position: int | None) -> None:
         """Report the total."""
         made = self.tracer.instr_of(node.seq)
         if made is not None and isinstance(g, Symbol) and len(made.outputs) == 1:
@@ -170,7 +171,10 @@ def tidy(derived: Derived, named: Iterable[Var] = (), *, seeded: bool = True) ->
         if isinstance(value_now, Var) and isinstance(total_now, Var):
             cotangents.setdefault(value_now, total_now)
     producers = graph.producers()
-    nodes = {number: producers.get(rewriter.now(made.outputs[0]), made) for number, made in derived.nodes.items()}  # type: ignore[arg-type]  # a number is made by nothing
+    moved = {number: (rewriter.now(made.outputs[0]), made) for number, made in derived.nodes.items()}
+    nodes = {
+        number: producers.get(now, made) if isinstance(now, Var) else made for number, (now, made) in moved.items()
+    }
     pairs = [(leaf, now) for leaf, g in derived.gradients if isinstance(now := rewriter.now(g), Var)]
     return Derived(graph, pairs, cotangents, nodes, derived.seed)
 
@@ -183,10 +187,15 @@ def _does_nothing(instr: Instr) -> bool:
 
 
 # Ops that can be computed on one number in place of an array with equal elements.
-_UNIFORM: dict[str, Callable[..., Any]] = {
-    "negative": operator.neg, "multiply": operator.mul, "divide": operator.truediv, "add": operator.add,
-    "subtract": operator.sub, "reshape": lambda x: x, "broadcast_to": lambda x: x,
-}  # fmt: skip  # a table
+_UNIFORM: dict[str, Function] = {
+    "negative": operator.neg,
+    "multiply": operator.mul,
+    "divide": operator.truediv,
+    "add": operator.add,
+    "subtract": operator.sub,
+    "reshape": lambda x: x,
+    "broadcast_to": lambda x: x,
+}
 _TAKES_NUMBERS = frozenset({"multiply", "divide", "add", "subtract"})
 
 
@@ -194,7 +203,7 @@ def _with_one(graph: Graph, seed: Var) -> Graph:
     """Replace the cotangent of the loss by the number 1, and values that depend on it alone by numbers."""
     uniform: dict[Operand, Any] = {seed: 1}
     results = set(graph.results())
-    constants: dict[Var, Any] = dict(graph.constants)
+    constants: dict[Var, Array] = dict(graph.constants)
     instrs = []
 
     def filled(var: Operand, value: Any) -> Operand:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
 
+from glassgrad.compile.front.calls.parameters import Function
 from glassgrad.compile.numpy.text import Text, Token
 from glassgrad.compile.source.functions import definitions
 from glassgrad.compile.source.layout import WIDTH, filled, placed
 from glassgrad.compile.source.lines import Body, Line
 from glassgrad.compile.source.rewriting.repeats import index_text, pattern
+from glassgrad.ops.core import Array
 
 
 class Source(str):
@@ -26,7 +28,7 @@ class Source(str):
         entry: the name of its function.
     """
 
-    data: dict[str, Any]
+    data: dict[str, Array]
     arguments: tuple[str, ...]
     notes: tuple[str, ...]
     entry: str
@@ -34,7 +36,7 @@ class Source(str):
     __slots__ = ("arguments", "data", "entry", "notes")
 
     def __new__(
-        cls, text: str, data: Mapping[str, Any], arguments: Iterable[str], notes: Iterable[str], entry: str
+        cls, text: str, data: Mapping[str, Array], arguments: Iterable[str], notes: Iterable[str], entry: str
     ) -> Self:
         made = super().__new__(cls, text)
         made.data = dict(data)
@@ -51,11 +53,11 @@ class Source(str):
         arrays = {name: value for name, value in self.data.items() if not isinstance(value, list)}
         np.savez(os.path.splitext(path)[0] + ".npz", **arrays)  # noqa: PTH122 - beside the name above
 
-    def function(self) -> Callable[..., Any]:
+    def function(self) -> Function:
         """Return the program's function: it takes the inputs in the order of its signature."""
         space: dict[str, Any] = {"__name__": "glassgrad_source"}
         exec(compile(str(self), "<glassgrad source>", "exec"), space)  # noqa: S102 - our own text
-        made: Callable[..., Any] = space[self.entry]
+        made: Function = space[self.entry]
         return made
 
 

@@ -75,7 +75,8 @@ class ExpressionWriter:
         first, second = instr.inputs if isinstance(instr.inputs[0], Var) else reversed(instr.inputs)
         rest, power = first, 1
         while isinstance(second, Var) and rest is not second and self._is_product_with(rest, second):
-            rest, power = self.producer[rest].inputs[0], power + 1  # type: ignore[index]  # a product is made
+            assert isinstance(rest, Var)  # a product is made
+            rest, power = self.producer[rest].inputs[0], power + 1
         if rest is second or power > 1:
             raised = text.power(self.operand(second), Text(str(power + (rest is second))))
             return raised if rest is second else text.binary(self.operand(rest), "*", raised, text.PRODUCT)
@@ -110,7 +111,7 @@ class ExpressionWriter:
         made = [self.producer.get(operand) if isinstance(operand, Var) else None for operand in instr.inputs]
         equal, less = made[0], made[2]
         if equal is not None and equal.op == "equal" and instr.inputs[1] == 0.5 and less is not None:
-            inner = self.producer.get(less.inputs[0]) if less.op == "where" else None  # type: ignore[arg-type]  # a comparison
+            inner = self.producer.get(less.reads()[0]) if less.op == "where" else None
             a, b = equal.inputs
             if inner is not None and inner.op == "less" and inner.inputs == (a, b) and not isinstance(b, Var):
                 sides = (a, b) if less.inputs[1:] == (0.0, 1.0) else (b, a)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Any
 
+from glassgrad.compile.ir.graph import Params
 from glassgrad.compile.numpy.text import Text, call
 from glassgrad.compile.numpy.text_space import TextSpace, formula, is_short, statements, term, written
 from glassgrad.compile.source import helpers
@@ -43,7 +43,7 @@ def definition(op: str) -> str | None:
     return f'def {op}({", ".join(names)}):\n    """{prim.formula}."""\n{body}'
 
 
-def applied(op: str, operands: Sequence[Text], params: Mapping[str, Any]) -> Text | None:
+def applied(op: str, operands: Sequence[Text], params: Params) -> Text | None:
     """Return an elementwise op applied to expressions; None if its forward is not a formula."""
     if is_defined(op):
         return call(op, *operands, **params)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from glassgrad._records import dataclass
 from glassgrad.compile.front.origin import FORWARD, Origin
 from glassgrad.compile.ir.graph import Instr, Var
 from glassgrad.compile.numpy.text import Text, Token
 from glassgrad.compile.source.naming.names import Namer
 from glassgrad.compile.source.rewriting.runs import Run
-from glassgrad.ops.core import PRIMITIVES
+from glassgrad.ops.core import PRIMITIVES, Array
 
 
 class Code(NamedTuple):
@@ -91,7 +90,7 @@ class Body:
     names: dict[Var, str] = field(default_factory=dict)
     namer: Namer = field(default_factory=Namer)
     helpers: set[str] = field(default_factory=set)
-    large: dict[Var, Any] = field(default_factory=dict)
+    large: dict[Var, Array] = field(default_factory=dict)
 
 
 def rule_text(made: Instr, argument: int | None) -> str:

@@ -11,15 +11,14 @@ import numpy as np
 
 from glassgrad import errors
 from glassgrad.compile.front.calls.captured import Capture, Output
-from glassgrad.compile.front.calls.parameters import parameter_names
-from glassgrad.compile.front.capture import capture
+from glassgrad.compile.front.calls.parameters import Args, Function, Kwargs, parameter_names
+from glassgrad.compile.front.capture import TRACING_LOCK, capture
 from glassgrad.compile.front.finish import is_alive
 from glassgrad.compile.front.origin import FORWARD
 from glassgrad.compile.front.symbol import Symbol
 from glassgrad.compile.ir.evaluate import evaluate
-from glassgrad.compile.ir.graph import Graph, Var
+from glassgrad.compile.ir.graph import Graph, Operand, Var
 from glassgrad.compile.ir.passes import eliminate_dead
-from glassgrad.compile.locks import TRACING_LOCK
 from glassgrad.compile.source import document, torch_fx
 from glassgrad.compile.source.differentiate import Derived, Replay, tidy
 from glassgrad.compile.source.document import Source
@@ -33,13 +32,12 @@ from glassgrad.engine import tree
 from glassgrad.engine.backward import grad
 from glassgrad.engine.snapshot import Snapshot
 from glassgrad.engine.tensor import Tensor
+from glassgrad.ops.core import Array
 
 _ALIKE = 0.01  # largest difference, relative to the largest gradient, that counts as rounding
 
 
-def backward_source(
-    function: Callable[..., Any], *, simplify: bool = False, loops: bool = True
-) -> Callable[..., Source]:
+def backward_source(function: Function, *, simplify: bool = False, loops: bool = True) -> Callable[..., Source]:
     """Return a function that writes `function` and its backward pass as a NumPy program.
 
     Call it with the arguments of `function`, which must return its loss. The text is a Python file that needs only
@@ -102,7 +100,7 @@ class ByTape:
     """Walks back from the loss during the trace, so that hooks and custom rules are included."""
 
     def __init__(self) -> None:
-        self.gradients: list[tuple[Var, Any]] = []
+        self.gradients: list[tuple[Var, Array]] = []
 
     def __call__(self, loss: Any) -> Any:
         """Return the loss and its gradients."""
@@ -118,7 +116,7 @@ class ByTape:
         ]
         return [loss, *(g for _, g in pairs)]
 
-    def numbers(self, graph: Graph, arrays: Mapping[Var, Any]) -> dict[Var, Any]:
+    def numbers(self, graph: Graph, arrays: Mapping[Var, Array]) -> dict[Var, Array]:
         """Compute the gradient of each leaf."""
         if not self.gradients:
             return {}
@@ -153,9 +151,9 @@ def _loss(captured: Capture) -> Var:
     return value
 
 
-def arrays_of(captured: Capture, args: Any, kwargs: Any) -> dict[Var, Any]:
+def arrays_of(captured: Capture, args: Args, kwargs: Kwargs) -> dict[Var, Array]:
     """Return the values of every input, random draws included."""
-    values: dict[Var, Any] = {}
+    values: dict[Var, Array] = {}
     given = tree.every_leaf({"args": args, "kwargs": kwargs})
     for at, var in zip(captured.arguments, captured.graph.inputs, strict=False):
         values[var] = np.array(given[at].array if isinstance(given[at], Tensor) else given[at])
@@ -177,8 +175,8 @@ class _Loss:
         forward: Graph,
         loss: Var,
         leaves: set[Var],
-        truth: Mapping[Var, Any],
-        arrays: Mapping[Var, Any],
+        truth: Mapping[Var, Array],
+        arrays: Mapping[Var, Array],
         simplify: bool,
         loops: bool,
     ) -> None:
@@ -216,7 +214,7 @@ class _Loss:
         data |= {body.names[var]: value for var, value in body.large.items()}
         arguments = list(data)
         gradients = {f"d{body.names[leaf]}": body.names[g] for leaf, g in derived.gradients}
-        loss = body.names[derived.graph.outputs[0]]  # type: ignore[index]  # the loss is computed
+        loss = body.names[_computed(derived.graph.outputs[0])]
         roller = Roller(body, [loss, *gradients.values()], arguments, math.inf if not self.loops else ENOUGH)
         rolled = roller.rolled()
         now = {name: roller.now(variable) for name, variable in gradients.items()}
@@ -249,7 +247,7 @@ class _Loss:
         main = document.main_text(self.entry, inputs, "loss, gradients", results, [*gradients, "loss"], tolerance)
         return Source("\n".join(lines) + "\n" + main, data, inputs, notes, self.entry)
 
-    def _recorded(self, names: dict[Var, str]) -> dict[str, Any]:
+    def _recorded(self, names: dict[Var, str]) -> dict[str, Array]:
         """Return the tape's loss and gradients, if they agree with those of the forward pass's ops."""
         replay = Replay(self.forward, self.leaves)
         plain = replay.derive(self.loss)
@@ -267,5 +265,10 @@ class _Loss:
             if off > _ALIKE * largest:
                 raise errors.SOURCE_GRADIENT(what=names.get(leaf) or leaf.name or "an input")
         found.update(self.truth)
-        loss = values[plain.graph.outputs[0]]  # type: ignore[index]  # the loss is computed
+        loss = values[_computed(plain.graph.outputs[0])]
         return {"loss": loss, **{f"d{name}": found[var] for var, name in names.items() if var in found}}
+
+
+def _computed(loss: Operand) -> Var:
+    assert isinstance(loss, Var)  # no number: it depends on parameters
+    return loss

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
 from typing import Any
 
-from glassgrad.compile.ir.graph import Instr, Var
+from glassgrad.compile.ir.graph import Instr, Params, Var
 from glassgrad.compile.numpy import text
 from glassgrad.compile.numpy.templates import TEMPLATES, Template, reduction_options
 from glassgrad.compile.numpy.text import Text, call, method
 from glassgrad.compile.source.functions import HELPERS
 
 
-def _stated(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+def _stated(name: str, options: Params) -> dict[str, Any]:
     """Omit the options of a helper that have their default value."""
     usual = inspect.signature(HELPERS[name]).parameters
     return {key: value for key, value in options.items() if usual[key].default != value}
@@ -87,17 +86,20 @@ READING: dict[str, Template] = {
     "conv2d": _windowed("conv2d", shaped=True),
     **{op: _helper(op) for op in ("lstm_scan", "gru_scan", "rnn_scan")},
     "lstm_scan_back": _scan_back("lstm_scan_back", (1, 2, 4, 5)),
-    "gru_scan_back": _scan_back("gru_scan_back", (0, 1, 2, 3)), "rnn_scan_back": _scan_back("rnn_scan_back", (0, 2)),
+    "gru_scan_back": _scan_back("gru_scan_back", (0, 1, 2, 3)),
+    "rnn_scan_back": _scan_back("rnn_scan_back", (0, 2)),
     "max_pool2d": _windowed("max_pool2d", shaped=True),
     "max_pool2d_scatter": _windowed("max_pool2d_scatter", shaped=False),
     "sum_pool2d": _windowed("sum_pool2d", shaped=True),
     "sum_spread2d": _windowed("sum_spread2d", shaped=False),
-    "put_add": _put_add, "take_along_axis": _take_along,
+    "put_add": _put_add,
+    "take_along_axis": _take_along,
     "at_set": lambda instr, xs: call("at_set", xs[0], _key(instr.params["spec"], xs[2:]), xs[1]),
-    "put_along_add": lambda instr, xs:
-        call("put_along_add", xs[0], xs[1], instr.params["shape"], axis=instr.params["axis"]),
+    "put_along_add": lambda instr, xs: call(
+        "put_along_add", xs[0], xs[1], instr.params["shape"], axis=instr.params["axis"]
+    ),
     "mean": _mean,
     "inv": _linalg("inv"),
     "det": _linalg("det"),
     "cholesky": _linalg("cholesky"),
-}  # fmt: skip  # a table
+}

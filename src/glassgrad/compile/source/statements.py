@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 import linecache
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType
 from typing import Any
 
-from glassgrad._records import dataclass
 from glassgrad.base import provenance
 from glassgrad.compile.front.origin import Origin
 from glassgrad.compile.source.naming.names import without_numbers

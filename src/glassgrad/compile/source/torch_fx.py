@@ -18,16 +18,17 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors
+from glassgrad.compile.front.calls.parameters import Function
 from glassgrad.compile.source.statements import WRITTEN
 from glassgrad.engine.tensor import Tensor, make
 
 # Containers, whose content is read; they are not layers themselves.
 _NO_LAYERS = frozenset({"Module", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"})
-_SIGNS = {
-    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "matmul": "@", "pow": "**", "mod": "%", "floordiv": "//",
-    "iadd": "+", "isub": "-", "imul": "*", "itruediv": "/", "and_": "&", "or_": "|", "xor": "^",
-    "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=",
-}  # fmt: skip  # a table
+_SIGNS_OF_OPERATORS = """
+    add:+ sub:- mul:* truediv:/ matmul:@ pow:** mod:% floordiv:// iadd:+ isub:- imul:* itruediv:/ and_:& or_:| xor:^
+    lt:< le:<= gt:> ge:>= eq:== ne:!=
+"""
+_SIGNS = dict(pair.split(":") for pair in _SIGNS_OF_OPERATORS.split())
 
 
 def _attention(theirs: Any) -> dict[str, Any]:
@@ -40,11 +41,15 @@ def _transformer(theirs: Any) -> dict[str, Any]:
     activation = theirs.activation
     name = getattr(activation, "__name__", type(activation).__name__.lower())
     return {
-        "d_model": theirs.self_attn.embed_dim, "nhead": theirs.self_attn.num_heads,
-        "dim_feedforward": theirs.linear1.out_features, "dropout": theirs.dropout.p, "activation": name,
-        "layer_norm_eps": theirs.norm1.eps, "batch_first": theirs.self_attn.batch_first,
+        "d_model": theirs.self_attn.embed_dim,
+        "nhead": theirs.self_attn.num_heads,
+        "dim_feedforward": theirs.linear1.out_features,
+        "dropout": theirs.dropout.p,
+        "activation": name,
+        "layer_norm_eps": theirs.norm1.eps,
+        "batch_first": theirs.self_attn.batch_first,
         "bias": theirs.linear1.bias is not None,
-    }  # fmt: skip  # a table
+    }
 
 
 # layer -> settings that it has no attributes for
@@ -73,7 +78,7 @@ class Functions:
     """The functions that a translated module calls, in a separate namespace from its variables of the same names."""
 
 
-def is_foreign(function: Any) -> bool:
+def is_foreign(function: object) -> bool:
     """Tell whether an object is a PyTorch module."""
     return any(kind.__module__ == "torch.nn.modules.module" for kind in type(function).__mro__)
 
@@ -85,7 +90,7 @@ def as_ours(value: Any) -> Any:
     return value
 
 
-def translated(module: Any) -> Callable[..., Any]:
+def translated(module: Any) -> Function:
     """Return a function on Tensors that computes the same as a PyTorch module.
 
     Raises:
@@ -113,7 +118,7 @@ class _Translation:
     def _refusal(self, what: str, path: str) -> Exception:
         return errors.FOREIGN_MODULE(what=what, path=path)
 
-    def function(self) -> Callable[..., Any]:
+    def function(self) -> Function:
         """Generate the function, compile it and return it."""
         arguments, lines = [], []
         for node in self.graph.nodes:
@@ -128,7 +133,7 @@ class _Translation:
         file = f"{WRITTEN} {self.name} {next(_NUMBERS)}>"  # unique, since facts about a file are cached
         linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
         exec(compile(source, file, "exec"), self.space)  # noqa: S102 - written above, from names of layers and functions
-        made: Callable[..., Any] = self.space[self.name]
+        made: Function = self.space[self.name]
         return made
 
     def _expression(self, node: Any) -> str:

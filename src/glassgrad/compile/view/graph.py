@@ -10,16 +10,14 @@ import numpy as np
 
 from glassgrad.base.drawing.graph import Edge, Graph, Line, Node, numbers_of
 from glassgrad.compile.front.origin import BACKWARD, FORWARD, MATCH, Origin
-from glassgrad.compile.ir.graph import Instr, Var
+from glassgrad.compile.ir.graph import Instr, Operand, Var
 from glassgrad.compile.source.lines import role_of
 from glassgrad.compile.source.listing import Listing
 from glassgrad.compile.source.statements import called_name
 from glassgrad.compile.view.groups import numbered
 from glassgrad.compile.view.seen import Seen
 from glassgrad.ops import formulas
-from glassgrad.ops.core import PRIMITIVES, Elementwise
-
-Array = Any
+from glassgrad.ops.core import PRIMITIVES, Array, Elementwise
 
 BINS = 24
 """Of the histogram of each value and each gradient."""
@@ -44,7 +42,7 @@ class Maker:
         self.graph = Graph(name if name.isidentifier() else "step", [], [], dict(seen.kinds))
         self.at: dict[int, list[int]] = {}
         self._index: dict[Var, int] = {}
-        self._totals: dict[Var, Any] = {**seen.captured.cotangents, **dict(seen.gradients)}
+        self._totals: dict[Var, Array] = {**seen.captured.cotangents, **dict(seen.gradients)}
         self._owners = {total: var for var, total in self._totals.items() if isinstance(total, Var)}
         self._rules: dict[tuple[Instr | None, int | None], Instr] = {}
         self._ops: list[tuple[Instr, list[Edge | None]]] = []
@@ -120,7 +118,7 @@ class Maker:
                 with np.errstate(all="ignore"):
                     edge.number = float(rule(np.ones(()), self.seen.value(instr.output), *args, **instr.params))
 
-    def _edge(self, operand: Any) -> Edge | None:
+    def _edge(self, operand: Operand) -> Edge | None:
         """Return the edge from an operand to the node that comes next; None for a number."""
         if not isinstance(operand, Var):
             return None
@@ -141,7 +139,7 @@ class Maker:
         made = self.seen.captured.nodes.get(instr.where.node)
         return (None if made is None else self._index.get(made.outputs[0])), True
 
-    def _text(self, operand: Any) -> str:
+    def _text(self, operand: Operand) -> str:
         if not isinstance(operand, Var):
             return formulas.number(operand) if isinstance(operand, int | float) else str(operand)
         owner, gradient = self._owner(operand)
@@ -267,7 +265,7 @@ class Maker:
         found = self._totals.get(var)
         return self.seen.value(found) if isinstance(found, Var) else found
 
-    def _numbers(self, total: Any) -> Any:
+    def _numbers(self, total: Array) -> Any:
         return numbers_of(self.seen.value(total) if isinstance(total, Var) else total, BINS)
 
     # --- lines ------------------------------------------------------------------------------------------------

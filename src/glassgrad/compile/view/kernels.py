@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from glassgrad.base.drawing.graph import Kernel
 from glassgrad.compile.front.origin import FORWARD, Origin
@@ -12,6 +11,7 @@ from glassgrad.compile.ir.graph import Graph, type_text
 from glassgrad.compile.ir.totals import Row
 from glassgrad.compile.plan.kernels import Plan
 from glassgrad.compile.report import flops, rows_of
+from glassgrad.ops.core import Array
 
 _SECONDS = 1.0  # for measuring all kernels
 _MOST, _LEAST = 0.002, 0.00002  # for measuring one, once
@@ -27,7 +27,7 @@ _TIMED = (
 At = Mapping[int, Sequence[int]]
 
 
-def native_kernels(program: Graph, arrays: Sequence[Any], at: At) -> tuple[list[Kernel], str]:
+def native_kernels(program: Graph, arrays: Sequence[Array], at: At) -> tuple[list[Kernel], str]:
     """Return the kernels of native code, each timed by itself if there are arrays to run on, and what the costs are."""
     from glassgrad.compile.profile import profile
     from glassgrad.compile.stages import planned
@@ -62,7 +62,7 @@ def _rows(plan: Plan) -> list[Row]:
     return rows
 
 
-def numpy_kernels(program: Graph, arrays: Sequence[Any], at: At) -> tuple[list[Kernel], str]:
+def numpy_kernels(program: Graph, arrays: Sequence[Array], at: At) -> tuple[list[Kernel], str]:
     """Return the instructions of a NumPy program that do some work; they are not timed."""
     del arrays
     rows = rows_of(passes.simplified(program))

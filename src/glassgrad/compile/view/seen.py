@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
-from glassgrad._records import dataclass
-from glassgrad.base.drawing.graph import Path
 from glassgrad.compile.front.calls.captured import Capture
-from glassgrad.compile.front.calls.parameters import parameter_names
-from glassgrad.compile.front.capture import capture
+from glassgrad.compile.front.calls.parameters import Args, Function, Kwargs, parameter_names
+from glassgrad.compile.front.capture import TRACING_LOCK, capture
 from glassgrad.compile.front.tracer import Tracer
 from glassgrad.compile.ir.evaluate import evaluate
-from glassgrad.compile.ir.graph import Var
-from glassgrad.compile.locks import TRACING_LOCK
+from glassgrad.compile.ir.graph import Operand, Var
 from glassgrad.compile.source.readable import ByTape, arrays_of
 from glassgrad.engine.mode import MODE
 from glassgrad.engine.scope import ModuleCalls, Scope
-
-Array = Any
+from glassgrad.ops.core import Array
 
 
 @dataclass
@@ -36,18 +31,18 @@ class Seen:
     """
 
     captured: Capture
-    gradients: list[tuple[Var, Any]]
+    gradients: list[tuple[Var, Array]]
     values: dict[Var, Array] = field(default_factory=dict)
     arrays: list[Array] = field(default_factory=list)
     modules: dict[int, Path] = field(default_factory=dict)
     kinds: dict[Path, str] = field(default_factory=dict)
 
-    def value(self, operand: Any) -> Array | None:
+    def value(self, operand: Operand) -> Array | None:
         """Return the array of a value, if the call was evaluated; a number is its own."""
         return self.values.get(operand) if isinstance(operand, Var) else operand
 
 
-def see(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Seen:
+def see(function: Function, args: Args, kwargs: Kwargs) -> Seen:
     """Trace a call and compute everything in it; state, gradients and random numbers are as before afterwards.
 
     Where the function returns a loss whose gradient nobody asked for, the backward pass is added.

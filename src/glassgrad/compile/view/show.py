@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
 from glassgrad import errors
 from glassgrad.base.drawing.graph import Graph
 from glassgrad.compile.front.calls.captured import Capture
+from glassgrad.compile.front.calls.parameters import Args, Function, Kwargs
 from glassgrad.compile.source.listing import listing_of
 from glassgrad.compile.view.graph import Maker
 from glassgrad.compile.view.groups import gather
@@ -17,9 +15,7 @@ from glassgrad.compile.view.seen import Seen, from_trace, see
 _NO_VALUES = "No values: the arguments of its calls are gone. Give some, as in step.show(x, y)."
 
 
-def step_graph(
-    function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], *, backend: str = "llvm"
-) -> Graph:
+def step_graph(function: Function, args: Args, kwargs: Kwargs, *, backend: str = "llvm") -> Graph:
     """Return one call of a function as a graph with values, the program, and the kernels that it is compiled to.
 
     Everything that the call would change is as before afterwards.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from typing import Self
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 
-from glassgrad._records import dataclass
 from glassgrad.base import provenance
 from glassgrad.engine.node import Node, next_sequence
 from glassgrad.engine.tensor import Tensor

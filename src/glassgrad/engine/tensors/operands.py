@@ -8,7 +8,7 @@ foreign: the operator returns `NotImplemented`, and Python asks the other class.
 from __future__ import annotations
 
 from array import array
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ def is_foreign(other: object) -> bool:
     return _foreign_class(kind) or (isinstance(other, np.generic) and other.dtype.kind not in "biufcV")
 
 
-@cache
+@lru_cache(maxsize=1024)
 def _foreign_class(kind: Any) -> bool:
     if any(base in INTERPRETERS for base in kind.__mro__) or issubclass(kind, int | float | complex | list | tuple):
         return False
@@ -41,7 +41,7 @@ def _foreign_class(kind: Any) -> bool:
     return not (issubclass(kind, memoryview | array) or hasattr(kind, "__array_interface__"))
 
 
-@cache
+@lru_cache(maxsize=1024)
 def _overrides(kind: type) -> bool:
     theirs = getattr(kind, "__array_ufunc__", np.ndarray.__array_ufunc__)
     return theirs is not np.ndarray.__array_ufunc__ and not any(base in INTERPRETERS for base in kind.__mro__)

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors
+from glassgrad.base.kept import Cache, free_in_children
 from glassgrad.ops.kernels import blocks, parallel, parts, products, recurrent, replay, streams
 
 Array = Any
@@ -31,11 +32,12 @@ Types = tuple[Any, ...]  # (shape, dtype) of an array; anything else is handed t
 # By name: ops lie below the compiler, and eager mode loads it only here.
 _MAKER = ("glassgrad.compile.eager_kernel", "kernel_for")
 _JOBS = "glassgrad.compile.native.products"
+_MOST = 4096  # kernels that are kept
 _REPLAY = "glassgrad.compile.native.replay"
 
 
 class Kernels:
-    """Kernels by op, types and parameters; None marks a combination without native code.
+    """Kernels by op, types and parameters.
 
     Data whose sizes change from call to call would wait for a new kernel each time. So after the first
     `made_freely` kernels, another one is made only when the existing ones have been reused often enough.
@@ -60,9 +62,9 @@ class Kernels:
         self.least_work, self.made_freely, self.uses_for_another = least_work, made_freely, uses_for_another
         self.maker = maker
         self.off = os.environ.get("GLASSGRAD_NATIVE", "") == "0"
-        self._known: dict[Any, Kernel] = {}
+        self._known: Cache[Any, Kernel] = Cache("kernels", _MOST)  # False marks a combination without native code
         self._uses = 0
-        self._lock = threading.RLock()
+        self._lock = free_in_children(threading.RLock())
 
     def find(
         self, op: str | Formula, types: Types, shape: Shape, params: dict[str, Any], threads: int | None = None
@@ -73,14 +75,17 @@ class Kernels:
         """
         threads = threads or parallel.shares.threads()
         key = (op, types, tuple(params.values()), threads)
-        if key not in self._known:
+        kernel = self._known.get(key)
+        if kernel is None:
             with self._lock:
-                if key not in self._known:
+                kernel = self._known.get(key)  # another thread may have made it meanwhile
+                if kernel is None:
                     if len(self._known) >= self.made_freely + self._uses // self.uses_for_another:
                         return None
-                    self._known[key] = self._made(op, types, shape, params, threads)
+                    kernel = self._made(op, types, shape, params, threads) or False
+                    self._known.put(key, kernel)
         self._uses += 1
-        return self._known[key]
+        return kernel or None
 
     def _made(
         self, op: str | Formula, types: Types, shape: Shape, params: dict[str, Any], threads: int | None
@@ -164,7 +169,7 @@ def _in_blocks(formula: Formula, params: dict[str, Any], parts: list[Any], out: 
     return True
 
 
-@functools.cache
+@functools.lru_cache(maxsize=1024)
 def _product(formula: Formula) -> Formula:
     def product(c: Array, *args: Any, **params: Any) -> Array:
         return c * formula(*args, **params)

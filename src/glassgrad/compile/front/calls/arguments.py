@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any
 
 import numpy as np
 
 from glassgrad.compile.front.calls.guards import hooks_of
+from glassgrad.compile.front.calls.parameters import Args, Kwargs
 from glassgrad.compile.front.state.edges import is_constant
 from glassgrad.compile.front.state.iterators import StandIn, is_iterator
 from glassgrad.compile.front.symbol import Symbol
@@ -15,6 +15,7 @@ from glassgrad.compile.front.tracer import Tracer
 from glassgrad.compile.ir.graph import Var
 from glassgrad.engine import tree
 from glassgrad.engine.tensor import Tensor, make
+from glassgrad.ops.core import Array
 
 
 class Arguments:
@@ -36,7 +37,7 @@ class Arguments:
         self.twins: dict[int, int] = {}
         self.state: list[tuple[int, Tensor]] = []
         self.inner: dict[int, Tensor] = {}
-        self.holders: dict[Var, Any] = {}
+        self.holders: dict[Var, Array] = {}
 
     def name_of(self, path: tree.Path) -> str:
         first, *rest = path[1:]
@@ -44,11 +45,11 @@ class Arguments:
         name = name if name.isidentifier() else f"arg{name}"
         return "_".join([name, *(str(part) for part in rest)])
 
-    def static(self, args: Any, kwargs: Any) -> dict[str, Any]:
+    def static(self, args: Args, kwargs: Kwargs) -> dict[str, object]:
         """Return the arguments that are not data: models, optimizers, options."""
-        found: dict[str, Any] = {}
+        found: dict[str, object] = {}
 
-        def collect(leaf: Any, path: tree.Path) -> Any:
+        def collect(leaf: object, path: tree.Path) -> object:
             if not is_data(leaf) and not is_constant(leaf):
                 found[self.name_of(path)] = leaf
             return leaf
@@ -56,12 +57,12 @@ class Arguments:
         tree.map_tree(collect, {"args": args, "kwargs": kwargs})
         return found
 
-    def traced(self, tracer: Tracer, args: Any, kwargs: Any) -> tuple[Any, Any]:
+    def traced(self, tracer: Tracer, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
         """Return the arguments with inputs in the place of data."""
         count = -1
         shared: dict[int, Tensor] = {}
 
-        def replace(leaf: Any, path: tree.Path) -> Any:
+        def replace(leaf: object, path: tree.Path) -> object:
             nonlocal count
             count += 1
             if isinstance(leaf, Tensor):
@@ -98,6 +99,6 @@ class Arguments:
         return twin
 
 
-def is_data(leaf: Any) -> bool:
+def is_data(leaf: object) -> bool:
     """Tell whether an argument is data: an input of the program rather than a part of the function."""
     return isinstance(leaf, Tensor | np.ndarray)

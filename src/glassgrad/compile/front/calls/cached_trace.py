@@ -12,6 +12,7 @@ from glassgrad import errors
 from glassgrad.compile.front.calls.captured import Capture, builder
 from glassgrad.compile.front.calls.fast_call import Quick, Recorder, quick_call
 from glassgrad.compile.front.calls.guards import Check, Guards, hooks_of
+from glassgrad.compile.front.calls.parameters import Args, Kwargs, Leaves
 from glassgrad.compile.front.calls.refusal import RefusedError
 from glassgrad.compile.front.calls.result_gradients import connect
 from glassgrad.compile.front.state.edges import is_constant
@@ -22,15 +23,18 @@ from glassgrad.engine.mode import AUTOCAST, FINITE, KEYED, MODE, RECORDING
 from glassgrad.engine.reports.float_warnings import hidden_branch
 from glassgrad.engine.tensor import Tensor, base_class, make
 from glassgrad.engine.writes import Writer
+from glassgrad.ops.core import Array
 
 _ndarray = np.ndarray
+Kind = tuple[Any, ...]  # of a leaf: a word, and what a trace depends on
+Signature = tuple[int | str, tuple[Kind, ...], int]  # the structure of the arguments, their kinds, and the mode
 
 
 _WIDE = 100  # characters of a structure that are still read
 MOVING = ("moving",)  # a float that is an input, since it was another one in another call
 
 
-def signature(args: tuple[Any, ...], kwargs: dict[str, Any], moving: Collection[int] = ()) -> tuple[Any, list[Any]]:
+def signature(args: Args, kwargs: Kwargs, moving: Collection[int] = ()) -> tuple[Signature, Leaves]:
     """Return the arguments' signature, which selects a trace, and their leaves.
 
     Floats at `moving` positions are inputs; a trace depends on the values of all others.
@@ -38,7 +42,7 @@ def signature(args: tuple[Any, ...], kwargs: dict[str, Any], moving: Collection[
     if kwargs or any(isinstance(arg, dict | list | tuple) for arg in args):
         leaves = tree.every_leaf({"args": args, "kwargs": kwargs})
         shape = tree.map_tree(lambda leaf, path: None, {"args": args, "kwargs": kwargs})
-        structure: Any = repr(shape)
+        structure: int | str = repr(shape)
     else:
         leaves, structure = list(args), len(args)
     first: dict[int, int] = {}
@@ -49,7 +53,7 @@ def signature(args: tuple[Any, ...], kwargs: dict[str, Any], moving: Collection[
     return (structure, kinds, MODE.flags & KEYED), leaves
 
 
-def _kind(leaf: Any, first: int) -> Any:
+def _kind(leaf: object, first: int) -> Kind:
     if isinstance(leaf, Tensor):
         return ("tensor", leaf.array.dtype, leaf.array.shape, leaf._tracks, first, *hooks_of(leaf))
     if isinstance(leaf, _ndarray):
@@ -59,7 +63,7 @@ def _kind(leaf: Any, first: int) -> Any:
     return ("object", type(leaf), id(leaf))
 
 
-def changed_floats(before: Any, now: Any) -> set[int]:
+def changed_floats(before: Signature, now: Signature) -> set[int]:
     """Return the positions of the floats that differ, if nothing else does."""
     if before[0] != now[0] or before[2] != now[2]:
         return set()
@@ -68,7 +72,7 @@ def changed_floats(before: Any, now: Any) -> set[int]:
     return found if numbers else set()
 
 
-def describe_difference(before: Any, now: Any, names: Sequence[str]) -> str:
+def describe_difference(before: Signature, now: Signature, names: Sequence[str]) -> str:
     """Say which argument changed, and how."""
     if before[0] != now[0]:
         return _structures(before[0], now[0])
@@ -85,7 +89,7 @@ def describe_difference(before: Any, now: Any, names: Sequence[str]) -> str:
     return "the arguments changed"
 
 
-def _structures(before: Any, now: Any) -> str:
+def _structures(before: int | str, now: int | str) -> str:
     """Say how many arguments there were and are, or how they were nested."""
     if isinstance(before, int) and isinstance(now, int):
         return f"there were {before} arguments, now {now}"
@@ -95,7 +99,7 @@ def _structures(before: Any, now: Any) -> str:
     return f"the arguments were {old}, now {new}"
 
 
-def _shown(kind: Any) -> str:
+def _shown(kind: Kind) -> str:
     match kind:
         case ("tensor", dtype, shape, tracks, _, *hooks):
             hooked = f", with {len(hooks)} hooks" if hooks else ""
@@ -126,7 +130,7 @@ class TraceCall:
     trace_seconds = 0.0
     compile_seconds = 0.0
 
-    def __init__(self, capture: Capture, program: Any, key: Any, backend: str) -> None:
+    def __init__(self, capture: Capture, program: Any, key: Signature, backend: str) -> None:
         self.capture = capture
         self.backend = backend
         self.program = program
@@ -147,7 +151,7 @@ class TraceCall:
         self.owners: set[int] = set()
         self._note_owners()
         self.writer = Writer()
-        self._kept: list[Any] = []
+        self._kept: list[Array] = []
 
     @cached_property
     def _check(self) -> Check:
@@ -166,7 +170,7 @@ class TraceCall:
         graph: Graph = self.program.graph
         return graph
 
-    def prepare(self, leaves: list[Any]) -> None:
+    def prepare(self, leaves: Leaves) -> None:
         """Generate the fast path for calls like this one."""
         # The key holds ids of models and other objects; keeping these alive stops their ids from being reused.
         self._kept = [leaf for leaf, kind in zip(leaves, self.key[1], strict=True) if kind[0] == "object"]
@@ -176,7 +180,7 @@ class TraceCall:
                 self.capture, self.guards, self.program, self._arrays, self.writer, self.key, leaves, self.owners
             )
 
-    def recorded(self, leaves: list[Any], recorder: Recorder) -> Quick | None:
+    def recorded(self, leaves: Leaves, recorder: Recorder) -> Quick | None:
         """Return a fast path for calls like this one that tells `recorder` of each, None where there is none.
 
         There is one for all recorders: it tells the latest.
@@ -192,12 +196,12 @@ class TraceCall:
 
     # --- does it fit ----------------------------------------------------------------------------------
 
-    def match(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:
+    def match(self, args: Args, kwargs: Kwargs) -> Leaves | None:
         """Return the leaves of the arguments if this trace can serve the call."""
         key, leaves = signature(args, kwargs, self.capture.moving)
         return leaves if key == self.key and self.fits(leaves) else None
 
-    def fits(self, leaves: list[Any]) -> bool:
+    def fits(self, leaves: Leaves) -> bool:
         """Tell whether all guards but the arguments' types hold."""
         if self.capture.once and self.used:
             return False
@@ -222,7 +226,7 @@ class TraceCall:
                 self._note_owners()
         return True
 
-    def why(self, leaves: list[Any]) -> str | None:
+    def why(self, leaves: Leaves) -> str | None:
         """Explain which guard failed."""
         if self.capture.once and self.used:
             return "the first call made state that the next one finds"
@@ -256,7 +260,7 @@ class TraceCall:
         count = len(self._at)
         self.owners.update(id(owner(self._arrays[at - count])) for at in self._written if at >= count)
 
-    def _check_shared(self, arrays: list[Any]) -> None:
+    def _check_shared(self, arrays: list[Array]) -> None:
         """Refuse an argument that aliases memory which the step writes under another name."""
         count = len(self._at)
         mine = [at for at in self._written if at < count]
@@ -273,7 +277,7 @@ class TraceCall:
 
     # --- running --------------------------------------------------------------------------------------
 
-    def run(self, leaves: list[Any], watch: Callable[[list[Any]], Any] | None = None) -> Any:  # noqa: C901 - a list of what follows a call
+    def run(self, leaves: Leaves, watch: Callable[[list[Array]], object] | None = None) -> Any:  # noqa: C901 - a list of what follows a call
         """Run the program on the leaves of the arguments; `watch` is shown the inputs first."""
         capture = self.capture
         self.used = True
@@ -312,12 +316,12 @@ class TraceCall:
         return result
 
 
-def owner(array: Any) -> Any:
+def owner(array: Array) -> Array:
     """Return the array whose memory an array is part of."""
     return array if array.base is None else array.base
 
 
-def _add_grad(leaf: Tensor, gradient: Any) -> None:
+def _add_grad(leaf: Tensor, gradient: Array) -> None:
     if leaf._grad is None:
         leaf._grad = make(gradient, None, False)
     else:

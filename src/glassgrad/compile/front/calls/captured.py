@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from glassgrad._records import dataclass
 from glassgrad.compile.front.calls.feeds import Feed
 from glassgrad.compile.front.calls.result_gradients import Boundary
 from glassgrad.compile.front.state.edges import Edge
@@ -16,10 +15,10 @@ from glassgrad.compile.front.state.effects import Effect, Entry, Kept, Moved
 from glassgrad.compile.ir.graph import Graph, Instr, Var
 from glassgrad.engine import tree
 from glassgrad.engine.tensor import Tensor, make
+from glassgrad.ops.core import Array
 
 if TYPE_CHECKING:
     from glassgrad.compile.front.hidden_branch import Branch
-    from glassgrad.compile.native.ahead import Expected
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,7 @@ class Output:
     at: int
     wrapped: bool
     twin: int = 0
-    buffer: tuple[type[Any], bool] | None = None
+    buffer: tuple[Callable[..., Tensor], bool] | None = None
     tracks: bool = False
 
 
@@ -98,7 +97,6 @@ class Capture:
         finite: number of the output that is NaN where a new weight is not finite, if that was asked for.
         branches: numbers of outputs, and the op in whose backward pass each counts cotangents of 0 that became NaN.
         watching: number of the first output that is there to watch the program, not for its result.
-        expected: the memory that the program will need, if steps like it were made before.
     """
 
     graph: Graph
@@ -107,7 +105,7 @@ class Capture:
     state: list[State]
     written: list[int]
     feeds: list[Feed]
-    after: list[Callable[[], Any]]
+    after: list[Callable[[], object]]
     grads: list[tuple[Tensor, Tensor | None]]
     argument_grads: dict[int, int]
     result: Any
@@ -122,14 +120,13 @@ class Capture:
     keeps_grads: bool
     boundary: Boundary | None
     once: bool
-    changed: list[tuple[Edge, Any]] = field(default_factory=list)
+    changed: list[tuple[Edge, object]] = field(default_factory=list)
     effects: list[Effect] = field(default_factory=list)
     moved: list[Moved] = field(default_factory=list)
     undo: Callable[[], bool] | None = None
     finite: int | None = None
     branches: list[tuple[int, Branch]] = field(default_factory=list)
     watching: int | None = None
-    expected: Expected | None = None
 
     @property
     def unwatched(self) -> Graph:
@@ -137,12 +134,12 @@ class Capture:
         return replace(self.graph, outputs=self.graph.outputs[: self.watching])
 
 
-def assembled(result: Any, outputs: Sequence[Any], leaves: Sequence[Any], tracked: Mapping[int, Tensor]) -> Any:
+def assembled(result: Any, outputs: Sequence[Array], leaves: Sequence[object], tracked: Mapping[int, Tensor]) -> Any:
     """Return the result of a call from the program's outputs; `tracked` are outputs that are tensors already."""
     return builder(outputs, leaves, tracked)(result)
 
 
-def builder(outputs: Sequence[Any], leaves: Sequence[Any], tracked: Mapping[int, Tensor]) -> Callable[[Any], Any]:
+def builder(outputs: Sequence[Array], leaves: Sequence[object], tracked: Mapping[int, Tensor]) -> Callable[[Any], Any]:
     """Return a function from descriptions to values; a tensor that is described twice is built once."""
     made: dict[int, Tensor] = {}
 
@@ -155,7 +152,7 @@ def builder(outputs: Sequence[Any], leaves: Sequence[Any], tracked: Mapping[int,
                 made[spec.twin] = kind(outputs[spec.at], persistent=persistent)
         return made[spec.twin]
 
-    def leaf(spec: Any, _path: tree.Path) -> Any:
+    def leaf(spec: object, _path: tree.Path) -> Any:
         match spec:
             case Output():
                 if spec.at in tracked:

@@ -8,22 +8,24 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from glassgrad._records import dataclass
 from glassgrad.base import provenance
 from glassgrad.compile.front.calls.captured import Capture, Given, Output, assembled
-from glassgrad.compile.front.calls.guards import Guards, hooks_of
+from glassgrad.compile.front.calls.guards import Guards, Space, hooks_of
+from glassgrad.compile.front.calls.parameters import Args, Kwargs
 from glassgrad.engine.mode import ANOMALY, FINITE, KEYED, MODE, TRACING
 from glassgrad.engine.node import next_sequence
 from glassgrad.engine.reports.float_warnings import hidden_branch
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.writes import MUTATIONS, Writer
+from glassgrad.ops.core import Array
 
 MISS = object()
-Quick = Callable[[tuple[Any, ...], dict[str, Any]], Any]
+Quick = Callable[[Args, Kwargs], Any]
 
 
 @dataclass(frozen=True)
@@ -39,17 +41,17 @@ class Recorder:
 
     lock: Any
     begin: Callable[[], Any]
-    record: Callable[[tuple[Any, ...], Any, float, Any], None]
+    record: Callable[[Args, Any, float, Array], None]
 
 
 def quick_call(
     capture: Capture,
     guards: Guards,
-    program: Any,
-    arrays: list[Any],
+    program: Callable[..., Any],
+    arrays: list[Array],
     writer: Writer,
     key: Any,
-    leaves: Sequence[Any],
+    leaves: Sequence[object],
     owners: set[int],
     recorder: Recorder | None = None,
 ) -> Quick | None:
@@ -64,10 +66,8 @@ def quick_call(
     recorded = recorder is not None
     if recorded and not _can_be_recorded(capture):
         return None
-    space: dict[str, Any] = {
-        "MISS": MISS, "MODE": MODE, "Tensor": Tensor, "ndarray": np.ndarray, "make": make, "program": program,
-        "K": arrays,
-    }  # fmt: skip  # a table
+    space: Space = {"MISS": MISS, "MODE": MODE, "Tensor": Tensor, "ndarray": np.ndarray, "make": make}
+    space.update(program=program, K=arrays)
     step = _plain_step(capture, program)
     lines = _arguments(space, key, leaves, unchecked=step is not None, recorded=recorded)
     if lines is None:
@@ -86,7 +86,7 @@ def quick_call(
     return _made(space, lines)
 
 
-def _made(space: dict[str, Any], lines: Sequence[str]) -> Quick:
+def _made(space: Space, lines: Sequence[str]) -> Quick:
     """Return the function of these lines, whose globals are `space`."""
     source = "def quick(args, kwargs):\n" + "\n".join(f"    {line}" for line in lines) + "\n"
     # Named as a file of the package, so that the search for the user's line passes over it.
@@ -96,9 +96,7 @@ def _made(space: dict[str, Any], lines: Sequence[str]) -> Quick:
     return quick
 
 
-def _conditions(
-    space: dict[str, Any], capture: Capture, guards: Guards, owners: set[int], *, native: bool
-) -> list[str]:
+def _conditions(space: Space, capture: Capture, guards: Guards, owners: set[int], *, native: bool) -> list[str]:
     """Return the lines that leave the fast path unless the guards hold and the arrays are the known ones."""
     terms, tensors = list(guards.edge_terms(space)), list(guards.tensor_terms(space))
     for number, one in enumerate(capture.state):
@@ -117,7 +115,7 @@ def _conditions(
     return [*lines, "except (LookupError, AttributeError, ValueError):", "    return MISS"]
 
 
-def _held(guards: Guards, capture: Capture, arrays: list[Any]) -> Callable[[], bool] | None:
+def _held(guards: Guards, capture: Capture, arrays: list[Array]) -> Callable[[], bool] | None:
     from glassgrad.compile.native.slots import holder  # loads llvmlite, which NumPy programs do without
 
     return holder(guards.slots(), [(one.tensor, "array") for one in capture.state], arrays)
@@ -128,21 +126,21 @@ def _fed(capture: Capture) -> list[int]:
     return [number for number, feed in enumerate(capture.feeds) if feed.var is not None]
 
 
-def _feeds(space: dict[str, Any], capture: Capture) -> list[str]:
+def _feeds(space: Space, capture: Capture) -> list[str]:
     """Return the lines that draw what Python computes before each call."""
     space.update((f"feed{number}", feed.draw) for number, feed in enumerate(capture.feeds))
     inputs = _fed(capture)
     return [f"f{number} = " * (number in inputs) + f"feed{number}()" for number in range(len(capture.feeds))]
 
 
-def _writing(space: dict[str, Any], writer: Writer) -> list[str]:
+def _writing(space: Space, writer: Writer) -> list[str]:
     """Return `Writer.wrote` written out; its arrays change only on the slow way, which tells it."""
     space.update(writer=writer, MUTATIONS=MUTATIONS, next_sequence=next_sequence, getframe=sys._getframe)
     lines = ["frame = getframe(2)", "writer.code, writer.lasti = frame.f_code, frame.f_lasti"]
     return [*lines, "writer.seq = MUTATIONS.latest = next_sequence()"]
 
 
-def _afterwards(space: dict[str, Any], capture: Capture) -> list[str]:
+def _afterwards(space: Space, capture: Capture) -> list[str]:
     """Return the lines that leave gradients behind, and run what follows a call."""
     lines = []
     for number, (leaf, grad) in enumerate(capture.grads):
@@ -154,7 +152,7 @@ def _afterwards(space: dict[str, Any], capture: Capture) -> list[str]:
     return lines
 
 
-def _plain_step(capture: Capture, program: Any) -> Any:
+def _plain_step(capture: Capture, program: object) -> Any:
     """Return the native step if the generated function may call it directly.
 
     Native code looks at the arguments before it does anything; where they do not fit, the call is made again on the
@@ -164,7 +162,7 @@ def _plain_step(capture: Capture, program: Any) -> Any:
     return step if step is not None and step.is_plain and all(feed.pure for feed in capture.feeds) else None
 
 
-def _native_call(space: dict[str, Any], step: Any, passed: Sequence[str]) -> list[str]:
+def _native_call(space: Space, step: Any, passed: Sequence[str]) -> list[str]:
     """Return the lines of the step's own call, without its lock, which the caller holds."""
     space.update(empty=np.empty, call=step.call, run=step.run)
     lines, results = [], []
@@ -186,7 +184,7 @@ def _can_be_recorded(capture: Capture) -> bool:
     return getattr(capture.graph.outputs[result.at], "size", 0) == 1
 
 
-def _recording(space: dict[str, Any], capture: Capture, recorder: Recorder | None) -> list[str]:
+def _recording(space: Space, capture: Capture, recorder: Recorder | None) -> list[str]:
     """Return the line that tells a recorder of the call."""
     if recorder is None:
         return []
@@ -195,7 +193,7 @@ def _recording(space: dict[str, Any], capture: Capture, recorder: Recorder | Non
 
 
 def _arguments(
-    space: dict[str, Any], key: Any, leaves: Sequence[Any], *, unchecked: bool, recorded: bool
+    space: Space, key: Any, leaves: Sequence[object], *, unchecked: bool, recorded: bool
 ) -> list[str] | None:
     """Return lines that check the arguments and bind the arrays in them to x0, x1, ...
 
@@ -233,8 +231,8 @@ def _arguments(
             lines += [f"if type(a{at}) is not float:", "    return MISS", f"x{at} = asarray(a{at})"]
             continue
         elif kind[0] == "number" and kind[1] in {bool, int, str, type(None)}:
-            lines += [f"if type(a{at}) is not {kind[1].__name__} or a{at} != {kind[2]}:" if leaf is not None
-                      else f"if a{at} is not None:", "    return MISS"]  # fmt: skip  # a table
+            differs = f"type(a{at}) is not {kind[1].__name__} or a{at} != {kind[2]}"
+            lines += [f"if {differs if leaf is not None else f'a{at} is not None'}:", "    return MISS"]
             continue
         else:
             space[f"o{at}"] = leaf
@@ -248,7 +246,7 @@ def _arguments(
     return lines
 
 
-def _watching(space: dict[str, Any], capture: Capture, *, recorded: bool) -> list[str]:
+def _watching(space: Space, capture: Capture, *, recorded: bool) -> list[str]:
     """Return the lines for the outputs that watch the program."""
     lines = [] if recorded or capture.finite is None else [f"MODE.finite = results[{capture.finite}]"]
     for number, (at, branch) in enumerate(capture.branches):
@@ -257,7 +255,7 @@ def _watching(space: dict[str, Any], capture: Capture, *, recorded: bool) -> lis
     return lines
 
 
-def _result(space: dict[str, Any], capture: Capture) -> list[str]:
+def _result(space: Space, capture: Capture) -> list[str]:
     result = capture.result
     if isinstance(result, Output):
         made = f"make(results[{result.at}], None, False)" if result.wrapped else f"results[{result.at}]"

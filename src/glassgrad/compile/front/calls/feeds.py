@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from glassgrad import errors
-from glassgrad._records import dataclass
 from glassgrad.base import provenance
+from glassgrad.compile.front.calls.parameters import Function
 from glassgrad.compile.front.symbol import Symbol
-from glassgrad.compile.ir.graph import Var
+from glassgrad.compile.ir.graph import Params, Var
+from glassgrad.engine.random import Generator
+from glassgrad.ops.core import Array
 
 if TYPE_CHECKING:
     from glassgrad.compile.front.tracer import Tracer
@@ -29,16 +32,16 @@ class Feed:
     """
 
     var: Var | None
-    draw: Callable[[], Any]
+    draw: Callable[[], Array]
     label: str
     pure: bool = False
 
 
-def number_reader(options: dict[str, Any], name: str, at: int | None = None) -> Callable[[], Any]:
+def number_reader(options: Params, name: str, at: int | None = None) -> Callable[[], Array]:
     """Return a function that gives a number, or one of a tuple, as an array: a new one when the number changed."""
     known: list[Any] = [None, None]
 
-    def read() -> Any:
+    def read() -> Array:
         value = options[name]
         if value is not known[0]:
             known[:] = value, np.asarray(value if at is None else value[at], np.float64)
@@ -50,16 +53,16 @@ def number_reader(options: dict[str, Any], name: str, at: int | None = None) -> 
 class Draws:
     """Stands for the stream of a Generator while tracing: each draw becomes an input, drawn in every call."""
 
-    def __init__(self, tracer: Tracer, generator: Any) -> None:
+    def __init__(self, tracer: Tracer, generator: Generator) -> None:
         self._tracer = tracer
         self._generator = generator
         # Shapes and dtypes are learnt from a stream of its own, so that tracing takes nothing from the real one.
         self._scratch = np.random.Generator(np.random.PCG64(0))
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
+    def __getattr__(self, name: str) -> Function:
         method = getattr(self._scratch, name)
 
-        def draw(*args: Any, **kwargs: Any) -> Any:
+        def draw(*args: object, **kwargs: object) -> Symbol:
             if any(isinstance(arg, Symbol) for arg in (*args, *kwargs.values())):
                 raise errors.TRACE_RANDOM_CALL(call=f"{name}()", where=provenance.here())
             like = np.asarray(method(*args, **kwargs))

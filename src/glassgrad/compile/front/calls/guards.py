@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from glassgrad._records import dataclass
 from glassgrad.compile.front.state.edges import Edge, is_constant, is_text, same, same_content
 from glassgrad.compile.front.state.grad_watch import GRAD
 from glassgrad.engine.tensor import Tensor
 
 Check = Callable[[], bool]
+Space = dict[str, Any]  # the globals of a generated function
 # Conditions on containers that are compared as a whole.
 _WHOLE = {
     "length": "len({holder}) == v{number}",
@@ -39,12 +40,12 @@ class Guards:
     """
 
     edges: Sequence[Edge]
-    tracks: Sequence[tuple[Tensor, str, bool, tuple[Any, ...]]]
+    tracks: Sequence[tuple[Tensor, str, bool, tuple[object, ...]]]
     grads: Sequence[tuple[Tensor, Tensor | None]]
 
     def compiled(self) -> Check:
         """Return a function without arguments that checks everything."""
-        space: dict[str, Any] = {}
+        space: Space = {}
         body = " and\n            ".join(self.terms(space)) or "True"
         source = (
             f"def check():\n    try:\n        return (\n            {body}\n        )\n"
@@ -54,17 +55,17 @@ class Guards:
         check: Check = space["check"]
         return check
 
-    def terms(self, space: dict[str, Any]) -> list[str]:
+    def terms(self, space: Space) -> list[str]:
         """Return the conditions as Python expressions over names that are put into `space`."""
         return [*self.edge_terms(space), *self.tensor_terms(space)]
 
-    def slots(self) -> list[tuple[Tensor, str, Any]]:
+    def slots(self) -> list[tuple[Tensor, str, object]]:
         """Return what `tensor_terms` asks for as slots of tensors: with these contents all its terms hold."""
-        found: list[tuple[Tensor, str, Any]] = [(tensor, "_tracks", tracks) for tensor, _, tracks, _ in self.tracks]
+        found: list[tuple[Tensor, str, object]] = [(tensor, "_tracks", tracks) for tensor, _, tracks, _ in self.tracks]
         found += [(tensor, "_extra", None) for tensor, _, tracks, _ in self.tracks if tracks]
         return found + [(leaf, "_grad", grad) for leaf, grad in self.grads]
 
-    def edge_terms(self, space: dict[str, Any]) -> Iterable[str]:
+    def edge_terms(self, space: Space) -> Iterable[str]:
         """Yield the conditions on places."""
         space["same"], space["same_content"] = same, same_content
         holders: dict[int, str] = {}
@@ -95,7 +96,7 @@ class Guards:
             else:
                 yield f"{place} is v{number}"
 
-    def tensor_terms(self, space: dict[str, Any]) -> Iterable[str]:
+    def tensor_terms(self, space: Space) -> Iterable[str]:
         """Yield the conditions on tensors."""
         space["hooks_of"] = hooks_of
         for number, (tensor, _, tracks, hooks) in enumerate(self.tracks):
@@ -141,17 +142,17 @@ def _faster(holder: Any) -> Any:
     return behind[0] if len(behind) == 1 and type(behind[0]) is dict else holder
 
 
-def hooks_of(leaf: Tensor) -> tuple[Any, ...]:
+def hooks_of(leaf: Tensor) -> tuple[object, ...]:
     """Return the hooks that the gradient of a leaf goes through."""
     return () if leaf._extra is None or leaf.node is not None else tuple(leaf._extra.get("hooks", ()))
 
 
-def _hooks_now(leaf: Tensor, before: tuple[Any, ...]) -> str:
+def _hooks_now(leaf: Tensor, before: tuple[object, ...]) -> str:
     now = hooks_of(leaf)
     return "others" if len(now) == len(before) else str(len(now))
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     if isinstance(value, Tensor):
         return f"a tensor of shape {tuple(value.shape)}"
     text = repr(value)

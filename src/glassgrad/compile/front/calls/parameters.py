@@ -6,8 +6,13 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+Function = Callable[..., Any]
+Args = tuple[Any, ...]
+Kwargs = dict[str, Any]
+Leaves = list[Any]  # of the arguments of a call, in order
 
-def parameter_names(function: Callable[..., Any]) -> list[str]:
+
+def parameter_names(function: Function) -> list[str]:
     """Return the names of a function's parameters, as far as they are known; of a module, those of `forward`."""
     try:
         return list(inspect.signature(getattr(function, "forward", function)).parameters)
@@ -15,7 +20,7 @@ def parameter_names(function: Callable[..., Any]) -> list[str]:
         return []
 
 
-def plain_parameters(function: Callable[..., Any]) -> tuple[str, ...]:
+def plain_parameters(function: Function) -> tuple[str, ...]:
     """Return the names of a function's parameters if each may be given by position and by name, else none."""
     try:
         parameters = inspect.signature(function, follow_wrapped=False).parameters
@@ -25,9 +30,7 @@ def plain_parameters(function: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(parameters) if plain else ()
 
 
-def placed(
-    args: tuple[Any, ...], kwargs: dict[str, Any], names: tuple[str, ...]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def placed(args: Args, kwargs: Kwargs, names: tuple[str, ...]) -> tuple[Args, Kwargs]:
     """Return a call with its keyword arguments made positional, as far as they are consecutive.
 
     ``f(x, y=1)`` is the same program as ``f(x, 1)``, and the order of names does not matter.

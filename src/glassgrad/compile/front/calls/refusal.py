@@ -22,8 +22,13 @@ MANY = 8  # kinds of calls that failed to compile, after which no other kind is 
 # What says something about the user's arguments, in tracing as in eager mode. Errors about the kind of a value are not
 # among them: a Symbol is of another kind than the array it stands for. A warning is raised where a filter says so.
 _OWN = (
-    errors.ShapeError, errors.ArgumentError, errors.IndexRangeError, errors.AutogradError, errors.FileError, Warning,
-)  # fmt: skip  # a table
+    errors.ShapeError,
+    errors.ArgumentError,
+    errors.IndexRangeError,
+    errors.AutogradError,
+    errors.FileError,
+    Warning,
+)
 _RAISES = frozenset({"RAISE_VARARGS", "RERAISE"})
 
 
@@ -48,7 +53,7 @@ def is_own(error: Exception) -> bool:
     return not isinstance(error, RefusedError) and (isinstance(error, _OWN) or _is_raised_by_user(error))
 
 
-def refusal(error: Exception, key: Any) -> RefusedError:
+def refusal(error: Exception, key: object) -> RefusedError:
     """Return what an exception that is not the user's own means for a call with this signature."""
     if not isinstance(error, RefusedError):
         return RefusedError(error, certain=isinstance(error, errors.CompileError | errors.GraphError), key=key)

@@ -8,23 +8,23 @@ one reads, and a call puts one node on the tape that runs it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from glassgrad import errors
-from glassgrad._records import dataclass
 from glassgrad.base import provenance
 from glassgrad.compile.front.hidden_branch import Branch, StepTracer, counts
 from glassgrad.compile.front.symbol import Symbol
 from glassgrad.compile.front.tracer import Tracer
-from glassgrad.compile.ir.graph import Graph, Instr, Operand, Var
+from glassgrad.compile.ir.graph import DType, Graph, Instr, Operand, Shape, Var
 from glassgrad.engine import tape
 from glassgrad.engine.node import record
 from glassgrad.engine.reports.float_warnings import hidden_branch
 from glassgrad.engine.tape import pick
 from glassgrad.engine.tensor import Tensor, make
-from glassgrad.ops.core import Custom
+from glassgrad.ops.core import Array, Custom
 
 
 @dataclass(eq=False)
@@ -60,7 +60,7 @@ class Continuation:
         seeds = [tracer.argument(one.array, f"d_result{number}") for number, one in enumerate(results)]
         noted = tracer.follow(one.node for one in results) if isinstance(tracer, StepTracer) else []
         found = tape.backward([one.node for one in results], seeds, retain_graph=False, create_graph=False)
-        self.found: dict[Tensor, Any] = {leaf: g for leaf, g in found.items() if isinstance(leaf, Tensor)}
+        self.found: dict[Tensor, Array] = {leaf: g for leaf, g in found.items() if isinstance(leaf, Tensor)}
         self.cotangents = [seed.var for seed in seeds]
         self.counts = counts(tracer.builder, noted)
         # They are inputs of the other program.
@@ -114,7 +114,9 @@ def _outer_reads(instrs: Sequence[Instr], results: Sequence[Var], inner: set[Var
 # --- in a call ------------------------------------------------------------------------------------
 
 
-def _vjp(g: Any, needs: Sequence[bool], _y: Any, *saved: Any, boundary: Boundary, like: Sequence[Any]) -> list[Any]:
+def _vjp(
+    g: Array, needs: Sequence[bool], _y: Array, *saved: Array, boundary: Boundary, like: Sequence[tuple[Shape, DType]]
+) -> list[Array]:
     gs = list(g) if len(boundary.results) > 1 else [g]
     if any(isinstance(one, Tensor) for one in gs):
         raise errors.COMPILE_SECOND_ORDER(where=provenance.here())
@@ -139,7 +141,7 @@ _SEVERAL = Custom(
 
 
 def connect(
-    boundary: Boundary, arrays: Sequence[Any], results: Sequence[Any], leaves: Sequence[Any]
+    boundary: Boundary, arrays: Sequence[Array], results: Sequence[Array], leaves: Sequence[Any]
 ) -> dict[int, Tensor]:
     """Put one node on the tape for a call; return the tensors of the outputs that carry a gradient."""
     parents = [leaves[who] if isinstance(who, int) else who for who in boundary.parents]

@@ -12,18 +12,22 @@ import functools
 import sys
 import types
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 _GLOBALS = frozenset({"LOAD_GLOBAL", "LOAD_NAME"})
 _METHODS = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
-_NAMES = _GLOBALS | _METHODS | {
-    "LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_BORROW",
-    "LOAD_FROM_DICT_OR_DEREF", "LOAD_FROM_DICT_OR_GLOBALS",
-}  # fmt: skip  # a table
-_LOAD_ATTR, _FLAGGED = dis.opmap["LOAD_ATTR"], sys.version_info >= (3, 12)  # since then one bit tells of a call
+_VARIABLES = """
+    LOAD_DEREF LOAD_CLASSDEREF LOAD_FAST LOAD_FAST_CHECK LOAD_FAST_BORROW LOAD_FROM_DICT_OR_DEREF
+    LOAD_FROM_DICT_OR_GLOBALS
+"""
+_NAMES = _GLOBALS | _METHODS | frozenset(_VARIABLES.split())
+_FLAGGED = sys.version_info >= (3, 12)  # since then one bit of LOAD_ATTR tells of a call
 _STORES = frozenset({"STORE_ATTR", "STORE_GLOBAL", "STORE_NAME", "STORE_DEREF"})
 _ADDING = frozenset({"append", "extend", "appendleft", "add", "update", "insert"})
 _BY_KEY = frozenset({"BINARY_SUBSCR", "STORE_SUBSCR", "DELETE_SUBSCR"})
+
+
+Key = str | int | bytes | float | tuple[object, ...]  # constants by which dictionaries are asked
 
 
 class Reads(NamedTuple):
@@ -44,7 +48,7 @@ class Reads(NamedTuple):
     globals: tuple[str, ...]
     attributes: frozenset[str]
     whole: frozenset[str]
-    keys: Mapping[str, frozenset[Any]]
+    keys: Mapping[str, frozenset[Key]]
     looked: frozenset[str]
     counted: frozenset[str]
     stored: frozenset[str]
@@ -68,7 +72,7 @@ class Names:
         self.read: set[str] = set()
         self.mine: set[str] = set()
         self.whole: set[str] = set()
-        self.keys: dict[str, frozenset[Any]] = {}
+        self.keys: dict[str, frozenset[Key]] = {}
         self.looked: set[str] = set()
         self.counted: set[str] = set()
         self.stored: set[str] = set()
@@ -137,17 +141,9 @@ def nested(code: types.CodeType) -> Iterator[types.CodeType]:
 
 @functools.lru_cache(maxsize=16384)
 def attributes_of(code: types.CodeType) -> frozenset[str]:
-    """Return the attributes that code looks at, rather than calls as methods.
-
-    Of the library's own code no more is asked, and to read all that `dis` tells takes twenty times as long.
-    """
-    found, above = set(), 0
-    for op, low in zip(code.co_code[::2], code.co_code[1::2], strict=True):
-        arg = above | low
-        above = arg << 8 if op == dis.EXTENDED_ARG else 0
-        if op == _LOAD_ATTR and not (_FLAGGED and arg & 1):
-            found.add(code.co_names[arg >> _FLAGGED])
-    return frozenset(found)
+    """Return the attributes that code looks at, rather than calls as methods."""
+    loads = [instr for instr in dis.get_instructions(code) if instr.opname == "LOAD_ATTR"]
+    return frozenset(instr.argval for instr in loads if not (_FLAGGED and (instr.arg or 0) & 1))
 
 
 @functools.lru_cache(maxsize=16384)  # more than one walk looks at, or each round would read everything anew
@@ -158,7 +154,7 @@ def reads_of(code: types.CodeType) -> Reads:
     whole: set[str] = set()
     looked: set[str] = set()
     counted: dict[int, str] = {}  # where the sum is stored
-    keys: dict[str, set[Any]] = {}
+    keys: dict[str, set[Key]] = {}
     for at, instr in enumerate(instrs):
         if instr.opname not in _NAMES or not isinstance(instr.argval, str):
             continue
@@ -251,7 +247,7 @@ def _consumed_at(instrs: list[dis.Instruction], begin: int) -> int | None:
     return None
 
 
-def _key_asked_for(instrs: list[dis.Instruction], at: int) -> tuple[Any] | None:
+def _key_asked_for(instrs: list[dis.Instruction], at: int) -> tuple[Key] | None:
     """Return, in a tuple, the constant key by which the value loaded here is subscripted; None for any other use."""
     after = instrs[at + 1 : at + 4]
     names = [instr.opname for instr in after]
@@ -276,5 +272,5 @@ def _behind_entries(instrs: list[dis.Instruction], at: int) -> int:
     return at
 
 
-def _hashable(key: Any) -> tuple[Any] | None:
+def _hashable(key: object) -> tuple[Key] | None:
     return (key,) if isinstance(key, str | int | bytes | float | tuple) else None

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import enum
 import types
+from collections.abc import Iterable
 from operator import is_
 from typing import Any, NamedTuple
 
 import numpy as np
 
 LONG = 64  # containers of more constants than this are compared as a whole
-_CONSTANTS = (
-    bool, int, float, complex, str, bytes, type(None), type(Ellipsis), np.generic, np.dtype, enum.Enum, slice, range,
-)  # fmt: skip  # a table
+_BUILTIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), slice, range)
+_CONSTANTS = (*_BUILTIN, np.generic, np.dtype, enum.Enum)
 # The usual ones, soonest told.
 _PLAIN = frozenset({bool, int, float, str, bytes, type(None)})
 _OTHERS = frozenset({dict, list, set, tuple, types.FunctionType, types.MethodType, types.CodeType, np.ndarray})
@@ -67,7 +67,7 @@ class Edge(NamedTuple):
         return bool(now == self.value) if self.kind == "keys" else same(now, self.value)
 
 
-def is_constant(value: Any) -> bool:
+def is_constant(value: object) -> bool:
     """Tell whether a value is a Python constant, compared by value."""
     kind = type(value)
     if kind in _PLAIN or (kind not in _OTHERS and isinstance(value, _CONSTANTS)):
@@ -108,12 +108,12 @@ def same_content(now: Any, before: Any) -> bool:
     return all(map(same, now, before))
 
 
-def is_text(container: Any) -> bool:
+def is_text(container: Iterable[object]) -> bool:
     """Tell whether == suffices for a container: one of text alone, which has an order of its own or none."""
     return not isinstance(container, dict) and {*map(type, container)} <= {str}
 
 
-def _told_apart(value: Any) -> tuple[Any, ...]:
+def _told_apart(value: object) -> tuple[object, ...]:
     """Return what is equal for the same constants only, and can lie in a set."""
     if isinstance(value, tuple | frozenset):
         return type(value), type(value)(map(_told_apart, value))

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
-from glassgrad._records import dataclass
 from glassgrad.base import provenance
+from glassgrad.compile.front.calls.parameters import Leaves
 from glassgrad.compile.front.state.bytecode_reads import stored_at
 from glassgrad.compile.front.state.edges import Edge, is_constant, same
 from glassgrad.compile.front.state.places import MISSING, Change, Holder, name_in
@@ -34,7 +35,7 @@ SET, ADD, EXTEND = "set", "add", "extend"
 class Kept:
     """An existing object, stored as it is."""
 
-    value: Any
+    value: object
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Effect:
     key: Any
     action: str
     value: Any
-    codes: Sequence[Any] = ()
+    codes: Sequence[CodeType] = ()
 
     @property
     def path(self) -> str:
@@ -85,8 +86,8 @@ class Moved:
     key: Any
     value: Any
     structure: str = ""
-    kinds: list[Any] = field(default_factory=list)
-    leaves: list[Any] = field(default_factory=list)
+    kinds: list[object] = field(default_factory=list)
+    leaves: Leaves = field(default_factory=list)
     state: dict[int, State] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -113,18 +114,18 @@ class Moved:
         return True
 
 
-def _structure(value: Any) -> str:
+def _structure(value: object) -> str:
     shape = tree.map_tree(lambda leaf, path: None, value)
     return f"{type(value).__name__} {shape!r}"
 
 
-def _kind(leaf: Any) -> Any:
+def _kind(leaf: object) -> object:
     if isinstance(leaf, Tensor):
         return type(leaf), leaf.array.shape, leaf.array.dtype, leaf._tracks, leaf.node is None
     return Kept(leaf)
 
 
-def _fits(leaf: Any, kind: Any) -> bool:
+def _fits(leaf: object, kind: object) -> bool:
     if type(kind) is Kept:
         return same(leaf, kind.value)
     return isinstance(leaf, Tensor) and _kind(leaf) == kind
@@ -133,7 +134,7 @@ def _fits(leaf: Any, kind: Any) -> bool:
 # --- in a call ------------------------------------------------------------------------------------
 
 
-def apply(effects: Sequence[Effect], build: Callable[[Any], Any]) -> None:
+def apply(effects: Sequence[Effect], build: Callable[[object], Any]) -> None:
     """Apply all effects; `build` turns a description into a value."""
     for effect in [(effect, build(effect.value)) for effect in effects]:
         _apply(*effect)
@@ -172,9 +173,9 @@ class Sorted:
         self.changes = changes
         self.effects: list[Effect] = []
         self.guards: list[Edge] = []
-        self.dropped: set[tuple[int, Any]] = set()
+        self.dropped: set[tuple[int, object]] = set()
         self.containers: set[int] = set()
-        self.lengths: dict[int, list[Any]] = {}
+        self.lengths: dict[int, list[object]] = {}
         self.moved: list[Moved] = []
         self._homes = _homes(found.edges)
         for change in changes:
@@ -208,7 +209,7 @@ class Sorted:
             before = getattr(type(change.holder.owner), change.key, MISSING)
         return change.now - before if type(before) is int else None
 
-    def _guard(self, holder: Holder, key: Any, before: Any) -> None:
+    def _guard(self, holder: Holder, key: object, before: object) -> None:
         parts = tree.every_leaf(before) if before is not MISSING else []
         tensors = [part for part in parts if isinstance(part, Tensor)]
         mine = _counted(tensors)
@@ -220,13 +221,13 @@ class Sorted:
         else:
             self.guards += must_hold(holder, key, before)
 
-    def _drop(self, holder: Holder, key: Any) -> None:
+    def _drop(self, holder: Holder, key: object) -> None:
         if holder.kind in {"list", "set"} and key is None:
             self.containers.add(id(holder.target))
         else:
             self.dropped.add((id(holder.target), key))
 
-    def add(self, change: Change, spec: Callable[[Any], Any]) -> None:
+    def add(self, change: Change, spec: Callable[[object], Any]) -> None:
         """Make an effect of a change; `spec` describes a value."""
         holder, key, before, now = change
         step = self.counts(change)
@@ -259,7 +260,7 @@ class Sorted:
         return edge._replace(value=(*edge.value, *new)) if edge.kind == "keys" else edge
 
 
-def must_hold(holder: Holder, key: Any, before: Any) -> list[Edge]:
+def must_hold(holder: Holder, key: object, before: object) -> list[Edge]:
     """Return the guard of a place; the elements of a list have theirs."""
     path = holder.place(key)
     if holder.kind in {"object", "dict", "names"}:
@@ -271,7 +272,7 @@ def must_hold(holder: Holder, key: Any, before: Any) -> list[Edge]:
     return []
 
 
-def appended(change: Change) -> list[Any] | None:
+def appended(change: Change) -> list[object] | None:
     """Return what was added to the end of a list; None if something else happened."""
     holder, key, before, now = change
     if holder.kind != "list" or key is not None or len(now) <= len(before) or getattr(holder.target, "maxlen", None):
@@ -280,7 +281,7 @@ def appended(change: Change) -> list[Any] | None:
     return now[len(before) :] if kept else None
 
 
-def _containers(value: Any) -> set[int]:
+def _containers(value: object) -> set[int]:
     """Return the ids of a container and of those in it."""
     if isinstance(value, dict):
         return {id(value)}.union(*map(_containers, value.values()))

@@ -9,20 +9,21 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
 from glassgrad.base import provenance
+from glassgrad.base.kept import free_in_children
+from glassgrad.compile.front.calls.parameters import Function
 from glassgrad.compile.front.state.edges import Edge
-from glassgrad.compile.locks import free_in_children
 
-Reads = dict[tuple[int, Any], Edge]
+Reads = dict[tuple[int, object], Edge]
 
 _BETWEEN = frozenset({"os", "posixpath", "ntpath", "_collections_abc", __name__})  # modules that lead to an entry
 _KIND = type(os.environ)
-_PLAIN: dict[str, Callable[..., Any]] = {name: getattr(_KIND, name) for name in ("__getitem__", "__iter__", "__len__")}
+_PLAIN: dict[str, Function] = {name: getattr(_KIND, name) for name in ("__getitem__", "__iter__", "__len__")}
 _lock = free_in_children(threading.Lock())
 _traces: list[tuple[int, Reads]] = []  # threads that trace, and what each has read
 
@@ -44,12 +45,12 @@ def noted() -> Iterator[Reads]:
                 _put(_PLAIN)
 
 
-def _put(functions: Mapping[str, Callable[..., Any]]) -> None:
+def _put(functions: Mapping[str, Function]) -> None:
     for name, function in functions.items():
         setattr(_KIND, name, function)
 
 
-def _entry(self: Any, key: Any) -> Any:
+def _entry(self: Any, key: object) -> Any:
     try:
         value = _PLAIN["__getitem__"](self, key)
     except KeyError:
@@ -61,18 +62,19 @@ def _entry(self: Any, key: Any) -> Any:
 
 def _names(self: Any) -> Iterator[Any]:
     _note(self, "keys", None, tuple(_PLAIN["__iter__"](self)))
-    return _PLAIN["__iter__"](self)  # type: ignore[no-any-return]  # an iterator
+    names: Iterator[str] = _PLAIN["__iter__"](self)
+    return names
 
 
 def _count(self: Any) -> int:
     _note(self, "keys", None, tuple(_PLAIN["__iter__"](self)))
-    return _PLAIN["__len__"](self)  # type: ignore[no-any-return]  # an int
+    return int(_PLAIN["__len__"](self))
 
 
-_WATCHING: dict[str, Callable[..., Any]] = {"__getitem__": _entry, "__iter__": _names, "__len__": _count}
+_WATCHING: dict[str, Function] = {"__getitem__": _entry, "__iter__": _names, "__len__": _count}
 
 
-def _note(holder: Any, kind: str, key: Any, value: Any) -> None:
+def _note(holder: Any, kind: str, key: object, value: object) -> None:
     """Note the first read of a place by each trace of this thread."""
     thread = threading.get_ident()
     traces = [reads for owner, reads in tuple(_traces) if owner == thread]

@@ -35,7 +35,7 @@ class StandIn:
         return getattr(self.inner, name)
 
 
-def is_iterator(value: Any) -> bool:
+def is_iterator(value: object) -> bool:
     """Tell whether an object is a one-shot iterator; the user's own classes are looked into instead."""
     kind = type(value)
     if not hasattr(kind, "__next__") or kind is StandIn:
@@ -63,7 +63,7 @@ def watched(edges: Iterable[Edge]) -> Iterator[None]:
                 _put(edge, now.inner)
 
 
-def _put(edge: Edge, value: Any) -> None:
+def _put(edge: Edge, value: object) -> None:
     match edge.kind:
         case "cell":
             edge.holder.cell_contents = value

@@ -6,23 +6,24 @@ import enum
 import sys
 import types
 from collections.abc import Collection, Mapping
-from typing import Any
+from dataclasses import dataclass
 
-from glassgrad._records import dataclass
 from glassgrad.base import provenance
 
-OTHERS = sys.stdlib_module_names | {
-    "numpy", "scipy", "torch", "jax", "jaxlib", "matplotlib", "rich", "llvmlite", "pytest", "_pytest", "hypothesis",
-    "sympy", "mpmath", "pandas", "networkx", "tqdm",
-}  # fmt: skip  # a table
+_LIBRARIES = """
+    numpy scipy torch jax jaxlib matplotlib rich llvmlite pytest _pytest hypothesis sympy mpmath pandas networkx
+    tqdm
+"""
+OTHERS = sys.stdlib_module_names | frozenset(_LIBRARIES.split())
 _OWN = "glassgrad"
 _AS_USER = tuple(f"{_OWN}.{folder}" for folder in provenance.AS_USER)
 _SCHEDULES = "glassgrad.optim.lr_scheduler"  # their counters affect only options, which every call reads anew
 # Methods that operators and statements call, and those that do not affect a step.
-_ASIDE = frozenset({
-    "__init__", "__new__", "__del__", "__init_subclass__", "__post_init__", "__repr__", "__str__", "__reduce__",
-    "__getstate__", "__setstate__", "__copy__", "__deepcopy__", "__hash__", "__eq__",
-})  # fmt: skip  # a table
+_ASIDE_METHODS = """
+    __init__ __new__ __del__ __init_subclass__ __post_init__ __repr__ __str__ __reduce__ __getstate__ __setstate__
+    __copy__ __deepcopy__ __hash__ __eq__
+"""
+_ASIDE = frozenset(_ASIDE_METHODS.split())
 
 
 @dataclass
@@ -38,9 +39,9 @@ class Parts:
     """
 
     known: int | None
-    space: Mapping[str, Any]
-    every: list[tuple[str, Any]]
-    shared: list[tuple[str, Any]]
+    space: Mapping[str, object]
+    every: list[tuple[str, object]]
+    shared: list[tuple[str, object]]
     users: bool
 
 
@@ -56,7 +57,7 @@ def parts_of(base: type, every: Collection[str], earlier: Parts | None) -> Parts
     return Parts(len(every), space, found, shared, users=users)
 
 
-def code_in(part: Any) -> Any:
+def code_in(part: object) -> object:
     """Return the function in a property or method of a class, and anything else as it is."""
     return part.fget if isinstance(part, property) else getattr(part, "__func__", part)
 

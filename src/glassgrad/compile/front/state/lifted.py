@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
 
-from glassgrad._records import dataclass
 from glassgrad.compile.front.symbol import Symbol
 from glassgrad.compile.ir.graph import Var
 from glassgrad.engine.tensor import Tensor
+from glassgrad.ops.core import Array
 
 
 @dataclass(eq=False)
@@ -21,7 +21,7 @@ class Lifted:
     """
 
     ref: Callable[[], Tensor | None]
-    array: Any
+    array: Array
     symbol: Symbol | None
     var: Var
     path: str

@@ -16,14 +16,15 @@ import numpy as np
 from glassgrad import errors
 from glassgrad.base import provenance
 from glassgrad.compile.front.state import alive
+from glassgrad.compile.ir.graph import Params
 from glassgrad.engine.tensor import Tensor, make
-from glassgrad.ops.core import Primitive
+from glassgrad.ops.core import Array, Primitive
 from glassgrad.ops.index import getitem_p
 from glassgrad.ops.places import EVERYTHING, Slice
 from glassgrad.ops.shape import broadcast_to_p, permute_p, reshape_p
 from glassgrad.ops.views import memory_owner
 
-Step = tuple[Primitive, dict[str, Any]]
+Step = tuple[Primitive, Params]
 
 
 def _holders(target: Tensor) -> int:
@@ -38,18 +39,18 @@ def is_alone(target: Tensor, held: int) -> bool:
     return _holders(target) <= _ALONE + held
 
 
-def sharers(owner: Any) -> list[Tensor]:
+def sharers(owner: Array) -> list[Tensor]:
     """Return the tensors whose arrays lie in the memory that `owner` owns, and are not traced yet."""
     arrays = ((one, getattr(one, "array", None)) for one in alive.tensors())  # one that is being made has none
     return [one for one, array in arrays if type(array) is np.ndarray and memory_owner(array) is owner]
 
 
-def whole(base: Any, tensors: Sequence[Tensor]) -> set[tuple[int, ...]]:
+def whole(base: Array, tensors: Sequence[Tensor]) -> set[tuple[int, ...]]:
     """Return the shapes in which some tensors see all of the memory of `base`."""
     return {one.shape for one in tensors if one.array.size == base.size and one.array.flags.c_contiguous}
 
 
-def seen(base: Any, root: Any, array: Any, shapes: Collection[tuple[int, ...]] = ()) -> Any:
+def seen(base: Array, root: Array, array: Array, shapes: Collection[tuple[int, ...]] = ()) -> Any:
     """Return `array`, which lies in the memory of `base`, as views of `root`, which stands for `base`.
 
     Args:
@@ -68,7 +69,7 @@ def seen(base: Any, root: Any, array: Any, shapes: Collection[tuple[int, ...]] =
     return root
 
 
-def path(base: Any, array: Any, shapes: Collection[tuple[int, ...]] = ()) -> list[Step] | None:
+def path(base: Array, array: Array, shapes: Collection[tuple[int, ...]] = ()) -> list[Step] | None:
     """Return the views that lead from `base` to an array in the same memory; None where none are known."""
     if array.dtype != base.dtype:
         return None
@@ -81,13 +82,13 @@ def path(base: Any, array: Any, shapes: Collection[tuple[int, ...]] = ()) -> lis
     return None
 
 
-def _is_same(one: Any, other: Any) -> bool:
+def _is_same(one: Array, other: Array) -> bool:
     moves = [[step for step, n in zip(array.strides, array.shape, strict=True) if n > 1] for array in (one, other)]
     start, theirs = (array.__array_interface__["data"][0] for array in (one, other))
     return bool(one.shape == other.shape and moves[0] == moves[1] and start == theirs)
 
 
-def _candidates(base: Any, array: Any, shapes: Collection[tuple[int, ...]]) -> Iterator[list[Step]]:
+def _candidates(base: Array, array: Array, shapes: Collection[tuple[int, ...]]) -> Iterator[list[Step]]:
     yield []
     sliced = _sliced(base, array)
     if sliced is not None:
@@ -105,13 +106,13 @@ def _candidates(base: Any, array: Any, shapes: Collection[tuple[int, ...]]) -> I
             yield [(reshape_p, {"shape": shape}), *sliced]
 
 
-def _distance(base: Any, array: Any) -> int:
+def _distance(base: Array, array: Array) -> int:
     """Return the offset of `array` in `base`, in elements."""
     start, theirs = (one.__array_interface__["data"][0] for one in (base, array))
     return int((theirs - start) // base.itemsize)
 
 
-def _blocks(size: int, array: Any) -> tuple[int, ...] | None:
+def _blocks(size: int, array: Array) -> tuple[int, ...] | None:
     """Return a shape of the flat memory along which the array may be sliced."""
     pairs = zip(array.strides, array.shape, strict=True)
     steps = sorted({abs(step) // array.itemsize for step, n in pairs if step and n > 1}, reverse=True)
@@ -121,7 +122,7 @@ def _blocks(size: int, array: Any) -> tuple[int, ...] | None:
     return tuple(long // short for long, short in itertools.pairwise(bounds))
 
 
-def _sliced(base: Any, array: Any) -> list[Step] | None:
+def _sliced(base: Array, array: Array) -> list[Step] | None:
     """Return an index, a permutation and a broadcast that may lead from `base` to the array."""
     steps = [step // base.itemsize for step in base.strides]
     if any(step <= 0 for step in steps):

@@ -12,7 +12,6 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Collection
-from typing import Any
 
 from glassgrad import errors
 from glassgrad.compile.front.state import alive
@@ -97,7 +96,7 @@ class Newcomers:
         """Take down the young tensors."""
         self._new.update((id(one), weakref.ref(one)) for one in alive.tensors(_YOUNG) if id(one) not in self._known)
 
-    def _around_collection(self, phase: str, info: dict[str, Any]) -> None:
+    def _around_collection(self, phase: str, info: dict[str, int]) -> None:
         """Note what is young before a collection, which the traced function may ask for, makes it old."""
         self._turns += 1
         if phase == "start":
@@ -116,7 +115,7 @@ class Newcomers:
                 return
 
 
-def free(refs: Collection[Callable[[], Any]]) -> None:
+def free(refs: Collection[Callable[[], object]]) -> None:
     """Free what weak references lead to and only cycles hold; of what a trace made, these are young cycles mostly.
 
     Another thread may look at this one's frames, as profilers and the guard of ranks do, and hold the variables of the
@@ -153,8 +152,8 @@ def _collects() -> bool:
     It does not while the collector is at work already, in another thread or in the finalizer that traces, nor where it
     knows no generations, as in a free-threaded Python.
     """
-    old: list[Any] = []
+    old: list[object] = []
     gc.collect(_YOUNG)
-    new: list[Any] = []
+    new: list[object] = []
     young = alive.ids(_YOUNG)
     return id(new) in young and id(old) not in young

@@ -93,17 +93,17 @@ class Holder(NamedTuple):
                 else:
                     self.target[key] = value
 
-    def replace(self, items: Iterable[Any]) -> None:
+    def replace(self, items: Iterable[object]) -> None:
         """Replace the contents of a list, deque or set."""
         items = list(items)
         self.target.clear()
         (self.target.update if self.kind == "set" else self.target.extend)(items)
 
-    def name(self, key: Any) -> str | None:
+    def name(self, key: object) -> str | None:
         """Return the name that code loads to reach a place, or None."""
         return str(key) if self.kind in {"object", "names", "class", "slot"} else name_in(self.path)
 
-    def place(self, key: Any) -> str:
+    def place(self, key: object) -> str:
         """Write a place as the user would."""
         match self.kind:
             case "object" | "class" | "slot":
@@ -171,7 +171,7 @@ class Places:
             change.holder.set(change.key, change.before)
 
 
-def _changes_of_list(holder: Holder, before: list[Any]) -> Iterator[Change]:
+def _changes_of_list(holder: Holder, before: list[object]) -> Iterator[Change]:
     now = holder.target
     if len(now) == len(before):
         if all(map(operator.is_, now, before)):
@@ -187,7 +187,7 @@ def _changes_of_list(holder: Holder, before: list[Any]) -> Iterator[Change]:
     yield Change(holder, None, before, list(now))
 
 
-def _equal(one: Any, other: Any) -> bool:
+def _equal(one: object, other: object) -> bool:
     if type(other) is StandIn:
         other = other.inner
     return one is other or (is_constant(one) and same(other, one))

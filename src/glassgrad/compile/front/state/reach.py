@@ -20,13 +20,12 @@ import sys
 import types
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from glassgrad import errors
-from glassgrad._records import dataclass
 from glassgrad.base import provenance
 from glassgrad.compile.front.state.bytecode_reads import Names, nested
 from glassgrad.compile.front.state.edges import LONG, Edge, is_constant
@@ -44,6 +43,7 @@ from glassgrad.compile.front.state.kinds import (
 from glassgrad.compile.front.state.places import Holder
 from glassgrad.engine.random import Generator
 from glassgrad.engine.tensor import Tensor
+from glassgrad.ops.core import Array
 
 _HUGE = 1024  # containers of more constants than this are compared by their length: more would take longer than a call
 _MOST_CODES = 4096  # functions that are looked into; to look at more takes longer than any program is worth
@@ -73,7 +73,7 @@ class Reach:
     tensors: dict[int, tuple[Tensor, str]] = field(default_factory=dict)
     edges: list[Edge] = field(default_factory=list)
     streams: list[tuple[str, Any]] = field(default_factory=list)
-    arrays: list[tuple[str, Any]] = field(default_factory=list)
+    arrays: list[tuple[str, Array]] = field(default_factory=list)
     tables: set[int] = field(default_factory=set)
     names: Names = field(default_factory=Names)
     sizes: list[tuple[Any, Any]] = field(default_factory=list)
@@ -83,7 +83,7 @@ class Reach:
     rounds: int = 0
 
 
-def reach(function: Any, arguments: Mapping[str, Any], earlier: Reach | None = None) -> Reach:
+def reach(function: object, arguments: Mapping[str, object], earlier: Reach | None = None) -> Reach:
     """Walk from a function and those of its arguments that are not data.
 
     What is followed depends on the names in the code, and what code there is on what is followed: the walk is repeated
@@ -106,16 +106,16 @@ class _Walk:
     def __init__(self, names: Names) -> None:
         self.known = names.copy()  # they decide which attributes are followed; the walk adds those that it finds
         self.found = Reach()
-        self.seen: dict[int, Any] = {}
+        self.seen: dict[int, object] = {}
         self.inside: set[int] = set()  # containers that belong to the library's own objects
-        self.queue: deque[tuple[str, Any]] = deque()
+        self.queue: deque[tuple[str, object]] = deque()
         # What depends on a class alone, as a network has many objects of a few.
         self.lookers: dict[type, Any] = {}
         self.by_user: dict[type, bool] = {}
         self.parts: dict[type, Parts] = {}
-        self.followed: dict[tuple[type, type], tuple[int, Any]] = {}  # how many names there were then, and an object
+        self.followed: dict[tuple[type, type], tuple[int, object]] = {}  # how many names there were then, and an object
 
-    def start(self, function: Any, arguments: Mapping[str, Any]) -> None:
+    def start(self, function: object, arguments: Mapping[str, object]) -> None:
         plain = isinstance(function, types.FunctionType | types.MethodType | functools.partial)
         self.queue.append(("" if plain else type(function).__name__, function))
         self.queue.extend(arguments.items())
@@ -148,11 +148,11 @@ class _Walk:
             return path
         return _KEY.sub(lambda match: self.found.tensors.get(int(match[1]), (None, "tensor"))[1], path)
 
-    def note(self, path: str, kind: str, holder: Any, key: Any, value: Any) -> None:
+    def note(self, path: str, kind: str, holder: Any, key: object, value: object) -> None:
         """Note a place."""
         self.found.edges.append(Edge(path, kind, holder, key, value))
 
-    def edge(self, path: str, kind: str, holder: Any, key: Any, value: Any) -> None:
+    def edge(self, path: str, kind: str, holder: Any, key: object, value: object) -> None:
         """Note a place and what to look at next."""
         self.note(path, kind, holder, key, value)
         if not is_constant(value):
@@ -164,7 +164,7 @@ class _Walk:
             return
         self.found.holders.append(Holder(path, kind, target, owner, frozenset(names)))
 
-    def look(self, path: str, value: Any) -> None:
+    def look(self, path: str, value: object) -> None:
         if is_constant(value):
             return
         if isinstance(value, dict | list | set | deque):
@@ -194,10 +194,10 @@ class _Walk:
         self.queue.extend((path, part) for part in (value.func, *value.args))
         self.queue.append((f"{path}.keywords", value.keywords))
 
-    def stream(self, path: str, value: Any) -> None:
+    def stream(self, path: str, value: object) -> None:
         self.found.streams.append((path, value))
 
-    def array(self, path: str, value: Any) -> None:
+    def array(self, path: str, value: Array) -> None:
         self.found.arrays.append((path, value))
         if id(value) in self.inside:
             self.found.tables.add(id(value))
@@ -205,7 +205,7 @@ class _Walk:
     def numbers(self, path: str, value: Any) -> None:
         self.note(path, "bytes", value, None, value.tobytes())
 
-    def nothing(self, path: str, value: Any) -> None:
+    def nothing(self, path: str, value: object) -> None:
         """An object that neither is state nor leads to any."""
 
     def method(self, path: str, value: types.BuiltinFunctionType) -> None:
@@ -275,7 +275,7 @@ class _Walk:
             if module is not None and is_users(module.__name__):
                 self.edge(whole, "item", sys.modules, whole, module)
 
-    def global_value(self, name: str, space: dict[str, Any]) -> None:
+    def global_value(self, name: str, space: dict[str, object]) -> None:
         value = space[name]
         if isinstance(value, type) and not is_users_class(value):
             return
@@ -292,14 +292,14 @@ class _Walk:
             if not name.startswith("__"):
                 self.global_value(name, space) if path == "" else self._module_value(path, name, space)
 
-    def _module_value(self, path: str, name: str, space: dict[str, Any]) -> None:
+    def _module_value(self, path: str, name: str, space: dict[str, object]) -> None:
         value = space[name]
         if not isinstance(value, type | types.ModuleType) or (isinstance(value, type) and is_users_class(value)):
             self.edge(f"{path}.{name}", "item", space, name, value)
 
     # --- objects --------------------------------------------------------------------------------------
 
-    def instance(self, path: str, value: Any) -> None:
+    def instance(self, path: str, value: object) -> None:
         kind = type(value)
         if kind.__module__.split(".")[0] in OTHERS and not isinstance(value, _NAMESPACES):
             return
@@ -334,7 +334,7 @@ class _Walk:
             mine = self.by_user[kind] = is_read_by_user(kind)
         return self.known.mine if mine else self.known.read
 
-    def class_of(self, path: str, kind: type, value: Any, state: Mapping[str, Any]) -> None:
+    def class_of(self, path: str, kind: type, value: object, state: Mapping[str, object]) -> None:
         """Follow the methods that the code may call, and what lives on the class."""
         constants = self.constants_of(kind)
         kinds, known = (kind, type(value)), len(self.known.every)
@@ -360,7 +360,7 @@ class _Walk:
         return parts
 
     def class_part(
-        self, path: str, value: Any, base: type, name: str, part: Any, *, users: bool, constant: bool
+        self, path: str, value: object, base: type, name: str, part: object, *, users: bool, constant: bool
     ) -> None:
         """Follow what a class has under a name: a function, or something that its objects share."""
         if isinstance(getattr(type(value), name, None), property) and not isinstance(part, property):
@@ -388,7 +388,7 @@ class _Walk:
 
     # --- containers -----------------------------------------------------------------------------------
 
-    def mapping(self, path: str, items: dict[Any, Any], *, attributes: bool = False) -> None:
+    def mapping(self, path: str, items: dict[Any, object], *, attributes: bool = False) -> None:
         self.holder(path, "object" if attributes else "dict", items)
         whole, keys = self.asked_for(path, items, attributes=attributes)
         if len(items) > LONG and all(is_constant(value) for value in items.values()):
@@ -412,7 +412,7 @@ class _Walk:
             for key in sorted(keys - items.keys(), key=repr):
                 self.note(f"{path}[{key!r}]", "absent", items, key, None)
 
-    def keys_of(self, path: str, items: dict[Any, Any]) -> None:
+    def keys_of(self, path: str, items: dict[Any, object]) -> None:
         """Note which entries there are, in their order."""
         if all(map(is_constant, items)):
             self.note(f"the keys of {path}", "keys", items, frozenset(items), tuple(items))
@@ -438,7 +438,7 @@ class _Walk:
         else:
             self.note(path, "content", items, None, items.copy())
 
-    def key_text(self, key: Any) -> str:
+    def key_text(self, key: object) -> str:
         """Write a key as the user would; a tensor by where it was found, as in the state of an optimizer."""
         if isinstance(key, Tensor) and id(key) in self.found.tensors:
             return self.found.tensors[id(key)][1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 from glassgrad.compile.ir.graph import Graph, Var
@@ -25,8 +26,8 @@ def eliminate_dead(graph: Graph) -> Graph:
 def eliminate_common(graph: Graph) -> Graph:
     """Compute the same op on the same operands only once."""
     rewriter = Rewriter(graph)
-    seen: dict[Any, tuple[Var, ...]] = {}
-    constants: dict[Any, Var] = {}
+    seen: dict[Hashable, tuple[Var, ...]] = {}
+    constants: dict[Hashable, Var] = {}
     for var, value in graph.constants:
         if value.nbytes <= 4096:
             first = constants.setdefault((value.dtype.str, value.shape, value.tobytes()), var)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from glassgrad.compile.ir.graph import Graph, Instr, Operand, Var, all_vars
 from glassgrad.compile.ir.passes.rules import Letter, Pattern, Rules, fits
-from glassgrad.ops.core import PRIMITIVES
+from glassgrad.ops.core import PRIMITIVES, Array
 
 
 class Rewriter:
@@ -30,12 +31,12 @@ class Rewriter:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.instrs: list[Instr] = []
-        self.constants: list[tuple[Var, Any]] = list(graph.constants)
-        self.known: dict[Var, Any] = dict(graph.constants)
+        self.constants: list[tuple[Var, Array]] = list(graph.constants)
+        self.known: dict[Var, Array] = dict(graph.constants)
         self.producer: dict[Var, Instr] = {}
         self.opaque: set[Var] = set()
         self._instead: dict[Var, Operand] = {}
-        self._shared: dict[Any, Var] = {}
+        self._shared: dict[Hashable, Var] = {}
 
     @cached_property
     def uses(self) -> Counter[Operand]:
@@ -160,11 +161,11 @@ class Rewriter:
 
     # --- values -----------------------------------------------------------------------------------
 
-    def var(self, shape: Sequence[int], dtype: Any, name: str | None = None) -> Var:
+    def var(self, shape: Sequence[int], dtype: DTypeLike, name: str | None = None) -> Var:
         """Return a new Var."""
         return Var(next(self._numbers), tuple(shape), np.dtype(dtype), name)
 
-    def constant(self, value: Any, name: str | None = None) -> Var:
+    def constant(self, value: Array, name: str | None = None) -> Var:
         """Return a constant; equal small arrays share one."""
         array = np.asarray(value)
         key = (array.dtype, array.shape, array.tobytes() if array.nbytes <= 4096 else id(value))
@@ -187,7 +188,7 @@ class Rewriter:
 
     def _constants_read(
         self, outputs: Sequence[Operand], updates: Sequence[tuple[Var, Var]]
-    ) -> tuple[tuple[Var, Any], ...]:
+    ) -> tuple[tuple[Var, Array], ...]:
         if not self.constants:
             return ()
         read = {var for instr in self.instrs for var in instr.reads()}
@@ -199,7 +200,7 @@ class Rewriter:
         return operand if isinstance(operand, Var) else self.constant(operand)
 
 
-def frozen(value: Any) -> Any:
+def frozen(value: object) -> Hashable:
     """Return a parameter in a hashable form."""
     if isinstance(value, np.ndarray):
         return (str(value.dtype), value.shape, value.tobytes())

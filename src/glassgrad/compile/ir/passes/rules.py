@@ -58,8 +58,12 @@ RULES_TEXT: tuple[tuple[str, str], ...] = (
 )
 
 _BINARY: dict[type[ast.operator], str] = {
-    ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide", ast.Pow: "power",
-}  # fmt: skip  # a table
+    ast.Add: "add",
+    ast.Sub: "subtract",
+    ast.Mult: "multiply",
+    ast.Div: "divide",
+    ast.Pow: "power",
+}
 
 
 class Pattern(NamedTuple):
@@ -109,8 +113,8 @@ def _parse(node: ast.expr) -> Any:
     match node:
         case ast.BinOp(left, operator, right):
             return Pattern(_BINARY[type(operator)], (_parse(left), _parse(right)))
-        case ast.UnaryOp(ast.USub(), ast.Constant(value)):
-            return -value  # type: ignore[operator]  # a number
+        case ast.UnaryOp(ast.USub(), ast.Constant(int() | float() as value)):
+            return -value
         case ast.UnaryOp(ast.USub(), operand):
             return Pattern("negative", (_parse(operand),))
         case ast.Call(ast.Name(name), args, keywords):

@@ -30,7 +30,7 @@ def _swapped(ndim: int) -> tuple[int, ...]:
 
 def _swapped_product(rewriter: Rewriter, instr: Instr, a: Operand, b: Operand) -> Operand | None:
     """Rewrite (a @ b).T as b.T @ a.T if a @ b has no other use."""
-    product = instr.inputs[0]
+    product = instr.reads()[0]
     axes = instr.params["axes"]
     if rewriter.uses[product] != 1 or len(axes) < 2 or axes != _swapped(len(axes)):
         return None
@@ -38,12 +38,12 @@ def _swapped_product(rewriter: Rewriter, instr: Instr, a: Operand, b: Operand) -
         return None
     turned = [rewriter.apply("permute_dims", x, like=instr, axes=_swapped(x.ndim)) for x in (b, a)]
     plain = [rewriter.simplest(x, SIMPLIFY) for x in turned]
-    return rewriter.apply("matmul", *plain, like=rewriter.producer[product])  # type: ignore[index]  # matched
+    return rewriter.apply("matmul", *plain, like=rewriter.producer[product])
 
 
 def _kept_reduction(rewriter: Rewriter, instr: Instr, x: Operand, axes: tuple[int, ...], kept: bool) -> Operand | None:
     """Merge a reshape that restores or drops reduced axes into the reduction's keepdims."""
-    reduced = rewriter.producer[instr.inputs[0]]  # type: ignore[index]  # matched: it is a value
+    reduced = rewriter.producer[instr.reads()[0]]
     if rewriter.uses[reduced.output] > 1 or not isinstance(x, Var) or not axes:
         return None
     if instr.output.shape != reduced_shape(x, axis=axes, keepdims=not kept):
@@ -59,7 +59,7 @@ def _without_reducing(rewriter: Rewriter, instr: Instr, x: Operand) -> Operand |
 
 
 def _of_a_number(rewriter: Rewriter, instr: Instr) -> bool:
-    reshaped = rewriter.producer[instr.inputs[0]].inputs[0]  # type: ignore[index]  # matched: it is a value
+    reshaped = rewriter.producer[instr.reads()[0]].inputs[0]
     return getattr(reshaped, "shape", None) == ()
 
 

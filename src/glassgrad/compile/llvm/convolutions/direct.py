@@ -12,8 +12,8 @@ respect to the weight keeps a vector of sums for each tap and some outputs, and 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
-from glassgrad._records import dataclass
 from glassgrad.compile.llvm.convolutions.windows import Shape, ShareWriter
 from glassgrad.compile.llvm.loops.memory_ops import first_lanes, load_vector, store_vector
 from glassgrad.compile.llvm.loops.scalar import across_lanes

@@ -13,8 +13,8 @@ into vectors of their own, and back.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from glassgrad._records import dataclass
 from glassgrad.compile.llvm.module.ir import Builder, Value
 from glassgrad.compile.llvm.products.tiles import shuffled
 

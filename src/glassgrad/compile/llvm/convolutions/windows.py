@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from glassgrad._records import dataclass
 from glassgrad.compile.ir.graph import Instr, Var
 from glassgrad.compile.llvm.loops.memory_ops import first_lanes, load_vector, mask_of, store_vector
 from glassgrad.compile.llvm.module.ir import BITS, LLVM_TYPE, Builder, Function, LoopNest, Module, kind_of

@@ -10,8 +10,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from glassgrad._records import dataclass
 from glassgrad.compile.llvm.convolutions.filtering import OUTPUTS, THREE, TWO, Filtering, Matrix, turned
 from glassgrad.compile.llvm.convolutions.windows import Shape
 from glassgrad.compile.llvm.module.ir import BITS

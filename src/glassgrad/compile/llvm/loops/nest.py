@@ -14,10 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
-from glassgrad._records import dataclass
 from glassgrad.compile.ir.graph import Var
 from glassgrad.compile.llvm.loops.memory_ops import load_vector, memory_kind, prefetch, store_vector
 from glassgrad.compile.llvm.loops.nest_layout import NestPlan

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
 
-from glassgrad._records import dataclass
 from glassgrad.compile.ir.graph import Var
 from glassgrad.compile.llvm.loops import reduce
 from glassgrad.compile.llvm.loops.memory_ops import first_lanes, load_vector, memory_kind, store_vector

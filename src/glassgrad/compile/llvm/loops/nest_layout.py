@@ -6,8 +6,8 @@ See `nest.py`, which writes the values in the loops, and `nest_code.py`, which w
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
-from glassgrad._records import dataclass
 from glassgrad.compile.llvm.module.ir import BITS, is_float
 from glassgrad.compile.plan.build_nest import vector_axis
 from glassgrad.compile.plan.indexing.indices import Axis

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from glassgrad._records import dataclass
 from glassgrad.compile.ir.graph import Instr, Operand, Var
 from glassgrad.compile.plan.indexing.indices import Index, Indices
 from glassgrad.ops.places import IndexArray, Slice, spec_entries

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 
-from glassgrad._records import dataclass
 from glassgrad.compile.ir.graph import Instr, Var
 from glassgrad.compile.llvm.loops.gathers import window_counts
 from glassgrad.compile.llvm.loops.memory_ops import first_lanes, load_vector, memory_kind, store_vector

@@ -11,8 +11,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterable, Mapping
-
-from glassgrad._records import dataclass
+from dataclasses import dataclass
 
 # More arguments than that would be fetched from memory again and again.
 _MOST_ARGUMENTS = 12

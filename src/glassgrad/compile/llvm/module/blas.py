@@ -19,13 +19,12 @@ import importlib.util
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from glassgrad import errors
-from glassgrad._records import dataclass
 
 GEMM = {"f32": "sgemm", "f64": "dgemm"}
 

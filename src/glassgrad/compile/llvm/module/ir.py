@@ -10,11 +10,10 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-
-from glassgrad._records import dataclass
 
 # Element kinds by NumPy's code: what a register holds. Booleans are one bit here and one byte in memory.
 KINDS = {

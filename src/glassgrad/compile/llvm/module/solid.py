@@ -6,12 +6,12 @@ a share. `SOLIDS` maps ops to classes; what is in no table is computed by the ho
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from glassgrad._pauses import load
 from glassgrad.compile.ir.graph import Instr, Var
 from glassgrad.compile.llvm.loops.scatter import SCATTERS, Scatter, ScatterWriter, scatter_of
 from glassgrad.compile.llvm.module.blas import blas
@@ -207,7 +207,7 @@ class _Table(Mapping[str, type[SolidCode]]):
     def __getitem__(self, op: str) -> type[SolidCode]:
         if op in self._later and op not in self._classes:
             module, name = self._later[op]
-            self._classes[op] = getattr(load(module), name)
+            self._classes[op] = getattr(importlib.import_module(module), name)
         return self._classes[op]
 
     def __contains__(self, op: object) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from glassgrad._records import dataclass
 from glassgrad.compile.ir.graph import Var
 from glassgrad.compile.llvm.loops.nest_code import NestFunction, emit_nest
 from glassgrad.compile.llvm.loops.nest_layout import NestPlan, plan_nest

@@ -15,6 +15,7 @@ import hashlib
 import re
 from typing import TYPE_CHECKING
 
+from glassgrad.base.kept import Cache
 from glassgrad.compile.llvm.module.ir import Module
 from glassgrad.compile.llvm.objects.separate import joined
 
@@ -27,8 +28,8 @@ _PREFIX = "unit_"
 # What a function does that is more than to loop around others: memory, floats, vectors, and calls of short tiles.
 _WORK = re.compile(r"^  store |= load |= f[a-z]+ |<\d+ x |@(?:tile|pack)_", re.MULTILINE)
 
-TRANSLATED: dict[str, bytes] = {}
-"""The object code of every unit so far, by its name: about a quarter of what the kernels themselves keep in memory."""
+TRANSLATED: Cache[str, bytes] = Cache("native functions", 8192)
+"""The object code of units, by their names: about a quarter of what the kernels themselves keep in memory."""
 
 
 def object_code(module: Module, machine: Host, cores: int) -> bytes:
@@ -41,13 +42,16 @@ def object_code(module: Module, machine: Host, cores: int) -> bytes:
     """
     units = Units(module, machine.header(), machine.attributes())
     rest = units.rest()
-    missing = [name for name in units.texts if name not in TRANSLATED]
+    codes = {name: TRANSLATED.get(name) for name in units.texts}
+    missing = [name for name, code in codes.items() if code is None]
     inner = [name for name in missing if name not in units.outer]
     outer = [name for name in missing if name in units.outer]
     found = machine.object_codes([units.texts[name] for name in inner], cores)
     *around, own = machine.object_codes([*(units.texts[name] for name in outer), rest], 1, quickly=True)
-    TRANSLATED.update(zip([*inner, *outer], [*found, *around], strict=True))
-    return joined([*(TRANSLATED[name] for name in units.texts), own], apart=True)
+    for name, code in zip([*inner, *outer], [*found, *around], strict=True):
+        codes[name] = code
+        TRANSLATED.put(name, code)
+    return joined([*(code for code in codes.values() if code is not None), own], apart=True)
 
 
 class Units:

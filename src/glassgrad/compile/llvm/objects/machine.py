@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
 import importlib.util
 import os
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
 from glassgrad import errors
-from glassgrad._records import dataclass
 from glassgrad._version import __version__
 from glassgrad.base import provenance
 from glassgrad.compile.kept import files
@@ -120,7 +118,7 @@ def _name() -> str | None:
     said, library = processor.answers(), _library()
     if said is None or library is None:
         return None
-    return hashlib.sha256("\x1e".join(["machine", __version__, *sources(), library, said]).encode()).hexdigest()
+    return files.name_of("machine", __version__, *sources(), library, said)
 
 
 def _library() -> str | None:

@@ -14,8 +14,8 @@ whose products have a thousand rows, columns and terms.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from glassgrad._records import dataclass
 from glassgrad.compile.llvm.module.ir import BITS, Builder, Function, LoopNest, Module, Value
 from glassgrad.compile.llvm.module.target import host
 from glassgrad.compile.llvm.products.tiles import (

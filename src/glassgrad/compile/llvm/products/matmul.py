@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from glassgrad._records import dataclass
 from glassgrad.compile.ir.graph import Instr, Var
 from glassgrad.compile.llvm.module.blas import GEMM, gemm_helper
 from glassgrad.compile.llvm.module.ir import LLVM_TYPE, Builder, kind_of, literal

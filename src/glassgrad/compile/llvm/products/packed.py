@@ -11,7 +11,8 @@ or 12, so that none is thin: `divides` says which numbers of rows can be.
 
 from __future__ import annotations
 
-from glassgrad._records import dataclass
+from dataclasses import dataclass
+
 from glassgrad.compile.llvm.module.ir import Function, LoopNest, Module
 from glassgrad.compile.llvm.module.words import Words
 from glassgrad.compile.llvm.products.packed_sizes import (

@@ -9,7 +9,8 @@ last, and rounded once. Behind an odd number of terms stands a 0.
 
 from __future__ import annotations
 
-from glassgrad._records import dataclass
+from dataclasses import dataclass
+
 from glassgrad.compile.llvm.loops.memory_ops import load_vector, store_vector
 from glassgrad.compile.llvm.module.ir import Builder, Function, LoopNest, Module, Value
 from glassgrad.compile.llvm.products.gemm import GemmWriter

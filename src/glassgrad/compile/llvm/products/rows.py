@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from glassgrad._records import dataclass
 from glassgrad.compile.llvm.loops.memory_ops import first_lanes, load_vector, store_vector
 from glassgrad.compile.llvm.module.ir import Builder, Function, LoopNest, Module, Value, type_name
 from glassgrad.compile.llvm.products.gemm import Branch

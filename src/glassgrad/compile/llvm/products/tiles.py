@@ -9,9 +9,10 @@ and not some for each of its products, which would be most of what compiling it 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from glassgrad._records import dataclass
+from glassgrad.base.kept import Cache
 from glassgrad.compile.llvm.loops.memory_ops import first_lanes, load_vector, prefetch, store_vector
 from glassgrad.compile.llvm.module.ir import LLVM_TYPE, Builder, Function, LoopNest, Module, Value, type_name
 
@@ -54,23 +55,25 @@ def named(module: Module, name: str, write: Callable[[str], str]) -> str:
     return name
 
 
-WRITTEN: dict[tuple[str, int, bool], Module] = {}
+WRITTEN: Cache[tuple[str, int, bool], Module] = Cache("texts of tiles", 1024)
 
 
 def named_everywhere(module: Module, name: str, write: Callable[[Module, str], str]) -> str:
     """As `named`, for a function whose name says all of it, and which calls none: it is written once in a process."""
     key = (name, module.vector_bytes, module.has_bfloat)
-    found = WRITTEN.get(key)
-    if found is None:
-        found = Module(module.vector_bytes, module.has_bfloat)
-        found.definitions[name] = write(found, name)
-        WRITTEN[key] = found
+
+    def make() -> Module:
+        made = Module(module.vector_bytes, module.has_bfloat)
+        made.definitions[name] = write(made, name)
+        return made
+
+    found = WRITTEN.found(key, make)
     module.declarations.update(found.declarations)
     module.definitions.update(found.definitions)
     return name
 
 
-TEXTS: dict[tuple[Any, ...], tuple[Module, str]] = {}
+TEXTS: Cache[tuple[Any, ...], tuple[Module, str]] = Cache("texts of functions", 1024)
 
 
 def written(module: Module, about: tuple[Any, ...], write: Callable[[Module], str]) -> str:
@@ -82,13 +85,15 @@ def written(module: Module, about: tuple[Any, ...], write: Callable[[Module], st
         write: writes it for a module.
     """
     key = (module.vector_bytes, module.has_bfloat, *about)
-    found = TEXTS.get(key)
-    if found is None:
-        own = Module(module.vector_bytes, module.has_bfloat)
-        found = TEXTS[key] = own, write(own)
-    module.declarations.update(found[0].declarations)
-    module.definitions.update(found[0].definitions)
-    return found[1]
+
+    def make() -> tuple[Module, str]:
+        made = Module(module.vector_bytes, module.has_bfloat)
+        return made, write(made)
+
+    own, text = TEXTS.found(key, make)
+    module.declarations.update(own.declarations)
+    module.definitions.update(own.definitions)
+    return text
 
 
 _TILE_NUMBERS = ("k", "a_term", "a_next", "b_row", "c_row", "columns", "count", "a_row")

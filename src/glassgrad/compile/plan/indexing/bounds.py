@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
 from glassgrad import errors
-from glassgrad._records import dataclass
 from glassgrad.compile.ir.graph import Var
+from glassgrad.ops.core import Array
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,10 @@ class IndexCheck(IndexBounds):
         where: the line that uses it.
     """
 
-    select: Callable[[Any], Any]
-    where: Any = None
+    select: Callable[[Array], Array]
+    where: object = None
 
-    def verify(self, array: Any) -> None:
+    def verify(self, array: Array) -> None:
         """Raise if an index in the argument is out of range."""
         part = np.asarray(self.select(array))
         wrong = (part < self.low) | (part >= self.extent)
@@ -59,7 +59,7 @@ class IndexCheck(IndexBounds):
         raise wrong_index(worst, self.low, self.extent, self.var.name or "", self.where)
 
 
-def wrong_index(index: Any, low: int, extent: int, name: str, where: Any) -> Exception:
+def wrong_index(index: Array, low: int, extent: int, name: str, where: object) -> Exception:
     """Return the exception for an index out of range."""
     return errors.STEP_INDEX(index=index, extent=extent, low=low, high=extent - 1, name=name, where=where)
 
@@ -71,4 +71,4 @@ class Computed:
     var: Var
     low: int
     extent: int
-    where: Any
+    where: object

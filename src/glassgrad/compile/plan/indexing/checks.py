@@ -16,7 +16,7 @@ from glassgrad.compile.ir.passes.rewriter import Rewriter
 from glassgrad.compile.ir.passes.rules import fits, pattern
 from glassgrad.compile.plan.indexing.bounds import Computed, IndexCheck, wrong_index
 from glassgrad.compile.plan.view_chains import only_moves
-from glassgrad.ops.core import PRIMITIVES
+from glassgrad.ops.core import PRIMITIVES, Array
 from glassgrad.ops.places import PLACES, IndexArray, makes_axis, spec_entries
 
 
@@ -91,7 +91,7 @@ def find_checks(graph: Graph) -> tuple[list[IndexCheck], list[Computed]]:
     return sorted(checks.values(), key=lambda check: check.low < 0), list(computed.values())
 
 
-def _labels(index: Var, producer: dict[Var, Instr]) -> tuple[Var, Callable[[Any], Any], int] | None:
+def _labels(index: Var, producer: dict[Var, Instr]) -> tuple[Var, Callable[[Array], Array], int] | None:
     """Return (argument, selection, ignored value) behind ``where(labels != ignored, labels, 0)``, which losses write.
 
     So labels are checked before the step has changed anything, and not by the values that it computes.
@@ -110,7 +110,7 @@ def _labels(index: Var, producer: dict[Var, Instr]) -> tuple[Var, Callable[[Any]
 
 def _counted_from_either_end(
     index: Var, extent: int, producer: dict[Var, Instr]
-) -> tuple[Var, Callable[[Any], Any]] | None:
+) -> tuple[Var, Callable[[Array], Array]] | None:
     """Return (argument, selection) behind ``where(index < 0, index + extent, index)``: NumPy's way to count places."""
     found: dict[str, Any] = {}
     counted = fits(_FROM_EITHER_END, index, producer.get, found) and found["n"] == extent
@@ -121,13 +121,13 @@ _NOT_IGNORED = pattern("where(not_equal(x, n), x, 0)")
 _FROM_EITHER_END = pattern("where(less(x, 0), x + n, x)")
 
 
-def _check_constant(values: Any, low: int, extent: int, instr: Instr) -> None:
+def _check_constant(values: Array, low: int, extent: int, instr: Instr) -> None:
     if values.size and (values.min() < low or values.max() >= extent):
         worst = values.min() if values.min() < low else values.max()
         raise wrong_index(worst, low, extent, "a constant", instr.where)
 
 
-def _origin(var: Var, producer: dict[Var, Instr]) -> tuple[Var, Callable[[Any], Any]]:
+def _origin(var: Var, producer: dict[Var, Instr]) -> tuple[Var, Callable[[Array], Array]]:
     """Follow views and wider dtypes to where a Var comes from; also return what takes its part out of that array."""
     steps: list[Instr] = []
     while (instr := producer.get(var)) is not None and (only_moves(instr) or _widens(instr)):
@@ -136,7 +136,7 @@ def _origin(var: Var, producer: dict[Var, Instr]) -> tuple[Var, Callable[[Any], 
         assert isinstance(source, Var)
         var = source
 
-    def select(array: Any) -> Any:
+    def select(array: Array) -> Array:
         for step in reversed(steps):
             array = PRIMITIVES[step.op].evaluate(array, **step.params)
         return array
@@ -147,8 +147,9 @@ def _origin(var: Var, producer: dict[Var, Instr]) -> tuple[Var, Callable[[Any], 
 def _widens(instr: Instr) -> bool:
     """Tell whether an instruction gives integers a dtype that holds all of them."""
     source = instr.inputs[0] if instr.op == "astype" else None
-    integers = isinstance(source, Var) and source.dtype.kind in "iu" and instr.output.dtype.kind in "iu"
-    return integers and np.can_cast(source.dtype, instr.output.dtype, "safe")  # type: ignore[union-attr]  # a Var
+    if not isinstance(source, Var) or source.dtype.kind not in "iu" or instr.output.dtype.kind not in "iu":
+        return False
+    return np.can_cast(source.dtype, instr.output.dtype, "safe")
 
 
 def with_guards(graph: Graph, computed: list[Computed]) -> Graph:

@@ -8,9 +8,9 @@ at indices computed here; no view is ever a loop of its own unless somebody need
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from glassgrad._records import dataclass
 from glassgrad.compile.ir.graph import Instr, Shape
 from glassgrad.ops.core import PRIMITIVES
 from glassgrad.ops.views import in_order

@@ -3,34 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 
 from glassgrad.compile.front.origin import Origin
 from glassgrad.compile.ir.graph import Instr, Var
 from glassgrad.compile.source.functions import is_defined
 from glassgrad.compile.source.rewriting.runs import Run, gives_the_value
 from glassgrad.compile.source.statements import called_name
+from glassgrad.ops.core import Array
 
-_ACTIVATIONS = frozenset({
-    "tanh", "relu", "sigmoid", "gelu", "gelu_tanh", "silu", "softplus", "elu", "leaky_relu", "mish", "hardswish",
-})  # fmt: skip  # a table
+_ACTIVATION_OPS = """
+    tanh relu sigmoid gelu gelu_tanh silu softplus elu leaky_relu mish hardswish
+"""
+_ACTIVATIONS = frozenset(_ACTIVATION_OPS.split())
 # op or method -> a noun for what it makes, where its own name is not one or has a meaning in Python already
-_NOUNS = {
-    "add": "total", "subtract": "difference", "multiply": "product", "divide": "ratio", "matmul": "product",
-    "power": "power", "negative": "negated", "sum": "total", "max": "largest", "min": "smallest", "abs": "absolute",
-    "pow": "power", "round": "rounded", "where": "chosen", "getitem": "picked", "take_along_axis": "picked",
-    "reshape": "reshaped", "permute_dims": "transposed", "astype": "converted", "broadcast_to": "spread",
-    "concat": "joined", "square": "squared", "reciprocal": "inverse", "at_set": "written",
-    "einsum": "product", "float": "converted", "double": "converted", "to": "converted", "type": "converted",
-    "sqrt": "root",
-    "put_add": "scattered", "slice": "part", "log_softmax": "log_probs", "softmax": "probs", "rsqrt": "inverse_root",
-    "forward": "result", "cross_entropy": "losses",
-}  # fmt: skip  # a table
+_NOUNS_OF_OPS = """
+    add:total subtract:difference multiply:product divide:ratio matmul:product power:power negative:negated
+    sum:total max:largest min:smallest abs:absolute pow:power round:rounded where:chosen getitem:picked
+    take_along_axis:picked reshape:reshaped permute_dims:transposed astype:converted broadcast_to:spread
+    concat:joined square:squared reciprocal:inverse at_set:written einsum:product float:converted double:converted
+    to:converted type:converted sqrt:root put_add:scattered slice:part log_softmax:log_probs softmax:probs
+    rsqrt:inverse_root forward:result cross_entropy:losses
+"""
+_NOUNS = dict(pair.split(":") for pair in _NOUNS_OF_OPS.split())
 # Calls that rearrange elements and reveal nothing about their meaning.
-_ARRANGING = frozenset({
-    "view", "reshape", "transpose", "permute", "flatten", "squeeze", "unsqueeze", "contiguous", "expand", "swapaxes",
-    "mT", "unflatten", "movedim", "clone", "chunk", "split",
-})  # fmt: skip  # a table
+_ARRANGING_CALLS = """
+    view reshape transpose permute flatten squeeze unsqueeze contiguous expand swapaxes mT unflatten movedim clone
+    chunk split
+"""
+_ARRANGING = frozenset(_ARRANGING_CALLS.split())
 _DECOMPOSED = "_decomposed"  # suffix of library functions that write a layer in smaller ops
 _NO_ARRAYS = frozenset({"self", "gg", "glassgrad", "torch", "np", "nn", "F"})
 
@@ -61,7 +61,7 @@ def drawn_hint(var: Var, users: Sequence[Instr]) -> str:
     return "uniform" if any(user.op in {"less", "less_equal", "greater"} for user in users) else "noise"
 
 
-def constant_hint(value: Any) -> str:
+def constant_hint(value: Array) -> str:
     """Return a name for a constant array."""
     flat = value.reshape(-1)
     if value.dtype == bool:

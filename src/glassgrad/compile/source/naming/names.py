@@ -10,10 +10,11 @@ from collections.abc import Collection, Iterable
 from glassgrad.compile.source.functions import NAMES
 
 # Functions of Python that a program calls, or that a reader would take for Python's own.
-_CALLED = {
-    "abs", "all", "any", "bool", "complex", "dict", "enumerate", "float", "int", "len", "list", "max", "min", "pow",
-    "print", "range", "reversed", "round", "slice", "str", "sum", "tuple", "zip",
-}  # fmt: skip  # a table
+_BUILTINS = """
+    abs all any bool complex dict enumerate float int len list max min pow print range reversed round slice str sum
+    tuple zip
+"""
+_CALLED = frozenset(_BUILTINS.split())
 # Names that no value of a program may have.
 RESERVED = {"np", "math", "main", "data", "gradients", *NAMES, *_CALLED} | set(keyword.kwlist)
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from glassgrad.compile.numpy.text import Text
 from glassgrad.compile.source.lines import Code, Line
+from glassgrad.ops.core import Array
 
 _NAMES = ("n", "rows", "count")
 
 
-def name_batch(lines: Sequence[Line], data: Mapping[str, Any], parameters: Iterable[str], taken: Iterable[str]) -> str:
+def name_batch(
+    lines: Sequence[Line], data: Mapping[str, Array], parameters: Iterable[str], taken: Iterable[str]
+) -> str:
     """Write the size of the batch as a name in all lines; return the statement that defines it, or "".
 
     It is the first dimension that all inputs besides the parameters share. Where another dimension is as long, or

@@ -7,14 +7,14 @@ other use, for then the gradient may go from the result to the input in one step
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from glassgrad._records import dataclass
 from glassgrad.compile.ir.graph import Graph, Instr, Operand, Var
 from glassgrad.compile.ir.passes.rules import fits, pattern
+from glassgrad.ops.core import Array
 
 
 @dataclass(eq=False)
@@ -39,7 +39,7 @@ class Match:
 class Finder:
     """Finds patterns in one graph, whose inputs have the values in `arrays`."""
 
-    def __init__(self, graph: Graph, arrays: Mapping[Var, Any]) -> None:
+    def __init__(self, graph: Graph, arrays: Mapping[Var, Array]) -> None:
         self.graph = graph
         self.arrays = arrays
         self.producer = graph.producers()
@@ -193,13 +193,12 @@ class Finder:
         instr = self.behind(var, "getitem", "take_along_axis")
         if instr is None:
             return None
-        logs = instr.inputs[0]
+        logs, *index = instr.reads()  # all its operands are variables
         if instr.op == "getitem":
-            index: Any = instr.inputs[1:]  # of a getitem, all of them variables
             rows = self.constants.get(index[0]) if len(index) == 2 else None
-            if rows is None or not isinstance(logs, Var) or not np.array_equal(rows, np.arange(logs.shape[0])):
+            if rows is None or not np.array_equal(rows, np.arange(logs.shape[0])):
                 return None
-            return logs, instr.inputs[2]  # type: ignore[return-value]  # checked before
+            return logs, index[1]
         column = self.behind(instr.inputs[1], "reshape")
         targets = column.inputs[0] if column is not None else None
         kept = self.behind(targets, "where") if targets is not None else None
@@ -207,7 +206,7 @@ class Finder:
             targets = kept.inputs[1]
         if not isinstance(targets, Var) or targets.ndim != 1:
             return None
-        return logs, targets  # type: ignore[return-value]  # checked before
+        return logs, targets
 
     def log_softmax(self, var: Var) -> tuple[Var, int, Var | None] | None:
         """Recognise a log-softmax: return x, the axis, and the probabilities if they were computed."""
@@ -263,8 +262,14 @@ class Finder:
         freedom = 1 / spread[2]
         if not np.isclose(mean[2] * count, 1) or not np.isclose(freedom, round(freedom)):
             return None
-        facts = {"axis": mean[1], "count": count, "freedom": round(freedom), "normal": instr.output, "root": other,
-                 "inverse": instr.op == "multiply"}  # fmt: skip  # a table
+        facts = {
+            "axis": mean[1],
+            "count": count,
+            "freedom": round(freedom),
+            "normal": instr.output,
+            "root": other,
+            "inverse": instr.op == "multiply",
+        }
         return Match("standardise", source, instr.output, self.between(instr.output, source), facts)
 
     def _under_root(self, var: Operand, *, inverse: bool) -> Operand | None:
@@ -274,7 +279,8 @@ class Finder:
             return None
         added = self.fits(found["x"], *_PLUS_NUMBER)
         if added is not None:
-            return added["x"]  # type: ignore[no-any-return]  # an operand
+            shifted: Operand = added["x"]
+            return shifted
         return None if self.behind(found["x"], "add") else found["x"]
 
     def _mean(self, var: Operand) -> tuple[Var, tuple[int, ...], float] | None:
@@ -292,7 +298,7 @@ class Finder:
             instr = self.behind(number[1], "multiply", "divide", "sum")
         if instr is None or not instr.params["keepdims"]:
             return None
-        return instr.inputs[0], instr.params["axis"], scale  # type: ignore[return-value]  # checked before
+        return instr.reads()[0], instr.params["axis"], scale
 
     def _is_square(self, var: Operand, of: Operand) -> bool:
         found = self.fits(var, *_SQUARE)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from glassgrad._records import dataclass
+from glassgrad.compile.front.calls.parameters import Function
 from glassgrad.compile.ir.graph import Graph, Instr, Var
 from glassgrad.compile.source.differentiate import Replay
 from glassgrad.compile.source.rewriting.patterns import Finder, Match
 from glassgrad.engine.node import record
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.ops import core
+from glassgrad.ops.core import Array
 from glassgrad.ops.index import getitem_p
 from glassgrad.ops.places import ARRAY
 from glassgrad.ops.reduce import log_softmax_p, softmax_p, sum_p
@@ -29,10 +31,10 @@ class Formula:
     """
 
     rule: str
-    vjp: Callable[..., Any]
+    vjp: Function
 
 
-def _cross_entropy(g: Any, *, scale: float, targets: Any, probabilities: Any, source: Any) -> Any:
+def _cross_entropy(g: Array, *, scale: float, targets: Array, probabilities: Array, source: Tensor) -> Array:
     # d/dx of -sum(log_softmax(x)[rows, targets]) is softmax(x) - one_hot(targets).
     soft = probabilities if probabilities is not None else softmax_p(source, axis=1)
     difference = soft - getitem_p(np.eye(source.shape[1], dtype=source.dtype), targets, spec=(ARRAY,))
@@ -41,8 +43,16 @@ def _cross_entropy(g: Any, *, scale: float, targets: Any, probabilities: Any, so
 
 
 def _standardise(
-    g: Any, *, axis: tuple[int, ...], count: int, freedom: int, normal: Any, root: Any, inverse: bool, source: Any
-) -> Any:
+    g: Array,
+    *,
+    axis: tuple[int, ...],
+    count: int,
+    freedom: int,
+    normal: Array,
+    root: Array,
+    inverse: bool,
+    source: Tensor,
+) -> Array:
     # With n values each: dx = (n g - sum(g) - n / (n - c) y sum(g y)) / (n std), c = n - freedom.
     total = sum_p(g, axis=axis, keepdims=True)
     along = sum_p(g * normal, axis=axis, keepdims=True)
@@ -65,7 +75,7 @@ class Recogniser:
         notes: the replacements and their rules, for the reader.
     """
 
-    def __init__(self, graph: Graph, arrays: Mapping[Var, Any]) -> None:
+    def __init__(self, graph: Graph, arrays: Mapping[Var, Array]) -> None:
         self.matches = Finder(graph, arrays).matches()
         self.inner = {instr: match for match in self.matches for instr in match.inner}
         self.ends = {match.inner[-1]: match for match in self.matches}
@@ -96,7 +106,7 @@ class Recogniser:
         }
         formula = FORMULAS[match.kind]
 
-        def vjp(g: Any, needs: Sequence[bool], _y: Any, _x: Any) -> list[Any]:
+        def vjp(g: Array, needs: Sequence[bool], _y: Array, _x: Array) -> list[Array]:
             return [formula.vjp(g, source=source.array, **facts)]
 
         prim = core.Custom(match.kind, lambda _xp, x: x, joint_vjp=vjp, register=False, formula=formula.rule)

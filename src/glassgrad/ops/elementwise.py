@@ -14,7 +14,7 @@ import numpy as np
 from glassgrad.ops.complex_input import complex_dtype
 from glassgrad.ops.complexes import conj_p, real
 from glassgrad.ops.core import REGISTRY, Array, Elementwise, Rule, elementwise, select
-from glassgrad.ops.kernels import recorded, streams
+from glassgrad.ops.kernels import streams
 from glassgrad.ops.kernels.blocks import in_blocks, in_native_blocks, natively
 from glassgrad.ops.kernels.choose import choose
 from glassgrad.ops.kernels.logarithms import log_of_two
@@ -180,10 +180,10 @@ where = elementwise(
 
 def _larger(a: Array, b: Array) -> Array:
     # On ties each gets half of the gradient; NaN compares false, so that both get all of it.
-    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.dtype == b.dtype:  # or recorded
+    if type(a) is type(b) is np.ndarray and a.dtype == b.dtype:
         # The same as below, without branches and in the dtype of the arguments.
-        half, above = (a <= b).astype(a.dtype), a < b
-        half += above if type(above) is np.ndarray else above.astype(a.dtype)  # no record converts
+        half = (a <= b).astype(a.dtype)
+        half += a < b
         half *= -0.5
         half += 1
         return half
@@ -235,8 +235,6 @@ def _inside(y: Array, x: Array, *, low: float | None, high: float | None) -> Arr
 
 
 def _clip(xp: Any, x: Array, *, low: Any, high: Any) -> Array:
-    if type(x) is np.ndarray and x.dtype.kind in "fV" and low is not None and high is not None:
-        return recorded.clip(x, low, high)  # four functions of Python sooner
     return xp.clip(x, low, high)
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors
-from glassgrad.ops.kernels import blocks, parallel, parts, products, recurrent, replay, streams
+from glassgrad.ops.kernels import blocks, parallel, parts, products, recurrent, streams
 
 Array = Any
 Shape = tuple[int, ...]
@@ -31,7 +31,6 @@ Types = tuple[Any, ...]  # (shape, dtype) of an array; anything else is handed t
 # By name: ops lie below the compiler, and eager mode loads it only here.
 _MAKER = ("glassgrad.compile.eager_kernel", "kernel_for")
 _JOBS = "glassgrad.compile.native.products"
-_REPLAY = "glassgrad.compile.native.replay"
 
 
 class Kernels:
@@ -268,7 +267,6 @@ blocks.compute_natively = _in_blocks
 recurrent.source = lambda: None if kernels.off else _recurrent_layers()
 streams.source = _large_results
 parts.source = _in_use
-replay.load = functools.partial(importlib.import_module, _REPLAY)
 products.source = _multiplying
 products.cores = _cores
 products.narrow = _blas_is_narrow

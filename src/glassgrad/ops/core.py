@@ -30,7 +30,6 @@ import numpy as np
 
 from glassgrad import errors, provenance
 from glassgrad.ops.complex_input import refuse_complex
-from glassgrad.ops.kernels import streams
 from glassgrad.ops.kernels.blocks import entitle, natively, product_in_blocks
 from glassgrad.ops.kernels.choose import choose, numbers_of
 
@@ -321,17 +320,17 @@ def _chain(partial: Partial, prim: Elementwise) -> Rule | None:  # noqa: C901, P
         return lambda c, y, *x, **params: REGISTRY["where"](False, c, 0)
     if prim.sample_params or prim.arity > 2:
         if callable(partial):
-            return lambda c, y, *x, **params: streams.product(c, partial(y, *x, **params))
+            return lambda c, y, *x, **params: c * partial(y, *x, **params)
         return lambda c, y, *x, **params: c * partial
     # The hot path of small tensors, where unpacking arguments would cost more than the product.
     if callable(partial):
         if prim.arity == 1:
-            return lambda c, y, x: streams.product(c, partial(y, x))
-        return lambda c, y, a, b: streams.product(c, partial(y, a, b))
+            return lambda c, y, x: c * partial(y, x)
+        return lambda c, y, a, b: c * partial(y, a, b)
     if partial == 1:
         return lambda c, y, *x: c
     if partial == -1:
-        return lambda c, y, *x: streams.negative(c)
+        return lambda c, y, *x: -c
     return lambda c, y, *x: c * partial
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors
-from glassgrad.ops.kernels import blocks, parallel, parts, products, recurrent, streams
+from glassgrad.ops.kernels import blocks, parallel, parts, products, recurrent
 
 Array = Any
 Shape = tuple[int, ...]
@@ -185,20 +185,6 @@ def job(function: str, shares: int) -> Any:
 
 
 @functools.cache
-def _past_caches_pay() -> bool:
-    """Tell whether large results are better written past the caches of this machine."""
-    library = _library("stream_copy_f32")
-    return library is not None and bool(library.streams())
-
-
-@functools.cache
-def _lines_pay() -> bool:
-    """Tell whether this machine has vectors of whole cache lines, for copies in another order."""
-    library = _library("near_reversed_f32")
-    return library is not None and bool(library.packs())
-
-
-@functools.cache
 def _blas_is_narrow() -> bool:
     """Tell whether NumPy's BLAS computes with half of what this processor's vectors could."""
     blas = parallel.numpys_blas()
@@ -253,10 +239,6 @@ def _cores() -> int:
     return int(importlib.import_module(_JOBS).runtime.available_cores())
 
 
-def _large_results(past: bool = True) -> Any:
-    return job if not kernels.off and (_past_caches_pay() if past else _lines_pay()) else None
-
-
 @functools.cache
 def _recurrent_layers() -> Any:
     library = _library("recurrent_rnn_f32")
@@ -265,7 +247,6 @@ def _recurrent_layers() -> Any:
 
 blocks.compute_natively = _in_blocks
 recurrent.source = lambda: None if kernels.off else _recurrent_layers()
-streams.source = _large_results
 parts.source = _in_use
 products.source = _multiplying
 products.cores = _cores

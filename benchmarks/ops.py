@@ -24,9 +24,8 @@ LIBRARIES = {"glassgrad": "glassgrad", "PyTorch": "torch", "HIPS autograd": "aut
 OURS = "glassgrad"
 TITLE = "Operation by operation, forward plus backward"
 TURN = 0.02  # seconds
-# So often the first operation runs before anything is timed: what a library does once in a process, such as translating
-# code for calls that come again and again (ours, after some 4,000, in 0.02 s or on a new machine in 0.2), is no
-# operation's time.
+# The first operation runs so often before anything is timed: what a library does once in a process is no operation's
+# time.
 WARM_UP = 5_000
 TOLERANCE = 2e-3
 MEDIAN, SLOW = 0.6, 2.0  # the bars: of the median over operations, and of each

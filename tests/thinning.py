@@ -88,8 +88,6 @@ ONE_OF: dict[str, int] = {
     "ops/test_primitives.py::test_float32_stays_float32": 2,
     "ops/test_primitives.py::test_memory_layout_does_not_matter_and_inputs_are_left_alone": 2,
     "ops/test_refusals.py::test_a_compiled_step_refuses_the_same": 16,
-    "ops/test_replayed_ops.py::test_elementwise_ops_give_the_same_bits": 2,
-    "ops/test_replayed_ops.py::test_a_training_ends_with_the_same_bits": 2,
     "ops/test_shared_results.py::test_compiled_code_shares_what_eager_code_shares": 3,
     "ops/test_sparse.py::test_compiled_and_second_order": 3,
     "ops/test_volumes.py::test_second_order_vmap_and_compiled": 2,

@@ -6,16 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from glassgrad.ops.kernels import native, parallel, replay
-
-
-@pytest.fixture
-def at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Record what runs twice."""
-    for name, value in (("first", 0), ("repeats", 1), ("off", False)):
-        monkeypatch.setattr(replay.settings, name, value)
-    yield
-    assert not replay.settings.off, "native code could not be loaded"
+from glassgrad.ops.kernels import native, parallel
 
 
 @pytest.fixture(autouse=True, scope="module")

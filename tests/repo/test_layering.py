@@ -27,7 +27,6 @@ ALLOWED_UP: dict[tuple[str, str], str] = {
     ("ops.kernels.native", "compile.eager_kernel"): "asked for by name when an eager op is large enough to pay for it",
     ("ops.kernels.channels", "compile.native.channels"): "as above, for code that serves every size",
     ("ops.kernels.native", "compile.native.products"): "as above, for products that threads share",
-    ("ops.kernels.native", "compile.native.replay"): "as above, once small functions have run often enough",
     ("engine.protocols.functions", "fft"): "np.fft.x(tensor) is looked up there, in the call",
     ("engine.tensors.methods", "sparse"): "x.to_sparse() makes a matrix of another class, loaded in the call",
     ("engine.protocols.namespace", "fft"): "the array API's extension, looked up in the call",

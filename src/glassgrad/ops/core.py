@@ -31,10 +31,8 @@ import numpy as np
 from glassgrad import errors
 from glassgrad.base import provenance
 from glassgrad.ops.complex_input import refuse_complex
-from glassgrad.ops.kernels import streams
-from glassgrad.ops.kernels.blocks import entitle, natively, product_in_blocks, replayed, replayed_one
+from glassgrad.ops.kernels.blocks import entitle, natively, product_in_blocks
 from glassgrad.ops.kernels.choose import choose, numbers_of
-from glassgrad.ops.kernels.replay import replayed_pair
 
 _ndarray = np.ndarray
 Array = Any  # an ndarray, a Symbol, a batched array, a Tensor or a number: what an interpreter accepts
@@ -323,35 +321,33 @@ def _chain(partial: Partial, prim: Elementwise) -> Rule | None:  # noqa: C901, P
         return lambda c, y, *x, **params: REGISTRY["where"](False, c, 0)
     if prim.sample_params or prim.arity > 2:
         if callable(partial):
-            return replayed(lambda c, y, *x, **params: streams.product(c, partial(y, *x, **params)))
+            return lambda c, y, *x, **params: c * partial(y, *x, **params)
         return lambda c, y, *x, **params: c * partial
     # The hot path of small tensors, where unpacking arguments would cost more than the product.
     if callable(partial):
         if prim.arity == 1:
-            return replayed_one(lambda c, y, x: streams.product(c, partial(y, x)))
-        return replayed_pair(lambda c, y, a, b: streams.product(c, partial(y, a, b)))
+            return lambda c, y, x: c * partial(y, x)
+        return lambda c, y, a, b: c * partial(y, a, b)
     if partial == 1:
         return lambda c, y, *x: c
     if partial == -1:
-        return lambda c, y, *x: streams.negative(c)
+        return lambda c, y, *x: -c
     return lambda c, y, *x: c * partial
 
 
 def _selecting(mask: Rule, keep: bool, natively: Rule | None) -> Rule:
     def selected(c: Array, y: Array, *x: Array, **params: Any) -> Array:
-        plain = isinstance(c, _ndarray)  # NumPy's, or recorded; a record does not look into Tensors
+        plain = type(c) is _ndarray
         chosen = mask(y, *x, **params) if plain else mask(*map(numbers_of, (y, *x)), **params)
-        where, zero = (choose, c.dtype.type(0)) if plain and isinstance(chosen, _ndarray) else (REGISTRY["where"], 0)
+        where, zero = (choose, c.dtype.type(0)) if plain and type(chosen) is _ndarray else (REGISTRY["where"], 0)
         return where(chosen, c, zero) if keep else where(chosen, zero, c)
-
-    small = replayed(selected)
 
     def rule(c: Array, y: Array, *x: Array, **params: Any) -> Array:
         if natively and type(c) is _ndarray and c.size > 99_999 and (dx := natively(c, y, *x, **params)) is not None:
             return dx
-        return small(c, y, *x, **params)
+        return selected(c, y, *x, **params)
 
-    return rule if natively else small
+    return rule if natively else selected
 
 
 # --- linear -------------------------------------------------------------------------------------

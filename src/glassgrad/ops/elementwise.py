@@ -14,7 +14,6 @@ import numpy as np
 from glassgrad.ops.complex_input import complex_dtype
 from glassgrad.ops.complexes import conj_p, real
 from glassgrad.ops.core import REGISTRY, Array, Elementwise, Rule, elementwise, select
-from glassgrad.ops.kernels import recorded, streams
 from glassgrad.ops.kernels.blocks import in_blocks, in_native_blocks, natively
 from glassgrad.ops.kernels.choose import choose
 from glassgrad.ops.kernels.logarithms import log_of_two
@@ -157,13 +156,6 @@ lerp = elementwise(
     takes_complex=True,
 )  # fmt: skip  # an entry of the table
 
-# Large results go past the caches.
-add.evaluate = streams.two("add", np.add, "add_number", "add_number")
-subtract.evaluate = streams.two("subtract", np.subtract, "subtract_number", "subtract_from")
-multiply.evaluate = streams.two("multiply", np.multiply, "multiply_number", "multiply_number")
-divide.evaluate = streams.two("divide", np.divide, "divide_number", "divide_into")
-negative.evaluate = streams.one("negative", np.negative)
-
 # --- selection ------------------------------------------------------------------------------------
 
 
@@ -180,10 +172,10 @@ where = elementwise(
 
 def _larger(a: Array, b: Array) -> Array:
     # On ties each gets half of the gradient; NaN compares false, so that both get all of it.
-    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.dtype == b.dtype:  # or recorded
+    if type(a) is type(b) is np.ndarray and a.dtype == b.dtype:
         # The same as below, without branches and in the dtype of the arguments.
-        half, above = (a <= b).astype(a.dtype), a < b
-        half += above if type(above) is np.ndarray else above.astype(a.dtype)  # no record converts
+        half = (a <= b).astype(a.dtype)
+        half += a < b
         half *= -0.5
         half += 1
         return half
@@ -235,8 +227,6 @@ def _inside(y: Array, x: Array, *, low: float | None, high: float | None) -> Arr
 
 
 def _clip(xp: Any, x: Array, *, low: Any, high: Any) -> Array:
-    if type(x) is np.ndarray and x.dtype.kind in "fV" and low is not None and high is not None:
-        return recorded.clip(x, low, high)  # four functions of Python sooner
     return xp.clip(x, low, high)
 
 
@@ -265,7 +255,6 @@ log1p = _smooth(
 sqrt = _smooth(
     "sqrt", "sqrt", in_native_blocks(lambda y, x: reciprocal(2 * y)), "1 / (2 * y)", reals(0.3, 4), saves="y"
 )
-sqrt.evaluate = streams.one("sqrt", np.sqrt)
 root_p = elementwise(
     "root", "sqrt", (lambda y, x: _ratio(0.5, y),), saves="y", formula="sqrt(x)", derivative="1 / (2 * y); 0 at 0",
     samples=(reals(0.3, 4),), edge=(0.0, 1.0, 1e-30, _inf, _nan), scalar="sqrt",
@@ -408,9 +397,6 @@ abs = elementwise(
     samples=(reals(-3, 3, 0),), edge=EDGES, notes="at NaN the gradient is NaN; PyTorch's is 0",
     takes_complex=True,
 )  # fmt: skip  # an entry of the table
-
-
-abs.evaluate = streams.one("absolute", np.abs)
 
 
 def _step(name: str, forward: str, formula: str, sample: Domain, notes: str = "") -> Elementwise:

@@ -21,14 +21,12 @@ from glassgrad.ops.core import Array, Fused, Rule, fused
 from glassgrad.ops.index import one_hot_p, take_along_axis_p
 from glassgrad.ops.kernels import channels, products
 from glassgrad.ops.kernels.choose import max_along, row_starts
-from glassgrad.ops.kernels.replay import Replay
 from glassgrad.ops.linalg import matmul
 from glassgrad.ops.places import all_classes, check_classes
 from glassgrad.ops.reduce import log_softmax_p, softmax_p, sum_p
 from glassgrad.ops.samples import S, integers, positive
 from glassgrad.ops.shape import astype, reshape_p
 
-_ALL_OF_THREE, _WITHOUT_INPUT = (True, True, True), (False, True, True)
 FROM, SUMMED_FROM = products.FROM, products.SUMMED_FROM
 
 # --- linear ---------------------------------------------------------------------------------------
@@ -42,15 +40,10 @@ def _linear(xp: Any, x: Array, weight: Array, bias: Array | None = None) -> tupl
         found = products.product(x, weight.T, bias)
         if found is not None:
             return found, None
+    y = x.dot(weight.T)  # the method has less overhead than the operator
     if bias is not None:
-        return _PRODUCT.run(x, weight, bias), None
-    return x.dot(weight.T), None  # the method has less overhead than the operator
-
-
-def _product_and_bias(x: Array, weight: Array, bias: Array) -> Array:
-    y = x.dot(weight.T)
-    y += bias
-    return y
+        y += bias
+    return y, None
 
 
 def _linear_vjp(g: Array, needs: Sequence[bool], _r: None, x: Array, weight: Array, *bias: Array) -> Any:
@@ -62,27 +55,12 @@ def _linear_vjp(g: Array, needs: Sequence[bool], _r: None, x: Array, weight: Arr
     if x.size * weight.shape[0] >= FROM or x.size >= SUMMED_FROM or weight.size >= SUMMED_FROM:
         dx = products.matmul(g, weight) if needs[0] else None
         dw = products.matmul(g.T, x) if needs[1] else None
-    elif needs == _ALL_OF_THREE:  # written out: small networks spend their time in the interpreter
-        return _PRODUCTS.run(g, x, weight)
-    elif bias and needs == _WITHOUT_INPUT:  # of a first layer
-        return None, *_WEIGHTS_BACK.run(g, x)
     else:
         dx = g.dot(weight) if needs[0] else None
         dw = g.T.dot(x) if needs[1] else None
     if not bias:
         return dx, dw
     return dx, dw, _sum_rows(g) if needs[2] else None
-
-
-def _cotangents(g: Array, x: Array, weight: Array) -> tuple[Array, ...]:
-    return g.dot(weight), g.T.dot(x), _sum_rows(g)
-
-
-def _weight_cotangents(g: Array, x: Array) -> tuple[Array, ...]:
-    return g.T.dot(x), _sum_rows(g)
-
-
-_PRODUCT, _PRODUCTS, _WEIGHTS_BACK = Replay(_product_and_bias), Replay(_cotangents), Replay(_weight_cotangents)
 
 
 def _sum_rows(x: Array, share: float = 1.0) -> Array:
@@ -94,15 +72,15 @@ def _sum_rows(x: Array, share: float = 1.0) -> Array:
             found = np.add.reduce(x, axis=0)
         if found is not None:
             return found if share == 1 else found * share
-    ones = _ones(rows, x.dtype, share)
-    return ones.dot(x) if type(x) is np.ndarray else np.dot(ones, x)  # the function also where calls are recorded
+    return _ones(rows, x.dtype, share).dot(x)
 
 
 def _sum_columns(x: Array) -> Array:
     """Return the sum over axis 1 of a matrix; see `_sum_rows`."""
     if x.shape[1] > 512:
         return np.add.reduce(x, axis=1)
-    return products.dot(x, _ones(x.shape[1], x.dtype))
+    ones = _ones(x.shape[1], x.dtype)
+    return x.dot(ones) if x.size < SUMMED_FROM else products.dot(x, ones)
 
 
 @functools.lru_cache(maxsize=64)
@@ -211,13 +189,8 @@ def _batch_norm(xp: Any, x: Array, weight: Array, bias: Array, *, eps: float) ->
             return ready
         beside = _channel(x)[1]
         weight, bias = weight.reshape(beside), bias.reshape(beside)
-    y, mean, var, *kept = _norm(eps).run(x, weight, bias) if flat else _normalised(x, weight, bias, eps)
+    y, mean, var, *kept = _normalised(x, weight, bias, eps)
     return (y, mean, var) if flat else (y, mean.reshape(-1), var.reshape(-1)), tuple(kept)
-
-
-@functools.lru_cache(maxsize=64)
-def _norm(eps: float) -> Replay:
-    return Replay(functools.partial(_normalised, eps=eps))
 
 
 def _normalised(x: Array, weight: Array, bias: Array, eps: float) -> tuple[Array, ...]:
@@ -241,9 +214,10 @@ def _normalised(x: Array, weight: Array, bias: Array, eps: float) -> tuple[Array
 def _batch_norm_vjp(g: Array, needs: Sequence[bool], residuals: Any, x: Array, *_rest: Array, eps: float) -> Any:
     if type(residuals) is channels.Statistics:
         return channels.batch_norm_vjp(g, x, residuals)
+    found = _normalised_back(g, *residuals) if needs[0] else _scale_back(g, *residuals)
     if x.ndim == 2:
-        return _NORM_BACK.run(g, *residuals) if needs[0] else _scale_back(g, *residuals)
-    dx, dw, db = _normalised_back(g, *residuals) if needs[0] else _scale_back(g, *residuals)
+        return found
+    dx, dw, db = found
     return dx, dw.reshape(-1), db.reshape(-1)
 
 
@@ -268,9 +242,6 @@ def _scale_back(g: Array, centred: Array, inverse: Array, _scale: Array) -> tupl
     dw = over_batch(g * centred)
     dw *= inverse
     return None, dw, over_batch(g)
-
-
-_NORM_BACK = Replay(_normalised_back)
 
 
 def _batch_norm_decomposed(x: Array, weight: Array, bias: Array, *, eps: float) -> tuple[Array, Array, Array]:
@@ -319,10 +290,7 @@ def _cross_entropy(
     rows, classes = logits.shape
     keep = _labels_to_keep(target, classes, ignore_index, "cross_entropy")
     scale = _weight_of_each(reduction, rows if keep is None else int(keep.sum()))
-    if keep is None:
-        loss, *kept = _LOSSES[reduction].run(logits, target)
-    else:
-        loss, *kept = _losses(logits, target, reduction, keep, scale)
+    loss, *kept = _losses(logits, target, reduction, keep, scale)
     return loss, (*kept, keep, scale)
 
 
@@ -333,9 +301,7 @@ def _weight_of_each(reduction: str, count: int) -> float:
     return 1.0
 
 
-def _losses(
-    logits: Array, target: Array, reduction: str, keep: Any = None, scale: float | None = None
-) -> tuple[Array, ...]:
+def _losses(logits: Array, target: Array, reduction: str, keep: Array | None, scale: float) -> tuple[Array, ...]:
     """Return the loss, exponentials and their total for each row, and the positions of the targets' logits."""
     rows, classes = logits.shape
     picked_at = row_starts(rows, classes) + (target if keep is None else np.where(keep, target, 0))
@@ -349,33 +315,20 @@ def _losses(
         losses = np.where(keep, losses, losses.dtype.type(0))
     if reduction == "none":
         return losses, exponentials, total, picked_at
-    scale = _weight_of_each(reduction, rows) if scale is None else scale
     few = 0 < rows <= 512
     loss = losses.dot(_ones(rows, losses.dtype, scale)) if few else np.add.reduce(losses) * scale
     return np.asarray(loss), exponentials, total, picked_at
 
 
-_LOSSES = {one: Replay(functools.partial(_losses, reduction=one)) for one in ("mean", "sum", "none")}
-
-
 def _cross_entropy_vjp(g: Array, needs: Sequence[bool], residuals: Any, logits: Array, target: Array, **_p: Any) -> Any:
-    exponentials, total, picked_at, keep, scale = residuals
-    if keep is None:
-        return _LOSSES_BACK.run(g, exponentials, total, picked_at, scale), None
-    return _losses_back(g, exponentials, total, picked_at, scale, keep), None
-
-
-def _losses_back(g: Array, exponentials: Array, total: Array, picked_at: Array, scale: Any, keep: Any = None) -> Array:
     # d loss / d logits = softmax - one_hot, times the cotangent of the row.
+    exponentials, total, picked_at, keep, scale = residuals
     weight = g * scale
     if keep is not None:
         weight = np.where(keep, weight, 0)  # where all are ignored, the weight is not a number
     d = np.multiply(exponentials, (weight / total)[:, None], order="C")
     d.reshape(-1)[picked_at] -= weight
-    return d
-
-
-_LOSSES_BACK = Replay(_losses_back)
+    return d, None
 
 
 def _cross_entropy_decomposed(logits: Array, target: Array, *, reduction: str, ignore_index: int) -> Array:

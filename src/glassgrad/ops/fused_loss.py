@@ -6,7 +6,6 @@ the losses' gradients is ever made.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -18,7 +17,6 @@ from glassgrad.ops.activation import softplus_p
 from glassgrad.ops.core import Array, fused
 from glassgrad.ops.kernels import products
 from glassgrad.ops.kernels.choose import positive
-from glassgrad.ops.kernels.replay import Replay
 from glassgrad.ops.narrow import finfo
 from glassgrad.ops.reduce import sum_p
 from glassgrad.ops.samples import S
@@ -58,7 +56,7 @@ def _reduced_op(losses: Array, reduction: str) -> Array:
 # --- squared error --------------------------------------------------------------------------------
 
 
-def _mse(x: Array, target: Array, *, reduction: str) -> tuple[Array, Array]:
+def _mse(xp: Any, x: Array, target: Array, *, reduction: str) -> tuple[Array, Array]:
     difference = x - target
     if reduction == "none":
         return difference * difference, difference
@@ -66,16 +64,8 @@ def _mse(x: Array, target: Array, *, reduction: str) -> tuple[Array, Array]:
     return np.asarray(products.dot(flat, flat) * _weight_of_each(reduction, flat.size), dtype=flat.dtype), difference
 
 
-def _mse_back(g: Array, difference: Array, *, reduction: str) -> Array:
-    return difference * (g * difference.dtype.type(2 * _weight_of_each(reduction, difference.size)))
-
-
-_MSE = {one: Replay(functools.partial(_mse, reduction=one)) for one in ("mean", "sum", "none")}
-_MSE_BACK = {one: Replay(functools.partial(_mse_back, reduction=one)) for one in _MSE}
-
-
 def _mse_vjp(g: Array, needs: Sequence[bool], difference: Array, x: Any, target: Any, *, reduction: str) -> Any:
-    d = _MSE_BACK[reduction].run(g, difference)
+    d = difference * (g * difference.dtype.type(2 * _weight_of_each(reduction, difference.size)))
     return d if needs[0] else None, -d if needs[1] else None
 
 
@@ -87,7 +77,7 @@ def _mse_vjp_in_ops(g: Array, needs: Sequence[bool], x: Any, target: Any, *, red
 
 mse_loss_p = fused(
     "mse_loss",
-    lambda xp, x, target, *, reduction: _MSE[reduction].run(x, target),
+    _mse,
     joint_vjp=_mse_vjp,
     vjp_in_ops=_mse_vjp_in_ops,
     decompose=lambda x, target, *, reduction: _reduced_op(ew.square(x - target), reduction),
@@ -99,15 +89,12 @@ mse_loss_p = fused(
 # --- binary cross-entropy of logits ---------------------------------------------------------------
 
 
-def _bce_logits(x: Array, target: Array, *, reduction: str) -> tuple[Array, Array]:
+def _bce_logits(xp: Any, x: Array, target: Array, *, reduction: str) -> tuple[Array, Array]:
     small = np.exp(-np.abs(x))  # never overflows
     losses = np.log1p(small)
     losses += positive(x)
     losses = losses - x * target
     return _reduced(losses, reduction), small
-
-
-_BCE_LOGITS = {one: Replay(functools.partial(_bce_logits, reduction=one)) for one in _MSE}
 
 
 def _bce_logits_vjp(g: Array, needs: Sequence[bool], small: Array, x: Array, target: Array, *, reduction: str) -> Any:
@@ -125,7 +112,7 @@ def _bce_logits_vjp(g: Array, needs: Sequence[bool], small: Array, x: Array, tar
 
 binary_cross_entropy_with_logits_p = fused(
     "binary_cross_entropy_with_logits",
-    lambda xp, x, target, *, reduction: _BCE_LOGITS[reduction].run(x, target),
+    _bce_logits,
     joint_vjp=_bce_logits_vjp,
     decompose=lambda x, target, *, reduction: _reduced_op(softplus_p(x) - x * target, reduction),
     formula="log(1 + exp(x)) - x * t, reduced",

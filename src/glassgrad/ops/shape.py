@@ -16,7 +16,7 @@ import numpy as np
 from glassgrad.ops.complex_input import all_take_complex
 from glassgrad.ops.core import Array, Aval, Custom, Linear, bad_option, canonical_axis, custom, distinct_axes, linear
 from glassgrad.ops.expects import expect_dimension
-from glassgrad.ops.kernels import parallel, streams
+from glassgrad.ops.kernels import parallel
 from glassgrad.ops.samples import S
 from glassgrad.ops.views import broadcast_indices, in_order, read_only
 
@@ -99,7 +99,7 @@ view_bits_p: Custom = custom(
     takes_complex=True,
 )  # fmt: skip  # an entry of the table
 copy_p = linear(
-    "copy", lambda xp, x: streams.copied(x, "C") if xp is np else xp.asarray(x, copy=True), (lambda g, x: g,),
+    "copy", lambda xp, x: x.copy() if xp is np else xp.asarray(x, copy=True), (lambda g, x: g,),
     formula="x", derivative="1", samples=(S((2, 3)),), indices=in_order,
 )  # fmt: skip  # an entry of the table
 alias_p = linear(
@@ -109,13 +109,6 @@ alias_p = linear(
 
 
 def _flip(xp: Any, x: Array, *, axis: Shape) -> Array:
-    copy = None
-    if xp is np and len(axis) == x.ndim:
-        copy = streams.reversed_(x)
-    elif xp is np and axis == (x.ndim - 1,):
-        copy = streams.mirrored(x)
-    if copy is not None:
-        return copy
     if xp is np:  # np.flip with a tenth of its overhead; a copy, so that writes don't reach x
         return x[tuple([_BACKWARDS if at in axis else _ALL for at in range(x.ndim)])].copy()
     return xp.flip(x, axis=axis)
@@ -136,12 +129,7 @@ def _roll(xp: Any, x: Array, *, shift: Shape, axis: Shape) -> Array:
     if xp is not np or len(axis) != 1 or not x.shape[axis[0]]:
         return xp.roll(x, shift, axis=axis)
     lead, cut = (_ALL,) * axis[0], -shift[0] % x.shape[axis[0]]
-    return _joined(np, x[(*lead, slice(cut, None))], x[(*lead, slice(cut))], axis=axis[0])
-
-
-def _joined(xp: Any, *xs: Array, axis: int) -> Array:
-    past = streams.joined(xs) if xp is np and not axis else None
-    return parallel.joined(xp, xs, axis) if past is None else past
+    return parallel.joined(np, (x[(*lead, slice(cut, None))], x[(*lead, slice(cut))]), axis[0])
 
 
 roll_p: Linear = linear(
@@ -161,8 +149,6 @@ def _triangle(keep_lower: bool) -> Any:
             lower = _lower(*x.shape, diagonal if keep_lower else diagonal - 1)
             zero = x.dtype.type(0)
             return np.where(lower, x, zero) if keep_lower else np.where(lower, zero, x)
-        if xp is np and (past := streams.triangle(x, diagonal, keep_lower)) is not None:
-            return past
         return (xp.tril if keep_lower else xp.triu)(x, k=diagonal)
 
     return forward
@@ -227,7 +213,7 @@ def _joined_shape(*xs: Any, axis: int) -> Shape:
 
 
 concatenate_p = linear(
-    "concat", _joined, joint_transpose=_split_cotangent,
+    "concat", lambda xp, *xs, axis: parallel.joined(xp, xs, axis), joint_transpose=_split_cotangent,
     saves_from=sys.maxsize,
     formula="(x1, x2, ...) joined along an axis", derivative="the matching slice", shape=_joined_shape,
     samples=(S((2, 3), (1, 3), axis=0), S((2, 1), (2, 2), (2, 3), axis=1)),

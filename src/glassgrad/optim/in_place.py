@@ -23,7 +23,7 @@ import numpy as np
 from glassgrad.engine.terms import PLAIN, Number, Term
 from glassgrad.ops.core import REGISTRY, Elementwise, Primitive
 from glassgrad.optim.equations import Run, Update, begin, check_shape
-from glassgrad.optim.native_update import Batch, as_function, enter_replay, guarded, update_of
+from glassgrad.optim.native_update import Batch, guarded, update_of
 from glassgrad.optim.value import Value, as_number
 
 Item = tuple[Any, Any, dict[str, Any]]  # a parameter's array, its gradient, its state
@@ -33,10 +33,7 @@ _SMALL = 8192  # elements up to which a new array costs less than reusing one
 _MOST = 16  # functions kept per shape
 _UNFIT, _NONE_FITS = "return p, g, state", "return next(items, None)"
 _SIGNS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
-_WORDS = frozenset({
-    "natively", "batch", "compute", "replay", "p", "g", "state", "items", "group", "shape", "np", "begin", "as_number",
-    "scratch",
-})  # fmt: skip  # a table
+_TAKEN = "natively", "batch", "p", "g", "state", "items", "group", "shape", "np", "begin", "as_number", "scratch"
 
 
 class InPlace:
@@ -101,7 +98,6 @@ class InPlace:
         source, names = Writer(recorder, self.batch).function()
         names["scratch"] = self.scratch
         exec(_compiled(source), names)  # noqa: S102 - the text is generated here
-        enter_replay(names)
         step: Step = names["step"]
         step.__doc__ = source
         return step
@@ -160,7 +156,7 @@ class Recorder(Run):
         self.small = is_small(p)
         self._options: dict[str, Any] = {}
         self._numbers: dict[str, Number] = {}
-        self._taken = {*_WORDS, *REGISTRY, *dir(builtins)}
+        self._taken = {*_TAKEN, *REGISTRY, *dir(builtins)}
         if "maximize" in group:
             self.option("maximize")
 
@@ -180,11 +176,6 @@ class Recorder(Run):
         return Term(self, made)
 
     # --- numbers --------------------------------------------------------------------------------------
-
-    @property
-    def known_numbers(self) -> list[Number]:
-        """The numbers that have a variable."""
-        return list(self._numbers.values())
 
     def number(self, name: str, args: tuple[Any, ...]) -> Any:
         text, function = PLAIN[name]
@@ -328,14 +319,12 @@ class Writer:
         given = [self.p, self.recorder.g.what, *self.recorder.slots.values()]
         update = update_of(given, self.order, self.targets) if self.p.shape else None
         lines = [*self._memory(), *self.lines]
-        computed = [str(one.what) for one in self.recorder.known_numbers] + list(self.numbers.values())
-        head, lines = as_function(lines, given, computed, self.targets) if self.recorder.small else ("", lines)
         self.lines = guarded(update, self.batch, given, lines, self.names, self.recorder.small)
         self._stored()
         each = [*self._checks(), *self.recorder.lines, *self._arrays(), *self.lines]
         numbers = [f"{variable} = np.asarray({text}, {dtype})" for (text, dtype), variable in self.numbers.items()]
         lines = [*self.recorder.first, *numbers, "for p, g, state in items:", *[f"    {line}" for line in each]]
-        return head + "def step(items, group):\n" + "".join([f"    {line}\n" for line in lines]), self.names
+        return "def step(items, group):\n" + "".join([f"    {line}\n" for line in lines]), self.names
 
     # --- lifetimes of values --------------------------------------------------------------------------
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib
-import re
 import struct
 from itertools import pairwise
 from typing import Any
@@ -19,7 +18,6 @@ import numpy as np
 from glassgrad.engine.terms import Number, Term
 from glassgrad.ops.core import Elementwise
 from glassgrad.ops.kernels import native, products
-from glassgrad.ops.kernels.replay import Replay
 from glassgrad.optim.value import Value
 
 FROM = 48_000  # elements from which parameters are updated natively, one or all together
@@ -175,23 +173,6 @@ def update_of(given: list[Value], order: list[Value], targets: list[tuple[Value,
     if not all(isinstance(value.prim, Elementwise) for value in order) or any(new not in order for _, new in targets):
         return None
     return Update(given, order, targets)
-
-
-def as_function(
-    lines: list[str], given: list[Value], numbers: list[str], targets: list[tuple[Value, Value]]
-) -> tuple[str, list[str]]:
-    """Return the text of a function of these lines, whose calls can be replayed, and the line that calls it."""
-    text = "".join([f"    {line}\n" for line in lines])
-    used = [name for name in numbers if re.search(rf"\b{name}\b", text)]
-    arguments = ", ".join([*(one.variable for one in given), *used])
-    written = tuple(at for at, one in enumerate(given) if any(one is target for target, _ in targets))
-    return f"def compute({arguments}):\n{text}\n_written = {written}\n\n", [f"replay.run({arguments})"]
-
-
-def enter_replay(names: dict[str, Any]) -> None:
-    """Give a generated function what runs its arithmetic, if that is a function of its own."""
-    if "compute" in names:
-        names["replay"] = Replay(names["compute"], names["_written"])
 
 
 def guarded(

@@ -49,14 +49,14 @@ def host_of(found: Machine, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_a_wider_processor_is_one_with_avx2(monkeypatch: pytest.MonkeyPatch) -> None:
     wide = host_of(WIDE, monkeypatch)
-    assert (wide.vector_bytes, wide.has_bfloat, wide.has_amx, wide.streams) == (64, True, True, True)
+    assert (wide.vector_bytes, wide.has_bfloat, wide.has_amx) == (64, True, True)
     found = limited(WIDE, "avx2")
     assert not [one for one in has(found) if one.startswith(("avx512", "avx10", "amx"))]
     assert {"avx2", "fma", "f16c", "bmi2"} <= has(found)
     assert [one[1:] for one in found.features.split(",")] == [one[1:] for one in WIDE.features.split(",")]
     assert replace(found, cpu=WIDE.cpu, features=WIDE.features) == WIDE
     host = host_of(found, monkeypatch)
-    assert (host.vector_bytes, host.has_bfloat, host.has_amx, host.streams) == (32, False, False, False)
+    assert (host.vector_bytes, host.has_bfloat, host.has_amx) == (32, False, False)
     assert host.has_halves
     assert not host.may_use_amx
 

@@ -120,23 +120,13 @@ def multiplies_whole_lines() -> bool:
 _HALVES = frozenset({"znver4"})  # as LLVM calls it: it has the instructions, and multiplies one half after the other
 
 
-def streams() -> bool:
-    """Tell whether results of this machine's processor are better written past its caches (`compile.llvm.streams`).
-
-    Raises:
-        ImportError: without llvmlite.
-    """
-    return host().streams
-
-
 def _module_of(function: str) -> str:
     if function.startswith(_RECURRENT):
         return function.removesuffix("_back")
-    return function if function.startswith(_ALONE) else _MODULES.get(function, "products")
+    return _MODULES.get(function, "products")
 
 
 _RECURRENT = "recurrent_"  # a module for each cell and element kind, with both directions
-_ALONE = ("stream_", "near_")  # each function of `compile.llvm.streams` is a module
 _MODULES = {
     "update": "updates", "packed": "packed", "chunks": "chunks", "inside_f32": "channels", "inside_f64": "channels",
     "attend": "attention", "attend_back": "attention",
@@ -160,13 +150,10 @@ def object_code(module: str) -> bytes:
 def _text(module: str, header: str, attributes: str, vector_bytes: int, data: int) -> str:
     # Each job needs one of them, and that only once in the life of a machine.
     from glassgrad.compile.llvm.loops import channels, updates
-    from glassgrad.compile.llvm.loops import streams as streams_of
     from glassgrad.compile.llvm.module import chunks
     from glassgrad.compile.llvm.products import packed
     from glassgrad.compile.llvm.sequences import attention, recurrent
 
-    if module.startswith(_ALONE):
-        return streams_of.module(module, header, attributes, data)
     if module.startswith(_RECURRENT):
         return recurrent.module(module, header, attributes, vector_bytes, data)
     match module:

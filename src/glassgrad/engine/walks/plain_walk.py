@@ -19,7 +19,6 @@ import numpy as np
 from glassgrad.engine.node import Freed, Node, unpack
 from glassgrad.engine.writes import MUTATIONS
 from glassgrad.ops.core import Array
-from glassgrad.ops.kernels import streams
 from glassgrad.ops.views import memory_owner
 
 if TYPE_CHECKING:
@@ -112,7 +111,7 @@ def owned(g: Array, given: set[int]) -> Array:
         # A read-only one is a broadcast; a part of something larger would keep all of it alive.
         shared = id(owner) in given or owner.size != g.size or not g.flags.writeable
     if shared:
-        g = owner = streams.copied(g)
+        g = owner = g.copy("K")
     given.add(id(owner))
     return g
 

@@ -18,7 +18,6 @@ from glassgrad.ops.complexes import is_complex
 from glassgrad.ops.core import Array, bad_option
 from glassgrad.ops.fused import batch_norm_p
 from glassgrad.ops.fused_norm import layer_norm_p, rms_norm_p
-from glassgrad.ops.kernels.replay import Replay
 from glassgrad.ops.narrow import finfo
 from glassgrad.ops.norms import vector_norm
 from glassgrad.ops.pooling import avg_pool1d
@@ -69,22 +68,18 @@ def batch_norm(
         new_mean, new_var = getattr(mean, "array", mean), getattr(var, "array", var)
         old_mean, old_var = running_mean.lifted(), running_var.lifted()
         if type(old_mean) is type(old_var) is type(new_mean) is type(new_var) is np.ndarray:
-            _BLEND.run(old_mean, new_mean, old_var, new_var, 1 - momentum, momentum, unbiased)
+            _blend_arrays(old_mean, new_mean, 1 - momentum, momentum)
+            _blend_arrays(old_var, new_var, 1 - momentum, unbiased)
         else:
             _blend(running_mean, mean, 1 - momentum, momentum)
             _blend(running_var, var, 1 - momentum, unbiased)
     return y
 
 
-def _blend_both(mean: Array, new_mean: Array, var: Array, new_var: Array, keep: Any, take: Any, unbiased: Any) -> None:
-    """Move both running statistics in place, as `_blend` does."""
-    mean *= keep
-    mean += new_mean * take
-    var *= keep
-    var += new_var * unbiased
-
-
-_BLEND = Replay(_blend_both, written=(0, 2))
+def _blend_arrays(running: Array, new: Array, keep: float, take: float) -> None:
+    """running = keep * running + take * new, in place."""
+    running *= keep
+    running += new * take
 
 
 def _blend(running: Any, batch: Any, keep: float, take: float) -> None:

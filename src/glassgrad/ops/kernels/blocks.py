@@ -16,8 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad.ops.kernels.replay import Replay, Replays
-
 Array = Any
 Formula = Callable[..., Array]
 
@@ -56,15 +54,10 @@ def in_blocks(formula: Formula) -> Formula:
     Written for forwards, whose head is the array namespace, and for local derivatives, whose head is the
     result. `Elementwise` puts the product with a cotangent into the same blocks.
     """
-    forward = Replays(functools.partial(formula, np))
 
     @functools.wraps(formula)
     def run(head: Any, x: Array, *rest: Array, **params: Any) -> Array:
         if type(x) is not np.ndarray or x.size < _FROM:
-            if head is np and type(x) is np.ndarray:
-                small = forward.of(params) if params else forward.plain
-                if small is not None:
-                    return small.run(x, *rest)
             return formula(head, x, *rest, **params)
         return _run(formula, (head, x, *rest), params)
 
@@ -81,44 +74,17 @@ def product_in_blocks(partial: Formula, arity: int, reads_x: bool = True) -> For
     if formula is None:
         return None
 
-    def product(c: Array, y: Array, *x: Array, **params: Any) -> Array:
-        return c * formula(y, *x, **params)
-
-    small = replayed(product)
-
     def one(c: Array, y: Array, x: Array, **params: Any) -> Array:
         if type(c) is not np.ndarray or c.size < _FROM:
-            return small(c, y, x, **params)
+            return c * formula(y, x, **params)
         return _run(formula, (y, x if reads_x else None), params, c)
 
     def several(c: Array, y: Array, *x: Array, **params: Any) -> Array:
         if type(c) is not np.ndarray or c.size < _FROM:
-            return small(c, y, *x, **params)
+            return c * formula(y, *x, **params)
         return _run(formula, (y, *(x if reads_x else (None,) * len(x))), params, c)
 
     return one if arity == 1 else several
-
-
-def replayed_one(rule: Formula) -> Formula:
-    """Return a rule ``(c, y, x)`` whose calls are replayed for arrays."""
-    replay = Replay(rule)
-    return lambda c, y, x: replay.run(c, y, x) if type(c) is np.ndarray else rule(c, y, x)
-
-
-def replayed(rule: Formula) -> Formula:
-    """Return a rule ``(c, y, *x, **params)`` whose calls are replayed for arrays."""
-    replays = Replays(rule)
-    plain = replays.plain
-
-    def run(c: Array, y: Array, *x: Array, **params: Any) -> Array:
-        if type(c) is not np.ndarray:
-            return rule(c, y, *x, **params)
-        if not params:
-            return plain.run(c, y, *x)
-        small = replays.of(params)
-        return rule(c, y, *x, **params) if small is None else small.run(c, y, *x)
-
-    return run
 
 
 def _run(formula: Formula, args: tuple[Any, ...], params: dict[str, Any], factor: Any = None) -> Array:

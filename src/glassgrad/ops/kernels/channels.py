@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from glassgrad.ops.kernels import blocks, native, parallel, products, streams
+from glassgrad.ops.kernels import blocks, native, parallel, products
 
 Array = Any
 
@@ -59,8 +59,6 @@ def batch_norm_vjp(g: Array, x: Array, kept: Statistics) -> tuple[Array, Array, 
 
 def inside(g: Array, v: Array, low: float, high: float) -> Array | None:
     """Return g, with 0 where v is at most `low` or at least `high`; None if NumPy should. A bound of NaN is none."""
-    if math.isnan(high) and (past := streams.above(g, v, low)) is not None:
-        return past
     if not _suits(v, _NS_TO_CUT) or not _fits(g, v.dtype) or g.shape != v.shape:
         return None
     if not v.flags.c_contiguous and v.strides != g.strides:

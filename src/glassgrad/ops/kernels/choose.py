@@ -65,7 +65,6 @@ def _has_rows(x: Array, axis: Any) -> bool:
     last = x.ndim - 1
     if not last or axis not in (last, (last,)) or x.dtype.char not in "fd":
         return False
-    # Where calls are recorded (`recording`), a reduction: both find the same.
     return x.size >= x.shape[last] * _ROWS_FROM > 0 and bool(x.flags.c_contiguous) and type(x) is np.ndarray
 
 

@@ -20,8 +20,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors
-from glassgrad.base.kept import Cache, free_in_children
-from glassgrad.ops.kernels import blocks, parallel, parts, products, recurrent, replay, streams
+from glassgrad.ops.kernels import blocks, parallel, parts, products, recurrent
 
 Array = Any
 Shape = tuple[int, ...]
@@ -33,7 +32,6 @@ Types = tuple[Any, ...]  # (shape, dtype) of an array; anything else is handed t
 _MAKER = ("glassgrad.compile.eager_kernel", "kernel_for")
 _JOBS = "glassgrad.compile.native.products"
 _MOST = 4096  # kernels that are kept
-_REPLAY = "glassgrad.compile.native.replay"
 
 
 class Kernels:
@@ -191,20 +189,6 @@ def job(function: str, shares: int) -> Any:
 
 
 @functools.cache
-def _past_caches_pay() -> bool:
-    """Tell whether large results are better written past the caches of this machine."""
-    library = _library("stream_copy_f32")
-    return library is not None and bool(library.streams())
-
-
-@functools.cache
-def _lines_pay() -> bool:
-    """Tell whether this machine has vectors of whole cache lines, for copies in another order."""
-    library = _library("near_reversed_f32")
-    return library is not None and bool(library.packs())
-
-
-@functools.cache
 def _blas_is_narrow() -> bool:
     """Tell whether NumPy's BLAS computes with half of what this processor's vectors could."""
     blas = parallel.numpys_blas()
@@ -259,10 +243,6 @@ def _cores() -> int:
     return int(importlib.import_module(_JOBS).runtime.available_cores())
 
 
-def _large_results(past: bool = True) -> Any:
-    return job if not kernels.off and (_past_caches_pay() if past else _lines_pay()) else None
-
-
 @functools.cache
 def _recurrent_layers() -> Any:
     library = _library("recurrent_rnn_f32")
@@ -271,9 +251,7 @@ def _recurrent_layers() -> Any:
 
 blocks.compute_natively = _in_blocks
 recurrent.source = lambda: None if kernels.off else _recurrent_layers()
-streams.source = _large_results
 parts.source = _in_use
-replay.load = functools.partial(importlib.import_module, _REPLAY)
 products.source = _multiplying
 products.cores = _cores
 products.narrow = _blas_is_narrow

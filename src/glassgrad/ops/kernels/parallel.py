@@ -32,14 +32,13 @@ _MOST = 16
 class Blas(NamedTuple):
     """How to read and set the number of threads of NumPy's BLAS.
 
-    `products` are the addresses of its Fortran products of matrices, by NumPy's character of the dtype; `c_products`
-    those of CBLAS's products by name, where its integers have 64 bits. `core` is the processor that its code is for.
+    `products` are the addresses of its Fortran products of matrices, by NumPy's character of the dtype; `core` is the
+    processor that its code is for.
     """
 
     get: Callable[[], int]
     set: Callable[[int], None]
     products: dict[str, int] = {}  # noqa: RUF012 -- a field of a tuple, which nobody writes to
-    c_products: dict[str, int] = {}  # noqa: RUF012 -- as above
     core: str = ""
 
 
@@ -58,8 +57,7 @@ def numpys_blas() -> Blas | None:
             get, put = (getattr(library, f"{before}openblas_{do}_num_threads{after}", None) for do in ("get", "set"))
             if get is not None and put is not None:
                 core = getattr(library, f"{before}openblas_get_corename{after}", None)
-                products = _products(library, before, after), _c_products(library, before, after)
-                return Blas(get, put, *products, _text(core))
+                return Blas(get, put, _products(library, before, after), _text(core))
     return None
 
 
@@ -75,13 +73,6 @@ def _products(library: ctypes.CDLL, before: str, after: str) -> dict[str, int]:
     names = {char: f"{before}{name}_{after}" for char, name in (("f", "sgemm"), ("d", "dgemm"))}
     found = {char: getattr(library, name) for char, name in names.items() if hasattr(library, name)}
     return {char: ctypes.cast(one, ctypes.c_void_p).value or 0 for char, one in found.items()}
-
-
-def _c_products(library: ctypes.CDLL, before: str, after: str) -> dict[str, int]:
-    listed = [letter + name for name in ("gemv", "gemm", "dot") for letter in "sd"] if after == "64_" else []
-    names = {name: f"{before}cblas_{name}{after}" for name in listed}
-    found = {name: getattr(library, symbol) for name, symbol in names.items() if hasattr(library, symbol)}
-    return {name: ctypes.cast(one, ctypes.c_void_p).value or 0 for name, one in found.items()}
 
 
 @functools.cache

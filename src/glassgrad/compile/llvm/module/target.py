@@ -27,13 +27,6 @@ _OF_MODULES = ("ipsccp", "dead_arg_elimination")
 _OF_FUNCTIONS = ("always_inliner", "instruction_combine", "simplify_cfg", "dead_code_elimination")
 
 
-# Intel's servers with AVX-512, as LLVM calls them: what they write to memory they read first, unless they are told
-# not to, and their third-level cache is hardly faster than memory. Others were not measured.
-_STREAMING = frozenset({
-    "skylake-avx512", "cascadelake", "cooperlake", "icelake-server", "sapphirerapids", "emeraldrapids", "graniterapids",
-})  # fmt: skip  # a table
-
-
 @lru_cache(maxsize=1)
 def host() -> Host:
     """Return the machine this process runs on."""
@@ -54,7 +47,6 @@ class Host:
         self.has_halves = "f16c" in has or self.triple.startswith(("aarch64", "arm64"))
         self.has_bfloat = "avx512bf16" in has
         self.has_amx = {"amx-tile", "amx-bf16", "avx512bf16"} <= has
-        self.streams = self.cpu in _STREAMING and self.vector_bytes == 64
         self.divides = self.triple.startswith("x86_64") and "linux" in self.triple
         self._idle: dict[bool, list[Any]] = {False: [], True: []}  # target machines, by `quickly`
 

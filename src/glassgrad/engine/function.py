@@ -445,15 +445,8 @@ def _refuse(*_saved: Any, name: str, where: Any) -> Any:
     raise errors.ONCE_DIFFERENTIABLE(function=name, where=where)
 
 
-_ONCE = Custom(
-    "once_differentiable",
-    lambda _xp, x: x,
-    joint_vjp=_refuse,
-    joint_jvp=_refuse,
-    register=False,
-    formula="x",
-    derivative="none",
-)
+_ONCE = Custom("once_differentiable", lambda _xp, x: x, joint_vjp=_refuse, joint_jvp=_refuse, register=False)
+_ONCE.describe("x", "none")
 
 
 def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:

@@ -52,9 +52,15 @@ def _is_copy(array: Any, base: Any, prim: Primitive, params: dict[str, Any]) -> 
 
 # What .detach() gives inside vmap, where tensors share no memory that a write to one of them could reach.
 detached_p = Custom(
-    "detached", lambda xp, x: x, vjp=(None,), jvp=(None,), formula="x", derivative="none", register=False,
-    batch=lambda prim, size, values, batched, params: values[0], write_back=lambda x, view, assign: view,
-)  # fmt: skip  # as an entry of the table
+    "detached",
+    lambda xp, x: x,
+    vjp=(None,),
+    jvp=(None,),
+    batch=lambda prim, size, values, batched, params: values[0],
+    write_back=lambda x, view, assign: view,
+    register=False,
+)
+detached_p.describe("x", "none")
 
 
 def detached(view: _View, base: Any) -> _View:

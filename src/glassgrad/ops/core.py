@@ -24,7 +24,7 @@ import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from types import MethodType
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from glassgrad.ops.kernels import streams
 from glassgrad.ops.kernels.blocks import entitle, natively, product_in_blocks, replayed, replayed_one
 from glassgrad.ops.kernels.choose import choose, numbers_of
 from glassgrad.ops.kernels.replay import replayed_pair
+from glassgrad.ops.samples import Domain
 
 _ndarray = np.ndarray
 Array = Any  # an ndarray, a Symbol, a batched array, a Tensor or a number: what an interpreter accepts
@@ -73,8 +74,7 @@ class Primitive:
 
     Attributes:
         name: NumPy's name, lowercase; the key in `REGISTRY`.
-        formula: what it computes, as a formula in x (or a, b).
-        derivative: its derivative, as a formula, for the op table.
+        formula, derivative, edge, tolerance, notes: what `describe` was called with.
         evaluate: the function on NumPy arrays.
         saves_y, saves_x: whether the tape keeps output and inputs for the rules.
         saves_from: keep only the arguments from this position on (index arrays, as a rule); those
@@ -106,48 +106,64 @@ class Primitive:
         name: str,
         forward: str | Callable[..., Any],
         *,
-        formula: str = "",
-        derivative: str = "",
         saves: Sequence[str] = (),
         saves_from: int | None = None,
         saves_to: int | None = None,
-        samples: Any = None,
         sample_params: Mapping[str, Any] | None = None,
-        edge: Sequence[float] = (),
         multiple: bool = False,
         shape: Callable[..., tuple[Any, ...]] | None = None,
         batch: Rule | None = None,
         indices: Rule | None = None,
         write_back: Rule | None = None,
         takes_complex: bool = False,
-        tolerance: float = 1.0,
-        notes: str = "",
         register: bool = True,
     ) -> None:
         if register:
             if name in REGISTRY:
                 raise KeyError(f"primitive {name!r} is declared twice")
             REGISTRY[name] = PRIMITIVES[name] = self
-        self.name = self.__name__ = name
-        self.__doc__ = f"{name}: {formula}" if formula else name
-        self.formula, self.derivative, self.forward = formula, derivative, forward
+        self.name = self.__name__ = self.__doc__ = name
+        self.forward, self.formula, self.derivative, self.notes = forward, "", "", ""
         self.evaluate: Callable[..., Any] = _numpy_forward(forward)
         self.saves_y, self.saves_x = "y" in saves, "x" in saves
         self.saves_from, self.saves_to = saves_from, saves_to
         # Whether a walk has anything to free; a node that saved nothing can be walked again.
         self.frees = bool(saves) or saves_from is not None or saves_to is not None
-        self.samples = samples
-        self.sample_params, self.edge = dict(sample_params or {}), tuple(edge)
+        self.samples: Sequence[Any] = ()
+        self.sample_params, self.edge, self.tolerance = dict(sample_params or {}), (), 1.0
         self.multiple = multiple
         self.shape_rule = shape
         self.batch = batch
         self.indices, self.write_back, self.is_view = indices, write_back, write_back is not None
         self.takes_complex = takes_complex or not register  # unregistered primitives run the code of users
-        self.tolerance, self.notes = tolerance, notes
         self.vjps: tuple[Rule | None, ...] | None = None
         self.jvps: tuple[Rule | None, ...] | None = None
         self.joint_vjp: Rule | None = None
         self.joint_jvp: Rule | None = None
+
+    def describe(
+        self,
+        formula: str,
+        derivative: str = "",
+        *domains: Domain,
+        edge: Sequence[float] = (),
+        tolerance: float = 1.0,
+        notes: str = "",
+    ) -> Self:
+        """Say what it computes, for readers and for the generic tests; return the primitive.
+
+        Args:
+            formula: what it computes, as a formula in x (or a, b).
+            derivative: its derivative, as a formula, for the op table.
+            domains: of an elementwise primitive, where each argument is sampled. The others set `samples`, sample calls.
+            edge: numbers at which the function and its derivative are compared with PyTorch's.
+            tolerance: how much larger than usual the error of a finite difference may be.
+            notes: one sentence for the op table: a source, or how it differs from PyTorch's function.
+        """
+        self.__doc__ = f"{self.name}: {formula}"
+        self.formula, self.derivative, self.notes = formula, derivative, notes
+        self.samples, self.edge, self.tolerance = domains, tuple(edge), tolerance
+        return self
 
     def decomposed(self, *args: Any, **params: Any) -> Any:
         """Return the differentiable results of a fused primitive's decomposition."""

@@ -126,15 +126,10 @@ def _vjp(g: Any, needs: Sequence[bool], _y: Any, *saved: Any, boundary: Boundary
     return [tape.turned(c) for c in found[:gradients]]
 
 
-_ONE = Custom("compiled", lambda _xp, *_x: None, joint_vjp=_vjp, register=False, formula="a compiled function")
-_SEVERAL = Custom(
-    "compiled_several",
-    lambda _xp, *_x: None,
-    joint_vjp=_vjp,
-    register=False,
-    multiple=True,
-    formula="a compiled function",
-)
+_ONE = Custom("compiled", lambda _xp, *_x: None, joint_vjp=_vjp, register=False)
+_SEVERAL = Custom("compiled_several", lambda _xp, *_x: None, joint_vjp=_vjp, register=False, multiple=True)
+for _one in (_ONE, _SEVERAL):
+    _one.describe("a compiled function")
 
 
 def connect(

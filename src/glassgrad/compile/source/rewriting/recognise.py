@@ -99,7 +99,8 @@ class Recogniser:
         def vjp(g: Any, needs: Sequence[bool], _y: Any, _x: Any) -> list[Any]:
             return [formula.vjp(g, source=source.array, **facts)]
 
-        prim = core.Custom(match.kind, lambda _xp, x: x, joint_vjp=vjp, register=False, formula=formula.rule)
+        prim = core.Custom(match.kind, lambda _xp, x: x, joint_vjp=vjp, register=False)
+        prim.describe(formula.rule)
         where = match.inner[-1].where
         parent = source if source.node is None else source.node
         node = record(prim, (parent,), (None, source.array), {}, result.array, where.code, where.lasti)

@@ -135,9 +135,13 @@ def _reduced_cotangent(g: Array, _y: Any, _x: Any, *, group: int, op: str) -> Ar
 
 
 all_reduce_p = _Collective(
-    "all_reduce", _all_reduce, lambda x, **_params: Aval(tuple(x.shape), x.dtype),
-    vjp=(_reduced_cotangent,), jvp=(_reduced_cotangent,), formula="sum of x over the ranks",
-)  # fmt: skip  # a table
+    "all_reduce",
+    _all_reduce,
+    lambda x, **_params: Aval(tuple(x.shape), x.dtype),
+    vjp=(_reduced_cotangent,),
+    jvp=(_reduced_cotangent,),
+)
+all_reduce_p.describe("sum of x over the ranks")
 
 
 # --- the buckets of DistributedDataParallel -----------------------------------------------------------
@@ -209,20 +213,31 @@ def _bound_start(params: dict[str, Any]) -> _BoundStart | None:
 
 
 bucket_start_p = _Collective(
-    "bucket_start", _start, lambda *_arrays, **_params: (), vjp=(), jvp=(), multiple=True,
-    formula="begin to average x1, x2, ... over the ranks", bind=_bound_start,
-)  # fmt: skip  # a table
+    "bucket_start", _start, lambda *_arrays, **_params: (), vjp=(), jvp=(), multiple=True, bind=_bound_start
+)
+bucket_start_p.describe("begin to average x1, x2, ... over the ranks")
 bucket_parts_p = _Collective(
-    "bucket_parts", _parts,
+    "bucket_parts",
+    _parts,
     lambda *, types, ranks, **_params: tuple(
         Aval(shape, np.dtype(name)) for shape, name in types for _ in range(ranks)
     ),
-    vjp=(), jvp=(), multiple=True, formula="the arrays of a bucket on every rank", bind=_BoundParts,
-)  # fmt: skip  # a table
+    vjp=(),
+    jvp=(),
+    multiple=True,
+    bind=_BoundParts,
+)
+bucket_parts_p.describe("the arrays of a bucket on every rank")
 bucket_wait_p = _Collective(
-    "bucket_wait", _wait, lambda *, types, **_params: tuple(Aval(shape, np.dtype(name)) for shape, name in types),
-    vjp=(), jvp=(), multiple=True, formula="the averages of a bucket", into=_wait_into,
-)  # fmt: skip  # a table
+    "bucket_wait",
+    _wait,
+    lambda *, types, **_params: tuple(Aval(shape, np.dtype(name)) for shape, name in types),
+    vjp=(),
+    jvp=(),
+    multiple=True,
+    into=_wait_into,
+)
+bucket_wait_p.describe("the averages of a bucket")
 
 
 def start(arrays: Sequence[Array], reducer: int, bucket: int) -> None:
@@ -267,6 +282,11 @@ def _broadcast(_xp: Any, *arrays: Array, owner: int, src: int) -> tuple[Array, .
 
 
 broadcast_p = _Collective(
-    "broadcast_from", _broadcast, lambda *arrays, **_params: tuple(Aval(tuple(x.shape), x.dtype) for x in arrays),
-    vjp=(), jvp=(), multiple=True, formula="x1, x2, ... of one rank",
-)  # fmt: skip  # a table
+    "broadcast_from",
+    _broadcast,
+    lambda *arrays, **_params: tuple(Aval(tuple(x.shape), x.dtype) for x in arrays),
+    vjp=(),
+    jvp=(),
+    multiple=True,
+)
+broadcast_p.describe("x1, x2, ... of one rank")

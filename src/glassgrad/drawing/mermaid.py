@@ -11,9 +11,15 @@ from glassgrad.drawing.scene import told
 from glassgrad.drawing.svg import LIGHT
 
 _COLOURS = {
-    "input": "leaf", "parameter": "par", "constant": "con", "op": "op", "neuron": "op", "cut": "con",
-    "result": "res", "update": "res",
-}  # fmt: skip  # a table
+    "input": "leaf",
+    "parameter": "par",
+    "constant": "con",
+    "op": "op",
+    "neuron": "op",
+    "cut": "con",
+    "result": "res",
+    "update": "res",
+}
 
 
 def mermaid(graph: Graph) -> str:

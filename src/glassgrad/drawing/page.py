@@ -68,19 +68,29 @@ def _level(scene: Scene) -> dict[str, Any]:
         "things": [_of_thing(thing) for thing in scene.things],
         "wires": [
             {
-                "p": [[_short(x), _short(y)] for x, y in wire.points], "kind": wire.kind, "label": wire.label,
-                "hint": wire.hint, "tail": wire.tail, "head": wire.head, "node": wire.node,
+                "p": [[_short(x), _short(y)] for x, y in wire.points],
+                "kind": wire.kind,
+                "label": wire.label,
+                "hint": wire.hint,
+                "tail": wire.tail,
+                "head": wire.head,
+                "node": wire.node,
             }
             for wire in scene.wires
         ],
-    }  # fmt: skip  # a record
+    }
 
 
 def _of_thing(thing: Thing) -> dict[str, Any]:
     found: dict[str, Any] = {
-        "x": _short(thing.x), "y": _short(thing.y), "w": _short(thing.width), "h": _short(thing.height),
-        "kind": thing.box.kind, "port": thing.port, "body": inner(thing.box),
-    }  # fmt: skip  # a record
+        "x": _short(thing.x),
+        "y": _short(thing.y),
+        "w": _short(thing.width),
+        "h": _short(thing.height),
+        "kind": thing.box.kind,
+        "port": thing.port,
+        "body": inner(thing.box),
+    }
     if thing.module:
         found |= {"module": _key(thing.module), "title": frame_title(thing.box), "name": thing.box.hint}
     return found

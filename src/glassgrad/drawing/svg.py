@@ -11,20 +11,31 @@ from glassgrad.drawing.scene import SIDE, TOP, Scene, Thing, Wire
 
 MARGIN = 14.0
 # Of an SVG inside a page the style reaches the whole page, so every rule begins with a class of our own.
-LIGHT = {
-    "ink": "#1f2933", "soft": "#616e7c", "line": "#8795a1", "page": "#ffffff",
-    "op": "#ffffff", "op-edge": "#627d98", "leaf": "#e3f2e6", "leaf-edge": "#3f9142",
-    "par": "#dceefb", "par-edge": "#2680c2", "con": "#f0f0f0", "con-edge": "#9aa5b1",
-    "res": "#fff3c4", "res-edge": "#cb6e17", "mod": "#f1edfb", "mod-edge": "#7c5cc4", "frame": "#faf8ff",
-    "forth": "#2680c2", "back": "#c8553d", "halo": "#ffffff",
-}  # fmt: skip  # a table
-DARK = {
-    "ink": "#e4e7eb", "soft": "#9aa5b1", "line": "#7b8794", "page": "#14191f",
-    "op": "#1f2933", "op-edge": "#829ab1", "leaf": "#163a1f", "leaf-edge": "#57ae5b",
-    "par": "#10314d", "par-edge": "#47a3f3", "con": "#2b3440", "con-edge": "#7b8794",
-    "res": "#4a3410", "res-edge": "#f0b429", "mod": "#2a2146", "mod-edge": "#a98eea", "frame": "#1a1826",
-    "forth": "#47a3f3", "back": "#f29b86", "halo": "#14191f",
-}  # fmt: skip  # a table
+# A name, its colour on a light page, and on a dark one.
+_COLOURS = (
+    ("ink", "#1f2933", "#e4e7eb"),
+    ("soft", "#616e7c", "#9aa5b1"),
+    ("line", "#8795a1", "#7b8794"),
+    ("page", "#ffffff", "#14191f"),
+    ("op", "#ffffff", "#1f2933"),
+    ("op-edge", "#627d98", "#829ab1"),
+    ("leaf", "#e3f2e6", "#163a1f"),
+    ("leaf-edge", "#3f9142", "#57ae5b"),
+    ("par", "#dceefb", "#10314d"),
+    ("par-edge", "#2680c2", "#47a3f3"),
+    ("con", "#f0f0f0", "#2b3440"),
+    ("con-edge", "#9aa5b1", "#7b8794"),
+    ("res", "#fff3c4", "#4a3410"),
+    ("res-edge", "#cb6e17", "#f0b429"),
+    ("mod", "#f1edfb", "#2a2146"),
+    ("mod-edge", "#7c5cc4", "#a98eea"),
+    ("frame", "#faf8ff", "#1a1826"),
+    ("forth", "#2680c2", "#47a3f3"),
+    ("back", "#c8553d", "#f29b86"),
+    ("halo", "#ffffff", "#14191f"),
+)
+LIGHT = {name: light for name, light, _dark in _COLOURS}
+DARK = {name: dark for name, _light, dark in _COLOURS}
 _RULES = (
     "text{font:11px ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace;fill:var(--ink)}",
     ".first{font-weight:700}",

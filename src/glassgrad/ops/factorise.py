@@ -228,10 +228,10 @@ eigh_p: Custom = custom(
     batch=native,
     takes_complex=True,
 )
+eigh_p.tolerance = 100.0
 eigh_p.describe(
     "w, v with v diag(w) vT = x, vT v = 1",
     "v (diag(g_w) + f * vT g_v) vT, f = 1 / (w_j - w_i)",
-    tolerance=100.0,
     notes="Giles 2008; gradients of eigenvectors are infinite or NaN where eigenvalues coincide",
 )
 eigh_p.samples = [S((3, 3)), S((2, 2, 2))]
@@ -324,10 +324,10 @@ svd_p: Custom = custom(
     batch=native,
     takes_complex=True,
 )
+svd_p.tolerance = 1000.0
 svd_p.describe(
     "u, s, vh with u diag(s) vh = x, uT u = vh vhT = 1",
     "u (f * skew(uT g_u) s + s f * skew(vT g_v) + diag(g_s)) vh + parts outside, f = 1 / (s_j**2 - s_i**2)",
-    tolerance=1000.0,
     notes="Townsend 2016; gradients of singular vectors are infinite or NaN where singular values coincide",
 )
 svd_p.samples = [S((3, 2), full=False), S((2, 2, 3), full=False), S((3, 3), full=True)]

@@ -40,8 +40,8 @@ from glassgrad.ops.places import (
     spec_entries,
     split_index,
 )
-from glassgrad.ops.samples import S, distinct, integers
-from glassgrad.ops.shape import astype, broadcast_to_p, reshape_p
+from glassgrad.ops.samples import S, integers
+from glassgrad.ops.shape import broadcast_to_p, reshape_p
 
 ROWS = (PLACES,)  # the spec of an embedding
 
@@ -323,52 +323,6 @@ put_along_p.samples = [
     S((3, 4), (3, 2), lambda rng: np.array([[0, 1], [3, 2], [1, 0]]), axis=1),
     S((3, 4), (1, 1), lambda rng: np.array([[2, 0]]), axis=0),
     S((2, 3), (2, 5), integers(0, 3, 2, 5), axis=1),
-]
-
-
-def _scatter_extreme(xp: Any, x: Array, source: Array, index: Array, *, axis: int, largest: bool) -> Array:
-    out = _own_copy(x)
-    (np.maximum if largest else np.minimum).at(out.reshape(-1), _flat_places(index, axis, x.shape), source.reshape(-1))
-    return out
-
-
-def _reached(y: Array, x: Array, source: Array, index: Array, axis: int) -> tuple[Array, Array, Array]:
-    """Return 0/1 masks of where x and the source reach the extreme, and how many do at each place."""
-    by_x = astype(ew.equal(x, y), x.dtype)
-    by_source = astype(ew.equal(source, take_along_axis_p(y, index, axis=axis)), x.dtype)
-    return by_x, by_source, by_x + put_along_add_p(by_source, index, axis=axis, shape=tuple(x.shape))
-
-
-def _scatter_extreme_vjp(
-    g: Array, needs: Sequence[bool], y: Array, x: Array, source: Array, index: Array, *, axis: int, largest: bool
-) -> Any:
-    by_x, by_source, count = _reached(y, x, source, index, axis)
-    share = g / count
-    return share * by_x, take_along_axis_p(share, index, axis=axis) * by_source, None
-
-
-def _scatter_extreme_jvp(
-    tangents: Sequence[Any], y: Array, x: Array, source: Array, index: Array, *, axis: int, largest: bool
-) -> Array:
-    by_x, by_source, count = _reached(y, x, source, index, axis)
-    total = 0 * count if tangents[0] is None else tangents[0] * by_x
-    if tangents[1] is not None:
-        total = total + put_along_add_p(tangents[1] * by_source, index, axis=axis, shape=tuple(x.shape))
-    return total / count
-
-
-scatter_extreme_p = custom(
-    "scatter_extreme",
-    _scatter_extreme,
-    joint_vjp=_scatter_extreme_vjp,
-    joint_jvp=_scatter_extreme_jvp,
-    saves=("x", "y"),
-    shape=lambda x, source, index, **_: Aval(tuple(x.shape), x.dtype),
-)
-scatter_extreme_p.describe("extreme of x and of what is scattered there", "g shared by all that reach it")
-scatter_extreme_p.samples = [
-    S(distinct(3, 4), lambda rng: distinct(3, 5)(rng) + 0.11, integers(0, 4, 3, 5), axis=1, largest=True),
-    S(distinct(3, 4), lambda rng: distinct(5, 4)(rng) + 0.11, integers(0, 3, 5, 4), axis=0, largest=False),
 ]
 
 # --- one-hot --------------------------------------------------------------------------------------

@@ -226,10 +226,10 @@ cofactor_p: Custom = custom(
     shape=lambda x: x.shape,
     takes_complex=True,
 )
+cofactor_p.tolerance = 10.0
 cofactor_p.describe(
     "det(x) x**-T",
     "<g, x**-T> y - x**-T gT y",
-    tolerance=10.0,
     notes="exists for singular x; its derivative (the second one of det) needs an invertible x",
 )
 cofactor_p.samples = [S(_square(size=3)), S(_square(2, size=2))]

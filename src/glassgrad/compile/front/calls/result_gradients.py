@@ -128,8 +128,8 @@ def _vjp(g: Any, needs: Sequence[bool], _y: Any, *saved: Any, boundary: Boundary
 
 _ONE = Custom("compiled", lambda _xp, *_x: None, joint_vjp=_vjp, register=False)
 _SEVERAL = Custom("compiled_several", lambda _xp, *_x: None, joint_vjp=_vjp, register=False, multiple=True)
-for _one in (_ONE, _SEVERAL):
-    _one.describe("a compiled function")
+_ONE.describe("a compiled function")
+_SEVERAL.describe("a compiled function")
 
 
 def connect(

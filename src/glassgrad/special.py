@@ -4,14 +4,14 @@ from typing import TYPE_CHECKING
 
 from glassgrad.errors.missing import getter, lister
 from glassgrad.ops.names import PUBLIC, at_home
+from glassgrad.ops.tables import words
 
-_NAMES = (
-    "airy_ai", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "betainc", "digamma", "entr", "erf", "erfc", "erfcx",
-    "erfinv", "exp2", "expit", "expm1", "gammainc", "gammaincc", "gammaln", "i0", "i0e", "i1", "i1e", "log1p",
-    "log_ndtr", "log_softmax", "logit", "logsumexp", "modified_bessel_i0", "modified_bessel_i1", "modified_bessel_k0",
-    "modified_bessel_k1", "multigammaln", "ndtr", "ndtri", "polygamma", "psi", "round", "scaled_modified_bessel_k0",
-    "scaled_modified_bessel_k1", "sinc", "softmax", "spherical_bessel_j0", "xlog1py", "xlogy",
-)  # fmt: skip  # a table
+_NAMES = words("""
+    airy_ai bessel_j0 bessel_j1 bessel_y0 bessel_y1 betainc digamma entr erf erfc erfcx erfinv exp2 expit expm1
+    gammainc gammaincc gammaln i0 i0e i1 i1e log1p log_ndtr log_softmax logit logsumexp modified_bessel_i0
+    modified_bessel_i1 modified_bessel_k0 modified_bessel_k1 multigammaln ndtr ndtri polygamma psi round
+    scaled_modified_bessel_k0 scaled_modified_bessel_k1 sinc softmax spherical_bessel_j0 xlog1py xlogy
+    """)
 
 _FUNCTIONS = {name: PUBLIC[name] for name in _NAMES}
 globals().update(_FUNCTIONS)

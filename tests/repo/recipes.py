@@ -17,10 +17,8 @@ class Edit:
 LISTS = "__all__ = ["
 OP = """
 
-cubed = elementwise(
-    "cubed", lambda xp, x: x * x * x, (lambda y, x: 3 * square(x),), saves="x", formula="x**3",
-    derivative="3 * x**2", samples=(reals(-3, 3),), edge=EDGES,
-)  # fmt: skip  # an entry of the table
+cubed = elementwise("cubed", lambda xp, x: x * x * x, (lambda y, x: 3 * square(x),), saves="x")
+cubed.describe("x**3", "3 * x**2", reals(-3, 3), edge=EDGES)
 """
 
 LAYER = '''class Scaled(Module):

@@ -113,10 +113,11 @@ def _is_what_remains(node: Any) -> bool:
 
 
 def _is_sample(node: Any) -> bool:
-    """Tell whether a value belongs to the samples of an op's entry, which its tests are made of."""
+    """Tell whether a value belongs to what an op says of itself or to its samples, which its tests are made of."""
     while node is not None:
-        first = node.children[0].get_code().strip() if node.type in {"argument", "atom_expr", "expr_stmt"} else ""
-        if first in {"samples", "sample_params", "edge", "EDGES", "S", "reals"}:
+        parts = node.children if node.type in {"argument", "atom_expr", "expr_stmt"} else []
+        names = [part.get_code().strip().rpartition(".")[2] for part in parts[:2]]
+        if {*names[:1]} & {"samples", "sample_params", "EDGES", "S", "reals"} or names[1:] == ["describe"]:
             return True
         node = node.parent
     return False

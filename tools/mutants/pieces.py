@@ -144,7 +144,7 @@ PIECES = {
             "tests/ops/test_blocks.py",
         ),
     ),
-    "places": _ops("index places strided views", "indexing", "places", "views", "sampling", "ties_and_borders"),
+    "places": _ops("index places scatter strided views", "indexing", "places", "views", "sampling", "ties_and_borders"),
     "orders": _ops("sort scan data_dependent", "orders_against_torch", "statistics", "ties_and_borders", "complex"),
     "linalg": _ops(
         "linalg eigen norms complexes triangles",

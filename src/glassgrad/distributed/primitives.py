@@ -139,7 +139,8 @@ def _type_of(x: Array, **_params: Any) -> Aval:
 
 
 _LINEAR: dict[str, Any] = {"vjp": (_reduced_cotangent,), "jvp": (_reduced_cotangent,)}
-all_reduce_p = _Collective("all_reduce", _all_reduce, _type_of, formula="sum of x over the ranks", **_LINEAR)
+all_reduce_p = _Collective("all_reduce", _all_reduce, _type_of, **_LINEAR)
+all_reduce_p.describe("sum of x over the ranks")
 
 
 # --- the buckets of DistributedDataParallel -----------------------------------------------------------
@@ -218,11 +219,13 @@ def _types_of_bucket(*, types: Iterable[Any], ranks: int = 1, **_params: Any) ->
     return tuple(Aval(shape, np.dtype(name)) for shape, name in types for _ in range(ranks))
 
 
-_BEGUN, _EACH, _MEANS = "begin to average x1, x2, ... over the ranks", "the arrays on every rank", "the averages"
 _SEVERAL: dict[str, Any] = {"vjp": (), "jvp": (), "multiple": True}
-bucket_start_p = _Collective("bucket_start", _start, _no_types, formula=_BEGUN, bind=_bound_start, **_SEVERAL)
-bucket_parts_p = _Collective("bucket_parts", _parts, _types_of_bucket, formula=_EACH, bind=_BoundParts, **_SEVERAL)
-bucket_wait_p = _Collective("bucket_wait", _wait, _types_of_bucket, formula=_MEANS, into=_wait_into, **_SEVERAL)
+bucket_start_p = _Collective("bucket_start", _start, _no_types, bind=_bound_start, **_SEVERAL)
+bucket_start_p.describe("begin to average x1, x2, ... over the ranks")
+bucket_parts_p = _Collective("bucket_parts", _parts, _types_of_bucket, bind=_BoundParts, **_SEVERAL)
+bucket_parts_p.describe("the arrays of a bucket on every rank")
+bucket_wait_p = _Collective("bucket_wait", _wait, _types_of_bucket, into=_wait_into, **_SEVERAL)
+bucket_wait_p.describe("the averages of a bucket")
 
 
 def start(arrays: Sequence[Array], reducer: int, bucket: int) -> None:
@@ -270,4 +273,5 @@ def _types_of_all(*arrays: Array, **_params: Any) -> tuple[Aval, ...]:
     return tuple(_type_of(x) for x in arrays)
 
 
-broadcast_p = _Collective("broadcast_from", _broadcast, _types_of_all, formula="x1, x2, ... of one rank", **_SEVERAL)
+broadcast_p = _Collective("broadcast_from", _broadcast, _types_of_all, **_SEVERAL)
+broadcast_p.describe("x1, x2, ... of one rank")

@@ -446,15 +446,8 @@ def _refuse(*_saved: Array, name: str, where: Any) -> Array:
     raise errors.ONCE_DIFFERENTIABLE(function=name, where=where)
 
 
-_ONCE = Custom(
-    "once_differentiable",
-    lambda _xp, x: x,
-    joint_vjp=_refuse,
-    joint_jvp=_refuse,
-    register=False,
-    formula="x",
-    derivative="none",
-)
+_ONCE = Custom("once_differentiable", lambda _xp, x: x, joint_vjp=_refuse, joint_jvp=_refuse, register=False)
+_ONCE.describe("x", "none")
 
 
 def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:

@@ -130,9 +130,10 @@ PICK = core.Custom(
     "pick",
     lambda _xp, *parts, index: parts[index],
     joint_vjp=lambda *_args, **_params: None,
-    formula="(x1, x2, ...)[index]",
-    notes="selects one result of a primitive that has several; the walks do it themselves",
     takes_complex=True,
+)
+PICK.describe(
+    "(x1, x2, ...)[index]", notes="selects one result of a primitive that has several; the walks do it themselves"
 )
 PICK.visit = lambda walk, node, g: walk.deliver_pick(node, g)
 

@@ -56,12 +56,11 @@ detached_p = Custom(
     lambda xp, x: x,
     vjp=(None,),
     jvp=(None,),
-    formula="x",
-    derivative="none",
-    register=False,
     batch=lambda prim, size, values, batched, params: values[0],
     write_back=lambda x, view, assign: view,
+    register=False,
 )
+detached_p.describe("x", "none")
 
 
 def detached(view: _View, base: Array) -> _View:

@@ -223,9 +223,12 @@ class _Export:
         graph = self.onnx.helper.make_graph(w.nodes, program.name, inputs, outputs, _used(w, outputs))
         opsets = [self.onnx.helper.make_opsetid("", w.opset)]
         made = self.onnx.helper.make_model(
-            graph, opset_imports=opsets, producer_name="glassgrad", producer_version=__version__,
+            graph,
+            opset_imports=opsets,
+            producer_name="glassgrad",
+            producer_version=__version__,
             ir_version=self.onnx.helper.find_min_ir_version_for(opsets),
-        )  # fmt: skip  # one call
+        )
         if made.ByteSize() < LARGEST:
             self.onnx.checker.check_model(made, full_check=True)
         return made

@@ -17,20 +17,27 @@ from glassgrad.onnx.calls import Call, Operator
 from glassgrad.onnx.read_layers import LAYERS
 from glassgrad.onnx.read_math import MATH
 from glassgrad.onnx.read_shape import SHAPES
+from glassgrad.ops.tables import words
 
 OPERATORS: dict[str, Operator] = {**MATH, **SHAPES, **LAYERS}
 
 # Operators that pass a weight on to the one that uses it.
-_PASSING = frozenset({
-    "Identity", "Transpose", "Reshape", "Squeeze", "Unsqueeze", "Slice", "Concat", "Cast", "Flatten", "Expand", "Split",
-})  # fmt: skip  # a table
+_PASSING = frozenset(words("Identity Transpose Reshape Squeeze Unsqueeze Slice Concat Cast Flatten Expand Split"))
 # Which inputs of an operator are weights; those of one that is not here are constants.
 _WEIGHTS: dict[str, tuple[int, ...]] = {
-    "Gemm": (0, 1, 2), "MatMul": (0, 1), "Conv": (1, 2), "ConvTranspose": (1, 2), "BatchNormalization": (1, 2),
-    "InstanceNormalization": (1, 2), "LayerNormalization": (1, 2), "GroupNormalization": (1, 2),
-    "RMSNormalization": (1,), "LSTM": (1, 2, 3), "GRU": (1, 2, 3), "RNN": (1, 2, 3), "PRelu": (1,), "Gather": (0,),
-    "Add": (0, 1), "Sub": (0, 1), "Mul": (0, 1), "Div": (0, 1), "Einsum": (0, 1, 2),
-}  # fmt: skip  # a table
+    op: inputs
+    for inputs, ops in {
+        (0,): "Gather",
+        (0, 1): "MatMul Add Sub Mul Div",
+        (0, 1, 2): "Gemm Einsum",
+        (1,): "RMSNormalization PRelu",
+        (1, 2): """
+            Conv ConvTranspose BatchNormalization InstanceNormalization LayerNormalization GroupNormalization
+        """,
+        (1, 2, 3): "LSTM GRU RNN",
+    }.items()
+    for op in words(ops)
+}
 _FACTORS = frozenset({"Add", "Sub", "Mul", "Div"})
 # Statistics that training updates.
 _STATISTICS: dict[str, tuple[int, ...]] = {"BatchNormalization": (3, 4)}

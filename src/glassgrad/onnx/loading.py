@@ -47,13 +47,13 @@ def load(path: str | Path) -> OnnxModel:
     if graph.sparse_initializer:
         raise errors.ONNX_DAMAGED(path=path, problem="its weights are sparse, which glassgrad does not read")
     versions = {one.domain: one.version for one in model.opset_import}
+    version = versions.get("", versions.get("ai.onnx", 18))
     tensors = Tensors(onnx, path)
     kept = {one.name: tensors.array(one) for one in graph.initializer}
     calls = [
-        Call(node.op_type, list(node.input), list(node.output), tensors.attributes(node), node.name,
-             versions.get("", versions.get("ai.onnx", 18)), str(path))
+        Call(node.op_type, [*node.input], [*node.output], tensors.attributes(node), node.name, version, str(path))
         for node in graph.node
-    ]  # fmt: skip  # one node each
+    ]
     _check_operators(path, graph)
     inputs = [one.name for one in graph.input if one.name not in kept]
     calls, outputs = _computable(calls, [one.name for one in graph.output], {*inputs, *kept}, kept, path)

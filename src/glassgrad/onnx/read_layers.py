@@ -227,13 +227,13 @@ def _recurrent(kind: str) -> Operator:
             half = r.shape[1]
             if b is not None:
                 parts += [_gates(b[at, :half], kind), _gates(b[at, half:], kind)]
-            extra: dict[str, Any] = {"rectified": rectified} if kind == "RNN" else {}
+            flags = {"biased": b is not None, "ragged": lengths is not None, "batch_first": False}
+            if kind == "RNN":
+                flags["rectified"] = rectified
             if lengths is not None:
                 parts.append(lengths)
-            found.append(_PRIMITIVES[kind](
-                x, *before, *parts, reverse=at == 1 or call.get("direction") == "reverse", biased=b is not None,
-                ragged=lengths is not None, batch_first=False, **extra,
-            ))  # fmt: skip  # one call
+            flags["reverse"] = at == 1 or call.get("direction") == "reverse"
+            found.append(_PRIMITIVES[kind](x, *before, *parts, **flags))
         stacked = [gg.stack([one[place] for one in found], 0 if place else 1) for place in range(1 + len(states))]
         if call.get("layout", 0):
             stacked = [stacked[0].permute(2, 0, 1, 3), *[one.transpose(0, 1) for one in stacked[1:]]]
@@ -260,14 +260,26 @@ def _understood(call: Call, kind: str, peepholes: Any) -> bool:
 
 
 LAYERS: dict[str, Operator] = {
-    "Conv": _conv, "ConvTranspose": _conv_transpose, "MaxPool": _max_pool, "AveragePool": _average_pool,
-    "GlobalAveragePool": _global("mean"), "GlobalMaxPool": _global("amax"), "Resize": _resize, "Col2Im": _col2im,
-    "BatchNormalization": _batch_norm, "LayerNormalization": _layer_norm,
+    "Conv": _conv,
+    "ConvTranspose": _conv_transpose,
+    "MaxPool": _max_pool,
+    "AveragePool": _average_pool,
+    "GlobalAveragePool": _global("mean"),
+    "GlobalMaxPool": _global("amax"),
+    "Resize": _resize,
+    "Col2Im": _col2im,
+    "BatchNormalization": _batch_norm,
+    "LayerNormalization": _layer_norm,
     "InstanceNormalization": lambda call, x, scale, bias: F.instance_norm(
         x, None, None, scale, bias, True, 0.1, call.get("epsilon", 1e-5)
     ),
     "LpNormalization": lambda call, x: F.normalize(x, call.get("p", 2), call.get("axis", -1), 1e-30),
-    "RMSNormalization": _rms_norm, "GroupNormalization": _group_norm, "LRN": _lrn,
-    "Dropout": _dropout, "Scaler": _scaler,
-    "LSTM": _recurrent("LSTM"), "GRU": _recurrent("GRU"), "RNN": _recurrent("RNN"),
-}  # fmt: skip  # a table
+    "RMSNormalization": _rms_norm,
+    "GroupNormalization": _group_norm,
+    "LRN": _lrn,
+    "Dropout": _dropout,
+    "Scaler": _scaler,
+    "LSTM": _recurrent("LSTM"),
+    "GRU": _recurrent("GRU"),
+    "RNN": _recurrent("RNN"),
+}

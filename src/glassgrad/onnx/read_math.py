@@ -16,6 +16,7 @@ import numpy as np
 import glassgrad.nn.functional as F
 from glassgrad.onnx.calls import Call, Operator, gg
 from glassgrad.ops.narrow import is_bfloat16
+from glassgrad.ops.tables import pairs
 
 
 def _named(name: str) -> Operator:
@@ -160,40 +161,61 @@ def _power(call: Call, a: Any, b: Any) -> Any:
     return a**exponent
 
 
-_TWO = {
-    "Add": "add", "Sub": "subtract", "Mul": "multiply", "Equal": "eq", "Less": "less", "LessOrEqual": "less_equal",
-    "Greater": "greater", "GreaterOrEqual": "greater_equal", "And": "logical_and", "Or": "logical_or",
-    "Xor": "logical_xor", "BitwiseAnd": "bitwise_and", "BitwiseOr": "bitwise_or", "BitwiseXor": "bitwise_xor",
-    "MatMul": "matmul",
-}  # fmt: skip  # a table
-_ONE = {
-    "Neg": "negative", "Abs": "abs", "Sign": "sign", "Floor": "floor", "Ceil": "ceil", "Round": "round", "Exp": "exp",
-    "Log": "log", "Sqrt": "sqrt", "Reciprocal": "reciprocal", "Sin": "sin", "Cos": "cos", "Tan": "tan", "Asin": "asin",
-    "Acos": "acos", "Atan": "atan", "Sinh": "sinh", "Cosh": "cosh", "Asinh": "asinh", "Acosh": "acosh",
-    "Atanh": "atanh", "Tanh": "tanh", "Sigmoid": "sigmoid", "Erf": "erf", "Not": "logical_not", "IsNaN": "isnan",
-    "BitwiseNot": "bitwise_not", "Relu": "relu",
-}  # fmt: skip  # a table
+_TWO = pairs("""
+    Add=add Sub=subtract Mul=multiply Equal=eq Less=less LessOrEqual=less_equal Greater=greater
+    GreaterOrEqual=greater_equal And=logical_and Or=logical_or Xor=logical_xor BitwiseAnd=bitwise_and
+    BitwiseOr=bitwise_or BitwiseXor=bitwise_xor MatMul=matmul
+    """)
+_ONE = pairs("""
+    Neg=negative Abs=abs Sign=sign Floor=floor Ceil=ceil Round=round Exp=exp Log=log Sqrt=sqrt
+    Reciprocal=reciprocal Sin=sin Cos=cos Tan=tan Asin=asin Acos=acos Atan=atan Sinh=sinh Cosh=cosh Asinh=asinh
+    Acosh=acosh Atanh=atanh Tanh=tanh Sigmoid=sigmoid Erf=erf Not=logical_not IsNaN=isnan BitwiseNot=bitwise_not
+    Relu=relu
+    """)
 MATH: dict[str, Operator] = {
     **{op: _named(name) for op, name in {**_TWO, **_ONE}.items()},
-    "Div": _div, "Pow": _power, "Cast": _cast, "CastLike": _cast, "Clip": _clip, "IsInf": _isinf,
-    "Max": _folded(gg.maximum), "Min": _folded(gg.minimum), "Sum": _folded(gg.add), "Mean": _mean,
+    "Div": _div,
+    "Pow": _power,
+    "Cast": _cast,
+    "CastLike": _cast,
+    "Clip": _clip,
+    "IsInf": _isinf,
+    "Max": _folded(gg.maximum),
+    "Min": _folded(gg.minimum),
+    "Sum": _folded(gg.add),
+    "Mean": _mean,
     "Where": _named("where"),
     "Mod": lambda call, a, b: gg.fmod(a, b) if call.get("fmod", 0) else a % b,
     "Gelu": lambda call, x: F.gelu(x, approximate=call.get("approximate", "none")),
-    "Softplus": _of(F.softplus), "Softsign": _of(F.softsign), "Mish": _of(F.mish),
-    "HardSwish": _of(F.hardswish), "Selu": _selu, "Shrink": _shrink,
+    "Softplus": _of(F.softplus),
+    "Softsign": _of(F.softsign),
+    "Mish": _of(F.mish),
+    "HardSwish": _of(F.hardswish),
+    "Selu": _selu,
+    "Shrink": _shrink,
     "HardSigmoid": lambda call, x: gg.clip(x * call.get("alpha", 0.2) + call.get("beta", 0.5), 0.0, 1.0),
     "PRelu": lambda call, x, slope: gg.where(x > 0, x, x * slope),
     "ThresholdedRelu": lambda call, x: gg.where(x > call.get("alpha", 1.0), x, 0.0),
-    "Elu": lambda call, x: F.elu(x, call.get("alpha", 1.0)), "Celu": lambda call, x: F.celu(x, call.get("alpha", 1.0)),
+    "Elu": lambda call, x: F.elu(x, call.get("alpha", 1.0)),
+    "Celu": lambda call, x: F.celu(x, call.get("alpha", 1.0)),
     "LeakyRelu": lambda call, x: F.leaky_relu(x, call.get("alpha", 0.01)),
-    "Softmax": _softmax(F.softmax), "LogSoftmax": _softmax(F.log_softmax),
-    "ReduceSum": _reduced(_total), "ReduceMean": _reduced(_average), "ReduceMax": _reduced(_over("amax")),
-    "ReduceMin": _reduced(_over("amin")), "ReduceProd": _reduced(_product),
-    "ReduceL1": _reduced(_total, gg.abs), "ReduceL2": _reduced(_total, gg.square, gg.sqrt),
-    "ReduceSumSquare": _reduced(_total, gg.square), "ReduceLogSum": _reduced(_total, None, gg.log),
-    "ReduceLogSumExp": _reduced(_over("logsumexp")), "ArgMax": _place("argmax"), "ArgMin": _place("argmin"),
-    "CumSum": _cumsum, "TopK": _topk, "Gemm": _gemm,
+    "Softmax": _softmax(F.softmax),
+    "LogSoftmax": _softmax(F.log_softmax),
+    "ReduceSum": _reduced(_total),
+    "ReduceMean": _reduced(_average),
+    "ReduceMax": _reduced(_over("amax")),
+    "ReduceMin": _reduced(_over("amin")),
+    "ReduceProd": _reduced(_product),
+    "ReduceL1": _reduced(_total, gg.abs),
+    "ReduceL2": _reduced(_total, gg.square, gg.sqrt),
+    "ReduceSumSquare": _reduced(_total, gg.square),
+    "ReduceLogSum": _reduced(_total, None, gg.log),
+    "ReduceLogSumExp": _reduced(_over("logsumexp")),
+    "ArgMax": _place("argmax"),
+    "ArgMin": _place("argmin"),
+    "CumSum": _cumsum,
+    "TopK": _topk,
+    "Gemm": _gemm,
     "Einsum": lambda call, *xs: gg.einsum(call.attributes["equation"], *xs),
     "Det": lambda call, x: gg.det(x),
-}  # fmt: skip  # a table
+}

@@ -10,6 +10,7 @@ import numpy as np
 
 from glassgrad.onnx.traced import Step
 from glassgrad.onnx.writer import Value, Writer
+from glassgrad.ops.tables import pairs
 
 Row = Callable[..., Any]
 
@@ -308,8 +309,10 @@ def _nan_to_num(w: Writer, step: Step, x: Value, *, nan: Any, posinf: Any, negin
     limits = np.finfo(x.dtype)
     high, low = limits.max if posinf is None else posinf, limits.min if neginf is None else neginf
     cases: tuple[tuple[str, dict[str, Any], float], ...] = (
-        ("IsNaN", {}, nan or 0.0), ("IsInf", {"detect_negative": 0}, high), ("IsInf", {"detect_positive": 0}, low),
-    )  # fmt: skip  # a table
+        ("IsNaN", {}, nan or 0.0),
+        ("IsInf", {"detect_negative": 0}, high),
+        ("IsInf", {"detect_positive": 0}, low),
+    )
     for kind, options, number in cases:
         found = w.op(kind, x, dtype=np.bool_, **options)
         x = w.op("Where", found, w.cast(float(number), x.dtype), x, dtype=x.dtype)
@@ -322,35 +325,70 @@ def _whole(kind: str) -> Row:
     return lambda w, step, x: x if x.dtype.kind != "f" else rounded(w, step, x)
 
 
+_DIRECT = pairs("""
+    subtract=Sub divide=Div negative=Neg power=Pow reciprocal=Reciprocal sqrt=Sqrt root=Sqrt maximum=Max
+    minimum=Min exp=Exp log=Log sin=Sin cos=Cos tan=Tan asin=Asin acos=Acos atan=Atan sinh=Sinh cosh=Cosh
+    tanh=Tanh asinh=Asinh acosh=Acosh atanh=Atanh abs=Abs sign=Sign erf=Erf sigmoid=Sigmoid softplus=Softplus
+    mish=Mish relu=Relu hardswish=HardSwish
+    """)
 ELEMENTWISE: dict[str, Row] = {
-    "add": _booleans_as("Or", direct("Add")), "multiply": _booleans_as("And", direct("Mul")),
-    "subtract": direct("Sub"), "divide": direct("Div"), "negative": direct("Neg"), "power": direct("Pow"),
-    "reciprocal": direct("Reciprocal"), "sqrt": direct("Sqrt"), "root": direct("Sqrt"),
-    "rsqrt": _rsqrt, "remainder": _remainder, "fmod": direct("Mod", fmod=1), "floor_divide": _floor_divide,
-    "where": _where, "maximum": direct("Max"), "minimum": direct("Min"), "fmax": _minmax("Max"), "fmin": _minmax("Min"),
-    "clip": _clip, "exp": direct("Exp"), "expm1": _expm1, "log": direct("Log"), "log1p": _log1p,
-    "exp2": _power_of(2.0), "log2": _scaled_log(2.0), "log10": _scaled_log(10.0),
-    "sin": direct("Sin"), "cos": direct("Cos"), "tan": direct("Tan"), "asin": direct("Asin"), "acos": direct("Acos"),
-    "atan": direct("Atan"), "sinh": direct("Sinh"), "cosh": direct("Cosh"), "tanh": direct("Tanh"),
-    "asinh": direct("Asinh"), "acosh": direct("Acosh"), "atanh": direct("Atanh"), "atan2": _atan2,
-    "abs": direct("Abs"), "sign": direct("Sign"), "floor": _whole("Floor"), "ceil": _whole("Ceil"), "trunc": _trunc,
-    "round": _round, "equal": compared("Equal"), "not_equal": compared("Equal", negated=True),
-    "less": compared("Less"), "less_equal": compared("LessOrEqual"),
-    "greater": compared("Greater"), "greater_equal": compared("GreaterOrEqual"),
-    "logical_and": _logical("And"), "logical_or": _logical("Or"), "logical_xor": _logical("Xor"),
-    "logical_not": _logical("Not"), "bitwise_and": _bits("BitwiseAnd", "And"), "bitwise_or": _bits("BitwiseOr", "Or"),
-    "bitwise_xor": _bits("BitwiseXor", "Xor"), "bitwise_not": _bits("BitwiseNot", "Not"),
-    "isnan": _tested("IsNaN"), "isinf": _tested("IsInf"), "isfinite": _isfinite,
-    "erf": direct("Erf"), "erfc": _erfc, "ndtr": _ndtr,
-    "sigmoid": direct("Sigmoid"), "softplus": direct("Softplus"), "mish": direct("Mish"),
-    "gelu": _gelu("none"), "gelu_tanh": _gelu("tanh"), "relu": direct("Relu"),
+    **{name: direct(op) for name, op in _DIRECT.items()},
+    "add": _booleans_as("Or", direct("Add")),
+    "multiply": _booleans_as("And", direct("Mul")),
+    "rsqrt": _rsqrt,
+    "remainder": _remainder,
+    "fmod": direct("Mod", fmod=1),
+    "floor_divide": _floor_divide,
+    "where": _where,
+    "fmax": _minmax("Max"),
+    "fmin": _minmax("Min"),
+    "clip": _clip,
+    "expm1": _expm1,
+    "log1p": _log1p,
+    "exp2": _power_of(2.0),
+    "log2": _scaled_log(2.0),
+    "log10": _scaled_log(10.0),
+    "atan2": _atan2,
+    "floor": _whole("Floor"),
+    "ceil": _whole("Ceil"),
+    "trunc": _trunc,
+    "round": _round,
+    "equal": compared("Equal"),
+    "not_equal": compared("Equal", negated=True),
+    "less": compared("Less"),
+    "less_equal": compared("LessOrEqual"),
+    "greater": compared("Greater"),
+    "greater_equal": compared("GreaterOrEqual"),
+    "logical_and": _logical("And"),
+    "logical_or": _logical("Or"),
+    "logical_xor": _logical("Xor"),
+    "logical_not": _logical("Not"),
+    "bitwise_and": _bits("BitwiseAnd", "And"),
+    "bitwise_or": _bits("BitwiseOr", "Or"),
+    "bitwise_xor": _bits("BitwiseXor", "Xor"),
+    "bitwise_not": _bits("BitwiseNot", "Not"),
+    "isnan": _tested("IsNaN"),
+    "isinf": _tested("IsInf"),
+    "isfinite": _isfinite,
+    "erfc": _erfc,
+    "ndtr": _ndtr,
+    "gelu": _gelu("none"),
+    "gelu_tanh": _gelu("tanh"),
     "leaky_relu": lambda w, step, x, *, slope: w.op("LeakyRelu", x, shape=step.out.shape, alpha=float(slope)),
     "elu": lambda w, step, x, *, alpha: w.op("Elu", x, shape=step.out.shape, alpha=float(alpha)),
     "square": lambda w, step, x: w.op("Mul", x, x, shape=step.out.shape),
     "silu": lambda w, step, x: w.op("Mul", x, w.op("Sigmoid", x), shape=step.out.shape),
-    "hypot": _hypot, "logaddexp": _logaddexp(math.e), "logaddexp2": _logaddexp(2.0),
+    "hypot": _hypot,
+    "logaddexp": _logaddexp(math.e),
+    "logaddexp2": _logaddexp(2.0),
     "xlogy": _times_log(direct("Log")),
-    "lerp": _lerp, "heaviside": _heaviside, "log_sigmoid": _log_sigmoid, "nan_to_num": _nan_to_num,
-    "xlog1py": _times_log(_log1p), "entr": _entr, "sinc": _sinc, "copysign": _copysign,
-    "hardtanh": _clip, "hardswish": direct("HardSwish"),
-}  # fmt: skip  # a table
+    "lerp": _lerp,
+    "heaviside": _heaviside,
+    "log_sigmoid": _log_sigmoid,
+    "nan_to_num": _nan_to_num,
+    "xlog1py": _times_log(_log1p),
+    "entr": _entr,
+    "sinc": _sinc,
+    "copysign": _copysign,
+    "hardtanh": _clip,
+}

@@ -105,10 +105,24 @@ def _layer_norm(w: Writer, step: Step, x: Value, *parts: Value, dims: int, eps: 
 
 
 REDUCE: dict[str, Row] = {
-    "sum": _reduced("ReduceSum"), "max": _reduced("ReduceMax"), "min": _reduced("ReduceMin"),
-    "prod": _reduced("ReduceProd"), "logsumexp": _reduced("ReduceLogSumExp"), "all": _truth("ReduceMin"),
-    "any": _truth("ReduceMax"), "argmax": _place("ArgMax"), "argmin": _place("ArgMin"), "softmax": _along("Softmax"),
-    "log_softmax": _along("LogSoftmax"), "cumsum": _cumsum, "argsort": _argsort, "topk": _topk, "kth": _kth,
-    "searchsorted": _searchsorted, "matmul": direct("MatMul"), "linear": _linear, "layer_norm": _layer_norm,
+    "sum": _reduced("ReduceSum"),
+    "max": _reduced("ReduceMax"),
+    "min": _reduced("ReduceMin"),
+    "prod": _reduced("ReduceProd"),
+    "logsumexp": _reduced("ReduceLogSumExp"),
+    "all": _truth("ReduceMin"),
+    "any": _truth("ReduceMax"),
+    "argmax": _place("ArgMax"),
+    "argmin": _place("ArgMin"),
+    "softmax": _along("Softmax"),
+    "log_softmax": _along("LogSoftmax"),
+    "cumsum": _cumsum,
+    "argsort": _argsort,
+    "topk": _topk,
+    "kth": _kth,
+    "searchsorted": _searchsorted,
+    "matmul": direct("MatMul"),
+    "linear": _linear,
+    "layer_norm": _layer_norm,
     "det": direct("Det"),
-}  # fmt: skip  # a table
+}

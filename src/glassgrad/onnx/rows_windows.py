@@ -38,9 +38,15 @@ def _conv(
     if min(map(min, padding)) < 0:
         x, padding = _bordered(w, x, padding), ((0, 0), (0, 0))
     return w.op(
-        "Conv", x, weight, shape=step.out.shape, strides=list(stride), pads=_ends(padding), dilations=list(dilation),
+        "Conv",
+        x,
+        weight,
+        shape=step.out.shape,
+        strides=list(stride),
+        pads=_ends(padding),
+        dilations=list(dilation),
         group=groups,
-    )  # fmt: skip  # one operator
+    )
 
 
 def _conv_input(
@@ -136,9 +142,15 @@ def _col2im(
     w: Writer, step: Step, x: Value, *, size: Any, kernel: Any, dilation: Any, padding: Any, stride: Any, ceil: bool
 ) -> Value:
     return w.op(
-        "Col2Im", x, w.ints(*size), w.ints(*kernel), shape=step.out.shape, strides=list(stride), pads=_ends(padding),
+        "Col2Im",
+        x,
+        w.ints(*size),
+        w.ints(*kernel),
+        shape=step.out.shape,
+        strides=list(stride),
+        pads=_ends(padding),
         dilations=list(dilation),
-    )  # fmt: skip  # one operator
+    )
 
 
 def _resample(w: Writer, step: Step, x: Value, *, axis: int, how: Resizing) -> Value:
@@ -222,7 +234,15 @@ def _recurrent(kind: str, states: int) -> Row:
 
 
 WINDOWS: dict[str, Row] = {
-    "conv2d": _conv, "conv2d_input": _conv_input, "max_pool2d": _max_pool, "max_pool2d_index": _max_index,
-    "sum_pool2d": _sum_pool, "im2col": _im2col, "col2im": _col2im, "resample": _resample,
-    "lstm": _recurrent("LSTM", 2), "gru": _recurrent("GRU", 1), "rnn": _recurrent("RNN", 1),
-}  # fmt: skip  # a table
+    "conv2d": _conv,
+    "conv2d_input": _conv_input,
+    "max_pool2d": _max_pool,
+    "max_pool2d_index": _max_index,
+    "sum_pool2d": _sum_pool,
+    "im2col": _im2col,
+    "col2im": _col2im,
+    "resample": _resample,
+    "lstm": _recurrent("LSTM", 2),
+    "gru": _recurrent("GRU", 1),
+    "rnn": _recurrent("RNN", 1),
+}

@@ -15,6 +15,7 @@ from glassgrad.onnx.rows_windows import WINDOWS
 from glassgrad.onnx.traced import WHOLE, Step
 from glassgrad.onnx.writer import Value, Writer
 from glassgrad.ops.core import PRIMITIVES
+from glassgrad.ops.tables import words
 
 ROWS: dict[str, Row] = {**ELEMENTWISE, **SHAPE, **REDUCE, **WINDOWS}
 
@@ -24,33 +25,32 @@ _COMPLEX = "ONNX has no complex numbers"
 _BACKWARD = "it is part of backward passes"
 _COUNTED = "the size of its result depends on the numbers"
 _SCAN = "ONNX has no such scan"
-REFUSED: dict[str, str] = {
-    **dict.fromkeys((
-        "erfcx", "erfinv", "log_ndtr", "ndtri", "gammaln", "digamma", "polygamma", "i0", "i0e", "i1", "i1e", "gammainc",
-        "gammaincc", "betainc", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "modified_bessel_k0",
-        "modified_bessel_k1", "scaled_modified_bessel_k0", "scaled_modified_bessel_k1", "airy_ai", "airy_slope",
-    ), _SPECIAL),
-    **dict.fromkeys((
-        "mirror", "inv", "pinv", "solve", "solve_triangular", "cofactor", "slogdet", "eig", "cholesky", "qr", "eigh",
-        "svd", "qr_complete", "matrix_exp", "lu_pivots", "pivot_rows", "lu", "lu_info", "cholesky_info",
-    ), _LINALG),
-    **dict.fromkeys(("view_as_complex", "view_as_real", "conj", "fft", "rfft", "rfft_back"), _COMPLEX),
-    **dict.fromkeys((
-        "conv2d_weight", "max_pool2d_scatter", "max_pool2d_gather", "sum_spread2d", "resample_back", "add_strided",
-        "lstm_scan_back", "gru_scan_back", "rnn_scan_back",
-    ), _BACKWARD),
-    **dict.fromkeys(("nonzero", "unique", "unique_consecutive"), _COUNTED),
-    **dict.fromkeys(("recurrence", "cumprod", "logcumsumexp", "cummax_index", "cummin_index"), _SCAN),
-    **dict.fromkeys(("bincount", "histogram", "mode"), "ONNX has no operator that counts equal values"),
-    **dict.fromkeys(("left_shift", "right_shift"), "ONNX shifts unsigned integers only"),
-    **dict.fromkeys(("nextafter", "signbit", "view_bits"), "ONNX has no operator that sees the bits of a number"),
-    **dict.fromkeys(
-        ("all_reduce", "broadcast_from", "bucket_parts", "bucket_start", "bucket_wait"), "ONNX knows one process alone"
-    ),
-    "opaque": "it is a function of SciPy's, and ONNX knows only its own operators",
-    "pick": "ONNX has no such choice of a branch",
-    "sparse_product": "the operators of ONNX take no sparse matrices",
-}  # fmt: skip  # a table
+_REASONS = {
+    _SPECIAL: """
+        erfcx erfinv log_ndtr ndtri gammaln digamma polygamma i0 i0e i1 i1e gammainc gammaincc betainc bessel_j0
+        bessel_j1 bessel_y0 bessel_y1 modified_bessel_k0 modified_bessel_k1 scaled_modified_bessel_k0
+        scaled_modified_bessel_k1 airy_ai airy_slope
+    """,
+    _LINALG: """
+        mirror inv pinv solve solve_triangular cofactor slogdet eig cholesky qr eigh svd qr_complete matrix_exp
+        lu_pivots pivot_rows lu lu_info cholesky_info
+    """,
+    _COMPLEX: "view_as_complex view_as_real conj fft rfft rfft_back",
+    _BACKWARD: """
+        conv2d_weight max_pool2d_scatter max_pool2d_gather sum_spread2d resample_back add_strided lstm_scan_back
+        gru_scan_back rnn_scan_back
+    """,
+    _COUNTED: "nonzero unique unique_consecutive",
+    _SCAN: "recurrence cumprod logcumsumexp cummax_index cummin_index",
+    "ONNX has no operator that counts equal values": "bincount histogram mode",
+    "ONNX shifts unsigned integers only": "left_shift right_shift",
+    "ONNX has no operator that sees the bits of a number": "nextafter signbit view_bits",
+    "ONNX knows one process alone": "all_reduce broadcast_from bucket_parts bucket_start bucket_wait",
+    "it is a function of SciPy's, and ONNX knows only its own operators": "opaque",
+    "ONNX has no such choice of a branch": "pick",
+    "the operators of ONNX take no sparse matrices": "sparse_product",
+}
+REFUSED = {name: reason for reason, names in _REASONS.items() for name in words(names)}
 
 
 def form_of(name: str) -> str:

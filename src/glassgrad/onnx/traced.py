@@ -320,9 +320,11 @@ class _Merge:
             found = {id(slots.get(var)) for slots, var in zip(self.slots, operands, strict=True)}
             if len(found) > 1:
                 raise errors.ONNX_DIFFERS(
-                    first=_shown(self.samples, 0), second=_shown(self.samples, -1),
-                    one=f"{step.op} ({step.where}) to one value", other="to another",
-                )  # fmt: skip  # facts of a message
+                    first=_shown(self.samples, 0),
+                    second=_shown(self.samples, -1),
+                    one=f"{step.op} ({step.where}) to one value",
+                    other="to another",
+                )
             return self.slots[0][first]
         return self._merged(step, "a number", operands)
 

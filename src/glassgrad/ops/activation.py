@@ -47,22 +47,24 @@ def _sigmoid_slope(y: Array, x: Array) -> Array:
     return y * (1 - y)
 
 
-sigmoid = elementwise(
-    "sigmoid", _sigmoid, (_sigmoid_slope,), saves="y", formula="1 / (1 + exp(-x))",
-    derivative="y * (1 - y)", samples=(reals(-4, 4),), edge=EDGES, takes_complex=True,
-)  # fmt: skip  # an entry of the table
+sigmoid = elementwise("sigmoid", _sigmoid, (_sigmoid_slope,), saves="y", takes_complex=True)
+sigmoid.describe("1 / (1 + exp(-x))", "y * (1 - y)", reals(-4, 4), edge=EDGES)
 
 
 softplus_p = elementwise(
-    "softplus", in_native_blocks(lambda xp, x: xp.maximum(x, 0) + xp.log1p(xp.exp(-xp.abs(x)))),
-    (in_native_blocks(lambda y, x: sigmoid(x)),), saves="x", formula="log(1 + exp(x))", derivative="sigmoid(x)",
-    samples=(reals(-4, 4),), edge=EDGES,
-)  # fmt: skip  # an entry of the table
+    "softplus",
+    in_native_blocks(lambda xp, x: xp.maximum(x, 0) + xp.log1p(xp.exp(-xp.abs(x)))),
+    (in_native_blocks(lambda y, x: sigmoid(x)),),
+    saves="x",
+)
+softplus_p.describe("log(1 + exp(x))", "sigmoid(x)", reals(-4, 4), edge=EDGES)
 log_sigmoid = elementwise(
-    "log_sigmoid", in_native_blocks(lambda xp, x: xp.minimum(x, 0) - xp.log1p(xp.exp(-xp.abs(x)))),
-    (in_native_blocks(lambda y, x: sigmoid(-x)),), saves="x",
-    formula="log(1 / (1 + exp(-x)))", derivative="sigmoid(-x)", samples=(reals(-4, 4),), edge=EDGES,
-)  # fmt: skip  # an entry of the table
+    "log_sigmoid",
+    in_native_blocks(lambda xp, x: xp.minimum(x, 0) - xp.log1p(xp.exp(-xp.abs(x)))),
+    (in_native_blocks(lambda y, x: sigmoid(-x)),),
+    saves="x",
+)
+log_sigmoid.describe("log(1 / (1 + exp(-x)))", "sigmoid(-x)", reals(-4, 4), edge=EDGES)
 
 
 @in_native_blocks
@@ -72,10 +74,9 @@ def _silu_slope(y: Array, x: Array) -> Array:
 
 
 silu = elementwise(
-    "silu", in_native_blocks(lambda xp, x: x * sigmoid.within(xp, x)), (_silu_slope,), saves="x",
-    formula="x * sigmoid(x)",
-    derivative="s * (1 + x * (1 - s)), s = sigmoid(x)", samples=(reals(-4, 4),), edge=EDGES, takes_complex=True,
-)  # fmt: skip  # an entry of the table
+    "silu", in_native_blocks(lambda xp, x: x * sigmoid.within(xp, x)), (_silu_slope,), saves="x", takes_complex=True
+)
+silu.describe("x * sigmoid(x)", "s * (1 + x * (1 - s)), s = sigmoid(x)", reals(-4, 4), edge=EDGES)
 
 
 @in_native_blocks
@@ -85,10 +86,11 @@ def _mish_slope(y: Array, x: Array) -> Array:
 
 
 mish = elementwise(
-    "mish", in_native_blocks(lambda xp, x: x * xp.tanh(softplus_p.within(xp, x))), (_mish_slope,), saves="x",
-    formula="x * tanh(softplus(x))",
-    derivative="u + x * sigmoid(x) * (1 - u**2), u = tanh(softplus(x))", samples=(reals(-4, 4),), edge=EDGES,
-)  # fmt: skip  # an entry of the table
+    "mish", in_native_blocks(lambda xp, x: x * xp.tanh(softplus_p.within(xp, x))), (_mish_slope,), saves="x"
+)
+mish.describe(
+    "x * tanh(softplus(x))", "u + x * sigmoid(x) * (1 - u**2), u = tanh(softplus(x))", reals(-4, 4), edge=EDGES
+)
 
 _DENSITY = 1 / math.sqrt(2 * math.pi)
 _SLOPE = math.sqrt(2 / math.pi)
@@ -111,10 +113,13 @@ def _gelu_slope(y: Array, x: Array) -> Array:
     return 0.5 * erfc(u) + x * (_DENSITY * ew.exp(-u * u))  # the exponential that erfc(u) is made of
 
 
-gelu_p = elementwise(
-    "gelu", _gelu, (_gelu_slope,), saves=("x", "y"), formula="x * Phi(x), Phi the normal distribution function",
-    derivative="Phi(x) + x * exp(-x**2 / 2) / sqrt(2 * pi)", samples=(reals(-4, 4),), edge=EDGES,
-)  # fmt: skip  # an entry of the table
+gelu_p = elementwise("gelu", _gelu, (_gelu_slope,), saves=("x", "y"))
+gelu_p.describe(
+    "x * Phi(x), Phi the normal distribution function",
+    "Phi(x) + x * exp(-x**2 / 2) / sqrt(2 * pi)",
+    reals(-4, 4),
+    edge=EDGES,
+)
 
 
 @in_native_blocks
@@ -124,12 +129,18 @@ def _gelu_tanh_slope(y: Array, x: Array) -> Array:
 
 
 gelu_tanh_p = elementwise(
-    "gelu_tanh", in_native_blocks(lambda xp, x: 0.5 * x * (1 + xp.tanh(_SLOPE * (x + _CUBE * x * x * x)))),
-    (_gelu_tanh_slope,), saves="x", notes="gelu with approximate='tanh'",
-    formula="x / 2 * (1 + u), u = tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))",
-    derivative="(1 + u) / 2 + x / 2 * (1 - u**2) * sqrt(2 / pi) * (1 + 0.134145 * x**2)", samples=(reals(-4, 4),),
+    "gelu_tanh",
+    in_native_blocks(lambda xp, x: 0.5 * x * (1 + xp.tanh(_SLOPE * (x + _CUBE * x * x * x)))),
+    (_gelu_tanh_slope,),
+    saves="x",
+)
+gelu_tanh_p.describe(
+    "x / 2 * (1 + u), u = tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))",
+    "(1 + u) / 2 + x / 2 * (1 - u**2) * sqrt(2 / pi) * (1 + 0.134145 * x**2)",
+    reals(-4, 4),
     edge=EDGES,
-)  # fmt: skip  # an entry of the table
+    notes="gelu with approximate='tanh'",
+)
 
 # --- with a kink ----------------------------------------------------------------------------------
 
@@ -142,10 +153,12 @@ def _relu(xp: Any, x: Array) -> Array:
 
 
 relu = elementwise(
-    "relu", _relu,
-    (select(lambda y, x: y <= 0, keep=False, natively=lambda c, y, x: blocks.inside(c, y, 0.0, math.nan)),), saves="y",
-    formula="max(x, 0)", derivative="x > 0", samples=(reals(-3, 3, 0),), edge=EDGES,
-)  # fmt: skip  # an entry of the table
+    "relu",
+    _relu,
+    (select(lambda y, x: y <= 0, keep=False, natively=lambda c, y, x: blocks.inside(c, y, 0.0, math.nan)),),
+    saves="y",
+)
+relu.describe("max(x, 0)", "x > 0", reals(-3, 3, 0), edge=EDGES)
 
 
 @in_native_blocks
@@ -160,11 +173,8 @@ def _leaky_relu_slope(y: Array, x: Array, *, slope: float) -> Array:
     return astype(numbers_of(x) > 0, x.dtype) * (1 - slope) + slope
 
 
-leaky_relu_p = elementwise(
-    "leaky_relu", _leaky_relu, (_leaky_relu_slope,), saves="x",
-    formula="x if x > 0 else slope * x",
-    derivative="1 if x > 0 else slope", samples=(reals(-3, 3, 0),), edge=EDGES, sample_params={"slope": 0.1},
-)  # fmt: skip  # an entry of the table
+leaky_relu_p = elementwise("leaky_relu", _leaky_relu, (_leaky_relu_slope,), saves="x", sample_params={"slope": 0.1})
+leaky_relu_p.describe("x if x > 0 else slope * x", "1 if x > 0 else slope", reals(-3, 3, 0), edge=EDGES)
 
 
 @in_native_blocks
@@ -175,17 +185,25 @@ def _elu_slope(y: Array, x: Array, *, alpha: float) -> Array:
 elu_p = elementwise(
     "elu",
     in_native_blocks(lambda xp, x, *, alpha: _choose(xp, x > 0, x, alpha * xp.expm1(xp.minimum(x, 0)))),
-    (_elu_slope,), saves="x",
-    formula="x if x > 0 else alpha * (exp(x) - 1)", derivative="1 if x > 0 else alpha * exp(x)",
-    samples=(reals(-3, 3, 0),), edge=EDGES, sample_params={"alpha": 1.5},
-)  # fmt: skip  # an entry of the table
+    (_elu_slope,),
+    saves="x",
+    sample_params={"alpha": 1.5},
+)
+elu_p.describe("x if x > 0 else alpha * (exp(x) - 1)", "1 if x > 0 else alpha * exp(x)", reals(-3, 3, 0), edge=EDGES)
 hardtanh_p = elementwise(
-    "hardtanh", ew._clip,
-    (select(lambda y, x, *, low, high: ew.logical_or(x <= low, x >= high), keep=False,
-            natively=lambda c, y, x, *, low, high: blocks.inside(c, x, low, high)),), saves="x",
-    formula="min(max(x, low), high)", derivative="low < x < high", samples=(reals(-3, 3, -1, 1),), edge=EDGES,
+    "hardtanh",
+    ew._clip,
+    (
+        select(
+            lambda y, x, *, low, high: ew.logical_or(x <= low, x >= high),
+            keep=False,
+            natively=lambda c, y, x, *, low, high: blocks.inside(c, x, low, high),
+        ),
+    ),
+    saves="x",
     sample_params={"low": -1.0, "high": 1.0},
-)  # fmt: skip  # an entry of the table
+)
+hardtanh_p.describe("min(max(x, low), high)", "low < x < high", reals(-3, 3, -1, 1), edge=EDGES)
 
 
 @in_native_blocks
@@ -194,10 +212,11 @@ def _hardswish_slope(y: Array, x: Array) -> Array:
 
 
 hardswish = elementwise(
-    "hardswish", in_native_blocks(lambda xp, x: x * xp.clip(x + 3, 0, 6) / 6), (_hardswish_slope,), saves="x",
-    formula="x * min(max(x + 3, 0), 6) / 6", derivative="0 if x <= -3 else 1 if x >= 3 else x / 3 + 1/2",
-    samples=(reals(-4, 4, -3, 3),), edge=EDGES,
-)  # fmt: skip  # an entry of the table
+    "hardswish", in_native_blocks(lambda xp, x: x * xp.clip(x + 3, 0, 6) / 6), (_hardswish_slope,), saves="x"
+)
+hardswish.describe(
+    "x * min(max(x + 3, 0), 6) / 6", "0 if x <= -3 else 1 if x >= 3 else x / 3 + 1/2", reals(-4, 4, -3, 3), edge=EDGES
+)
 
 # --- public functions -----------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from glassgrad.ops.index import getitem_p
 from glassgrad.ops.memory import own_memory
 from glassgrad.ops.places import ARRAY, EVERYTHING
 from glassgrad.ops.shape import _ints, broadcast_to_p, cat, flip_p, pad_p, permute_p, reshape_p, transpose
+from glassgrad.ops.tables import pairs
 
 Shape = tuple[int, ...]
 
@@ -68,8 +69,7 @@ def _pick(x: Array, positions: Array, axis: int) -> Array:
 # --- padding --------------------------------------------------------------------------------------
 
 # NumPy's names of PyTorch's borders.
-_BORDERS = {"reflect": "reflect", "replicate": "edge", "edge": "edge", "circular": "wrap", "wrap": "wrap",
-            "symmetric": "symmetric"}  # fmt: skip  # a table
+_BORDERS = pairs("reflect=reflect replicate=edge edge=edge circular=wrap wrap=wrap symmetric=symmetric")
 
 
 @own_memory

@@ -35,19 +35,23 @@ def _as_complex(xp: Any, pairs: Array) -> Array:
 # Not in the registry, whose tests are about real arrays; tests/ops/test_fft.py is about these.
 
 view_as_complex_p: Linear = linear(
-    "view_as_complex", _as_complex, (lambda g, x: view_as_real_p(conj_p(g)),),
-    formula="re + i im", derivative="re(g), -im(g)", register=False,
-    write_back=lambda x, view, assign: view_as_real_p(view),
-)  # fmt: skip  # an entry of the table
-view_as_real_p: Linear = linear(
-    "view_as_real", _as_pairs, (lambda g, x: conj_p(view_as_complex_p(g)),),
-    formula="(re, im)", derivative="g_re - i g_im", register=False,
-    write_back=lambda x, view, assign: view_as_complex_p(view),
-)  # fmt: skip  # an entry of the table
-conj_p: Linear = linear(
-    "conj", lambda xp, x: xp.conj(x), (lambda g, x: conj_p(g),), formula="re - i im", derivative="conj(g)",
+    "view_as_complex",
+    _as_complex,
+    (lambda g, x: view_as_real_p(conj_p(g)),),
     register=False,
-)  # fmt: skip  # an entry of the table
+    write_back=lambda x, view, assign: view_as_real_p(view),
+)
+view_as_complex_p.describe("re + i im", "re(g), -im(g)")
+view_as_real_p: Linear = linear(
+    "view_as_real",
+    _as_pairs,
+    (lambda g, x: conj_p(view_as_complex_p(g)),),
+    register=False,
+    write_back=lambda x, view, assign: view_as_complex_p(view),
+)
+view_as_real_p.describe("(re, im)", "g_re - i g_im")
+conj_p: Linear = linear("conj", lambda xp, x: xp.conj(x), (lambda g, x: conj_p(g),), register=False)
+conj_p.describe("re - i im", "conj(g)")
 PRIMITIVES.update({prim.name: prim for prim in (view_as_complex_p, view_as_real_p, conj_p)})
 
 

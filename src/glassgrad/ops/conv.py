@@ -390,37 +390,58 @@ _CUT = _settings((2, 1), ((1, -1), (0, 0)), (1, 1), 1)
 _DEPTHWISE = _settings((2, 1), ((1, 1), (0, 0)), (1, 1), 2)
 
 conv2d_p: Linear = linear(
-    "conv2d", _conv,
-    (lambda g, x, w, **p: conv2d_input_p(g, w, size=tuple(x.shape[2:]), **p),
-     lambda g, x, w, **p: conv2d_weight_p(x, g, kernel=tuple(w.shape[2:]), **p)),
-    saves="x", formula="y[n,o,i,j] = sum x[n,c,s i + d a - p, s j + d b - p] w[o,c,a,b]",
-    derivative="g spread by the kernel, windows of x times g", shape=_conv_shape,
-    samples=(S((2, 2, 4, 3), (3, 2, 2, 2), **_PLAIN), S((1, 1, 3, 4), (2, 1, 3, 2), **_PADDED),
-             S((1, 2, 4, 4), (2, 2, 3, 2), **_STRIDED), S((1, 4, 3, 4), (4, 2, 2, 2), **_GROUPED),
-             S((1, 2, 4, 3), (4, 1, 2, 2), **_DEPTHWISE)),
-)  # fmt: skip  # an entry of the table
+    "conv2d",
+    _conv,
+    (
+        lambda g, x, w, **p: conv2d_input_p(g, w, size=tuple(x.shape[2:]), **p),
+        lambda g, x, w, **p: conv2d_weight_p(x, g, kernel=tuple(w.shape[2:]), **p),
+    ),
+    saves="x",
+    shape=_conv_shape,
+)
+conv2d_p.describe(
+    "y[n,o,i,j] = sum x[n,c,s i + d a - p, s j + d b - p] w[o,c,a,b]", "g spread by the kernel, windows of x times g"
+)
+conv2d_p.samples = [
+    S((2, 2, 4, 3), (3, 2, 2, 2), **_PLAIN),
+    S((1, 1, 3, 4), (2, 1, 3, 2), **_PADDED),
+    S((1, 2, 4, 4), (2, 2, 3, 2), **_STRIDED),
+    S((1, 4, 3, 4), (4, 2, 2, 2), **_GROUPED),
+    S((1, 2, 4, 3), (4, 1, 2, 2), **_DEPTHWISE),
+]
 
 conv2d_input_p: Linear = linear(
-    "conv2d_input", _conv_input,
-    (lambda c, g, w, *, size, **p: conv2d_p(c, w, **p),
-     lambda c, g, w, *, size, **p: conv2d_weight_p(c, g, kernel=tuple(w.shape[2:]), **p)),
-    saves="x", formula="the transpose of conv2d in x: a transposed convolution",
-    derivative="conv2d(g, w), windows of g times x",
+    "conv2d_input",
+    _conv_input,
+    (
+        lambda c, g, w, *, size, **p: conv2d_p(c, w, **p),
+        lambda c, g, w, *, size, **p: conv2d_weight_p(c, g, kernel=tuple(w.shape[2:]), **p),
+    ),
+    saves="x",
     shape=lambda g, w, *, size, groups, **p: (g.shape[0], w.shape[1] * groups, *size),
-    samples=(S((2, 3, 3, 2), (3, 2, 2, 2), size=(4, 3), **_PLAIN),
-             S((1, 2, 2, 2), (2, 2, 3, 2), size=(4, 2), **_STRIDED),
-             S((1, 9, 3, 2), (9, 2, 2, 2), size=(4, 3), **_PLAIN),
-             S((1, 2, 2, 2), (2, 1, 2, 2), size=(4, 3), **_CUT),
-             S((1, 4, 2, 3), (4, 2, 2, 2), size=(3, 4), **_GROUPED),
-             S((1, 4, 3, 2), (4, 1, 2, 2), size=(4, 3), **_DEPTHWISE)),
-)  # fmt: skip  # an entry of the table
+)
+conv2d_input_p.describe("the transpose of conv2d in x: a transposed convolution", "conv2d(g, w), windows of g times x")
+conv2d_input_p.samples = [
+    S((2, 3, 3, 2), (3, 2, 2, 2), size=(4, 3), **_PLAIN),
+    S((1, 2, 2, 2), (2, 2, 3, 2), size=(4, 2), **_STRIDED),
+    S((1, 9, 3, 2), (9, 2, 2, 2), size=(4, 3), **_PLAIN),
+    S((1, 2, 2, 2), (2, 1, 2, 2), size=(4, 3), **_CUT),
+    S((1, 4, 2, 3), (4, 2, 2, 2), size=(3, 4), **_GROUPED),
+    S((1, 4, 3, 2), (4, 1, 2, 2), size=(4, 3), **_DEPTHWISE),
+]
 conv2d_weight_p: Linear = linear(
-    "conv2d_weight", _conv_weight,
-    (lambda c, x, g, *, kernel, **p: conv2d_input_p(g, c, size=tuple(x.shape[2:]), **p),
-     lambda c, x, g, *, kernel, **p: conv2d_p(x, c, **p)),
-    saves="x", formula="the transpose of conv2d in w", derivative="g as a kernel, transposed and plain",
+    "conv2d_weight",
+    _conv_weight,
+    (
+        lambda c, x, g, *, kernel, **p: conv2d_input_p(g, c, size=tuple(x.shape[2:]), **p),
+        lambda c, x, g, *, kernel, **p: conv2d_p(x, c, **p),
+    ),
+    saves="x",
     shape=lambda x, g, *, kernel, groups, **p: (g.shape[1], x.shape[1] // groups, *kernel),
-    samples=(S((2, 2, 4, 3), (2, 3, 3, 2), kernel=(2, 2), **_PLAIN),
-             S((1, 4, 3, 4), (1, 4, 2, 3), kernel=(2, 2), **_GROUPED),
-             S((1, 2, 4, 3), (1, 4, 3, 2), kernel=(2, 2), **_DEPTHWISE)),
-)  # fmt: skip  # an entry of the table
+)
+conv2d_weight_p.describe("the transpose of conv2d in w", "g as a kernel, transposed and plain")
+conv2d_weight_p.samples = [
+    S((2, 2, 4, 3), (2, 3, 3, 2), kernel=(2, 2), **_PLAIN),
+    S((1, 4, 3, 4), (1, 4, 2, 3), kernel=(2, 2), **_GROUPED),
+    S((1, 2, 4, 3), (1, 4, 3, 2), kernel=(2, 2), **_DEPTHWISE),
+]

@@ -1,8 +1,7 @@
 """What a primitive is: one differentiable function with its rules, called through one place.
 
-`Primitive.__call__` looks at the kinds of its arguments and hands the call to the interpreter of the
-highest one (`Tensor`, then the batched arrays of `vmap`, then `Symbol`); with plain arrays it just
-computes. Four kinds of primitive state the least that determines the rest:
+`Primitive.__call__` hands the call to the interpreter of the highest kind among its arguments (`Tensor`, then the
+batched arrays of `vmap`, then `Symbol`). Four kinds of primitive state the least that determines the rest:
 
 =============  =========================================  =======================================
 kind           states                                     derived
@@ -13,9 +12,9 @@ kind           states                                     derived
 `Fused`        forward with residuals, vjp, decompose     jvp, higher orders, batching, lowering
 =============  =========================================  =======================================
 
-In rules: ``g`` cotangent, ``t`` tangent, ``y`` output, ``x`` inputs. A rule is written in operators and
-other primitives, so that it serves plain arrays, Tensors (higher order) and Symbols (compilation).
-An argument that a rule does not save arrives as a placeholder that has only shape and dtype.
+In rules: ``g`` cotangent, ``t`` tangent, ``y`` output, ``x`` inputs. A rule is written in operators and other
+primitives, so that it serves plain arrays, Tensors (higher order) and Symbols (compilation). An argument that it does
+not save arrives as a placeholder that has only shape and dtype.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from types import MethodType
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -33,6 +32,7 @@ from glassgrad.base import provenance
 from glassgrad.ops.complex_input import refuse_complex
 from glassgrad.ops.kernels.blocks import entitle, natively, product_in_blocks
 from glassgrad.ops.kernels.choose import choose, numbers_of
+from glassgrad.ops.samples import Domain
 
 _ndarray = np.ndarray
 Array = Any  # an ndarray, a Symbol, a batched array, a Tensor or a number: what an interpreter accepts
@@ -72,19 +72,18 @@ class Primitive:
 
     Attributes:
         name: NumPy's name, lowercase; the key in `REGISTRY`.
-        formula: what it computes, as a formula in x (or a, b).
-        derivative: its derivative, as a formula, for the op table.
+        formula, derivative: what it computes and its derivative, as formulas in x (or a, b).
+        notes: for the op table: a source, or a difference from PyTorch's function.
+        tolerance: how much larger than usual the error of finite differences may be.
         evaluate: the function on NumPy arrays.
         saves_y, saves_x: whether the tape keeps output and inputs for the rules.
-        saves_from: keep only the arguments from this position on (index arrays, as a rule); those
-            before it reach the rules as placeholders, whether they have a gradient or not.
-        saves_to: keep only the arguments in front of this position, in the same way.
-        vjps: per argument ``rule(g, y, *x, **params)``, None where no gradient flows; or None when
-            `joint_vjp` ``(g, needs, y, *x, **params) -> sequence`` serves all arguments at once.
-        jvps: per argument ``rule(t, y, *x, **params)``; or None when `joint_jvp`
-            ``(tangents, y, *x, **params)`` serves all at once.
-        indices: of an op that only moves elements: ``rule(at, x, **params)``, from one index a dimension of the result
-            (numbers, or what adds and multiplies as they do) to one a dimension of the first argument.
+        saves_from, saves_to: keep only the arguments from this position on (index arrays, as a rule), or in front of
+            it; the others reach the rules as placeholders, whether they have a gradient or not.
+        vjps: per argument ``rule(g, y, *x, **params)``, None where no gradient flows; or None when `joint_vjp`
+            ``(g, needs, y, *x, **params) -> sequence`` serves all arguments at once.
+        jvps: per argument ``rule(t, y, *x, **params)``; or None when `joint_jvp` ``(tangents, y, *x, **params)`` does.
+        indices: of an op that only moves elements, ``rule(at, x, **params)``: the place of an element in the first
+            argument from its place in the result, one index a dimension.
         write_back: of a view: ``rule(x, view, assign, **params)``, the first argument after a write to the view, where
             ``assign(x, value, arrays, spec)`` is x with x[index] = value. None is a refusal.
         is_view: whether the result may share memory with the first argument.
@@ -105,48 +104,51 @@ class Primitive:
         name: str,
         forward: str | Callable[..., Any],
         *,
-        formula: str = "",
-        derivative: str = "",
         saves: Sequence[str] = (),
         saves_from: int | None = None,
         saves_to: int | None = None,
-        samples: Any = None,
         sample_params: Mapping[str, Any] | None = None,
-        edge: Sequence[float] = (),
         multiple: bool = False,
         shape: Callable[..., tuple[Any, ...]] | None = None,
         batch: Rule | None = None,
         indices: Rule | None = None,
         write_back: Rule | None = None,
         takes_complex: bool = False,
-        tolerance: float = 1.0,
-        notes: str = "",
         register: bool = True,
     ) -> None:
         if register:
             if name in REGISTRY:
                 raise KeyError(f"primitive {name!r} is declared twice")
             REGISTRY[name] = PRIMITIVES[name] = self
-        self.name = self.__name__ = name
-        self.__doc__ = f"{name}: {formula}" if formula else name
-        self.formula, self.derivative, self.forward = formula, derivative, forward
+        self.name = self.__name__ = self.__doc__ = name
+        self.forward, self.formula, self.derivative, self.notes = forward, "", "", ""
         self.evaluate: Callable[..., Any] = _numpy_forward(forward)
         self.saves_y, self.saves_x = "y" in saves, "x" in saves
         self.saves_from, self.saves_to = saves_from, saves_to
         # Whether a walk has anything to free; a node that saved nothing can be walked again.
         self.frees = bool(saves) or saves_from is not None or saves_to is not None
-        self.samples = samples
-        self.sample_params, self.edge = dict(sample_params or {}), tuple(edge)
-        self.multiple = multiple
-        self.shape_rule = shape
-        self.batch = batch
+        self.samples: Sequence[Any] = ()
+        self.sample_params, self.edge, self.tolerance = dict(sample_params or {}), (), 1.0
+        self.multiple, self.shape_rule, self.batch = multiple, shape, batch
         self.indices, self.write_back, self.is_view = indices, write_back, write_back is not None
         self.takes_complex = takes_complex or not register  # unregistered primitives run the code of users
-        self.tolerance, self.notes = tolerance, notes
         self.vjps: tuple[Rule | None, ...] | None = None
         self.jvps: tuple[Rule | None, ...] | None = None
         self.joint_vjp: Rule | None = None
         self.joint_jvp: Rule | None = None
+
+    def describe(
+        self, formula: str, derivative: str = "", *domains: Domain, edge: Sequence[float] = (), notes: str = ""
+    ) -> Self:
+        """Say what it computes, for the op table and the generic tests; return the primitive.
+
+        An elementwise primitive is sampled from `domains`, one for each argument; others set `samples`, sample calls.
+        At the numbers of `edge` the tests compare function and derivative with PyTorch's.
+        """
+        self.__doc__ = f"{self.name}: {formula}"
+        self.formula, self.derivative, self.notes = formula, derivative, notes
+        self.samples, self.edge = domains, tuple(edge)
+        return self
 
     def decomposed(self, *args: Any, **params: Any) -> Any:
         """Return the differentiable results of a fused primitive's decomposition."""
@@ -262,9 +264,9 @@ Partial = Rule | select | float | None
 class Elementwise(Primitive):
     """y[i] = f(x1[i], x2[i], ...) with NumPy's broadcasting.
 
-    `partials` holds the local derivative with respect to each argument: a function ``(y, *x)``, a
-    `select` mask, a number, or None where no gradient flows. Both the vjp and the jvp are the product
-    with it; broadcasting is undone by the tape. `native` says that native code is much faster than NumPy.
+    `partials` holds the local derivative with respect to each argument: a function ``(y, *x)``, a `select` mask, a
+    number, or None where no gradient flows. Vjp and jvp are the product with it; the tape undoes broadcasting.
+    `native` says that native code is much faster than NumPy.
     """
 
     kind = "elementwise"
@@ -356,10 +358,9 @@ def _selecting(mask: Rule, keep: bool, natively: Rule | None) -> Rule:
 class Linear(Primitive):
     """A function that is linear in each differentiable argument on its own.
 
-    `transpose` holds per argument the rule ``(g, *x, **params)``, None where no gradient flows. The
-    jvp with respect to an argument is the op itself with the tangent in its place. Variadic ops
-    (concatenate) are linear in all arguments together and state `joint_transpose` instead. Real factors
-    and moved elements are right for complex numbers too, unless an entry says otherwise.
+    `transpose` holds per argument the rule ``(g, *x, **params)``, None where no gradient flows. The jvp with respect to
+    an argument is the op itself with the tangent in its place. Variadic ops (concatenate) are linear in all arguments
+    together and state `joint_transpose` instead. Real factors and moved elements are right for complex numbers too.
     """
 
     kind = "linear"

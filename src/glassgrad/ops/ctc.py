@@ -170,10 +170,13 @@ def _fixed(*values: Any) -> Any:
     return lambda rng: np.array(values)
 
 
-ctc_loss_p = fused(
-    "ctc_loss", _forward, joint_vjp=_vjp, decompose=_decomposed,
-    formula="-log sum over paths of exp(sum of x along the path)", derivative="-P(label c at time t | the labels)",
-    samples=(S(_log_probabilities(4, 2, 3), _fixed([1, 2], [2, 2]), _fixed(4, 4), _fixed(2, 2), blank=0),
-             S(_log_probabilities(5, 3, 4), _fixed([1, 2], [3, 0], [0, 0]), _fixed(5, 3, 4), _fixed(2, 1, 0), blank=2)),
+ctc_loss_p = fused("ctc_loss", _forward, joint_vjp=_vjp, decompose=_decomposed)
+ctc_loss_p.describe(
+    "-log sum over paths of exp(sum of x along the path)",
+    "-P(label c at time t | the labels)",
     notes="Graves et al. 2006; x are log-probabilities (time, examples, classes)",
-)  # fmt: skip  # an entry of the table
+)
+ctc_loss_p.samples = [
+    S(_log_probabilities(4, 2, 3), _fixed([1, 2], [2, 2]), _fixed(4, 4), _fixed(2, 2), blank=0),
+    S(_log_probabilities(5, 3, 4), _fixed([1, 2], [3, 0], [0, 0]), _fixed(5, 3, 4), _fixed(2, 1, 0), blank=2),
+]

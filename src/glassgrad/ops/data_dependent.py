@@ -34,13 +34,11 @@ def _needs_numbers(name: str, forward: Callable[..., Any], formula: str, takes_c
         lambda _xp, x, **params: forward(x, **params),
         vjp=(None,),
         jvp=(None,),
-        formula=formula,
-        derivative="none",
         multiple=True,
         shape=refuse,
         batch=refuse,
         takes_complex=takes_complex,
-    )
+    ).describe(formula, "none")
 
 
 nonzero_p = _needs_numbers("nonzero", lambda x: np.atleast_1d(x).nonzero(), "positions where x != 0", True)
@@ -141,10 +139,13 @@ def bincount(x: Array, weights: Array | None = None, minlength: int = 0) -> Arra
 
 
 bincount_p = custom(
-    "bincount", lambda _xp, x, *, count: add_rows(np.ones((x.size, 1), np.int64), x, count).reshape(count), vjp=(None,),
-    jvp=(None,), formula="how often each integer occurs", derivative="none",
+    "bincount",
+    lambda _xp, x, *, count: add_rows(np.ones((x.size, 1), np.int64), x, count).reshape(count),
+    vjp=(None,),
+    jvp=(None,),
     shape=lambda x, *, count: Aval((count,), np.dtype(np.int64)),
-)  # fmt: skip  # an entry of the table
+)
+bincount_p.describe("how often each integer occurs", "none")
 
 
 class Histogram(NamedTuple):
@@ -187,11 +188,14 @@ def _histogram_shape(_x: Any, edges: Any, weight: Any = None, *, density: bool) 
 
 
 histogram_p = custom(
-    "histogram", lambda _xp, x, edges, weight=None, *, density: np.histogram(x, edges, weights=weight, density=density),
-    vjp=(None, None, None), jvp=(None, None, None),
-    formula="how many values lie between the edges, or the sum of their weights", derivative="none",
-    multiple=True, shape=_histogram_shape,
-)  # fmt: skip  # an entry of the table
+    "histogram",
+    lambda _xp, x, edges, weight=None, *, density: np.histogram(x, edges, weights=weight, density=density),
+    vjp=(None, None, None),
+    jvp=(None, None, None),
+    multiple=True,
+    shape=_histogram_shape,
+)
+histogram_p.describe("how many values lie between the edges, or the sum of their weights", "none")
 
 
 @takes_complex

@@ -145,13 +145,15 @@ def _general(*lead: int, size: int) -> Any:
 
 
 eig_p: Custom = custom(
-    "eig", _eig, saves="y", multiple=True, joint_vjp=_eig_vjp, joint_jvp=_eig_jvp, batch=native,
-    formula="w, v with x v = v diag(w), on pairs (re, im); columns of v of length 1, their largest component real",
-    derivative="v**-H (diag(g_w) + vH g_v / conj(w_j - w_i)) vH, g_v without what changes length or phase",
-    samples=(S(_general(size=3)), S(_general(2, size=2))), tolerance=100.0,
+    "eig", _eig, saves="y", multiple=True, joint_vjp=_eig_vjp, joint_jvp=_eig_jvp, batch=native, takes_complex=True
+)
+eig_p.tolerance = 100.0
+eig_p.describe(
+    "w, v with x v = v diag(w), on pairs (re, im); columns of v of length 1, their largest component real",
+    "v**-H (diag(g_w) + vH g_v / conj(w_j - w_i)) vH, g_v without what changes length or phase",
     notes="gradients of eigenvectors are infinite or NaN where eigenvalues coincide",
-    takes_complex=True,
-)  # fmt: skip  # an entry of the table
+)
+eig_p.samples = [S(_general(size=3)), S(_general(2, size=2))]
 
 
 @takes_complex

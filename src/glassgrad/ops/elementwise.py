@@ -26,67 +26,39 @@ _LN10 = math.log(10.0)
 EDGES = (0.0, -0.0, 1.0, -1.0, 1e3, -1e3, 1e-30, _inf, -_inf, _nan)
 
 
-def _smooth(
-    name: str, forward: str, slope: Rule, derivative: str, sample: Domain, *, saves: str, formula: str = ""
-) -> Elementwise:
+def _smooth(name: str, forward: str, slope: Rule, saves: str) -> Elementwise:
     """Declare a function of one argument that NumPy has, for complex numbers as well."""
-    return elementwise(
-        name, forward, (slope,), saves=saves, formula=formula or f"{forward}(x)", derivative=derivative,
-        samples=(sample,), edge=EDGES, takes_complex=True,
-    )  # fmt: skip  # an entry of the table
+    return elementwise(name, forward, (slope,), saves=saves, takes_complex=True)
 
 
 # --- arithmetic -----------------------------------------------------------------------------------
 
-add = elementwise(
-    "add",
-    "add",
-    (1, 1),
-    formula="a + b",
-    derivative="1, 1",
-    samples=(reals(-3, 3), reals(-3, 3)),
-    edge=EDGES,
-    takes_complex=True,
-)
-subtract = elementwise(
-    "subtract", "subtract", (1, -1), formula="a - b", derivative="1, -1",
-    samples=(reals(-3, 3), reals(-3, 3)), edge=EDGES,
-    takes_complex=True,
-)  # fmt: skip  # an entry of the table
-multiply = elementwise(
-    "multiply", "multiply", (lambda y, a, b: b, lambda y, a, b: a), saves="x", formula="a * b", derivative="b, a",
-    samples=(reals(-3, 3), reals(-3, 3)), edge=EDGES,
-    takes_complex=True,
-)  # fmt: skip  # an entry of the table
+add = elementwise("add", "add", (1, 1), takes_complex=True)
+add.describe("a + b", "1, 1", reals(-3, 3), reals(-3, 3), edge=EDGES)
+subtract = elementwise("subtract", "subtract", (1, -1), takes_complex=True)
+subtract.describe("a - b", "1, -1", reals(-3, 3), reals(-3, 3), edge=EDGES)
+multiply = elementwise("multiply", "multiply", (lambda y, a, b: b, lambda y, a, b: a), saves="x", takes_complex=True)
+multiply.describe("a * b", "b, a", reals(-3, 3), reals(-3, 3), edge=EDGES)
 divide = elementwise(
-    "divide", "divide", saves="x",
+    "divide",
+    "divide",
+    saves="x",
     partials=(in_native_blocks(lambda y, a, b: reciprocal(b)), in_native_blocks(lambda y, a, b: -(a / b) / b)),
-    formula="a / b", derivative="1 / b, -a / b**2", samples=(reals(-3, 3), reals(0.3, 3)), edge=EDGES,
-    takes_complex=True,
-)  # fmt: skip  # an entry of the table
-negative = elementwise(
-    "negative",
-    "negative",
-    (-1,),
-    formula="-x",
-    derivative="-1",
-    samples=(reals(-3, 3),),
-    edge=EDGES,
     takes_complex=True,
 )
+divide.describe("a / b", "1 / b, -a / b**2", reals(-3, 3), reals(0.3, 3), edge=EDGES)
+negative = elementwise("negative", "negative", (-1,), takes_complex=True)
+negative.describe("-x", "-1", reals(-3, 3), edge=EDGES)
 remainder = elementwise(
-    "remainder", "remainder", (1, in_native_blocks(lambda y, a, b: -floor_divide(a, b))), saves="x",
-    formula="a - floor(a / b) * b", derivative="1, -floor(a / b)",
-    samples=(reals(0.1, 0.9), reals(1.1, 3)), native=True,
-)  # fmt: skip  # an entry of the table
-reciprocal: Elementwise = elementwise(
-    "reciprocal", lambda xp, x: 1 / x, (in_native_blocks(lambda y, x: -y * y),), saves="y", formula="1 / x",
-    derivative="-y**2", samples=(reals(0.3, 3),), edge=EDGES,
-    takes_complex=True,
-)  # fmt: skip  # an entry of the table
-square = _smooth(
-    "square", "square", in_native_blocks(lambda y, x: 2 * x), "2 * x", reals(-3, 3), saves="x", formula="x**2"
+    "remainder", "remainder", (1, in_native_blocks(lambda y, a, b: -floor_divide(a, b))), saves="x", native=True
 )
+remainder.describe("a - floor(a / b) * b", "1, -floor(a / b)", reals(0.1, 0.9), reals(1.1, 3))
+reciprocal: Elementwise = elementwise(
+    "reciprocal", lambda xp, x: 1 / x, (in_native_blocks(lambda y, x: -y * y),), saves="y", takes_complex=True
+)
+reciprocal.describe("1 / x", "-y**2", reals(0.3, 3), edge=EDGES)
+square = _smooth("square", "square", in_native_blocks(lambda y, x: 2 * x), saves="x")
+square.describe("x**2", "2 * x", reals(-3, 3), edge=EDGES)
 
 
 def _power_base(y: Array, a: Array, b: Array) -> Array:
@@ -110,28 +82,30 @@ def _real_part(x: Array) -> Array:
 
 
 power = elementwise(
-    "power", lambda xp, a, b: xp.power(a, b) if not isinstance(b, int | float) else a**b,
-    (_power_base, _power_exponent), saves="x", formula="a ** b",
-    derivative="b * a**(b-1), a**b * log(a)", samples=(reals(0.3, 3), reals(-2, 3)),
-    edge=(0.0, 0.5, 1.0, 2.0, 3.0, _inf, _nan),
+    "power",
+    lambda xp, a, b: xp.power(a, b) if not isinstance(b, int | float) else a**b,
+    (_power_base, _power_exponent),
+    saves="x",
     takes_complex=True,
-)  # fmt: skip  # an entry of the table
+)
+power.describe(
+    "a ** b", "b * a**(b-1), a**b * log(a)", reals(0.3, 3), reals(-2, 3), edge=(0.0, 0.5, 1.0, 2.0, 3.0, _inf, _nan)
+)
 
-fmod = elementwise(
-    "fmod", "fmod", (1, in_native_blocks(lambda y, a, b: -trunc(a / b))), saves="x", formula="a - trunc(a / b) * b",
-    derivative="1, -trunc(a / b)", samples=(reals(0.1, 0.9), reals(1.1, 3)), edge=EDGES,
-)  # fmt: skip  # an entry of the table
+fmod = elementwise("fmod", "fmod", (1, in_native_blocks(lambda y, a, b: -trunc(a / b))), saves="x")
+fmod.describe("a - trunc(a / b) * b", "1, -trunc(a / b)", reals(0.1, 0.9), reals(1.1, 3), edge=EDGES)
 copysign = elementwise(
-    "copysign", "copysign", (in_native_blocks(lambda y, a, b: sign(a) * sign(y)), 0), saves=("x", "y"),
-    formula="|a| with the sign of b",
-    derivative="sign(a) * sign(y), 0", samples=(reals(-3, 3, 0), reals(-3, 3, 0)), edge=EDGES, native=True,
-)  # fmt: skip  # an entry of the table
+    "copysign", "copysign", (in_native_blocks(lambda y, a, b: sign(a) * sign(y)), 0), saves=("x", "y"), native=True
+)
+copysign.describe("|a| with the sign of b", "sign(a) * sign(y), 0", reals(-3, 3, 0), reals(-3, 3, 0), edge=EDGES)
 hypot = elementwise(
-    "hypot", "hypot", (in_native_blocks(lambda y, a, b: _ratio(a, y)), in_native_blocks(lambda y, a, b: _ratio(b, y))),
-    saves=("x", "y"), native=True,
-    formula="sqrt(a**2 + b**2)", derivative="a / y, b / y; 0 at the origin", samples=(reals(0.3, 3), reals(-3, 3)),
-    edge=EDGES,
-)  # fmt: skip  # an entry of the table
+    "hypot",
+    "hypot",
+    (in_native_blocks(lambda y, a, b: _ratio(a, y)), in_native_blocks(lambda y, a, b: _ratio(b, y))),
+    saves=("x", "y"),
+    native=True,
+)
+hypot.describe("sqrt(a**2 + b**2)", "a / y, b / y; 0 at the origin", reals(0.3, 3), reals(-3, 3), edge=EDGES)
 
 
 def _ratio(a: Array, b: Array) -> Array:
@@ -148,13 +122,17 @@ def _lerp(xp: Any, a: Array, b: Array, weight: Array) -> Array:
 
 
 lerp = elementwise(
-    "lerp", _lerp, saves="x",
+    "lerp",
+    _lerp,
+    saves="x",
     partials=(
-        in_native_blocks(lambda y, a, b, w: 1 - w), lambda y, a, b, w: w, in_native_blocks(lambda y, a, b, w: b - a),
+        in_native_blocks(lambda y, a, b, w: 1 - w),
+        lambda y, a, b, w: w,
+        in_native_blocks(lambda y, a, b, w: b - a),
     ),
-    formula="a + w * (b - a)", derivative="1 - w, w, b - a", samples=(reals(-3, 3), reals(-3, 3), reals(0, 1)),
     takes_complex=True,
-)  # fmt: skip  # an entry of the table
+)
+lerp.describe("a + w * (b - a)", "1 - w, w, b - a", reals(-3, 3), reals(-3, 3), reals(0, 1))
 
 # --- selection ------------------------------------------------------------------------------------
 
@@ -164,10 +142,13 @@ def _where(xp: Any, c: Array, a: Array, b: Array) -> Array:
 
 
 where = elementwise(
-    "where", _where, (None, select(lambda y, c, a, b: c), select(lambda y, c, a, b: c, keep=False)),
-    saves_to=1, formula="a if c else b", derivative="-, c, not c", samples=(booleans, reals(-3, 3), reals(-3, 3)),
+    "where",
+    _where,
+    (None, select(lambda y, c, a, b: c), select(lambda y, c, a, b: c, keep=False)),
+    saves_to=1,
     takes_complex=True,
-)  # fmt: skip  # an entry of the table
+)
+where.describe("a if c else b", "-, c, not c", booleans, reals(-3, 3), reals(-3, 3))
 
 
 def _larger(a: Array, b: Array) -> Array:
@@ -184,25 +165,31 @@ def _larger(a: Array, b: Array) -> Array:
 
 _LARGER = (in_blocks(lambda y, a, b: _larger(a, b)), in_blocks(lambda y, a, b: _larger(b, a)))
 
-maximum = elementwise(
-    "maximum", "maximum", _LARGER, saves="x",
-    formula="max(a, b)", derivative="a > b, b > a; halves on ties", samples=(reals(-3, 0), reals(0.1, 3)), edge=EDGES,
-)  # fmt: skip  # an entry of the table
-minimum = elementwise(
-    "minimum", "minimum", _LARGER[::-1], saves="x",
-    formula="min(a, b)", derivative="a < b, b < a; halves on ties", samples=(reals(-3, 0), reals(0.1, 3)), edge=EDGES,
-)  # fmt: skip  # an entry of the table
+maximum = elementwise("maximum", "maximum", _LARGER, saves="x")
+maximum.describe("max(a, b)", "a > b, b > a; halves on ties", reals(-3, 0), reals(0.1, 3), edge=EDGES)
+minimum = elementwise("minimum", "minimum", _LARGER[::-1], saves="x")
+minimum.describe("min(a, b)", "a < b, b < a; halves on ties", reals(-3, 0), reals(0.1, 3), edge=EDGES)
 
 fmax = elementwise(
-    "fmax", "fmax", (select(lambda y, a, b: logical_or(a >= b, isnan(b))),
-                     select(lambda y, a, b: logical_or(a >= b, isnan(b)), keep=False)), saves="x",
-    formula="max(a, b), ignoring a NaN", derivative="a >= b, a < b", samples=(reals(-3, 0), reals(0.1, 3)), edge=EDGES,
-)  # fmt: skip  # an entry of the table
+    "fmax",
+    "fmax",
+    (
+        select(lambda y, a, b: logical_or(a >= b, isnan(b))),
+        select(lambda y, a, b: logical_or(a >= b, isnan(b)), keep=False),
+    ),
+    saves="x",
+)
+fmax.describe("max(a, b), ignoring a NaN", "a >= b, a < b", reals(-3, 0), reals(0.1, 3), edge=EDGES)
 fmin = elementwise(
-    "fmin", "fmin", (select(lambda y, a, b: logical_or(a <= b, isnan(b))),
-                     select(lambda y, a, b: logical_or(a <= b, isnan(b)), keep=False)), saves="x",
-    formula="min(a, b), ignoring a NaN", derivative="a <= b, a > b", samples=(reals(-3, 0), reals(0.1, 3)), edge=EDGES,
-)  # fmt: skip  # an entry of the table
+    "fmin",
+    "fmin",
+    (
+        select(lambda y, a, b: logical_or(a <= b, isnan(b))),
+        select(lambda y, a, b: logical_or(a <= b, isnan(b)), keep=False),
+    ),
+    saves="x",
+)
+fmin.describe("min(a, b), ignoring a NaN", "a <= b, a > b", reals(-3, 0), reals(0.1, 3), edge=EDGES)
 
 
 def _heaviside(xp: Any, a: Array, b: Array) -> Array:
@@ -213,11 +200,15 @@ def _heaviside(xp: Any, a: Array, b: Array) -> Array:
     return y if wanted.kind in "fV" else y.astype(wanted)
 
 
-heaviside = elementwise(
-    "heaviside", _heaviside, (0, select(lambda y, a, b: a == 0)), saves="x", formula="0 if a < 0, b if a == 0, else 1",
-    derivative="0, a == 0", samples=(reals(-3, 3, 0), reals(-3, 3)), edge=EDGES,
+heaviside = elementwise("heaviside", _heaviside, (0, select(lambda y, a, b: a == 0)), saves="x")
+heaviside.describe(
+    "0 if a < 0, b if a == 0, else 1",
+    "0, a == 0",
+    reals(-3, 3, 0),
+    reals(-3, 3),
+    edge=EDGES,
     notes="of integers an integer, as in PyTorch",
-)  # fmt: skip  # an entry of the table
+)
 
 
 def _inside(y: Array, x: Array, *, low: float | None, high: float | None) -> Array:
@@ -230,55 +221,46 @@ def _clip(xp: Any, x: Array, *, low: Any, high: Any) -> Array:
     return xp.clip(x, low, high)
 
 
-clip_p = elementwise(
-    "clip", _clip, (select(_inside),), saves="x",
-    formula="min(max(x, low), high)", derivative="low <= x <= high",
-    samples=(reals(-3, 3, -1, 1),), sample_params={"low": -1.0, "high": 1.0}, edge=EDGES,
-)  # fmt: skip  # an entry of the table
+clip_p = elementwise("clip", _clip, (select(_inside),), saves="x", sample_params={"low": -1.0, "high": 1.0})
+clip_p.describe("min(max(x, low), high)", "low <= x <= high", reals(-3, 3, -1, 1), edge=EDGES)
 
 # --- exponentials and logarithms ------------------------------------------------------------------
 
-exp = _smooth("exp", "exp", lambda y, x: y, "y", reals(-3, 3), saves="y")
-expm1 = _smooth(
-    "expm1", "expm1", in_native_blocks(lambda y, x: y + 1), "y + 1", reals(-3, 3), saves="y", formula="exp(x) - 1"
-)
-log = _smooth("log", "log", in_native_blocks(lambda y, x: reciprocal(x)), "1 / x", reals(0.3, 4), saves="x")
-log1p = _smooth(
-    "log1p",
-    "log1p",
-    in_native_blocks(lambda y, x: reciprocal(1 + x)),
-    "1 / (1 + x)",
-    reals(-0.7, 3),
-    saves="x",
-    formula="log(1 + x)",
-)
-sqrt = _smooth(
-    "sqrt", "sqrt", in_native_blocks(lambda y, x: reciprocal(2 * y)), "1 / (2 * y)", reals(0.3, 4), saves="y"
-)
-root_p = elementwise(
-    "root", "sqrt", (lambda y, x: _ratio(0.5, y),), saves="y", formula="sqrt(x)", derivative="1 / (2 * y); 0 at 0",
-    samples=(reals(0.3, 4),), edge=(0.0, 1.0, 1e-30, _inf, _nan), scalar="sqrt",
+exp = _smooth("exp", "exp", lambda y, x: y, saves="y")
+exp.describe("exp(x)", "y", reals(-3, 3), edge=EDGES)
+expm1 = _smooth("expm1", "expm1", in_native_blocks(lambda y, x: y + 1), saves="y")
+expm1.describe("exp(x) - 1", "y + 1", reals(-3, 3), edge=EDGES)
+log = _smooth("log", "log", in_native_blocks(lambda y, x: reciprocal(x)), saves="x")
+log.describe("log(x)", "1 / x", reals(0.3, 4), edge=EDGES)
+log1p = _smooth("log1p", "log1p", in_native_blocks(lambda y, x: reciprocal(1 + x)), saves="x")
+log1p.describe("log(1 + x)", "1 / (1 + x)", reals(-0.7, 3), edge=EDGES)
+sqrt = _smooth("sqrt", "sqrt", in_native_blocks(lambda y, x: reciprocal(2 * y)), saves="y")
+sqrt.describe("sqrt(x)", "1 / (2 * y)", reals(0.3, 4), edge=EDGES)
+root_p = elementwise("root", "sqrt", (lambda y, x: _ratio(0.5, y),), saves="y", scalar="sqrt")
+root_p.describe(
+    "sqrt(x)",
+    "1 / (2 * y); 0 at 0",
+    reals(0.3, 4),
+    edge=(0.0, 1.0, 1e-30, _inf, _nan),
     notes="what norms and standard deviations are made of: their gradient where they vanish is 0, not NaN",
-)  # fmt: skip  # an entry of the table
-rsqrt = elementwise(
-    "rsqrt", in_native_blocks(lambda xp, x: 1 / xp.sqrt(x)), (in_native_blocks(lambda y, x: -0.5 * y * y * y),),
-    saves="y", formula="1 / sqrt(x)", derivative="-y**3 / 2", samples=(reals(0.3, 4),), edge=EDGES,
-    takes_complex=True,
-)  # fmt: skip  # an entry of the table
-
-exp2 = _smooth(
-    "exp2", "exp2", in_native_blocks(lambda y, x: y * _LN2), "y * log(2)", reals(-3, 3), saves="y", formula="2 ** x"
 )
+rsqrt = elementwise(
+    "rsqrt",
+    in_native_blocks(lambda xp, x: 1 / xp.sqrt(x)),
+    (in_native_blocks(lambda y, x: -0.5 * y * y * y),),
+    saves="y",
+    takes_complex=True,
+)
+rsqrt.describe("1 / sqrt(x)", "-y**3 / 2", reals(0.3, 4), edge=EDGES)
+
+exp2 = _smooth("exp2", "exp2", in_native_blocks(lambda y, x: y * _LN2), saves="y")
+exp2.describe("2 ** x", "y * log(2)", reals(-3, 3), edge=EDGES)
 # NumPy's function takes real numbers only.
 exp2.evaluate = lambda x: np.exp(x * _LN2) if np.iscomplexobj(x) else np.exp2(x)
-log2 = _smooth(
-    "log2", "log2", in_native_blocks(lambda y, x: reciprocal(x * _LN2)), "1 / (x * log(2))", reals(0.3, 4), saves="x",
-    formula="log(x) / log(2)",
-)  # fmt: skip  # an entry of the table
-log10 = _smooth(
-    "log10", "log10", in_native_blocks(lambda y, x: reciprocal(x * _LN10)), "1 / (x * log(10))", reals(0.3, 4),
-    saves="x", formula="log(x) / log(10)",
-)  # fmt: skip  # an entry of the table
+log2 = _smooth("log2", "log2", in_native_blocks(lambda y, x: reciprocal(x * _LN2)), saves="x")
+log2.describe("log(x) / log(2)", "1 / (x * log(2))", reals(0.3, 4), edge=EDGES)
+log10 = _smooth("log10", "log10", in_native_blocks(lambda y, x: reciprocal(x * _LN10)), saves="x")
+log10.describe("log(x) / log(10)", "1 / (x * log(10))", reals(0.3, 4), edge=EDGES)
 
 
 def _softmax2(a: Array, b: Array) -> Array:
@@ -287,11 +269,13 @@ def _softmax2(a: Array, b: Array) -> Array:
 
 
 logaddexp = elementwise(
-    "logaddexp", "logaddexp", (in_blocks(lambda y, a, b: _softmax2(a, b)), in_blocks(lambda y, a, b: _softmax2(b, a))),
+    "logaddexp",
+    "logaddexp",
+    (in_blocks(lambda y, a, b: _softmax2(a, b)), in_blocks(lambda y, a, b: _softmax2(b, a))),
     saves="x",
-    formula="log(exp(a) + exp(b))", derivative="sigmoid(a - b), sigmoid(b - a)", samples=(reals(-3, 3), reals(-3, 3)),
-    edge=EDGES, takes_complex=True,
-)  # fmt: skip  # an entry of the table
+    takes_complex=True,
+)
+logaddexp.describe("log(exp(a) + exp(b))", "sigmoid(a - b), sigmoid(b - a)", reals(-3, 3), reals(-3, 3), edge=EDGES)
 logaddexp.evaluate = log_of_two
 logaddexp2 = elementwise(
     "logaddexp2",
@@ -302,48 +286,37 @@ logaddexp2 = elementwise(
     ),
     native=True,
     saves="x",
-    formula="log2(2**a + 2**b)",
-    derivative="sigmoid((a - b) * log(2)), sigmoid((b - a) * log(2))",
-    samples=(reals(-3, 3), reals(-3, 3)),
-    edge=EDGES,
+)
+logaddexp2.describe(
+    "log2(2**a + 2**b)", "sigmoid((a - b) * log(2)), sigmoid((b - a) * log(2))", reals(-3, 3), reals(-3, 3), edge=EDGES
 )
 
 # --- trigonometry ---------------------------------------------------------------------------------
 
-sin = _smooth("sin", "sin", lambda y, x: cos(x), "cos(x)", reals(-4, 4), saves="x")
-cos: Elementwise = _smooth("cos", "cos", lambda y, x: -sin(x), "-sin(x)", reals(-4, 4), saves="x")
-tan = _smooth("tan", "tan", in_native_blocks(lambda y, x: 1 + y * y), "1 + y**2", reals(-1.2, 1.2), saves="y")
-asin = _smooth(
-    "asin", "arcsin", in_native_blocks(lambda y, x: rsqrt(1 - x * x)), "1 / sqrt(1 - x**2)", reals(-0.8, 0.8), saves="x"
-)
-acos = _smooth(
-    "acos",
-    "arccos",
-    in_native_blocks(lambda y, x: -rsqrt(1 - x * x)),
-    "-1 / sqrt(1 - x**2)",
-    reals(-0.8, 0.8),
-    saves="x",
-)
-atan = _smooth(
-    "atan", "arctan", in_native_blocks(lambda y, x: reciprocal(1 + x * x)), "1 / (1 + x**2)", reals(-4, 4), saves="x"
-)
-sinh = _smooth("sinh", "sinh", in_native_blocks(lambda y, x: cosh(x)), "cosh(x)", reals(-3, 3), saves="x")
-cosh: Elementwise = _smooth("cosh", "cosh", in_native_blocks(lambda y, x: sinh(x)), "sinh(x)", reals(-3, 3), saves="x")
-tanh = _smooth("tanh", "tanh", in_native_blocks(lambda y, x: 1 - y * y), "1 - y**2", reals(-3, 3), saves="y")
-asinh = _smooth(
-    "asinh", "arcsinh", in_native_blocks(lambda y, x: rsqrt(x * x + 1)), "1 / sqrt(x**2 + 1)", reals(-4, 4), saves="x"
-)
-acosh = _smooth(
-    "acosh", "arccosh", in_native_blocks(lambda y, x: rsqrt(x * x - 1)), "1 / sqrt(x**2 - 1)", reals(1.2, 4), saves="x"
-)
-atanh = _smooth(
-    "atanh",
-    "arctanh",
-    in_native_blocks(lambda y, x: reciprocal(1 - x * x)),
-    "1 / (1 - x**2)",
-    reals(-0.8, 0.8),
-    saves="x",
-)
+sin = _smooth("sin", "sin", lambda y, x: cos(x), saves="x")
+sin.describe("sin(x)", "cos(x)", reals(-4, 4), edge=EDGES)
+cos: Elementwise = _smooth("cos", "cos", lambda y, x: -sin(x), saves="x")
+cos.describe("cos(x)", "-sin(x)", reals(-4, 4), edge=EDGES)
+tan = _smooth("tan", "tan", in_native_blocks(lambda y, x: 1 + y * y), saves="y")
+tan.describe("tan(x)", "1 + y**2", reals(-1.2, 1.2), edge=EDGES)
+asin = _smooth("asin", "arcsin", in_native_blocks(lambda y, x: rsqrt(1 - x * x)), saves="x")
+asin.describe("arcsin(x)", "1 / sqrt(1 - x**2)", reals(-0.8, 0.8), edge=EDGES)
+acos = _smooth("acos", "arccos", in_native_blocks(lambda y, x: -rsqrt(1 - x * x)), saves="x")
+acos.describe("arccos(x)", "-1 / sqrt(1 - x**2)", reals(-0.8, 0.8), edge=EDGES)
+atan = _smooth("atan", "arctan", in_native_blocks(lambda y, x: reciprocal(1 + x * x)), saves="x")
+atan.describe("arctan(x)", "1 / (1 + x**2)", reals(-4, 4), edge=EDGES)
+sinh = _smooth("sinh", "sinh", in_native_blocks(lambda y, x: cosh(x)), saves="x")
+sinh.describe("sinh(x)", "cosh(x)", reals(-3, 3), edge=EDGES)
+cosh: Elementwise = _smooth("cosh", "cosh", in_native_blocks(lambda y, x: sinh(x)), saves="x")
+cosh.describe("cosh(x)", "sinh(x)", reals(-3, 3), edge=EDGES)
+tanh = _smooth("tanh", "tanh", in_native_blocks(lambda y, x: 1 - y * y), saves="y")
+tanh.describe("tanh(x)", "1 - y**2", reals(-3, 3), edge=EDGES)
+asinh = _smooth("asinh", "arcsinh", in_native_blocks(lambda y, x: rsqrt(x * x + 1)), saves="x")
+asinh.describe("arcsinh(x)", "1 / sqrt(x**2 + 1)", reals(-4, 4), edge=EDGES)
+acosh = _smooth("acosh", "arccosh", in_native_blocks(lambda y, x: rsqrt(x * x - 1)), saves="x")
+acosh.describe("arccosh(x)", "1 / sqrt(x**2 - 1)", reals(1.2, 4), edge=EDGES)
+atanh = _smooth("atanh", "arctanh", in_native_blocks(lambda y, x: reciprocal(1 - x * x)), saves="x")
+atanh.describe("arctanh(x)", "1 / (1 - x**2)", reals(-0.8, 0.8), edge=EDGES)
 
 
 def _turn(a: Array, b: Array) -> Array:
@@ -353,11 +326,18 @@ def _turn(a: Array, b: Array) -> Array:
 
 
 atan2 = elementwise(
-    "atan2", "arctan2", (in_native_blocks(lambda y, a, b: _turn(a, b)), in_native_blocks(lambda y, a, b: -_turn(b, a))),
+    "atan2",
+    "arctan2",
+    (in_native_blocks(lambda y, a, b: _turn(a, b)), in_native_blocks(lambda y, a, b: -_turn(b, a))),
     saves="x",
-    formula="angle of the point (b, a)", derivative="b / (a**2 + b**2), -a / (a**2 + b**2); 0 at the origin",
-    samples=(reals(0.3, 3), reals(-3, 3)), edge=EDGES,
-)  # fmt: skip  # an entry of the table
+)
+atan2.describe(
+    "angle of the point (b, a)",
+    "b / (a**2 + b**2), -a / (a**2 + b**2); 0 at the origin",
+    reals(0.3, 3),
+    reals(-3, 3),
+    edge=EDGES,
+)
 
 
 # The coefficients of u, u**3, ... in (u cos(u) - sin(u)) / u**2.
@@ -376,11 +356,8 @@ def _sinc_slope(y: Array, x: Array) -> Array:
     return where(near, math.pi * u * series, (cos(math.pi * apart) - sinc(apart)) / apart)
 
 
-sinc = elementwise(
-    "sinc", "sinc", (_sinc_slope,), saves="x", formula="sin(pi * x) / (pi * x)", derivative="(cos(pi * x) - y) / x",
-    samples=(reals(0.2, 3),), edge=EDGES,
-    takes_complex=True,
-)  # fmt: skip  # an entry of the table
+sinc = elementwise("sinc", "sinc", (_sinc_slope,), saves="x", takes_complex=True)
+sinc.describe("sin(pi * x) / (pi * x)", "(cos(pi * x) - y) / x", reals(0.2, 3), edge=EDGES)
 
 # --- absolute values and rounding -----------------------------------------------------------------
 
@@ -392,15 +369,12 @@ def _abs_slope(y: Array, x: Array) -> Array:
     return _ratio(conj_p(x), abs(x))  # dy = re(this * dx)
 
 
-abs = elementwise(
-    "abs", "abs", (_abs_slope,), saves="x", formula="|x|", derivative="sign(x)",
-    samples=(reals(-3, 3, 0),), edge=EDGES, notes="at NaN the gradient is NaN; PyTorch's is 0",
-    takes_complex=True,
-)  # fmt: skip  # an entry of the table
+abs = elementwise("abs", "abs", (_abs_slope,), saves="x", takes_complex=True)
+abs.describe("|x|", "sign(x)", reals(-3, 3, 0), edge=EDGES, notes="at NaN the gradient is NaN; PyTorch's is 0")
 
 
 def _step(name: str, forward: str, formula: str, sample: Domain, notes: str = "") -> Elementwise:
-    return elementwise(name, forward, (0,), formula=formula, derivative="0", samples=(sample,), edge=EDGES, notes=notes)
+    return elementwise(name, forward, (0,)).describe(formula, "0", sample, edge=EDGES, notes=notes)
 
 
 _BETWEEN_WHOLE = reals(-1.9, 1.9, -1.0, 0.0, 1.0)
@@ -417,17 +391,19 @@ round_p = _step("round", "round", "nearest integer, to even on ties", _BETWEEN_H
 
 
 nan_to_num_p = elementwise(
-    "nan_to_num", lambda xp, x, **limits: getattr(xp, "nan_to_num", np.nan_to_num)(x, **limits),
-    (select(lambda y, x, **_: isfinite(x)),), saves="x",
-    formula="x with numbers for NaN and inf", derivative="isfinite(x)", samples=(reals(-3, 3),), edge=EDGES,
+    "nan_to_num",
+    lambda xp, x, **limits: getattr(xp, "nan_to_num", np.nan_to_num)(x, **limits),
+    (select(lambda y, x, **_: isfinite(x)),),
+    saves="x",
     sample_params={"nan": 0.0, "posinf": None, "neginf": None},
-)  # fmt: skip  # an entry of the table
+)
+nan_to_num_p.describe("x with numbers for NaN and inf", "isfinite(x)", reals(-3, 3), edge=EDGES)
 
 # --- without a derivative -------------------------------------------------------------------------
 
 
 def _companion(name: str, forward: str, formula: str, arity: int = 2, **facts: Any) -> Elementwise:
-    return elementwise(name, forward, (None,) * arity, formula=formula, derivative="none", **facts)
+    return elementwise(name, forward, (None,) * arity, **facts).describe(formula, "none")
 
 
 equal = eq = _companion("equal", "equal", "a == b", takes_complex=True)
@@ -447,15 +423,11 @@ bitwise_not = _companion("bitwise_not", "invert", "~x", arity=1)
 isnan: Elementwise = _companion("isnan", "isnan", "x is NaN", arity=1, takes_complex=True)
 isinf = _companion("isinf", "isinf", "x is infinite", arity=1, takes_complex=True)
 isfinite: Elementwise = _companion("isfinite", "isfinite", "x is finite", arity=1, takes_complex=True)
-floor_divide: Elementwise = elementwise(
-    "floor_divide", "floor_divide", (0, 0), formula="floor(a / b)", derivative="0, 0",
-    samples=(reals(0.1, 0.9), reals(1.1, 3)),
-)  # fmt: skip  # an entry of the table
+floor_divide: Elementwise = elementwise("floor_divide", "floor_divide", (0, 0))
+floor_divide.describe("floor(a / b)", "0, 0", reals(0.1, 0.9), reals(1.1, 3))
 left_shift = _companion("left_shift", "left_shift", "a << b")
 right_shift = _companion("right_shift", "right_shift", "a >> b")
 signbit = _companion("signbit", "signbit", "x is negative or -0", arity=1)
 
-nextafter: Elementwise = elementwise(
-    "nextafter", "nextafter", (None, None), formula="the number next to a on the way to b", derivative="none",
-    samples=(reals(-3, 3), reals(-3, 3)), edge=EDGES,
-)  # fmt: skip  # an entry of the table
+nextafter: Elementwise = elementwise("nextafter", "nextafter", (None, None))
+nextafter.describe("the number next to a on the way to b", "none", reals(-3, 3), reals(-3, 3), edge=EDGES)

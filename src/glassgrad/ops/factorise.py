@@ -130,13 +130,19 @@ def _hermitian(xp: Any, x: Array) -> Array:
 
 
 cholesky_p: Custom = custom(
-    "cholesky", lambda xp, x: xp.linalg.cholesky(_hermitian(xp, x)), saves="y", batch=native,
+    "cholesky",
+    lambda xp, x: xp.linalg.cholesky(_hermitian(xp, x)),
+    saves="y",
+    batch=native,
     vjp=(lambda g, y, x: conj(_symmetric(_whiten(y, _half_lower(matmul(_adjoint(y), conj(g)))))),),
-    jvp=(_cholesky_jvp,), shape=lambda x: x.shape, formula="lower triangular y with y yT = x",
-    derivative="sym(y**-T h y**-1), h = lower(yT g), its diagonal halved",
-    samples=(S(_positive(size=3)), S(_positive(2, size=2))), notes="Murray 2016",
+    jvp=(_cholesky_jvp,),
+    shape=lambda x: x.shape,
     takes_complex=True,
-)  # fmt: skip  # an entry of the table
+)
+cholesky_p.describe(
+    "lower triangular y with y yT = x", "sym(y**-T h y**-1), h = lower(yT g), its diagonal halved", notes="Murray 2016"
+)
+cholesky_p.samples = [S(_positive(size=3)), S(_positive(2, size=2))]
 
 # --- QR -------------------------------------------------------------------------------------------
 
@@ -172,12 +178,21 @@ def _qr_jvp(tangents: Sequence[Array], y: Any, x: Any) -> tuple[Array, Array]:
 
 
 qr_p: Custom = custom(
-    "qr", lambda xp, x: tuple(xp.linalg.qr(x, mode="reduced")), saves="y", multiple=True, joint_vjp=_qr_vjp,
-    joint_jvp=_qr_jvp, batch=native, formula="q, r with q r = x, qT q = 1, r upper triangular",
-    derivative="(g_q + q copyltu(r g_rT - g_qT q)) r**-T", samples=(S((4, 3)), S((2, 2, 2)), S((3, 1))),
-    notes="Walter and Lehmann 2010; for matrices with at least as many rows as columns, of full rank",
+    "qr",
+    lambda xp, x: tuple(xp.linalg.qr(x, mode="reduced")),
+    saves="y",
+    multiple=True,
+    joint_vjp=_qr_vjp,
+    joint_jvp=_qr_jvp,
+    batch=native,
     takes_complex=True,
-)  # fmt: skip  # an entry of the table
+)
+qr_p.describe(
+    "q, r with q r = x, qT q = 1, r upper triangular",
+    "(g_q + q copyltu(r g_rT - g_qT q)) r**-T",
+    notes="Walter and Lehmann 2010; for matrices with at least as many rows as columns, of full rank",
+)
+qr_p.samples = [S((4, 3)), S((2, 2, 2)), S((3, 1))]
 
 # --- eigenvalues ----------------------------------------------------------------------------------
 
@@ -205,12 +220,22 @@ def _eigh_jvp(tangents: Sequence[Array], y: Any, x: Any) -> tuple[Array, Array]:
 
 
 eigh_p: Custom = custom(
-    "eigh", lambda xp, x: tuple(xp.linalg.eigh(_hermitian(xp, x))), saves="y", multiple=True,
-    joint_vjp=_eigh_vjp, joint_jvp=_eigh_jvp, batch=native, formula="w, v with v diag(w) vT = x, vT v = 1",
-    derivative="v (diag(g_w) + f * vT g_v) vT, f = 1 / (w_j - w_i)", samples=(S((3, 3)), S((2, 2, 2))), tolerance=100.0,
-    notes="Giles 2008; gradients of eigenvectors are infinite or NaN where eigenvalues coincide",
+    "eigh",
+    lambda xp, x: tuple(xp.linalg.eigh(_hermitian(xp, x))),
+    saves="y",
+    multiple=True,
+    joint_vjp=_eigh_vjp,
+    joint_jvp=_eigh_jvp,
+    batch=native,
     takes_complex=True,
-)  # fmt: skip  # an entry of the table
+)
+eigh_p.tolerance = 100.0
+eigh_p.describe(
+    "w, v with v diag(w) vT = x, vT v = 1",
+    "v (diag(g_w) + f * vT g_v) vT, f = 1 / (w_j - w_i)",
+    notes="Giles 2008; gradients of eigenvectors are infinite or NaN where eigenvalues coincide",
+)
+eigh_p.samples = [S((3, 3)), S((2, 2, 2))]
 
 # --- singular values ------------------------------------------------------------------------------
 
@@ -291,13 +316,22 @@ def _widen(t: Array, shape: Shape, axis: int) -> Array:
 
 
 svd_p: Custom = custom(
-    "svd", lambda xp, x, *, full: tuple(xp.linalg.svd(x, full_matrices=full)), saves="y", multiple=True,
-    joint_vjp=_svd_vjp, joint_jvp=_svd_jvp, batch=native, formula="u, s, vh with u diag(s) vh = x, uT u = vh vhT = 1",
-    derivative="u (f * skew(uT g_u) s + s f * skew(vT g_v) + diag(g_s)) vh + parts outside, f = 1 / (s_j**2 - s_i**2)",
-    samples=(S((3, 2), full=False), S((2, 2, 3), full=False), S((3, 3), full=True)), tolerance=1000.0,
-    notes="Townsend 2016; gradients of singular vectors are infinite or NaN where singular values coincide",
+    "svd",
+    lambda xp, x, *, full: tuple(xp.linalg.svd(x, full_matrices=full)),
+    saves="y",
+    multiple=True,
+    joint_vjp=_svd_vjp,
+    joint_jvp=_svd_jvp,
+    batch=native,
     takes_complex=True,
-)  # fmt: skip  # an entry of the table
+)
+svd_p.tolerance = 1000.0
+svd_p.describe(
+    "u, s, vh with u diag(s) vh = x, uT u = vh vhT = 1",
+    "u (f * skew(uT g_u) s + s f * skew(vT g_v) + diag(g_s)) vh + parts outside, f = 1 / (s_j**2 - s_i**2)",
+    notes="Townsend 2016; gradients of singular vectors are infinite or NaN where singular values coincide",
+)
+svd_p.samples = [S((3, 2), full=False), S((2, 2, 3), full=False), S((3, 3), full=True)]
 
 # --- public functions -----------------------------------------------------------------------------
 
@@ -342,10 +376,15 @@ def _no_elements(x: Array) -> Array:
 
 
 qr_complete_p: Custom = custom(
-    "qr_complete", lambda xp, x: tuple(xp.linalg.qr(x, mode="complete")), multiple=True, vjp=(None,), jvp=(None,),
-    batch=native, formula="q, r with q r = x, q square", derivative="none",
+    "qr_complete",
+    lambda xp, x: tuple(xp.linalg.qr(x, mode="complete")),
+    multiple=True,
+    vjp=(None,),
+    jvp=(None,),
+    batch=native,
     takes_complex=True,
-)  # fmt: skip  # an entry of the table
+)
+qr_complete_p.describe("q, r with q r = x, q square", "none")
 
 
 def eigh(x: Array, UPLO: str = "L") -> EighResult:

@@ -51,24 +51,35 @@ def _rfft_back(xp: Any, g: Array, *, axis: int, size: int) -> Array:
 
 
 fft_p: Linear = linear(
-    "fft", _fft, (lambda g, x, *, axis, inverse: fft_p(g, axis=axis, inverse=not inverse),), batch=shifted,
-    formula="y[k] = sum x[n] exp(-2 pi i k n / N) on pairs (re, im)", derivative="sum g[k] exp(2 pi i k n / N)",
-    shape=lambda x, *, axis, inverse: x.shape, takes_complex=False,
-    samples=(S((4, 2), axis=0, inverse=False), S((3, 5, 2), axis=1, inverse=True)),
-)  # fmt: skip  # an entry of the table
+    "fft",
+    _fft,
+    (lambda g, x, *, axis, inverse: fft_p(g, axis=axis, inverse=not inverse),),
+    batch=shifted,
+    shape=lambda x, *, axis, inverse: x.shape,
+    takes_complex=False,
+)
+fft_p.describe("y[k] = sum x[n] exp(-2 pi i k n / N) on pairs (re, im)", "sum g[k] exp(2 pi i k n / N)")
+fft_p.samples = [S((4, 2), axis=0, inverse=False), S((3, 5, 2), axis=1, inverse=True)]
 rfft_p: Linear = linear(
-    "rfft", lambda xp, x, *, axis: _as_pairs(xp, xp.fft.rfft(x, axis=axis)),
-    (lambda g, x, *, axis: rfft_back_p(g, axis=axis, size=x.shape[axis]),), batch=shifted,
-    formula="the first half of fft(x), as pairs, for real x", derivative="sum re(g[k] exp(2 pi i k n / N))",
-    shape=lambda x, *, axis: (*_replaced(x.shape, axis, x.shape[axis] // 2 + 1), 2), takes_complex=False,
-    samples=(S((4,), axis=0), S((2, 5), axis=1), S((6, 2), axis=0)),
-)  # fmt: skip  # an entry of the table
+    "rfft",
+    lambda xp, x, *, axis: _as_pairs(xp, xp.fft.rfft(x, axis=axis)),
+    (lambda g, x, *, axis: rfft_back_p(g, axis=axis, size=x.shape[axis]),),
+    batch=shifted,
+    shape=lambda x, *, axis: (*_replaced(x.shape, axis, x.shape[axis] // 2 + 1), 2),
+    takes_complex=False,
+)
+rfft_p.describe("the first half of fft(x), as pairs, for real x", "sum re(g[k] exp(2 pi i k n / N))")
+rfft_p.samples = [S((4,), axis=0), S((2, 5), axis=1), S((6, 2), axis=0)]
 rfft_back_p: Linear = linear(
-    "rfft_back", _rfft_back, (lambda c, g, *, axis, size: rfft_p(c, axis=axis),), batch=shifted,
-    formula="y[n] = sum re(x[k] exp(2 pi i k n / N)) over half of the frequencies", derivative="rfft(g)",
-    shape=lambda g, *, axis, size: _replaced(g.shape[:-1], axis, size), takes_complex=False,
-    samples=(S((3, 2), axis=0, size=4), S((2, 3, 2), axis=1, size=5)),
-)  # fmt: skip  # an entry of the table
+    "rfft_back",
+    _rfft_back,
+    (lambda c, g, *, axis, size: rfft_p(c, axis=axis),),
+    batch=shifted,
+    shape=lambda g, *, axis, size: _replaced(g.shape[:-1], axis, size),
+    takes_complex=False,
+)
+rfft_back_p.describe("y[n] = sum re(x[k] exp(2 pi i k n / N)) over half of the frequencies", "rfft(g)")
+rfft_back_p.samples = [S((3, 2), axis=0, size=4), S((2, 3, 2), axis=1, size=5)]
 
 # --- transforms -----------------------------------------------------------------------------------
 

@@ -10,12 +10,14 @@ from functools import lru_cache
 from typing import Any
 
 from glassgrad.ops.core import Primitive
+from glassgrad.ops.tables import words
 
 FUNCTIONS = {
-    "abs", "sin", "cos", "tan", "sinh", "cosh", "tanh", "arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh",
-    "exp", "log", "log2", "sqrt", "sign", "max", "min", "floor", "sigmoid", "softplus", "softmax", "logsumexp",
-    "digamma", "erfc", "sum", "pi", "g",
-}  # fmt: skip  # a table
+    *words("""
+    abs sin cos tan sinh cosh tanh arcsin arccos arctan arcsinh arccosh arctanh exp log log2 sqrt sign max min
+    floor sigmoid softplus softmax logsumexp digamma erfc sum pi g
+    """)
+}
 
 
 def number(value: complex) -> str:

@@ -105,12 +105,15 @@ def _linear_vjp_in_ops(g: Array, needs: Sequence[bool], x: Array, weight: Array,
 
 
 linear_p = fused(
-    "linear", _linear, joint_vjp=_linear_vjp, decompose=_linear_decomposed, vjp_in_ops=_linear_vjp_in_ops,
-    formula="x @ wT + b",
-    derivative="g @ w, gT @ x, sum(g)",
-    samples=(S((4, 3), (2, 3), (2,)), S((4, 3), (2, 3)), S((2, 4, 3), (2, 3), (2,)), S((3,), (2, 3), (2,))),
+    "linear",
+    _linear,
+    joint_vjp=_linear_vjp,
+    decompose=_linear_decomposed,
+    vjp_in_ops=_linear_vjp_in_ops,
     takes_complex=True,
-)  # fmt: skip  # an entry of the table
+)
+linear_p.describe("x @ wT + b", "g @ w, gT @ x, sum(g)")
+linear_p.samples = [S((4, 3), (2, 3), (2,)), S((4, 3), (2, 3)), S((2, 4, 3), (2, 3), (2,)), S((3,), (2, 3), (2,))]
 
 # --- half precision in single ---------------------------------------------------------------------
 
@@ -259,11 +262,14 @@ def _batch_norm_decomposed(x: Array, weight: Array, bias: Array, *, eps: float) 
 
 
 batch_norm_p = _fused_in_single(
-    "batch_norm", _batch_norm, joint_vjp=_batch_norm_vjp, decompose=_batch_norm_decomposed, companions=2,
-    formula="(x - mean) / sqrt(var + eps) * w + b", derivative="w / std * (g - mean(g) - n * mean(g * n))",
-    samples=(S((5, 3), positive(3), (3,), eps=1e-5), S((4, 2, 3, 2), positive(2), (2,), eps=1e-3)),
+    "batch_norm", _batch_norm, joint_vjp=_batch_norm_vjp, decompose=_batch_norm_decomposed, companions=2
+)
+batch_norm_p.describe(
+    "(x - mean) / sqrt(var + eps) * w + b",
+    "w / std * (g - mean(g) - n * mean(g * n))",
     notes="Ioffe and Szegedy 2015. Beside y it returns the mean and the biased variance of each channel",
-)  # fmt: skip  # an entry of the table
+)
+batch_norm_p.samples = [S((5, 3), positive(3), (3,), eps=1e-5), S((4, 2, 3, 2), positive(2), (2,), eps=1e-3)]
 
 # --- cross entropy --------------------------------------------------------------------------------
 
@@ -363,10 +369,15 @@ def _cross_entropy_vjp_in_ops(
 
 
 cross_entropy_p = fused(
-    "cross_entropy", _cross_entropy, joint_vjp=_cross_entropy_vjp, decompose=_cross_entropy_decomposed,
+    "cross_entropy",
+    _cross_entropy,
+    joint_vjp=_cross_entropy_vjp,
+    decompose=_cross_entropy_decomposed,
     vjp_in_ops=_cross_entropy_vjp_in_ops,
-    formula="-log softmax(x)[target]", derivative="softmax(x) - one_hot(target)",
-    samples=(S((4, 3), integers(0, 3, 4), reduction="mean", ignore_index=-100),
-             S((4, 3), integers(0, 3, 4), reduction="sum", ignore_index=1),
-             S((4, 3), integers(0, 3, 4), reduction="none", ignore_index=-100)),
-)  # fmt: skip  # an entry of the table
+)
+cross_entropy_p.describe("-log softmax(x)[target]", "softmax(x) - one_hot(target)")
+cross_entropy_p.samples = [
+    S((4, 3), integers(0, 3, 4), reduction="mean", ignore_index=-100),
+    S((4, 3), integers(0, 3, 4), reduction="sum", ignore_index=1),
+    S((4, 3), integers(0, 3, 4), reduction="none", ignore_index=-100),
+]

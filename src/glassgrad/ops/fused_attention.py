@@ -193,11 +193,12 @@ def _attention_decomposed(
 
 _SCALES = {"scale": 0.5, "causal": False, "masked": False, "dropped": False}
 attention_p = fused(
-    "scaled_dot_product_attention", _attention, joint_vjp=_attention_vjp, decompose=_attention_decomposed,
-    formula="softmax(q @ kT * scale + mask) @ v", derivative="dv = pT @ g, ds = p * (d - sum(d * p)), d = g @ vT",
-    samples=(
-        S((2, 3, 4), (2, 3, 4), (2, 3, 5), **_SCALES), S((4, 3), (4, 3), (4, 2), **{**_SCALES, "causal": True}),
-        S((2, 3, 4), (2, 5, 4), (2, 5, 3), (3, 5), **{**_SCALES, "masked": True}),
-        S((3, 4), (5, 4), (5, 3), flags(3, 5), positive(3, 5), **{**_SCALES, "masked": True, "dropped": True}),
-    ),
-)  # fmt: skip  # an entry of the table
+    "scaled_dot_product_attention", _attention, joint_vjp=_attention_vjp, decompose=_attention_decomposed
+)
+attention_p.describe("softmax(q @ kT * scale + mask) @ v", "dv = pT @ g, ds = p * (d - sum(d * p)), d = g @ vT")
+attention_p.samples = [
+    S((2, 3, 4), (2, 3, 4), (2, 3, 5), **_SCALES),
+    S((4, 3), (4, 3), (4, 2), **{**_SCALES, "causal": True}),
+    S((2, 3, 4), (2, 5, 4), (2, 5, 3), (3, 5), **{**_SCALES, "masked": True}),
+    S((3, 4), (5, 4), (5, 3), flags(3, 5), positive(3, 5), **{**_SCALES, "masked": True, "dropped": True}),
+]

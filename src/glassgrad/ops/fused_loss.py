@@ -81,10 +81,13 @@ mse_loss_p = fused(
     joint_vjp=_mse_vjp,
     vjp_in_ops=_mse_vjp_in_ops,
     decompose=lambda x, target, *, reduction: _reduced_op(ew.square(x - target), reduction),
-    formula="(x - t)**2, reduced",
-    derivative="2 * (x - t), 2 * (t - x)",
-    samples=(S((3, 2), (3, 2), reduction="mean"), S((3, 2), (2,), reduction="sum"), S((4,), (4,), reduction="none")),
 )
+mse_loss_p.describe("(x - t)**2, reduced", "2 * (x - t), 2 * (t - x)")
+mse_loss_p.samples = [
+    S((3, 2), (3, 2), reduction="mean"),
+    S((3, 2), (2,), reduction="sum"),
+    S((4,), (4,), reduction="none"),
+]
 
 # --- binary cross-entropy of logits ---------------------------------------------------------------
 
@@ -115,10 +118,13 @@ binary_cross_entropy_with_logits_p = fused(
     _bce_logits,
     joint_vjp=_bce_logits_vjp,
     decompose=lambda x, target, *, reduction: _reduced_op(softplus_p(x) - x * target, reduction),
-    formula="log(1 + exp(x)) - x * t, reduced",
-    derivative="sigmoid(x) - t, -x",
-    samples=(S((3, 2), (3, 2), reduction="mean"), S((3, 1), (2,), reduction="sum"), S((4,), (4,), reduction="none")),
 )
+binary_cross_entropy_with_logits_p.describe("log(1 + exp(x)) - x * t, reduced", "sigmoid(x) - t, -x")
+binary_cross_entropy_with_logits_p.samples = [
+    S((3, 2), (3, 2), reduction="mean"),
+    S((3, 1), (2,), reduction="sum"),
+    S((4,), (4,), reduction="none"),
+]
 
 # --- binary cross-entropy of probabilities --------------------------------------------------------
 
@@ -161,11 +167,14 @@ def _probabilities(*shape: int) -> Any:
     return lambda rng: rng.uniform(0.1, 0.9, shape)
 
 
-binary_cross_entropy_p = fused(
-    "binary_cross_entropy", _bce, joint_vjp=_bce_vjp, decompose=_bce_decomposed,
-    formula="-t * log(x) - (1 - t) * log(1 - x), reduced", derivative="(x - t) / (x * (1 - x)), log((1 - x) / x)",
-    samples=(S(_probabilities(3, 2), _probabilities(3, 2), reduction="mean"),
-             S(_probabilities(3, 1), _probabilities(2), reduction="sum"),
-             S(_probabilities(4), _probabilities(4), reduction="none")),
+binary_cross_entropy_p = fused("binary_cross_entropy", _bce, joint_vjp=_bce_vjp, decompose=_bce_decomposed)
+binary_cross_entropy_p.describe(
+    "-t * log(x) - (1 - t) * log(1 - x), reduced",
+    "(x - t) / (x * (1 - x)), log((1 - x) / x)",
     notes="logarithms stop at -100 and x * (1 - x) at 1e-12, as in PyTorch",
-)  # fmt: skip  # an entry of the table
+)
+binary_cross_entropy_p.samples = [
+    S(_probabilities(3, 2), _probabilities(3, 2), reduction="mean"),
+    S(_probabilities(3, 1), _probabilities(2), reduction="sum"),
+    S(_probabilities(4), _probabilities(4), reduction="none"),
+]

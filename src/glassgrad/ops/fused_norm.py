@@ -148,14 +148,22 @@ def _layer_norm_in_ops(x: Array, *parts: Array, dims: int, eps: float) -> tuple[
 
 
 layer_norm_p = _fused_in_single(
-    "layer_norm", _layer_norm, joint_vjp=_norm_vjp(centred=True),
+    "layer_norm",
+    _layer_norm,
+    joint_vjp=_norm_vjp(centred=True),
     decompose=lambda x, *parts, dims, eps: _layer_norm_in_ops(x, *parts, dims=dims, eps=eps)[0],
-    formula="(x - mean) / sqrt(var + eps) * w + b over the last dims",
-    derivative="(h - mean(h) - n * mean(h * n)) / std, h = g * w",
-    samples=(S((4, 5), positive(5), (5,), dims=1, eps=1e-5), S((2, 3, 4), positive(3, 4), (3, 4), dims=2, eps=1e-3),
-             S((3, 2, 4), positive(4), dims=1, eps=1e-5), S((3, 4), dims=1, eps=1e-5)),
+)
+layer_norm_p.describe(
+    "(x - mean) / sqrt(var + eps) * w + b over the last dims",
+    "(h - mean(h) - n * mean(h * n)) / std, h = g * w",
     notes="Ba et al. 2016",
-)  # fmt: skip  # an entry of the table
+)
+layer_norm_p.samples = [
+    S((4, 5), positive(5), (5,), dims=1, eps=1e-5),
+    S((2, 3, 4), positive(3, 4), (3, 4), dims=2, eps=1e-3),
+    S((3, 2, 4), positive(4), dims=1, eps=1e-5),
+    S((3, 4), dims=1, eps=1e-5),
+]
 
 # --- root mean square norm ------------------------------------------------------------------------
 
@@ -179,9 +187,14 @@ def _rms_norm_in_ops(x: Array, *parts: Array, dims: int, eps: float) -> tuple[Ar
 
 
 rms_norm_p = _fused_in_single(
-    "rms_norm", _rms_norm, joint_vjp=_norm_vjp(centred=False),
+    "rms_norm",
+    _rms_norm,
+    joint_vjp=_norm_vjp(centred=False),
     decompose=lambda x, *parts, dims, eps: _rms_norm_in_ops(x, *parts, dims=dims, eps=eps)[0],
-    formula="x / sqrt(mean(x**2) + eps) * w over the last dims", derivative="(h - n * mean(h * n)) / rms, h = g * w",
-    samples=(S((4, 5), positive(5), dims=1, eps=1e-5), S((2, 3, 4), dims=2, eps=1e-3)),
+)
+rms_norm_p.describe(
+    "x / sqrt(mean(x**2) + eps) * w over the last dims",
+    "(h - n * mean(h * n)) / rms, h = g * w",
     notes="Zhang and Sennrich 2019",
-)  # fmt: skip  # an entry of the table
+)
+rms_norm_p.samples = [S((4, 5), positive(5), dims=1, eps=1e-5), S((2, 3, 4), dims=2, eps=1e-3)]

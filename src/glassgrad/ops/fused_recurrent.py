@@ -70,7 +70,7 @@ def _samples(gates: int, states: int, **params: Any) -> tuple[S, ...]:
     )
 
 
-def _recurrent(name: str, cell: Rule, states: int, **facts: Any) -> Fused:
+def _recurrent(name: str, cell: Rule, states: int) -> Fused:
     """Declare a kind of layer.
 
     Args:
@@ -122,23 +122,24 @@ def _recurrent(name: str, cell: Rule, states: int, **facts: Any) -> Fused:
 
         return unrolled(step, layer.x, layer.states, layer.lengths, form.reverse, form.batch_first)
 
-    return fused(
-        name, compute, joint_vjp=vjp, decompose=decomposed, multiple=True, derivative="backward through time", **facts
-    )
+    return fused(name, compute, joint_vjp=vjp, decompose=decomposed, multiple=True)
 
 
-lstm_p = _recurrent(
-    "lstm", lstm_step, 2, samples=_samples(4, 2),
-    formula="c = f * c + i * g, h = o * tanh(c), with i, f, o = sigmoid and g = tanh of x @ W + h @ U + b",
+_BACK = "backward through time"
+
+lstm_p = _recurrent("lstm", lstm_step, 2)
+lstm_p.describe(
+    "c = f * c + i * g, h = o * tanh(c), with i, f, o = sigmoid and g = tanh of x @ W + h @ U + b",
+    _BACK,
     notes="Hochreiter and Schmidhuber 1997, with the forget gate of Gers et al. 2000",
-)  # fmt: skip  # an entry of the table
+)
+lstm_p.samples = _samples(4, 2)
 
-gru_p = _recurrent(
-    "gru", gru_step, 1, samples=_samples(3, 1), notes="Cho et al. 2014",
-    formula="h = n + z * (h - n), n = tanh(W_n x + r * U_n h), with r, z = sigmoid of W x + U h",
-)  # fmt: skip  # an entry of the table
+gru_p = _recurrent("gru", gru_step, 1)
+gru_p.describe(
+    "h = n + z * (h - n), n = tanh(W_n x + r * U_n h), with r, z = sigmoid of W x + U h", _BACK, notes="Cho et al. 2014"
+)
+gru_p.samples = _samples(3, 1)
 
-rnn_p = _recurrent(
-    "rnn", rnn_step, 1, formula="h = tanh or relu of x @ W + h @ U + b",
-    samples=(*_samples(1, 1, rectified=False), *_samples(1, 1, rectified=True)[:1]), notes="Elman 1990",
-)  # fmt: skip  # an entry of the table
+rnn_p = _recurrent("rnn", rnn_step, 1).describe("h = tanh or relu of x @ W + h @ U + b", _BACK, notes="Elman 1990")
+rnn_p.samples = (*_samples(1, 1, rectified=False), *_samples(1, 1, rectified=True)[:1])

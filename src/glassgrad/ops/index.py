@@ -41,8 +41,8 @@ from glassgrad.ops.places import (
     spec_entries,
     split_index,
 )
-from glassgrad.ops.samples import S, distinct, integers
-from glassgrad.ops.shape import astype, broadcast_to_p, reshape_p
+from glassgrad.ops.samples import S, integers
+from glassgrad.ops.shape import broadcast_to_p, reshape_p
 
 ROWS = (PLACES,)  # the spec of an embedding
 
@@ -120,21 +120,29 @@ def _sliced_places(at: Any, x: Any, *, spec: Spec) -> Any:
 
 
 getitem_p = linear(
-    "getitem", _getitem,
+    "getitem",
+    _getitem,
     joint_transpose=_getitem_transpose,
-    saves_from=1, formula="x[index]", derivative="zeros with g added at index", samples=_ROWS,
-    shape=_indexed, indices=_sliced_places,
+    saves_from=1,
+    shape=_indexed,
+    indices=_sliced_places,
     write_back=lambda x, view, assign, *, spec: assign(x, view, [], spec),
-)  # fmt: skip  # an entry of the table
+)
+getitem_p.describe("x[index]", "zeros with g added at index")
+getitem_p.samples = _ROWS
 getitem_p.joint_jvp = _first_jvp(lambda: getitem_p)
 put_add_p: Linear = linear(
-    "put_add", _put_add,
+    "put_add",
+    _put_add,
     joint_transpose=_first(lambda g, x, *arrays, spec, shape: getitem_p(g, *arrays, spec=spec)),
-    saves_from=1, formula="zeros(shape) with x added at index", derivative="g[index]",
+    saves_from=1,
     shape=lambda x, *arrays, spec, shape: Aval(shape, x.dtype),
-    samples=(S((4, 2), integers(0, 5, 4), spec=(ARRAY,), shape=(5, 2)),
-             S((3,), integers(0, 4, 3), integers(0, 3, 3), spec=(ARRAY, ARRAY), shape=(4, 3))),
-)  # fmt: skip  # an entry of the table
+)
+put_add_p.describe("zeros(shape) with x added at index", "g[index]")
+put_add_p.samples = [
+    S((4, 2), integers(0, 5, 4), spec=(ARRAY,), shape=(5, 2)),
+    S((3,), integers(0, 4, 3), integers(0, 3, 3), spec=(ARRAY, ARRAY), shape=(4, 3)),
+]
 put_add_p.joint_jvp = _first_jvp(lambda: put_add_p)
 
 
@@ -173,12 +181,20 @@ def _at_set_jvp(tangents: Sequence[Any], y: Any, x: Any, value: Any, *arrays: Ar
 
 
 at_set_p = custom(
-    "at_set", _at_set, joint_vjp=_at_set_vjp, joint_jvp=_at_set_jvp, saves_from=2, formula="x with x[index] = value",
-    derivative="g with 0 at index, g[index]", shape=lambda x, *rest, spec: Aval(tuple(x.shape), x.dtype),
-    samples=(S((4, 3), (3,), spec=(1,)), S((4, 3), (2, 3), lambda rng: rng.permutation(4)[:2], spec=(ARRAY,)),
-             S((4, 3), (5, 1), integers(0, 4, 5), spec=(ARRAY,))),
+    "at_set",
+    _at_set,
+    joint_vjp=_at_set_vjp,
+    joint_jvp=_at_set_jvp,
+    saves_from=2,
+    shape=lambda x, *rest, spec: Aval(tuple(x.shape), x.dtype),
     takes_complex=True,
-)  # fmt: skip  # an entry of the table
+)
+at_set_p.describe("x with x[index] = value", "g with 0 at index, g[index]")
+at_set_p.samples = [
+    S((4, 3), (3,), spec=(1,)),
+    S((4, 3), (2, 3), lambda rng: rng.permutation(4)[:2], spec=(ARRAY,)),
+    S((4, 3), (5, 1), integers(0, 4, 5), spec=(ARRAY,)),
+]
 
 
 # --- along an axis --------------------------------------------------------------------------------
@@ -255,21 +271,19 @@ take_along_axis_p: Linear = linear(
     _take_along,
     (lambda g, x, index, *, axis: put_along_add_p(g, index, axis=axis, shape=tuple(x.shape)), None),
     saves_from=1,
-    formula="x[..., index, ...]",
-    derivative="zeros with g added at index",
     shape=lambda x, index, *, axis: Aval(tuple(index.shape), x.dtype),
-    samples=(S((3, 4), integers(0, 4, 3, 2), axis=1), S((3, 4), integers(0, 3, 2, 4), axis=0)),
 )
+take_along_axis_p.describe("x[..., index, ...]", "zeros with g added at index")
+take_along_axis_p.samples = [S((3, 4), integers(0, 4, 3, 2), axis=1), S((3, 4), integers(0, 3, 2, 4), axis=0)]
 put_along_add_p: Linear = linear(
     "put_along_add",
     _put_along_add,
     (lambda g, x, index, *, axis, shape: take_along_axis_p(g, index, axis=axis), None),
     saves_from=1,
-    formula="zeros(shape) with x added at index",
-    derivative="g[..., index, ...]",
     shape=lambda x, index, *, axis, shape: Aval(shape, x.dtype),
-    samples=(S((3, 2), integers(0, 4, 3, 2), axis=1, shape=(3, 4)),),
 )
+put_along_add_p.describe("zeros(shape) with x added at index", "g[..., index, ...]")
+put_along_add_p.samples = [S((3, 2), integers(0, 4, 3, 2), axis=1, shape=(3, 4))]
 
 
 def _put_along(xp: Any, x: Array, value: Array, index: Array, *, axis: int) -> Array:
@@ -297,54 +311,20 @@ def _put_along_jvp(tangents: Sequence[Any], y: Any, x: Any, value: Any, index: A
 
 
 put_along_p = custom(
-    "put_along_axis", _put_along, joint_vjp=_put_along_vjp, joint_jvp=_put_along_jvp, saves_from=2,
-    formula="x with x[..., index, ...] = value", derivative="g with 0 at index, g[..., index, ...]",
+    "put_along_axis",
+    _put_along,
+    joint_vjp=_put_along_vjp,
+    joint_jvp=_put_along_jvp,
+    saves_from=2,
     shape=lambda x, value, index, *, axis: Aval(tuple(x.shape), x.dtype),
-    samples=(S((3, 4), (3, 2), lambda rng: np.array([[0, 1], [3, 2], [1, 0]]), axis=1),
-             S((3, 4), (1, 1), lambda rng: np.array([[2, 0]]), axis=0),
-             S((2, 3), (2, 5), integers(0, 3, 2, 5), axis=1)),
     takes_complex=True,
-)  # fmt: skip  # an entry of the table
-
-
-def _scatter_extreme(xp: Any, x: Array, source: Array, index: Array, *, axis: int, largest: bool) -> Array:
-    out = _own_copy(x)
-    (np.maximum if largest else np.minimum).at(out.reshape(-1), _flat_places(index, axis, x.shape), source.reshape(-1))
-    return out
-
-
-def _reached(y: Array, x: Array, source: Array, index: Array, axis: int) -> tuple[Array, Array, Array]:
-    """Return 0/1 masks of where x and the source reach the extreme, and how many do at each place."""
-    by_x = astype(ew.equal(x, y), x.dtype)
-    by_source = astype(ew.equal(source, take_along_axis_p(y, index, axis=axis)), x.dtype)
-    return by_x, by_source, by_x + put_along_add_p(by_source, index, axis=axis, shape=tuple(x.shape))
-
-
-def _scatter_extreme_vjp(
-    g: Array, needs: Sequence[bool], y: Array, x: Array, source: Array, index: Array, *, axis: int, largest: bool
-) -> Any:
-    by_x, by_source, count = _reached(y, x, source, index, axis)
-    share = g / count
-    return share * by_x, take_along_axis_p(share, index, axis=axis) * by_source, None
-
-
-def _scatter_extreme_jvp(
-    tangents: Sequence[Any], y: Array, x: Array, source: Array, index: Array, *, axis: int, largest: bool
-) -> Array:
-    by_x, by_source, count = _reached(y, x, source, index, axis)
-    total = 0 * count if tangents[0] is None else tangents[0] * by_x
-    if tangents[1] is not None:
-        total = total + put_along_add_p(tangents[1] * by_source, index, axis=axis, shape=tuple(x.shape))
-    return total / count
-
-
-scatter_extreme_p = custom(
-    "scatter_extreme", _scatter_extreme, joint_vjp=_scatter_extreme_vjp, joint_jvp=_scatter_extreme_jvp,
-    saves=("x", "y"), formula="extreme of x and of what is scattered there", derivative="g shared by all that reach it",
-    shape=lambda x, source, index, **_: Aval(tuple(x.shape), x.dtype),
-    samples=(S(distinct(3, 4), lambda rng: distinct(3, 5)(rng) + 0.11, integers(0, 4, 3, 5), axis=1, largest=True),
-             S(distinct(3, 4), lambda rng: distinct(5, 4)(rng) + 0.11, integers(0, 3, 5, 4), axis=0, largest=False)),
-)  # fmt: skip  # an entry of the table
+)
+put_along_p.describe("x with x[..., index, ...] = value", "g with 0 at index, g[..., index, ...]")
+put_along_p.samples = [
+    S((3, 4), (3, 2), lambda rng: np.array([[0, 1], [3, 2], [1, 0]]), axis=1),
+    S((3, 4), (1, 1), lambda rng: np.array([[2, 0]]), axis=0),
+    S((2, 3), (2, 5), integers(0, 3, 2, 5), axis=1),
+]
 
 # --- one-hot --------------------------------------------------------------------------------------
 
@@ -355,10 +335,13 @@ def _one_hot(xp: Any, index: Array, *, count: int) -> Array:
 
 
 one_hot_p = custom(
-    "one_hot", _one_hot,
-    vjp=(None,), jvp=(None,), formula="1 at index, else 0", derivative="none",
+    "one_hot",
+    _one_hot,
+    vjp=(None,),
+    jvp=(None,),
     shape=lambda index, *, count: Aval((*index.shape, count), np.dtype(np.int64)),
-)  # fmt: skip  # an entry of the table
+)
+one_hot_p.describe("1 at index, else 0", "none")
 
 # --- public functions -----------------------------------------------------------------------------
 

@@ -68,12 +68,18 @@ def _matmul(xp: Any, a: Array, b: Array) -> Array:
     return xp.matmul(a, b)
 
 
-matmul: Linear = linear(
-    "matmul", _matmul, (_matmul_left, _matmul_right), saves="x", formula="a @ b", derivative="g @ bT, aT @ g",
-    shape=_matmul_shape,
-    samples=(S((2, 3), (3, 4)), S((3,), (3,)), S((3,), (3, 2)), S((2, 3), (3,)), S((2, 2, 3), (3, 2)),
-             S((2, 1, 2, 3), (3, 3, 2)), S((2, 2, 3), (3,)), S((3,), (2, 3, 2))),
-)  # fmt: skip  # an entry of the table
+matmul: Linear = linear("matmul", _matmul, (_matmul_left, _matmul_right), saves="x", shape=_matmul_shape)
+matmul.describe("a @ b", "g @ bT, aT @ g")
+matmul.samples = [
+    S((2, 3), (3, 4)),
+    S((3,), (3,)),
+    S((3,), (3, 2)),
+    S((2, 3), (3,)),
+    S((2, 2, 3), (3, 2)),
+    S((2, 1, 2, 3), (3, 3, 2)),
+    S((2, 2, 3), (3,)),
+    S((3,), (2, 3, 2)),
+]
 
 
 def mm(a: Array, b: Array) -> Array:

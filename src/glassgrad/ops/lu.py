@@ -100,11 +100,17 @@ def _directional(x: Array, t: Array) -> Array:
 
 
 matrix_exp_p: Custom = custom(
-    "matrix_exp", _expm, saves="x", batch=native, shape=lambda x: x.shape,
-    vjp=(lambda g, y, x: _directional(swap_last(x), g),), jvp=(lambda t, y, x: _directional(x, t),),
-    formula="1 + x + x @ x / 2 + x @ x @ x / 6 + ...", derivative="upper right block of exp([[xT, g], [0, xT]])",
-    samples=(S((3, 3)), S((2, 2, 2)), S((1, 1))), takes_complex=True,
-)  # fmt: skip  # an entry of the table
+    "matrix_exp",
+    _expm,
+    saves="x",
+    batch=native,
+    shape=lambda x: x.shape,
+    vjp=(lambda g, y, x: _directional(swap_last(x), g),),
+    jvp=(lambda t, y, x: _directional(x, t),),
+    takes_complex=True,
+)
+matrix_exp_p.describe("1 + x + x @ x / 2 + x @ x @ x / 6 + ...", "upper right block of exp([[xT, g], [0, xT]])")
+matrix_exp_p.samples = [S((3, 3)), S((2, 2, 2)), S((1, 1))]
 
 
 def matrix_exp(x: Array) -> Array:
@@ -241,20 +247,28 @@ def _dominant(*shape: int) -> Any:
 lu_pivots_p: Custom = custom(
     "lu_pivots",
     lambda xp, x: _each(x, "getrf", lambda getrf, a: getrf(a)[1] + 1, (min(x.shape[-2:]),), np.int32),
-    vjp=(None,), jvp=(None,), batch=native,
-    formula="the row that each row changes places with, from 1", derivative="none", takes_complex=True,
-)  # fmt: skip  # an entry of the table
-pivot_rows_p: Custom = custom(
-    "pivot_rows", _pivot_rows, vjp=(None,), jvp=(None,), batch=native,
-    formula="the order of the rows after the exchanges x", derivative="none",
-)  # fmt: skip  # an entry of the table
+    vjp=(None,),
+    jvp=(None,),
+    batch=native,
+    takes_complex=True,
+)
+lu_pivots_p.describe("the row that each row changes places with, from 1", "none")
+pivot_rows_p: Custom = custom("pivot_rows", _pivot_rows, vjp=(None,), jvp=(None,), batch=native)
+pivot_rows_p.describe("the order of the rows after the exchanges x", "none")
 lu_p: Custom = custom(
-    "lu", lambda xp, x: _each(x, "getrf", _lu_in_order, tuple(x.shape[-2:]), x.dtype), saves="y",
-    batch=native, shape=lambda x: x.shape, vjp=(_lu_vjp,), jvp=(_lu_jvp,),
-    formula="L and U of x = L U in one matrix, without exchanges of rows",
-    derivative="L**-T (lower(LT g_L) + upper(g_U UT)) U**-T",
-    samples=(S(_dominant(3, 3)), S(_dominant(2, 4, 2)), S(_dominant(2, 4))), takes_complex=True,
-)  # fmt: skip  # an entry of the table
+    "lu",
+    lambda xp, x: _each(x, "getrf", _lu_in_order, tuple(x.shape[-2:]), x.dtype),
+    saves="y",
+    batch=native,
+    shape=lambda x: x.shape,
+    vjp=(_lu_vjp,),
+    jvp=(_lu_jvp,),
+    takes_complex=True,
+)
+lu_p.describe(
+    "L and U of x = L U in one matrix, without exchanges of rows", "L**-T (lower(LT g_L) + upper(g_U UT)) U**-T"
+)
+lu_p.samples = [S(_dominant(3, 3)), S(_dominant(2, 4, 2)), S(_dominant(2, 4))]
 
 
 def lu_factor(x: Array, *, pivot: bool = True) -> LUFactors:
@@ -319,16 +333,23 @@ def lu_solve(b: Array, LU_data: Array, LU_pivots: Array) -> Array:
 # --- factors and where they fail --------------------------------------------------------------------
 
 lu_info_p: Custom = custom(
-    "lu_info", lambda xp, x: _each(x, "getrf", lambda getrf, a: getrf(a)[2], (), np.int32), vjp=(None,), jvp=(None,),
-    batch=native, formula="0, or the number of the first zero on the diagonal of U", derivative="none",
+    "lu_info",
+    lambda xp, x: _each(x, "getrf", lambda getrf, a: getrf(a)[2], (), np.int32),
+    vjp=(None,),
+    jvp=(None,),
+    batch=native,
     takes_complex=True,
-)  # fmt: skip  # an entry of the table
+)
+lu_info_p.describe("0, or the number of the first zero on the diagonal of U", "none")
 cholesky_info_p: Custom = custom(
-    "cholesky_info", lambda xp, x: _each(x, "potrf", lambda potrf, a: potrf(a, lower=True)[1], (), np.int32),
-    vjp=(None,), jvp=(None,), batch=native, formula="0, or the size of the first minor that is not positive definite",
-    derivative="none",
+    "cholesky_info",
+    lambda xp, x: _each(x, "potrf", lambda potrf, a: potrf(a, lower=True)[1], (), np.int32),
+    vjp=(None,),
+    jvp=(None,),
+    batch=native,
     takes_complex=True,
-)  # fmt: skip  # an entry of the table
+)
+cholesky_info_p.describe("0, or the size of the first minor that is not positive definite", "none")
 
 
 def _where_possible(function: Callable[[Array], Array], x: Array, info: Array) -> Array:

@@ -57,86 +57,37 @@ from glassgrad.ops import (
 )
 from glassgrad.ops.complex_input import guarded
 from glassgrad.ops.core import INTERPRETERS, REGISTRY, Array, Primitive
+from glassgrad.ops.tables import pairs, words
 
 _FRONT = "glassgrad"
 
 # Keyword given -> parameter names of ours, in order of preference. A parameter of the same name takes precedence.
 KEYWORDS: dict[str, tuple[str, ...]] = {
-    "axis": ("dim", "dims"), "axes": ("dim", "dims"), "dims": ("dim",), "keepdims": ("keepdim",),
-    "ddof": ("correction",), "a_min": ("min",), "a_max": ("max",), "axis1": ("dim1",), "axis2": ("dim2",),
-    "exponent": ("other",), "x2": ("other", "b"), "y": ("other", "b"), "b": ("other",), "end": ("other",), "v": ("x",),
-    "other": ("b",), "tensor": ("b",), "vec": ("b",), "vec2": ("b",), "mat1": ("a",), "mat2": ("b",), "batch2": ("b",),
-    "B": ("b",), "indices": ("index", "indices_or_sections"), "sections": ("indices_or_sections",),
-    "split_size_or_sections": ("split_size",), "values": ("value", "other", "x"), "arrays": ("tensors",),
-    "seq": ("tensors",), "newshape": ("shape",), "size": ("shape",), "shape": ("size",), "shift": ("shifts",),
-    "kth": ("k",), "k": ("diagonal",), "offset": ("diagonal",), "test_elements": ("choices",), "pad_width": ("pad",),
-    "axis0": ("dim0",), "x": ("input",),
-}  # fmt: skip  # a table
-FIRST = (
-    "input", "x", "a", "x1", "arr", "m", "array", "self", "tensors", "arrays", "ary", "elements", "A", "prototype",
-    "tensor",
-)  # fmt: skip  # a table
+    given: tuple(ours.split("|"))
+    for given, ours in pairs("""
+        axis=dim|dims axes=dim|dims dims=dim keepdims=keepdim ddof=correction a_min=min a_max=max axis1=dim1
+        axis2=dim2 exponent=other x2=other|b y=other|b b=other end=other v=x other=b tensor=b vec=b vec2=b mat1=a
+        mat2=b batch2=b B=b indices=index|indices_or_sections sections=indices_or_sections
+        split_size_or_sections=split_size values=value|other|x arrays=tensors seq=tensors newshape=shape
+        size=shape shape=size shift=shifts kth=k k=diagonal offset=diagonal test_elements=choices pad_width=pad
+        axis0=dim0 x=input
+    """).items()
+}
+FIRST = words("input x a x1 arr m array self tensors arrays ary elements A prototype tensor")
 # Other libraries' names for the arguments that we take one by one, as in reshape(x, 2, 3).
 REST = ("shape", "size", "newshape", "dims", "axes", "axis", "sizes", "repeats", "reps")
 
-ALIASES = {
-    "neg": "negative",
-    "sub": "subtract",
-    "mul": "multiply",
-    "div": "divide",
-    "true_divide": "divide",
-    "pow": "power",
-    "absolute": "abs",
-    "ne": "not_equal",
-    "lt": "less",
-    "le": "less_equal",
-    "gt": "greater",
-    "ge": "greater_equal",
-    "clamp": "clip",
-    "concat": "cat",
-    "concatenate": "cat",
-    "permute_dims": "permute",
-    "swapaxes": "transpose",
-    "moveaxis": "movedim",
-    "expand_dims": "unsqueeze",
-    "type": "astype",
-    "copy": "clone",
-    "ravel": "flatten",
-    "expit": "sigmoid",
-    "logsigmoid": "log_sigmoid",
-    "arcsin": "asin",
-    "arccos": "acos",
-    "arctan": "atan",
-    "arcsinh": "asinh",
-    "arccosh": "acosh",
-    "arctanh": "atanh",
-    "arctan2": "atan2",
-    "fix": "trunc",
-    "around": "round",
-    "radians": "deg2rad",
-    "degrees": "rad2deg",
-    "fabs": "abs",
-    "bitwise_invert": "bitwise_not",
-    "invert": "bitwise_not",
-    "lgamma": "gammaln",
-    "psi": "digamma",
-    "cumulative_sum": "cumsum",
-    "cumulative_prod": "cumprod",
-    "product": "prod",
-    "trapz": "trapezoid",
-    "unstack": "unbind",
-    "swapdims": "transpose",
-    "row_stack": "vstack",
-    "array_split": "tensor_split",
-    "flipdims": "flip",
-    "take_along_dim": "take_along_axis",
-    "logsoftmax": "log_softmax",
-    "ger": "outer",
-    "igamma": "gammainc",
-    "igammac": "gammaincc",
-    "bitwise_left_shift": "left_shift",
-    "bitwise_right_shift": "right_shift",
-}
+ALIASES = pairs("""
+    neg=negative sub=subtract mul=multiply div=divide true_divide=divide pow=power absolute=abs ne=not_equal
+    lt=less le=less_equal gt=greater ge=greater_equal clamp=clip concat=cat concatenate=cat permute_dims=permute
+    swapaxes=transpose moveaxis=movedim expand_dims=unsqueeze type=astype copy=clone ravel=flatten expit=sigmoid
+    logsigmoid=log_sigmoid arcsin=asin arccos=acos arctan=atan arcsinh=asinh arccosh=acosh arctanh=atanh
+    arctan2=atan2 fix=trunc around=round radians=deg2rad degrees=rad2deg fabs=abs bitwise_invert=bitwise_not
+    invert=bitwise_not lgamma=gammaln psi=digamma cumulative_sum=cumsum cumulative_prod=cumprod product=prod
+    trapz=trapezoid unstack=unbind swapdims=transpose row_stack=vstack array_split=tensor_split flipdims=flip
+    take_along_dim=take_along_axis logsoftmax=log_softmax ger=outer igamma=gammainc igammac=gammaincc
+    bitwise_left_shift=left_shift bitwise_right_shift=right_shift
+    """)
 
 _MODULES: tuple[ModuleType, ...] = (
     elementwise, activation, special, shape, arrange, strided, reduce, norms, scan, sort, index, scatter,
@@ -147,13 +98,13 @@ _MODULES: tuple[ModuleType, ...] = (
 
 # Functions whose first argument is not the tensor that the method would belong to.
 NOT_METHODS = {
-    "where", "safe_where", "embedding", "cat", "concat", "concatenate", "stack", "one_hot", "hstack", "vstack",
-    "dstack", "column_stack", "row_stack", "meshgrid", "broadcast_tensors", "segment_sum", "trapezoid", "trapz", "pad",
-    "glu",
-    "bucketize", "searchsorted", "isin", "threshold", "softmin", "at_set", "at_add",
-    "einsum", "chain_matmul", "linalg_svd", "cdist", "tensordot", "complex", "real", "imag", "polar", "block_diag",
-    "gradient", "betainc",
-}  # fmt: skip  # a table
+    *words("""
+    where safe_where embedding cat concat concatenate stack one_hot hstack vstack dstack column_stack row_stack
+    meshgrid broadcast_tensors segment_sum trapezoid trapz pad glu bucketize searchsorted isin threshold softmin
+    at_set at_add einsum chain_matmul linalg_svd cdist tensordot complex real imag polar block_diag gradient
+    betainc
+    """)
+}
 _OF_IMAGES = (spatial, pooling, resize, sampling)  # none of their functions is a method
 
 

@@ -17,18 +17,22 @@ import numpy as np
 from glassgrad.errors.packages import needed
 from glassgrad.ops.core import INTERPRETERS, PRIMITIVES, Primitive
 from glassgrad.ops.shape import astype_p
+from glassgrad.ops.tables import words
 
 NARROW = "V"
 """The kind of bfloat16. No other dtype of this kind gets into a Tensor."""
-MOVES = frozenset({
-    "reshape", "permute_dims", "broadcast_to", "copy", "alias", "flip", "getitem", "diagonal", "sliding_window",
-    "astype", "view_bits", "roll", "as_strided", "mirror", "take_along_axis",
-})  # fmt: skip  # a table
+MOVES = frozenset(
+    words("""
+    reshape permute_dims broadcast_to copy alias flip getitem diagonal sliding_window astype view_bits roll
+    as_strided mirror take_along_axis
+    """)
+)
 """Ops that only move numbers."""
-PRODUCTS = frozenset({
-    "matmul", "linear", "conv2d", "conv2d_input", "conv2d_weight", "scaled_dot_product_attention", "lstm", "gru", "rnn",
-    "recurrence",
-})  # fmt: skip  # a table
+PRODUCTS = frozenset(
+    words("""
+    matmul linear conv2d conv2d_input conv2d_weight scaled_dot_product_attention lstm gru rnn recurrence
+    """)
+)
 """Ops whose parts and derivative rules are products, which stay products of bfloat16."""
 _SINGLE = np.dtype(np.float32)
 _LOCK = threading.Lock()

@@ -33,10 +33,9 @@ def _norm_decomposed(x: Array, *, axis: Axes, keepdims: bool) -> Array:
     return ew.root_p(sum_p(_squared_size(x), axis=axis, keepdims=keepdims))
 
 
-norm_p = fused(
-    "norm", _norm, joint_vjp=_norm_vjp, decompose=_norm_decomposed, formula="sqrt(sum(x**2))",
-    derivative="x / y, 0 where y is 0", samples=REDUCTION_SAMPLES[:3],
-)  # fmt: skip  # an entry of the table
+norm_p = fused("norm", _norm, joint_vjp=_norm_vjp, decompose=_norm_decomposed)
+norm_p.describe("sqrt(sum(x**2))", "x / y, 0 where y is 0")
+norm_p.samples = REDUCTION_SAMPLES[:3]
 
 
 # --- all of them ----------------------------------------------------------------------------------

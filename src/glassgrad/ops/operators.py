@@ -6,16 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 from glassgrad.ops import elementwise, linalg  # noqa: F401 - importing them fills the registry
+from glassgrad.ops.tables import pairs
 
 # Python's name of an operator -> the op of the table.
-BINARY = {
-    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide",
-    "mod": "remainder", "pow": "power", "matmul": "matmul", "and": "bitwise_and", "or": "bitwise_or",
-    "xor": "bitwise_xor", "lshift": "left_shift", "rshift": "right_shift",
-}  # fmt: skip  # a table
-COMPARISONS = {
-    "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal", "ne": "not_equal",
-}  # fmt: skip  # a table
+BINARY = pairs("""
+    add=add sub=subtract mul=multiply truediv=divide floordiv=floor_divide mod=remainder pow=power matmul=matmul
+    and=bitwise_and or=bitwise_or xor=bitwise_xor lshift=left_shift rshift=right_shift
+    """)
+COMPARISONS = pairs("lt=less le=less_equal gt=greater ge=greater_equal eq=equal ne=not_equal")
 UNARY = {"neg": "negative", "abs": "abs", "invert": "bitwise_not"}
 
 

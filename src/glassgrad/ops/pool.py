@@ -160,13 +160,20 @@ _OVERLAPPING = _window((3, 2), (2, 1), ((1, 1), (0, 0)))
 _HANGING = _window((2, 2), (2, 3), _NONE, (1, 2), ceil=True)
 
 max_pool2d_p = custom(
-    "max_pool2d", _max_pool, saves=("x", "y"), shape=_pooled_shape, batch=native,
+    "max_pool2d",
+    _max_pool,
+    saves=("x", "y"),
+    shape=_pooled_shape,
+    batch=native,
     vjp=(lambda g, y, x, **p: max_pool2d_scatter_p(g, x, y, **p),),
     jvp=(lambda t, y, x, **p: max_pool2d_gather_p(t, x, y, **p),),
-    formula="largest x of each window", derivative="g at the first largest of each window",
-    samples=(S(distinct(1, 2, 4, 4), **_TILED), S(distinct(1, 1, 4, 4), **_OVERLAPPING),
-             S(distinct(1, 1, 5, 5), **_HANGING)),
-)  # fmt: skip  # an entry of the table
+)
+max_pool2d_p.describe("largest x of each window", "g at the first largest of each window")
+max_pool2d_p.samples = [
+    S(distinct(1, 2, 4, 4), **_TILED),
+    S(distinct(1, 1, 4, 4), **_OVERLAPPING),
+    S(distinct(1, 1, 5, 5), **_HANGING),
+]
 
 
 def _chosen(shape: Shape, **p: Any) -> tuple[Any, Any]:
@@ -177,23 +184,35 @@ def _chosen(shape: Shape, **p: Any) -> tuple[Any, Any]:
 
 # Both are linear maps fixed by where x has its maxima (y holds their values), and each other's transpose.
 max_pool2d_scatter_p: Linear = linear(
-    "max_pool2d_scatter", _max_scatter, (lambda c, g, x, y, **p: max_pool2d_gather_p(c, x, y, **p), None, None),
-    saves="x", shape=lambda g, x, y, **p: x.shape, batch=native, takes_complex=False,
-    formula="zeros with g at the first largest x of each window", derivative="g at the same places",
-    samples=(S((1, 2, 2, 2), *_chosen((1, 2, 4, 4), **_TILED), **_TILED),
-             S((1, 1, 2, 3), *_chosen((1, 1, 4, 4), **_OVERLAPPING), **_OVERLAPPING)),
-)  # fmt: skip  # an entry of the table
+    "max_pool2d_scatter",
+    _max_scatter,
+    (lambda c, g, x, y, **p: max_pool2d_gather_p(c, x, y, **p), None, None),
+    saves="x",
+    shape=lambda g, x, y, **p: x.shape,
+    batch=native,
+    takes_complex=False,
+)
+max_pool2d_scatter_p.describe("zeros with g at the first largest x of each window", "g at the same places")
+max_pool2d_scatter_p.samples = [
+    S((1, 2, 2, 2), *_chosen((1, 2, 4, 4), **_TILED), **_TILED),
+    S((1, 1, 2, 3), *_chosen((1, 1, 4, 4), **_OVERLAPPING), **_OVERLAPPING),
+]
 max_pool2d_gather_p: Linear = linear(
-    "max_pool2d_gather", _max_gather, (lambda g, t, x, y, **p: max_pool2d_scatter_p(g, x, y, **p), None, None),
-    saves="x", shape=lambda t, x, y, **p: y.shape, batch=native, takes_complex=False,
-    formula="t where x is the first largest of each window", derivative="zeros with g there",
-    samples=(S((1, 2, 4, 4), *_chosen((1, 2, 4, 4), **_TILED), **_TILED),
-             S((1, 1, 5, 5), *_chosen((1, 1, 5, 5), **_HANGING), **_HANGING)),
-)  # fmt: skip  # an entry of the table
-max_pool2d_index_p = custom(
-    "max_pool2d_index", _max_index, vjp=(None, None), jvp=(None, None), batch=native,
-    formula="position of the first largest x of each window, counted through the image", derivative="none",
-)  # fmt: skip  # an entry of the table
+    "max_pool2d_gather",
+    _max_gather,
+    (lambda g, t, x, y, **p: max_pool2d_scatter_p(g, x, y, **p), None, None),
+    saves="x",
+    shape=lambda t, x, y, **p: y.shape,
+    batch=native,
+    takes_complex=False,
+)
+max_pool2d_gather_p.describe("t where x is the first largest of each window", "zeros with g there")
+max_pool2d_gather_p.samples = [
+    S((1, 2, 4, 4), *_chosen((1, 2, 4, 4), **_TILED), **_TILED),
+    S((1, 1, 5, 5), *_chosen((1, 1, 5, 5), **_HANGING), **_HANGING),
+]
+max_pool2d_index_p = custom("max_pool2d_index", _max_index, vjp=(None, None), jvp=(None, None), batch=native)
+max_pool2d_index_p.describe("position of the first largest x of each window, counted through the image", "none")
 
 # --- sum ------------------------------------------------------------------------------------------
 
@@ -219,17 +238,25 @@ def _sum_spread(xp: Any, g: Array, *, size: Pair, **p: Any) -> Array:
 
 
 sum_pool2d_p: Linear = linear(
-    "sum_pool2d", _sum_pool, (lambda g, x, **p: sum_spread2d_p(g, size=tuple(x.shape[-2:]), **p),),
-    shape=_pooled_shape, batch=native, formula="sum of x over each window", derivative="g spread over each window",
-    samples=(S((1, 2, 4, 4), **_TILED), S((1, 1, 4, 4), **_OVERLAPPING), S((1, 1, 5, 5), **_HANGING)),
+    "sum_pool2d",
+    _sum_pool,
+    (lambda g, x, **p: sum_spread2d_p(g, size=tuple(x.shape[-2:]), **p),),
+    shape=_pooled_shape,
+    batch=native,
     takes_complex=False,
-)  # fmt: skip  # an entry of the table
+)
+sum_pool2d_p.describe("sum of x over each window", "g spread over each window")
+sum_pool2d_p.samples = [S((1, 2, 4, 4), **_TILED), S((1, 1, 4, 4), **_OVERLAPPING), S((1, 1, 5, 5), **_HANGING)]
 sum_spread2d_p: Linear = linear(
-    "sum_spread2d", _sum_spread, (lambda c, g, *, size, **p: sum_pool2d_p(c, **p),),
-    shape=lambda g, *, size, **p: (*g.shape[:-2], *size), batch=native, formula="x added all over its window",
-    derivative="sum of g over each window", takes_complex=False,
-    samples=(S((1, 2, 2, 2), size=(4, 4), **_TILED), S((1, 1, 2, 3), size=(4, 4), **_OVERLAPPING)),
-)  # fmt: skip  # an entry of the table
+    "sum_spread2d",
+    _sum_spread,
+    (lambda c, g, *, size, **p: sum_pool2d_p(c, **p),),
+    shape=lambda g, *, size, **p: (*g.shape[:-2], *size),
+    batch=native,
+    takes_complex=False,
+)
+sum_spread2d_p.describe("x added all over its window", "sum of g over each window")
+sum_spread2d_p.samples = [S((1, 2, 2, 2), size=(4, 4), **_TILED), S((1, 1, 2, 3), size=(4, 4), **_OVERLAPPING)]
 
 # --- windows as columns ---------------------------------------------------------------------------
 
@@ -266,16 +293,18 @@ def _unfolded_shape(x: Any, **p: Any) -> Shape:
 
 
 unfold_p: Linear = linear(
-    "im2col", _unfold, (lambda g, x, **p: fold_p(g, size=tuple(x.shape[2:]), **p),), shape=_unfolded_shape,
-    formula="every window of x as a column", derivative="columns added back where they were",
-    samples=(S((1, 2, 4, 3), **_window((2, 2), (2, 1), _NONE)), S((1, 1, 4, 4), **_OVERLAPPING)),
-)  # fmt: skip  # an entry of the table
+    "im2col", _unfold, (lambda g, x, **p: fold_p(g, size=tuple(x.shape[2:]), **p),), shape=_unfolded_shape
+)
+unfold_p.describe("every window of x as a column", "columns added back where they were")
+unfold_p.samples = [S((1, 2, 4, 3), **_window((2, 2), (2, 1), _NONE)), S((1, 1, 4, 4), **_OVERLAPPING)]
 fold_p: Linear = linear(
     "col2im",
     _fold,
     (lambda c, g, *, size, **p: unfold_p(c, **p),),
     shape=lambda g, *, size, kernel, **p: (g.shape[0], g.shape[1] // math.prod(kernel), *size),
-    formula="columns added at the windows they stand for",
-    derivative="every window of g as a column",
-    samples=(S((1, 8, 4), size=(4, 3), **_window((2, 2), (2, 1), _NONE)), S((2, 6, 6), size=(4, 4), **_OVERLAPPING)),
 )
+fold_p.describe("columns added at the windows they stand for", "every window of g as a column")
+fold_p.samples = [
+    S((1, 8, 4), size=(4, 3), **_window((2, 2), (2, 1), _NONE)),
+    S((2, 6, 6), size=(4, 4), **_OVERLAPPING),
+]

@@ -50,14 +50,18 @@ class _Loop(NamedTuple):
     def declared(self) -> tuple[Fused, Primitive]:
         """Return the primitives of both directions."""
         scan = fused(
-            f"{self.name}_scan", self.compute, joint_vjp=self.vjp, decompose=self.decomposed, multiple=True,
-            companions=self.has_cells + self.has_gates, shape=self.shape, register=False,
-            formula="all steps, from what the inputs give to the gates",
-        )  # fmt: skip  # an entry of the table
+            f"{self.name}_scan",
+            self.compute,
+            joint_vjp=self.vjp,
+            decompose=self.decomposed,
+            multiple=True,
+            companions=self.has_cells + self.has_gates,
+            shape=self.shape,
+            register=False,
+        ).describe("all steps, from what the inputs give to the gates")
         back = Primitive(
-            f"{self.name}_scan_back", self.compute_back, multiple=True, shape=self.back_shape, register=False,
-            formula="cotangents of the gates of all steps",
-        )  # fmt: skip  # an entry of the table
+            f"{self.name}_scan_back", self.compute_back, multiple=True, shape=self.back_shape, register=False
+        ).describe("cotangents of the gates of all steps")
         scan.saves_results = True
         for one in (scan, back):
             PRIMITIVES[one.name] = one

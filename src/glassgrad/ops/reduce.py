@@ -44,15 +44,9 @@ REDUCTION_SAMPLES = (
 )
 
 
-sum_p = linear(
-    "sum",
-    _sum,
-    (lambda g, x, *, axis, keepdims: spread(g, x.shape, axis, keepdims),),
-    shape=summed,
-    formula="sum of x over axes",
-    derivative="broadcast g",
-    samples=REDUCTION_SAMPLES,
-)
+sum_p = linear("sum", _sum, (lambda g, x, *, axis, keepdims: spread(g, x.shape, axis, keepdims),), shape=summed)
+sum_p.describe("sum of x over axes", "broadcast g")
+sum_p.samples = REDUCTION_SAMPLES
 
 
 def _extreme_share(y: Array, x: Array, axis: Axes, keepdims: bool) -> Array:
@@ -72,17 +66,17 @@ def _extreme(name: str, formula: str) -> Any:
             return along(x, axis, keepdims)
         return getattr(xp, name)(x, axis=axis, keepdims=keepdims)
 
-    return custom(
+    prim = custom(
         name,
         forward,
         vjp=(lambda g, y, x, **how: restore(g, x.shape, **how) * _extreme_share(y, x, **how),),
         jvp=(lambda t, y, x, **how: sum_p(t * _extreme_share(y, x, **how), **how),),
         saves=("x", "y"),
-        formula=formula,
-        derivative="g at the extreme, shared equally on ties",
         shape=reduced_shape,
-        samples=(S(distinct(2, 3), axis=(0, 1), keepdims=False), S(distinct(2, 3, 2), axis=(1,), keepdims=True)),
     )
+    prim.describe(formula, "g at the extreme, shared equally on ties")
+    prim.samples = [S(distinct(2, 3), axis=(0, 1), keepdims=False), S(distinct(2, 3, 2), axis=(1,), keepdims=True)]
+    return prim
 
 
 max_p = _extreme("max", "largest x over axes")
@@ -114,13 +108,17 @@ def _lse_weights(y: Array, x: Array, axis: Axes, keepdims: bool) -> Array:
 
 
 logsumexp_p = custom(
-    "logsumexp", _logsumexp,
+    "logsumexp",
+    _logsumexp,
     vjp=(lambda g, y, x, *, axis, keepdims: restore(g, x.shape, axis, keepdims) * _lse_weights(y, x, axis, keepdims),),
-    jvp=(lambda t, y, x, *, axis, keepdims:
-         sum_p(t * _lse_weights(y, x, axis, keepdims), axis=axis, keepdims=keepdims),),
-    saves=("x", "y"), formula="log(sum(exp(x)))", derivative="softmax(x)", samples=REDUCTION_SAMPLES,
+    jvp=(
+        lambda t, y, x, *, axis, keepdims: sum_p(t * _lse_weights(y, x, axis, keepdims), axis=axis, keepdims=keepdims),
+    ),
+    saves=("x", "y"),
     shape=reduced_shape,
-)  # fmt: skip  # an entry of the table
+)
+logsumexp_p.describe("log(sum(exp(x)))", "softmax(x)")
+logsumexp_p.samples = REDUCTION_SAMPLES
 
 
 def _softmax(xp: Any, x: Array, *, axis: int) -> Array:
@@ -156,9 +154,10 @@ def _softmax_of_rows_rule(c: Array, y: Array) -> tuple[Array]:
 _ALONG = (S((2, 4), axis=1), S((3, 2, 2), axis=0))
 
 softmax_p = custom(
-    "softmax", _softmax, vjp=(_softmax_rule,), jvp=(_softmax_rule,), saves="y", formula="exp(x) / sum(exp(x))",
-    derivative="y * (g - sum(g * y))", samples=_ALONG, shape=lambda x, *, axis: x.shape,
-)  # fmt: skip  # an entry of the table
+    "softmax", _softmax, vjp=(_softmax_rule,), jvp=(_softmax_rule,), saves="y", shape=lambda x, *, axis: x.shape
+)
+softmax_p.describe("exp(x) / sum(exp(x))", "y * (g - sum(g * y))")
+softmax_p.samples = _ALONG
 
 
 def _log_softmax(xp: Any, x: Array, *, axis: int) -> Array:
@@ -189,12 +188,15 @@ def _log_softmax_of_rows_vjp(g: Array, y: Array) -> tuple[Array]:
 
 
 log_softmax_p = custom(
-    "log_softmax", _log_softmax,
+    "log_softmax",
+    _log_softmax,
     vjp=(_log_softmax_vjp,),
     jvp=(lambda t, y, x, *, axis: t - sum_p(t * ew.exp(y), axis=(axis,), keepdims=True),),
-    saves="y", formula="x - logsumexp(x)", derivative="g - softmax(x) * sum(g)", samples=_ALONG,
+    saves="y",
     shape=lambda x, *, axis: x.shape,
-)  # fmt: skip  # an entry of the table
+)
+log_softmax_p.describe("x - logsumexp(x)", "g - softmax(x) * sum(g)")
+log_softmax_p.samples = _ALONG
 
 
 # --- fused: variance ------------------------------------------------------------------------------
@@ -229,12 +231,12 @@ def _var_decomposed(x: Array, *, axis: Axes, keepdims: bool, correction: Any) ->
     return sum_p(_squared_size(centred), axis=axis, keepdims=keepdims) * _weight_in_variance(x, axis, correction)
 
 
-var_p = fused(
-    "var", _var, joint_vjp=_var_vjp, decompose=_var_decomposed, formula="sum((x - mean(x))**2) / (n - correction)",
-    derivative="2 * (x - mean(x)) / (n - correction)",
-    samples=(S((2, 3), axis=(0, 1), keepdims=False, correction=1),
-             S((2, 3, 2), axis=(1,), keepdims=True, correction=0)),
-)  # fmt: skip  # an entry of the table
+var_p = fused("var", _var, joint_vjp=_var_vjp, decompose=_var_decomposed)
+var_p.describe("sum((x - mean(x))**2) / (n - correction)", "2 * (x - mean(x)) / (n - correction)")
+var_p.samples = [
+    S((2, 3), axis=(0, 1), keepdims=False, correction=1),
+    S((2, 3, 2), axis=(1,), keepdims=True, correction=0),
+]
 
 # --- positions and truth --------------------------------------------------------------------------
 
@@ -245,10 +247,8 @@ def _without_slope(name: str, formula: str, takes_complex: bool = False, forward
         forward or (lambda xp, x, *, axis, keepdims: getattr(xp, name)(x, axis=axis, keepdims=keepdims)),
         vjp=(None,),
         jvp=(None,),
-        formula=formula,
-        derivative="none",
         takes_complex=takes_complex,
-    )
+    ).describe(formula, "none")
 
 
 def _by_method(name: str) -> Any:

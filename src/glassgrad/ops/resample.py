@@ -137,18 +137,34 @@ _SHRINKING = Resizing("linear", 5, 3, 5 / 3, align_corners=True)
 _CUBIC = Resizing("cubic", 3, 5, 3 / 5)
 
 resample_p: Linear = linear(
-    "resample", _resample, (lambda g, x, **p: resample_back_p(g, **p),), batch=shifted,
+    "resample",
+    _resample,
+    (lambda g, x, **p: resample_back_p(g, **p),),
+    batch=shifted,
     shape=lambda x, *, axis, how: (*x.shape[:axis], how.after, *x.shape[axis + 1 :]),
-    formula="weighted sum of neighbours along an axis", derivative="g spread over the neighbours",
-    samples=(S((3, 2), axis=0, how=_NEAREST), S((2, 3), axis=1, how=_LINEAR), S((5, 2), axis=0, how=_SHRINKING),
-             S((3,), axis=0, how=_CUBIC), S((2, 2), axis=0, how=_DOUBLED), S((2, 3, 2), axis=1, how=_LINEAR)),
     takes_complex=False,
-)  # fmt: skip  # an entry of the table
+)
+resample_p.describe("weighted sum of neighbours along an axis", "g spread over the neighbours")
+resample_p.samples = [
+    S((3, 2), axis=0, how=_NEAREST),
+    S((2, 3), axis=1, how=_LINEAR),
+    S((5, 2), axis=0, how=_SHRINKING),
+    S((3,), axis=0, how=_CUBIC),
+    S((2, 2), axis=0, how=_DOUBLED),
+    S((2, 3, 2), axis=1, how=_LINEAR),
+]
 resample_back_p: Linear = linear(
-    "resample_back", _resample_back, (lambda c, g, **p: resample_p(c, **p),), batch=shifted,
+    "resample_back",
+    _resample_back,
+    (lambda c, g, **p: resample_p(c, **p),),
+    batch=shifted,
     shape=lambda x, *, axis, how: (*x.shape[:axis], how.before, *x.shape[axis + 1 :]),
-    formula="x spread over its neighbours along an axis", derivative="weighted sum of neighbours of g",
-    samples=(S((5, 2), axis=0, how=_NEAREST), S((2, 5), axis=1, how=_LINEAR), S((3, 2), axis=0, how=_SHRINKING),
-             S((3, 4), axis=1, how=_DOUBLED)),
     takes_complex=False,
-)  # fmt: skip  # an entry of the table
+)
+resample_back_p.describe("x spread over its neighbours along an axis", "weighted sum of neighbours of g")
+resample_back_p.samples = [
+    S((5, 2), axis=0, how=_NEAREST),
+    S((2, 5), axis=1, how=_LINEAR),
+    S((3, 2), axis=0, how=_SHRINKING),
+    S((3, 4), axis=1, how=_DOUBLED),
+]

@@ -70,10 +70,14 @@ def _cumsum(xp: Any, x: Array, *, axis: int, reverse: bool) -> Array:
 
 
 cumsum_p: Linear = linear(
-    "cumsum", _cumsum, (lambda g, x, *, axis, reverse: cumsum_p(g, axis=axis, reverse=not reverse),),
-    formula="y[i] = x[0] + ... + x[i]", derivative="cumsum of g from behind", shape=_accumulated, batch=shifted,
-    samples=(S((2, 4), axis=1, reverse=False), S((3, 2), axis=0, reverse=True)),
-)  # fmt: skip  # an entry of the table
+    "cumsum",
+    _cumsum,
+    (lambda g, x, *, axis, reverse: cumsum_p(g, axis=axis, reverse=not reverse),),
+    shape=_accumulated,
+    batch=shifted,
+)
+cumsum_p.describe("y[i] = x[0] + ... + x[i]", "cumsum of g from behind")
+cumsum_p.samples = [S((2, 4), axis=1, reverse=False), S((3, 2), axis=0, reverse=True)]
 
 
 def _rows_summed(x: Array) -> tuple[Array]:
@@ -130,13 +134,21 @@ def _recurrence_jvp(tangents: Sequence[Any], y: Array, a: Array, b: Any, *, axis
 
 
 recurrence_p = custom(
-    "recurrence", _recurrence, joint_vjp=_recurrence_vjp, joint_jvp=_recurrence_jvp, saves=("x", "y"),
-    formula="h[i] = a[i] * h[i-1] + b[i]", derivative="c[i] * h[i-1], c;  c[i] = g[i] + a[i+1] * c[i+1]",
+    "recurrence",
+    _recurrence,
+    joint_vjp=_recurrence_vjp,
+    joint_jvp=_recurrence_jvp,
+    saves=("x", "y"),
     batch=shifted,
-    shape=_same_shape, samples=(S((2, 4), (2, 4), axis=1, reverse=False), S((3, 2), (3, 2), axis=0, reverse=True),
-                                S((70,), (70,), axis=0, reverse=False)),
+    shape=_same_shape,
     takes_complex=True,
-)  # fmt: skip  # an entry of the table
+)
+recurrence_p.describe("h[i] = a[i] * h[i-1] + b[i]", "c[i] * h[i-1], c;  c[i] = g[i] + a[i+1] * c[i+1]")
+recurrence_p.samples = [
+    S((2, 4), (2, 4), axis=1, reverse=False),
+    S((3, 2), (3, 2), axis=0, reverse=True),
+    S((70,), (70,), axis=0, reverse=False),
+]
 
 # --- products -------------------------------------------------------------------------------------
 
@@ -147,14 +159,17 @@ def _cumprod_vjp(g: Array, y: Array, x: Array, *, axis: int) -> Array:
 
 
 cumprod_p = custom(
-    "cumprod", lambda xp, x, *, axis: xp.cumprod(x, axis=axis) if xp is np else xp.cumulative_prod(x, axis=axis),
+    "cumprod",
+    lambda xp, x, *, axis: xp.cumprod(x, axis=axis) if xp is np else xp.cumulative_prod(x, axis=axis),
     vjp=(_cumprod_vjp,),
     jvp=(lambda t, y, x, *, axis: recurrence_p(x, t * _shifted(y, axis, fill=1.0), axis=axis, reverse=False),),
-    saves=("x", "y"), formula="y[i] = x[0] * ... * x[i]", derivative="c[i] * y[i-1];  c[i] = g[i] + x[i+1] * c[i+1]",
-    shape=_accumulated, batch=shifted,
-    samples=(S((2, 4), axis=1), S(lambda rng: rng.normal(size=(5, 2)) * [[1], [0], [1], [0], [1]], axis=0)),
+    saves=("x", "y"),
+    shape=_accumulated,
+    batch=shifted,
     takes_complex=True,
-)  # fmt: skip  # an entry of the table
+)
+cumprod_p.describe("y[i] = x[0] * ... * x[i]", "c[i] * y[i-1];  c[i] = g[i] + x[i+1] * c[i+1]")
+cumprod_p.samples = [S((2, 4), axis=1), S(lambda rng: rng.normal(size=(5, 2)) * [[1], [0], [1], [0], [1]], axis=0)]
 
 
 def _prod(xp: Any, x: Array, *, axis: Axes, keepdims: bool) -> tuple[Array, Array]:
@@ -190,14 +205,14 @@ def _prod_decomposed(x: Array, *, axis: Axes, keepdims: bool) -> Array:
     return reshape_p(last, shape=reduced_shape(x, axis=axis, keepdims=keepdims))
 
 
-prod_p = fused(
-    "prod", _prod, joint_vjp=_prod_vjp, decompose=_prod_decomposed, formula="product of x over axes",
-    derivative="the product of the others",
-    samples=(S((2, 3), axis=(0, 1), keepdims=False), S((2, 3, 2), axis=(1,), keepdims=True),
-             S(lambda rng: rng.normal(size=(3, 3)) * [[1, 0, 0], [1, 1, 1], [1, 0, 1]], axis=(1,), keepdims=False),
-             S((2, 3, 2), axis=(0, 2), keepdims=False)),
-    takes_complex=True,
-)  # fmt: skip  # an entry of the table
+prod_p = fused("prod", _prod, joint_vjp=_prod_vjp, decompose=_prod_decomposed, takes_complex=True)
+prod_p.describe("product of x over axes", "the product of the others")
+prod_p.samples = [
+    S((2, 3), axis=(0, 1), keepdims=False),
+    S((2, 3, 2), axis=(1,), keepdims=True),
+    S(lambda rng: rng.normal(size=(3, 3)) * [[1, 0, 0], [1, 1, 1], [1, 0, 1]], axis=(1,), keepdims=False),
+    S((2, 3, 2), axis=(0, 2), keepdims=False),
+]
 
 # --- logarithms of sums ---------------------------------------------------------------------------
 
@@ -230,12 +245,19 @@ def _logcumsumexp(xp: Any, x: Array, *, axis: int) -> Array:
 
 
 logcumsumexp_p = custom(
-    "logcumsumexp", _logcumsumexp, vjp=(_logcumsumexp_vjp,),
+    "logcumsumexp",
+    _logcumsumexp,
+    vjp=(_logcumsumexp_vjp,),
     jvp=(lambda t, y, x, *, axis: recurrence_p(_carry(y, axis), t * _weight(y, x), axis=axis, reverse=False),),
-    saves=("x", "y"), formula="y[i] = log(exp(x[0]) + ... + exp(x[i]))",
-    derivative="c[i] * exp(x[i] - y[i]);  c[i] = g[i] + exp(y[i] - y[i+1]) * c[i+1]", shape=_same_shape, batch=shifted,
-    samples=(S((2, 4), axis=1), S((5,), axis=0)), takes_complex=True,
-)  # fmt: skip  # an entry of the table
+    saves=("x", "y"),
+    shape=_same_shape,
+    batch=shifted,
+    takes_complex=True,
+)
+logcumsumexp_p.describe(
+    "y[i] = log(exp(x[0]) + ... + exp(x[i]))", "c[i] * exp(x[i] - y[i]);  c[i] = g[i] + exp(y[i] - y[i+1]) * c[i+1]"
+)
+logcumsumexp_p.samples = [S((2, 4), axis=1), S((5,), axis=0)]
 
 # --- running extremes -----------------------------------------------------------------------------
 
@@ -255,11 +277,9 @@ def _running(largest: bool) -> Any:
         positions,
         vjp=(None,),
         jvp=(None,),
-        derivative="none",
         batch=shifted,
-        formula=f"where the {'largest' if largest else 'smallest'} so far is",
         shape=lambda x, *, axis: Aval(tuple(x.shape), np.dtype(np.int64)),
-    )
+    ).describe(f"where the {'largest' if largest else 'smallest'} so far is", "none")
 
 
 cummax_index_p = _running(largest=True)

@@ -11,27 +11,80 @@ import numpy as np
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import as_row, concrete, fitting, unknown
 from glassgrad.ops.complex_input import all_take_complex
-from glassgrad.ops.core import Array, bad_option, canonical_axis
+from glassgrad.ops.core import Array, Aval, bad_option, canonical_axis, custom
 from glassgrad.ops.expects import as_index, expect_along, expect_dtype, expect_mask, expect_slices
 from glassgrad.ops.index import (
+    _flat_places,
     _from_front,
+    _own_copy,
     at_set_p,
     getitem,
     getitem_p,
     put_add_p,
     put_along_add_p,
     put_along_p,
-    scatter_extreme_p,
+    take_along_axis_p,
 )
 from glassgrad.ops.masks import instead_of_mask
 from glassgrad.ops.places import ARRAY, EVERYTHING, PLACES, IndexArray, in_two_steps, split_index
+from glassgrad.ops.samples import S, distinct, integers
 from glassgrad.ops.scan import cumsum
 from glassgrad.ops.shape import astype, broadcast_to_p, reshape_p
+from glassgrad.ops.vmap.rules import shifted
 
 
 def _value(value: Any, like: Array) -> Any:
     return value if hasattr(value, "shape") else np.asarray(value, dtype=like.dtype)
 
+
+# --- extremes -------------------------------------------------------------------------------------
+
+
+def _scatter_extreme(xp: Any, x: Array, source: Array, index: Array, *, axis: int, largest: bool) -> Array:
+    out = _own_copy(x)
+    (np.maximum if largest else np.minimum).at(out.reshape(-1), _flat_places(index, axis, x.shape), source.reshape(-1))
+    return out
+
+
+def _reached(y: Array, x: Array, source: Array, index: Array, axis: int) -> tuple[Array, Array, Array]:
+    """Return 0/1 masks of where x and the source reach the extreme, and how many do at each place."""
+    by_x = astype(ew.equal(x, y), x.dtype)
+    by_source = astype(ew.equal(source, take_along_axis_p(y, index, axis=axis)), x.dtype)
+    return by_x, by_source, by_x + put_along_add_p(by_source, index, axis=axis, shape=tuple(x.shape))
+
+
+def _scatter_extreme_vjp(
+    g: Array, needs: Sequence[bool], y: Array, x: Array, source: Array, index: Array, *, axis: int, largest: bool
+) -> Any:
+    by_x, by_source, count = _reached(y, x, source, index, axis)
+    share = g / count
+    return share * by_x, take_along_axis_p(share, index, axis=axis) * by_source, None
+
+
+def _scatter_extreme_jvp(
+    tangents: Sequence[Any], y: Array, x: Array, source: Array, index: Array, *, axis: int, largest: bool
+) -> Array:
+    by_x, by_source, count = _reached(y, x, source, index, axis)
+    total = 0 * count if tangents[0] is None else tangents[0] * by_x
+    if tangents[1] is not None:
+        total = total + put_along_add_p(tangents[1] * by_source, index, axis=axis, shape=tuple(x.shape))
+    return total / count
+
+
+scatter_extreme_p = custom(
+    "scatter_extreme",
+    _scatter_extreme,
+    joint_vjp=_scatter_extreme_vjp,
+    joint_jvp=_scatter_extreme_jvp,
+    saves=("x", "y"),
+    batch=shifted,
+    shape=lambda x, source, index, **_: Aval(tuple(x.shape), x.dtype),
+)
+scatter_extreme_p.describe("extreme of x and of what is scattered there", "g shared by all that reach it")
+scatter_extreme_p.samples = [
+    S(distinct(3, 4), lambda rng: distinct(3, 5)(rng) + 0.11, integers(0, 4, 3, 5), axis=1, largest=True),
+    S(distinct(3, 4), lambda rng: distinct(5, 4)(rng) + 0.11, integers(0, 3, 5, 4), axis=0, largest=False),
+]
 
 # --- anywhere -------------------------------------------------------------------------------------
 

@@ -26,12 +26,15 @@ Shape = tuple[int, ...]
 
 
 reshape_p: Linear = linear(
-    "reshape", lambda xp, x, *, shape: x.reshape(shape) if xp is np else xp.reshape(x, shape),
+    "reshape",
+    lambda xp, x, *, shape: x.reshape(shape) if xp is np else xp.reshape(x, shape),
     (lambda g, x, *, shape: g.reshape(x.shape) if type(g) is np.ndarray else reshape_p(g, shape=x.shape),),
-    formula="the same numbers in another shape", derivative="reshape back", indices=in_order,
+    indices=in_order,
     write_back=lambda x, view, assign, *, shape: reshape_p(view, shape=x.shape),
-    shape=lambda x, *, shape: shape, samples=(S((2, 6), shape=(3, 4)), S((4,), shape=(2, 1, 2)), S((1,), shape=())),
-)  # fmt: skip  # an entry of the table
+    shape=lambda x, *, shape: shape,
+)
+reshape_p.describe("the same numbers in another shape", "reshape back")
+reshape_p.samples = [S((2, 6), shape=(3, 4)), S((4,), shape=(2, 1, 2)), S((1,), shape=())]
 
 
 @lru_cache(maxsize=256)  # in the midst of a step, sorting by NumPy takes tens of microseconds
@@ -40,13 +43,15 @@ def _inverse(axes: Shape) -> Shape:
 
 
 permute_p: Linear = linear(
-    "permute_dims", lambda xp, x, *, axes: x.transpose(axes) if xp is np else xp.permute_dims(x, axes),
-    (lambda g, x, *, axes: permute_p(g, axes=_inverse(axes)),), formula="axes in another order",
-    derivative="the inverse order", shape=lambda x, *, axes: tuple(x.shape[axis] for axis in axes),
+    "permute_dims",
+    lambda xp, x, *, axes: x.transpose(axes) if xp is np else xp.permute_dims(x, axes),
+    (lambda g, x, *, axes: permute_p(g, axes=_inverse(axes)),),
+    shape=lambda x, *, axes: tuple(x.shape[axis] for axis in axes),
     indices=lambda at, x, *, axes: tuple([at[axes.index(axis)] for axis in range(len(axes))]),
     write_back=lambda x, view, assign, *, axes: permute_p(view, axes=_inverse(axes)),
-    samples=(S((2, 3), axes=(1, 0)), S((2, 3, 4), axes=(2, 0, 1))),
-)  # fmt: skip  # an entry of the table
+)
+permute_p.describe("axes in another order", "the inverse order")
+permute_p.samples = [S((2, 3), axes=(1, 0)), S((2, 3, 4), axes=(2, 0, 1))]
 
 
 def _unbroadcast(g: Array, x: Any, **_params: Any) -> Array:
@@ -54,11 +59,15 @@ def _unbroadcast(g: Array, x: Any, **_params: Any) -> Array:
 
 
 broadcast_to_p = linear(
-    "broadcast_to", lambda xp, x, *, shape: xp.broadcast_to(x, shape), (_unbroadcast,),
-    formula="x repeated along new and size-1 axes", derivative="sum over them",
-    indices=lambda at, x, *, shape: broadcast_indices(at, x.shape), write_back=read_only,
-    shape=lambda x, *, shape: shape, samples=(S((3, 1), shape=(2, 3, 4)), S((), shape=(2,))),
-)  # fmt: skip  # an entry of the table
+    "broadcast_to",
+    lambda xp, x, *, shape: xp.broadcast_to(x, shape),
+    (_unbroadcast,),
+    indices=lambda at, x, *, shape: broadcast_indices(at, x.shape),
+    write_back=read_only,
+    shape=lambda x, *, shape: shape,
+)
+broadcast_to_p.describe("x repeated along new and size-1 axes", "sum over them")
+broadcast_to_p.samples = [S((3, 1), shape=(2, 3, 4)), S((), shape=(2,))]
 
 
 def _astype(xp: Any, x: Array, *, dtype: Any) -> Array:
@@ -78,10 +87,9 @@ def _bits_shape(x: Any, *, dtype: Any) -> Shape:
     return (*x.shape[:-1], x.shape[-1] * before // after)
 
 
-astype_p = linear(
-    "astype", _astype,
-    (_unbroadcast,), formula="x in another dtype", derivative="cast back", samples=(S((2, 3), dtype=np.dtype("f8")),),
-)  # fmt: skip  # an entry of the table
+astype_p = linear("astype", _astype, (_unbroadcast,))
+astype_p.describe("x in another dtype", "cast back")
+astype_p.samples = [S((2, 3), dtype=np.dtype("f8"))]
 
 
 def _view_bits(xp: Any, x: Array, *, dtype: Any) -> Array:
@@ -93,19 +101,26 @@ def _view_bits(xp: Any, x: Array, *, dtype: Any) -> Array:
 
 
 view_bits_p: Custom = custom(
-    "view_bits", _view_bits, vjp=(None,), jvp=(None,), formula="the bits of x as another dtype", derivative="none",
+    "view_bits",
+    _view_bits,
+    vjp=(None,),
+    jvp=(None,),
     shape=lambda x, *, dtype: Aval(_bits_shape(x, dtype=dtype), dtype),
     write_back=lambda x, view, assign, *, dtype: reshape_p(view_bits_p(view, dtype=x.dtype), shape=tuple(x.shape)),
     takes_complex=True,
-)  # fmt: skip  # an entry of the table
+)
+view_bits_p.describe("the bits of x as another dtype", "none")
 copy_p = linear(
-    "copy", lambda xp, x: x.copy() if xp is np else xp.asarray(x, copy=True), (lambda g, x: g,),
-    formula="x", derivative="1", samples=(S((2, 3)),), indices=in_order,
-)  # fmt: skip  # an entry of the table
-alias_p = linear(
-    "alias", lambda xp, x: x, (lambda g, x: g,), formula="x", derivative="1", samples=(S((2, 3)),), indices=in_order,
-    write_back=lambda x, view, assign: view, notes="the same memory under a new place on the tape",
-)  # fmt: skip  # an entry of the table
+    "copy",
+    lambda xp, x: x.copy() if xp is np else xp.asarray(x, copy=True),
+    (lambda g, x: g,),
+    indices=in_order,
+)
+copy_p.describe("x", "1")
+copy_p.samples = [S((2, 3))]
+alias_p = linear("alias", lambda xp, x: x, (lambda g, x: g,), indices=in_order, write_back=lambda x, view, assign: view)
+alias_p.describe("x", "1", notes="the same memory under a new place on the tape")
+alias_p.samples = [S((2, 3))]
 
 
 def _flip(xp: Any, x: Array, *, axis: Shape) -> Array:
@@ -116,13 +131,16 @@ def _flip(xp: Any, x: Array, *, axis: Shape) -> Array:
 
 _ALL, _BACKWARDS = slice(None), slice(None, None, -1)
 flip_p: Linear = linear(
-    "flip", _flip, (lambda g, x, *, axis: flip_p(g, axis=axis),),
-    formula="reversed along the axes", derivative="flip", shape=lambda x, *, axis: x.shape,
-    indices=lambda at, x, *, axis: tuple([
-        place * -1 + (x.shape[number] - 1) if number in axis else place for number, place in enumerate(at)
-    ]),
-    samples=(S((2, 3), axis=(1,)), S((2, 3), axis=(0, 1))),
-)  # fmt: skip  # an entry of the table
+    "flip",
+    _flip,
+    (lambda g, x, *, axis: flip_p(g, axis=axis),),
+    shape=lambda x, *, axis: x.shape,
+    indices=lambda at, x, *, axis: tuple(
+        [place * -1 + (x.shape[number] - 1) if number in axis else place for number, place in enumerate(at)]
+    ),
+)
+flip_p.describe("reversed along the axes", "flip")
+flip_p.samples = [S((2, 3), axis=(1,)), S((2, 3), axis=(0, 1))]
 
 
 def _roll(xp: Any, x: Array, *, shift: Shape, axis: Shape) -> Array:
@@ -136,11 +154,10 @@ roll_p: Linear = linear(
     "roll",
     _roll,
     (lambda g, x, *, shift, axis: roll_p(g, shift=tuple(-step for step in shift), axis=axis),),
-    formula="shifted cyclically",
-    derivative="roll back",
     shape=lambda x, *, shift, axis: x.shape,
-    samples=(S((2, 5), shift=(2,), axis=(1,)),),
 )
+roll_p.describe("shifted cyclically", "roll back")
+roll_p.samples = [S((2, 5), shift=(2,), axis=(1,))]
 
 
 def _triangle(keep_lower: bool) -> Any:
@@ -164,15 +181,21 @@ def _lower(rows: int, columns: int, diagonal: int) -> Array:
 
 
 tril_p: Linear = linear(
-    "tril", _triangle(True), (lambda g, x, *, diagonal: tril_p(g, diagonal=diagonal),),
-    formula="x where j <= i + diagonal, else 0", derivative="tril", shape=lambda x, *, diagonal: x.shape,
-    samples=(S((4, 4), diagonal=0), S((2, 3, 5), diagonal=-1)),
-)  # fmt: skip  # an entry of the table
+    "tril",
+    _triangle(True),
+    (lambda g, x, *, diagonal: tril_p(g, diagonal=diagonal),),
+    shape=lambda x, *, diagonal: x.shape,
+)
+tril_p.describe("x where j <= i + diagonal, else 0", "tril")
+tril_p.samples = [S((4, 4), diagonal=0), S((2, 3, 5), diagonal=-1)]
 triu_p: Linear = linear(
-    "triu", _triangle(False), (lambda g, x, *, diagonal: triu_p(g, diagonal=diagonal),),
-    formula="x where j >= i + diagonal, else 0", derivative="triu", shape=lambda x, *, diagonal: x.shape,
-    samples=(S((4, 4), diagonal=0), S((3, 5), diagonal=1)),
-)  # fmt: skip  # an entry of the table
+    "triu",
+    _triangle(False),
+    (lambda g, x, *, diagonal: triu_p(g, diagonal=diagonal),),
+    shape=lambda x, *, diagonal: x.shape,
+)
+triu_p.describe("x where j >= i + diagonal, else 0", "triu")
+triu_p.samples = [S((4, 4), diagonal=0), S((3, 5), diagonal=1)]
 
 Pairs = tuple[tuple[int, int], ...]
 
@@ -184,13 +207,13 @@ def _pad(xp: Any, x: Array, *, widths: Pairs, value: float) -> Array:
 
 
 pad_p = linear(
-    "pad", _pad,
-    (lambda g, x, *, widths, value:
-        g[tuple(slice(a, n - b) for n, (a, b) in zip(g.shape, widths, strict=True))],),
-    formula="x with a border of `value`", derivative="cut the border off",
+    "pad",
+    _pad,
+    (lambda g, x, *, widths, value: g[tuple(slice(a, n - b) for n, (a, b) in zip(g.shape, widths, strict=True))],),
     shape=lambda x, *, widths, value: tuple(n + a + b for n, (a, b) in zip(x.shape, widths, strict=True)),
-    samples=(S((2, 3), widths=((1, 0), (2, 1)), value=0.0), S((2,), widths=((0, 3),), value=1.5)),
-)  # fmt: skip  # an entry of the table
+)
+pad_p.describe("x with a border of `value`", "cut the border off")
+pad_p.samples = [S((2, 3), widths=((1, 0), (2, 1)), value=0.0), S((2,), widths=((0, 3),), value=1.5)]
 # Affine rather than linear if value is not 0.
 pad_p.jvps = (lambda t, y, x, *, widths, value: pad_p(t, widths=widths, value=0.0),)
 
@@ -213,11 +236,14 @@ def _joined_shape(*xs: Any, axis: int) -> Shape:
 
 
 concatenate_p = linear(
-    "concat", lambda xp, *xs, axis: parallel.joined(xp, xs, axis), joint_transpose=_split_cotangent,
+    "concat",
+    lambda xp, *xs, axis: parallel.joined(xp, xs, axis),
+    joint_transpose=_split_cotangent,
     saves_from=sys.maxsize,
-    formula="(x1, x2, ...) joined along an axis", derivative="the matching slice", shape=_joined_shape,
-    samples=(S((2, 3), (1, 3), axis=0), S((2, 1), (2, 2), (2, 3), axis=1)),
-)  # fmt: skip  # an entry of the table
+    shape=_joined_shape,
+)
+concatenate_p.describe("(x1, x2, ...) joined along an axis", "the matching slice")
+concatenate_p.samples = [S((2, 3), (1, 3), axis=0), S((2, 1), (2, 2), (2, 3), axis=1)]
 
 
 # --- public functions -----------------------------------------------------------------------------

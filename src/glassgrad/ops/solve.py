@@ -49,12 +49,17 @@ def _as_matrices(x: Array) -> Array:
 # --- inverse --------------------------------------------------------------------------------------
 
 inv: Custom = custom(
-    "inv", lambda xp, x: xp.linalg.inv(x), saves="y", batch=native, shape=lambda x: x.shape,
+    "inv",
+    lambda xp, x: xp.linalg.inv(x),
+    saves="y",
+    batch=native,
+    shape=lambda x: x.shape,
     vjp=(lambda g, y, x: -matmul(swap_last(y), matmul(g, swap_last(y))),),
     jvp=(lambda t, y, x: -matmul(y, matmul(t, y)),),
-    formula="x**-1", derivative="-yT g yT", samples=(S(_square(size=3)), S(_square(2, size=2))),
     takes_complex=True,
-)  # fmt: skip  # an entry of the table
+)
+inv.describe("x**-1", "-yT g yT")
+inv.samples = [S(_square(size=3)), S(_square(2, size=2))]
 
 
 def _pinv(xp: Any, x: Array, *, rtol: float | None, atol: float = 0.0) -> Array:
@@ -85,13 +90,21 @@ def _pinv_jvp(t: Array, y: Array, x: Array, **_p: Any) -> Array:
 
 
 pinv_p: Custom = custom(
-    "pinv", _pinv, saves=("x", "y"), vjp=(_pinv_vjp,), jvp=(_pinv_jvp,), batch=native,
-    shape=lambda x, **p: (*x.shape[:-2], x.shape[-1], x.shape[-2]), formula="the pseudo-inverse of x",
-    derivative="-yT g yT + (1 - x y) gT y yT + yT y gT (1 - y x)",
-    samples=(S((4, 3), rtol=None), S((2, 2, 3), rtol=1e-9), S(_square(size=3), rtol=None, atol=1e-6)),
-    notes="Golub and Pereyra 1973; the derivative holds while the rank stays the same",
+    "pinv",
+    _pinv,
+    saves=("x", "y"),
+    vjp=(_pinv_vjp,),
+    jvp=(_pinv_jvp,),
+    batch=native,
+    shape=lambda x, **p: (*x.shape[:-2], x.shape[-1], x.shape[-2]),
     takes_complex=True,
-)  # fmt: skip  # an entry of the table
+)
+pinv_p.describe(
+    "the pseudo-inverse of x",
+    "-yT g yT + (1 - x y) gT y yT + yT y gT (1 - y x)",
+    notes="Golub and Pereyra 1973; the derivative holds while the rank stays the same",
+)
+pinv_p.samples = [S((4, 3), rtol=None), S((2, 2, 3), rtol=1e-9), S(_square(size=3), rtol=None, atol=1e-6)]
 
 # --- systems of equations -------------------------------------------------------------------------
 
@@ -101,14 +114,20 @@ def _solved_shape(a: Any, b: Any, **_p: Any) -> Shape:
 
 
 solve_p: Custom = custom(
-    "solve", lambda xp, a, b: xp.linalg.solve(a, b), saves=("x", "y"), batch=stacked, shape=_solved_shape,
-    vjp=(lambda g, y, a, b: -matmul(solve_p(swap_last(a), g), swap_last(y)),
-         lambda g, y, a, b: solve_p(swap_last(a), g)),
+    "solve",
+    lambda xp, a, b: xp.linalg.solve(a, b),
+    saves=("x", "y"),
+    batch=stacked,
+    shape=_solved_shape,
+    vjp=(
+        lambda g, y, a, b: -matmul(solve_p(swap_last(a), g), swap_last(y)),
+        lambda g, y, a, b: solve_p(swap_last(a), g),
+    ),
     jvp=(lambda t, y, a, b: -solve_p(a, matmul(t, y)), lambda t, y, a, b: solve_p(a, t)),
-    formula="y with a y = b", derivative="-h yT, h = a**-T g",
-    samples=(S(_square(size=3), (3, 2)), S(_square(2, size=2), (2, 1)), S(_square(size=2), (3, 2, 1))),
     takes_complex=True,
-)  # fmt: skip  # an entry of the table
+)
+solve_p.describe("y with a y = b", "-h yT, h = a**-T g")
+solve_p.samples = [S(_square(size=3), (3, 2)), S(_square(2, size=2), (2, 1)), S(_square(size=2), (3, 2, 1))]
 
 
 def _triangular(xp: Any, a: Array, b: Array, *, upper: bool, unit: bool) -> Array:
@@ -144,18 +163,33 @@ def _transposed(a: Array, g: Array, upper: bool, unit: bool) -> Array:
 
 
 solve_triangular_p: Custom = custom(
-    "solve_triangular", _triangular, saves=("x", "y"), batch=stacked, shape=_solved_shape,
-    vjp=(lambda g, y, a, b, *, upper, unit:
-             -_triangle(matmul(_transposed(a, g, upper, unit), swap_last(y)), upper, unit),
-         lambda g, y, a, b, *, upper, unit: _transposed(a, g, upper, unit)),
-    jvp=(lambda t, y, a, b, **p: -solve_triangular_p(a, matmul(_triangle(t, **p), y), **p),
-         lambda t, y, a, b, **p: solve_triangular_p(a, t, **p)),
-    formula="y with a y = b, a triangular", derivative="-triangle of h yT, h = a**-T g",
-    samples=(S(_square(size=3), (3, 2), upper=False, unit=False), S(_square(size=3), (2, 3, 1), upper=True, unit=False),
-             S(_square(2, size=2), (2, 2), upper=True, unit=True)),
-    notes="only that triangle of a is read; a zero on its diagonal gives infinities, as in PyTorch",
+    "solve_triangular",
+    _triangular,
+    saves=("x", "y"),
+    batch=stacked,
+    shape=_solved_shape,
+    vjp=(
+        lambda g, y, a, b, *, upper, unit: (
+            -_triangle(matmul(_transposed(a, g, upper, unit), swap_last(y)), upper, unit)
+        ),
+        lambda g, y, a, b, *, upper, unit: _transposed(a, g, upper, unit),
+    ),
+    jvp=(
+        lambda t, y, a, b, **p: -solve_triangular_p(a, matmul(_triangle(t, **p), y), **p),
+        lambda t, y, a, b, **p: solve_triangular_p(a, t, **p),
+    ),
     takes_complex=True,
-)  # fmt: skip  # an entry of the table
+)
+solve_triangular_p.describe(
+    "y with a y = b, a triangular",
+    "-triangle of h yT, h = a**-T g",
+    notes="only that triangle of a is read; a zero on its diagonal gives infinities, as in PyTorch",
+)
+solve_triangular_p.samples = [
+    S(_square(size=3), (3, 2), upper=False, unit=False),
+    S(_square(size=3), (2, 3, 1), upper=True, unit=False),
+    S(_square(2, size=2), (2, 2), upper=True, unit=True),
+]
 
 # --- determinants ---------------------------------------------------------------------------------
 
@@ -184,19 +218,34 @@ def _cofactor_jvp(t: Array, y: Array, x: Array) -> Array:
 
 
 cofactor_p: Custom = custom(
-    "cofactor", _cofactor, saves=("x", "y"), vjp=(_cofactor_vjp,), jvp=(_cofactor_jvp,), batch=native,
-    shape=lambda x: x.shape, formula="det(x) x**-T", derivative="<g, x**-T> y - x**-T gT y",
-    samples=(S(_square(size=3)), S(_square(2, size=2))), tolerance=10.0,
-    notes="exists for singular x; its derivative (the second one of det) needs an invertible x",
+    "cofactor",
+    _cofactor,
+    saves=("x", "y"),
+    vjp=(_cofactor_vjp,),
+    jvp=(_cofactor_jvp,),
+    batch=native,
+    shape=lambda x: x.shape,
     takes_complex=True,
-)  # fmt: skip  # an entry of the table
+)
+cofactor_p.tolerance = 10.0
+cofactor_p.describe(
+    "det(x) x**-T",
+    "<g, x**-T> y - x**-T gT y",
+    notes="exists for singular x; its derivative (the second one of det) needs an invertible x",
+)
+cofactor_p.samples = [S(_square(size=3)), S(_square(2, size=2))]
 det: Custom = custom(
-    "det", lambda xp, x: xp.linalg.det(x), saves="x", batch=native, shape=lambda x: x.shape[:-2],
+    "det",
+    lambda xp, x: xp.linalg.det(x),
+    saves="x",
+    batch=native,
+    shape=lambda x: x.shape[:-2],
     vjp=(lambda g, y, x: _as_matrices(g) * cofactor_p(x),),
     jvp=(lambda t, y, x: _total(cofactor_p(x) * t, keep=False),),
-    formula="determinant of x", derivative="g cofactor(x)", samples=(S(_square(size=3)), S((2, 2, 2)), S((1, 1))),
     takes_complex=True,
-)  # fmt: skip  # an entry of the table
+)
+det.describe("determinant of x", "g cofactor(x)")
+det.samples = [S(_square(size=3)), S((2, 2, 2)), S((1, 1))]
 
 
 def _slogdet_vjp(gs: Sequence[Array | None], needs: Sequence[bool], y: Any, x: Array) -> tuple[Array]:
@@ -217,11 +266,17 @@ def _slogdet_jvp(tangents: Sequence[Array], y: Any, x: Array) -> tuple[Array, Ar
 
 
 slogdet_p: Custom = custom(
-    "slogdet", lambda xp, x: tuple(map(xp.asarray, xp.linalg.slogdet(x))), saves=("x", "y"), multiple=True,
-    joint_vjp=_slogdet_vjp, joint_jvp=_slogdet_jvp, batch=native, formula="sign of det(x), log |det(x)|",
-    derivative="0, g x**-T", samples=(S(_square(size=3)), S((2, 2, 2))),
+    "slogdet",
+    lambda xp, x: tuple(map(xp.asarray, xp.linalg.slogdet(x))),
+    saves=("x", "y"),
+    multiple=True,
+    joint_vjp=_slogdet_vjp,
+    joint_jvp=_slogdet_jvp,
+    batch=native,
     takes_complex=True,
-)  # fmt: skip  # an entry of the table
+)
+slogdet_p.describe("sign of det(x), log |det(x)|", "0, g x**-T")
+slogdet_p.samples = [S(_square(size=3)), S((2, 2, 2))]
 
 # --- public functions -----------------------------------------------------------------------------
 

@@ -28,11 +28,9 @@ def _positions(name: str, forward: Any, formula: str, shape: Any) -> Any:
         forward,
         vjp=(None,),
         jvp=(None,),
-        formula=formula,
-        derivative="none",
         batch=shifted,
         shape=lambda x, **params: Aval(shape(x, **params), _INTEGER),
-    )
+    ).describe(formula, "none")
 
 
 def _argsort(xp: Any, x: Array, *, axis: int, descending: bool, stable: bool) -> Array:
@@ -114,14 +112,23 @@ def _searchsorted(xp: Any, edges: Array, x: Array, *, right: bool) -> Array:
 
 
 searchsorted_p = custom(
-    "searchsorted", _searchsorted, vjp=(None, None), jvp=(None, None), formula="where x fits into sorted edges",
-    derivative="none", shape=lambda edges, x, *, right: Aval(tuple(x.shape), _INTEGER), batch=searched,
-)  # fmt: skip  # an entry of the table
+    "searchsorted",
+    _searchsorted,
+    vjp=(None, None),
+    jvp=(None, None),
+    shape=lambda edges, x, *, right: Aval(tuple(x.shape), _INTEGER),
+    batch=searched,
+)
+searchsorted_p.describe("where x fits into sorted edges", "none")
 isin_p = custom(
-    "isin", lambda _xp, x, choices: np.isin(x, choices), vjp=(None, None), jvp=(None, None),
-    formula="whether x is one of the choices", derivative="none", batch=first_only,
+    "isin",
+    lambda _xp, x, choices: np.isin(x, choices),
+    vjp=(None, None),
+    jvp=(None, None),
+    batch=first_only,
     shape=lambda x, choices: Aval(tuple(x.shape), np.dtype(bool)),
-)  # fmt: skip  # an entry of the table
+)
+isin_p.describe("whether x is one of the choices", "none")
 
 # --- public functions -----------------------------------------------------------------------------
 

@@ -62,12 +62,28 @@ def _places(high: int) -> Any:
 
 
 sparse_product_p: Linear = linear(
-    "sparse_product", _sparse_product,
-    (_entries, lambda g, values, dense, rows, columns, *, size:
-        sparse_product_p(values, g, columns, rows, size=dense.shape[0]), None, None),
-    saves="x", formula="y[rows[e]] = sum of values[e] * dense[columns[e]] over the entries e", takes_complex=False,
-    derivative="g[rows] . dense[columns], values[e] * g[rows[e]] added at columns[e]",
-    shape=lambda values, dense, rows, columns, *, size:
-        Aval((size, dense.shape[1]), np.result_type(values.dtype, dense.dtype)), batch=_batch,
-    samples=(S((5,), (4, 3), _places(3), _places(4), size=3), S((5,), (2, 1), _places(3), _places(2), size=4)),
-)  # fmt: skip  # an entry of the table
+    "sparse_product",
+    _sparse_product,
+    (
+        _entries,
+        lambda g, values, dense, rows, columns, *, size: sparse_product_p(
+            values, g, columns, rows, size=dense.shape[0]
+        ),
+        None,
+        None,
+    ),
+    saves="x",
+    takes_complex=False,
+    shape=lambda values, dense, rows, columns, *, size: Aval(
+        (size, dense.shape[1]), np.result_type(values.dtype, dense.dtype)
+    ),
+    batch=_batch,
+)
+sparse_product_p.describe(
+    "y[rows[e]] = sum of values[e] * dense[columns[e]] over the entries e",
+    "g[rows] . dense[columns], values[e] * g[rows[e]] added at columns[e]",
+)
+sparse_product_p.samples = [
+    S((5,), (4, 3), _places(3), _places(4), size=3),
+    S((5,), (2, 1), _places(3), _places(2), size=4),
+]

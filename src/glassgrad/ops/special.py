@@ -85,48 +85,29 @@ def _negative_gaussian(y: Array, x: Array) -> Array:
     return -_TWO_OVER_ROOT_PI * ew.exp(-x * x)
 
 
-erf = elementwise(
-    "erf", _erf, (_gaussian,), saves="x",
-    formula="2 / sqrt(pi) * integral of exp(-u**2) from 0 to x", derivative="2 / sqrt(pi) * exp(-x**2)",
-    samples=(reals(-2, 2),), edge=EDGES,
-)  # fmt: skip  # an entry of the table
-erfc = elementwise(
-    "erfc", _erfc, (_negative_gaussian,), saves="x", formula="1 - erf(x)",
-    derivative="-2 / sqrt(pi) * exp(-x**2)", samples=(reals(-2, 2),), edge=EDGES,
-)  # fmt: skip  # an entry of the table
-erfcx = elementwise(
-    "erfcx", _by("erfcx"), (lambda y, x: 2 * x * y - _TWO_OVER_ROOT_PI,), saves=("x", "y"),
-    formula="exp(x**2) * erfc(x)", derivative="2 * x * y - 2 / sqrt(pi)", samples=(reals(-1, 2),),
-)  # fmt: skip  # an entry of the table
-erfinv = elementwise(
-    "erfinv", _erfinv, (in_blocks(lambda y, x: ew.exp(y * y) / _TWO_OVER_ROOT_PI),), saves="y",
-    formula="the y with erf(y) = x", derivative="sqrt(pi) / 2 * exp(y**2)", samples=(reals(-0.9, 0.9),), edge=EDGES,
-)  # fmt: skip  # an entry of the table
-ndtr = elementwise(
-    "ndtr", _by("ndtr"), (lambda y, x: _DENSITY * ew.exp(-0.5 * x * x),), saves="x",
-    formula="normal distribution function", derivative="exp(-x**2 / 2) / sqrt(2 * pi)", samples=(reals(-3, 3),),
-    edge=EDGES,
-)  # fmt: skip  # an entry of the table
+erf = elementwise("erf", _erf, (_gaussian,), saves="x")
+erf.describe("2 / sqrt(pi) * integral of exp(-u**2) from 0 to x", "2 / sqrt(pi) * exp(-x**2)", reals(-2, 2), edge=EDGES)
+erfc = elementwise("erfc", _erfc, (_negative_gaussian,), saves="x")
+erfc.describe("1 - erf(x)", "-2 / sqrt(pi) * exp(-x**2)", reals(-2, 2), edge=EDGES)
+erfcx = elementwise("erfcx", _by("erfcx"), (lambda y, x: 2 * x * y - _TWO_OVER_ROOT_PI,), saves=("x", "y"))
+erfcx.describe("exp(x**2) * erfc(x)", "2 * x * y - 2 / sqrt(pi)", reals(-1, 2))
+erfinv = elementwise("erfinv", _erfinv, (in_blocks(lambda y, x: ew.exp(y * y) / _TWO_OVER_ROOT_PI),), saves="y")
+erfinv.describe("the y with erf(y) = x", "sqrt(pi) / 2 * exp(y**2)", reals(-0.9, 0.9), edge=EDGES)
+ndtr = elementwise("ndtr", _by("ndtr"), (lambda y, x: _DENSITY * ew.exp(-0.5 * x * x),), saves="x")
+ndtr.describe("normal distribution function", "exp(-x**2 / 2) / sqrt(2 * pi)", reals(-3, 3), edge=EDGES)
 log_ndtr = elementwise(
-    "log_ndtr", _by("log_ndtr"), (lambda y, x: _DENSITY * ew.exp(-0.5 * x * x - y),), saves=("x", "y"),
-    formula="log of the normal distribution function", derivative="exp(-x**2 / 2 - y) / sqrt(2 * pi)",
-    samples=(reals(-3, 3),),
-)  # fmt: skip  # an entry of the table
-ndtri = elementwise(
-    "ndtri", _by("ndtri"), (lambda y, x: ew.exp(0.5 * y * y) / _DENSITY,), saves="y",
-    formula="the y with ndtr(y) = x", derivative="sqrt(2 * pi) * exp(y**2 / 2)", samples=(reals(0.1, 0.9),),
-)  # fmt: skip  # an entry of the table
+    "log_ndtr", _by("log_ndtr"), (lambda y, x: _DENSITY * ew.exp(-0.5 * x * x - y),), saves=("x", "y")
+)
+log_ndtr.describe("log of the normal distribution function", "exp(-x**2 / 2 - y) / sqrt(2 * pi)", reals(-3, 3))
+ndtri = elementwise("ndtri", _by("ndtri"), (lambda y, x: ew.exp(0.5 * y * y) / _DENSITY,), saves="y")
+ndtri.describe("the y with ndtr(y) = x", "sqrt(2 * pi) * exp(y**2 / 2)", reals(0.1, 0.9))
 
 # --- gamma functions ------------------------------------------------------------------------------
 
-gammaln = elementwise(
-    "gammaln", _by("gammaln"), (lambda y, x: digamma(x),), saves="x", formula="log(|Gamma(x)|)",
-    derivative="digamma(x)", samples=(reals(0.3, 5),), edge=(1.0, 2.0, 1e3, 1e-30, _nan),
-)  # fmt: skip  # an entry of the table
-digamma: Elementwise = elementwise(
-    "digamma", _by("psi"), (lambda y, x: polygamma_p(x, order=1),), saves="x", formula="Gamma'(x) / Gamma(x)",
-    derivative="polygamma(1, x)", samples=(reals(0.3, 5),), edge=(1.0, 2.0, 1e3, _nan),
-)  # fmt: skip  # an entry of the table
+gammaln = elementwise("gammaln", _by("gammaln"), (lambda y, x: digamma(x),), saves="x")
+gammaln.describe("log(|Gamma(x)|)", "digamma(x)", reals(0.3, 5), edge=(1.0, 2.0, 1e3, 1e-30, _nan))
+digamma: Elementwise = elementwise("digamma", _by("psi"), (lambda y, x: polygamma_p(x, order=1),), saves="x")
+digamma.describe("Gamma'(x) / Gamma(x)", "polygamma(1, x)", reals(0.3, 5), edge=(1.0, 2.0, 1e3, _nan))
 
 
 # SciPy takes 0.2 microseconds per element, the passes of our own trigamma 20 microseconds per call.
@@ -146,10 +127,13 @@ def _polygamma(xp: Any, x: Array, *, order: int) -> Array:
 
 
 polygamma_p: Elementwise = elementwise(
-    "polygamma", _polygamma, (lambda y, x, *, order: polygamma_p(x, order=order + 1),), saves="x",
-    formula="derivative of digamma, `order` times", derivative="polygamma(order + 1, x)", samples=(reals(0.8, 5),),
+    "polygamma",
+    _polygamma,
+    (lambda y, x, *, order: polygamma_p(x, order=order + 1),),
+    saves="x",
     sample_params={"order": 1},
-)  # fmt: skip  # an entry of the table
+)
+polygamma_p.describe("derivative of digamma, `order` times", "polygamma(order + 1, x)", reals(0.8, 5))
 
 # --- x * log(y) and entropies ---------------------------------------------------------------------
 
@@ -177,19 +161,12 @@ def _by_two(name: str) -> Callable[..., Array]:
     return forward
 
 
-xlogy = elementwise(
-    "xlogy", _by_two("xlogy"), (_xlogy_first, lambda y, a, b: a / b), saves="x", native=True,
-    formula="a * log(b), 0 where a is 0", derivative="log(b), a / b", samples=(reals(-2, 2), reals(0.3, 3)), edge=EDGES,
-)  # fmt: skip  # an entry of the table
-xlog1py = elementwise(
-    "xlog1py", _by_two("xlog1py"), (_xlog1py_first, lambda y, a, b: a / (1 + b)), saves="x",
-    formula="a * log(1 + b), 0 where a is 0", derivative="log(1 + b), a / (1 + b)",
-    samples=(reals(-2, 2), reals(-0.7, 3)), edge=EDGES,
-)  # fmt: skip  # an entry of the table
-entr = elementwise(
-    "entr", _by("entr"), (lambda y, x: -ew.log(x) - 1,), saves="x", formula="-x * log(x)", derivative="-log(x) - 1",
-    samples=(reals(0.2, 3),), edge=(0.0, 1.0, 1e-30, _nan),
-)  # fmt: skip  # an entry of the table
+xlogy = elementwise("xlogy", _by_two("xlogy"), (_xlogy_first, lambda y, a, b: a / b), saves="x", native=True)
+xlogy.describe("a * log(b), 0 where a is 0", "log(b), a / b", reals(-2, 2), reals(0.3, 3), edge=EDGES)
+xlog1py = elementwise("xlog1py", _by_two("xlog1py"), (_xlog1py_first, lambda y, a, b: a / (1 + b)), saves="x")
+xlog1py.describe("a * log(1 + b), 0 where a is 0", "log(1 + b), a / (1 + b)", reals(-2, 2), reals(-0.7, 3), edge=EDGES)
+entr = elementwise("entr", _by("entr"), (lambda y, x: -ew.log(x) - 1,), saves="x")
+entr.describe("-x * log(x)", "-log(x) - 1", reals(0.2, 3), edge=(0.0, 1.0, 1e-30, _nan))
 
 # --- Bessel functions -----------------------------------------------------------------------------
 
@@ -216,22 +193,14 @@ def _i1(xp: Any, x: Array) -> Array:
     return approximations.bessel_i(x, 1) if approximations.fits(x) else _by("i1")(xp, x)
 
 
-i0 = elementwise(
-    "i0", _i0, (lambda y, x: i1(x),), saves="x", formula="modified Bessel function I0(x)", derivative="I1(x)",
-    samples=(reals(-3, 3),), edge=(0.0, 1.0, -1.0, _nan),
-)  # fmt: skip  # an entry of the table
-i0e = elementwise(
-    "i0e", _by("i0e"), (lambda y, x: i1e(x) - ew.sign(x) * y,), saves=("x", "y"), formula="exp(-|x|) * I0(x)",
-    derivative="i1e(x) - sign(x) * y", samples=(reals(-3, 3, 0),), edge=(0.0, 1.0, -1.0, 1e3, _nan),
-)  # fmt: skip  # an entry of the table
-i1: Elementwise = elementwise(
-    "i1", _i1, (_i1_slope,), saves=("x", "y"), formula="modified Bessel function I1(x)",
-    derivative="I0(x) - y / x", samples=(reals(-3, 3, 0),), edge=(0.0, 1.0, -1.0, _nan),
-)  # fmt: skip  # an entry of the table
-i1e: Elementwise = elementwise(
-    "i1e", _by("i1e"), (_i1e_slope,), saves=("x", "y"), formula="exp(-|x|) * I1(x)",
-    derivative="i0e(x) - y * (sign(x) + 1 / x)", samples=(reals(-3, 3, 0),), edge=(0.0, 1.0, -1.0, 1e3, _nan),
-)  # fmt: skip  # an entry of the table
+i0 = elementwise("i0", _i0, (lambda y, x: i1(x),), saves="x")
+i0.describe("modified Bessel function I0(x)", "I1(x)", reals(-3, 3), edge=(0.0, 1.0, -1.0, _nan))
+i0e = elementwise("i0e", _by("i0e"), (lambda y, x: i1e(x) - ew.sign(x) * y,), saves=("x", "y"))
+i0e.describe("exp(-|x|) * I0(x)", "i1e(x) - sign(x) * y", reals(-3, 3, 0), edge=(0.0, 1.0, -1.0, 1e3, _nan))
+i1: Elementwise = elementwise("i1", _i1, (_i1_slope,), saves=("x", "y"))
+i1.describe("modified Bessel function I1(x)", "I0(x) - y / x", reals(-3, 3, 0), edge=(0.0, 1.0, -1.0, _nan))
+i1e: Elementwise = elementwise("i1e", _by("i1e"), (_i1e_slope,), saves=("x", "y"))
+i1e.describe("exp(-|x|) * I1(x)", "i0e(x) - y * (sign(x) + 1 / x)", reals(-3, 3, 0), edge=(0.0, 1.0, -1.0, 1e3, _nan))
 
 # --- public functions -----------------------------------------------------------------------------
 

@@ -38,25 +38,42 @@ def _gamma_density(y: Array, a: Array, x: Array) -> Array:
     return ew.exp(xlogy(a - 1, x) - x - gammaln(a))
 
 
-gammainc_p: Elementwise = elementwise(
-    "gammainc", _by_several("gammainc"), (None, _gamma_density), saves="x",
-    formula="integral of u**(a - 1) exp(-u) / Gamma(a) from 0 to b", derivative="none, b**(a - 1) * exp(-b) / Gamma(a)",
-    samples=(reals(0.5, 4), reals(0.3, 5)), edge=(0.5, 1.0, 2.0, 30.0, _nan),
-)  # fmt: skip  # an entry of the table
+gammainc_p: Elementwise = elementwise("gammainc", _by_several("gammainc"), (None, _gamma_density), saves="x")
+gammainc_p.describe(
+    "integral of u**(a - 1) exp(-u) / Gamma(a) from 0 to b",
+    "none, b**(a - 1) * exp(-b) / Gamma(a)",
+    reals(0.5, 4),
+    reals(0.3, 5),
+    edge=(0.5, 1.0, 2.0, 30.0, _nan),
+)
 gammaincc_p: Elementwise = elementwise(
-    "gammaincc", _by_several("gammaincc"), (None, lambda y, a, x: -_gamma_density(y, a, x)), saves="x",
-    formula="integral of u**(a - 1) exp(-u) / Gamma(a) from b on", derivative="none, -b**(a - 1) * exp(-b) / Gamma(a)",
-    samples=(reals(0.5, 4), reals(0.3, 5)), edge=(0.5, 1.0, 2.0, 30.0, _nan),
-)  # fmt: skip  # an entry of the table
+    "gammaincc", _by_several("gammaincc"), (None, lambda y, a, x: -_gamma_density(y, a, x)), saves="x"
+)
+gammaincc_p.describe(
+    "integral of u**(a - 1) exp(-u) / Gamma(a) from b on",
+    "none, -b**(a - 1) * exp(-b) / Gamma(a)",
+    reals(0.5, 4),
+    reals(0.3, 5),
+    edge=(0.5, 1.0, 2.0, 30.0, _nan),
+)
 betainc_p: Elementwise = elementwise(
-    "betainc", _by_several("betainc"),
-    (None, None,
-     lambda y, a, b, x: ew.exp(xlogy(a - 1, x) + xlog1py(b - 1, -x) - gammaln(a) - gammaln(b) + gammaln(a + b))),
+    "betainc",
+    _by_several("betainc"),
+    (
+        None,
+        None,
+        lambda y, a, b, x: ew.exp(xlogy(a - 1, x) + xlog1py(b - 1, -x) - gammaln(a) - gammaln(b) + gammaln(a + b)),
+    ),
     saves="x",
-    formula="integral of u**(a - 1) (1 - u)**(b - 1) / B(a, b) from 0 to x",
-    derivative="none, none, x**(a - 1) * (1 - x)**(b - 1) / B(a, b)",
-    samples=(reals(0.5, 3), reals(0.5, 3), reals(0.1, 0.9)), edge=(0.25, 0.5, 0.75),
-)  # fmt: skip  # an entry of the table
+)
+betainc_p.describe(
+    "integral of u**(a - 1) (1 - u)**(b - 1) / B(a, b) from 0 to x",
+    "none, none, x**(a - 1) * (1 - x)**(b - 1) / B(a, b)",
+    reals(0.5, 3),
+    reals(0.5, 3),
+    reals(0.1, 0.9),
+    edge=(0.25, 0.5, 0.75),
+)
 
 # --- Bessel functions -----------------------------------------------------------------------------
 
@@ -67,48 +84,40 @@ def _over(y: Array, x: Array, limit: float) -> Array:
     return ew.where(zero, limit, y / ew.where(zero, 1.0, x))
 
 
-bessel_j0: Elementwise = elementwise(
-    "bessel_j0", _by("j0"), (lambda y, x: -bessel_j1(x),), saves="x", formula="Bessel function J0(x)",
-    derivative="-J1(x)", samples=(reals(-5, 5),), edge=_BESSEL_EDGES,
-)  # fmt: skip  # an entry of the table
+bessel_j0: Elementwise = elementwise("bessel_j0", _by("j0"), (lambda y, x: -bessel_j1(x),), saves="x")
+bessel_j0.describe("Bessel function J0(x)", "-J1(x)", reals(-5, 5), edge=_BESSEL_EDGES)
 bessel_j1: Elementwise = elementwise(
-    "bessel_j1", _by("j1"), (lambda y, x: bessel_j0(x) - _over(y, x, 0.5),), saves=("x", "y"),
-    formula="Bessel function J1(x)", derivative="J0(x) - y / x", samples=(reals(-5, 5, 0),), edge=_BESSEL_EDGES,
-)  # fmt: skip  # an entry of the table
-bessel_y0: Elementwise = elementwise(
-    "bessel_y0", _by("y0"), (lambda y, x: -bessel_y1(x),), saves="x", formula="Bessel function Y0(x)",
-    derivative="-Y1(x)", samples=(reals(0.4, 5),), edge=_DECAYING_EDGES,
-)  # fmt: skip  # an entry of the table
-bessel_y1: Elementwise = elementwise(
-    "bessel_y1", _by("y1"), (lambda y, x: bessel_y0(x) - y / x,), saves=("x", "y"), formula="Bessel function Y1(x)",
-    derivative="Y0(x) - y / x", samples=(reals(0.4, 5),), edge=_DECAYING_EDGES,
-)  # fmt: skip  # an entry of the table
+    "bessel_j1", _by("j1"), (lambda y, x: bessel_j0(x) - _over(y, x, 0.5),), saves=("x", "y")
+)
+bessel_j1.describe("Bessel function J1(x)", "J0(x) - y / x", reals(-5, 5, 0), edge=_BESSEL_EDGES)
+bessel_y0: Elementwise = elementwise("bessel_y0", _by("y0"), (lambda y, x: -bessel_y1(x),), saves="x")
+bessel_y0.describe("Bessel function Y0(x)", "-Y1(x)", reals(0.4, 5), edge=_DECAYING_EDGES)
+bessel_y1: Elementwise = elementwise("bessel_y1", _by("y1"), (lambda y, x: bessel_y0(x) - y / x,), saves=("x", "y"))
+bessel_y1.describe("Bessel function Y1(x)", "Y0(x) - y / x", reals(0.4, 5), edge=_DECAYING_EDGES)
 modified_bessel_k0: Elementwise = elementwise(
-    "modified_bessel_k0", _by("k0"), (lambda y, x: -modified_bessel_k1(x),), saves="x",
-    formula="modified Bessel function K0(x)", derivative="-K1(x)", samples=(reals(0.4, 4),), edge=_DECAYING_EDGES,
-)  # fmt: skip  # an entry of the table
+    "modified_bessel_k0", _by("k0"), (lambda y, x: -modified_bessel_k1(x),), saves="x"
+)
+modified_bessel_k0.describe("modified Bessel function K0(x)", "-K1(x)", reals(0.4, 4), edge=_DECAYING_EDGES)
 modified_bessel_k1: Elementwise = elementwise(
-    "modified_bessel_k1", _by("k1"), (lambda y, x: -modified_bessel_k0(x) - y / x,), saves=("x", "y"),
-    formula="modified Bessel function K1(x)", derivative="-K0(x) - y / x", samples=(reals(0.4, 4),),
-    edge=_DECAYING_EDGES,
-)  # fmt: skip  # an entry of the table
+    "modified_bessel_k1", _by("k1"), (lambda y, x: -modified_bessel_k0(x) - y / x,), saves=("x", "y")
+)
+modified_bessel_k1.describe("modified Bessel function K1(x)", "-K0(x) - y / x", reals(0.4, 4), edge=_DECAYING_EDGES)
 scaled_modified_bessel_k0: Elementwise = elementwise(
-    "scaled_modified_bessel_k0", _by("k0e"), (lambda y, x: y - scaled_modified_bessel_k1(x),), saves=("x", "y"),
-    formula="exp(x) * K0(x)", derivative="y - exp(x) * K1(x)", samples=(reals(0.4, 4),), edge=_DECAYING_EDGES,
-)  # fmt: skip  # an entry of the table
+    "scaled_modified_bessel_k0", _by("k0e"), (lambda y, x: y - scaled_modified_bessel_k1(x),), saves=("x", "y")
+)
+scaled_modified_bessel_k0.describe("exp(x) * K0(x)", "y - exp(x) * K1(x)", reals(0.4, 4), edge=_DECAYING_EDGES)
 scaled_modified_bessel_k1: Elementwise = elementwise(
-    "scaled_modified_bessel_k1", _by("k1e"), (lambda y, x: y - scaled_modified_bessel_k0(x) - y / x,),
-    saves=("x", "y"), formula="exp(x) * K1(x)", derivative="y - exp(x) * K0(x) - y / x", samples=(reals(0.4, 4),),
-    edge=_DECAYING_EDGES,
-)  # fmt: skip  # an entry of the table
+    "scaled_modified_bessel_k1", _by("k1e"), (lambda y, x: y - scaled_modified_bessel_k0(x) - y / x,), saves=("x", "y")
+)
+scaled_modified_bessel_k1.describe("exp(x) * K1(x)", "y - exp(x) * K0(x) - y / x", reals(0.4, 4), edge=_DECAYING_EDGES)
 airy_ai: Elementwise = elementwise(
-    "airy_ai", lambda xp, x: _by("airy")(xp, x)[0], (lambda y, x: airy_slope_p(x),), saves="x",
-    formula="Airy's function Ai(x)", derivative="Ai'(x)", samples=(reals(-4, 4),), edge=(0.0, 1.0, -1.0, _nan),
-)  # fmt: skip  # an entry of the table
+    "airy_ai", lambda xp, x: _by("airy")(xp, x)[0], (lambda y, x: airy_slope_p(x),), saves="x"
+)
+airy_ai.describe("Airy's function Ai(x)", "Ai'(x)", reals(-4, 4), edge=(0.0, 1.0, -1.0, _nan))
 airy_slope_p: Elementwise = elementwise(
-    "airy_slope", lambda xp, x: _by("airy")(xp, x)[1], (lambda y, x: x * airy_ai(x),), saves="x",
-    formula="derivative of Ai(x)", derivative="x * Ai(x)", samples=(reals(-4, 4),), edge=(0.0, 1.0, -1.0, _nan),
-)  # fmt: skip  # an entry of the table
+    "airy_slope", lambda xp, x: _by("airy")(xp, x)[1], (lambda y, x: x * airy_ai(x),), saves="x"
+)
+airy_slope_p.describe("derivative of Ai(x)", "x * Ai(x)", reals(-4, 4), edge=(0.0, 1.0, -1.0, _nan))
 
 # --- public functions -----------------------------------------------------------------------------
 

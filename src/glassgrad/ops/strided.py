@@ -57,19 +57,32 @@ def _set_diagonal(x: Array, view: Array, assign: Any, *, offset: int, axis1: int
 
 
 diagonal_p: Linear = linear(
-    "diagonal", _diagonal, (lambda g, x, **at: put_diagonal_p(g, **at, shape=tuple(x.shape)),),
-    indices=_diagonal_places, write_back=_set_diagonal,
-    formula="y[i] = x[i, i + offset]", derivative="g on the diagonal of zeros", shape=_diagonal_shape, batch=shifted,
-    samples=(S((3, 4), offset=0, axis1=0, axis2=1), S((2, 3, 3), offset=-1, axis1=1, axis2=2),
-             S((4, 2, 3), offset=1, axis1=0, axis2=2)),
-)  # fmt: skip  # an entry of the table
-put_diagonal_p: Linear = linear(
-    "put_diagonal", _put_diagonal, (lambda g, x, *, shape, **at: diagonal_p(g, **at),),
-    formula="zeros(shape) with x on a diagonal", derivative="the diagonal of g", shape=lambda x, *, shape, **at: shape,
+    "diagonal",
+    _diagonal,
+    (lambda g, x, **at: put_diagonal_p(g, **at, shape=tuple(x.shape)),),
+    indices=_diagonal_places,
+    write_back=_set_diagonal,
+    shape=_diagonal_shape,
     batch=shifted,
-    samples=(S((3,), offset=0, axis1=0, axis2=1, shape=(3, 4)),
-             S((2, 2), offset=-1, axis1=1, axis2=2, shape=(2, 3, 3))),
-)  # fmt: skip  # an entry of the table
+)
+diagonal_p.describe("y[i] = x[i, i + offset]", "g on the diagonal of zeros")
+diagonal_p.samples = [
+    S((3, 4), offset=0, axis1=0, axis2=1),
+    S((2, 3, 3), offset=-1, axis1=1, axis2=2),
+    S((4, 2, 3), offset=1, axis1=0, axis2=2),
+]
+put_diagonal_p: Linear = linear(
+    "put_diagonal",
+    _put_diagonal,
+    (lambda g, x, *, shape, **at: diagonal_p(g, **at),),
+    shape=lambda x, *, shape, **at: shape,
+    batch=shifted,
+)
+put_diagonal_p.describe("zeros(shape) with x on a diagonal", "the diagonal of g")
+put_diagonal_p.samples = [
+    S((3,), offset=0, axis1=0, axis2=1, shape=(3, 4)),
+    S((2, 2), offset=-1, axis1=1, axis2=2, shape=(2, 3, 3)),
+]
 
 # --- windows --------------------------------------------------------------------------------------
 
@@ -101,22 +114,30 @@ unfold_p: Linear = linear(
     "sliding_window",
     _windows,
     (lambda g, x, *, axis, size, step: overlap_add_p(g, axis=axis, step=step, length=x.shape[axis]),),
-    formula="y[i, k] = x[i * step + k]",
-    derivative="windows added where they overlap",
     shape=_windows_shape,
     indices=lambda at, x, *, axis, size, step: (*at[:axis], at[axis] * step + at[-1], *at[axis + 1 : -1]),
     write_back=read_only,
     batch=shifted,
-    samples=(S((7,), axis=0, size=3, step=1), S((2, 9, 2), axis=1, size=4, step=2), S((8,), axis=0, size=2, step=3)),
 )
+unfold_p.describe("y[i, k] = x[i * step + k]", "windows added where they overlap")
+unfold_p.samples = [
+    S((7,), axis=0, size=3, step=1),
+    S((2, 9, 2), axis=1, size=4, step=2),
+    S((8,), axis=0, size=2, step=3),
+]
 overlap_add_p: Linear = linear(
-    "overlap_add", _overlap_add,
+    "overlap_add",
+    _overlap_add,
     (lambda g, x, *, axis, step, length: unfold_p(g, axis=axis, size=x.shape[-1], step=step),),
-    formula="y[i * step + k] = sum of x[i, k]", derivative="windows of g", batch=shifted,
+    batch=shifted,
     shape=lambda x, *, axis, step, length: (*x.shape[:axis], length, *x.shape[axis + 1 : -1]),
-    samples=(S((5, 3), axis=0, step=1, length=7), S((2, 3, 2, 4), axis=1, step=2, length=8),
-             S((2, 3), axis=0, step=2, length=5)),
-)  # fmt: skip  # an entry of the table
+)
+overlap_add_p.describe("y[i * step + k] = sum of x[i, k]", "windows of g")
+overlap_add_p.samples = [
+    S((5, 3), axis=0, step=1, length=7),
+    S((2, 3, 2, 4), axis=1, step=2, length=8),
+    S((2, 3), axis=0, step=2, length=5),
+]
 
 # --- any strides ----------------------------------------------------------------------------------
 
@@ -147,23 +168,31 @@ def _strided_batch(prim: Any, size: int, values: list[Any], batched: list[bool],
 
 
 as_strided_p: Linear = linear(
-    "as_strided", _as_strided,
+    "as_strided",
+    _as_strided,
     (lambda g, x, *, size, stride, offset: add_strided_p(g, shape=tuple(x.shape), stride=stride, offset=offset),),
-    formula="y[i, j] = element offset + i stride[0] + j stride[1] of x", derivative="g added at these elements",
-    shape=lambda x, *, size, stride, offset: size, write_back=read_only, batch=_strided_batch, takes_complex=True,
-    samples=(S((12,), size=(3, 4), stride=(2, 1), offset=1), S((3, 4), size=(2, 2, 2), stride=(4, 0, 3), offset=0),
-             S((2, 3), size=(), stride=(), offset=4)),
-)  # fmt: skip  # an entry of the table
+    shape=lambda x, *, size, stride, offset: size,
+    write_back=read_only,
+    batch=_strided_batch,
+    takes_complex=True,
+)
+as_strided_p.describe("y[i, j] = element offset + i stride[0] + j stride[1] of x", "g added at these elements")
+as_strided_p.samples = [
+    S((12,), size=(3, 4), stride=(2, 1), offset=1),
+    S((3, 4), size=(2, 2, 2), stride=(4, 0, 3), offset=0),
+    S((2, 3), size=(), stride=(), offset=4),
+]
 add_strided_p: Linear = linear(
     "add_strided",
     _add_strided,
     (lambda g, x, *, shape, stride, offset: as_strided_p(g, size=tuple(x.shape), stride=stride, offset=offset),),
-    formula="zeros(shape) with x[i, j] added at element offset + i stride[0] + j stride[1]",
-    derivative="these elements of g",
     shape=lambda x, *, shape, **at: shape,
     batch=_strided_batch,
-    samples=(S((3, 4), shape=(12,), stride=(2, 1), offset=1), S((), shape=(2, 3), stride=(), offset=4)),
 )
+add_strided_p.describe(
+    "zeros(shape) with x[i, j] added at element offset + i stride[0] + j stride[1]", "these elements of g"
+)
+add_strided_p.samples = [S((3, 4), shape=(12,), stride=(2, 1), offset=1), S((), shape=(2, 3), stride=(), offset=4)]
 
 # --- public functions -----------------------------------------------------------------------------
 

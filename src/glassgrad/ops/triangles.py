@@ -21,11 +21,19 @@ def _alone(prim: Any, size: int, values: list[Any], _batched: list[bool], params
 # A function of one triangle has a gradient in that triangle only; as in PyTorch, we return the gradient of the function
 # of the full symmetric matrix. Both give the same gradients for whatever a symmetric matrix was computed from.
 mirror_p: Custom = custom(
-    "mirror", _mirror, vjp=(lambda g, y, x, *, lower: g,), jvp=(lambda t, y, x, *, lower: t,), batch=_alone,
+    "mirror",
+    _mirror,
+    vjp=(lambda g, y, x, *, lower: g,),
+    jvp=(lambda t, y, x, *, lower: t,),
+    batch=_alone,
     takes_complex=True,
-    shape=lambda x, *, lower: x.shape, formula="the symmetric matrix that has x's lower (or upper) triangle",
-    derivative="g", notes="the derivative is that of symmetric x, which finite differences of one element do not show",
-)  # fmt: skip  # an entry of the table
+    shape=lambda x, *, lower: x.shape,
+)
+mirror_p.describe(
+    "the symmetric matrix that has x's lower (or upper) triangle",
+    "g",
+    notes="the derivative is that of symmetric x, which finite differences of one element do not show",
+)
 
 
 def mirrored(op: str, x: Array, *, lower: bool) -> Array:

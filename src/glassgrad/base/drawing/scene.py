@@ -155,9 +155,8 @@ class _Level:
     def _module(self, child: Path) -> Thing:
         inner = [node for node in self.graph.nodes if node.module[: len(child)] == child]
         leaving = {edge.tail for edge in self.graph.edges if not self._within(edge.head, child)}
-        last = [
-            node for at, node in enumerate(self.graph.nodes) if self._within(at, child) and (at in leaving or node.root)
-        ]
+        own = [(at, node) for at, node in enumerate(self.graph.nodes) if self._within(at, child)]
+        last = [node for at, node in own if at in leaving or node.root]
         box = module_box(self.graph, child, sum(node.kind not in LEAVES for node in inner), last[-1] if last else None)
         thing = self._box(box)
         thing.module = child

@@ -270,10 +270,9 @@ opaque_p = Custom(
     "opaque",
     lambda _xp, *x, function: function(*x),
     joint_vjp=_no_derivative,
-    formula="a function of SciPy without a derivative",
-    derivative="raises",
     register=False,
 )
+opaque_p.describe("a function of SciPy without a derivative", "raises")
 PRIMITIVES[opaque_p.name] = opaque_p
 
 

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors
+from glassgrad.base.kept import Cache, free_in_children
 from glassgrad.ops.kernels import blocks, parallel, parts, products, recurrent
 
 Array = Any

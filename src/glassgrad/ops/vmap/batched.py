@@ -312,10 +312,13 @@ def _exit(_xp: Any, x: Array, *, level: Level, axis: int) -> Array:
     return _move(repeated, 0, axis)
 
 
-enter_p = Boundary("vmap_enter", _enter, formula="x[i] in example i", derivative="all examples", register=False)
-exit_p = Boundary("vmap_exit", _exit, formula="all examples", derivative="g[i] in example i", register=False)
+enter_p = Boundary("vmap_enter", _enter, register=False)
+enter_p.describe("x[i] in example i", "all examples")
+exit_p = Boundary("vmap_exit", _exit, register=False)
+exit_p.describe("all examples", "g[i] in example i")
 # Back into a running level, for values that had to be computed outside: all examples together, both ways.
-reenter_p = Boundary("vmap_reenter", _enter, formula=enter_p.formula, derivative=enter_p.derivative, register=False)
+reenter_p = Boundary("vmap_reenter", _enter, register=False)
+reenter_p.describe(enter_p.formula, enter_p.derivative)
 reenter_p.vjps = (lambda g, y, x, **params: exit_p(g, **params),)
 reenter_p.jvps = enter_p.jvps = (lambda t, y, x, **params: enter_p(t, **params),)
 enter_p.joint_vjp = lambda g, needs, y, x, **params: (exit_p(g, **params),)

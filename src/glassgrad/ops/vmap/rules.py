@@ -19,6 +19,7 @@ from glassgrad.ops.core import REGISTRY, Array
 from glassgrad.ops.places import ARRAY, EVERYTHING, IndexArray, Spec
 from glassgrad.ops.reduce import sum_p
 from glassgrad.ops.shape import broadcast_to_p, permute_p, reshape_p
+from glassgrad.ops.tables import words
 from glassgrad.ops.vmap.batched import aligned, one_by_one
 
 Values = list[Any]
@@ -237,10 +238,10 @@ Rule = Callable[[Any, int, Values, Flags, Params], Any]
 
 _PATTERNS: dict[Rule, Sequence[str]] = {
     native: ("astype", "view_bits", "copy", "alias", "tril", "triu", "one_hot"),
-    shifted: (
-        "reshape", "permute_dims", "flip", "roll", "pad", "concat", "sum", "max", "min", "logsumexp", "softmax",
-        "log_softmax", "all", "any", "take_along_axis", "put_along_add", "scatter_extreme",
-    ),
+    shifted: words("""
+        reshape permute_dims flip roll pad concat sum max min logsumexp softmax log_softmax all any take_along_axis
+        put_along_add
+    """),
     _broadcast_to: ("broadcast_to",),
     _over_axis_or_all: ("argmax", "argmin"),
     _matmul: ("matmul",),
@@ -248,7 +249,7 @@ _PATTERNS: dict[Rule, Sequence[str]] = {
     _put_add: ("put_add",),
     _at_set: ("at_set",),
     _put_along: ("put_along_axis",),
-}  # fmt: skip  # a table
+}
 
 RULES: dict[str, Rule] = {name: rule for rule, names in _PATTERNS.items() for name in names}
 

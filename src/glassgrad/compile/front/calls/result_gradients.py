@@ -129,15 +129,10 @@ def _vjp(
     return [tape.turned(c) for c in found[:gradients]]
 
 
-_ONE = Custom("compiled", lambda _xp, *_x: None, joint_vjp=_vjp, register=False, formula="a compiled function")
-_SEVERAL = Custom(
-    "compiled_several",
-    lambda _xp, *_x: None,
-    joint_vjp=_vjp,
-    register=False,
-    multiple=True,
-    formula="a compiled function",
-)
+_ONE = Custom("compiled", lambda _xp, *_x: None, joint_vjp=_vjp, register=False)
+_SEVERAL = Custom("compiled_several", lambda _xp, *_x: None, joint_vjp=_vjp, register=False, multiple=True)
+_ONE.describe("a compiled function")
+_SEVERAL.describe("a compiled function")
 
 
 def connect(

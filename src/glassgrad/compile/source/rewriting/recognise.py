@@ -109,7 +109,8 @@ class Recogniser:
         def vjp(g: Array, needs: Sequence[bool], _y: Array, _x: Array) -> list[Array]:
             return [formula.vjp(g, source=source.array, **facts)]
 
-        prim = core.Custom(match.kind, lambda _xp, x: x, joint_vjp=vjp, register=False, formula=formula.rule)
+        prim = core.Custom(match.kind, lambda _xp, x: x, joint_vjp=vjp, register=False)
+        prim.describe(formula.rule)
         where = match.inner[-1].where
         parent = source if source.node is None else source.node
         node = record(prim, (parent,), (None, source.array), {}, result.array, where.code, where.lasti)

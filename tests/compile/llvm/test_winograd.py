@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import glassgrad as gg
-from glassgrad.compile.llvm.convolutions import windows as conv_windows
-from glassgrad.compile.llvm.convolutions import winograd, winograd_plan
+from glassgrad.compile.llvm.convolutions import minimal, winograd, winograd_plan
+from glassgrad.compile.llvm.convolutions.kernels import chosen
 from glassgrad.compile.llvm.convolutions.windows import shape_of
 from glassgrad.compile.llvm.module.target import host, parsed
 from glassgrad.compile.llvm.products import tiles
@@ -43,8 +43,8 @@ WIDTHS = [64, 32, 16]
 
 @pytest.fixture(autouse=True)
 def _everything_is_filtered(monkeypatch):
-    monkeypatch.setattr(conv_windows, "FILTERED_CHANNELS", 1)
-    monkeypatch.setattr(conv_windows, "FILTERED_TILES", 1)
+    monkeypatch.setattr(minimal, "FILTERED_CHANNELS", 1)
+    monkeypatch.setattr(minimal, "FILTERED_TILES", 1)
 
 
 def settings(padding=((1, 1), (1, 1)), side=3):
@@ -181,7 +181,7 @@ def test_which_convolutions_are_filtered(x, w, more, is_filtered, monkeypatch):
     monkeypatch.undo()
     b = Builder()
     graph = b.build(b("conv2d", b.input(*x), b.input(*w), **{**settings(), **more}))
-    assert shape_of(graph.instrs[0]).is_winograd == is_filtered
+    assert (chosen(shape_of(graph.instrs[0])) is minimal.MinimalFiltering) == is_filtered
 
 
 def test_layers_share_their_transforms():

@@ -9,13 +9,40 @@ from __future__ import annotations
 
 import math
 
-from glassgrad.compile.llvm.convolutions.windows import Shape, ShareWriter
-from glassgrad.compile.llvm.convolutions.winograd import Helper
-from glassgrad.compile.llvm.module.ir import BITS, Value
+from glassgrad.compile.llvm.convolutions.plan import ConvPlan
+from glassgrad.compile.llvm.convolutions.windows import Helper, Shape, ShareWriter
+from glassgrad.compile.llvm.module.ir import Module, Value
 from glassgrad.compile.llvm.products.gemm import Gemm, GemmWriter, product_call, tile_shape
+from glassgrad.compile.plan.weight_parts import has_few_terms
 
 # Elements of the windows of a block: half a MB in single precision, a part of the second-level cache.
 BLOCK_ELEMENTS = 1 << 17
+
+
+class Channels(ConvPlan):
+    """Blocks of channels of the gradient of a weight, where the sum is over few places."""
+
+    name = "channels"
+
+    @staticmethod
+    def applies(shape: Shape) -> bool:
+        whole = shape.role == "weight" and shape.parts == shape.groups == 1
+        return whole and has_few_terms(shape.images, shape.positions, shape.outputs * shape.rows)
+
+    @property
+    def by_channels(self) -> bool:
+        return True
+
+    @property
+    def units(self) -> int:
+        return -(-self.shape.channels // block_of(self.shape))
+
+    @property
+    def scratch(self) -> int:
+        return self.bytes_of(_starts(self.shape)[-1]) + product_of(self.shape).scratch
+
+    def text(self, module: Module, helper: Helper) -> str:
+        return ChannelsWriter(module, self.shape).weight_text("NAME", helper)
 
 
 class ChannelsWriter(ShareWriter):
@@ -105,11 +132,6 @@ def block_of(shape: Shape) -> int:
     return min(shape.channels, few * max(1, fitting))
 
 
-def blocks_of(shape: Shape) -> int:
-    """Return the number of blocks."""
-    return -(-shape.channels // block_of(shape))
-
-
 def product_of(shape: Shape) -> Gemm:
     """Return the product of a block: outputs by windows."""
     taps, block, pitch = math.prod(shape.kernel), block_of(shape), pitch_of(shape)
@@ -119,11 +141,6 @@ def product_of(shape: Shape) -> Gemm:
         shape.kind, terms, (pitch, 1), (1, pitch), shape.rows, (shape.outputs,), tuple(sorted(columns)), shape.lanes,
         tile, pack=True,
     )  # fmt: skip  # a table
-
-
-def scratch_of(shape: Shape) -> int:
-    """Return the bytes of scratch memory of a share."""
-    return (_starts(shape)[-1] + 64) * BITS[shape.kind] // 8 + product_of(shape).scratch
 
 
 def _starts(shape: Shape) -> tuple[int, ...]:

@@ -22,7 +22,7 @@ from dataclasses import replace
 from typing import Any
 
 from glassgrad.compile.llvm.convolutions.filtering import OUTPUTS, apart, on_both_axes, together
-from glassgrad.compile.llvm.convolutions.windows import Shape, ShareWriter
+from glassgrad.compile.llvm.convolutions.windows import Helper, Shape, ShareWriter
 from glassgrad.compile.llvm.convolutions.winograd_plan import Blocks, Data, Plan, WeightPlan, filtering_of
 from glassgrad.compile.llvm.convolutions.winograd_small import SmallWriter
 from glassgrad.compile.llvm.loops.memory_ops import first_lanes, load_vector, store_vector
@@ -30,15 +30,13 @@ from glassgrad.compile.llvm.module.ir import Module, Value
 from glassgrad.compile.llvm.products.gemm import Branch, GemmWriter, product_call
 from glassgrad.compile.llvm.products.tiles import written
 
-Helper = Callable[[str], str]
-
 # What functions of an image's tiles take: the image, the tiles in the first matrix, planes, how far apart matrices lie.
 _OF_AN_IMAGE = "ptr %image, ptr %tiles, i64 %planes, i64 %apart"
 
 
 def of_any_size(shape: Shape) -> Shape:
     """Return a shape without what layers with the same transforms differ in."""
-    return replace(shape, images=1, channels=1, outputs=1, for_weight=False, parts=1)
+    return replace(shape, images=1, channels=1, outputs=1, role="result", parts=1)
 
 
 def of_any_layer(plan: Plan) -> Plan:

@@ -11,14 +11,15 @@ from __future__ import annotations
 import _thread
 import ctypes
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from glassgrad.compile.kept import files
 from glassgrad.compile.native import runtime
+from glassgrad.ops.core import Array
 
 LEAST = 32 << 20  # bytes: less is touched in the time that a thread takes to be of use
 _Touch = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int8)
@@ -36,7 +37,7 @@ class Ahead:
         memory: for the values between a step's kernels, if that was touched before the step was known.
     """
 
-    memory: Any = None
+    memory: Array | None = None
 
     def __init__(self, cores: int | None = None, free: int | None = None) -> None:
         self.touched = 0
@@ -54,7 +55,7 @@ class Ahead:
         self._stop[0] = 1
         self.memory = None
 
-    def touch(self, arrays: Sequence[Any]) -> bool:
+    def touch(self, arrays: Sequence[Array]) -> bool:
         """Begin to touch arrays that a step will write to; return whether that is worth a thread and possible.
 
         The arrays are kept alive until the thread has done with them. They may be used meanwhile.
@@ -73,7 +74,7 @@ class Ahead:
             return False
         return (free_bytes() if self._free is None else self._free) >= 2 * (self.touched + size)
 
-    def place(self, size: int) -> Any:
+    def place(self, size: int) -> Array:
         """Return memory of so many bytes for the values between a step's kernels, which is being touched."""
         if self.memory is None or self.memory.nbytes != size:
             self.stop()
@@ -115,7 +116,7 @@ class Expected(Ahead):
             files.write(self._key, {"bytes": size}, b"")
 
 
-def _work(touch: Any, arrays: list[Any], stop: Any) -> None:
+def _work(touch: Callable[..., None], arrays: list[Array], stop: Array) -> None:
     table = np.array([(array.ctypes.data, array.nbytes) for array in arrays], np.int64)
     touch(int(table.ctypes.data), len(arrays), int(stop.ctypes.data), 0)
 

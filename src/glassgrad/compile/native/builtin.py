@@ -45,7 +45,7 @@ class BuiltIn:
         self._method = _Method(name.encode(), self._code.address(name), flags, doc.encode())
         _ALIVE.append(self)
 
-    def of(self, receiver: Any) -> Callable[..., Any]:
+    def of(self, receiver: object) -> Callable[..., Any]:
         """Return the function whose first argument is this object, which it keeps alive."""
         make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
             ("PyCFunction_NewEx", ctypes.pythonapi)

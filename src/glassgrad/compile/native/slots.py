@@ -1,4 +1,4 @@
-"""Whether many slots of Python objects hold what they held, by one call of native code.
+"""A guard in native code: one call tells whether many slots of Python objects hold what they held.
 
 A fast path asks for each tensor of its state whether the array in it is the known one, whether it requires a gradient,
 whether it has hooks. In Python each question takes some 17 nanoseconds, as long as all of them take here: a slot is a

@@ -137,10 +137,9 @@ def product_of(shape: Shape) -> Gemm:
     taps, block, pitch = math.prod(shape.kernel), block_of(shape), pitch_of(shape)
     columns = {channels * taps for channels in (block, shape.channels % block) if channels}
     terms, tile = shape.images * shape.positions, tile_shape(block * taps, shape.lanes)
-    return Gemm(
-        shape.kind, terms, (pitch, 1), (1, pitch), shape.rows, (shape.outputs,), tuple(sorted(columns)), shape.lanes,
-        tile, pack=True,
-    )  # fmt: skip  # a table
+    sides = (pitch, 1), (1, pitch), shape.rows
+    sizes = (shape.outputs,), tuple(sorted(columns))
+    return Gemm(shape.kind, terms, *sides, *sizes, shape.lanes, tile, pack=True)
 
 
 def _starts(shape: Shape) -> tuple[int, ...]:

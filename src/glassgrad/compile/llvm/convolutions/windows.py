@@ -137,12 +137,23 @@ def shape_of(instr: Instr) -> Shape | None:
     if kind not in {"f32", "f64"} or first.dtype != second.dtype or first.dtype != instr.output.dtype:
         return None
     x, w, y = _roles(instr, first.shape, second.shape)
-    lanes = max(host().vector_bytes * 8 // BITS[kind], 1)
+    role = _ROLES[instr.op]
     shape = Shape(
-        kind, x[0], x[1], w[0], (x[2], x[3]), (w[2], w[3]), (y[2], y[3]), tuple(p["stride"]), tuple(p["padding"]),
-        tuple(p["dilation"]), p["groups"], lanes, _ROLES[instr.op],
-        instr.output.shape[0] if instr.op == "conv2d_weight_parts" else 1,
-    )  # fmt: skip  # a table
+        kind,
+        images=x[0],
+        channels=x[1],
+        outputs=w[0],
+        size=(x[2], x[3]),
+        kernel=(w[2], w[3]),
+        out=(y[2], y[3]),
+        stride=tuple(p["stride"]),
+        padding=tuple(p["padding"]),
+        dilation=tuple(p["dilation"]),
+        groups=p["groups"],
+        lanes=max(host().vector_bytes * 8 // BITS[kind], 1),
+        role=role,
+        parts=instr.output.shape[0] if role == "weight" else 1,
+    )
     empty = min(shape.images, shape.rows, shape.outputs, shape.positions, *shape.size) == 0
     negative = min(min(pair) for pair in shape.padding) < 0
     return None if empty or negative else shape

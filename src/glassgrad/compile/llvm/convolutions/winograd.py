@@ -1,4 +1,4 @@
-"""Convolutions by minimal filtering: fewer products than direct sums take, 16 in place of 36 for four outputs of 3x3.
+"""Convolutions by minimal filtering: fewer products than direct sums take, 16 instead of 36 for four outputs of 3x3.
 
 A block of tiles, each the 4x4 elements that 2x2 outputs see, is transformed into 16 matrices (channels, tiles); the
 weights were, once a call, into 16 matrices (outputs, channels). Their 16 products are those of the compiler's own tiles
@@ -17,9 +17,8 @@ overwritten by the next row's, or never read.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import replace
-from typing import Any
 
 from glassgrad.compile.llvm.convolutions.filtering import OUTPUTS, apart, on_both_axes, together
 from glassgrad.compile.llvm.convolutions.windows import Helper, Shape, ShareWriter
@@ -210,7 +209,7 @@ class WinogradWriter(ShareWriter):
                 number = self.b.call("umin", Value(number.text, "u64"), last)
             one(number.text)
 
-    def _once(self, write: Callable[..., str], *about: Any) -> str:
+    def _once(self, write: Callable[..., str], *about: Hashable) -> str:
         """Return the text of a function that layers of any number of channels share.
 
         It is written for a layer without numbers of its own, so that it holds for all.
@@ -222,7 +221,7 @@ class WinogradWriter(ShareWriter):
             lambda module: write(type(self)(module, shape, self.helper), "NAME", *about),
         )
 
-    def _once_small(self, write: Callable[..., str], *about: Any) -> str:
+    def _once_small(self, write: Callable[..., str], *about: Hashable) -> str:
         """As `_once`, for what a `SmallWriter` writes."""
         shape = of_any_size(self.shape)
         return written(

@@ -8,8 +8,7 @@ and not some for each of its products, which would be most of what compiling it 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Sequence
 
 from glassgrad._records import dataclass
 from glassgrad.compile.llvm.loops.memory_ops import first_lanes, load_vector, prefetch, store_vector
@@ -70,10 +69,10 @@ def named_everywhere(module: Module, name: str, write: Callable[[Module, str], s
     return name
 
 
-TEXTS: dict[tuple[Any, ...], tuple[Module, str]] = {}
+TEXTS: dict[tuple[Hashable, ...], tuple[Module, str]] = {}
 
 
-def written(module: Module, about: tuple[Any, ...], write: Callable[[Module], str]) -> str:
+def written(module: Module, about: tuple[Hashable, ...], write: Callable[[Module], str]) -> str:
     """Return a function's text, written once in a process for all modules.
 
     Args:

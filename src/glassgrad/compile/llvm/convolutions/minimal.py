@@ -47,16 +47,8 @@ class MinimalFiltering(ConvPlan):
         return weight_plan_of(self.shape, self.shape.parts)
 
     @property
-    def by_channels(self) -> bool:
-        return self.shape.role != "weight" and self.sums.by_results
-
-    @property
     def images(self) -> int:
         return 1 if self.shape.role == "weight" else self.sums.blocks.images
-
-    @property
-    def units(self) -> int:
-        return self.shape.parts if self.shape.role == "weight" else self.sums.units
 
     @property
     def scratch(self) -> int:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from glassgrad.compile.ir.graph import Instr, Var
-from glassgrad.compile.llvm.convolutions.channels import Channels
 from glassgrad.compile.llvm.convolutions.columns import Columns
 from glassgrad.compile.llvm.convolutions.depthwise import Depthwise
 from glassgrad.compile.llvm.convolutions.direct import Direct
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from glassgrad.compile.llvm.module.step import StepModule
     from glassgrad.compile.plan.schedule import Task
 
-PLANS: tuple[type[ConvPlan], ...] = (Depthwise, Channels, MinimalFiltering, Direct, Columns)
+PLANS: tuple[type[ConvPlan], ...] = (Depthwise, MinimalFiltering, Direct, Columns)
 """All ways to do a convolution, the fastest first: the first one that applies is taken."""
 
 
@@ -71,9 +70,6 @@ class ConvCode(FormCode[Shape]):
         if units < 2:
             return []
         bounds = even_bounds(units, shares)
-        if self.plan.by_channels:
-            # Shares read all images, and write some part of the result: neighbours in the program wait for all of it.
-            return [Cut("channels", bounds, {})]
         operands = [(operand.root, operand.shape) for operand in self.kernel.operands if operand is not None]
         weight = None if self.form.role == "weight" else operands[1][1]
         regions = {}

@@ -27,11 +27,6 @@ class ConvPlan:
         """Tell whether the plan is written for this shape and role, and pays there."""
 
     @property
-    def by_channels(self) -> bool:
-        """Whether units of work are channels of the result; otherwise they are images, or parts of the images."""
-        return False
-
-    @property
     def images(self) -> int:
         """Images of a unit of work, where units are images."""
         return 1

@@ -144,8 +144,8 @@ class _Plan:
 class Plan(_Plan):
     """A convolution by minimal filtering or, if `turned`, its transpose with respect to the input.
 
-    Units of work are the tiles of some images, for all `results`. Its parts of scratch memory are weights, data, sums and
-    a plane.
+    Units of work are the tiles of some images, for all `results`. Its parts of scratch memory are weights, data, sums
+    and a plane.
     """
 
     turned: bool

@@ -21,7 +21,7 @@ from glassgrad.compile.llvm.module import target
 from glassgrad.compile.llvm.module.target import LoadedCode, host
 from glassgrad.compile.llvm.objects import elf, linking, pages
 from glassgrad.compile.llvm.objects import translate as objects
-from glassgrad.compile.llvm.objects.linking import Linked, Unsuitable
+from glassgrad.compile.llvm.objects.linking import Linked, UnsuitableError
 from glassgrad.compile.llvm.objects.separate import separate
 
 pytestmark = pytest.mark.skipif(
@@ -227,7 +227,7 @@ REFUSED: dict[str, tuple[Callable[[], bytes], str]] = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_left_to_llvm(name: str) -> None:
     made, reason = REFUSED[name]
-    with pytest.raises(Unsuitable, match=reason):
+    with pytest.raises(UnsuitableError, match=reason):
         Linked([made()])
 
 
@@ -238,7 +238,7 @@ def test_functions_of_the_process_are_asked_for_by_name() -> None:
         asked.append(name)
         return 0
 
-    with pytest.raises(Unsuitable):
+    with pytest.raises(UnsuitableError):
         Linked([compiled()], outside)
     assert asked == ["fmod"]
 

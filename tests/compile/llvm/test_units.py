@@ -18,7 +18,7 @@ from glassgrad.compile.llvm.module.blas import blas
 from glassgrad.compile.llvm.module.ir import Module
 from glassgrad.compile.llvm.module.target import LoadedCode, host
 from glassgrad.compile.llvm.objects import linking, separate
-from glassgrad.compile.llvm.objects.linking import Unsuitable
+from glassgrad.compile.llvm.objects.linking import UnsuitableError
 from glassgrad.compile.llvm.objects.symbols import offered_symbols
 from glassgrad.compile.llvm.products import tiles
 from tests.compile.graphs import Builder, agree, interpret, lower
@@ -156,7 +156,7 @@ def test_llvms_loader_takes_such_files(monkeypatch: pytest.MonkeyPatch) -> None:
     (want,) = made(graph)(*arrays)
 
     def refuse(*_: Any) -> Any:
-        raise Unsuitable("another form")
+        raise UnsuitableError("another form")
 
     monkeypatch.setattr(target, "linked_apart", refuse)
     step = made(graph)

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 import glassgrad as gg
-from glassgrad.compile.llvm.convolutions import windows as conv_windows
-from glassgrad.compile.llvm.convolutions import winograd, winograd_plan
+from glassgrad.compile.llvm.convolutions import minimal, winograd
+from glassgrad.compile.llvm.convolutions.kernels import chosen
 from glassgrad.compile.llvm.convolutions.windows import shape_of
 from glassgrad.compile.llvm.module.target import host, parsed
 from glassgrad.compile.llvm.products import tiles
-from glassgrad.compile.stages import native
 from glassgrad.nn import functional as F
 from tests.compile.graphs import Builder, lower, written
 from tests.thinning import covering
@@ -43,8 +42,8 @@ WIDTHS = [64, 32, 16]
 
 @pytest.fixture(autouse=True)
 def _everything_is_filtered(monkeypatch):
-    monkeypatch.setattr(conv_windows, "FILTERED_CHANNELS", 1)
-    monkeypatch.setattr(conv_windows, "FILTERED_TILES", 1)
+    monkeypatch.setattr(minimal, "FILTERED_CHANNELS", 1)
+    monkeypatch.setattr(minimal, "FILTERED_TILES", 1)
 
 
 def settings(padding=((1, 1), (1, 1)), side=3):
@@ -107,21 +106,6 @@ def test_all_passes_agree_with_float64(name, dtype, width, monkeypatch):
         assert error < 32 * np.finfo(dtype).eps
 
 
-@pytest.mark.parametrize("name", ["few tiles", "halves, few tiles"])
-def test_shares_of_results_make_the_same_bits_as_shares_of_images(name, monkeypatch):
-    rng = np.random.default_rng(11)
-    given = drawn(name, np.float32, lambda shape: rng.normal(size=shape))
-    for op, arrays, params in passes(*given)[:2]:
-        found = []
-        for together, axis in ((1 << 10, "images"), (2, "channels")):
-            monkeypatch.setattr(winograd_plan, "RESULTS", together)
-            for threads in (1, 2, 3):
-                step = native(graph_of(op, arrays, params), threads, as_it_is=True, stored=False)
-                assert step.emitted.schedule.phases[0][0].cuts[0].axis == axis
-                found.append(step(*arrays)[0].tobytes())
-        assert len(set(found)) == 1
-
-
 @pytest.mark.parametrize("name", ["panels", "halves, odd, uneven borders"])
 def test_small_integers_are_exact(name):
     rng = np.random.default_rng(6)
@@ -181,7 +165,7 @@ def test_which_convolutions_are_filtered(x, w, more, is_filtered, monkeypatch):
     monkeypatch.undo()
     b = Builder()
     graph = b.build(b("conv2d", b.input(*x), b.input(*w), **{**settings(), **more}))
-    assert shape_of(graph.instrs[0]).is_winograd == is_filtered
+    assert (chosen(shape_of(graph.instrs[0])) is minimal.MinimalFiltering) == is_filtered
 
 
 def test_layers_share_their_transforms():

@@ -1,7 +1,7 @@
 """From a user's function to a graph: tracing, state, guards, and the calls of a trace.
 
-In: a function and the arguments of one call. Out: a `Capture` (`calls/captured.py`): the graph, the tensors it reads and
-writes, the guards, and what to do before and after each call.
+In: a function and the arguments of one call. Out: a `Capture` (`calls/captured.py`): the graph, the tensors it reads
+and writes, the guards, and what to do before and after each call.
 
 | question | file |
 |---|---|

@@ -1,4 +1,4 @@
-"""What this emitter can do on this machine, in the form in which the plan wants to know it."""
+"""The abilities of this emitter on this machine, as the plan asks for them."""
 
 from __future__ import annotations
 

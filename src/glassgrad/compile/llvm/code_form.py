@@ -1,4 +1,4 @@
-"""In which form each primitive becomes native code: what the op table in the documentation shows."""
+"""The form of each primitive's native code, for the op table of the documentation."""
 
 from __future__ import annotations
 

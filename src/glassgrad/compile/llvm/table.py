@@ -237,12 +237,18 @@ def _put_slice(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
 LOOPS: dict[str, LoopLowering] = {
     **FORWARDS,
     "astype": LoopLowering(same_point, build=_astype),
-    "sum": _reduction("add"), "max": _reduction("maximum"), "min": _reduction("minimum"),
-    "prod": _reduction("multiply"), "any": _reduction("or"), "all": _reduction("and"),
-    "argmax": _reduction("argmax"), "argmin": _reduction("argmin"),
+    "sum": _reduction("add"),
+    "max": _reduction("maximum"),
+    "min": _reduction("minimum"),
+    "prod": _reduction("multiply"),
+    "any": _reduction("or"),
+    "all": _reduction("and"),
+    "argmax": _reduction("argmax"),
+    "argmin": _reduction("argmin"),
     "concat": LoopLowering(in_memory, build=_concat),
     "roll": LoopLowering(in_memory, build=_roll),
-    "tril": _triangle(lower=True), "triu": _triangle(lower=False),
+    "tril": _triangle(lower=True),
+    "triu": _triangle(lower=False),
     "at_place": LoopLowering(same_point, build=_at_place),
     "put_one_along": LoopLowering(same_point, build=_put_one_along),
     "put_slice": LoopLowering(in_memory, build=_put_slice),
@@ -257,4 +263,4 @@ LOOPS: dict[str, LoopLowering] = {
     **{op: _copied_view() for op, prim in PRIMITIVES.items() if prim.indices is not None and op != "getitem"},
     "full": LoopLowering(same_point, build=_full),
     "arange": LoopLowering(same_point, build=_arange),
-}  # fmt: skip  # a table
+}

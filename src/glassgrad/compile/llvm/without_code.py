@@ -15,26 +15,26 @@ _SPARSE = "SciPy computes it, row by row of its compressed form"
 _BITS = "the same bytes under another dtype: nothing to compute, and NumPy's view needs no copy"
 _INNER = "it belongs to the tape and never stands in a graph"
 
-_REASONS: dict[str, tuple[str, ...]] = {
-    _SHAPE: ("nonzero", "unique", "unique_consecutive", "bincount"),
-    _LAPACK: (
-        "inv", "pinv", "solve", "solve_triangular", "cofactor", "det", "slogdet", "eig", "cholesky", "qr", "eigh",
-        "svd", "qr_complete", "matrix_exp", "lu_pivots", "lu", "lu_info", "cholesky_info",
-    ),
-    _POCKETFFT: ("fft", "rfft", "rfft_back"),
-    _SCIPY: (
-        "erfcx", "erfinv", "log_ndtr", "ndtri", "digamma", "polygamma", "i0", "i0e", "i1", "i1e", "gammainc",
-        "gammaincc", "betainc", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "modified_bessel_k0",
-        "modified_bessel_k1", "scaled_modified_bessel_k0", "scaled_modified_bessel_k1", "airy_ai", "airy_slope",
-    ),
-    _SORTING: ("argsort", "topk", "kth", "mode", "searchsorted", "isin"),
-    _SORTED_PLACES: ("histogram", "pivot_rows"),
-    _SPARSE: ("sparse_product",),
-    _BITS: ("view_bits",),
-    _INNER: ("pick",),
-}  # fmt: skip  # a table
+_REASONS = {
+    _SHAPE: "nonzero unique unique_consecutive bincount",
+    _LAPACK: """
+        inv pinv solve solve_triangular cofactor det slogdet eig cholesky qr eigh svd qr_complete matrix_exp
+        lu_pivots lu lu_info cholesky_info
+    """,
+    _POCKETFFT: "fft rfft rfft_back",
+    _SCIPY: """
+        erfcx erfinv log_ndtr ndtri digamma polygamma i0 i0e i1 i1e gammainc gammaincc betainc
+        bessel_j0 bessel_j1 bessel_y0 bessel_y1 modified_bessel_k0 modified_bessel_k1
+        scaled_modified_bessel_k0 scaled_modified_bessel_k1 airy_ai airy_slope
+    """,
+    _SORTING: "argsort topk kth mode searchsorted isin",
+    _SORTED_PLACES: "histogram pivot_rows",
+    _SPARSE: "sparse_product",
+    _BITS: "view_bits",
+    _INNER: "pick",
+}
 
-WITHOUT_CODE: dict[str, str] = {name: reason for reason, names in _REASONS.items() for name in names}
+WITHOUT_CODE: dict[str, str] = {name: reason for reason, names in _REASONS.items() for name in names.split()}
 """Primitive -> why it has no native code."""
 
 PARTLY: dict[str, str] = {

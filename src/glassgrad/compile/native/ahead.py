@@ -11,13 +11,14 @@ from __future__ import annotations
 import _thread
 import ctypes
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from glassgrad.compile.native import runtime
+from glassgrad.ops.core import Array
 
 LEAST = 32 << 20  # bytes: less is touched in the time that a thread takes to be of use
 _Touch = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int8)
@@ -49,7 +50,7 @@ class Ahead:
         """Leave the rest to the step, whose threads would have to wait for this one; or there is none."""
         self._stop[0] = 1
 
-    def touch(self, arrays: Sequence[Any]) -> bool:
+    def touch(self, arrays: Sequence[Array]) -> bool:
         """Begin to touch arrays that a step will write to; return whether that is worth a thread and possible.
 
         The arrays are kept alive until the thread has done with them. They may be used meanwhile.
@@ -68,7 +69,7 @@ class Ahead:
             return False
         return (free_bytes() if self._free is None else self._free) >= 2 * (self.touched + size)
 
-    def place(self, size: int) -> Any:
+    def place(self, size: int) -> Array:
         """Return memory of so many bytes for the values between a step's kernels, which is being touched."""
         self.stop()
         self._stop = np.zeros(1, np.int64)
@@ -77,7 +78,7 @@ class Ahead:
         return memory
 
 
-def _work(touch: Any, arrays: list[Any], stop: Any) -> None:
+def _work(touch: Callable[..., None], arrays: list[Array], stop: Array) -> None:
     table = np.array([(array.ctypes.data, array.nbytes) for array in arrays], np.int64)
     touch(int(table.ctypes.data), len(arrays), int(stop.ctypes.data), 0)
 

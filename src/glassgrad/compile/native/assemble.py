@@ -1,4 +1,4 @@
-"""From what the stages made to the two records that are run and stored: the layout of a step, and its totals."""
+"""The two records of a step that the stages have made: its layout, which is run and stored, and its totals."""
 
 from __future__ import annotations
 

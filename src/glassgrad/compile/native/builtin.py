@@ -9,8 +9,8 @@ from typing import Any
 from glassgrad.compile.llvm.module.target import LoadedCode, host
 from glassgrad.compile.native import cache
 
-NO_ARGUMENTS, FAST_CALL = 0x4, 0x80
-"""CPython's METH_NOARGS and METH_FASTCALL: with which arguments the code is called."""
+FAST_CALL = 0x80
+"""CPython's METH_FASTCALL: the code is called with an array of arguments and their number."""
 
 _ALIVE: list[BuiltIn] = []
 """Functions refer to these by their address."""
@@ -33,7 +33,7 @@ class BuiltIn:
     Args:
         text: of the module.
         name: of the function, there and in Python.
-        flags: `NO_ARGUMENTS` or `FAST_CALL`.
+        flags: `FAST_CALL`.
         doc: its docstring.
 
     Raises:
@@ -45,7 +45,7 @@ class BuiltIn:
         self._method = _Method(name.encode(), self._code.address(name), flags, doc.encode())
         _ALIVE.append(self)
 
-    def of(self, receiver: Any) -> Callable[..., Any]:
+    def of(self, receiver: object) -> Callable[..., Any]:
         """Return the function whose first argument is this object, which it keeps alive."""
         make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
             ("PyCFunction_NewEx", ctypes.pythonapi)
@@ -54,4 +54,4 @@ class BuiltIn:
         return function
 
 
-__all__ = ["FAST_CALL", "NO_ARGUMENTS", "BuiltIn"]
+__all__ = ["FAST_CALL", "BuiltIn"]

@@ -18,7 +18,7 @@ from glassgrad.compile.native.executable import HostCall, Layout, NativeStep
 from glassgrad.compile.native.host_calls import host_call
 from glassgrad.compile.native.runtime import available_cores
 from glassgrad.compile.plan.indexing.bounds import Computed, IndexBounds, IndexCheck
-from glassgrad.ops.core import PRIMITIVES
+from glassgrad.ops.core import PRIMITIVES, Array
 from glassgrad.ops.narrow import NARROW, bfloat16
 
 # Constants that the compiler made itself and that are larger are not worth storing.
@@ -87,7 +87,7 @@ def to_header(graph: Graph, layout: Layout, stats: Stats) -> dict[str, Any] | No
     if any(entry == [] for _, entry in segments):
         return None  # it calls Python functions
     own = {var: place for place, (var, _) in enumerate(graph.constants)}
-    constants: list[Any] = []
+    constants: list[list[int | str]] = []
     for var, value in layout.constants:
         if var in own:
             constants.append([number[var], own[var]])
@@ -120,7 +120,7 @@ def to_layout(graph: Graph, header: dict[str, Any], uses: Uses) -> tuple[Layout,
     variables = _variables(graph, header)
     count = len(variables)
 
-    def var(place: Any) -> Var:
+    def var(place: object) -> Var:
         return variables[_number(place, count)]
 
     shares, phases, arena, scratch = header["sizes"]
@@ -155,13 +155,13 @@ def to_layout(graph: Graph, header: dict[str, Any], uses: Uses) -> tuple[Layout,
 _FAR, _MOST_SHARES = 1 << 48, 1 << 12
 
 
-def _number(value: Any, below: int, low: int = 0) -> int:
+def _number(value: object, below: int, low: int = 0) -> int:
     if type(value) is not int or not low <= value < below:
         raise ValueError(f"{value!r} is not from {low} to {below - 1}")
     return value
 
 
-def _host_entry(host: HostCall, graph: Graph, number: Mapping[Var, int]) -> list[Any]:
+def _host_entry(host: HostCall, graph: Graph, number: Mapping[Var, int]) -> list[object]:
     """Return a call of the host as plain data: which instruction of the graph it is; empty if that does not say all."""
     if not getattr(PRIMITIVES[host.op], "by_name", False):
         return []
@@ -214,15 +214,15 @@ def _variables(graph: Graph, header: dict[str, Any]) -> list[Var]:
     return variables
 
 
-def _dtype_name(dtype: np.dtype[Any]) -> str:
+def _dtype_name(dtype: np.dtype) -> str:
     return dtype.name if dtype.kind == NARROW else dtype.str
 
 
-def _dtype(name: str) -> np.dtype[Any]:
+def _dtype(name: str) -> np.dtype:
     return bfloat16() if name == "bfloat16" else np.dtype(name)
 
 
-def _constant(var: Var, source: Any, graph: Graph) -> tuple[Var, Any]:
+def _constant(var: Var, source: object, graph: Graph) -> tuple[Var, Array]:
     if isinstance(source, str):
         return var, np.frombuffer(bytes.fromhex(source), var.dtype).reshape(var.shape)
     value = graph.constants[_number(source, len(graph.constants))][1]
@@ -231,7 +231,7 @@ def _constant(var: Var, source: Any, graph: Graph) -> tuple[Var, Any]:
     return var, value
 
 
-def _bounds(extent: Any, low: Any, spare: Any) -> tuple[int, int, int | None]:
+def _bounds(extent: object, low: object, spare: object) -> tuple[int, int, int | None]:
     return _number(extent, _FAR), _number(low, 1, -_FAR), None if spare is None else _number(spare, _FAR, -_FAR)
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from glassgrad.base.kept import free_in_children
 from glassgrad.compile.native import runtime
+from glassgrad.ops.core import Array
 
 
 class CommonMemory:
@@ -23,11 +23,11 @@ class CommonMemory:
     """
 
     def __init__(self) -> None:
-        self.memory: Any = None
+        self.memory: Array | None = None
         self._lock = free_in_children(threading.Lock())
 
     @contextmanager
-    def lent(self, size: int) -> Iterator[Any]:
+    def lent(self, size: int) -> Iterator[Array]:
         """Yield at least so many bytes: the common ones, or new ones while another thread's kernel has them."""
         if not self._lock.acquire(blocking=False):
             yield runtime.space(size)

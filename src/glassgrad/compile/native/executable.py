@@ -20,11 +20,12 @@ import numpy as np
 
 from glassgrad import errors
 from glassgrad.base.kept import free_in_children
-from glassgrad.compile.ir.graph import Var, type_text
+from glassgrad.compile.ir.graph import Operand, Var, type_text
 from glassgrad.compile.llvm.module import support
 from glassgrad.compile.llvm.module.target import LoadedCode
 from glassgrad.compile.native import runtime
 from glassgrad.compile.plan.indexing.bounds import Computed, IndexBounds, IndexCheck
+from glassgrad.ops.core import Array
 
 if TYPE_CHECKING:
     from glassgrad.compile.native.common_memory import CommonMemory
@@ -32,6 +33,12 @@ if TYPE_CHECKING:
 _Call = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 _Resume = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 _Address = ctypes.CFUNCTYPE(ctypes.c_void_p)
+Params = Mapping[str, Any]
+Block = tuple[Var, int, tuple[int, ...], tuple[int, ...]]
+"""A part of an array: the array, where the part begins, its shape and its strides, in elements."""
+Given = Block | Operand
+"""An argument of a call of the host: a block of an array, or a number."""
+
 _CONTIGUOUS, _ALIGNED, _WRITEABLE = 0x1, 0x100, 0x400
 
 
@@ -64,8 +71,8 @@ class Context:
         self.memory = runtime.aligned(support.context_bytes(shares, slots))
         self.words = self.memory.view(np.int64)
         self.address = int(self.memory.ctypes.data)
-        self.keep: list[Any] = []
-        self.values: Any = None  # the memory for values between kernels, kept as long as this
+        self.keep: list[object] = []
+        self.values: Array = None  # the memory for values between kernels, kept as long as this
 
     def set(self, offset: int, value: int) -> None:
         """Write a word of the header."""
@@ -128,14 +135,14 @@ class HostCall:
     for one that is not `movable`: such an array may lie wherever the host wants it, as nobody depends on its place.
     """
 
-    compute: Callable[..., Any]
-    operands: tuple[Any, ...]
-    results: tuple[Any, ...]
+    compute: Callable[..., Array]
+    operands: tuple[Given, ...]
+    results: tuple[Block, ...]
     fills: bool = False
     attach: Callable[[Sequence[Move | None], Sequence[Move | None]], None] | None = None
     movable: frozenset[Var] = frozenset()
     op: str = ""
-    params: Mapping[str, Any] | None = None
+    params: Params | None = None
 
 
 class Move:
@@ -144,12 +151,12 @@ class Move:
     Call it with the address and the array; it returns False when the step is gone.
     """
 
-    def __init__(self, step: NativeStep, block: Any) -> None:
+    def __init__(self, step: NativeStep, block: Block) -> None:
         self._step = weakref.ref(step)
         self._block = block
         self._word = support.slot_offset(step.shares, step.layout.slots[block[0]]) // 8
 
-    def __call__(self, address: int, array: np.ndarray[Any, Any]) -> bool:
+    def __call__(self, address: int, array: Array) -> bool:
         step = self._step()
         if step is None:
             return False
@@ -176,7 +183,7 @@ class Layout:
     outputs: Sequence[Var]
     written: set[Var]
     buffers: Mapping[Var, int]
-    constants: Sequence[tuple[Var, Any]]
+    constants: Sequence[tuple[Var, Array]]
     checks: Sequence[IndexBounds]
     segments: Sequence[tuple[int, HostCall | None]]
     arena: int
@@ -200,7 +207,7 @@ class NativeStep:
             `compile.llvm.support`.
     """
 
-    def __init__(self, code: bytes, layout: Layout, memory: Any = None) -> None:
+    def __init__(self, code: bytes, layout: Layout, memory: Array | None = None) -> None:
         """Load the code; `memory` is a `runtime.space`, which is used if it is of the layout's size."""
         self.layout = layout
         self.size = layout.arena + layout.shares * layout.scratch
@@ -220,14 +227,14 @@ class NativeStep:
         self.first = layout.segments[0][0] if layout.segments else 0
         self._simple = len(layout.segments) <= 1 and all(host is None for _, host in layout.segments)
         self._pool: runtime.Pool | None = None
-        self._views: dict[Any, Any] = {}
+        self._views: dict[Block, Array] = {}
         for _, host in layout.segments:
             if host is not None and host.attach is not None:
                 host.attach(self._moves(host, host.operands), self._moves(host, host.results))
         _steps.add(self)
         weakref.finalize(self, _release, self.context, self._code)
 
-    def _moves(self, host: HostCall, blocks: Sequence[Any]) -> list[Move | None]:
+    def _moves(self, host: HostCall, blocks: Sequence[Given]) -> list[Move | None]:
         return [Move(self, one) if isinstance(one, tuple) and one[0] in host.movable else None for one in blocks]
 
     def _make_context(self) -> Context:
@@ -241,7 +248,7 @@ class NativeStep:
         arguments += [(slots[var], var, True) for var in layout.outputs]
         context.describe_arguments(arguments)
         context.describe_checks([(slots[check.var], check) for check in layout.checks])
-        self._constants: dict[Var, Any] = {}
+        self._constants: dict[Var, Array] = {}
         for var, value in layout.constants:
             array = self._constants[var] = np.ascontiguousarray(value, var.dtype)
             context.set_slot(slots[var], int(array.ctypes.data))
@@ -250,11 +257,11 @@ class NativeStep:
         return context
 
     @property
-    def memory(self) -> Any:
+    def memory(self) -> Array:
         """The memory for the values between kernels, and for the kernels."""
         return self.context.values
 
-    def lie_in(self, memory: Any, context: Context | None = None) -> None:
+    def lie_in(self, memory: Array, context: Context | None = None) -> None:
         """Keep the values between kernels in such memory from the next run on; those of a copied context, if given."""
         layout, base = self.layout, int(memory.ctypes.data)
         context = self.context if context is None else context
@@ -277,7 +284,7 @@ class NativeStep:
             self.common = common
             self.lie_in(runtime.space(0))
 
-    def __call__(self, *arrays: Any) -> tuple[Any, ...]:
+    def __call__(self, *arrays: Array) -> tuple[Array, ...]:
         """Run the step; returns new arrays for the outputs, updates are written into the arguments."""
         if len(arrays) != len(self.inputs):
             # Native code would read beyond the end of the tuple.
@@ -298,7 +305,7 @@ class NativeStep:
 
     # --- running -------------------------------------------------------------------------------------
 
-    def run(self, arguments: tuple[Any, ...]) -> int:
+    def run(self, arguments: tuple[Array, ...]) -> int:
         """Run on arrays for all inputs and outputs; return 0 or which one is unfit. The caller holds the lock."""
         if self.common is None:
             return self._shared(lambda alone: self._segments(arguments, alone))
@@ -337,7 +344,7 @@ class NativeStep:
             if pool.left:
                 pool.sweep()
 
-    def _segments(self, arguments: tuple[Any, ...], alone: int) -> int:
+    def _segments(self, arguments: tuple[Array, ...], alone: int) -> int:
         status: int = self.call(self.address, id(arguments), alone, self.first)
         if self._simple or status:
             return status
@@ -362,7 +369,7 @@ class NativeStep:
             pool.expel()
         self.context.reset_counters()
 
-    def _on_host(self, host: HostCall, arrays: Mapping[Var, Any]) -> None:
+    def _on_host(self, host: HostCall, arrays: Mapping[Var, Array]) -> None:
         operands = [
             self._block(operand, arrays) if isinstance(operand, tuple) else operand for operand in host.operands
         ]
@@ -375,7 +382,7 @@ class NativeStep:
         for block, part in zip(host.results, parts, strict=False):
             self._block(block, arrays)[...] = part
 
-    def _block(self, block: Any, arrays: Mapping[Var, Any]) -> Any:
+    def _block(self, block: Block, arrays: Mapping[Var, Array]) -> Array:
         var, offset, shape, strides = block
         known = self._views.get(block)  # of memory that stays where it is
         if known is not None:
@@ -398,7 +405,7 @@ class NativeStep:
 
     # --- arguments that did not fit ------------------------------------------------------------------
 
-    def _run_again(self, arrays: tuple[Any, ...], results: tuple[Any, ...], status: int) -> None:
+    def _run_again(self, arrays: tuple[Array, ...], results: tuple[Array, ...], status: int) -> None:
         """Convert arguments and run, or raise what is wrong with them."""
         pairs = enumerate(zip(arrays, self.inputs, strict=True))
         fitted = tuple([self._fit(value, var, number) for number, (value, var) in pairs])
@@ -414,7 +421,7 @@ class NativeStep:
         if status:
             raise AssertionError(f"argument {status} was converted and still does not fit")
 
-    def _fit(self, value: Any, var: Var, number: int) -> Any:
+    def _fit(self, value: object, var: Var, number: int) -> Array:
         array = np.asarray(value)
         if array.shape != var.shape or array.dtype != var.dtype:
             given = f"{array.dtype}{list(array.shape)}"
@@ -424,7 +431,7 @@ class NativeStep:
             raise errors.STEP_STATE(number=number, name=var.name or "")
         return np.require(array, requirements=["C", "A"])
 
-    def _check_guards(self, results: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _check_guards(self, results: tuple[Array, ...]) -> tuple[Array, ...]:
         count = len(self.layout.guards)
         if not all(results[-count:]):
             for result, index in zip(results[-count:], self._uses[1], strict=True):
@@ -438,7 +445,7 @@ class NativeStep:
         return self.layout.uses()
 
 
-def _release(context: Context, *alive: Any) -> None:
+def _release(context: Context, *alive: object) -> None:
     """Keep workers away from memory that is about to be freed."""
     pool = runtime._pool
     if pool is not None:

@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from glassgrad.compile.ir.graph import Var
-from glassgrad.compile.native.executable import HostCall
+from glassgrad.compile.native.executable import Block, Given, HostCall, Params
 from glassgrad.compile.plan.indexing.indices import row_strides
-from glassgrad.ops.core import Primitive
+from glassgrad.ops.core import Array, Primitive
 
 
 def host_call(
     primitive: Primitive,
-    params: dict[str, Any],
-    operands: tuple[Any, ...],
-    results: tuple[Any, ...],
+    params: Params,
+    operands: tuple[Given, ...],
+    results: tuple[Block, ...],
     free: frozenset[Var],
 ) -> HostCall:
     """Return the call of a primitive in Python; of what it touches, arrays in `free` may lie where it wants them."""
@@ -35,14 +34,14 @@ def host_call(
     return HostCall(_host_function(primitive, params), operands, results, op=primitive.name, params=params)
 
 
-def _fill(into: Callable[..., None], params: dict[str, Any], outputs: Sequence[Any], *arrays: Any) -> None:
+def _fill(into: Callable[..., None], params: Params, outputs: Sequence[Array], *arrays: Array) -> None:
     into(outputs, *arrays, **params)
 
 
-def _is_whole(block: Any) -> bool:
+def _is_whole(block: Block) -> bool:
     var, offset, shape, strides = block
     return offset == 0 and shape == var.shape and tuple(strides) == tuple(row_strides(shape))
 
 
-def _host_function(primitive: Primitive, params: dict[str, Any]) -> Callable[..., Any]:
+def _host_function(primitive: Primitive, params: Params) -> Callable[..., Array]:
     return lambda *arrays: primitive.compute(arrays, params)

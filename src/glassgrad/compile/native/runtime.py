@@ -10,7 +10,7 @@ import threading
 import time
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +18,10 @@ from glassgrad.compile.llvm.module import support
 from glassgrad.compile.llvm.module.target import LoadedCode, host
 from glassgrad.compile.native import cache
 from glassgrad.engine.tensors import devices
+from glassgrad.ops.core import Array
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 _HUGE_PAGE = 2 << 20
 _Work = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
@@ -35,7 +39,7 @@ def support_code() -> LoadedCode:
     return LoadedCode(cache.code_of("support", (header,), text, host().compile))
 
 
-def aligned(count: int, dtype: Any = np.uint8, alignment: int = 64) -> Any:
+def aligned(count: int, dtype: DTypeLike = np.uint8, alignment: int = 64) -> Array:
     """Return an array of zeros whose memory starts at a multiple of `alignment` bytes."""
     size = np.dtype(dtype).itemsize * count
     raw = np.zeros(size + alignment, np.uint8)
@@ -43,7 +47,7 @@ def aligned(count: int, dtype: Any = np.uint8, alignment: int = 64) -> Any:
     return raw[start : start + size].view(dtype)
 
 
-def space(size: int) -> Any:
+def space(size: int) -> Array:
     """Return memory for the values between the kernels of a step, and for its kernels: whole huge pages of much."""
     return aligned(size, alignment=_HUGE_PAGE if size >= 4 * _HUGE_PAGE else 64)
 
@@ -81,7 +85,7 @@ class Pool:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(needed))
         self.address = int(self.memory.ctypes.data)
         self.lock = threading.Lock()
-        self.left: list[tuple[int, Any]] = []
+        self.left: list[tuple[int, object]] = []
         self.workers = 0
         self._work = _Work(support_code().address("work"))
         self._wake = _Wake(support_code().address("wake_all"))
@@ -92,11 +96,11 @@ class Pool:
             self.workers += 1
             _thread.start_new_thread(self._work, (self.address, self.workers))
 
-    def word(self, offset: int) -> Any:
+    def word(self, offset: int) -> Array:
         """Return a counter of the pool as an array of one."""
         return self.memory[offset : offset + 8].view(np.int64)
 
-    def forget(self, context: int, alive: Any) -> None:
+    def forget(self, context: int, alive: object) -> None:
         """Make sure that no worker touches a context again, and keep what it needs alive until then.
 
         The garbage collector calls this at any moment, even in a thread that holds the lock in the middle of another

@@ -1,4 +1,4 @@
-"""Into how many shares a step is cut."""
+"""The number of shares of a step."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ knows LLVM; `target.py` describes the emitter as data.
 | question | file |
 |---|---|
 | which forms of an op native code knows | `native_form.py` |
-| which instructions share a loop nest | `fusion.py`, `links.py`; where an array is read through views, `view_chains.py` |
+| which instructions share a loop nest | `fusion.py`, `links.py`; reads through views in `view_chains.py` |
 | what a nest computes, and over which loops | `nests.py`, `build_nest.py`; indices in the folder `indexing` |
 | the order of kernels, and writes in place | `order.py`, `late.py` |
 | which thread runs which part, and when | `schedule.py`; parts of a convolution's weight in `weight_parts.py` |

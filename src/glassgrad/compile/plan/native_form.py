@@ -293,7 +293,7 @@ def _conv_weight(rewriter: Normaliser, instr: Instr, x: Operand, gradient: Opera
         return None
     groups, (kh, kw) = instr.params["groups"], instr.params["kernel"]
     channels, outputs = x.shape[1] // groups, gradient.shape[1] // groups
-    parts = parts_of(x.shape[0], math.prod(gradient.shape[2:]), instr.output.size, groups)
+    parts = parts_of(x.shape[0], instr.output.size)
     made = rewriter.var((parts, groups, outputs, channels * kh * kw), instr.output.dtype)
     candidate = Instr("conv2d_weight_parts", (x, gradient), (made,), instr.params, instr.where)
     if not parts or rewriter.target.is_host(candidate):

@@ -2,6 +2,6 @@
 
 In: a function and a call of it, or a trace. Out: a graph of `glassgrad.base.drawing`, which `step.show()` draws.
 
-`show.py` is the way in; `seen.py` traces and evaluates the call, `graph.py` makes nodes and edges, `groups.py` cuts long
-levels into groups, `kernels.py` adds what the compiled step runs.
+`show.py` is the way in; `seen.py` traces and evaluates the call, `graph.py` makes nodes and edges, `groups.py` cuts
+long levels into groups, `kernels.py` adds what the compiled step runs.
 """

@@ -74,7 +74,7 @@ def quick_call(
         return None
     held = [f"m{number}" for number in range(len(arrays))]
     lines += [f"{', '.join(held)}, = K"] * bool(held)
-    lines += _conditions(space, capture, guards, owners, native=step is not None)
+    lines += _conditions(space, capture, guards, owners)
     lines += ["begun = begin()"] * recorded
     passed = [*(f"x{at}" for at in capture.arguments), *held, *(f"f{at}" for at in _fed(capture))]
     lines += _feeds(space, capture)
@@ -96,29 +96,17 @@ def _made(space: Space, lines: Sequence[str]) -> Quick:
     return quick
 
 
-def _conditions(space: Space, capture: Capture, guards: Guards, owners: set[int], *, native: bool) -> list[str]:
+def _conditions(space: Space, capture: Capture, guards: Guards, owners: set[int]) -> list[str]:
     """Return the lines that leave the fast path unless the guards hold and the arrays are the known ones."""
-    terms, tensors = list(guards.edge_terms(space)), list(guards.tensor_terms(space))
+    terms = guards.terms(space)
     for number, one in enumerate(capture.state):
         space[f"s{number}"] = one.tensor
-        tensors.append(f"s{number}.array is m{number}")
-    held = _held(guards, capture, space["K"]) if native else None
-    if held is None or not tensors:
-        terms += tensors
-    else:  # the slots first, all of them by one call
-        space["held"] = held
-        terms.append(f"(held() or ({' and '.join(tensors)}))")
+        terms.append(f"s{number}.array is m{number}")
     if owners:
         space["owners"] = owners
         terms += [f"id(x{at} if x{at}.base is None else x{at}.base) not in owners" for at in capture.arguments]
     lines = ["try:", f"    if not ({' and '.join(terms) or 'True'}):", "        return MISS"]
     return [*lines, "except (LookupError, AttributeError, ValueError):", "    return MISS"]
-
-
-def _held(guards: Guards, capture: Capture, arrays: list[Array]) -> Callable[[], bool] | None:
-    from glassgrad.compile.native.slots import holder  # loads llvmlite, which NumPy programs do without
-
-    return holder(guards.slots(), [(one.tensor, "array") for one in capture.state], arrays)
 
 
 def _fed(capture: Capture) -> list[int]:

@@ -59,12 +59,6 @@ class Guards:
         """Return the conditions as Python expressions over names that are put into `space`."""
         return [*self.edge_terms(space), *self.tensor_terms(space)]
 
-    def slots(self) -> list[tuple[Tensor, str, object]]:
-        """Return what `tensor_terms` asks for as slots of tensors: with these contents all its terms hold."""
-        found: list[tuple[Tensor, str, object]] = [(tensor, "_tracks", tracks) for tensor, _, tracks, _ in self.tracks]
-        found += [(tensor, "_extra", None) for tensor, _, tracks, _ in self.tracks if tracks]
-        return found + [(leaf, "_grad", grad) for leaf, grad in self.grads]
-
     def edge_terms(self, space: Space) -> Iterable[str]:
         """Yield the conditions on places."""
         space["same"], space["same_content"] = same, same_content

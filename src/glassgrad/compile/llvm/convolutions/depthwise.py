@@ -11,15 +11,45 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from glassgrad.compile.llvm.convolutions.windows import ShareWriter
+from glassgrad.compile.llvm.convolutions.plan import ConvPlan
+from glassgrad.compile.llvm.convolutions.windows import WIDEST, Helper, Shape, ShareWriter
 from glassgrad.compile.llvm.loops.memory_ops import first_lanes, load_vector, store_vector
 from glassgrad.compile.llvm.loops.scalar import across_lanes
-from glassgrad.compile.llvm.module.ir import LLVM_TYPE, Loop, Value
+from glassgrad.compile.llvm.module.ir import LLVM_TYPE, Loop, Module, Value
 
+# So many taps are added up in registers.
+_MOST_TAPS = 49
 # So many vectors of a row are written out; a longer one is a loop.
 _STRAIGHT = 4
 
 Rows = Callable[[str, int, int], None]
+
+
+class Depthwise(ConvPlan):
+    """A channel of an image at a time, inside its border in scratch memory."""
+
+    name = "depthwise"
+
+    @staticmethod
+    def applies(shape: Shape) -> bool:
+        alone = shape.groups > 1 and shape.channels == shape.outputs == shape.groups
+        narrow = max(shape.size[1], shape.out[1]) <= WIDEST * shape.lanes
+        return alone and math.prod(shape.kernel) <= _MOST_TAPS and narrow and shape.borders_fit
+
+    @property
+    def scratch(self) -> int:
+        shape = self.shape
+        plane = max(math.prod(shape.full), math.prod(shape.spread)) + 2 * shape.lanes * shape.stride[1]
+        return self.bytes_of(-(-plane // 16) * 16)
+
+    def text(self, module: Module, helper: Helper) -> str:
+        writer = DepthwiseWriter(module, self.shape)
+        match self.shape.role:
+            case "result":
+                return writer.forward_text("NAME")
+            case "input":
+                return writer.input_text("NAME")
+        return writer.weight_text("NAME", self.shape.parts)
 
 
 class DepthwiseWriter(ShareWriter):

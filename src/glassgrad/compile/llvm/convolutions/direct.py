@@ -14,15 +14,21 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from glassgrad.compile.llvm.convolutions.windows import Shape, ShareWriter
+from glassgrad.compile.llvm.convolutions.plan import ConvPlan
+from glassgrad.compile.llvm.convolutions.windows import MOST_COLUMNS, WIDEST, Helper, Shape, ShareWriter
 from glassgrad.compile.llvm.loops.memory_ops import first_lanes, load_vector, store_vector
 from glassgrad.compile.llvm.loops.scalar import across_lanes
-from glassgrad.compile.llvm.module.ir import LLVM_TYPE, Builder, Function, LoopNest, Module, Value
+from glassgrad.compile.llvm.module.ir import BITS, LLVM_TYPE, Builder, Function, LoopNest, Module, Value
+from glassgrad.compile.llvm.module.target import host
 from glassgrad.compile.llvm.products.gemm import best_rows
 from glassgrad.compile.llvm.products.tiles import named, place
 
 _ROWS = 14  # outputs whose sums, two vectors each, are held in registers
 _SUMS = 27  # vectors of sums of the weight's gradient
+# So many taps have their sums in registers, and so many weights are packed.
+_DIRECT_TAPS, _MOST_WEIGHTS = 9, 1 << 20
+# With more outputs the gradient of the weight is sooner done by a product, which reads each element less often.
+_FEW_OUTPUTS = 32
 
 
 @dataclass(frozen=True)
@@ -60,13 +66,43 @@ def side_of(shape: Shape, *, turned: bool) -> Side:
     return Side(shape.outputs, shape.out, border, shape.spread, shape.channels, shape.size, apart, turned)
 
 
-def scratch_of(shape: Shape, op: str, parts: int) -> int:
-    """Return the elements of scratch memory that a share needs."""
-    room, taps = 4 * shape.lanes, math.prod(shape.kernel)
-    if op == "conv2d_weight_parts":
-        return -(-shape.images // parts) * math.prod(shape.full) + room
-    side = side_of(shape, turned=op == "conv2d_input")
-    return side.planes * math.prod(side.full) + 2 * room + side.planes * side.results * taps
+class Direct(ConvPlan):
+    """Tiles that read the bordered image: stride 1, a small kernel, rows that fill vectors of 64 bytes."""
+
+    name = "direct"
+
+    @staticmethod
+    def applies(shape: Shape) -> bool:
+        taps = math.prod(shape.kernel)
+        if shape.groups > 1 or shape.stride != (1, 1) or not 1 < taps <= _DIRECT_TAPS or host().vector_bytes < 64:
+            return False
+        if shape.role == "weight" and shape.outputs > _FEW_OUTPUTS:
+            return False
+        widths, lanes = (shape.size[1], shape.out[1]), shape.lanes
+        filled = all(4 * -(-extent // lanes) * lanes <= 5 * extent for extent in widths)
+        few = max(widths) <= WIDEST * lanes and shape.outputs * shape.rows <= _MOST_WEIGHTS
+        planes = max(shape.channels * math.prod(shape.full), shape.outputs * math.prod(shape.spread))
+        return filled and few and planes <= MOST_COLUMNS and shape.borders_fit
+
+    @property
+    def side(self) -> Side:
+        return side_of(self.shape, turned=self.shape.role == "input")
+
+    @property
+    def scratch(self) -> int:
+        shape, room = self.shape, 4 * self.shape.lanes
+        if shape.role == "weight":
+            elements = -(-shape.images // shape.parts) * math.prod(shape.full) + room
+        else:
+            planes, weights = self.side.planes, self.side.results * math.prod(shape.kernel)
+            elements = planes * math.prod(self.side.full) + 2 * room + planes * weights
+        return elements * BITS[shape.kind] // 8
+
+    def text(self, module: Module, helper: Helper) -> str:
+        writer = DirectWriter(module, self.shape)
+        if self.shape.role == "weight":
+            return writer.weight_text("NAME", self.shape.parts)
+        return writer.sums_text("NAME", self.side)
 
 
 class DirectWriter(ShareWriter):

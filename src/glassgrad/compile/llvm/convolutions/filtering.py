@@ -1,10 +1,10 @@
 """Minimal filtering: the transforms with which two sums of a convolution take fewer products.
 
-F(2, r) computes two neighbouring outputs of a filter of r taps with r + 1 products in place of 2 r, from the r + 1
+F(2, r) computes two neighbouring outputs of a filter of r taps with r + 1 products instead of 2 r, from the r + 1
 elements that they see (Winograd 1980, "Arithmetic complexity of computations"). With g the filter and d the elements,
 the outputs are ``A^T [(G g) * (B^T d)]``, where 0, 1, -1 and infinity as points make all entries of B and A 0, 1 or -1.
 Applied along rows and columns (Lavin and Gray 2015, "Fast algorithms for convolutional neural networks"), a tile of 2x2
-outputs of a 3x3 kernel takes 16 products in place of 36.
+outputs of a 3x3 kernel takes 16 products instead of 36.
 
 This is what one vector of such tiles needs: linear combinations of vectors, and elements that lie so many apart brought
 into vectors of their own, and back.

@@ -32,13 +32,22 @@ def shape_of(instr: Instr) -> Shape | None:
     if kind not in {"f32", "f64"} or not same or min(min(pair) for pair in p["padding"]) < 0:
         return None
     gradient, size = inputs[0].shape, instr.output.shape
-    lanes = max(host().vector_bytes * 8 // BITS[kind], 1)
     if not math.prod(gradient):
         return None
     return Shape(
-        kind, math.prod(size[:-2]), 1, 1, (size[-2], size[-1]), tuple(p["kernel"]), (gradient[-2], gradient[-1]),
-        tuple(p["stride"]), tuple(p["padding"]), tuple(p["dilation"]), 1, lanes,
-    )  # fmt: skip  # a table
+        kind,
+        images=math.prod(size[:-2]),
+        channels=1,
+        outputs=1,
+        size=(size[-2], size[-1]),
+        kernel=tuple(p["kernel"]),
+        out=(gradient[-2], gradient[-1]),
+        stride=tuple(p["stride"]),
+        padding=tuple(p["padding"]),
+        dilation=tuple(p["dilation"]),
+        groups=1,
+        lanes=max(host().vector_bytes * 8 // BITS[kind], 1),
+    )
 
 
 class SpreadWriter(ConvWriter):

@@ -6,39 +6,37 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 from glassgrad.compile.ir.graph import Instr, Var
 from glassgrad.compile.llvm.loops.memory_ops import first_lanes, load_vector, mask_of, store_vector
 from glassgrad.compile.llvm.module.ir import BITS, LLVM_TYPE, Builder, Function, LoopNest, Module, kind_of
 from glassgrad.compile.llvm.module.target import host
-from glassgrad.compile.plan.weight_parts import has_few_terms
 
 # So many columns make a product that is worth reading the weights for.
 ENOUGH_COLUMNS = 128
 # So many units of work are left for the threads where images go together.
 _UNITS = 2
 
-# So many taps, and so many vectors in a row, are written out for a convolution of each channel by itself.
-_MOST_TAPS, _WIDEST = 49, 32
-# So many taps have their sums in registers where tiles read the image itself, and so many weights are packed for that.
-_DIRECT_TAPS, _MOST_WEIGHTS = 9, 1 << 20
-# With more outputs the gradient of the weight is sooner done by a product, which reads each element less often.
-_FEW_OUTPUTS = 32
-
-# With so many channels, outputs and tiles, minimal filtering's transforms cost less than the products that it spares.
-# The kernels and strides for which it is written. So many transformed weights have a place in scratch memory.
-FILTERED_CHANNELS, FILTERED_TILES, _MOST_FILTERED = 12, 48, 1 << 18
-_FILTERED = {((3, 3), (1, 1)), ((4, 4), (2, 2))}
+# So many vectors in a row are written out at most.
+WIDEST = 32
 
 # Scratch memory for the windows of one image, in elements, beyond which the host does it in blocks.
-_MOST_COLUMNS = 1 << 24
+MOST_COLUMNS = 1 << 24
+
+
+Role = Literal["result", "input", "weight"]
+_ROLES: dict[str, Role] = {"conv2d": "result", "conv2d_input": "input", "conv2d_weight_parts": "weight"}
+
+Helper = Callable[[str], str]
+"""Adds a function that a text calls NAME to a module and returns its name."""
 
 
 @dataclass(frozen=True)
 class Shape:
     """The sizes of a convolution y (N, O, *out) of x (N, C, *size) with w (O, C / groups, *kernel).
 
-    `for_weight` says that its transpose with respect to the weight is meant, in `parts` of the images.
+    Its role says what is computed: the result, or the gradient of the input, or that of the weight in `parts`.
     """
 
     kind: str
@@ -53,7 +51,7 @@ class Shape:
     dilation: tuple[int, int]
     groups: int
     lanes: int
-    for_weight: bool = False
+    role: Role = "result"
     parts: int = 1
 
     @property
@@ -61,49 +59,8 @@ class Shape:
         return self.out[0] * self.out[1]
 
     @property
-    def is_depthwise(self) -> bool:
-        """Whether each channel has a kernel of its own, of a size that is added up in registers."""
-        alone = self.groups > 1 and self.channels == self.outputs == self.groups
-        small = self.kernel[0] * self.kernel[1] <= _MOST_TAPS and max(self.size[1], self.out[1]) <= _WIDEST * self.lanes
-        return alone and small and self._borders_fit
-
-    @property
-    def is_by_channels(self) -> bool:
-        """Whether the gradient of the weight is a sum over so few places that shares have channels, not parts."""
-        alone = self.for_weight and self.parts == self.groups == 1
-        return alone and has_few_terms(self.images, self.positions, self.outputs * self.rows)
-
-    @property
-    def is_winograd(self) -> bool:
-        """Whether tiles of 2x2 outputs take fewer products: with enough of them for the transforms."""
-        if (
-            self.is_by_channels
-            or self.groups > 1
-            or self.dilation != (1, 1)
-            or (self.kernel, self.stride) not in _FILTERED
-        ):
-            return False
-        # A weight, or its gradient, is transformed once for all tiles of a share.
-        tiles = self.images // self.parts * math.prod(-(-extent // 2) for extent in self.out)
-        borders = max(map(max, self.padding)) <= 2
-        few = self.channels * self.outputs <= _MOST_FILTERED and self.size[1] <= _WIDEST * self.lanes
-        return borders and few and min(self.channels, self.outputs) >= FILTERED_CHANNELS and tiles >= FILTERED_TILES
-
-    @property
-    def is_direct(self) -> bool:
-        """Whether tiles read the bordered image itself: stride 1, a small kernel, rows that fill vectors."""
-        taps = self.kernel[0] * self.kernel[1]
-        if self.groups > 1 or self.stride != (1, 1) or not 1 < taps <= _DIRECT_TAPS or host().vector_bytes < 64:
-            return False
-        if self.for_weight and (self.outputs > _FEW_OUTPUTS or self.is_by_channels):
-            return False
-        filled = all(4 * -(-extent // self.lanes) * self.lanes <= 5 * extent for extent in (self.size[1], self.out[1]))
-        few = max(self.size[1], self.out[1]) <= _WIDEST * self.lanes and self.outputs * self.rows <= _MOST_WEIGHTS
-        planes = max(self.channels * math.prod(self.full), self.outputs * math.prod(self.spread))
-        return filled and few and planes <= _MOST_COLUMNS and self._borders_fit
-
-    @property
-    def _borders_fit(self) -> bool:
+    def borders_fit(self) -> bool:
+        """Whether no border is wider than the kernel reaches."""
         reach = [self.dilation[a] * (self.kernel[a] - 1) for a in (0, 1)]
         return all(max(pair) <= most for pair, most in zip(self.padding, reach, strict=True))
 
@@ -121,8 +78,6 @@ class Shape:
     @property
     def together(self) -> int:
         """How many images are multiplied at once; divides their number."""
-        if self.is_depthwise or self.is_direct:
-            return 1
         most = max(1, self.images // _UNITS)
         wanted = min(most, -(-ENOUGH_COLUMNS // self.positions))
         return min((d for d in range(wanted, most + 1) if self.images % d == 0), default=1)
@@ -158,14 +113,12 @@ class Shape:
     def bordered(self) -> int:
         """Elements of the bordered image, with room for a last vector written or read whole."""
         room = 2 * self.lanes * self.stride[1]
-        if self.is_depthwise:
-            return max(math.prod(self.full), math.prod(self.spread)) + room
         return 0 if self.is_plain else self.channels * math.prod(self.full) + room
 
     @property
     def columns(self) -> int:
         """Elements of the columns, with room for a last vector."""
-        if self.is_depthwise or self.is_direct or (self.is_plain and self.together == 1):
+        if self.is_plain and self.together == 1:
             return 0
         return self.rows * self.width + 2 * self.lanes
 
@@ -184,15 +137,26 @@ def shape_of(instr: Instr) -> Shape | None:
     if kind not in {"f32", "f64"} or first.dtype != second.dtype or first.dtype != instr.output.dtype:
         return None
     x, w, y = _roles(instr, first.shape, second.shape)
-    lanes = max(host().vector_bytes * 8 // BITS[kind], 1)
+    role = _ROLES[instr.op]
     shape = Shape(
-        kind, x[0], x[1], w[0], (x[2], x[3]), (w[2], w[3]), (y[2], y[3]), tuple(p["stride"]), tuple(p["padding"]),
-        tuple(p["dilation"]), p["groups"], lanes, instr.op == "conv2d_weight_parts",
-        instr.output.shape[0] if instr.op == "conv2d_weight_parts" else 1,
-    )  # fmt: skip  # a table
+        kind,
+        images=x[0],
+        channels=x[1],
+        outputs=w[0],
+        size=(x[2], x[3]),
+        kernel=(w[2], w[3]),
+        out=(y[2], y[3]),
+        stride=tuple(p["stride"]),
+        padding=tuple(p["padding"]),
+        dilation=tuple(p["dilation"]),
+        groups=p["groups"],
+        lanes=max(host().vector_bytes * 8 // BITS[kind], 1),
+        role=role,
+        parts=instr.output.shape[0] if role == "weight" else 1,
+    )
     empty = min(shape.images, shape.rows, shape.outputs, shape.positions, *shape.size) == 0
     negative = min(min(pair) for pair in shape.padding) < 0
-    return None if empty or negative or shape.columns > _MOST_COLUMNS else shape
+    return None if empty or negative else shape
 
 
 def _roles(instr: Instr, first: tuple[int, ...], second: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:

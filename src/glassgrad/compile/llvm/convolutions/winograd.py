@@ -1,4 +1,4 @@
-"""Convolutions by minimal filtering: fewer products than direct sums take, 16 in place of 36 for four outputs of 3x3.
+"""Convolutions by minimal filtering: fewer products than direct sums take, 16 instead of 36 for four outputs of 3x3.
 
 A block of tiles, each the 4x4 elements that 2x2 outputs see, is transformed into 16 matrices (channels, tiles); the
 weights were, once a call, into 16 matrices (outputs, channels). Their 16 products are those of the compiler's own tiles
@@ -17,12 +17,11 @@ overwritten by the next row's, or never read.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import replace
-from typing import Any
 
 from glassgrad.compile.llvm.convolutions.filtering import OUTPUTS, apart, on_both_axes, together
-from glassgrad.compile.llvm.convolutions.windows import Shape, ShareWriter
+from glassgrad.compile.llvm.convolutions.windows import Helper, Shape, ShareWriter
 from glassgrad.compile.llvm.convolutions.winograd_plan import Blocks, Data, Plan, WeightPlan, filtering_of
 from glassgrad.compile.llvm.convolutions.winograd_small import SmallWriter
 from glassgrad.compile.llvm.loops.memory_ops import first_lanes, load_vector, store_vector
@@ -30,22 +29,20 @@ from glassgrad.compile.llvm.module.ir import Module, Value
 from glassgrad.compile.llvm.products.gemm import Branch, GemmWriter, product_call
 from glassgrad.compile.llvm.products.tiles import written
 
-Helper = Callable[[str], str]
-
 # What functions of an image's tiles take: the image, the tiles in the first matrix, planes, how far apart matrices lie.
 _OF_AN_IMAGE = "ptr %image, ptr %tiles, i64 %planes, i64 %apart"
 
 
 def of_any_size(shape: Shape) -> Shape:
     """Return a shape without what layers with the same transforms differ in."""
-    return replace(shape, images=1, channels=1, outputs=1, for_weight=False, parts=1)
+    return replace(shape, images=1, channels=1, outputs=1, role="result", parts=1)
 
 
 def of_any_layer(plan: Plan) -> Plan:
     """Return a plan without what layers with the same transforms differ in."""
     gemm = replace(plan.gemm, k=1, a_strides=(1, 1), b_strides=(1, 1), rows=(1,), columns=(1,), pack=False)
     blocks = replace(plan.blocks, images=1)
-    return replace(plan, shape=of_any_size(plan.shape), blocks=blocks, gemm=gemm, starts=(), together=1)
+    return replace(plan, shape=of_any_size(plan.shape), blocks=blocks, gemm=gemm, starts=())
 
 
 class WinogradWriter(ShareWriter):
@@ -66,22 +63,14 @@ class WinogradWriter(ShareWriter):
 
     def sums_text(self, name: str, plan: Plan) -> str:
         """Return the function for units [lo, hi): first = image or gradient, second = w."""
-        if plan.by_results:
-            self._data(plan, "0", "0")
-            with self.code.loop("%lo", "%hi", 1) as units:
-                first = self.b.define(f"mul i64 {units.counter.text}, {plan.together}", "i64").text
-                self._kernels(plan, first)
-                self._products(plan)
-                self._results(plan, ("0", first), "0")
-            return self.finished(name)
-        self._kernels(plan, "0")
+        self._kernels(plan)
 
         def block(known: list[str]) -> None:
             unit, number = known
             row = self.row_of(plan.blocks, number)
             self._data(plan, unit, row)
             self._products(plan)
-            self._results(plan, (unit, "0"), row)
+            self._results(plan, unit, row)
 
         with self.code.loop("%lo", "%hi", 1) as units:
             if plan.blocks.count == 1:
@@ -94,24 +83,13 @@ class WinogradWriter(ShareWriter):
         """Return the parts of scratch memory: weights, data, sums, a plane, panels."""
         return [self.at("%scratch", start) for start in plan.starts]
 
-    def _kernels(self, plan: Plan, first: str) -> None:
-        """Transform the kernels of a unit's results, from the first one on."""
+    def _kernels(self, plan: Plan) -> None:
+        """Transform all kernels."""
         name = self.helper(self._once(WinogradWriter.kernels_text, plan.turned))
         place = self._places(plan)[0]
-        taps, count, terms = math.prod(self.shape.kernel), plan.together, plan.data[0].planes
-        split = plan.data[0].split ** 2
-        apart = plan.apart(count * terms * split) // split
-
-        def call(source: str, target: str, kernels: int) -> None:
-            self.b.raw(f"call void @{name}(ptr {source}, ptr {target}, i64 {kernels}, i64 {apart})")
-
-        if not (plan.turned and plan.by_results):
-            call(self.at("%second", self.sum((first, terms * taps))), place, count * terms)
-            return
-        with self.code.loop("0", str(terms), 1) as outputs:
-            output = outputs.counter.text
-            source = self.at("%second", self.sum((output, plan.results * taps), (first, taps)))
-            call(source, self.at(place, self.sum((output, count))), count)
+        kernels, split = plan.results * plan.data[0].planes, plan.data[0].split ** 2
+        apart = plan.apart(kernels * split) // split
+        self.b.raw(f"call void @{name}(ptr %second, ptr {place}, i64 {kernels}, i64 {apart})")
 
     def _data(self, plan: Plan, unit: str, row: str) -> None:
         """Transform what a block of tiles sees, for each variant."""
@@ -154,24 +132,23 @@ class WinogradWriter(ShareWriter):
         with self.code.loop("0", str(plan.products), 1) as points:
             point = points.counter.text
             places = (
-                self.at(kernels, self.sum((point, plan.apart(plan.together * terms)))),
+                self.at(kernels, self.sum((point, plan.apart(plan.results * terms)))),
                 self.at(data, self.sum((point, plan.apart(terms * plan.pitch)))),
-                self.at(sums, self.sum((point, plan.apart(plan.together * plan.pitch)))),
+                self.at(sums, self.sum((point, plan.apart(plan.results * plan.pitch)))),
                 panel,
             )
-            product_call(self.b, plan.gemm, product, places, (str(plan.together), str(plan.blocks.tiles)))
+            product_call(self.b, plan.gemm, product, places, (str(plan.results), str(plan.blocks.tiles)))
 
-    def _results(self, plan: Plan, start: tuple[str, str], row: str) -> None:
-        """Make results of a block's sums, from a unit of images and a result on."""
-        unit, first = start
+    def _results(self, plan: Plan, unit: str, row: str) -> None:
+        """Make results of a block's sums, for a unit of images."""
         sums, area = self._places(plan)[2], math.prod(plan.out)
         each, images = plan.results * area, plan.blocks.at_once(self.shape, plan.out)
-        result = self.at("%result", self.sum((unit, plan.blocks.images * each), (first, area)))
+        result = self.at("%result", self.sum((unit, plan.blocks.images * each)))
         if images:
             text = self._once_small(SmallWriter.sums_of_tiles_text, of_any_layer(plan), images)
         else:
             text = self._once(WinogradWriter.sums_of_tiles_text, of_any_layer(plan))
-        more = f"{self.counts(plan.together, plan.apart(plan.together * plan.pitch))}, i64 {each if images else row}"
+        more = f"{self.counts(plan.results, plan.apart(plan.results * plan.pitch))}, i64 {each if images else row}"
         self._over_images(plan.blocks, self.helper(text), (result, each), sums, more, max(images, 1))
 
     @staticmethod
@@ -212,7 +189,7 @@ class WinogradWriter(ShareWriter):
                 number = self.b.call("umin", Value(number.text, "u64"), last)
             one(number.text)
 
-    def _once(self, write: Callable[..., str], *about: Any) -> str:
+    def _once(self, write: Callable[..., str], *about: Hashable) -> str:
         """Return the text of a function that layers of any number of channels share.
 
         It is written for a layer without numbers of its own, so that it holds for all.
@@ -224,7 +201,7 @@ class WinogradWriter(ShareWriter):
             lambda module: write(type(self)(module, shape, self.helper), "NAME", *about),
         )
 
-    def _once_small(self, write: Callable[..., str], *about: Any) -> str:
+    def _once_small(self, write: Callable[..., str], *about: Hashable) -> str:
         """As `_once`, for what a `SmallWriter` writes."""
         shape = of_any_size(self.shape)
         return written(

@@ -23,8 +23,6 @@ _TILES = 64
 _MOST_VECTORS, _MOST_LOADS = 4, 64
 # Shorter vectors are filled by shorter rows, and can't have elements of any two vectors in one instruction.
 SMALL_BITS = 512
-# Where all images together have so few tiles, shares have results, of which so many are done at a time.
-FEW_TILES, RESULTS = 256, 128
 
 
 @dataclass(frozen=True)
@@ -146,13 +144,11 @@ class _Plan:
 class Plan(_Plan):
     """A convolution by minimal filtering or, if `turned`, its transpose with respect to the input.
 
-    Units of work are the tiles of some images, for all `results`. Or, `by_results`, they are `together` of the results,
-    for the tiles of all images: then no weight is transformed twice.
-    Its parts of scratch memory are weights, data, sums and a plane.
+    Units of work are the tiles of some images, for all `results`. Its parts of scratch memory are weights, data, sums
+    and a plane.
     """
 
     turned: bool
-    together: int
 
     @property
     def pitch(self) -> int:
@@ -161,14 +157,6 @@ class Plan(_Plan):
     @property
     def results(self) -> int:
         return results_of(self.shape, turned_round=self.turned)
-
-    @property
-    def by_results(self) -> bool:
-        return self.together < self.results
-
-    @property
-    def units(self) -> int:
-        return self.results // self.together if self.by_results else self.shape.images // self.blocks.images
 
     @property
     def out(self) -> tuple[int, int]:
@@ -219,12 +207,10 @@ def plan_of(shape: Shape, *, turned: bool) -> Plan:
     lanes, step = shape.lanes, shape.stride[0]
     out = tuple(-(-extent // step) for extent in shape.size) if turned else shape.out
     high, wide = (-(-extent // OUTPUTS) for extent in out)
-    m = _results_together(results_of(shape, turned_round=turned), shape.images * high * wide)
-    few = m < results_of(shape, turned_round=turned)
+    m = results_of(shape, turned_round=turned)
     data = data_of(shape, turned_round=turned)
     products, k = len(data) * filtering_of(shape).points ** 2, data[0].transformed
-    images = shape.images if few else _images_together(shape, high * wide)
-    blocks = Blocks(high, wide, images)
+    blocks = Blocks(high, wide, _images_together(shape, high * wide))
     n, pitch = blocks.tiles, blocks.pitch(lanes)
     tile = _tile(n, lanes)
     far = turned and m * BITS[shape.kind] // 8 >= 1024 and n > tile.vectors * lanes
@@ -232,20 +218,12 @@ def plan_of(shape: Shape, *, turned: bool) -> Plan:
     gemm = Gemm(shape.kind, k, strides, (pitch, 1), pitch, (m,), (n,), lanes, tile, m > 64, far)
     kernels, *sizes = [products * apart(shape, size) for size in (m * k, k * pitch, m * pitch)]
     starts = _starts_of([kernels, *(size + lanes for size in sizes), data[0].elements(blocks) + 4 * lanes])
-    return Plan(shape, blocks, gemm, starts, turned, m)
+    return Plan(shape, blocks, gemm, starts, turned)
 
 
 def _tile(columns: int, lanes: int) -> TileShape:
     """Return the tile of a product: not one of three vectors where a single one would be left over."""
     return tile_shape(2 * lanes if -(-columns // lanes) % 3 == 1 else columns, lanes)
-
-
-def _results_together(results: int, tiles: int) -> int:
-    """Return how many results are a unit of work: all of them, unless all images together have fewer tiles.
-
-    Shares that have images transform all weights, each for itself; shares that have results transform all tiles.
-    """
-    return RESULTS if tiles <= min(FEW_TILES, results - 1) and results % RESULTS == 0 else results
 
 
 def _images_together(shape: Shape, tiles: int) -> int:

@@ -2,6 +2,9 @@
 
 In: nests of a plan (`compile.plan.nests`). Out: functions that run a range of a nest's units of work.
 
-`nest.py` writes one nest; `nest_layout.py` chooses its vector axis; `nest_code.py` writes the loops around it;
-`composite.py` and `scalar.py` write an op on registers.
+- Which axis is vectorised, what is unrolled or kept from pass to pass: `nest_layout.py`.
+- How the loops around expressions are written: `nest_code.py`, on the function of `nest.py`.
+- How an op is written: basic ones in `scalar.py`, those made of them in `composite.py`, reductions in `reduce.py`.
+- How elements are read and written: `memory_ops.py`; at computed places `routes.py`, `gathers.py`, `scatter.py`.
+- Functions of eager mode: `streams.py`, `channels.py`, `updates.py`.
 """

@@ -1,7 +1,7 @@
 """Native code of elementwise ops, from their forwards: `prim.forward(TermSpace(...), *terms)` builds the expression.
 
 A forward is written against an array namespace. `TermSpace` is one whose arrays are expressions at a point of a loop
-nest, so that the formula of an op stands in its entry alone. Functions that NumPy or SciPy computes in one piece, and
+nest, so that only an op's entry states its formula. Functions that NumPy or SciPy computes in one piece, and
 for which a forward has only their name, are written here, once, out of those in `scalar`.
 """
 
@@ -26,11 +26,9 @@ from glassgrad.ops.core import REGISTRY, Elementwise, Primitive
 from glassgrad.ops.operators import attach
 from glassgrad.ops.views import broadcast_indices
 
-_BOOLEAN = {
-    "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and", "logical_or",
-    "logical_xor", "logical_not", "isnan", "signbit",
-}  # fmt: skip  # a table
 _ON_MASKS = {"logical_and", "logical_or", "logical_xor", "logical_not"}
+_COMPARISONS = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
+_BOOLEAN = _COMPARISONS | _ON_MASKS | {"isnan", "signbit"}
 
 
 class Term:
@@ -103,10 +101,10 @@ class TermSpace:
         return self.where(x > 0, 1, self.where(x < 0, -1, x))
 
     def isinf(self, x: Any) -> Any:
-        return abs(x) == math.inf if is_float(x.expr.kind) else x != x  # noqa: PLR0124 - no whole number is infinite
+        return abs(x) == math.inf if is_float(x.expr.kind) else _is_nan(x)  # no whole number is infinite
 
     def isfinite(self, x: Any) -> Any:
-        return abs(x) < math.inf if is_float(x.expr.kind) else x == x  # noqa: PLR0124 - every whole number is finite
+        return abs(x) < math.inf if is_float(x.expr.kind) else _is_number(x)  # every whole number is finite
 
     def signbit(self, x: Any) -> Any:
         return apply("signbit", x) if is_float(x.expr.kind) else x < 0
@@ -146,10 +144,10 @@ class TermSpace:
         return self.where(a == b, a + 1, self.maximum(a, b) + tail)
 
     def fmax(self, a: Any, b: Any) -> Any:
-        return self.where(b != b, a, self.where(a != a, b, self.maximum(a, b)))  # noqa: PLR0124 - NaN
+        return self.where(_is_nan(b), a, self.where(_is_nan(a), b, self.maximum(a, b)))
 
     def fmin(self, a: Any, b: Any) -> Any:
-        return self.where(b != b, a, self.where(a != a, b, self.minimum(a, b)))  # noqa: PLR0124 - NaN
+        return self.where(_is_nan(b), a, self.where(_is_nan(a), b, self.minimum(a, b)))
 
     def heaviside(self, x: Any, at_zero: Any) -> Any:
         return self.where(x == 0, at_zero, self.where(x < 0, 0, self.where(x > 0, 1, x)))
@@ -177,11 +175,19 @@ class TermSpace:
 
     def _times(self, a: Any, b: Any, factor: Any) -> Any:
         """a times a function of b; 0 where a is 0 and b a number."""
-        return self.where(self.logical_and(a == 0, b == b), 0.0 * a, a * factor)  # noqa: PLR0124 - NaN
+        return self.where(self.logical_and(a == 0, _is_number(b)), 0.0 * a, a * factor)
 
     def entr(self, x: Any) -> Any:
         # A zero and NaN are their own result.
         return self.where(x > 0, -(x * self.log(x)), self.where(x < 0, -math.inf, x))
+
+
+def _is_nan(x: Any) -> Any:
+    return x != x  # noqa: PLR0124 - NaN alone differs from itself
+
+
+def _is_number(x: Any) -> Any:
+    return x == x  # noqa: PLR0124 - as above
 
 
 def _operator(op: str) -> Callable[..., Term]:

@@ -1,4 +1,4 @@
-"""Ops that read their operand at places which their options describe: diagonals, strides, windows over images."""
+"""Ops whose options say where they read their operand: diagonals, strides, windows over images."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def divide_by_parts(b: Builder, x: Value, parts: Parts) -> Value:
     return b.select(b.binary("and", above, below), exact, near)
 
 
-def _negative(b: Builder, x: list[Value], data: Any) -> Value:
+def _negative(b: Builder, x: list[Value], data: object) -> Value:
     return b.fneg(x[0]) if is_float(x[0].kind) else b.binary("sub", b.like(0, x[0]), x[0])
 
 
@@ -101,7 +101,7 @@ def _compare(float_predicate: str, int_predicate: str) -> Emit:
     return emit
 
 
-def _where(b: Builder, x: list[Value], data: Any) -> Value:
+def _where(b: Builder, x: list[Value], data: object) -> Value:
     return b.select(x[0], x[1], x[2])
 
 
@@ -109,11 +109,11 @@ def _bitwise(opcode: str) -> Emit:
     return lambda b, x, data: b.binary(opcode, x[0], x[1])
 
 
-def _not(b: Builder, x: list[Value], data: Any) -> Value:
+def _not(b: Builder, x: list[Value], data: object) -> Value:
     return b.binary("xor", x[0], b.like(1 if x[0].kind == "b1" else -1, x[0]))
 
 
-def _abs(b: Builder, x: list[Value], data: Any) -> Value:
+def _abs(b: Builder, x: list[Value], data: object) -> Value:
     if is_float(x[0].kind):
         return b.call("fabs", x[0])
     if not is_signed(x[0].kind):
@@ -125,7 +125,11 @@ def _rounding(intrinsic: str) -> Emit:
     return lambda b, x, data: b.call(intrinsic, x[0]) if is_float(x[0].kind) else x[0]
 
 
-def _signbit(b: Builder, x: list[Value], data: Any) -> Value:
+def _isnan(b: Builder, x: list[Value], data: object) -> Value:
+    return b.compare("uno", x[0], x[0]) if is_float(x[0].kind) else b.const(0, "b1", x[0].lanes)
+
+
+def _signbit(b: Builder, x: list[Value], data: object) -> Value:
     bits = b.bitcast(x[0], f"i{BITS[x[0].kind]}")
     return b.compare("lt", bits, b.like(0, bits))
 
@@ -140,7 +144,7 @@ def _safe_divisor(b: Builder, n: Value, d: Value) -> tuple[Value, Value]:
     return b.select(bad, b.like(1, d), d), bad
 
 
-def _floor_divide(b: Builder, x: list[Value], data: Any) -> Value:
+def _floor_divide(b: Builder, x: list[Value], data: object) -> Value:
     n, d = b.level(x[0], x[1])
     if is_float(n.kind):
         return _float_floor_divide(b, n, d)
@@ -171,7 +175,7 @@ def _float_floor_divide(b: Builder, n: Value, d: Value) -> Value:
     return b.select(b.compare("oeq", d, b.like(0, d)), b.fdiv(n, d), quotient)
 
 
-def _power(b: Builder, x: list[Value], data: Any) -> Value:
+def _power(b: Builder, x: list[Value], data: object) -> Value:
     if is_float(x[0].kind):
         return math_call(b, "power", x[0], x[1])
     return _integer_power(b, x[0], x[1])
@@ -243,7 +247,7 @@ def _shift(opcode: str) -> Emit:
     return emit
 
 
-def _fmod(b: Builder, x: list[Value], data: Any) -> Value:
+def _fmod(b: Builder, x: list[Value], data: object) -> Value:
     """The remainder with the sign of the dividend, which is exact."""
     n, d = b.level(x[0], x[1])
     if is_float(n.kind):
@@ -254,7 +258,7 @@ def _fmod(b: Builder, x: list[Value], data: Any) -> Value:
     return b.select(bad, b.like(0, d), b.binary("srem" if is_signed(n.kind) else "urem", n, safe))
 
 
-def _nextafter(b: Builder, x: list[Value], data: Any) -> Value:
+def _nextafter(b: Builder, x: list[Value], data: object) -> Value:
     """Count the bits of a up or down: floats of one sign are ordered as their bits are."""
     a, target = b.level(x[0], x[1])
     bits = b.bitcast(a, f"i{BITS[a.kind]}")
@@ -277,32 +281,60 @@ def _library(name: str) -> Emit:
 
 # op -> (cost in simple instructions, how it is emitted)
 ELEMENTWISE: dict[str, tuple[int, Emit]] = {
-    "add": (1, _arith("fadd", "add")), "subtract": (1, _arith("fsub", "sub")), "multiply": (1, _arith("fmul", "mul")),
-    "divide": (6, lambda b, x, data: b.fdiv(x[0], x[1])), "negative": (1, _negative),
+    "add": (1, _arith("fadd", "add")),
+    "subtract": (1, _arith("fsub", "sub")),
+    "multiply": (1, _arith("fmul", "mul")),
+    "divide": (6, lambda b, x, data: b.fdiv(x[0], x[1])),
+    "negative": (1, _negative),
     "square": (1, lambda b, x, data: b.binary("fmul" if is_float(x[0].kind) else "mul", x[0], x[0])),
-    "power": (60, _power), "constant_power": (4, _constant_power), "where": (1, _where),
+    "power": (60, _power),
+    "constant_power": (4, _constant_power),
+    "where": (1, _where),
     "maximum": (2, lambda b, x, data: _extreme(b, x[0], x[1], largest=True)),
     "minimum": (2, lambda b, x, data: _extreme(b, x[0], x[1], largest=False)),
-    "exp": (18, _math("exp")), "expm1": (22, _math("expm1")), "log": (20, _math("log")), "log1p": (26, _math("log1p")),
+    "exp": (18, _math("exp")),
+    "expm1": (22, _math("expm1")),
+    "log": (20, _math("log")),
+    "log1p": (26, _math("log1p")),
     "sqrt": (8, lambda b, x, data: b.call("sqrt", x[0])),
-    "sin": (30, _math("sin")), "cos": (30, _math("cos")), "tanh": (30, _math("tanh")),
-    "sigmoid": (26, _math("sigmoid")), "erf": (36, _math("erf")), "erfc_from": (30, _math("erfc_from")),
-    "abs": (1, _abs), "equal": (1, _compare("oeq", "eq")), "not_equal": (1, _compare("une", "ne")),
-    "less": (1, _compare("olt", "lt")), "less_equal": (1, _compare("ole", "le")),
-    "greater": (1, _compare("ogt", "gt")), "greater_equal": (1, _compare("oge", "ge")),
-    "logical_and": (1, _bitwise("and")), "logical_or": (1, _bitwise("or")), "logical_xor": (1, _bitwise("xor")),
-    "logical_not": (1, _not), "bitwise_and": (1, _bitwise("and")), "bitwise_or": (1, _bitwise("or")),
-    "bitwise_xor": (1, _bitwise("xor")), "bitwise_not": (1, _not),
-    "isnan": (1, lambda b, x, data:
-              b.compare("uno", x[0], x[0]) if is_float(x[0].kind) else b.const(0, "b1", x[0].lanes)),
-    "signbit": (1, _signbit), "floor_divide": (20, _floor_divide),
-    "floor": (1, _rounding("floor")), "ceil": (1, _rounding("ceil")),
-    "trunc": (1, _rounding("trunc")), "round": (1, _rounding("rint")), "within": (1, _within),
-    "cast": (1, lambda b, x, data: b.cast(x[0], data)), "wrap": (3, _wrap),
-    "copysign": (2, lambda b, x, data: b.call("copysign", x[0], x[1])), "left_shift": (5, _shift("left")),
-    "right_shift": (5, _shift("right")), "fmod": (20, _fmod), "nextafter": (8, _nextafter),
+    "sin": (30, _math("sin")),
+    "cos": (30, _math("cos")),
+    "tanh": (30, _math("tanh")),
+    "sigmoid": (26, _math("sigmoid")),
+    "erf": (36, _math("erf")),
+    "erfc_from": (30, _math("erfc_from")),
+    "abs": (1, _abs),
+    "equal": (1, _compare("oeq", "eq")),
+    "not_equal": (1, _compare("une", "ne")),
+    "less": (1, _compare("olt", "lt")),
+    "less_equal": (1, _compare("ole", "le")),
+    "greater": (1, _compare("ogt", "gt")),
+    "greater_equal": (1, _compare("oge", "ge")),
+    "logical_and": (1, _bitwise("and")),
+    "logical_or": (1, _bitwise("or")),
+    "logical_xor": (1, _bitwise("xor")),
+    "logical_not": (1, _not),
+    "bitwise_and": (1, _bitwise("and")),
+    "bitwise_or": (1, _bitwise("or")),
+    "bitwise_xor": (1, _bitwise("xor")),
+    "bitwise_not": (1, _not),
+    "isnan": (1, _isnan),
+    "signbit": (1, _signbit),
+    "floor_divide": (20, _floor_divide),
+    "floor": (1, _rounding("floor")),
+    "ceil": (1, _rounding("ceil")),
+    "trunc": (1, _rounding("trunc")),
+    "round": (1, _rounding("rint")),
+    "within": (1, _within),
+    "cast": (1, lambda b, x, data: b.cast(x[0], data)),
+    "wrap": (3, _wrap),
+    "copysign": (2, lambda b, x, data: b.call("copysign", x[0], x[1])),
+    "left_shift": (5, _shift("left")),
+    "right_shift": (5, _shift("right")),
+    "fmod": (20, _fmod),
+    "nextafter": (8, _nextafter),
     **{op: (80, _library(name)) for op, name in LIBRARY.items()},
-}  # fmt: skip  # a table
+}
 
 COSTS = {name: cost for name, (cost, _) in ELEMENTWISE.items()}
 
@@ -319,8 +351,13 @@ def emit_elementwise(b: Builder, op: str, args: list[Value], data: Any) -> Value
 # --- reductions ----------------------------------------------------------------------------------
 
 IDENTITY: dict[str, float] = {
-    "add": 0, "multiply": 1, "maximum": float("-inf"), "minimum": float("inf"), "and": 1, "or": 0,
-}  # fmt: skip  # a table
+    "add": 0,
+    "multiply": 1,
+    "maximum": float("-inf"),
+    "minimum": float("inf"),
+    "and": 1,
+    "or": 0,
+}
 
 
 def identity_of(how: str, kind: str) -> float:

@@ -117,9 +117,15 @@ def _shape_of(instr: Instr) -> tuple[int, ...]:
 
 
 SCATTERS: dict[str, Callable[[Instr, str], Scatter | None]] = {
-    "put_add": _by_index, "at_set": _by_index, "put_along_add": _along, "put_along_axis": _along,
-    "scatter_extreme": _along, "overlap_add": _overlap_add, "add_strided": _add_strided, "col2im": _columns,
-}  # fmt: skip  # a table
+    "put_add": _by_index,
+    "at_set": _by_index,
+    "put_along_add": _along,
+    "put_along_axis": _along,
+    "scatter_extreme": _along,
+    "overlap_add": _overlap_add,
+    "add_strided": _add_strided,
+    "col2im": _columns,
+}
 
 
 class ScatterWriter:

@@ -5,6 +5,11 @@ it is called; on scalars, long ones are called. Polynomials were fitted in 120-d
 squares on Chebyshev nodes, rounding one coefficient after the other and fitting the rest again.
 
 `MAX_ULP` states the largest error in units in the last place; the tests measure it on dense, random and edge inputs.
+
+In: vectors in registers, and the name of a function. Out: a call of it, defined in the module on first use.
+
+One family a file: `exponential.py`, `power.py`, `special.py`, `trigonometric.py`. `library.py` calls the C library,
+`common.py` has what they share.
 """
 
 from __future__ import annotations
@@ -17,23 +22,52 @@ from glassgrad.compile.llvm.module.ir import Builder, Function, Value, suffix
 Routine = Callable[..., Value]
 
 ROUTINES: dict[str, Routine] = {
-    "exp": exponential.exp, "expm1": exponential.expm1, "log": exponential.log, "log1p": exponential.log1p,
-    "power": power.power, "sin": trigonometric.sin, "cos": trigonometric.cos, "tanh": special.tanh,
-    "sigmoid": special.sigmoid, "erf": special.erf, "erfc_from": special.erfc_from,
-}  # fmt: skip  # a table
+    "exp": exponential.exp,
+    "expm1": exponential.expm1,
+    "log": exponential.log,
+    "log1p": exponential.log1p,
+    "power": power.power,
+    "sin": trigonometric.sin,
+    "cos": trigonometric.cos,
+    "tanh": special.tanh,
+    "sigmoid": special.sigmoid,
+    "erf": special.erf,
+    "erfc_from": special.erfc_from,
+}
 
 # name -> largest error in ulp (float32, float64)
 MAX_ULP: dict[str, tuple[float, float]] = {
-    "exp": (1.5, 1.5), "expm1": (2.5, 2.5), "log": (1.5, 1.5), "log1p": (2.0, 2.0), "power": (1.0, 2.0),
-    "sin": (1.5, 1.5), "cos": (1.5, 1.5), "tanh": (3.5, 3.5), "sigmoid": (3.0, 3.0), "erf": (4.0, 4.0),
+    "exp": (1.5, 1.5),
+    "expm1": (2.5, 2.5),
+    "log": (1.5, 1.5),
+    "log1p": (2.0, 2.0),
+    "power": (1.0, 2.0),
+    "sin": (1.5, 1.5),
+    "cos": (1.5, 1.5),
+    "tanh": (3.5, 3.5),
+    "sigmoid": (3.0, 3.0),
+    "erf": (4.0, 4.0),
     "erfc": (4.5, 6.0),  # most right below 1, where the unit is half of that of the factors
     # Functions of the C library; glibc's, with room for another one.
-    "asin": (1.5, 1.5), "acos": (1.5, 1.5), "atan": (1.5, 1.5), "asinh": (0.6, 2.5), "acosh": (0.6, 2.5),
-    "atanh": (0.6, 2.5), "atan2": (1.5, 1.5), "hypot": (1.0, 1.0), "log2": (1.5, 1.5), "log10": (2.5, 2.5),
-    "exp2": (1.5, 1.5), "gammaln": (0.6, 6.0), "fmod": (0.0, 0.0), "nextafter": (0.0, 0.0),
+    "asin": (1.5, 1.5),
+    "acos": (1.5, 1.5),
+    "atan": (1.5, 1.5),
+    "asinh": (0.6, 2.5),
+    "acosh": (0.6, 2.5),
+    "atanh": (0.6, 2.5),
+    "atan2": (1.5, 1.5),
+    "hypot": (1.0, 1.0),
+    "log2": (1.5, 1.5),
+    "log10": (2.5, 2.5),
+    "exp2": (1.5, 1.5),
+    "gammaln": (0.6, 6.0),
+    "fmod": (0.0, 0.0),
+    "nextafter": (0.0, 0.0),
     # Made of the above by `TermSpace`.
-    "tan": (3.5, 3.5), "sinh": (3.5, 3.5), "cosh": (3.5, 3.5),
-}  # fmt: skip  # a table
+    "tan": (3.5, 3.5),
+    "sinh": (3.5, 3.5),
+    "cosh": (3.5, 3.5),
+}
 
 # Routines so long that a call takes no time beside them. Each parameter that Adam updates needs three powers of a
 # scalar; inlined, they were half of the code of a small training step.

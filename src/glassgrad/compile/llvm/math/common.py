@@ -1,4 +1,4 @@
-"""What the routines share: polynomials, bits of floats, scaling by powers of two."""
+"""Shared by the routines: polynomials, bits of floats, scaling by powers of two."""
 
 from __future__ import annotations
 
@@ -25,6 +25,11 @@ FORMATS = {
     "f32": Format(23, 127, "i32", 2.0**-126),
     "f64": Format(52, 1023, "i64", 2.0**-1022),
 }
+
+
+def coefficients(text: str) -> tuple[float, ...]:
+    """Return the numbers of a text, the coefficient of the lowest power first."""
+    return tuple(map(float, text.split()))
 
 
 def polynomial(b: Builder, x: Value, coefficients: Sequence[float]) -> Value:

@@ -9,11 +9,8 @@ from __future__ import annotations
 from glassgrad.compile.llvm.module.ir import Builder, Value
 
 # op -> the name in the C library; the entries that stay float64 inside have no float32 function as exact.
-LIBRARY = {
-    "asin": "asin", "acos": "acos", "atan": "atan", "asinh": "asinh", "acosh": "acosh", "atanh": "atanh",
-    "atan2": "atan2", "hypot": "hypot", "log2": "log2", "log10": "log10", "exp2": "exp2",
-    "gammaln": "lgamma",
-}  # fmt: skip  # a table
+_SAME_NAME = ("asin", "acos", "atan", "asinh", "acosh", "atanh", "atan2", "hypot", "log2", "log10", "exp2")
+LIBRARY = {**{name: name for name in _SAME_NAME}, "gammaln": "lgamma"}
 _WIDE = {"lgamma", "asinh", "acosh", "atanh"}
 
 

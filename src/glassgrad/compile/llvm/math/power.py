@@ -6,7 +6,7 @@ digits than the result has: float32 is computed in float64, float64 with a logar
 
 from __future__ import annotations
 
-from glassgrad.compile.llvm.math.common import INF, NAN, clamp, copysign, polynomial, scale
+from glassgrad.compile.llvm.math.common import INF, NAN, clamp, coefficients, copysign, polynomial, scale
 from glassgrad.compile.llvm.math.exponential import (
     exp_tail,
     log_of_split,
@@ -20,10 +20,12 @@ from glassgrad.compile.llvm.module.ir import Builder, Value
 _LN2 = (0.6931471805599453, 2.3190468138462996e-17)
 _TWO_THIRDS = (0.6666666666666666, 3.700743415417188e-17)
 # 2 artanh(s) / s - 2 - 2/3 s^2, over s^4, in powers of s^2
-_TAIL = (
-    0.4, 0.2857142857142857, 0.22222222222222221, 0.18181818181818182, 0.15384615384615385, 0.13333333333333333,
-    0.11764705882352941, 0.10526315789473684, 0.09523809523809523, 0.08695652173913043,
-)  # fmt: skip  # a table
+_TAIL = coefficients(
+    """
+    0.4 0.2857142857142857 0.22222222222222221 0.18181818181818182 0.15384615384615385 0.13333333333333333
+    0.11764705882352941 0.10526315789473684 0.09523809523809523 0.08695652173913043
+    """
+)
 
 Pair = tuple[Value, Value]
 

@@ -7,7 +7,7 @@ lane, to the C library, whose reduction covers every number.
 
 from __future__ import annotations
 
-from glassgrad.compile.llvm.math.common import nearest, polynomial
+from glassgrad.compile.llvm.math.common import coefficients, nearest, polynomial
 from glassgrad.compile.llvm.math.library import library_call
 from glassgrad.compile.llvm.module.ir import Builder, Value
 
@@ -18,18 +18,22 @@ _HALF_PI = (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33)
 # (sin(r)/r - 1) / r^2 and (cos(r) - 1 + r^2/2) / r^4, in powers of r^2
 _SIN = {
     "f32": (-0.1666666716337204, 0.008333331905305386, -0.00019840082677546889, 2.7249313916399842e-06),
-    "f64": (
-        -0.16666666666666666, 0.008333333333333331, -0.00019841269841265017, 2.755731921930192e-06,
-        -2.5052106219521895e-08, 1.6058529572267877e-10, -7.586576588171073e-13,
+    "f64": coefficients(
+        """
+        -0.16666666666666666 0.008333333333333331 -0.00019841269841265017 2.755731921930192e-06
+        -2.5052106219521895e-08 1.6058529572267877e-10 -7.586576588171073e-13
+        """
     ),
-}  # fmt: skip  # a table
+}
 _COS = {
     "f32": (0.0416666679084301, -0.00138888880610466, 2.480059629306197e-05, -2.730044741383608e-07),
-    "f64": (
-        0.041666666666666664, -0.0013888888888888887, 2.4801587301584618e-05, -2.7557319221382114e-07,
-        2.087675578389404e-09, -1.1470459749675607e-11, 4.745804889760674e-14,
+    "f64": coefficients(
+        """
+        0.041666666666666664 -0.0013888888888888887 2.4801587301584618e-05 -2.7557319221382114e-07
+        2.087675578389404e-09 -1.1470459749675607e-11 4.745804889760674e-14
+        """
     ),
-}  # fmt: skip  # a table
+}
 
 
 def _reduce(b: Builder, x: Value) -> tuple[Value, Value, Value]:

@@ -22,7 +22,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from glassgrad import errors
 
@@ -124,7 +123,7 @@ def _capsules() -> Blas | None:
     return Blas("scipy", {kind: _capsule_pointer(cython_blas.__pyx_capi__[name]) for kind, name in GEMM.items()})
 
 
-def _capsule_pointer(capsule: Any) -> int:
+def _capsule_pointer(capsule: object) -> int:
     api = ctypes.pythonapi
     api.PyCapsule_GetName.restype = ctypes.c_char_p
     api.PyCapsule_GetName.argtypes = [ctypes.py_object]

@@ -1,4 +1,4 @@
-"""How kernels can be shared among threads, and what they cost: what the schedule needs to know of the emitter."""
+"""How kernels can be cut into shares for threads, and their cost: the schedule asks for both."""
 
 from __future__ import annotations
 

@@ -11,30 +11,37 @@ import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 # Element kinds by NumPy's code: what a register holds. Booleans are one bit here and one byte in memory.
-KINDS = {
-    "f2": "f16", "f4": "f32", "f8": "f64", "i1": "i8", "i2": "i16", "i4": "i32", "i8": "i64",
-    "u1": "u8", "u2": "u16", "u4": "u32", "u8": "u64", "b1": "b1", "V2": "bf16",
-}  # fmt: skip  # a table
-LLVM_TYPE = {
-    "f16": "half", "f32": "float", "f64": "double", "i8": "i8", "i16": "i16", "i32": "i32", "i64": "i64",
-    "u8": "i8", "u16": "i16", "u32": "i32", "u64": "i64", "b1": "i1", "bf16": "i16",
-}  # fmt: skip  # a table
-BITS = {
-    "f16": 16, "f32": 32, "f64": 64, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "u8": 8, "u16": 16, "u32": 32,
-    "u64": 64, "b1": 1, "bf16": 16,
-}  # fmt: skip  # a table
+# In LLVM whole numbers have no sign; a bfloat16 is moved as its bits.
+_KINDS = [
+    # NumPy, kind, LLVM's type, bits
+    ("f2", "f16", "half", 16),
+    ("f4", "f32", "float", 32),
+    ("f8", "f64", "double", 64),
+    ("i1", "i8", "i8", 8),
+    ("i2", "i16", "i16", 16),
+    ("i4", "i32", "i32", 32),
+    ("i8", "i64", "i64", 64),
+    ("u1", "u8", "i8", 8),
+    ("u2", "u16", "i16", 16),
+    ("u4", "u32", "i32", 32),
+    ("u8", "u64", "i64", 64),
+    ("b1", "b1", "i1", 1),
+    ("V2", "bf16", "i16", 16),
+]
+KINDS = {code: kind for code, kind, _, _ in _KINDS}
+LLVM_TYPE = {kind: name for _, kind, name, _ in _KINDS}
+BITS = {kind: bits for _, kind, _, bits in _KINDS}
 
 # Signs of zeros may change and a product may be fused with the sum it feeds; nothing else may move, so NaN and
 # Inf stay where NumPy puts them.
 FAST = "nsz contract"
 
 
-def kind_of(dtype: np.dtype[Any]) -> str | None:
+def kind_of(dtype: np.dtype) -> str | None:
     """Return the element kind of a dtype, or None for one that native code does not handle."""
     return KINDS.get(f"{dtype.kind}{dtype.itemsize}") if dtype.isnative else None
 

@@ -225,9 +225,7 @@ _RECURRENT, _CELLS = "glassgrad.compile.llvm.sequences.recurrent_code", ("lstm",
 SOLIDS = _Table(
     {"matmul": ProductCode, **dict.fromkeys(SCATTERS, ScatterCode), **dict.fromkeys(STEPS, ScanCode)},
     {
-        "conv2d": (_CONV, "ConvCode"),
-        "conv2d_input": (_CONV, "ConvInputCode"),
-        "conv2d_weight_parts": (_CONV, "ConvWeightCode"),
+        **dict.fromkeys(("conv2d", "conv2d_input", "conv2d_weight_parts"), (_CONV, "ConvCode")),
         "max_pool2d_scatter": (_POOL, "SpreadCode"),
         "sum_spread2d": (_POOL, "SpreadCode"),
         **{f"{cell}_scan": (_RECURRENT, "RecurrentCode") for cell in _CELLS},

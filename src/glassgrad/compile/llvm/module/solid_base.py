@@ -1,4 +1,4 @@
-"""What a kernel that is no loop nest has to say: whether it can be emitted, its cost, its cuts, its code."""
+"""The base classes of kernels that are no loop nests: whether one can be emitted, its cost, its cuts, its code."""
 
 from __future__ import annotations
 

@@ -91,11 +91,10 @@ def support_text() -> str:
     """Return the module's functions as IR."""
     pause_declaration, pause = _pause()
     declarations, give_way, sleep, wake = _system()
-    parts = [
-        pause_declaration, declarations, "declare i64 @llvm.umin.i64(i64, i64)", _check_args(), _check_indices(),
-        _participate(pause, give_way), _call(wake), _worker(pause, give_way, sleep), _wake_all(wake), _touch(),
-    ]  # fmt: skip  # a table
-    return "\n".join(parts)
+    declared = [pause_declaration, declarations, "declare i64 @llvm.umin.i64(i64, i64)"]
+    calls = [_check_args(), _check_indices(), _participate(pause, give_way), _call(wake)]
+    threads = [_worker(pause, give_way, sleep), _wake_all(wake), _touch()]
+    return "\n".join([*declared, *calls, *threads])
 
 
 def _check_args() -> str:

@@ -11,16 +11,20 @@ import importlib.util
 import sys
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from glassgrad import errors
-from glassgrad.compile.llvm.objects.linking import Linked, Unsuitable, linked_apart
+from glassgrad.compile.llvm.objects.linking import Linked, UnsuitableError, linked_apart
 from glassgrad.compile.llvm.objects.machine import machine
 from glassgrad.compile.llvm.objects.separate import are_apart, separate
 from glassgrad.compile.llvm.objects.symbols import called_symbols, offered_symbols
 
-if importlib.util.find_spec("llvmlite") is None:
-    import llvmlite  # noqa: F401 - raises what says that it is missing, before anybody relies on it
+if importlib.util.find_spec("llvmlite") is None:  # said before anybody relies on it
+    raise ModuleNotFoundError("No module named 'llvmlite'", name="llvmlite")
+
+if TYPE_CHECKING:
+    from llvmlite.binding import ExecutionEngine, ModuleRef, TargetMachine
 
 # LLVM's passes, by their names in llvmlite: those that compare the calls of a function, and the others.
 _OF_MODULES = ("ipsccp", "dead_arg_elimination")
@@ -48,10 +52,10 @@ class Host:
         self.has_bfloat = "avx512bf16" in has
         self.has_amx = {"amx-tile", "amx-bf16", "avx512bf16"} <= has
         self.divides = self.triple.startswith("x86_64") and "linux" in self.triple
-        self._idle: dict[bool, list[Any]] = {False: [], True: []}  # target machines, by `quickly`
+        self._idle: dict[bool, list[TargetMachine]] = {False: [], True: []}  # target machines, by `quickly`
 
     @cached_property
-    def machine(self) -> Any:
+    def machine(self) -> TargetMachine:
         """LLVM's target machine."""
         return self.new_machine()
 
@@ -60,7 +64,7 @@ class Host:
         """Whether the processor has AMX with bfloat16, and the system lets this process use it; it is asked once."""
         return self.has_amx and amx_permitted()
 
-    def new_machine(self, reloc: str = "pic", opt: int = 2) -> Any:
+    def new_machine(self, reloc: str = "pic", opt: int = 2) -> TargetMachine:
         """Return a target machine that an engine may own.
 
         With the code model of LLVM's JIT, a function's constants may lie anywhere: the small model wants them within
@@ -71,7 +75,7 @@ class Host:
             cpu=self.cpu, features=self.features, opt=opt, reloc=reloc, codemodel="jitdefault", jit=True
         )
 
-    def machine_of_parts(self) -> Any:
+    def machine_of_parts(self) -> TargetMachine:
         """Return a target machine for one of several object files.
 
         Their code names absolute addresses. Code that may lie anywhere finds its data by way of a table of addresses,
@@ -111,7 +115,7 @@ class Host:
         machine = functools.partial(self.new_machine, reloc="static", opt=0) if quickly else self.machine_of_parts
         return each_emitted(texts, cores, machine, self._finish, self._idle[quickly])
 
-    def optimise(self, module: Any) -> None:
+    def optimise(self, module: ModuleRef) -> None:
         """Clean up after the emitter. Loops are vectorised, unrolled and free of invariant code as they are written, so
         LLVM's loop passes find nothing to do; without them compiling takes half the time.
 
@@ -120,11 +124,11 @@ class Host:
         """
         self._run(module, self.machine, *_OF_MODULES, *_OF_FUNCTIONS)
 
-    def _finish(self, module: Any, machine: Any) -> None:
+    def _finish(self, module: ModuleRef, machine: TargetMachine) -> None:
         """Run the passes that look at one function at a time, without functions that the module does not need."""
         self._run(module, machine, "global_dead_code_eliminate", *_OF_FUNCTIONS)
 
-    def _run(self, module: Any, machine: Any, *names: str) -> None:
+    def _run(self, module: ModuleRef, machine: TargetMachine, *names: str) -> None:
         llvm = _llvm()
         builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=1))
         passes = llvm.create_new_module_pass_manager()
@@ -170,7 +174,7 @@ class LoadedCode:
         self._linked: Linked | None = None
         try:
             self._linked = linked_apart(objects) if are_apart(code) else Linked(objects)
-        except Unsuitable:
+        except UnsuitableError:
             self._engine = _loaded_by_llvm(objects)
 
     def address(self, name: str) -> int:
@@ -181,7 +185,7 @@ class LoadedCode:
         return int(found)
 
 
-def _loaded_by_llvm(objects: list[bytes]) -> Any:
+def _loaded_by_llvm(objects: list[bytes]) -> ExecutionEngine:
     """Return an engine of LLVM's with object files in it, which lie in memory as long as it lives.
 
     LLVM would end the process over a function that is not there. Raises `LinkError` instead.
@@ -200,16 +204,17 @@ def _loaded_by_llvm(objects: list[bytes]) -> Any:
 
 
 @lru_cache(maxsize=1)
-def _llvm() -> Any:
+def _llvm() -> ModuleType:
     """Return LLVM, ready to translate for this machine."""
-    import llvmlite.binding as llvm
+    import llvmlite.binding
 
+    llvm: ModuleType = llvmlite.binding
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     return llvm
 
 
-def parsed(text: str) -> Any:
+def parsed(text: str) -> ModuleRef:
     """Return the module that a text describes.
 
     LLVM's passes take for granted that a module is well-formed, and end the process where one is not. Its verifier is
@@ -219,7 +224,7 @@ def parsed(text: str) -> Any:
         RuntimeError: with LLVM's words, when the text is no module, or one in which a value is used where it may not
             have been computed.
     """
-    module = _llvm().parse_assembly(text)
+    module: ModuleRef = _llvm().parse_assembly(text)
     module.verify()
     return module
 

@@ -1,11 +1,11 @@
-"""Object files as Linux has them (ELF, 64 bits, little-endian), as far as symbols and loading need them."""
+"""Object files as Linux has them (ELF, 64 bits, little-endian): symbols, sections, relocations."""
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -58,15 +58,15 @@ class ObjectFile:
         return next((one for one in self.sections if one.kind == SYMTAB), None)
 
     @cached_property
-    def symbols(self) -> np.ndarray[Any, Any]:
+    def symbols(self) -> np.ndarray:
         """The table of symbols, with fields `name`, `info`, `section` and `at`; the first one stands for none."""
         return self._records(self._table, _SYMBOL)
 
-    def relocations(self, section: Section) -> np.ndarray[Any, Any]:
+    def relocations(self, section: Section) -> np.ndarray:
         """Return the table in a section of kind `RELA`, with fields `at`, `kind`, `symbol` and `addend`."""
         return self._records(section, _RELOCATION)
 
-    def _records(self, section: Section | None, kind: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    def _records(self, section: Section | None, kind: np.dtype) -> np.ndarray:
         if section is None:
             return np.empty(0, kind)
         return np.frombuffer(self.code, kind, section.size // kind.itemsize, section.at)

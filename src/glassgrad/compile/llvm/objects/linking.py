@@ -12,7 +12,6 @@ import hashlib
 import mmap
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -26,10 +25,10 @@ _TABLE = "_GLOBAL_OFFSET_TABLE_"
 _UNWINDING = 0x70000001  # SHT_X86_64_UNWIND
 _WORD = 8
 
-Words = Any  # arrays of uint64, in which sums wrap around
+Words = np.ndarray  # of uint64, in which sums wrap around
 
 
-class Unsuitable(Exception):  # noqa: N818 - no error: LLVM's loader takes over
+class UnsuitableError(Exception):
     """Object code of another form than is loaded here, or a system that allows no such memory."""
 
 
@@ -45,7 +44,7 @@ class Linked:
         uses: what has to stay in memory with them.
 
     Raises:
-        Unsuitable: where LLVM's loader has to be asked.
+        UnsuitableError: where LLVM's loader has to be asked.
     """
 
     def __init__(self, codes: Sequence[bytes], outside: Callable[[str], int] | None = None) -> None:
@@ -63,7 +62,7 @@ class Linked:
             pages.protect(0, ends[0], READ | EXECUTE)
             pages.protect(ends[0], ends[1], READ)
         except OSError as error:
-            raise Unsuitable(str(error)) from error
+            raise UnsuitableError(str(error)) from error
 
 
 _known: weakref.WeakValueDictionary[bytes, Linked] = weakref.WeakValueDictionary()
@@ -139,10 +138,10 @@ class _Part:
 
     def __init__(self, code: bytes) -> None:
         if not code.startswith(elf.MAGIC):
-            raise Unsuitable("it is no ELF file")
+            raise UnsuitableError("it is no ELF file")
         self.file = file = elf.ObjectFile(code)
         if file.machine != elf.X86_64:
-            raise Unsuitable(f"it is for architecture {file.machine}")
+            raise UnsuitableError(f"it is for architecture {file.machine}")
         self.loaded = [number for number, one in enumerate(file.sections) if _is_loaded(one)]
         self.places = dict.fromkeys(self.loaded, 0)
         self._base = 0
@@ -185,7 +184,7 @@ class _Part:
             name = self.file.symbol_name(number)
             found = table if name == _TABLE else own.get(name) or outside(name)
             if not found:
-                raise Unsuitable(f"there is no {name}")
+                raise UnsuitableError(f"there is no {name}")
             self._addresses[number], self._known[number] = found, True
 
     def relocate(self, pages: Pages, table: int) -> int:
@@ -200,7 +199,7 @@ class _Part:
         for number, relocations in self._tables:
             at, kind, symbol, addend = (relocations[field] for field in ("at", "kind", "symbol", "addend"))
             if not self._known[symbol].all() or (at > self.file.sections[number].size - _WORD).any():
-                raise Unsuitable("an address is not known, or written outside of its section")
+                raise UnsuitableError("an address is not known, or written outside of its section")
             offsets = at + np.uint64(self.places[number])
             here, there = offsets + np.uint64(self._base), self._addresses[symbol]
             entry = (np.searchsorted(self.entries, symbol) * _WORD).astype(np.uint64)
@@ -218,18 +217,18 @@ class _Part:
 
 
 def _is_loaded(section: elf.Section) -> bool:
-    """Tell whether a section is needed at run time. Raises `Unsuitable` for one that needs more than a place."""
+    """Tell whether a section is needed at run time. Raises `UnsuitableError` for one that needs more than a place."""
     if not section.flags & elf.ALLOC or not section.size or section.kind == _UNWINDING:
         return False
     if section.kind not in (elf.PROGBITS, elf.NOBITS) or section.flags & elf.THREAD_LOCAL:
-        raise Unsuitable(f"it has a section of kind {section.kind} with flags {section.flags}")
+        raise UnsuitableError(f"it has a section of kind {section.kind} with flags {section.flags}")
     if (section.flags & elf.EXECUTABLE and section.flags & elf.WRITE) or section.align > mmap.PAGESIZE:
-        raise Unsuitable("a section is written to and executed, or has to begin at more than a page")
+        raise UnsuitableError("a section is written to and executed, or has to begin at more than a page")
     return True
 
 
 def _understood(relocations: Words) -> Words:
     others = {*relocations["kind"].tolist()} - _KINDS
     if others:
-        raise Unsuitable(f"it has relocations of the kinds {sorted(others)}")
+        raise UnsuitableError(f"it has relocations of the kinds {sorted(others)}")
     return relocations

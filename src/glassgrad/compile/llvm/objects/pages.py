@@ -7,7 +7,6 @@ import functools
 import mmap
 import os
 import sys
-from typing import Any
 
 import numpy as np
 
@@ -31,11 +30,11 @@ class Pages:
             raise OSError("no pages of this kind on this system")
         # Private, so that a forked child has a copy of its own.
         memory = mmap.mmap(-1, up(max(size, 1)), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        self.content: np.ndarray[Any, Any] = np.frombuffer(memory, np.uint8)
+        self.content: np.ndarray = np.frombuffer(memory, np.uint8)
         self.address = int(self.content.ctypes.data)
 
     def protect(self, start: int, stop: int, rights: int) -> None:
-        """Allow of the pages from `start` to `stop` these rights alone. Raises `OSError` where the system refuses."""
+        """Restrict the pages from `start` to `stop` to these rights. Raises `OSError` where the system refuses."""
         if stop > start and process().mprotect(
             ctypes.c_void_p(self.address + start), ctypes.c_size_t(up(stop) - start), rights
         ):

@@ -1,4 +1,4 @@
-"""The functions that object code calls and does not contain, and those it offers, read from its table of symbols.
+"""The functions that object code calls elsewhere, and those that it offers, read from its table of symbols.
 
 LLVM looks them up when code is loaded, and ends the process over one that it does not find. Which there are only object
 code tells: LLVM calls functions of its own choice for what the processor has no instruction for.

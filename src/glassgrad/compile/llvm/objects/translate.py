@@ -19,8 +19,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import llvmlite.binding as llvm
+from llvmlite.binding import ModuleRef, TargetMachine, ValueRef
 
 from glassgrad.compile.llvm.objects.separate import joined
+
+Passes = Callable[[ModuleRef, TargetMachine], None]
 
 # A part takes some hundredths of a second to set apart, and a thousand characters about a thousandth to translate.
 LEAST_CHARACTERS = 250_000
@@ -33,9 +36,7 @@ def parts_of(text: str, cores: int) -> int:
     return max(1, min(cores, _MOST_PARTS, len(text) // LEAST_CHARACTERS)) if _free_calls() is not None else 1
 
 
-def emitted(
-    module: Any, text: str, parts: int, machine: Callable[[], Any], passes: Callable[[Any, Any], None]
-) -> bytes:
+def emitted(module: ModuleRef, text: str, parts: int, machine: Callable[[], TargetMachine], passes: Passes) -> bytes:
     """Return the object code of a module in so many parts, one of them made by this thread.
 
     Args:
@@ -69,9 +70,9 @@ def emitted(
 def each_emitted(
     texts: Sequence[str],
     cores: int,
-    machine: Callable[[], Any],
-    passes: Callable[[Any, Any], None],
-    idle: list[Any],
+    machine: Callable[[], TargetMachine],
+    passes: Passes,
+    idle: list[TargetMachine],
 ) -> list[bytes]:
     """Return the object code of each of some modules.
 
@@ -118,7 +119,7 @@ def each_emitted(
     return [found[number] for number in range(len(texts))]
 
 
-def _sizes(module: Any, text: str) -> dict[str, int]:
+def _sizes(module: ModuleRef, text: str) -> dict[str, int]:
     """Return how large each function is. LLVM may have made copies of some for arguments they are often given."""
     written = {found[1]: len(found[0]) for found in _DEFINED.finditer(text)}
     defined = [function.name for function in module.functions if not function.is_declaration]
@@ -136,7 +137,7 @@ def _divided(sizes: Mapping[str, int], parts: int) -> list[set[str]]:
     return groups
 
 
-def _keep_only(module: Any, names: set[str], *, variables: bool) -> None:
+def _keep_only(module: ModuleRef, names: set[str], *, variables: bool) -> None:
     """Leave to a module some of its functions, and its variables or none; the rest is to be found elsewhere."""
     for function in module.functions:
         if function.is_declaration:
@@ -151,7 +152,7 @@ def _keep_only(module: Any, names: set[str], *, variables: bool) -> None:
             _give(variable, mine=variables)
 
 
-def _give(value: Any, *, mine: bool) -> None:
+def _give(value: ValueRef, *, mine: bool) -> None:
     local = value.linkage.name in {"internal", "private"}
     value.linkage = "external" if mine else "available_externally"
     if local:
@@ -159,7 +160,7 @@ def _give(value: Any, *, mine: bool) -> None:
 
 
 @functools.cache
-def _free_calls() -> Callable[[Any, Any], bytes] | None:
+def _free_calls() -> Callable[[TargetMachine, ModuleRef], bytes] | None:
     """Return what translates a module without llvmlite's lock; None where its library looks different."""
     with contextlib.suppress(AttributeError, OSError):
         library = llvm.ffi.lib
@@ -170,7 +171,7 @@ def _free_calls() -> Callable[[Any, Any], bytes] | None:
     return None
 
 
-def _object_code(library: Any, translate: Callable[..., Any], machine: Any, module: Any) -> bytes:
+def _object_code(library: Any, translate: Callable[..., Any], machine: TargetMachine, module: ModuleRef) -> bytes:
     """As `TargetMachine.emit_object` of llvmlite."""
     with llvm.ffi.OutputString() as told:
         buffer = translate(machine, module, 1, told)

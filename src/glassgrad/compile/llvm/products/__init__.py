@@ -2,6 +2,8 @@
 
 In: sizes, layouts and dtypes of two operands. Out: functions that compute C = A B, or a share of it.
 
-`gemm.py` writes a product of known sizes, `packed.py` one for all sizes, `rows.py` one of a few rows; `matmul.py`
-decides what BLAS gets; `pairs.py` and `amx.py` multiply bfloat16.
+- Which products have code, and what BLAS gets: `matmul.py`.
+- A product in a step: `gemm.py` on the tiles of `tiles.py`; one of a few rows: `rows.py`.
+- bfloat16: `pairs.py`, and `amx.py` where `amx_check.py` allows it.
+- Eager mode: `packed.py` with `packed_tiles.py` and `packed_sizes.py`; shares for its threads: `shares.py`.
 """

@@ -265,10 +265,13 @@ def _before(b: Builder, first: str, stop: str, lanes: int) -> Value:
 
 # Name: LLVM's intrinsic and what it takes besides numbers of tiles.
 _OPERATIONS = {
-    "config": ("ldtilecfg", ("ptr",)), "release": ("tilerelease", ()), "zero": ("tilezero", ()),
-    "load": ("tileloadd64", ("ptr", "i64")), "store": ("tilestored64", ("ptr", "i64")),
+    "config": ("ldtilecfg", ("ptr",)),
+    "release": ("tilerelease", ()),
+    "zero": ("tilezero", ()),
+    "load": ("tileloadd64", ("ptr", "i64")),
+    "store": ("tilestored64", ("ptr", "i64")),
     "multiply": ("tdpbf16ps", ()),
-}  # fmt: skip  # a table
+}
 
 
 def _operate(b: Builder, operation: str, given: str, *tiles: int) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import warnings
-from typing import Any
 
 import numpy as np
 
@@ -41,7 +40,7 @@ def has_tiles() -> bool:
     return False
 
 
-def sample_products() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def sample_products() -> tuple[np.ndarray, np.ndarray]:
     """Return the same products in float32, without AMX and with it: of matrices as they lie, and of turned ones."""
     m, n, k = _SIZE
     layouts = [((k, 1), (n, 1)), ((1, m), (1, k))]
@@ -62,7 +61,7 @@ def sample_products() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     return np.stack(found[0]), np.stack(found[1])
 
 
-def _product(address: int, gemm: Gemm) -> np.ndarray[Any, Any]:
+def _product(address: int, gemm: Gemm) -> np.ndarray:
     """Return the product of two matrices whose numbers are exact in bfloat16, and of both signs."""
     m, n, k = _SIZE
     numbers = np.arange(m * k + k * n, dtype=np.float32) * 37 % 255 - 127

@@ -263,7 +263,7 @@ class GemmWriter:
         if self.gemm.pack_a:
             return self._packed_left(row, terms), self._times(terms, rows), ("1", str(rows))
         left = self._place(a, self._times(row, self.a_strides[0]))
-        if self.module.any_rows:  # as this function is told, so that more products have the same one
+        if self.module.any_rows:  # given as an argument, so that more products share a function
             return left, self._times(self.a_strides[0], rows), self.a_strides
         a_row, a_term = self.gemm.a_strides
         return left, str(rows * a_row), (str(a_row), str(a_term))

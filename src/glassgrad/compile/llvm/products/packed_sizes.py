@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from glassgrad.compile.llvm.module.ir import Module
 
 SCRATCH = 31  # the address of memory for packed parts; the last word of a record, which no share writes to
 
@@ -15,6 +18,6 @@ BLOCK = 80_000  # elements of A that are packed at a time: a third of a second-l
 SCRATCH_BYTES = SIZE * ((DEPTH + LANES) * WIDTH + BLOCK + 4 * LANES)
 
 
-def lanes_of(functions: Any) -> int:
+def lanes_of(functions: Module) -> int:
     """Return how many numbers a vector of a module holds; `attention` is for those of 64 and of 32 bytes."""
     return int(functions.vector_bytes) // SIZE

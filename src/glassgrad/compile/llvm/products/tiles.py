@@ -8,9 +8,8 @@ and not some for each of its products, which would be most of what compiling it 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from glassgrad.base.kept import Cache
 from glassgrad.compile.llvm.loops.memory_ops import first_lanes, load_vector, prefetch, store_vector
@@ -73,10 +72,10 @@ def named_everywhere(module: Module, name: str, write: Callable[[Module, str], s
     return name
 
 
-TEXTS: Cache[tuple[Any, ...], tuple[Module, str]] = Cache("texts of functions", 1024)
+TEXTS: Cache[tuple[Hashable, ...], tuple[Module, str]] = Cache("texts of functions", 1024)
 
 
-def written(module: Module, about: tuple[Any, ...], write: Callable[[Module], str]) -> str:
+def written(module: Module, about: tuple[Hashable, ...], write: Callable[[Module], str]) -> str:
     """Return a function's text, written once in a process for all modules.
 
     Args:

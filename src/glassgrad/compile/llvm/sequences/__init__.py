@@ -2,6 +2,8 @@
 
 In: sizes and options of a primitive. Out: functions that serve every length.
 
-`attention.py` is softmax(q kT) v and its gradient; `scan.py` carries a value along an axis; `recurrent.py` is one loop
-over time in each direction, with the cells' formulas in `recurrent_cells.py`.
+- softmax(q kT) v and its gradient: `attention.py`.
+- A value carried along an axis: `scan.py`.
+- Recurrent layers: the loop over time in `recurrent.py`, the cells' formulas in `recurrent_cells.py`, the call in a
+  compiled step in `recurrent_code.py`.
 """

@@ -238,11 +238,15 @@ class _Forward(_Walk):
                 places = {
                     "a": self._place("%a", self._times(whole, str(gates))),
                     "gates": self._place("%gates", self._times(whole, str(self.cell.kept))),
-                    "y": self._place("%y", whole), "cells": self._place("%cells", whole),
-                    "cell_before": self._place(cell, far), "before": self._place(state, far),
-                    "hn": self._place("%hn", far), "cn": self._place("%cn", far), "state": self._place(target, far),
+                    "y": self._place("%y", whole),
+                    "cells": self._place("%cells", whole),
+                    "cell_before": self._place(cell, far),
+                    "before": self._place(state, far),
+                    "hn": self._place("%hn", far),
+                    "cn": self._place("%cn", far),
+                    "state": self._place(target, far),
                     "products": self._products(rows.counter.text, across),
-                }  # fmt: skip  # a table
+                }
                 self._over_columns(block, places, self.cell.forward)
 
 
@@ -292,14 +296,20 @@ class _Backward(_Walk):
         of_gates = self._times(whole, str(self.cell.gates))
         return {
             "gates": self._place("%gates", self._times(whole, str(self.cell.kept))),
-            "y": self._place("%y", whole), "cells": self._place("%cells", whole), "dy": self._place("%dy", whole),
-            "hn": self._place("%hn", far), "cn": self._place("%cn", far),
-            "a": self._place("%a", of_gates), "dhidden": self._place("%dhidden", of_gates),
+            "y": self._place("%y", whole),
+            "cells": self._place("%cells", whole),
+            "dy": self._place("%dy", whole),
+            "hn": self._place("%hn", far),
+            "cn": self._place("%cn", far),
+            "a": self._place("%a", of_gates),
+            "dhidden": self._place("%dhidden", of_gates),
             "cell_before": self._pick(ends, self._place("%c0", far), self._place("%cells", earlier)),
             "before": self._pick(ends, self._place("%h0", far), self._place("%y", earlier)),
-            "dh0": self._place("%dh0", far), "dc0": self._place("%dc0", far),
-            "state": self._place(self._other(turn), self._times(row, terms)), "products": self._products(row),
-        }  # fmt: skip  # a table
+            "dh0": self._place("%dh0", far),
+            "dc0": self._place("%dc0", far),
+            "state": self._place(self._other(turn), self._times(row, terms)),
+            "products": self._products(row),
+        }
 
 
 def _rows_function(functions: Module, kind: str, lanes: int) -> str:

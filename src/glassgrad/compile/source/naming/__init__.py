@@ -2,7 +2,7 @@
 
 In: values with their origins. Out: an identifier for each.
 
-`names.py` hands out identifiers, each once; `hints.py` proposes one for a value without a name; `sizes.py` names numbers
-that come from a shape; `rename.py` gives alike values the same name at the end; `on_request.py` finds the user's names
-of a graph when somebody prints it.
+`names.py` hands out identifiers, each once; `hints.py` proposes one for a value without a name; `sizes.py` names
+numbers that come from a shape; `rename.py` gives alike values the same name at the end; `on_request.py` finds the
+user's names of a graph when somebody prints it.
 """

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
+from glassgrad.base.drawing.graph import Path
 from glassgrad.compile.front.calls.captured import Capture
 from glassgrad.compile.front.calls.parameters import Args, Function, Kwargs, parameter_names
 from glassgrad.compile.front.capture import TRACING_LOCK, capture

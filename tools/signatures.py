@@ -203,7 +203,7 @@ def parameter(owner: str, given: inspect.Parameter) -> str:
 
 
 def _typed(owner: str, parameter: inspect.Parameter) -> str:
-    said = _text(parameter.annotation)
+    said = {"DType": "DTypeLike | None"}.get(_text(parameter.annotation), _text(parameter.annotation))
     if (owner, parameter.name) in ARGUMENTS:
         return ARGUMENTS[owner, parameter.name]
     if said == "Any":

@@ -1485,13 +1485,13 @@ def is_complex(x: TensorOrArray) -> builtins.bool:
     """Whether the dtype is complex."""
 
 def is_floating_point(input: TensorLike) -> builtins.bool:
-    """Whether the dtype is one of floating-point numbers."""
+    """Tell whether the dtype is one of floating-point numbers."""
 
 def is_grad_enabled() -> builtins.bool:
     """Tell whether ops on tensors that require gradients are recorded in this thread."""
 
 def is_tensor(obj: builtins.object) -> builtins.bool:
-    """Whether `obj` is a Tensor."""
+    """Tell whether `obj` is a Tensor."""
 
 def isclose(
     x: TensorLike,

@@ -12,13 +12,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from glassgrad import errors
 from glassgrad.base import provenance
 from glassgrad.engine.mode import AUTOCAST, MODE
 from glassgrad.engine.tensors import devices
-from glassgrad.engine.tensors.devices import Device
+from glassgrad.engine.tensors.devices import Device, DType
 from glassgrad.engine.writes import MUTATIONS
 from glassgrad.errors.missing import getter, lister
 from glassgrad.ops import narrow
@@ -53,7 +52,7 @@ class autocast:  # noqa: N801 - PyTorch's name
     def __init__(
         self,
         device_type: Any = "cpu",
-        dtype: DTypeLike | None = None,
+        dtype: DType = None,
         enabled: bool = True,
         cache_enabled: bool | None = None,
     ) -> None:
@@ -86,7 +85,7 @@ def is_autocast_enabled(_device_type: object = "cpu") -> bool:
     return bool(MODE.flags & AUTOCAST)
 
 
-def is_narrow_dtype(dtype: DTypeLike | None) -> bool:
+def is_narrow_dtype(dtype: DType) -> bool:
     """Tell whether an argument means bfloat16: the dtype, or its name."""
     return str(dtype).rpartition(".")[2] == "bfloat16"
 

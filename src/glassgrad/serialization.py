@@ -18,6 +18,7 @@ import numpy as np
 
 from glassgrad import errors
 from glassgrad.base import provenance
+from glassgrad.base.tables import pairs
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.tensors import devices
 from glassgrad.errors.missing import lister
@@ -27,22 +28,12 @@ from glassgrad.ops.narrow import bfloat16
 _KEY = "glassgrad"
 _ZIP = b"PK\x03\x04"  # the beginning of PyTorch's own files; older ones are plain pickles
 _MAGIC_AS_TEXT = b"L119547037146038801333356L"  # the beginning of PyTorch's oldest files
-_DTYPES = {
-    "F64": "<f8",
-    "F32": "<f4",
-    "F16": "<f2",
-    "I64": "<i8",
-    "I32": "<i4",
-    "I16": "<i2",
-    "I8": "i1",
-    "U64": "<u8",
-    "U32": "<u4",
-    "U16": "<u2",
-    "U8": "u1",
-    "BOOL": "?",
-    "C64": "<c8",
-    "C128": "<c16",
-}
+_DTYPES = pairs(
+    """
+    F64 <f8  F32 <f4  F16 <f2  I64 <i8  I32 <i4  I16 <i2  I8 i1  U64 <u8  U32 <u4  U16 <u2  U8 u1  BOOL ?
+    C64 <c8  C128 <c16
+    """
+)
 
 
 def save(obj: Any, f: Any, **_hints: object) -> None:

@@ -12,11 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.tensors import creation, devices
-from glassgrad.engine.tensors.devices import Device
+from glassgrad.engine.tensors.devices import Device, DType
 from glassgrad.errors.missing import getter, lister
 from glassgrad.ops import examples
 from glassgrad.ops.core import HIGHEST, INTERPRETERS, Array, Interpreter, Primitive, bad_option, canonical_axis
@@ -174,7 +173,7 @@ class SparseTensor:
 
     T = property(t)
 
-    def to(self, *targets: Any, dtype: DTypeLike | None = None, device: Device = None) -> SparseTensor:
+    def to(self, *targets: Any, dtype: DType = None, device: Device = None) -> SparseTensor:
         """Return the matrix with values of another dtype; the only device is the cpu."""
         return self._with(self._entries.to(*targets, dtype=dtype, device=device))
 
@@ -257,7 +256,7 @@ def sparse_coo_tensor(
     values: Array,
     size: Array = None,
     *,
-    dtype: DTypeLike | None = None,
+    dtype: DType = None,
     device: Device = None,
     requires_grad: bool = False,
     check_invariants: bool | None = None,
@@ -353,7 +352,7 @@ def addmm(mat: Array, mat1: SparseTensor, mat2: Array, *, beta: float = 1, alpha
     return (mat if beta == 1 else mat * beta) + (product if alpha == 1 else product * alpha)
 
 
-def sum(input: SparseTensor, dim: Array = None, dtype: DTypeLike | None = None) -> Array:
+def sum(input: SparseTensor, dim: Array = None, dtype: DType = None) -> Array:
     """The sum of all entries (a dense number), or over one or several dimensions (sparse)."""
     values = input._values() if dtype is None else input._values().to(dtype)
     axes = range(input.ndim) if dim is None else [dim] if isinstance(dim, int) else dim

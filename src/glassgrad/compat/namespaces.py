@@ -6,6 +6,7 @@ import importlib
 from types import ModuleType
 from typing import Any
 
+from glassgrad.base.tables import pairs
 from glassgrad.errors.missing import missing
 
 # PyTorch's modules -> the module here with their names; a name ending in a dot covers all submodules.
@@ -51,17 +52,13 @@ class Namespace(ModuleType):
 
 
 # Base classes of layers that programs use in isinstance, and their modules here.
-_BASES = {
-    "_BatchNorm": "norm:_BatchNorm",
-    "_NormBase": "norm:_Tracked",
-    "_InstanceNorm": "norm:_InstanceNorm",
-    "_ConvNd": "conv:_Conv",
-    "_ConvTransposeNd": "conv:_ConvTranspose",
-    "_Loss": "losses:_Loss",
-    "_WeightedLoss": "losses:_Weighted",
-    "_DropoutNd": "dropout:_Dropout",
-    "RNNBase": "recurrent:_Recurrent",
-}
+_BASES = pairs(
+    """
+    _BatchNorm norm:_BatchNorm  _NormBase norm:_Tracked  _InstanceNorm norm:_InstanceNorm  _ConvNd conv:_Conv
+    _ConvTransposeNd conv:_ConvTranspose  _Loss losses:_Loss  _WeightedLoss losses:_Weighted
+    _DropoutNd dropout:_Dropout  RNNBase recurrent:_Recurrent
+    """
+)
 
 
 def no(*_args: object, **_kwargs: object) -> bool:

@@ -13,17 +13,17 @@ from types import SimpleNamespace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from glassgrad import amp, errors, linalg
 from glassgrad.base import provenance
+from glassgrad.base.tables import words
 from glassgrad.compat import named_only
 from glassgrad.compat.namespaces import HOMES, Namespace, no, nothing, same
 from glassgrad.engine import random, tree
 from glassgrad.engine.random import Generator
 from glassgrad.engine.tensor import Size, Tensor
 from glassgrad.engine.tensors import creation, devices
-from glassgrad.engine.tensors.devices import Device
+from glassgrad.engine.tensors.devices import Device, DType
 from glassgrad.ops.axes import concrete
 from glassgrad.ops.core import Array, bad_option
 from glassgrad.ops.names import PUBLIC
@@ -34,21 +34,9 @@ VERSION = "2.5.0+glassgrad"
 
 def _device(name: str, **names: Any) -> Namespace:
     """Return the namespace of an absent device type, with additional names."""
-    return Namespace(
-        name,
-        {
-            "is_available": no,
-            "is_built": no,
-            "device_count": lambda *_: 0,
-            "synchronize": nothing,
-            "empty_cache": nothing,
-            "manual_seed": nothing,
-            "manual_seed_all": nothing,
-            "seed": nothing,
-            **names,
-        },
-        otherwise="there is no GPU to ask; is_available() is False.",
-    )
+    idle = dict.fromkeys(words("synchronize empty_cache manual_seed manual_seed_all seed"), nothing)
+    known = {"is_available": no, "is_built": no, "device_count": lambda *_: 0, **idle, **names}
+    return Namespace(name, known, otherwise="there is no GPU to ask; is_available() is False.")
 
 
 def current_accelerator(check_available: bool = False) -> None:
@@ -110,19 +98,13 @@ class TracerWarning(Warning):
     """The category of PyTorch's tracer warnings, which are never issued here."""
 
 
+_UNCHANGED = words(
+    "script trace trace_module ignore unused export script_method freeze optimize_for_inference interface"
+)
 jit = Namespace(
     "jit",
     {
-        "script": same,
-        "trace": same,
-        "trace_module": same,
-        "ignore": same,
-        "unused": same,
-        "export": same,
-        "script_method": same,
-        "freeze": same,
-        "optimize_for_inference": same,
-        "interface": same,
+        **dict.fromkeys(_UNCHANGED, same),
         "is_scripting": no,
         "is_tracing": no,
         "annotate": lambda _kind, value: value,
@@ -133,13 +115,9 @@ jit = Namespace(
 compiler = Namespace(
     "compiler",
     {
-        "is_compiling": no,
-        "is_dynamo_compiling": no,
-        "disable": same,
-        "allow_in_graph": same,
-        "assume_constant_result": same,
-        "reset": nothing,
-        "cudagraph_mark_step_begin": nothing,
+        **dict.fromkeys(words("disable allow_in_graph assume_constant_result"), same),
+        **dict.fromkeys(words("is_compiling is_dynamo_compiling"), no),
+        **dict.fromkeys(words("reset cudagraph_mark_step_begin"), nothing),
     },
 )
 
@@ -245,16 +223,12 @@ def _sides(row: int, offset: int, col: int) -> tuple[int, int, int]:
     return row, offset, col
 
 
-def tril_indices(
-    row: int, col: int, offset: int = 0, *, dtype: DTypeLike | None = np.int64, device: Device = None
-) -> Tensor:
+def tril_indices(row: int, col: int, offset: int = 0, *, dtype: DType = np.int64, device: Device = None) -> Tensor:
     """Places of the lower triangle of a matrix, (2, n): rows and columns."""
     return creation.tensor(np.stack(np.tril_indices(*_sides(row, offset, col))), dtype, device=device)
 
 
-def triu_indices(
-    row: int, col: int, offset: int = 0, *, dtype: DTypeLike | None = np.int64, device: Device = None
-) -> Tensor:
+def triu_indices(row: int, col: int, offset: int = 0, *, dtype: DType = np.int64, device: Device = None) -> Tensor:
     """Places of the upper triangle of a matrix, (2, n): rows and columns."""
     return creation.tensor(np.stack(np.triu_indices(*_sides(row, offset, col))), dtype, device=device)
 
@@ -294,7 +268,7 @@ def fill(input: Array, value: Array) -> Tensor:
 def asarray(
     obj: Any,
     *,
-    dtype: DTypeLike | None = None,
+    dtype: DType = None,
     device: Device = None,
     copy: bool | None = None,
     requires_grad: bool = False,
@@ -430,41 +404,30 @@ _TREES = {
     "tree_map_only": tree_map_only,
 }
 
+# Where names of PyTorch's modules are found here: our module, and those of PyTorch.
+_MODULES = {
+    "amp": "cuda.amp. amp.",
+    "autograd": "autograd.function autograd.variable autograd.gradcheck autograd.grad_mode",
+    "distributions": "distributions.",
+    "engine.public": "functional tensor",
+    "func": "nn.utils.stateless",
+    "nn": "nn.modules.container nn.modules.module nn.modules. nn.modules nn.quantized",
+    "nn.functional": "nn.grad",
+    "nn.parallel": "nn.parallel.data_parallel",
+    "nn.utils": "nn.utils.convert_parameters",
+    "nn.utils.norms": "nn.utils.weight_norm nn.utils.spectral_norm",
+    "optim": "optim. distributed.optim",
+    "utils.data": "utils.data.dataloader utils.data.dataset utils.data.sampler utils.data.distributed "
+    "utils.data._utils. utils.data._utils",
+}
+HOMES.update({path: home for home, paths in _MODULES.items() for path in words(paths)})
 HOMES.update(
     {
         "nn.modules.utils": Namespace("nn.modules.utils", _UTILS),
-        "nn.modules.container": "nn",
-        "nn.modules.module": "nn",
-        "nn.modules.": "nn",
-        "nn.modules": "nn",
         "nn.attention": Namespace("nn.attention", {"SDPBackend": SDPBackend, "sdpa_kernel": sdpa_kernel}),
-        "nn.parallel.data_parallel": "nn.parallel",
-        "nn.utils.weight_norm": "nn.utils.norms",
-        "nn.utils.spectral_norm": "nn.utils.norms",
-        "nn.utils.convert_parameters": "nn.utils",
-        "nn.utils.stateless": "func",
-        "nn.quantized": "nn",
-        "nn.grad": "nn.functional",
-        "utils.data.dataloader": "utils.data",
-        "utils.data.dataset": "utils.data",
-        "utils.data.sampler": "utils.data",
-        "utils.data._utils.": "utils.data",
-        "utils.data._utils": "utils.data",
-        "utils.data.distributed": "utils.data",
         "utils._pytree": Namespace("utils._pytree", _TREES),
-        "autograd.function": "autograd",
-        "autograd.variable": "autograd",
-        "autograd.gradcheck": "autograd",
-        "autograd.grad_mode": "autograd",
-        "cuda.amp.": "amp",
-        "amp.": "amp",
-        "distributions.": "distributions",
-        "optim.": "optim",
-        "functional": "engine.public",
-        "tensor": "engine.public",
         "onnx": named_only.onnx,
         "hub": named_only.hub,
-        "distributed.optim": "optim",
         "distributed.nn": named_only.distributed_nn,
         "profiler": named_only.profiler,
         "_dynamo": named_only.dynamo,

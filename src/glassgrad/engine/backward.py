@@ -9,7 +9,6 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from glassgrad import errors
 from glassgrad.base import provenance
@@ -18,6 +17,7 @@ from glassgrad.engine.mode import MODE, RECORDING, TRACING, is_grad_enabled
 from glassgrad.engine.node import Freed
 from glassgrad.engine.tensor import Tensor
 from glassgrad.engine.tensors import creation
+from glassgrad.engine.tensors.devices import DType
 from glassgrad.engine.walks.plain_walk import run_plain
 from glassgrad.ops.core import Array
 
@@ -181,7 +181,7 @@ def _seed(output: Tensor, gradient: Array) -> Array:
 
 
 @lru_cache(maxsize=64)
-def _one(shape: tuple[int, ...], dtype: DTypeLike | None) -> np.ndarray:
+def _one(shape: tuple[int, ...], dtype: DType) -> np.ndarray:
     one = np.ones(shape, dtype)
     one.flags.writeable = False  # it is shared; gradients that alias it are copied
     return one

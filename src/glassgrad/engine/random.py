@@ -15,14 +15,13 @@ from types import CodeType
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from glassgrad.base import provenance
 from glassgrad.engine.mode import MODE, TRACING
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.tensors import creation, devices
 from glassgrad.engine.tensors.creation import _finish, _size
-from glassgrad.engine.tensors.devices import Device
+from glassgrad.engine.tensors.devices import Device, DType
 from glassgrad.ops.complex_input import refuse_complex
 from glassgrad.ops.core import Array, bad_option
 from glassgrad.ops.vmap.batched import Stream
@@ -150,7 +149,7 @@ def _of_parts(draw: Callable[..., Any], rng: np.random.Generator, size: tuple[in
     return (parts[..., 0] + parts[..., 1] * dtype.type(1j)).astype(dtype)
 
 
-def _uniform(rng: np.random.Generator, size: tuple[int, ...], dtype: DTypeLike | None) -> Array:
+def _uniform(rng: np.random.Generator, size: tuple[int, ...], dtype: DType) -> Array:
     wanted = np.dtype(dtype or creation.DEFAULT)
     if wanted.kind == "c":
         return _of_parts(_uniform, rng, size, wanted)
@@ -158,7 +157,7 @@ def _uniform(rng: np.random.Generator, size: tuple[int, ...], dtype: DTypeLike |
     return drawn.astype(wanted, copy=False)
 
 
-def _normal(rng: np.random.Generator, size: tuple[int, ...], dtype: DTypeLike | None) -> Array:
+def _normal(rng: np.random.Generator, size: tuple[int, ...], dtype: DType) -> Array:
     wanted = np.dtype(dtype or creation.DEFAULT)
     if wanted.kind == "c":  # of variance 1 together
         return _of_parts(_normal, rng, size, wanted) * math.sqrt(0.5)
@@ -171,7 +170,7 @@ def rand(
     *sizes: Any,
     size: Any = None,
     generator: Generator | None = None,
-    dtype: DTypeLike | None = None,
+    dtype: DType = None,
     requires_grad: bool = False,
     device: Device = None,
 ) -> Tensor:
@@ -184,7 +183,7 @@ def randn(
     *sizes: Any,
     size: Any = None,
     generator: Generator | None = None,
-    dtype: DTypeLike | None = None,
+    dtype: DType = None,
     requires_grad: bool = False,
     device: Device = None,
 ) -> Tensor:
@@ -199,7 +198,7 @@ def randint(
     size: Any = None,
     *,
     generator: Generator | None = None,
-    dtype: DTypeLike | None = None,
+    dtype: DType = None,
     requires_grad: bool = False,
     device: Device = None,
 ) -> Tensor:
@@ -219,9 +218,7 @@ def randint(
 
 
 @devices.on_the_processor
-def randperm(
-    n: int, *, generator: Generator | None = None, dtype: DTypeLike | None = None, device: Device = None
-) -> Tensor:
+def randperm(n: int, *, generator: Generator | None = None, dtype: DType = None, device: Device = None) -> Tensor:
     """The integers below `n` in random order."""
     if n < 0:
         raise bad_option("randperm", "n", n, "0 or more")
@@ -235,7 +232,7 @@ def normal(
     size: Any = None,
     *,
     generator: Generator | None = None,
-    dtype: DTypeLike | None = None,
+    dtype: DType = None,
     requires_grad: bool = False,
     device: Device = None,
 ) -> Tensor:
@@ -338,7 +335,7 @@ def rand_like(
     input: Tensor,
     *,
     generator: Generator | None = None,
-    dtype: DTypeLike | None = None,
+    dtype: DType = None,
     requires_grad: bool = False,
     device: Device = None,
 ) -> Tensor:
@@ -352,7 +349,7 @@ def randn_like(
     input: Tensor,
     *,
     generator: Generator | None = None,
-    dtype: DTypeLike | None = None,
+    dtype: DType = None,
     requires_grad: bool = False,
     device: Device = None,
 ) -> Tensor:

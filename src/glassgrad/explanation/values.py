@@ -11,6 +11,7 @@ import numpy as np
 
 from glassgrad import errors
 from glassgrad.base import provenance
+from glassgrad.base.tables import pairs
 from glassgrad.explanation.record import Edge, Input, Record, Step, arguments, complete
 from glassgrad.ops import formulas
 from glassgrad.ops.core import PRIMITIVES, Array
@@ -19,23 +20,12 @@ if TYPE_CHECKING:
     from glassgrad.scalar import Value
 
 # The op of the table that has the formulas of an op on Values.
-_SAME = {
-    "+": "add",
-    "-": "subtract",
-    "*": "multiply",
-    "/": "divide",
-    "**": "power",
-    "max": "maximum",
-    "neg": "negative",
-    "abs": "abs",
-    "exp": "exp",
-    "log": "log",
-    "sin": "sin",
-    "cos": "cos",
-    "tanh": "tanh",
-    "sigmoid": "sigmoid",
-    "ReLU": "relu",
-}
+_SAME = pairs(
+    """
+    + add  - subtract  * multiply  / divide  ** power  max maximum  neg negative  abs abs  exp exp  log log
+    sin sin  cos cos  tanh tanh  sigmoid sigmoid  ReLU relu
+    """
+)
 
 
 def record_of_values(function: Any, args: Sequence[Array], options: Mapping[str, Any]) -> Record:

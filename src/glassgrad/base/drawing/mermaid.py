@@ -9,17 +9,13 @@ from glassgrad.base.drawing.boxes import box_of
 from glassgrad.base.drawing.graph import Graph
 from glassgrad.base.drawing.scene import told
 from glassgrad.base.drawing.svg import LIGHT
+from glassgrad.base.tables import pairs
 
-_COLOURS = {
-    "input": "leaf",
-    "parameter": "par",
-    "constant": "con",
-    "op": "op",
-    "neuron": "op",
-    "cut": "con",
-    "result": "res",
-    "update": "res",
-}
+_COLOURS = pairs(
+    """
+    input leaf  parameter par  constant con  op op  neuron op  cut con  result res  update res
+    """
+)
 
 
 def mermaid(graph: Graph) -> str:

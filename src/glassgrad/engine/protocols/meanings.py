@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from glassgrad.engine.tensors import creation
+from glassgrad.engine.tensors.devices import DType
 from glassgrad.ops import arrange, elementwise, scan, shape
 from glassgrad.ops.core import Array, bad_option, canonical_axes, canonical_axis, distinct_axes
 from glassgrad.ops.factorise import qr as _qr
@@ -77,9 +77,7 @@ def _expect_within(op: str, where: Array, a: Array) -> None:
     _check(fits, op, "where", f"an array of shape {given}", f"one that broadcasts to {tuple(a.shape)}")
 
 
-def _mean(
-    a: Array, axis: Axis = None, keepdims: bool = False, where: Array = True, dtype: DTypeLike | None = None
-) -> Array:
+def _mean(a: Array, axis: Axis = None, keepdims: bool = False, where: Array = True, dtype: DType = None) -> Array:
     if where is True:
         return PUBLIC["mean"](a, axis, keepdims, dtype=dtype)
     _expect_within("mean", where, a)
@@ -123,11 +121,11 @@ def _crossed(a: Array, b: Array, axisa: int = -1, axisb: int = -1, axisc: int = 
     return shape.movedim(PUBLIC["cross"](a, b, dim=-1), -1, axisc)
 
 
-def _trace(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike | None = None) -> Array:
+def _trace(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DType = None) -> Array:
     return PUBLIC["sum"](PUBLIC["diagonal"](a, offset, axis1, axis2), -1, dtype=dtype)
 
 
-def matrix_trace(x: Array, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
+def matrix_trace(x: Array, /, *, offset: int = 0, dtype: DType = None) -> Array:
     """Sum of the diagonals of the last two dimensions: the standard's `linalg.trace`, and NumPy's."""
     return _trace(x, offset, -2, -1, dtype)
 
@@ -221,7 +219,7 @@ def _append(arr: Array, values: Array, axis: int | None = None) -> Array:
     return shape.cat([_flat(arr), _flat(values)], 0) if axis is None else shape.cat([arr, values], axis)
 
 
-def _concatenate(arrays: Array, axis: int | None = 0, dtype: DTypeLike | None = None) -> Array:
+def _concatenate(arrays: Array, axis: int | None = 0, dtype: DType = None) -> Array:
     parts = [_flat(x) if axis is None else _array(x) for x in arrays]
     y = shape.cat(parts, 0 if axis is None else axis)
     return y if dtype is None else shape.astype(y, dtype)
@@ -230,7 +228,7 @@ def _concatenate(arrays: Array, axis: int | None = 0, dtype: DTypeLike | None = 
 def _scan(name: str) -> Callable[..., Array]:
     function: Callable[..., Array] = getattr(scan, name)
 
-    def call(a: Array, axis: int | None = None, dtype: DTypeLike | None = None) -> Array:
+    def call(a: Array, axis: int | None = None, dtype: DType = None) -> Array:
         return function(a if a.shape else _flat(a), axis, dtype=dtype)
 
     return call

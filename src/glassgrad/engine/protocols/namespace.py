@@ -21,7 +21,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from glassgrad import errors
 from glassgrad.base import provenance
@@ -32,7 +31,7 @@ from glassgrad.engine.protocols.meanings import matrix_trace
 from glassgrad.engine.protocols.ufuncs import scipy_special
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.tensors import creation
-from glassgrad.engine.tensors.devices import Device
+from glassgrad.engine.tensors.devices import Device, DType
 from glassgrad.ops import arrange, data_dependent, elementwise, index, narrow, scan, shape, sort
 from glassgrad.ops.core import PRIMITIVES, Array, Custom, bad_option
 from glassgrad.ops.names import PUBLIC, public
@@ -84,9 +83,7 @@ def _unique_inverse(x: Array) -> UniqueInverse:
     return UniqueInverse(found.values, found.inverse_indices)
 
 
-def _asarray(
-    obj: Array, /, *, dtype: DTypeLike | None = None, device: Device = None, copy: bool | None = None
-) -> Tensor:
+def _asarray(obj: Array, /, *, dtype: DType = None, device: Device = None, copy: bool | None = None) -> Tensor:
     x = creation.as_tensor(obj, dtype, device)
     if isinstance(obj, Tensor) and dtype is not None and obj.dtype != dtype:
         x = shape.astype(obj, dtype)
@@ -94,7 +91,7 @@ def _asarray(
     return y
 
 
-def _astype(x: Array, dtype: DTypeLike | None, /, *, copy: bool = True, device: Device = None) -> Array:
+def _astype(x: Array, dtype: DType, /, *, copy: bool = True, device: Device = None) -> Array:
     y = shape.astype(x, dtype)
     return shape.clone(x) if copy and y is x else y
 
@@ -105,9 +102,7 @@ def _reshape(x: Array, /, shape: tuple[int, ...], *, copy: bool | None = None) -
 
 
 def _cumulative(function: Callable[..., Array], start: float) -> Callable[..., Array]:
-    def call(
-        x: Array, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
-    ) -> Array:
+    def call(x: Array, /, *, axis: int | None = None, dtype: DType = None, include_initial: bool = False) -> Array:
         at = 0 if axis is None else axis
         y = function(x, at, dtype=dtype)
         if not include_initial:
@@ -129,7 +124,7 @@ def _linspace(
     /,
     num: int,
     *,
-    dtype: DTypeLike | None = None,
+    dtype: DType = None,
     device: Device = None,
     endpoint: bool = True,
 ) -> Array:
@@ -138,7 +133,7 @@ def _linspace(
 
 
 def _arange(
-    start: Array, /, stop: Array = None, step: Array = 1, *, dtype: DTypeLike | None = None, device: Device = None
+    start: Array, /, stop: Array = None, step: Array = 1, *, dtype: DType = None, device: Device = None
 ) -> Tensor:
     start, stop = (0, start) if stop is None else (start, stop)
     # A step that leads away from the end gives nothing, where PyTorch raises.
@@ -146,7 +141,7 @@ def _arange(
 
 
 def _eye(
-    n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: DTypeLike | None = None, device: Device = None
+    n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: DType = None, device: Device = None
 ) -> Tensor:
     return creation.tensor(np.eye(n_rows, n_cols, k), dtype or creation.DEFAULT, False, device)
 

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from glassgrad import errors
 from glassgrad.base import provenance
@@ -18,6 +17,7 @@ from glassgrad.engine.inplace import check_writeable
 from glassgrad.engine.mode import MODE, RECORDING
 from glassgrad.engine.record import apply
 from glassgrad.engine.tensor import Tensor, make
+from glassgrad.engine.tensors.devices import DType
 from glassgrad.engine.tensors.operands import overrides_ufuncs
 from glassgrad.engine.writes import MUTATIONS
 from glassgrad.ops import compound, scan
@@ -196,7 +196,7 @@ _ACCUMULATE: dict[str, Callable[[Any, int], Any]] = {
 }
 
 
-def _along(function: Any, method: str, x: Array, axis: Any = 0, dtype: DTypeLike | None = None, **kwargs: Any) -> Array:
+def _along(function: Any, method: str, x: Array, axis: Any = 0, dtype: DType = None, **kwargs: Any) -> Array:
     """`np.add.reduce(x, axis)` and `np.add.accumulate(x, axis)`; the axis is 0 if it is not given."""
     name = function.__name__
     keepdims = bool(kwargs.pop("keepdims", False))

@@ -10,7 +10,6 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from glassgrad import errors
 from glassgrad.base import provenance
@@ -18,7 +17,7 @@ from glassgrad.engine.memory.capsules import array_of
 from glassgrad.engine.mode import MODE, RECORDING
 from glassgrad.engine.tensor import Tensor, base_class, make, numeric
 from glassgrad.engine.tensors import devices
-from glassgrad.engine.tensors.devices import Device
+from glassgrad.engine.tensors.devices import Device, DType
 from glassgrad.ops import narrow
 from glassgrad.ops.complex_input import complex_dtype
 from glassgrad.ops.core import INTERPRETERS, Array, bad_option
@@ -36,7 +35,7 @@ def _finish(array: Array, requires_grad: bool, device: Device = None) -> Tensor:
     return tensor
 
 
-def _to_array(data: Any, dtype: DTypeLike | None) -> Array:
+def _to_array(data: Any, dtype: DType) -> Array:
     if isinstance(data, Tensor):
         data = data.lifted()
     if isinstance(data, list | tuple) and any(isinstance(part, Tensor) for part in data):
@@ -71,7 +70,7 @@ def _holds_arrays(data: Any) -> bool:
 
 
 @devices.on_the_processor
-def tensor(data: Any, dtype: DTypeLike | None = None, requires_grad: bool = False, device: Device = None) -> Tensor:
+def tensor(data: Any, dtype: DType = None, requires_grad: bool = False, device: Device = None) -> Tensor:
     """Return a Tensor with a copy of `data`: numbers, nested lists, arrays.
 
     Example:
@@ -83,7 +82,7 @@ def tensor(data: Any, dtype: DTypeLike | None = None, requires_grad: bool = Fals
     return _finish(array.copy() if type(array) in INTERPRETERS else np.array(array), requires_grad, device)
 
 
-def as_tensor(data: Any, dtype: DTypeLike | None = None, device: Device = None) -> Tensor:
+def as_tensor(data: Any, dtype: DType = None, device: Device = None) -> Tensor:
     """Return `data` as a Tensor, sharing memory where possible."""
     if isinstance(data, Tensor) and (dtype is None or data.dtype == dtype):
         devices.check(device)
@@ -120,7 +119,7 @@ def _size(size: tuple[Any, ...], by_name: Any = None) -> tuple[int, ...]:
 
 @devices.on_the_processor
 def zeros(
-    *sizes: Any, size: Any = None, dtype: DTypeLike | None = None, requires_grad: bool = False, device: Device = None
+    *sizes: Any, size: Any = None, dtype: DType = None, requires_grad: bool = False, device: Device = None
 ) -> Tensor:
     """Zeros of the given shape."""
     return _finish(np.zeros(_size(sizes, size), dtype or DEFAULT), requires_grad, device)
@@ -128,7 +127,7 @@ def zeros(
 
 @devices.on_the_processor
 def ones(
-    *sizes: Any, size: Any = None, dtype: DTypeLike | None = None, requires_grad: bool = False, device: Device = None
+    *sizes: Any, size: Any = None, dtype: DType = None, requires_grad: bool = False, device: Device = None
 ) -> Tensor:
     """Ones of the given shape."""
     return _finish(np.ones(_size(sizes, size), dtype or DEFAULT), requires_grad, device)
@@ -136,7 +135,7 @@ def ones(
 
 @devices.on_the_processor
 def empty(
-    *sizes: Any, size: Any = None, dtype: DTypeLike | None = None, requires_grad: bool = False, device: Device = None
+    *sizes: Any, size: Any = None, dtype: DType = None, requires_grad: bool = False, device: Device = None
 ) -> Tensor:
     """A tensor of the given shape whose values are not set."""
     return _finish(np.empty(_size(sizes, size), dtype or DEFAULT), requires_grad, device)
@@ -144,7 +143,7 @@ def empty(
 
 @devices.on_the_processor
 def full(
-    size: Any, fill_value: Any, *, dtype: DTypeLike | None = None, requires_grad: bool = False, device: Device = None
+    size: Any, fill_value: Any, *, dtype: DType = None, requires_grad: bool = False, device: Device = None
 ) -> Tensor:
     """`fill_value` in the given shape."""
     kind = _to_array(fill_value, dtype).dtype
@@ -157,29 +156,20 @@ def _array(x: Array) -> Array:
 
 
 @devices.on_the_processor
-def zeros_like(
-    input: Array, *, dtype: DTypeLike | None = None, requires_grad: bool = False, device: Device = None
-) -> Tensor:
+def zeros_like(input: Array, *, dtype: DType = None, requires_grad: bool = False, device: Device = None) -> Tensor:
     """Zeros with the shape and dtype of `input`."""
     return _finish(for_each_example(np.zeros(input.shape, dtype or input.dtype), _array(input)), requires_grad, device)
 
 
 @devices.on_the_processor
-def ones_like(
-    input: Array, *, dtype: DTypeLike | None = None, requires_grad: bool = False, device: Device = None
-) -> Tensor:
+def ones_like(input: Array, *, dtype: DType = None, requires_grad: bool = False, device: Device = None) -> Tensor:
     """Ones with the shape and dtype of `input`."""
     return _finish(for_each_example(np.ones(input.shape, dtype or input.dtype), _array(input)), requires_grad, device)
 
 
 @devices.on_the_processor
 def full_like(
-    input: Array,
-    fill_value: Any,
-    *,
-    dtype: DTypeLike | None = None,
-    requires_grad: bool = False,
-    device: Device = None,
+    input: Array, fill_value: Any, *, dtype: DType = None, requires_grad: bool = False, device: Device = None
 ) -> Tensor:
     """`fill_value` with the shape and dtype of `input`."""
     filled = np.full(input.shape, fill_value, dtype or input.dtype)
@@ -187,9 +177,7 @@ def full_like(
 
 
 @devices.on_the_processor
-def empty_like(
-    input: Array, *, dtype: DTypeLike | None = None, requires_grad: bool = False, device: Device = None
-) -> Tensor:
+def empty_like(input: Array, *, dtype: DType = None, requires_grad: bool = False, device: Device = None) -> Tensor:
     """A tensor with the shape and dtype of `input` whose values are not set."""
     return _finish(for_each_example(np.empty(input.shape, dtype or input.dtype), _array(input)), requires_grad, device)
 
@@ -200,7 +188,7 @@ def arange(
     end: Any = None,
     step: Any = 1,
     *,
-    dtype: DTypeLike | None = None,
+    dtype: DType = None,
     requires_grad: bool = False,
     device: Device = None,
 ) -> Tensor:
@@ -217,13 +205,7 @@ def arange(
 
 @devices.on_the_processor
 def linspace(
-    start: float,
-    end: float,
-    steps: int,
-    *,
-    dtype: DTypeLike | None = None,
-    requires_grad: bool = False,
-    device: Device = None,
+    start: float, end: float, steps: int, *, dtype: DType = None, requires_grad: bool = False, device: Device = None
 ) -> Tensor:
     """`steps` numbers from `start` to `end`, both included, evenly spaced; whole ones are rounded towards 0."""
     wanted = np.dtype(dtype or (DEFAULT if complex_dtype((start, end)) is None else _complex_default()))
@@ -244,7 +226,7 @@ def _whole_steps(start: int, end: int, steps: int, dtype: np.dtype) -> Array:
 
 @devices.on_the_processor
 def eye(
-    n: int, m: int | None = None, *, dtype: DTypeLike | None = None, requires_grad: bool = False, device: Device = None
+    n: int, m: int | None = None, *, dtype: DType = None, requires_grad: bool = False, device: Device = None
 ) -> Tensor:
     """The identity matrix."""
     _size((n, n if m is None else m))

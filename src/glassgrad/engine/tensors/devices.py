@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, ParamSpec, Self, TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from glassgrad import errors
 from glassgrad.base import provenance
@@ -68,8 +69,9 @@ class device:  # noqa: N801 - PyTorch's name
         return None
 
 
-# How arguments name a device; None is the cpu.
+# How arguments name a device, where None is the cpu, and a dtype, where None is the default.
 Device: TypeAlias = device | str | int | None
+DType: TypeAlias = DTypeLike | None
 
 
 def check(name: object) -> None:

@@ -10,17 +10,17 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from glassgrad import errors
 from glassgrad.base import provenance
+from glassgrad.base.tables import pairs, words
 from glassgrad.engine import random
 from glassgrad.engine.random import Generator
 from glassgrad.engine.reports import absent
 from glassgrad.engine.tensor import Tensor
 from glassgrad.engine.tensors import creation
 from glassgrad.engine.tensors import devices as _device
-from glassgrad.engine.tensors.devices import Device
+from glassgrad.engine.tensors.devices import Device, DType
 from glassgrad.ops import narrow
 from glassgrad.ops.axes import concrete
 from glassgrad.ops.core import Array, bad_option
@@ -42,7 +42,7 @@ _DTYPES = {
 }
 
 
-def _conversion(name: str, dtype: DTypeLike | None) -> Callable[..., Tensor]:
+def _conversion(name: str, dtype: DType) -> Callable[..., Tensor]:
     wanted = np.dtype(dtype)
 
     def convert(x: Tensor, memory_format: Any = None) -> Tensor:
@@ -57,7 +57,7 @@ def _conversion(name: str, dtype: DTypeLike | None) -> Callable[..., Tensor]:
 def to(
     x: Tensor,
     *targets: Any,
-    dtype: DTypeLike | None = None,
+    dtype: DType = None,
     device: Device = None,
     copy: bool = False,
     **_hints: object,
@@ -91,7 +91,7 @@ def cuda(x: Tensor, *_args: object, **_kwargs: object) -> Tensor:
     raise errors.NO_SUCH_DEVICE(given="cuda", where=provenance.here())
 
 
-def type_(x: Tensor, dtype: DTypeLike | None = None, non_blocking: bool = False) -> Any:
+def type_(x: Tensor, dtype: DType = None, non_blocking: bool = False) -> Any:
     """The tensor in another dtype, or without one the name of PyTorch's for its own, such as "torch.FloatTensor"."""
     if dtype is None:
         return _KINDS_OF_TENSORS.get(x.dtype.name, f"torch.{x.dtype.name.capitalize()}Tensor")
@@ -102,18 +102,13 @@ def type_(x: Tensor, dtype: DTypeLike | None = None, non_blocking: bool = False)
     return y
 
 
-_KINDS_OF_TENSORS = {
-    "float32": "torch.FloatTensor",
-    "float64": "torch.DoubleTensor",
-    "float16": "torch.HalfTensor",
-    "int64": "torch.LongTensor",
-    "int32": "torch.IntTensor",
-    "int16": "torch.ShortTensor",
-    "int8": "torch.CharTensor",
-    "uint8": "torch.ByteTensor",
-    "bool": "torch.BoolTensor",
-    "bfloat16": "torch.BFloat16Tensor",
-}
+_KINDS_OF_TENSORS = pairs(
+    """
+    float32 torch.FloatTensor  float64 torch.DoubleTensor  float16 torch.HalfTensor  int64 torch.LongTensor
+    int32 torch.IntTensor  int16 torch.ShortTensor  int8 torch.CharTensor  uint8 torch.ByteTensor
+    bool torch.BoolTensor  bfloat16 torch.BFloat16Tensor
+    """
+)
 
 
 def to_device(x: Tensor, device: Device, /, *, stream: Any = None) -> Tensor:
@@ -233,9 +228,7 @@ def is_same_size(x: Tensor, other: Tensor) -> bool:
 
 
 @_device.on_the_processor
-def new_tensor(
-    x: Tensor, data: Any, dtype: DTypeLike | None = None, requires_grad: bool = False, device: Device = None
-) -> Tensor:
+def new_tensor(x: Tensor, data: Any, dtype: DType = None, requires_grad: bool = False, device: Device = None) -> Tensor:
     """A tensor of `data` with the dtype of x."""
     return creation.tensor(data, dtype or x.dtype, requires_grad, device)
 
@@ -249,25 +242,19 @@ def new(x: Tensor, *size: Any, device: Device = None) -> Tensor:
 
 
 @_device.on_the_processor
-def new_zeros(
-    x: Tensor, *size: Any, dtype: DTypeLike | None = None, requires_grad: bool = False, device: Device = None
-) -> Tensor:
+def new_zeros(x: Tensor, *size: Any, dtype: DType = None, requires_grad: bool = False, device: Device = None) -> Tensor:
     """Zeros with the dtype of x."""
     return creation.zeros(*size, dtype=dtype or x.dtype, requires_grad=requires_grad, device=device)
 
 
 @_device.on_the_processor
-def new_ones(
-    x: Tensor, *size: Any, dtype: DTypeLike | None = None, requires_grad: bool = False, device: Device = None
-) -> Tensor:
+def new_ones(x: Tensor, *size: Any, dtype: DType = None, requires_grad: bool = False, device: Device = None) -> Tensor:
     """Ones with the dtype of x."""
     return creation.ones(*size, dtype=dtype or x.dtype, requires_grad=requires_grad, device=device)
 
 
 @_device.on_the_processor
-def new_empty(
-    x: Tensor, *size: Any, dtype: DTypeLike | None = None, requires_grad: bool = False, device: Device = None
-) -> Tensor:
+def new_empty(x: Tensor, *size: Any, dtype: DType = None, requires_grad: bool = False, device: Device = None) -> Tensor:
     """A tensor with the dtype of x whose values are not set."""
     return creation.empty(*size, dtype=dtype or x.dtype, requires_grad=requires_grad, device=device)
 
@@ -277,7 +264,7 @@ def new_full(
     x: Tensor,
     size: Any,
     fill_value: Any,
-    dtype: DTypeLike | None = None,
+    dtype: DType = None,
     requires_grad: bool = False,
     device: Device = None,
 ) -> Tensor:
@@ -287,36 +274,13 @@ def new_full(
 
 # --- attaching ------------------------------------------------------------------------------------
 
-_METHODS: tuple[Callable[..., Any], ...] = (
-    where,
-    to,
-    to_device,
-    to_sparse,
-    to_dense,
-    cpu,
-    cuda,
-    type_as,
-    contiguous,
-    is_contiguous,
-    stride,
-    data_ptr,
-    is_floating_point,
-    is_complex,
-    is_same_size,
-    is_nonzero,
-    is_signed,
-    is_pinned,
-    pin_memory,
-    get_device,
-    bfloat16,
-    multinomial,
-    bernoulli,
-    new,
-    new_tensor,
-    new_zeros,
-    new_ones,
-    new_empty,
-    new_full,
+# Functions of this file that are methods.
+_METHODS = words(
+    """
+    where to to_device to_sparse to_dense cpu cuda type_as contiguous is_contiguous stride data_ptr
+    is_floating_point is_complex is_same_size is_nonzero is_signed is_pinned pin_memory get_device bfloat16
+    multinomial bernoulli new new_tensor new_zeros new_ones new_empty new_full
+    """
 )
 
 
@@ -345,8 +309,8 @@ _OTHER_NAMES: dict[str, Callable[..., Any]] = {
 
 
 def _attach() -> None:
-    for function in _METHODS:
-        setattr(Tensor, function.__name__, function)
+    for name in _METHODS:
+        setattr(Tensor, name, globals()[name])
     for name, dtype in _DTYPES.items():
         setattr(Tensor, name, _conversion(name, dtype))
     for name, read in _PROPERTIES.items():

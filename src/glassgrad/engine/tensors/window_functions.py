@@ -9,16 +9,15 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from glassgrad.engine.tensor import Tensor
 from glassgrad.engine.tensors import creation
-from glassgrad.engine.tensors.devices import Device
+from glassgrad.engine.tensors.devices import Device, DType
 from glassgrad.ops.core import Array, bad_option
 
 
 def _made(
-    length: int, periodic: bool, formula: Callable[[Any], Any], dtype: DTypeLike | None, device: Device, grad: bool
+    length: int, periodic: bool, formula: Callable[[Any], Any], dtype: DType, device: Device, grad: bool
 ) -> Tensor:
     """The formula at `length` places between 0 and 1; a periodic window leaves the last of one more out."""
     if length < 0:
@@ -35,7 +34,7 @@ def hann_window(
     window_length: int,
     periodic: bool = True,
     *,
-    dtype: DTypeLike | None = None,
+    dtype: DType = None,
     device: Device = None,
     requires_grad: bool = False,
 ) -> Tensor:
@@ -55,7 +54,7 @@ def hamming_window(
     alpha: float = 0.54,
     beta: float = 0.46,
     *,
-    dtype: DTypeLike | None = None,
+    dtype: DType = None,
     device: Device = None,
     requires_grad: bool = False,
 ) -> Tensor:
@@ -67,7 +66,7 @@ def blackman_window(
     window_length: int,
     periodic: bool = True,
     *,
-    dtype: DTypeLike | None = None,
+    dtype: DType = None,
     device: Device = None,
     requires_grad: bool = False,
 ) -> Tensor:
@@ -83,7 +82,7 @@ def bartlett_window(
     window_length: int,
     periodic: bool = True,
     *,
-    dtype: DTypeLike | None = None,
+    dtype: DType = None,
     device: Device = None,
     requires_grad: bool = False,
 ) -> Tensor:
@@ -96,7 +95,7 @@ def kaiser_window(
     periodic: bool = True,
     beta: float = 12.0,
     *,
-    dtype: DTypeLike | None = None,
+    dtype: DType = None,
     device: Device = None,
     requires_grad: bool = False,
 ) -> Tensor:

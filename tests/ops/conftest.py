@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from glassgrad.ops.kernels import native, parallel
+from glassgrad.ops.kernels import native, parallel, products
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -35,9 +35,9 @@ def blas_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], No
 
     monkeypatch.setattr(native.kernels, "off", False)
     monkeypatch.setattr("glassgrad.compile.native.runtime.available_cores", lambda: 2)
-    native._jobs.cache_clear()
+    products._threads_of_native_code.cache_clear()
     try:
         yield give
     finally:
-        native._jobs.cache_clear()
+        products._threads_of_native_code.cache_clear()
         blas.set(before)

@@ -166,11 +166,11 @@ def test_the_slope_of_a_choice_is_chosen_natively_where_it_pays() -> None:
         return c * 0 + 7 if c.size % 2 else None
 
     rule = core._selecting(lambda y, x: x > 0, True, natively)
-    for size in (99_999, 100_000, 100_001):
+    for size in (249_999, 250_000, 250_001):
         x, c = np.linspace(-1, 1, size), np.linspace(2, 3, size)
-        np.testing.assert_array_equal(rule(c, x, x), np.full(size, 7.0) if size == 100_001 else np.where(x > 0, c, 0))
-    assert asked == [100_000, 100_001]
-    large = np.linspace(-1, 1, 100_001)
+        np.testing.assert_array_equal(rule(c, x, x), np.full(size, 7.0) if size == 250_001 else np.where(x > 0, c, 0))
+    assert asked == [250_000, 250_001]
+    large = np.linspace(-1, 1, 250_001)
     for c, x in ((gg.tensor(large), large), (large, gg.tensor(large)), (gg.tensor(large), gg.tensor(large))):
         asked.clear()
         slope = core._selecting(lambda y, x: x > 0, False, None)(c, x, x)

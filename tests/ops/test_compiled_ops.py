@@ -15,7 +15,7 @@ import glassgrad as gg
 from glassgrad import errors
 from glassgrad.nn import functional as F
 from glassgrad.ops import conv
-from glassgrad.ops.kernels import native
+from glassgrad.ops.kernels import blocks, native
 from tests.ops.against_torch import compare, real
 
 torch = pytest.importorskip("torch", reason="PyTorch is the oracle")
@@ -276,7 +276,7 @@ def test_options_are_part_of_what_a_kernel_is_for(kernels: Counted) -> None:
 @pytest.mark.parametrize("leaf", [True, False])
 def test_slopes_that_read_the_result_alone_share_a_kernel(name: str, leaf: bool, kernels: Counted) -> None:
     """They are given what x came from in its place: a leaf, or a node, which the kernel must not keep."""
-    numbers = np.linspace(0.3, 2, 3 * native.BLOCK + 7, dtype=np.float32)
+    numbers = np.linspace(0.3, 2, 3 * blocks.NATIVE_BLOCK + 7, dtype=np.float32)
     nodes = []
     for _ in range(3):
         x = gg.tensor(numbers, requires_grad=True)

@@ -52,7 +52,7 @@ def test_products_in_every_order_of_memory_are_those_of_numpy(sizes: tuple[int, 
 @pytest.fixture
 def packs(two_threads: None) -> Any:
     """What multiplies, where it has code of its own."""
-    threads = native._jobs()
+    threads = products._threads_of_native_code()
     if threads is None or not threads.packs:
         pytest.skip("the vectors of this processor have less than 64 bytes")
     return threads

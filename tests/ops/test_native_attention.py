@@ -16,7 +16,7 @@ import glassgrad as gg
 from glassgrad.nn import functional as F
 from glassgrad.ops.core import Custom
 from glassgrad.ops.fused_attention import attention_p
-from glassgrad.ops.kernels import attention, native, parallel
+from glassgrad.ops.kernels import attention, parallel, products
 
 pytest.importorskip("llvmlite", reason="the code is made by LLVM")
 
@@ -30,7 +30,7 @@ def threads(
     monkeypatch.setattr(attention, "FROM", 1)
     monkeypatch.setattr(attention, "LEAST_ROWS", 1)
     monkeypatch.setattr(attention, "WORTH", 1_000_000)
-    found = native._jobs()
+    found = products._threads_of_native_code()
     if found is None or found.lanes not in attention._TILE:
         pytest.skip("the code is for vectors of 64 and of 32 bytes")
     return int(request.param)

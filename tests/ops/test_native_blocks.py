@@ -12,7 +12,8 @@ import glassgrad as gg
 from glassgrad.ops import names  # noqa: F401 - `names` fills the registry
 from glassgrad.ops.core import REGISTRY, Elementwise
 from glassgrad.ops.kernels import native
-from glassgrad.ops.kernels.native import BLOCK
+from glassgrad.ops.kernels.blocks import FORMULAS, NATIVE
+from glassgrad.ops.kernels.blocks import NATIVE_BLOCK as BLOCK
 
 pytest.importorskip("llvmlite", reason="native code needs llvmlite")
 
@@ -20,7 +21,7 @@ LARGE = 2 * BLOCK + 123  # two whole blocks and a rest
 
 
 def marked(form: Any) -> bool:
-    return hasattr(getattr(form, "formula", None), "native")
+    return form in FORMULAS and FORMULAS[form] in NATIVE
 
 
 OPS = sorted(

@@ -12,7 +12,7 @@ import pytest
 import glassgrad as gg
 from glassgrad import nn
 from glassgrad.ops.fused_recurrent import gru_p, lstm_p, rnn_p
-from glassgrad.ops.kernels import native, recurrent
+from glassgrad.ops.kernels import recurrent
 from glassgrad.ops.kernels.recurrent import Form
 from glassgrad.ops.recurrent_loops import Scan, backward, before, forward
 from glassgrad.ops.recurrent_scan import SCANS
@@ -136,7 +136,7 @@ def other_vectors(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     from glassgrad.compile.llvm.module.target import host
     from glassgrad.compile.native import products
 
-    kept = (products.code, products.object_code, native._recurrent_layers)
+    kept = (products.code, products.object_code, recurrent._layers)
     monkeypatch.setattr(host(), "vector_bytes", request.param)
     products._JOBS.clear()
     for one in kept:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import glassgrad as gg
-from glassgrad.ops.kernels import blocks, choose, logarithms, native, parallel, parts, products, windows
+from glassgrad.ops.kernels import blocks, choose, logarithms, native, parallel, parts, products, ways, windows
 from tests.ops.against_torch import real
 
 
@@ -20,7 +21,6 @@ class Calls:
 
     def __init__(self, function: Any) -> None:
         self.function, self.count = function, 0
-        self.op = ""
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         self.count += 1
@@ -31,6 +31,23 @@ def counted(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> Calls:
     calls = Calls(getattr(owner, name))
     monkeypatch.setattr(owner, name, calls)
     return calls
+
+
+# --- the table ------------------------------------------------------------------------------------
+
+
+def test_each_row_of_the_table_is_read_and_none_is_missing() -> None:
+    source = Path(gg.__file__).parent
+    texts = [file.read_text(encoding="utf-8") for file in (source / "ops").rglob("*.py")]
+    texts.append((source / "optim" / "native_update.py").read_text(encoding="utf-8"))
+    read = {name for text in texts for name in re.findall(r'\bleast\("([^"]+)"\)', text)}
+    assert read == set(ways.TABLE)
+
+
+def test_rows_state_a_way_and_what_is_counted() -> None:
+    assert {row.how for row in ways.TABLE.values()} == {ways.NUMPY, ways.KERNEL, ways.FUNCTION}
+    assert {row.unit for row in ways.TABLE.values()} == {"elements", "multiplications", "ns"}
+    assert all(row.least > 0 for row in ways.TABLE.values())
 
 
 # --- choices --------------------------------------------------------------------------------------
@@ -205,14 +222,14 @@ class Kernels(native.Kernels):
 
 def in_blocks(x: Any, out: Any, kernel: Any, monkeypatch: pytest.MonkeyPatch) -> bool:
     monkeypatch.setattr(native, "kernels", Kernels(kernel))
-    return native._in_blocks(line, {}, [x], out, False)
+    return blocks.compute_natively(line, {}, [x], out, False)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_native_formula_fills_its_result_block_by_block(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parallel.shares, "threads", lambda: threads)
     monkeypatch.setattr(products, "cores", lambda: 2)
-    size = native.BLOCK
+    size = blocks.NATIVE_BLOCK
     for length, count in ((size, 1), (size + 1, 2), (2 * size, 2), (2 * size + 5, 3)):
         x, kernel = real(length), Played()
         out = np.full_like(x, np.nan)
@@ -273,22 +290,27 @@ def test_what_native_code_of_rows_is_asked_for(monkeypatch: pytest.MonkeyPatch) 
 def test_what_native_code_of_blocks_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     kernels = Kernels(Played(operands=2))
     monkeypatch.setattr(native, "kernels", kernels)
-    x, out, block = real(native.BLOCK), np.empty(native.BLOCK), ((native.BLOCK,), np.dtype(np.float64))
+    size = blocks.NATIVE_BLOCK
+    x, out, block = (
+        real(size),
+        np.empty(size),
+        ((size,), np.dtype(np.float64)),
+    )
     formula = Calls(line)
-    formula.op = "sine"  # as `entitle` notes it
+    monkeypatch.setitem(blocks.OPS, formula, "sine")  # as `entitle` notes it
     placeholder = object()  # the node of what the formula does not read: no kernel is for it alone
-    assert native._in_blocks(formula, {"a": 1}, [np, x, 2, placeholder], out, False) is True
-    assert native._in_blocks(line, {}, [x, x], out, False) is True
-    assert native._in_blocks(line, {}, [x, x], out, True) is True
+    assert blocks.compute_natively(formula, {"a": 1}, [np, x, 2, placeholder], out, False) is True
+    assert blocks.compute_natively(line, {}, [x, x], out, False) is True
+    assert blocks.compute_natively(line, {}, [x, x], out, True) is True
     assert kernels.asked[:2] == [
-        ("sine", (block, ((native.BLOCK,), np.dtype(np.float64)), None), (native.BLOCK,), {"a": 1}, 1),
-        (line, (block, block), (native.BLOCK,), {}, 1),
+        ("sine", (block, ((size,), np.dtype(np.float64)), None), (size,), {"a": 1}, 1),
+        (line, (block, block), (size,), {}, 1),
     ]
     product = kernels.asked[2][0]
     np.testing.assert_array_equal(product(x, x, x), x * line(x, x))
-    assert native._in_blocks(line, {}, [x, x.astype(np.float32)], out, False) is False
+    assert blocks.compute_natively(line, {}, [x, x.astype(np.float32)], out, False) is False
     kernels.least_work = 10**12
-    assert native._in_blocks(line, {}, [x, x], out, False) is False
+    assert blocks.compute_natively(line, {}, [x, x], out, False) is False
     assert len(kernels.asked) == 3
 
 

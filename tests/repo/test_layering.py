@@ -24,9 +24,12 @@ from tools.structure import (
 # What may point up all the same, each with its reason. Both ends are files; a test below keeps the list from growing
 # stale.
 ALLOWED_UP: dict[tuple[str, str], str] = {
-    ("ops.kernels.native", "compile.eager_kernel"): "asked for by name when an eager op is large enough to pay for it",
-    ("ops.kernels.channels", "compile.native.channels"): "as above, for code that serves every size",
-    ("ops.kernels.native", "compile.native.products"): "as above, for products that threads share",
+    (
+        "ops.kernels.compiled",
+        "compile.eager_kernel",
+    ): "asked for by name when an eager op is large enough",
+    ("ops.kernels.compiled", "compile.native.channels"): "as above, for code that serves every size",
+    ("ops.kernels.compiled", "compile.native.products"): "as above, for products that threads share",
     ("engine.protocols.functions", "fft"): "np.fft.x(tensor) is looked up there, in the call",
     ("engine.tensors.methods", "sparse"): "x.to_sparse() makes a matrix of another class, loaded in the call",
     ("engine.protocols.namespace", "fft"): "the array API's extension, looked up in the call",

@@ -1,4 +1,4 @@
-"""One primitive or formula as native code: what eager mode asks for where NumPy is slow (`ops/kernels/native.py`)."""
+"""One primitive or formula as native code, for eager ops that take NumPy long (`ops/kernels/native.py`)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from glassgrad.compile.native.common_memory import COMMON
 from glassgrad.compile.native.runtime import available_cores
 from glassgrad.compile.plan.indexing.bounds import Computed, IndexCheck
 from glassgrad.engine.terms import Evaluator, Term
-from glassgrad.ops.core import Primitive
+from glassgrad.ops.core import Array, Primitive
 
 if TYPE_CHECKING:
     from glassgrad.compile.native import chunks, updates
+    from glassgrad.compile.native.executable import NativeStep
 
 
 class Kernel:
@@ -27,12 +28,12 @@ class Kernel:
 
     __slots__ = ("_chunks", "_step")
 
-    def __init__(self, step: Any) -> None:
+    def __init__(self, step: NativeStep) -> None:
         self._step = step
         self._chunks: dict[int, chunks.Chunks] = {}
         step.share(COMMON)
 
-    def __call__(self, *arrays: Any) -> Any:
+    def __call__(self, *arrays: Array) -> Array:
         return self._step(*arrays)[0]
 
     def loop(self, arrays: int, shares: int) -> updates.Loop | None:
@@ -41,7 +42,7 @@ class Kernel:
 
         return updates.loop(self._step, arrays, shares)
 
-    def along(self, arrays: Sequence[Any], steps: Sequence[int], count: int, shares: int) -> None:
+    def along(self, arrays: Sequence[Array], steps: Sequence[int], count: int, shares: int) -> None:
         """Run a kernel of one share on so many chunks of arrays for its inputs and results; see `chunks.Chunks.run`."""
         found = self._chunks.get(shares)
         if found is None:
@@ -54,7 +55,7 @@ class Kernel:
             found = self._chunks[shares] = chunks.Chunks(self._step, shares)
         found.run(arrays, steps, count)
 
-    def into(self, arrays: tuple[Any, ...], results: tuple[Any, ...]) -> bool:
+    def into(self, arrays: tuple[Array, ...], results: tuple[Array, ...]) -> bool:
         """Compute into arrays for all results; return False, with nothing written, if some array does not fit."""
         step = self._step
         if len(arrays) != len(step.inputs) or len(results) != len(step.outputs):
@@ -64,7 +65,7 @@ class Kernel:
 
 
 def kernel_for(
-    op: str | Callable[..., Any],
+    op: str | Callable[..., Term],
     types: Sequence[Any],
     shape: Shape,
     params: Mapping[str, Any],

@@ -15,14 +15,13 @@ from glassgrad.ops.axes import as_real
 from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.core import Array, bad_option, canonical_axis, elementwise, select
 from glassgrad.ops.elementwise import EDGES
-from glassgrad.ops.kernels import approximations, blocks
+from glassgrad.ops.kernels import approximations, channels
 from glassgrad.ops.kernels.blocks import in_native_blocks
 from glassgrad.ops.kernels.choose import choose, numbers_of, positive
 from glassgrad.ops.samples import reals
 from glassgrad.ops.shape import astype
 from glassgrad.ops.special import erfc
 
-_LARGE = 99_999  # elements beyond which native code may pay
 _HALF = frozenset("e?bB")  # half precision, and the integers for which NumPy's exp returns it
 
 
@@ -148,14 +147,14 @@ gelu_tanh_p.describe(
 def _relu(xp: Any, x: Array) -> Array:
     if xp is not np:
         return xp.maximum(x, 0)
-    found = blocks.inside(x, x, 0.0, math.nan) if type(x) is np.ndarray and x.size > _LARGE else None
+    found = channels.inside(x, x, 0.0, math.nan) if type(x) is np.ndarray and x.size >= channels.STEP_FROM else None
     return positive(x) if found is None else found
 
 
 relu = elementwise(
     "relu",
     _relu,
-    (select(lambda y, x: y <= 0, keep=False, natively=lambda c, y, x: blocks.inside(c, y, 0.0, math.nan)),),
+    (select(lambda y, x: y <= 0, keep=False, natively=lambda c, y, x: channels.inside(c, y, 0.0, math.nan)),),
     saves="y",
 )
 relu.describe("max(x, 0)", "x > 0", reals(-3, 3, 0), edge=EDGES)
@@ -197,7 +196,7 @@ hardtanh_p = elementwise(
         select(
             lambda y, x, *, low, high: ew.logical_or(x <= low, x >= high),
             keep=False,
-            natively=lambda c, y, x, *, low, high: blocks.inside(c, x, low, high),
+            natively=lambda c, y, x, *, low, high: channels.inside(c, x, low, high),
         ),
     ),
     saves="x",

@@ -32,9 +32,10 @@ from glassgrad.base import provenance
 from glassgrad.ops.complex_input import refuse_complex
 from glassgrad.ops.kernels.blocks import entitle, natively, product_in_blocks
 from glassgrad.ops.kernels.choose import choose, numbers_of
+from glassgrad.ops.kernels.ways import least
 from glassgrad.ops.samples import Domain
 
-_ndarray = np.ndarray
+_ndarray, _STEP_FROM = np.ndarray, least("step")
 Array = Any  # an ndarray, a Symbol, a batched array, a Tensor or a number: what an interpreter accepts
 Rule = Callable[..., Any]
 
@@ -345,8 +346,10 @@ def _selecting(mask: Rule, keep: bool, natively: Rule | None) -> Rule:
         return where(chosen, c, zero) if keep else where(chosen, zero, c)
 
     def rule(c: Array, y: Array, *x: Array, **params: Any) -> Array:
-        if natively and type(c) is _ndarray and c.size > 99_999 and (dx := natively(c, y, *x, **params)) is not None:
-            return dx
+        if natively and type(c) is _ndarray and c.size >= _STEP_FROM:
+            dx = natively(c, y, *x, **params)
+            if dx is not None:
+                return dx
         return selected(c, y, *x, **params)
 
     return rule if natively else selected

@@ -57,7 +57,10 @@ from glassgrad.ops import (
 )
 from glassgrad.ops.complex_input import guarded
 from glassgrad.ops.core import INTERPRETERS, REGISTRY, Array, Primitive
+from glassgrad.ops.kernels import compiled
 from glassgrad.ops.tables import pairs, words
+
+compiled.register()
 
 _FRONT = "glassgrad"
 

@@ -21,13 +21,15 @@ from typing import Any
 import numpy as np
 
 from glassgrad.engine.terms import PLAIN, Number, Term
-from glassgrad.ops.core import REGISTRY, Elementwise, Primitive
+from glassgrad.ops.core import REGISTRY, Array, Elementwise, Primitive
+from glassgrad.ops.kernels.ways import Dtype
 from glassgrad.optim.equations import Run, Update, begin, check_shape
 from glassgrad.optim.native_update import Batch, guarded, update_of
 from glassgrad.optim.value import Value, as_number
 
-Item = tuple[Any, Any, dict[str, Any]]  # a parameter's array, its gradient, its state
-Step = Callable[[Iterator[Item], dict[str, Any]], Item | None]  # returns the first item that it does not fit
+Options = dict[str, Any]  # of a group, or the state of a parameter
+Item = tuple[Array, Array, Options]  # a parameter's array, its gradient, its state
+Step = Callable[[Iterator[Item], Options], Item | None]  # returns the first item that it does not fit
 
 _SMALL = 8192  # elements up to which a new array costs less than reusing one
 _MOST = 16  # functions kept per shape
@@ -52,7 +54,7 @@ class InPlace:
         self.latest: dict[tuple[int, ...], Step] = {}
         # Functions for parameters of any shape: for small ones, and for others.
         self._general: dict[bool, list[Step]] = {True: [], False: []}
-        self._pools: dict[tuple[Any, int], Any] = {}
+        self._pools: dict[tuple[Dtype, int], Array] = {}
         self.batch = Batch()
 
     def __reduce__(self) -> Any:
@@ -63,14 +65,14 @@ class InPlace:
         """The texts of the generated functions."""
         return list({id(step): step.__doc__ or "" for steps in self.steps.values() for step in steps}.values())
 
-    def step(self, update: Update, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any], owner: str) -> None:
+    def step(self, update: Update, p: Array, g: Array, state: Options, group: Options, owner: str) -> None:
         """Update a parameter and its state."""
         try:
             self._step(update, p, g, state, group, owner)
         finally:
             self.batch.flush()
 
-    def _step(self, update: Update, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any], owner: str) -> None:
+    def _step(self, update: Update, p: Array, g: Array, state: Options, group: Options, owner: str) -> None:
         item, shape = (p, g, state), p.shape
         for step in self.steps.get(shape, ()):
             if step(iter((item,)), group) is None:
@@ -102,7 +104,7 @@ class InPlace:
         step.__doc__ = source
         return step
 
-    def scratch(self, like: Any, count: int) -> list[Any]:
+    def scratch(self, like: Array, count: int) -> list[Array]:
         """Return arrays for intermediate results: views of buffers that all parameters use in turn."""
         found = []
         for slot in range(count):
@@ -113,12 +115,12 @@ class InPlace:
         return found
 
 
-def is_small(p: Any) -> bool:
+def is_small(p: Array) -> bool:
     """Tell whether new arrays are cheaper than scratch memory for a parameter; 0-d ones need `out` arrays."""
     return bool(p.shape) and p.size < _SMALL
 
 
-def fits_none(items: Iterator[Item], group: dict[str, Any]) -> Item | None:
+def fits_none(items: Iterator[Item], group: Options) -> Item | None:
     """The `Step` of a shape for which no function was generated yet."""
     return next(items, None)
 
@@ -142,7 +144,7 @@ class Recorder(Run):
         small: whether the function is for small parameters.
     """
 
-    def __init__(self, p: Any, g: Any, values: dict[str, Any], group: dict[str, Any], owner: str) -> None:
+    def __init__(self, p: Array, g: Array, values: Options, group: Options, owner: str) -> None:
         super().__init__(values, group, owner)
         self.p = Term(self, Value(p.shape, p.dtype, "p"))
         self.g = Term(self, Value(g.shape, g.dtype, "g"))
@@ -154,7 +156,7 @@ class Recorder(Run):
         self.of_options: set[str] = set()
         self.of_one_shape = not p.shape
         self.small = is_small(p)
-        self._options: dict[str, Any] = {}
+        self._options: Options = {}
         self._numbers: dict[str, Number] = {}
         self._taken = {*_TAKEN, *REGISTRY, *dir(builtins)}
         if "maximize" in group:
@@ -164,7 +166,7 @@ class Recorder(Run):
         self.of_one_shape = True  # the rule may compute something else for another shape
         return super().shape(term)
 
-    def compute(self, prim: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    def compute(self, prim: Primitive, args: tuple[Any, ...], params: Options) -> Any:
         if prim.name == "where" and [type(arg) for arg in args] == [Number, Term, Term]:
             return args[1] if args[0] else args[2]
         given = tuple([arg.what if type(arg) is Term else arg for arg in args])
@@ -288,7 +290,7 @@ class Writer:
 
     def __init__(self, recorder: Recorder, batch: Batch) -> None:
         self.recorder, self.batch = recorder, batch
-        self.names: dict[str, Any] = {
+        self.names: Options = {
             "np": np,
             "begin": begin,
             "as_number": as_number,
@@ -311,7 +313,7 @@ class Writer:
         self.lies_in: dict[Value, str] = {}  # a value -> the variable of its memory
         self.holds = {target: target for target, _ in self.targets}  # the current content of each target's array
 
-    def function(self) -> tuple[str, dict[str, Any]]:
+    def function(self) -> tuple[str, Options]:
         """Return the text of the function, and its global names."""
         for at, value in enumerate(self.order):
             self._computed(at, value)
@@ -384,7 +386,7 @@ class Writer:
         self.unused += names
         self.free += [slot for one in over if (slot := self.lies_in.get(one)) and slot != self.lies_in.get(value)]
 
-    def _operand(self, arg: Any, value: Value, function: Any) -> str:
+    def _operand(self, arg: Any, value: Value, function: object) -> str:
         """Return the text of an operand; numbers become arrays before the loop where NumPy would make one each time."""
         if type(arg) is Value:
             return self.variable[arg]
@@ -397,7 +399,7 @@ class Writer:
             self.numbers[key] = self.recorder.new_variable(f"{text}_array")
         return self.numbers[key]
 
-    def _out(self, at: int, value: Value) -> Any:
+    def _out(self, at: int, value: Value) -> str | None:
         """Return the variable of the memory that a value is written to; None for new memory."""
         if self._takes(value, at):
             return self.goals[value].variable
@@ -420,7 +422,7 @@ class Writer:
         self.holds[target] = value
         return True
 
-    def _call(self, value: Value, function: Any, operands: list[str], out: str | None) -> str:
+    def _call(self, value: Value, function: object, operands: list[str], out: str | None) -> str:
         assert value.prim is not None
         if function is None:
             return f"{self._name(value)}({', '.join(operands)})"

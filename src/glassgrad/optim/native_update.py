@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 
 from glassgrad.engine.terms import Number, Term
-from glassgrad.ops.core import Elementwise
+from glassgrad.ops.core import Array, Elementwise
 from glassgrad.ops.kernels import native, products
+from glassgrad.ops.kernels.ways import Dtype, least
 from glassgrad.optim.value import Value
 
-FROM = 48_000  # elements from which parameters are updated natively, one or all together
+FROM = least("update")  # one parameter or all together
 CHUNK = 4_000  # elements that the kernel is made for: they stay in the first-level cache
 _LEAST = 4  # operators: for fewer, NumPy's passes cost no more
 _PRODUCTS = 16  # multiplications of matrices that take as long as an element
@@ -54,11 +55,11 @@ class Update:
             for value in order
         )
         self.targets = tuple((place[target], place[new]) for target, new in targets)
-        self._loops: dict[tuple[Any, int], Any] = {}
+        self._loops: dict[tuple[Dtype, int], Any] = {}
         self._hash = hash(self.key)
 
     @property
-    def key(self) -> tuple[Any, ...]:
+    def key(self) -> tuple[object, ...]:
         """What the update is known by."""
         return self.count, len(self.numbers), self.lines, self.targets
 
@@ -77,7 +78,7 @@ class Update:
             values.append(prim(*args, **dict(params)))
         return {target: values[new] for target, new in self.targets}
 
-    def loop(self, dtype: Any, shares: int) -> Any:
+    def loop(self, dtype: Dtype, shares: int) -> Any:
         """Return the native loop over parameters of a dtype; None where there is no native code."""
         known = self._loops.get((dtype, shares))
         if known is None:
@@ -85,6 +86,9 @@ class Update:
             kernel = native.kernels.find(self, types, (), {}, 1)
             known = self._loops[dtype, shares] = None if kernel is None else kernel.loop(self.count, shares)
         return known
+
+
+_Entry = tuple[tuple[int, ...], int, tuple[Array, ...]]  # addresses of arrays, elements of each, the arrays
 
 
 class Batch:
@@ -99,10 +103,10 @@ class Batch:
     """
 
     def __init__(self) -> None:
-        self._entries: dict[tuple[Update, Any, tuple[float, ...]], list[Any]] = {}
+        self._entries: dict[tuple[Update, Dtype, tuple[float, ...]], list[_Entry]] = {}
         self.offered, self.few = 0, True
 
-    def take(self, update: Update, arrays: tuple[Any, ...], numbers: tuple[float, ...]) -> bool:
+    def take(self, update: Update, arrays: tuple[Array, ...], numbers: tuple[float, ...]) -> bool:
         """Take a parameter's arrays for `flush`; return False where NumPy has to update it."""
         p = arrays[0]
         size = p.size

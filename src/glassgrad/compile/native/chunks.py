@@ -6,7 +6,6 @@ import struct
 import threading
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from glassgrad.base.kept import free_in_children
 from glassgrad.compile.llvm.module import support
 from glassgrad.compile.native import products
 from glassgrad.compile.native.executable import NativeStep
+from glassgrad.ops.core import Array
 
 _FORM = struct.Struct("<5q")
 
@@ -35,11 +35,11 @@ class Chunks:
         self.contexts = [step.copied_context() for _ in range(shares)]
         self.places = [support.slot_offset(1, step.layout.slots[var]) for var in (*step.inputs, *step.outputs)]
         self.form = struct.Struct(f"<{3 * len(self.places)}q")
-        self.table: Any = np.zeros(3 * len(self.places), np.int64)
+        self.table: Array = np.zeros(3 * len(self.places), np.int64)
         address = int(self.table.ctypes.data)
         self.about = [(context.address, len(self.places), address) for context in self.contexts]
 
-    def run(self, arrays: Sequence[Any], steps: Sequence[int], count: int) -> None:
+    def run(self, arrays: Sequence[Array], steps: Sequence[int], count: int) -> None:
         """Run on so many chunks.
 
         Args:

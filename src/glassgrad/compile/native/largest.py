@@ -12,7 +12,6 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -41,7 +40,7 @@ def reader() -> Callable[..., float]:
     return BuiltIn(text, "largest", FAST_CALL, "The largest magnitude of arrays.").of(record)
 
 
-_ALIVE: list[Any] = []
+_ALIVE: list[object] = []
 """What the record refers to by its address."""
 
 

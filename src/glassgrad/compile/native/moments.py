@@ -9,14 +9,12 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
 from glassgrad.compile.llvm.module.target import LoadedCode, host
 from glassgrad.compile.native import cache
-
-Array = Any
+from glassgrad.ops.core import Array
 
 # What happens to an accumulator for each block of elements, and what it starts from.
 _STEPS = {
@@ -48,7 +46,7 @@ def reader() -> Callable[[Array], tuple[int, Array]]:
         for name, dtype in (("float", np.float32), ("double", np.float64))
     }
 
-    def moments(flat: Array, _keep: Any = code) -> tuple[int, Array]:
+    def moments(flat: Array, _keep: LoadedCode = code) -> tuple[int, Array]:
         rows = np.empty((len(ROWS), lanes))
         count = flat.size - flat.size % lanes
         functions[flat.dtype](flat.ctypes.data, count, rows.ctypes.data)

@@ -128,9 +128,14 @@ def _module_of(function: str) -> str:
 
 _RECURRENT = "recurrent_"  # a module for each cell and element kind, with both directions
 _MODULES = {
-    "update": "updates", "packed": "packed", "chunks": "chunks", "inside_f32": "channels", "inside_f64": "channels",
-    "attend": "attention", "attend_back": "attention",
-}  # fmt: skip  # a table
+    "update": "updates",
+    "packed": "packed",
+    "chunks": "chunks",
+    "inside_f32": "channels",
+    "inside_f64": "channels",
+    "attend": "attention",
+    "attend_back": "attention",
+}
 
 
 @cached

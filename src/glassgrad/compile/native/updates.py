@@ -52,7 +52,7 @@ class Loop:
         with self.lock:
             self._run(entries, np.array(numbers, self.step.inputs[0].dtype))
 
-    def _run(self, entries: Sequence[Entry], given: Any) -> None:
+    def _run(self, entries: Sequence[Entry], given: np.ndarray[Any, Any]) -> None:
         begin = int(given.ctypes.data) if given.size else 0
         shares = [np.array(rows, np.int64) for rows in self._shares(entries)]
         records = []
@@ -85,6 +85,6 @@ class Loop:
         return found
 
 
-def loop(step: Any, arrays: int, shares: int) -> Loop | None:
+def loop(step: NativeStep, arrays: int, shares: int) -> Loop | None:
     """Return the loop around a kernel; None for one that cannot run in several places at once."""
     return Loop(step, arrays, shares) if Loop.fits(step) else None

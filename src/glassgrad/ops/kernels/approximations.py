@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-Array = Any
+from glassgrad.ops.kernels.ways import Array
 
 # Below this many elements, NumPy's overhead per call costs more than SciPy's loop.
 FROM = 2048
@@ -26,32 +25,37 @@ _TAIL_BELOW = (23.2304427, 35.3943153, 22.2067097, 6.98614077, 1.0)
 # erfc is 0 in float32 from here on; an infinite argument would turn the product into 0 * inf.
 _ERFC_END = 12.0
 
+
+def _numbers(text: str) -> tuple[float, ...]:
+    return tuple(map(float, text.split()))
+
+
 # erfinv(x) / x in powers of w - 2.5 and of sqrt(w) - 3, w = -log(1 - x**2), for w up to 5 and beyond.
-_INVERSE_NEAR = (
-    1.50140942, 0.246640726, -0.00417770781, -0.00125370767, 0.000218602233, -4.39671825e-06, -3.52886552e-06,
-    3.43720133e-07, 2.85349269e-08,
-)  # fmt: skip  # a table
-_INVERSE_FAR = (
-    2.8329771, 1.0016747, 0.00943154137, -0.00763394049, 0.00578687308, -0.00362937964, 0.00124739657, 5.68177702e-05,
-    -0.000127517942,
-)  # fmt: skip  # a table
+_INVERSE_NEAR = _numbers("""
+    1.50140942      0.246640726    -0.00417770781   -0.00125370767   0.000218602233
+   -4.39671825e-06 -3.52886552e-06  3.43720133e-07   2.85349269e-08
+""")
+_INVERSE_FAR = _numbers("""
+    2.8329771       1.0016747       0.00943154137   -0.00763394049   0.00578687308
+   -0.00362937964   0.00124739657   5.68177702e-05  -0.000127517942
+""")
 _SPLIT = 5.0
 
 # I0(x) and I1(x) / x in powers of x**2 up to 8; beyond, what exp(x) / sqrt(x) is multiplied by, in powers of 1 / x.
 _BESSEL_NEAR = (
-    (
-        1, 0.249999998, 0.0156250022, 0.000434026962, 6.78183067e-06, 6.78023526e-08, 4.71799856e-10,
-        2.37213874e-12, 1.00695638e-14, 1.99133816e-17, 1.35663826e-19,
-    ),
-    (
-        0.5, 0.0624999998, 0.00260416683, 5.4253419e-05, 6.78177039e-07, 5.6506186e-09, 3.36822544e-11,
-        1.48711762e-13, 5.52532473e-16, 1.05284051e-18, 5.96730285e-21,
-    ),
-)  # fmt: skip  # a table
+    _numbers("""
+        1    0.249999998   0.0156250022   0.000434026962  6.78183067e-06  6.78023526e-08
+        4.71799856e-10   2.37213874e-12  1.00695638e-14  1.99133816e-17  1.35663826e-19
+    """),
+    _numbers("""
+        0.5  0.0624999998  0.00260416683  5.4253419e-05   6.78177039e-07  5.6506186e-09
+        3.36822544e-11   1.48711762e-13  5.52532473e-16  1.05284051e-18  5.96730285e-21
+    """),
+)
 _BESSEL_FAR = (
-    (0.398942277, 0.049869612, 0.027897674, 0.0338052882, -0.0140092517, 0.38842199),
-    (0.398942285, -0.149605477, -0.0465744883, -0.0461790548, 0.00987663924, -0.452886149),
-)  # fmt: skip  # a table
+    _numbers("0.398942277  0.049869612  0.027897674  0.0338052882 -0.0140092517 0.38842199"),
+    _numbers("0.398942285 -0.149605477 -0.0465744883 -0.0461790548 0.00987663924 -0.452886149"),
+)
 _BESSEL_SPLIT = 8.0
 
 # B(2k), the Bernoulli numbers of the asymptotic series of the trigamma function, and how far the argument is moved up.

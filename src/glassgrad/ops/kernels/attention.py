@@ -1,8 +1,8 @@
 """Attention in one native call forwards and one backwards, without a mask or with a causal one.
 
-The heads are divided among the threads of the pool. Keys, values and results may lie as a transposition has left them,
-as those of heads do that one product has made. The code, `compile.llvm.attention`, is for float32 on machines whose
-vectors have 64 or 32 bytes; the rest is NumPy's.
+The threads of the pool divide the heads. Only rows have to be contiguous, so the heads of one product need no copy.
+The code, `compile.llvm.sequences.attention`, takes float32 on machines with vectors of 64 or 32 bytes. NumPy computes
+everything else.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ import struct
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from glassgrad.ops.kernels import interleaved, products
-
-Array = Any
+from glassgrad.ops.kernels.ways import Array, least
 
 
 class Statistics(NamedTuple):
@@ -27,9 +26,9 @@ class Statistics(NamedTuple):
     rows: Array
 
 
-FROM = 200_000  # multiplications, as those of one of the two products, from which it pays
+FROM = least("attention")  # those of one of the two products
 LEAST_ROWS = 8  # of q: for fewer, packing the keys takes longer than multiplying them
-WORTH = 3  # in how many multiplications of a large product one of them takes as long, with the softmax
+WORTH = 3  # multiplications of a large product that take as long as one of these, softmax included
 _LINE = 16  # elements of a vector; memory of a thread begins at a multiple
 _WIDTH = 32  # columns of what is packed, as in `compile.llvm.packed_sizes`
 _TILE = {16: 8, 8: 6}  # rows of a tile, by the lanes of a vector

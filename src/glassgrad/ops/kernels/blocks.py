@@ -4,8 +4,8 @@ Seven NumPy passes over four megabytes wait for memory seven times, and each fil
 whole formula on 48,000 elements at a time instead, so that only the arguments and the result travel to and from
 memory. Small, strided or broadcast arrays, and other array types, are computed in one piece.
 
-Where NumPy takes milliseconds, a formula marked `native` runs as native code (`ops/kernels/native.py`). It is made for
-one block, so it serves arrays of every size.
+Where NumPy takes a millisecond, a formula marked `native` runs as native code. A kernel is made for one block, so it
+serves arrays of every size.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from typing import Any
 
 import numpy as np
 
-Array = Any
+from glassgrad.ops.kernels import native, products
+from glassgrad.ops.kernels.ways import Array, Params, least
+
 Formula = Callable[..., Array]
 
 # In float32 a block is a fifth of a megabyte: a handful of them fit the second-level cache, and NumPy's cost per call
 # does not show. A power of two would make all blocks compete for the same cache sets.
 BLOCK = 48_000
-_FROM = BLOCK + BLOCK // 2
+_FROM = least("formula in passes")
+NATIVE_BLOCK = 65_536  # elements that a kernel is made for; a power of two divides most sizes of batches
+_NUMBERS = (int, float, np.floating)
+_NS = 3  # about what an element takes NumPy in a formula marked `native`
+_PRODUCTS = 48  # multiplications of matrices that take as long as an element in native code
 
-
-def compute_natively(*_: Any) -> bool:
-    """Compute a formula marked `native`, or return False; `native`, which stands above, puts its function here."""
-    return False
-
-
-def inside(g: Array, v: Array, low: float, high: float) -> Array | None:
-    """Return g where v is between two bounds, else 0; or None, until `channels`, which stands above, says otherwise."""
-    return None
+FORMULAS: dict[Formula, Formula] = {}  # what `in_blocks` made -> the formula
+NATIVE: set[Formula] = set()  # formulas that are much faster in native code
+OPS: dict[Formula, str] = {}  # formula of a forward -> its op
 
 
 def in_native_blocks(formula: Formula) -> Formula:
     """Return a formula as `in_blocks` does, marked as one that is much faster in native code."""
-    formula.native = True  # type: ignore[attr-defined]  # read in `_run`
+    NATIVE.add(formula)
     return in_blocks(formula)
 
 
@@ -61,7 +61,7 @@ def in_blocks(formula: Formula) -> Formula:
             return formula(head, x, *rest, **params)
         return _run(formula, (head, x, *rest), params)
 
-    run.formula = formula  # type: ignore[attr-defined]  # how `product_in_blocks` finds it
+    FORMULAS[run] = formula
     return run
 
 
@@ -70,7 +70,7 @@ def product_in_blocks(partial: Formula, arity: int, reads_x: bool = True) -> For
 
     A rule that does not read x is given something in its place, such as the node that x came from: it is left out.
     """
-    formula = getattr(partial, "formula", None)
+    formula = FORMULAS.get(partial)
     if formula is None:
         return None
 
@@ -87,7 +87,7 @@ def product_in_blocks(partial: Formula, arity: int, reads_x: bool = True) -> For
     return one if arity == 1 else several
 
 
-def _run(formula: Formula, args: tuple[Any, ...], params: dict[str, Any], factor: Any = None) -> Array:
+def _run(formula: Formula, args: tuple[Array, ...], params: Params, factor: Array = None) -> Array:
     model = next((arg for arg in args if type(arg) is np.ndarray and any(arg.strides)), None)
     if model is None:
         return _whole(formula, args, params, factor)
@@ -95,12 +95,12 @@ def _run(formula: Formula, args: tuple[Any, ...], params: dict[str, Any], factor
     factor_part, *parts = (_flat(arg, model.shape, order) for arg in (factor, *args))
     if factor_part is NotImplemented or any(part is NotImplemented for part in parts):
         return _whole(formula, args, params, factor)
-    if hasattr(formula, "native"):
+    if formula in NATIVE:
         whole = np.empty_like(model)
         given = parts if factor is None else [factor_part, *parts]
         if compute_natively(formula, params, given, _flat(whole, model.shape, order), factor is not None):
             return whole
-    result: Any = None
+    result: Array = None
     for start in range(0, model.size, BLOCK):
         stop = start + BLOCK
         value = formula(*[_cut(part, start, stop) for part in parts], **params)
@@ -114,23 +114,59 @@ def _run(formula: Formula, args: tuple[Any, ...], params: dict[str, Any], factor
     return result
 
 
-def entitle(forward: Any, name: str) -> None:
+def compute_natively(formula: Formula, params: Params, parts: list[Array], out: Array, product: bool) -> bool:
+    """Compute a formula of flat arrays into `out`, with `product` times the first of them; False if NumPy should."""
+    if out.size < NATIVE_BLOCK or not native.pays(_NS * out.size) or out.dtype.char not in "fd":
+        return False
+    what: str | Formula
+    if parts[0] is np:  # the forward of an op, for which the compiler has code
+        what, parts = OPS[formula], parts[1:]
+    else:
+        what = _product(formula) if product else formula
+    # A number is filled in like an array: a kernel for each number would be made again and again.
+    parts = [np.asarray(part, out.dtype) if isinstance(part, _NUMBERS) else part for part in parts]
+    given = [part for part in parts if type(part) is np.ndarray]
+    if any(part.dtype is not out.dtype for part in given):
+        return False
+    # What the formula does not read is a placeholder, such as a node: no kernel is for it alone or keeps it alive.
+    types = tuple([((NATIVE_BLOCK,), part.dtype) if type(part) is np.ndarray else None for part in parts])
+    kernel = native.kernels.find(what, types, (NATIVE_BLOCK,), params, 1)
+    if kernel is None or not all(part.flags.aligned for part in given):
+        return False
+    arrays = [part if part.ndim else np.full(NATIVE_BLOCK, part) for part in given]
+    steps = [part.ndim * NATIVE_BLOCK * out.itemsize for part in given]
+    count = out.size // NATIVE_BLOCK
+    kernel.along([*arrays, out], [*steps, NATIVE_BLOCK * out.itemsize], count, products.shares(_PRODUCTS * out.size))
+    if out.size % NATIVE_BLOCK:  # the last block repeats some of the one before
+        last = [array[-NATIVE_BLOCK:] for array in arrays]
+        return bool(kernel.into(tuple(last), (out[-NATIVE_BLOCK:],)))
+    return True
+
+
+@functools.lru_cache(maxsize=1024)
+def _product(formula: Formula) -> Formula:
+    def product(c: Array, *args: Array, **params: Any) -> Array:
+        return c * formula(*args, **params)
+
+    return product
+
+
+def entitle(forward: str | Formula, name: str) -> None:
     """Note the name of the op that a formula is the forward of, by which native code is asked for."""
-    formula = getattr(forward, "formula", None)
-    if formula is not None:
-        formula.op = name
+    if not isinstance(forward, str) and forward in FORMULAS:
+        OPS[FORMULAS[forward]] = name
 
 
-def _whole(formula: Formula, args: tuple[Any, ...], params: dict[str, Any], factor: Any) -> Array:
+def _whole(formula: Formula, args: tuple[Array, ...], params: Params, factor: Array) -> Array:
     value = formula(*args, **params)
     return value if factor is None else factor * value
 
 
-def _cut(part: Any, start: int, stop: int) -> Any:
+def _cut(part: Array, start: int, stop: int) -> Array:
     return part[start:stop] if type(part) is np.ndarray and part.ndim else part
 
 
-def _flat(arg: Any, shape: tuple[int, ...], order: list[int]) -> Any:
+def _flat(arg: Array, shape: tuple[int, ...], order: list[int]) -> Array:
     """Return an array flattened in memory order, and anything else unchanged.
 
     Dense is enough, in whatever order of axes: convolutions leave their channels innermost. An array that

@@ -1,30 +1,28 @@
 """Batch norm and the gradients of relu and hardtanh on large arrays, by native code that serves every size.
 
-NumPy goes through memory seven times for a batch norm and as often for its gradient, and fills an array each time.
-Native code reads a channel from memory once. Arrays of a million elements and more are shared among the cores. Whatever
-is small, strided, of another dtype or another library's stays with NumPy, as does everything where llvmlite is missing
-or ``GLASSGRAD_NATIVE`` is ``0``.
+NumPy makes seven passes over memory for a batch norm, as many for its gradient, and fills an array in each. Native code
+reads a channel once. The cores share arrays of a million elements and more. NumPy computes arrays that are small or
+strided, or have another dtype, and everything where llvmlite is missing or ``GLASSGRAD_NATIVE`` is ``0``.
 """
 
 from __future__ import annotations
 
 import functools
-import importlib
 import math
 import struct
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from glassgrad.ops.kernels import blocks, native, parallel, products
+from glassgrad.ops.kernels import native, parallel, products
+from glassgrad.ops.kernels.ways import Array, Dtype, least
 
-Array = Any
+Found = tuple[Array, Array, Array]  # result, mean and variance
 
-# Nanoseconds that NumPy takes for an element, and multiplications that native code would do in its own time for one.
-_NS_TO_NORM, _NS_TO_CUT = 4.0, 4.0
-_WORTH, _WORTH_TO_CUT = 10, 16
+NORM_FROM, STEP_FROM = least("batch norm"), least("step")
+_WORTH, _WORTH_TO_CUT = 10, 16  # multiplications that native code would do in its time for an element
 _INSIDE = {"f": ("inside_f32", struct.Struct("<5qf4xf4x")), "d": ("inside_f64", struct.Struct("<5q2d"))}
 
 
@@ -36,9 +34,9 @@ class Statistics(NamedTuple):
     scale: Array
 
 
-def batch_norm(x: Array, weight: Array, bias: Array, eps: float) -> tuple[Any, Statistics] | None:
+def batch_norm(x: Array, weight: Array, bias: Array, eps: float) -> tuple[Found, Statistics] | None:
     """Return ((y, mean, variance), statistics) for x (N, C, ...); None if NumPy should compute them."""
-    run = _function("norm", x, _NS_TO_NORM) if x.ndim > 2 and x.flags.c_contiguous else None
+    run = _function("norm", x) if x.ndim > 2 and x.flags.c_contiguous else None
     if run is None or not all(_fits(part, x.dtype) and part.flags.c_contiguous for part in (weight, bias)):
         return None
     y = np.empty(x.shape, x.dtype)
@@ -58,8 +56,11 @@ def batch_norm_vjp(g: Array, x: Array, kept: Statistics) -> tuple[Array, Array, 
 
 
 def inside(g: Array, v: Array, low: float, high: float) -> Array | None:
-    """Return g, with 0 where v is at most `low` or at least `high`; None if NumPy should. A bound of NaN is none."""
-    if not _suits(v, _NS_TO_CUT) or not _fits(g, v.dtype) or g.shape != v.shape:
+    """Return g, with 0 where v is at most `low` or at least `high`; None if NumPy should. A bound of NaN is none.
+
+    It pays from `STEP_FROM` elements on.
+    """
+    if not _is_native(v) or not _fits(g, v.dtype) or g.shape != v.shape:
         return None
     if not v.flags.c_contiguous and v.strides != g.strides:
         return None
@@ -87,15 +88,15 @@ def _by_channel(run: Callable[..., None], shape: tuple[int, ...], arrays: tuple[
     parallel.shares.run(work, c, _WORTH * n * c * length)
 
 
-def _function(name: str, x: Array, ns: float) -> Callable[..., None] | None:
-    return _functions().get((name, x.dtype.char)) if _suits(x, ns) else None
+def _function(name: str, x: Array) -> Callable[..., None] | None:
+    return _functions().get((name, x.dtype.char)) if _is_native(x) and x.size >= NORM_FROM else None
 
 
-def _suits(x: Array, ns: float) -> bool:
-    return type(x) is np.ndarray and native.pays(ns * x.size) and x.dtype.char in "fd" and bool(x.flags.aligned)
+def _is_native(x: Array) -> bool:
+    return type(x) is np.ndarray and x.dtype.char in "fd" and bool(x.flags.aligned) and not native.kernels.off
 
 
-def _fits(array: Array, dtype: Any) -> bool:
+def _fits(array: Array, dtype: Dtype) -> bool:
     return type(array) is np.ndarray and array.dtype is dtype and bool(array.flags.aligned)
 
 
@@ -108,12 +109,8 @@ def _is_dense(array: Array) -> bool:
 def _functions() -> dict[tuple[str, str], Callable[..., None]]:
     """Return the native functions, none where there is no compiler."""
     try:
-        # By name: ops lie below the compiler, and eager mode loads it only here.
         made: dict[tuple[str, str], Callable[..., None]]
-        made = importlib.import_module("glassgrad.compile.native.channels").functions()
+        made = native.load("channels").functions()
     except (ImportError, OSError, RuntimeError):  # no llvmlite, or one that cannot: NumPy computes everything
         return {}
     return made
-
-
-blocks.inside = inside

@@ -7,23 +7,26 @@ branches, which costs ten times the arithmetic. `choose` multiplies bits instead
 from __future__ import annotations
 
 import functools
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
-Array = Any
+from glassgrad.ops.kernels.ways import Array, Dtype
 
-_INTEGERS: dict[Any, Any] = {np.dtype(np.float32): np.dtype(np.int32), np.dtype(np.float64): np.dtype(np.int64)}
+Axes = int | tuple[int, ...] | None
+Reduction = Callable[..., Array]
+
+_INTEGERS: dict[Dtype, Dtype] = {np.dtype(np.float32): np.dtype(np.int32), np.dtype(np.float64): np.dtype(np.int64)}
 
 _BITS_FROM = 1024  # elements
 
 # ``(x, axis, dtype, out, keepdims)``, by position, which NumPy's type hints do not know: keywords would take
 # a third of the time of a small reduction.
-add_over: Any = np.add.reduce
-multiply_over: Any = np.multiply.reduce
-max_over: Any = np.maximum.reduce
-min_over: Any = np.minimum.reduce
-all_over: Any = np.logical_and.reduce
+add_over: Reduction = np.add.reduce
+multiply_over: Reduction = np.multiply.reduce
+max_over: Reduction = np.maximum.reduce
+min_over: Reduction = np.minimum.reduce
+all_over: Reduction = np.logical_and.reduce
 
 _SEARCH_UP_TO = 4096  # elements
 _ROWS_FROM = 64
@@ -31,36 +34,36 @@ _REMEMBERED = 65_536  # rows; for more, making their positions costs little besi
 _POSITIVE_FROM, _PART = 8_192, 32_768  # elements; so many zeros stay in the cache
 
 
-def numbers_of(x: Any) -> Any:
+def numbers_of(x: Array) -> Array:
     """Return NumPy's array in a Tensor, for what has no derivative, such as a mask; anything else as it is."""
     return x.array if hasattr(x, "_tracks") and type(x.array) is np.ndarray else x
 
 
-def least(x: Array) -> Any:
+def least(x: Array) -> Array:
     """Return the least of some integers; a search is quicker than a reduction where they are few."""
     return x.item(x.argmin()) if x.size <= _SEARCH_UP_TO else min_over(x, None)
 
 
-def largest(x: Array) -> Any:
+def largest(x: Array) -> Array:
     """Return the largest of some integers."""
     return x.item(x.argmax()) if x.size <= _SEARCH_UP_TO else max_over(x, None)
 
 
-def max_along(x: Array, axis: Any, keepdims: bool = True) -> Array:
+def max_along(x: Array, axis: Axes, keepdims: bool = True) -> Array:
     """Return ``np.maximum.reduce`` over an axis, or several."""
     if x.size >= _ROWS_FROM and _has_rows(x, axis):
         return _at_rows(x, x.argmax(-1), keepdims)
     return max_over(x, axis, None, None, keepdims)
 
 
-def min_along(x: Array, axis: Any, keepdims: bool = True) -> Array:
+def min_along(x: Array, axis: Axes, keepdims: bool = True) -> Array:
     """Return ``np.minimum.reduce`` over an axis, or several."""
     if x.size >= _ROWS_FROM and _has_rows(x, axis):
         return _at_rows(x, x.argmin(-1), keepdims)
     return min_over(x, axis, None, None, keepdims)
 
 
-def _has_rows(x: Array, axis: Any) -> bool:
+def _has_rows(x: Array, axis: Axes) -> bool:
     """Tell whether the extremes along an axis are those of rows, for which a search takes half the time."""
     last = x.ndim - 1
     if not last or axis not in (last, (last,)) or x.dtype.char not in "fd":
@@ -100,7 +103,7 @@ def positive(x: Array) -> Array:
 
 
 @functools.cache
-def _zeros(dtype: np.dtype[Any]) -> Array:
+def _zeros(dtype: Dtype) -> Array:
     return np.zeros(_PART, dtype)
 
 
@@ -126,7 +129,7 @@ def choose(mask: Array, a: Array, b: Array) -> Array:
     return differing.view(dtype)
 
 
-def _common(mask: Array, a: Array, b: Array) -> np.dtype[Any] | None:
+def _common(mask: Array, a: Array, b: Array) -> Dtype | None:
     """Return the dtype of the result if the bit form can give it."""
     if mask.dtype != np.bool_:
         return None
@@ -139,7 +142,7 @@ def _common(mask: Array, a: Array, b: Array) -> np.dtype[Any] | None:
     return dtype
 
 
-def _bits(x: Array, dtype: np.dtype[Any], integers: np.dtype[Any]) -> Any:
+def _bits(x: Array, dtype: Dtype, integers: Dtype) -> Array:
     """Return the bits of an array or number as integers; None if they are all 0."""
     if type(x) is np.ndarray and x.ndim:
         return x.view(integers)

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
-Array = Any
+from glassgrad.ops.kernels.ways import Array
 
 
 def address(x: Array) -> int:

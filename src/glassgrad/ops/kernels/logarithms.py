@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from glassgrad.ops.kernels.blocks import in_blocks
-
-Array = Any
+from glassgrad.ops.kernels.ways import Array
 
 
 def log_of_two(a: Array, b: Array) -> Array:

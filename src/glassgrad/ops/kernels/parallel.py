@@ -17,11 +17,14 @@ import ctypes
 import functools
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import pairwise
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+
+from glassgrad.ops.kernels.ways import Array, least
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -38,7 +41,7 @@ class Blas(NamedTuple):
 
     get: Callable[[], int]
     set: Callable[[int], None]
-    products: dict[str, int] = {}  # noqa: RUF012 -- a field of a tuple, which nobody writes to
+    products: Mapping[str, int] = MappingProxyType({})
     core: str = ""
 
 
@@ -95,7 +98,7 @@ class Shares:
         least: fewest multiplications for which handing work to a thread saves time.
     """
 
-    def __init__(self, blas: Callable[[], Blas | None] = numpys_blas, least: int = 20_000_000) -> None:
+    def __init__(self, blas: Callable[[], Blas | None] = numpys_blas, least: int = least("samples")) -> None:
         self.blas, self.least = blas, least
         # Held while shares run: a second caller works alone, or it would restore the first one's setting at its end.
         self.busy = threading.Lock()
@@ -140,13 +143,11 @@ shares = Shares()
 
 # --- large arrays -----------------------------------------------------------------------------------
 
-LARGE = 1 << 19
+LARGE = least("sums and joined arrays")
 """Elements from which on handing a share to a thread takes a fraction of what it saves."""
 
 # Multiplications of BLAS in the time that NumPy takes for an element: half a million of them are worth a share.
 _WORTH = 40
-
-Array = Any
 
 
 def add(x: Array, y: Array, out: Array | None = None) -> Array:

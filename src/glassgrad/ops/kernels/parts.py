@@ -1,7 +1,7 @@
 """Formulas whose rows are independent of one another, computed in native code some rows at a time.
 
-NumPy makes a pass over memory for each operation of a softmax or a layer norm. Native code makes one or two, over as
-many rows as stay in the cache. A kernel made for so many rows of a width serves arrays of every length.
+NumPy makes a pass over memory for each operation of a softmax or a layer norm. Native code makes one or two, on as many
+rows as stay in the cache. One kernel for rows of a width serves arrays of every length.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad.ops.kernels import products
+from glassgrad.ops.kernels import native, products
+from glassgrad.ops.kernels.ways import Array, Params, least
 
-Array = Any
-Formula = Callable[..., tuple[Any, ...]]
+Formula = Callable[..., tuple[Array, ...]]
 
 ELEMENTS = 8_192  # at most so many of an array at a time, where a row is not longer: threads share them evenly
-FROM = 65_536  # elements from which it pays, where a pass of NumPy takes about 10 us
+FROM = least("rows")  # a pass of NumPy takes about 10 us here
 _PRODUCTS = 32  # multiplications of matrices that take as long as an element
 
 
-def source() -> Any:
-    """Return what makes and keeps kernels, None if there is nothing; `native`, which stands above, puts this here."""
-    return None
+def source() -> native.Kernels | None:
+    """Return what makes and keeps kernels, None if all is NumPy's."""
+    return None if native.kernels.off else native.kernels
 
 
 def pays(x: Array, size: int | None = None) -> bool:
@@ -70,7 +70,7 @@ def in_parts(
 
 
 def _last(
-    kernel: Any,
+    kernel: native.Kernel,
     cut: Sequence[Array],
     whole: Sequence[Array],
     results: Sequence[Array],
@@ -104,14 +104,17 @@ def along_last(formula: Formula, axis: int, *arrays: Array) -> Array | None:
     return y.reshape(x.shape) if in_parts(formula, rows, (), (y,)) else None
 
 
-def _kernel(formula: Formula, count: int, cut: Sequence[Array], whole: Sequence[Array], params: dict[str, Any]) -> Any:
+def _kernel(
+    formula: Formula, count: int, cut: Sequence[Array], whole: Sequence[Array], params: Params
+) -> native.Kernel | None:
     """Return the kernel for so many rows; None for arrays of several dtypes, masks apart, and without native code."""
     dtype = cut[0].dtype
     for one in (*cut, *whole):
         if type(one) is not np.ndarray or (one.dtype is not dtype and one.dtype.kind != "b"):
             return None
     types = [((count, *one.shape[1:]), one.dtype) for one in cut] + [(one.shape, one.dtype) for one in whole]
-    return source().find(formula, tuple(types), (), params, 1)
+    kernels = source()
+    return None if kernels is None else kernels.find(formula, tuple(types), (), params, 1)
 
 
 def _in_order(x: Array) -> Array:

@@ -1,10 +1,10 @@
 """Matrix products and sums of rows for eager mode, on the threads that all native code shares.
 
-The BLAS of NumPy keeps its threads turning in circles for milliseconds after a product, on the cores that native code
-of the next op wants, and the other way round. So a large product is cut into shares, and each thread of the pool asks
-BLAS, set to one thread, for its own. Where vectors have 64 bytes, code of our own takes less time than BLAS for large
-products in float32 (`compile.llvm.packed`), also on one thread. Where neither is possible (another BLAS, no llvmlite,
-``GLASSGRAD_NATIVE=0``, arrays of another kind), and for small products, NumPy multiplies as always.
+After a product, the threads of NumPy's BLAS wait in a loop for milliseconds, on the cores that native code of the next
+op needs. So a large product is cut into shares: BLAS is set to one thread, and each thread of the pool calls it for one
+share. With vectors of 64 bytes, our own code (`compile.llvm.products.packed`) takes less time than BLAS for large
+products in float32, also on one thread. NumPy computes small products, products of arrays of other kinds, and all
+products with another BLAS, without llvmlite or with ``GLASSGRAD_NATIVE=0``.
 """
 
 from __future__ import annotations
@@ -12,35 +12,38 @@ from __future__ import annotations
 import functools
 import math
 import struct
+import sys
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from glassgrad.ops.kernels import parallel
+from glassgrad.ops.kernels import native, parallel
+from glassgrad.ops.kernels.ways import Array, least
 
-Array = Any
 Shape = tuple[int, ...]
 Words = tuple[int, ...]
 Cuts = list[tuple[int, int]]
 Order = tuple[bool, int]  # whether a matrix lies column by column, and how far apart its rows (or columns) lie
 
-FROM = 262_144  # multiplications from which OpenBLAS uses its threads
-SUMMED_FROM = 9_216  # elements from which its product of a matrix and a vector does, and that of two vectors
+FROM = least("product")  # from here on OpenBLAS uses its threads
+SUMMED_FROM = least("product with a vector")  # the same for a matrix and a vector, and for two vectors
 
-# Multiplications from which our own code takes less time than BLAS: of batches; where B lies by columns; of all others.
-_BATCHES_FROM, _TURNED_FROM, _PACKED_FROM = 6 * FROM, 16 * FROM, 32 * FROM
+# Our own code takes less time than BLAS from here on: of batches; where B lies by columns; of all others.
+_BATCHES_FROM = least("batch of products")
+_TURNED_FROM, _PACKED_FROM = least("product with columns"), least("product with rows")
 _LEAST_ROWS = 72  # from here on, rows divide into its tiles
 _LEAST = (_LEAST_ROWS, 96, 32)  # rows, columns and terms: packing A pays
 _LEAST_OF_BATCH = (60, 32, 16)
 # The same where BLAS's vectors are half as wide as the processor's: then, and how much of its tiles has to exist.
-_NARROW_FROM, _NARROW_LEAST, _NARROW_FILLED = 3 * FROM, (60, 64, 32), 0.75
+_NARROW_FROM, _NARROW_LEAST, _NARROW_FILLED = least("product, narrow BLAS"), (60, 64, 32), 0.75
+_NARROW_CORES = frozenset({"Haswell", "Zen"})  # of OpenBLAS's kinds of code, those for vectors of 32 bytes
 _SMALL_OF_BLAS = 1_000_000  # multiplications up to which OpenBLAS packs nothing, which is faster unless B is turned
 _TILE_ROWS, _THIN_TILE_ROWS, _TILE_COLUMNS = 14, 12, 32
 _FILLED = 0.9  # how much of its tiles has to exist
 
-TOTAL_FROM = 65_536  # elements from which a sum of all, or of rows, is worth asking for
+TOTAL_FROM = least("sum")
 _ROW, _LONGEST_ROW = 512, 8_192  # elements; a longer row is added up more accurately in parts
 
 _A_SHARE = 3 * FROM  # fewer multiplications take less time than handing them to a thread
@@ -78,22 +81,49 @@ def _count(most: int, work: int) -> int:
     return min(count, most)
 
 
+@functools.cache
 def cores() -> int:
-    """Return how many threads native code has at most; `native`, which stands above, puts its function here."""
-    return 1
+    """Return how many threads native code has at most."""
+    return int(native.load("jobs").runtime.available_cores())
 
 
+@functools.cache
 def narrow() -> bool:
-    """Tell whether BLAS's vectors are half as wide as the processor's; `native` puts its function here."""
-    return False
+    """Tell whether BLAS's vectors are half as wide as what the processor multiplies at once."""
+    blas = parallel.numpys_blas()
+    if blas is None or blas.core not in _NARROW_CORES:
+        return False
+    library = native.library("packed")
+    return library is not None and bool(library.multiplies_whole_lines())
 
 
 def source(packs: bool = False) -> Threads | None:
-    """Return what cuts products, None if they are NumPy's; `native`, which stands above, puts this here.
+    """Return what cuts products, None if they are NumPy's.
 
     `packs` tells whether the product is one that our own code is faster at, if there is such code.
     """
-    return None
+    if native.kernels.off:
+        return None
+    # On one thread there is nothing to cut, and only products of our own code gain.
+    return _threads_of_native_code() if packs or (parallel.shares.threads() or 1) > 1 else None
+
+
+@functools.cache
+def _threads_of_native_code() -> Threads | None:
+    """Return what multiplies matrices; None without OpenBLAS or a compiler."""
+    blas = parallel.numpys_blas()
+    if blas is None or len(blas.products) < 2 or sys.byteorder != "little":
+        return None
+    try:
+        library = native.load("jobs")
+        most, packs, lanes = library.runtime.available_cores(), library.packs(), library.lanes()
+        if packs:
+            library.job("packed", 1)  # whatever is missing shows here
+        if most > 1:
+            library.job("product", 2)
+    except (ImportError, OSError, RuntimeError):  # no llvmlite, or one that cannot
+        return None
+    return Threads(library.job, blas, most, packs, lanes)
 
 
 def shares(work: int) -> int:
@@ -303,7 +333,7 @@ def sum_rows(x: Array) -> Array | None:
     return y if run_by_ourselves(threads, _SUM[x.dtype.char], _SUM_FORM, records) else None
 
 
-def total(x: Array, axes: tuple[int, ...]) -> Any:
+def total(x: Array, axes: tuple[int, ...]) -> Array | None:
     """Return the sum over all axes or over the last one, as rows times ones; None if NumPy should compute it.
 
     BLAS adds a row up in the lanes of several vectors, three times as fast as NumPy and with as small an error.

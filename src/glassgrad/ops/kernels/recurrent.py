@@ -1,24 +1,24 @@
 """Recurrent layers in one native call for each direction: the loop over time, without the products of the inputs.
 
-Each thread goes through all steps with some rows of the batch. Where these are few, it takes some columns of the state,
-and the threads meet after each step. The code, `compile.llvm.sequences.recurrent`, is for float32 and float64.
+Each thread goes through all steps with some rows of the batch. In a small batch it takes some columns of the state
+instead, and the threads meet after each step. The code, `compile.llvm.sequences.recurrent`, takes float32 and float64.
 """
 
 from __future__ import annotations
 
+import functools
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from glassgrad.ops.kernels import products
+from glassgrad.ops.kernels import native, products
+from glassgrad.ops.kernels.ways import Array, Dtype, least
 
-Array = Any
-
-FROM = 2_000_000  # multiplications, as many as take the time from which it pays
+FROM = least("recurrent layer")
 A_STEP = 200_000  # multiplications that take as long as NumPy's calls for a step
 PACKED_FOR = 8  # positions from which packing the weights pays, where they are many
 ROWS = 4  # of a thread at least: fewer take as long
@@ -46,6 +46,9 @@ WORDS = {name: at for at, name in enumerate((*ARRAYS, "memory", *NUMBERS, *FLAGS
 _FORM = struct.Struct(f"<{len(WORDS)}q")
 
 
+Source = tuple[Callable[[str, int], Any], int]
+
+
 class Form(NamedTuple):
     """A layer: its kind, how the sequence is read, and which axis of the arrays is time."""
 
@@ -54,9 +57,15 @@ class Form(NamedTuple):
     batch_first: bool
 
 
-def source() -> Any:
-    """Return what makes jobs of native code, and the bytes of its vectors; `native`, which stands above, does."""
-    return None
+def source() -> Source | None:
+    """Return what makes jobs of native code, and the bytes of its vectors; None if all is NumPy's."""
+    return None if native.kernels.off else _layers()
+
+
+@functools.cache
+def _layers() -> Source | None:
+    library = native.library("recurrent_rnn_f32")
+    return None if library is None else (native.job, library.host().vector_bytes)
 
 
 def forward(
@@ -106,7 +115,7 @@ def backward(
     return (da, dhidden, found) if _run(form, "_back", given, flags) else None
 
 
-def _named(names: str, arrays: Sequence[Any]) -> dict[str, Any]:
+def _named(names: str, arrays: Sequence[Array]) -> dict[str, Array]:
     return dict(zip(names.split(), arrays, strict=False))
 
 
@@ -142,7 +151,7 @@ def _run(form: Form, suffix: str, given: dict[str, Array], flags: dict[str, bool
     return True
 
 
-def _laid(x: Array, dtype: Any) -> Array | None:
+def _laid(x: Array, dtype: Dtype) -> Array | None:
     """Return an array as native code reads it; None for one of another kind."""
     if type(x) is not np.ndarray or x.dtype is not dtype:
         return None

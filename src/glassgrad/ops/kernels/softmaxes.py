@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from glassgrad.ops.kernels.choose import add_over, max_along
-
-Array = Any
+from glassgrad.ops.kernels.ways import Array
 
 
 def softmax(x: Array, axis: int) -> Array:

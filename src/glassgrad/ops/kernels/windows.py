@@ -52,7 +52,7 @@ class Plan(NamedTuple):
         """How far a window reaches along an axis."""
         return self.dilation[axis] * (self.kernel[axis] - 1) + 1
 
-    def at(self, full: Array, tap: Pair, *behind: Any) -> Array:
+    def at(self, full: Array, tap: Pair, *behind: int | slice) -> Array:
         """The element `tap` of every window, a strided view of `full` (..., H, W); `behind` indexes trailing axes."""
         row, column = tap[0] * self.dilation[0], tap[1] * self.dilation[1]
         rows = slice(row, row + self.out[0] * self.stride[0], self.stride[0])  # they end with the array at the latest
@@ -120,7 +120,7 @@ class Images:
         )
         self.shape = (h + top + bottom, w + left + right, x.shape[1])
         self.direct = tuple(self.source.shape[1:]) == self.shape and bool(self.source.flags.c_contiguous)
-        self.buffer: Any = None
+        self.buffer: Array = None
 
     def __call__(self, start: int, stop: int) -> Array:
         if self.direct:
@@ -150,7 +150,7 @@ class Gatherer:
         else:
             self.order = (0, 1, 2, 3, 4, 5, 6)
         self.in_place = kh == kw == 1 and plan.groups == 1 and plan.stride == (1, 1)
-        self.buffer: Any = None
+        self.buffer: Array = None
 
     def __call__(self, start: int, stop: int) -> Array:
         image = self.images(start, stop)
@@ -175,8 +175,8 @@ class Gatherer:
         n, _, _, c = image.shape
         sn, sh, sw, sc = image.strides
         each = c // plan.groups
-        strides = (
-            sn, sh * plan.stride[0], sw * plan.stride[1], sh * plan.dilation[0], sw * plan.dilation[1], sc * each, sc,
-        )  # fmt: skip  # a table
+        rows, columns = sh * plan.stride[0], sw * plan.stride[1]
+        down, across = sh * plan.dilation[0], sw * plan.dilation[1]
+        strides = (sn, rows, columns, down, across, sc * each, sc)
         shape = (n, *plan.out, *plan.kernel, plan.groups, each)
         return self.xp.lib.stride_tricks.as_strided(image, shape, strides)

@@ -11,7 +11,14 @@ side. The other side of the product is brought into that order, or out of it, in
 from __future__ import annotations
 
 from glassgrad.compile.llvm.convolutions.plan import ConvPlan
-from glassgrad.compile.llvm.convolutions.windows import ENOUGH_COLUMNS, ConvWriter, Helper, Shape, ShareWriter
+from glassgrad.compile.llvm.convolutions.windows import (
+    ENOUGH_COLUMNS,
+    MOST_COLUMNS,
+    ConvWriter,
+    Helper,
+    Shape,
+    ShareWriter,
+)
 from glassgrad.compile.llvm.module.ir import BITS, Module
 from glassgrad.compile.llvm.products.gemm import Branch, Gemm, GemmWriter, product_call, tile_shape
 
@@ -30,7 +37,7 @@ class Columns(ConvPlan):
 
     @staticmethod
     def applies(shape: Shape) -> bool:
-        return True
+        return shape.columns <= MOST_COLUMNS
 
     @property
     def images(self) -> int:

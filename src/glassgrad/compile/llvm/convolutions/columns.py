@@ -20,7 +20,7 @@ from glassgrad.compile.llvm.convolutions.windows import (
     ShareWriter,
 )
 from glassgrad.compile.llvm.module.ir import BITS, Module
-from glassgrad.compile.llvm.products.gemm import Branch, Gemm, GemmWriter, product_call, tile_shape
+from glassgrad.compile.llvm.products.gemm import Gemm, GemmWriter, product_call, tile_shape
 
 # The result of a product is asked for before its sums are ready where it is larger than a second-level cache.
 _LARGE = 1 << 20
@@ -147,7 +147,7 @@ class ColumnsWriter(ShareWriter):
         last = self.b.define(f"mul i64 {after}, {units}", "i64").text
         last = self.b.define(f"udiv i64 {last}, {shape.parts}", "i64").text
         any_left = self.b.define(f"icmp ult i64 {first}, {last}", "b1").text
-        with Branch(self.code, any_left), self.code.loop(first, last, 1) as loop:
+        with self.code.when(any_left), self.code.loop(first, last, 1) as loop:
             some = loop.counter.text
             columns = self._windows(self._inputs("%first", some), back=False)
             outputs = self._outputs("%second", some)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from glassgrad.compile.llvm.convolutions.plan import ConvPlan
 from glassgrad.compile.llvm.convolutions.windows import (
-    ENOUGH_COLUMNS,
     MOST_COLUMNS,
     ConvWriter,
     Helper,
@@ -183,11 +182,7 @@ class ColumnsWriter(ShareWriter):
                 self._beside(images, place, shape.channels, back=back)
             return place
         inner = ConvWriter(self.module, shape)
-        if not back:
-            text = inner.gather_text("NAME")
-        else:
-            small = shape.positions < ENOUGH_COLUMNS and shape.stride == (1, 1)
-            text = inner.collect_text("NAME") if small else inner.spread_text("NAME")
+        text = inner.spread_text("NAME") if back else inner.gather_text("NAME")
         columns = self._place_of_columns(images)
         name = self.helper(text)
 

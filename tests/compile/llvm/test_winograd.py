@@ -7,7 +7,7 @@ import pytest
 
 import glassgrad as gg
 from glassgrad.compile.llvm.convolutions import minimal, winograd
-from glassgrad.compile.llvm.convolutions.kernels import chosen
+from glassgrad.compile.llvm.convolutions.kernels import ConvCode, chosen
 from glassgrad.compile.llvm.convolutions.windows import shape_of
 from glassgrad.compile.llvm.module.target import host, parsed
 from glassgrad.compile.llvm.products import tiles
@@ -158,6 +158,7 @@ def test_second_derivatives_are_convolutions_again():
         ((32, 64, 32, 32), (64, 64, 4, 4), {"stride": (2, 1)}, False),
         ((32, 64, 32, 32), (64, 64, 1, 3), {}, False),
         ((32, 64, 8, 8), (64, 64, 3, 3), {"padding": ((3, 3), (3, 3))}, False),  # borders beyond the kernel
+        ((2, 64, 224, 224), (64, 64, 3, 3), {}, True),  # more columns than there may be
         ((32, 1024, 8, 8), (512, 1024, 3, 3), {}, False),  # too many transformed weights
     ],
 )
@@ -166,6 +167,7 @@ def test_which_convolutions_are_filtered(x, w, more, is_filtered, monkeypatch):
     b = Builder()
     graph = b.build(b("conv2d", b.input(*x), b.input(*w), **{**settings(), **more}))
     assert (chosen(shape_of(graph.instrs[0])) is minimal.MinimalFiltering) == is_filtered
+    assert ConvCode.takes(graph.instrs[0])
 
 
 def test_layers_share_their_transforms():

@@ -8,6 +8,5 @@ In: a plan (`compile.plan`). Out: machine code, which `compile.native` runs.
 - How a loop nest is written: `loops/`, with the functions of `math/`.
 - Matrix products, convolutions, attention and recurrent layers: `products/`, `convolutions/`, `sequences/`.
 - How IR becomes object code in memory: `objects/`.
-- How a small function of eager mode is replayed: `replay*.py`.
 - What the plan and the documentation must know of all this: `abilities.py`, `code_form.py`.
 """

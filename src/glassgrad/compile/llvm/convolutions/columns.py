@@ -11,9 +11,15 @@ side. The other side of the product is brought into that order, or out of it, in
 from __future__ import annotations
 
 from glassgrad.compile.llvm.convolutions.plan import ConvPlan
-from glassgrad.compile.llvm.convolutions.windows import ENOUGH_COLUMNS, ConvWriter, Helper, Shape, ShareWriter
+from glassgrad.compile.llvm.convolutions.windows import (
+    MOST_COLUMNS,
+    ConvWriter,
+    Helper,
+    Shape,
+    ShareWriter,
+)
 from glassgrad.compile.llvm.module.ir import BITS, Module
-from glassgrad.compile.llvm.products.gemm import Branch, Gemm, GemmWriter, product_call, tile_shape
+from glassgrad.compile.llvm.products.gemm import Gemm, GemmWriter, product_call, tile_shape
 
 # The result of a product is asked for before its sums are ready where it is larger than a second-level cache.
 _LARGE = 1 << 20
@@ -30,7 +36,7 @@ class Columns(ConvPlan):
 
     @staticmethod
     def applies(shape: Shape) -> bool:
-        return True
+        return shape.columns <= MOST_COLUMNS
 
     @property
     def images(self) -> int:
@@ -140,7 +146,7 @@ class ColumnsWriter(ShareWriter):
         last = self.b.define(f"mul i64 {after}, {units}", "i64").text
         last = self.b.define(f"udiv i64 {last}, {shape.parts}", "i64").text
         any_left = self.b.define(f"icmp ult i64 {first}, {last}", "b1").text
-        with Branch(self.code, any_left), self.code.loop(first, last, 1) as loop:
+        with self.code.when(any_left), self.code.loop(first, last, 1) as loop:
             some = loop.counter.text
             columns = self._windows(self._inputs("%first", some), back=False)
             outputs = self._outputs("%second", some)
@@ -176,11 +182,7 @@ class ColumnsWriter(ShareWriter):
                 self._beside(images, place, shape.channels, back=back)
             return place
         inner = ConvWriter(self.module, shape)
-        if not back:
-            text = inner.gather_text("NAME")
-        else:
-            small = shape.positions < ENOUGH_COLUMNS and shape.stride == (1, 1)
-            text = inner.collect_text("NAME") if small else inner.spread_text("NAME")
+        text = inner.spread_text("NAME") if back else inner.gather_text("NAME")
         columns = self._place_of_columns(images)
         name = self.helper(text)
 

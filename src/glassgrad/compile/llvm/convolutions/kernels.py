@@ -11,7 +11,7 @@ from glassgrad.compile.llvm.convolutions.depthwise import Depthwise
 from glassgrad.compile.llvm.convolutions.direct import Direct
 from glassgrad.compile.llvm.convolutions.minimal import MinimalFiltering
 from glassgrad.compile.llvm.convolutions.plan import ConvPlan
-from glassgrad.compile.llvm.convolutions.windows import MOST_COLUMNS, Shape, shape_of
+from glassgrad.compile.llvm.convolutions.windows import Shape, shape_of
 from glassgrad.compile.llvm.module.ir import Builder
 from glassgrad.compile.llvm.module.solid_base import FormCode
 from glassgrad.compile.plan.indexing.indices import Index, row_strides
@@ -26,19 +26,15 @@ PLANS: tuple[type[ConvPlan], ...] = (Depthwise, MinimalFiltering, Direct, Column
 """All ways to do a convolution, the fastest first: the first one that applies is taken."""
 
 
-def chosen(shape: Shape) -> type[ConvPlan]:
-    """Return the plan of a convolution, or of the transpose that its role names."""
-    return next(plan for plan in PLANS if plan.applies(shape))
+def chosen(shape: Shape) -> type[ConvPlan] | None:
+    """Return the plan of a convolution, or of the transpose that its role names; None for what the host does."""
+    return next((plan for plan in PLANS if plan.applies(shape)), None)
 
 
 def _read(instr: Instr) -> Shape | None:
-    """Return the sizes of a convolution; None for what the host does, in blocks of columns."""
+    """Return the sizes of a convolution that some plan applies to."""
     shape = shape_of(instr)
-    if shape is None:
-        return None
-    # These two never have columns.
-    small = shape.columns <= MOST_COLUMNS or any(plan.applies(shape) for plan in (Depthwise, Direct))
-    return shape if small else None
+    return shape if shape is not None and chosen(shape) is not None else None
 
 
 class ConvCode(FormCode[Shape]):
@@ -49,7 +45,9 @@ class ConvCode(FormCode[Shape]):
 
     def __init__(self, kernel: Kernel) -> None:
         super().__init__(kernel)
-        self.plan = chosen(self.form)(self.form)
+        plan = chosen(self.form)
+        assert plan is not None
+        self.plan = plan(self.form)
 
     @property
     def flops(self) -> int:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 from glassgrad.compile.ir.graph import Instr, Var
-from glassgrad.compile.llvm.loops.memory_ops import first_lanes, load_vector, mask_of, store_vector
+from glassgrad.compile.llvm.loops.memory_ops import first_lanes, load_vector, store_vector
 from glassgrad.compile.llvm.module.ir import BITS, LLVM_TYPE, Builder, Function, LoopNest, Module, kind_of
 from glassgrad.compile.llvm.module.target import host
 
@@ -291,46 +290,6 @@ class ConvWriter:
         self.nest([shape.channels, *shape.kernel, shape.out[0]], window)
         self.nest([shape.channels, shape.size[0]], cut)
         return self._finish(name)
-
-    def collect_text(self, name: str) -> str:
-        """Return the function (image, bordered, columns) that sums for each element what windows hold of it.
-
-        At stride 1, and for small images, whose rows are written out. Adding to the image, every sum would wait for
-        the one before it to reach memory.
-        """
-        shape, lanes, kind = self.shape, self.shape.lanes, self.shape.kind
-        taps = [(i, j) for i in range(shape.kernel[0]) for j in range(shape.kernel[1])]
-
-        def channel(known: list[str]) -> None:
-            lines = self.at("%columns", self.sum((known[0], len(taps) * shape.width)))
-            target = self.at("%image", self.sum((known[0], shape.size[0] * shape.size[1])))
-            for row, start in itertools.product(range(shape.size[0]), range(0, shape.size[1], lanes)):
-                total = self.b.const(0, kind, lanes)
-                for line, tap in enumerate(taps):
-                    under, offset = self._seen(tap, row, start)
-                    if any(under):
-                        place = self.at(lines, line * shape.width + offset)
-                        part = load_vector(self.b, kind, place, (lanes, 1, 0, mask_of(under)), [], None, place)
-                        total = self.b.fadd(total, part)
-                written = first_lanes(shape.size[1] - start, lanes)
-                store_vector(self.b, total, self.at(target, row * shape.size[1] + start), (lanes, 1, 0, written))
-
-        self.nest([shape.channels], channel)
-        return self._finish(name)
-
-    def _seen(self, tap: tuple[int, int], row: int, start: int) -> tuple[list[bool], int]:
-        """Return which lanes of an image's row, from `start` on, a tap of some window meets, and where the first lies.
-
-        The place is counted from the tap's line of columns.
-        """
-        shape = self.shape
-        i, j = (
-            at + before - step * d
-            for at, (before, _), step, d in zip((row, start), shape.padding, tap, shape.dilation, strict=True)
-        )
-        rows, ends = range(shape.out[0]), range(shape.out[1])
-        under = [i in rows and j + lane in ends and start + lane < shape.size[1] for lane in range(shape.lanes)]
-        return under, i * shape.out[1] + j
 
     def stage_text(self, name: str, channels: int, *, back: bool) -> str:
         """Return the function (images, staged, unused) that lays the planes of images side by side, or back."""

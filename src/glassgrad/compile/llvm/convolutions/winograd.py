@@ -26,7 +26,7 @@ from glassgrad.compile.llvm.convolutions.winograd_plan import Blocks, Data, Plan
 from glassgrad.compile.llvm.convolutions.winograd_small import SmallWriter
 from glassgrad.compile.llvm.loops.memory_ops import first_lanes, load_vector, store_vector
 from glassgrad.compile.llvm.module.ir import Module, Value
-from glassgrad.compile.llvm.products.gemm import Branch, GemmWriter, product_call
+from glassgrad.compile.llvm.products.gemm import GemmWriter, product_call
 from glassgrad.compile.llvm.products.tiles import written
 
 # What functions of an image's tiles take: the image, the tiles in the first matrix, planes, how far apart matrices lie.
@@ -222,11 +222,11 @@ class WinogradWriter(ShareWriter):
         rest = self.b.define(f"urem i64 %kernels, {lanes}", "i64").text
         stop = self.b.define(f"sub i64 %kernels, {rest}", "i64").text
         with (
-            Branch(self.code, self.b.define(f"icmp ne i64 {stop}, 0", "b1").text),
+            self.code.when(self.b.define(f"icmp ne i64 {stop}, 0", "b1").text),
             self.code.loop("0", stop, lanes) as loop,
         ):
             one(loop.counter.text, None)
-        with Branch(self.code, self.b.define(f"icmp ne i64 {rest}, 0", "b1").text):
+        with self.code.when(self.b.define(f"icmp ne i64 {rest}, 0", "b1").text):
             one(stop, rest)
 
     def _exists(self, count: str | None, factor: int, start: int) -> Value | None:
@@ -335,7 +335,7 @@ class WinogradWriter(ShareWriter):
             end = self.b.define(f"add i64 {start.text}, {high}", "i64")
             bounds = low.text, self.b.call("smin", end, Value(str(stop), "i64")).text
         some = self.b.define(f"icmp slt i64 {bounds[0]}, {bounds[1]}", "b1").text
-        with Branch(self.code, some), self.code.loop(*bounds, 1) as rows:
+        with self.code.when(some), self.code.loop(*bounds, 1) as rows:
             number = rows.counter.text
             line = self.at(image, self.sum((number, step * long), ("1", (parity - top) * long)))
             if blocks.count > 1:
@@ -401,7 +401,7 @@ class WinogradWriter(ShareWriter):
                 if OUTPUTS * (blocks.high - 1) + number < have:
                     self.store_together(values, place, count)
                     continue
-                with Branch(self.code, self.b.define(f"icmp ult i64 {below}, {height}", "b1").text):
+                with self.code.when(self.b.define(f"icmp ult i64 {below}, {height}", "b1").text):
                     self.store_together(values, place, count)
 
         with self.code.loop("0", "%planes", 1) as results:

@@ -6,5 +6,5 @@ In: nests of a plan (`compile.plan.nests`). Out: functions that run a range of a
 - How the loops around expressions are written: `nest_code.py`, on the function of `nest.py`.
 - How an op is written: basic ones in `scalar.py`, those made of them in `composite.py`, reductions in `reduce.py`.
 - How elements are read and written: `memory_ops.py`; at computed places `routes.py`, `gathers.py`, `scatter.py`.
-- Functions of eager mode: `streams.py`, `channels.py`, `updates.py`.
+- Functions of eager mode: `channels.py`, `updates.py`.
 """

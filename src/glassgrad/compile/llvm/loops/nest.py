@@ -2,8 +2,7 @@
 
 Two shapes of nest, by where memory's fastest axis lies. *Lanes*: it is an outer axis; every lane of the vector is a
 problem of its own (elementwise chains, batch norm over rows, sums over axis 0). *Rows*: it is an inner axis; the
-vector runs along the reduction and is folded at the end of each pass (softmax, layer norm). Short rows whose passes
-wait for one another run some side by side.
+vector runs along the reduction and is folded at the end of each pass (softmax, layer norm).
 
 The unit of work is a tile of lanes, or a row; callers pass the range [lo, hi) of units. A value is computed in the
 outermost loop that knows all its counters, once, and remembered there. What costs much and is needed again in a

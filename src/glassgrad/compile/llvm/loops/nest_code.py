@@ -67,9 +67,6 @@ class NestWriter(NestEmitter):
         if not shared:
             self._serial_loops(list(self.plan.serial), body)
             return
-        if self.plan.beside > 1 and not self.plan.serial:
-            self._beside(shared, "%lo", "%hi")
-            return
         with self.loop(set(shared), "%lo", "%hi") as loop:
             self._unravel(shared, loop.counter)
             self._serial_loops(list(self.plan.serial), body)
@@ -79,9 +76,6 @@ class NestWriter(NestEmitter):
             body()
             return
         stop = str(self.nest.extents[axes[0]])
-        if self.plan.beside > 1 and len(axes) == 1:
-            self._beside(axes, "0", stop)
-            return
         with self.loop({axes[0]}, "0", stop) as loop:
             self.counters[axes[0]] = loop.counter
             self._serial_loops(axes[1:], body)
@@ -243,44 +237,6 @@ class NestWriter(NestEmitter):
         self.levels[-1].bound.add(self.plan.axis)
         self.tile_start = Value("0", "i64")
         self._passes(self._rest_chunks(self.nest.extents[self.plan.axis]))
-
-    def _beside(self, axes: list[Axis], start: str, stop: str) -> None:
-        """Go through rows, some of them side by side; those that are left, one by one."""
-        rows = self.plan.beside
-        b = self.b
-        several = b.define(f"sub i64 {stop}, {start}", "i64")
-        whole = b.define(f"and i64 {several.text}, {-rows}", "i64")
-        end = b.define(f"add i64 {start}, {whole.text}", "i64").text
-        some = b.define(f"icmp ult i64 {start}, {end}", "b1").text
-        with self.when(some), self.loop(set(axes), start, end, rows) as loop:
-            self._side_by_side(axes, loop.counter)
-        left = self.b.define(f"icmp ult i64 {end}, {stop}", "b1").text
-        with self.when(left), self.loop(set(axes), end, stop) as loop:
-            self._unravel(axes, loop.counter)
-            self._row()
-
-    def _side_by_side(self, axes: list[Axis], first: Value) -> None:
-        """Write each pass for some rows before the next one: a row alone is a chain, whose steps wait for one another.
-
-        Processors look ahead by a few hundred instructions, which is not much more than one row.
-        """
-        assert self.plan.axis is not None
-        self.levels[-1].bound.add(self.plan.axis)
-        self.tile_start = Value("0", "i64")
-        chunks = self._rest_chunks(self.nest.extents[self.plan.axis])
-        levels, counters = self.levels, self.counters
-        rows = []
-        for number in range(self.plan.beside):
-            # What is known outside of the loop is the same for all rows, and stays shared.
-            self.levels, self.counters = [*levels[:-1], levels[-1].copied()], dict(counters)
-            self._unravel(axes, self.b.binary("add", first, self.b.const(number, "i64")) if number else first)
-            rows.append((self.levels, self.counters))
-        for reductions, stores in pass_roots(self.nest).values():
-            for self.levels, self.counters in rows:
-                self._pass(chunks, reductions, stores)
-        for self.levels, self.counters in rows:
-            self._store_rest(chunks)
-        self.levels, self.counters = levels, counters
 
     # --- passes ------------------------------------------------------------------------------------
 

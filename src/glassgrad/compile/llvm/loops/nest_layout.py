@@ -15,7 +15,6 @@ from glassgrad.compile.plan.nests import Expr, Nest, Reduction, operands
 
 _STRAIGHT_CHUNKS = 8  # so many vectors of a row are handled without a loop ...
 _STRAIGHT_COST = 400  # ... when their code is not too long
-_BESIDE_COST = 1200  # ... and of several rows side by side, when that of all of them is not
 _KEEP_COST = 12  # what costs more is kept for the next pass, not computed again
 _SWEEP_BYTES = 1 << 15  # columns of an array that does not stay in the first-level cache are swept row by row
 _LONG_SUMS = 160  # instructions in the body of a reduction down the rows that are written out twice
@@ -36,7 +35,6 @@ class NestPlan:
         kept: expressions kept from one pass to the next, with their offset in scratch.
         flexible: whether the number of elements is a run-time argument.
         straight: whether a row is handled without a loop.
-        beside: how many straight rows run side by side.
         shared: the outer axes that run as one loop, whose turns threads share.
         serial: the outer axes inside those, in loops of their own.
         swept: offsets in scratch of the accumulators of a sweep, two for each reduction: totals and a block's sums.
@@ -52,7 +50,6 @@ class NestPlan:
     kept: dict[Expr, int]
     flexible: bool = False
     straight: bool = False
-    beside: int = 1
     shared: tuple[Axis, ...] = ()
     serial: tuple[Axis, ...] = ()
     swept: tuple[tuple[int, int], ...] = ()
@@ -82,11 +79,8 @@ def plan_nest(nest: Nest, vector_bytes: int, threads: int) -> NestPlan:
     units = tiles if split_tiles else math.prod(nest.extents[other] for other in shared)
     kept, scratch = _kept(nest, axis, lanes * unroll)
     straight = not lane_mode and _is_straight(nest, chunks)
-    beside = 1
     if straight:
         kept, scratch = {}, 0
-        turns = nest.extents[serial[-1]] if serial else units // threads
-        beside = rows_beside(nest, chunks, turns)
     swept, scratch = _accumulators(nest, axis, lanes * unroll) if sweeps else ((), scratch)
     flexible = split_tiles and len(nest.extents) == 1 and not kept
     return NestPlan(
@@ -100,7 +94,6 @@ def plan_nest(nest: Nest, vector_bytes: int, threads: int) -> NestPlan:
         kept,
         flexible,
         straight,
-        beside,
         shared,
         serial,
         swept,
@@ -168,17 +161,6 @@ def _unroll(nest: Nest, lane_mode: bool, chunks: int, threads: int) -> int:
 
 def _is_straight(nest: Nest, chunks: int) -> bool:
     return len(nest.inner) == 1 and chunks <= _STRAIGHT_CHUNKS and chunks * nest_cost(nest) <= _STRAIGHT_COST
-
-
-def rows_beside(nest: Nest, chunks: int, turns: int) -> int:
-    """Return how many of so many straight rows run side by side.
-
-    A pass whose sums the next pass waits for, as in softmax, makes a row a chain. Others gain nothing.
-    """
-    if len({reduction.value.stage for reduction in nest.reductions}) < 2:
-        return 1
-    cost = chunks * nest_cost(nest)
-    return next((rows for rows in (4, 2) if rows * cost <= _BESIDE_COST and 2 * rows <= turns), 1)
 
 
 def pass_roots(nest: Nest) -> dict[int, tuple[list[Reduction], list[int]]]:

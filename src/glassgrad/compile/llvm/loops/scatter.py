@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 
 from glassgrad.compile.ir.graph import Instr, Var
@@ -216,12 +216,12 @@ class ScatterWriter:
         """Return the dimension from which on the owned axis's index is known."""
         return max(self.scatter.routes[0].read(), default=-1) + 1
 
-    def _if_owned(self) -> _Guard:
+    def _if_owned(self) -> AbstractContextManager[None]:
         index = self._index(self.scatter.routes[0])
         b = self.b
         shifted = b.define(f"sub i64 {index.text}, %lo", "i64").text
         count = b.define("sub i64 %hi, %lo", "i64").text
-        return _Guard(self, b.define(f"icmp ult i64 {shifted}, {count}", "b1").text)
+        return self.code.when(b.define(f"icmp ult i64 {shifted}, {count}", "b1").text)
 
     def _index(self, route: Route) -> Value:
         b = self.b
@@ -272,7 +272,7 @@ class ScatterWriter:
             for route, index in zip(scatter.routes, indices, strict=True):
                 if scatter.leaves(route):
                     within = self.b.define(f"icmp ult i64 {index.text}, {route.extent}", "b1")
-                    inside.enter_context(_Guard(self, within.text))
+                    inside.enter_context(self.code.when(within.text))
             self._combine(indices, lanes, mask)
 
     def _combine(self, indices: list[Value], lanes: int, mask: Value | None) -> None:
@@ -292,23 +292,3 @@ class ScatterWriter:
             old = load_vector(b, scatter.kind, write, layout, [], None, write)
             value = emit_elementwise(b, scatter.how, [old, value], None)
         store_vector(b, value, write, layout)
-
-
-class _Guard:
-    """Code that runs only if a condition holds, inside a loop."""
-
-    def __init__(self, writer: ScatterWriter, condition: str) -> None:
-        self.writer = writer
-        self.condition = condition
-        self.after = writer.function.fresh("skip")
-
-    def __enter__(self) -> None:
-        b = self.writer.b
-        then = self.writer.function.fresh("own")
-        b.raw(f"br i1 {self.condition}, label %{then}, label %{self.after}")
-        b.start(then)
-
-    def __exit__(self, *_error: object) -> None:
-        b = self.writer.b
-        b.raw(f"br label %{self.after}")
-        b.start(self.after)

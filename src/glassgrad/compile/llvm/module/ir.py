@@ -378,6 +378,16 @@ class LoopNest:
         self.stack.pop()
         self._close(loop, outer, inner, head, (start, stop, str(step)))
 
+    @contextmanager
+    def when(self, condition: str) -> Iterator[None]:
+        """Run code only if a condition holds."""
+        after, then = self.function.fresh("skip"), self.function.fresh("do")
+        self.current.raw(f"br i1 {condition}, label %{then}, label %{after}")
+        self.current.start(then)
+        yield
+        self.current.raw(f"br label %{after}")
+        self.current.start(after)
+
     def _close(self, loop: Loop, outer: Builder, inner: Builder, head: str, bounds: tuple[str, str, str]) -> None:
         start, stop, step = bounds
         after = f"%{self.function.fresh('i')}"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+
 from glassgrad.compile.llvm.module.ir import Builder, LoopNest
-from glassgrad.compile.llvm.products.gemm import Branch
 from glassgrad.compile.llvm.products.tiles import place
 
 
@@ -45,8 +46,8 @@ class Words:
     def _place(self, base: str, offset: str) -> str:
         return place(self.b, self.kind, base, offset)
 
-    def _if(self, condition: str) -> Branch:
-        return Branch(self.code, condition)
+    def _if(self, condition: str) -> AbstractContextManager[None]:
+        return self.code.when(condition)
 
     def _either(self, condition: str, one: str, other: str, arguments: str) -> None:
         """Call one function or the other."""

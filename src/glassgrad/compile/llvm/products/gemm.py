@@ -14,6 +14,7 @@ whose products have a thousand rows, columns and terms.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from glassgrad.compile.llvm.module.ir import BITS, Builder, Function, LoopNest, Module, Value
@@ -284,26 +285,8 @@ class GemmWriter:
         numbers = f"i64 {terms}, i64 %ldb, i64 {gemm.width}, i64 {columns}"
         self.b.raw(f"call void @{name}(ptr {source}, ptr %panel, {numbers})")
 
-    def _if(self, condition: str) -> Branch:
-        return Branch(self.code, condition)
+    def _if(self, condition: str) -> AbstractContextManager[None]:
+        return self.code.when(condition)
 
-    def _if_more(self, start: str, stop: str) -> Branch:
-        return Branch(self.code, self.b.define(f"icmp ult i64 {start}, {stop}", "b1").text)
-
-
-class Branch:
-    """Code that runs if a condition holds."""
-
-    def __init__(self, code: LoopNest, condition: str) -> None:
-        self.code, self.condition = code, condition
-        self.after = code.function.fresh("skip")
-
-    def __enter__(self) -> None:
-        b, then = self.code.current, self.code.function.fresh("do")
-        b.raw(f"br i1 {self.condition}, label %{then}, label %{self.after}")
-        b.start(then)
-
-    def __exit__(self, *_error: object) -> None:
-        b = self.code.current
-        b.raw(f"br label %{self.after}")
-        b.start(self.after)
+    def _if_more(self, start: str, stop: str) -> AbstractContextManager[None]:
+        return self.code.when(self.b.define(f"icmp ult i64 {start}, {stop}", "b1").text)

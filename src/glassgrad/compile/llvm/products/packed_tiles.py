@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 from glassgrad.compile.llvm.loops.memory_ops import load_vector, prefetch, store_vector
 from glassgrad.compile.llvm.module.ir import Builder, Function, Loop, LoopNest, Module, Value
-from glassgrad.compile.llvm.products.gemm import Branch
 from glassgrad.compile.llvm.products.packed_sizes import KIND, LANES, VECTORS, WIDTH, lanes_of
 from glassgrad.compile.llvm.products.tiles import definition, named, place
 
@@ -178,7 +177,7 @@ def pack_turned_function(functions: Module) -> str:
         far = b.define("mul i64 %k, %height", "i64").text
         for start, stop, step in (("0", whole, _TERMS), (whole, "%k", 1)):
             some = code.current.define(f"icmp ult i64 {start}, {stop}", "b1").text
-            with Branch(code, some), code.loop(start, stop, step) as loop:
+            with code.when(some), code.loop(start, stop, step) as loop:
                 b, term = code.current, loop.counter.text
                 source = place(b, KIND, "%a", b.define(f"mul i64 {term}, %a_term", "i64").text)
                 target = place(b, KIND, "%packed", b.define(f"mul i64 {term}, %height", "i64").text)

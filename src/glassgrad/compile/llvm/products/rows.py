@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 
 from glassgrad.compile.llvm.loops.memory_ops import first_lanes, load_vector, store_vector
 from glassgrad.compile.llvm.module.ir import Builder, Function, LoopNest, Module, Value, type_name
-from glassgrad.compile.llvm.products.gemm import Branch
 from glassgrad.compile.llvm.products.matmul import Call, Product, layouts
 from glassgrad.compile.llvm.products.tiles import named, place
 
@@ -97,7 +96,7 @@ def _over_rows(code: LoopNest, column: str, tile: RowTile) -> None:
 def _turns(code: LoopNest, start: str, stop: str, step: int) -> Iterator[str]:
     """Open a loop that may have no turn; yield its counter."""
     some = code.current.define(f"icmp ult i64 {start}, {stop}", "b1").text
-    with Branch(code, some), code.loop(start, stop, step) as loop:
+    with code.when(some), code.loop(start, stop, step) as loop:
         yield loop.counter.text
 
 

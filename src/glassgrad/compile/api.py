@@ -56,10 +56,6 @@ _IN_A_ROW = 8  # consecutive traces of one kind of call after which such calls r
 _KEPT = 64  # default number of programs that a function keeps; GLASSGRAD_MAX_TRACES overrides it
 
 
-def _most_traces() -> int:
-    return int(os.environ.get("GLASSGRAD_MAX_TRACES") or _KEPT)
-
-
 class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
     """A function that is traced at its first call and runs as one program from then on.
 
@@ -100,7 +96,9 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
         self._refused: set[Signature] = set()
         self._verify = verify
         self._lock = free_in_children(threading.RLock())
-        self._traces: Cache[int, TraceCall] = Cache("traces", _most_traces)
+        self._traces: Cache[int, TraceCall] = Cache(
+            "traces", lambda: int(os.environ.get("GLASSGRAD_MAX_TRACES") or _KEPT)
+        )
         self._in_a_row = 0
         self._latest: TraceCall | None = None
         self._names = parameter_names(function)

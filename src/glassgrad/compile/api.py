@@ -470,7 +470,7 @@ def compile(
         verify: compare the first call of every trace with eager mode.
         threads: of native code; by default chosen from the size of the step and the machine.
         keep_grads: leave gradients in ``.grad`` as eager mode does; without, they are None after a call.
-        strict: raise where a call cannot be compiled, in place of the warning.
+        strict: raise where a call cannot be compiled, instead of warning.
         memory: what values between kernels may take at most, as "256 MB" or in bytes; parameters, arguments and results
             are not counted, but those that a NumPy program makes beside the old ones are. A dynamic program chooses
             what is computed twice for that (Beaumont et al. 2019); `stats` has `peak_bytes` and `extra_flops`, and

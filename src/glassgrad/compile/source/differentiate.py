@@ -187,7 +187,7 @@ def _does_nothing(instr: Instr) -> bool:
     return same and isinstance(instr.where, Origin) and instr.where.inner is not None
 
 
-# Ops that can be computed on one number in place of an array with equal elements.
+# Ops that can be computed on one number instead of an array with equal elements.
 _UNIFORM: dict[str, Function] = {
     "negative": operator.neg,
     "multiply": operator.mul,

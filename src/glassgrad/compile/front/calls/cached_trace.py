@@ -155,7 +155,7 @@ class TraceCall:
 
     @cached_property
     def _check(self) -> Check:
-        """Tells whether all guards hold; made when it is asked first, as the fast path has these conditions, too."""
+        """Tells whether all guards hold; compiled on first use, since the fast path has these conditions as well."""
         return self.guards.compiled()
 
     @property

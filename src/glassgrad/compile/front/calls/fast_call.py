@@ -31,7 +31,7 @@ Quick = Callable[[Args, Kwargs], Any]
 
 @dataclass(frozen=True)
 class Recorder:
-    """Who is told of every call that a fast path makes.
+    """What a fast path calls before and after each call.
 
     Attributes:
         lock: is held in a call.

@@ -24,7 +24,7 @@ _WHOLE = {
     "length": "len({holder}) == v{number}",
     "keys": "tuple({holder}) == v{number}",
     "content": "same_content({holder}, v{number})",
-    "text": "{holder} == v{number}",  # a content of text alone: far sooner
+    "text": "{holder} == v{number}",  # only strings: this is faster
     "bytes": "{holder}.tobytes() == v{number}",
     "absent": "k{number} not in {holder}",
 }

@@ -16,13 +16,7 @@ from glassgrad import errors
 from glassgrad.base import provenance
 from glassgrad.base.kept import Cache, free_in_children
 from glassgrad.compile import against_eager, backends
-from glassgrad.compile.front.calls.cached_trace import (
-    Signature,
-    TraceCall,
-    changed_floats,
-    describe_difference,
-    signature,
-)
+from glassgrad.compile.front.calls.cached_trace import TraceCall, changed_floats, describe_difference, signature
 from glassgrad.compile.front.calls.captured import Capture
 from glassgrad.compile.front.calls.fast_call import MISS
 from glassgrad.compile.front.calls.parameters import (
@@ -30,6 +24,7 @@ from glassgrad.compile.front.calls.parameters import (
     Function,
     Kwargs,
     Leaves,
+    Signature,
     parameter_names,
     placed,
     plain_parameters,

@@ -12,7 +12,7 @@ from glassgrad import errors
 from glassgrad.compile.front.calls.captured import Capture, builder
 from glassgrad.compile.front.calls.fast_call import Quick, Recorder, quick_call
 from glassgrad.compile.front.calls.guards import Check, Guards, hooks_of
-from glassgrad.compile.front.calls.parameters import Args, Kwargs, Leaves
+from glassgrad.compile.front.calls.parameters import Args, Kind, Kwargs, Leaves, Signature
 from glassgrad.compile.front.calls.refusal import RefusedError
 from glassgrad.compile.front.calls.result_gradients import connect
 from glassgrad.compile.front.state.edges import is_constant
@@ -26,8 +26,6 @@ from glassgrad.engine.writes import Writer
 from glassgrad.ops.core import Array
 
 _ndarray = np.ndarray
-Kind = tuple[Any, ...]  # of a leaf: a word, and what a trace depends on
-Signature = tuple[int | str, tuple[Kind, ...], int]  # the structure of the arguments, their kinds, and the mode
 
 
 _WIDE = 100  # characters of a structure that are still read

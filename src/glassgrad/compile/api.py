@@ -16,13 +16,7 @@ from glassgrad import errors
 from glassgrad.base import provenance
 from glassgrad.base.kept import Cache, free_in_children
 from glassgrad.compile import against_eager, backends
-from glassgrad.compile.front.calls.cached_trace import (
-    Signature,
-    TraceCall,
-    changed_floats,
-    describe_difference,
-    signature,
-)
+from glassgrad.compile.front.calls.cached_trace import TraceCall, changed_floats, describe_difference, signature
 from glassgrad.compile.front.calls.captured import Capture
 from glassgrad.compile.front.calls.fast_call import MISS
 from glassgrad.compile.front.calls.parameters import (
@@ -30,6 +24,7 @@ from glassgrad.compile.front.calls.parameters import (
     Function,
     Kwargs,
     Leaves,
+    Signature,
     parameter_names,
     placed,
     plain_parameters,
@@ -54,10 +49,6 @@ _AS_WRITTEN = TRACING | ANOMALY
 _OFTEN = 16  # traces of one function, after which a warning says why
 _IN_A_ROW = 8  # consecutive traces of one kind of call after which such calls run eagerly
 _KEPT = 64  # default number of programs that a function keeps; GLASSGRAD_MAX_TRACES overrides it
-
-
-def _most_traces() -> int:
-    return int(os.environ.get("GLASSGRAD_MAX_TRACES") or _KEPT)
 
 
 class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
@@ -100,7 +91,9 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
         self._refused: set[Signature] = set()
         self._verify = verify
         self._lock = free_in_children(threading.RLock())
-        self._traces: Cache[int, TraceCall] = Cache("traces", _most_traces)
+        self._traces: Cache[int, TraceCall] = Cache(
+            "traces", lambda: int(os.environ.get("GLASSGRAD_MAX_TRACES") or _KEPT)
+        )
         self._in_a_row = 0
         self._latest: TraceCall | None = None
         self._names = parameter_names(function)
@@ -472,7 +465,7 @@ def compile(
         verify: compare the first call of every trace with eager mode.
         threads: of native code; by default chosen from the size of the step and the machine.
         keep_grads: leave gradients in ``.grad`` as eager mode does; without, they are None after a call.
-        strict: raise where a call cannot be compiled, in place of the warning.
+        strict: raise where a call cannot be compiled, instead of warning.
         memory: what values between kernels may take at most, as "256 MB" or in bytes; parameters, arguments and results
             are not counted, but those that a NumPy program makes beside the old ones are. A dynamic program chooses
             what is computed twice for that (Beaumont et al. 2019); `stats` has `peak_bytes` and `extra_flops`, and

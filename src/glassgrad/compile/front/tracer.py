@@ -327,7 +327,7 @@ class Tracer(Observer):
         return self._symbol(self._numbers[key])
 
     def replay(self, call: Callable[[], object], owner: object) -> None:
-        """Note Python code that every call has to run at this point, in place of running it now.
+        """Note Python code that every call runs at this point, instead of running it now.
 
         The state of its `owner` changes from call to call and is not guarded.
         """
@@ -396,7 +396,7 @@ class Tracer(Observer):
             one.array = seen
 
     def _root(self, owner: Array, has_tensor: bool = False) -> tuple[Array, Symbol]:
-        """Return an array in some memory, and its Symbol, that others are seen as views of."""
+        """Return an array in this memory and its Symbol; other arrays there become views of it."""
         self._memory.add(id(owner))
         known = next((known for known in self._arrays.values() if memory_owner(known[0]) is owner), None)
         if known is not None:

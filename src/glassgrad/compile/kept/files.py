@@ -131,10 +131,10 @@ def write(key: str, header: Header, code: bytes, kept: int = KEPT_BYTES) -> None
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(content)
-            os.replace(temporary, place / f"{key}{_SUFFIX}")  # noqa: PTH105 - one call, atomic
+            Path(temporary).replace(place / f"{key}{_SUFFIX}")
         except OSError:
             with contextlib.suppress(OSError):  # what is left is swept when it is old
-                os.unlink(temporary)  # noqa: PTH108 - beside the call above
+                Path(temporary).unlink()
             return
         # The first step of a deep network writes hundreds of entries, to a folder that may hold thousands.
         _written[place] = _written.get(place, kept) + len(content)

@@ -7,7 +7,6 @@ any input is written to, so a program that fails leaves its inputs unchanged.
 from __future__ import annotations
 
 import itertools
-import linecache
 import threading
 from collections import Counter
 from typing import Any
@@ -16,6 +15,7 @@ import numpy as np
 
 from glassgrad.base import provenance
 from glassgrad.base.kept import free_in_children
+from glassgrad.compile.ir.generated import executed
 from glassgrad.compile.ir.graph import Graph, Instr, Operand, Var, display_names
 from glassgrad.compile.ir.passes.means import with_exact_means
 from glassgrad.compile.numpy import text
@@ -65,11 +65,7 @@ class NumpyStep:
         writer = Writer(self.runs, _LARGE if memory is None else 1)
         self.source = writer.source()
         filename = f"{provenance.PACKAGE}<step {next(_numbers)}>"
-        # Tracebacks can then show the generated lines.
-        linecache.cache[filename] = (len(self.source), None, self.source.splitlines(keepends=True), filename)
-        space: dict[str, Any] = {**writer.values, **writer.called}
-        exec(compile(self.source, filename, "exec"), space)  # noqa: S102 - generated above from a verified graph
-        self._function = space["step"]
+        self._function = executed(self.source, filename, {**writer.values, **writer.called}, shown=True)["step"]
         # NumPy notices an index that is too large, but a negative one only beyond the range that counts from the end.
         self._checks = [(self.inputs.index(check.var), check) for check in find_checks(graph)[0]]
         self._lock = free_in_children(threading.Lock())

@@ -186,7 +186,7 @@ _CHEAP = frozenset({"add", "subtract", "multiply"})
 def _recomputed(fusion: Fusion, groups: list[Group], keep: set[Var]) -> set[Var]:
     """Return large values that every reader computes for itself, in one operation from what lies in memory anyway.
 
-    A layer norm keeps its centred input and the scale of each row, so the normalised input need not be kept, too.
+    A layer norm keeps its centred input and the scale of each row, so the normalised input need not be kept.
     """
     stored = {
         instr.output

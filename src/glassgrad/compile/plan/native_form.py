@@ -51,7 +51,7 @@ class Normaliser(Rewriter):
         return self.apply("reshape", operand, like=like, shape=shape)
 
     def computed_by_loop(self, operand: Operand) -> bool:
-        """Tell whether a value comes out of a loop, so that it need not be stored if its reader is one, too."""
+        """Tell whether a value comes out of a loop, so that it need not be stored if its reader is a loop as well."""
         instr = self.producer.get(operand) if isinstance(operand, Var) else None
         return instr is not None and self.target.is_loop(instr)
 
@@ -166,7 +166,7 @@ def _without_reducing(rewriter: Normaliser, instr: Instr, source: Operand) -> Op
     assert isinstance(source, Var)
     if source.dtype != instr.output.dtype:
         source = rewriter.apply("astype", source, like=instr, dtype=instr.output.dtype)
-    # A value of its own even if nothing changes: it may be a result of the program, and its source, too.
+    # A value of its own even if nothing changes: it and its source may both be results of the program.
     same = source.shape == instr.output.shape
     shape = {} if same else {"shape": instr.output.shape}
     return rewriter.apply("copy" if same else "reshape", source, like=instr, **shape)

@@ -100,7 +100,7 @@ class _Copies:
         return replace(self.graph, instrs=tuple(self.instrs))
 
     def _reading(self, instr: Instr, latest: Var | None) -> Instr:
-        """Return an instruction of the backward pass with copies in place of what is not kept."""
+        """Return an instruction of the backward pass with copies instead of what is not kept."""
         wanted = [var for var in dict.fromkeys(instr.reads()) if self._is_dropped(var)]
         if not wanted:
             return instr

@@ -178,7 +178,7 @@ def _earliest(task: Task, before: list[tuple[Task, Var]]) -> int:
 
 
 def even_bounds(count: int, shares: int, granule: int = 1) -> tuple[int, ...]:
-    """Cut `count` into `shares` parts at multiples of a granule that depends on the count alone.
+    """Cut `count` into `shares` parts at multiples of a granule that depends only on the count.
 
     The same count is always cut at the same places, so that neighbours in the program fit together.
     """

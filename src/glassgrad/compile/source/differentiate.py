@@ -171,10 +171,11 @@ def tidy(derived: Derived, named: Iterable[Var] = (), *, seeded: bool = True) ->
         if isinstance(value_now, Var) and isinstance(total_now, Var):
             cotangents.setdefault(value_now, total_now)
     producers = graph.producers()
-    moved = {number: (rewriter.now(made.outputs[0]), made) for number, made in derived.nodes.items()}
-    nodes = {
-        number: producers.get(now, made) if isinstance(now, Var) else made for number, (now, made) in moved.items()
-    }
+    nodes = dict(derived.nodes)
+    for number, made in derived.nodes.items():
+        now = rewriter.now(made.outputs[0])
+        if isinstance(now, Var) and now in producers:
+            nodes[number] = producers[now]
     pairs = [(leaf, now) for leaf, g in derived.gradients if isinstance(now := rewriter.now(g), Var)]
     return Derived(graph, pairs, cotangents, nodes, derived.seed)
 
@@ -186,7 +187,7 @@ def _does_nothing(instr: Instr) -> bool:
     return same and isinstance(instr.where, Origin) and instr.where.inner is not None
 
 
-# Ops that can be computed on one number in place of an array with equal elements.
+# Ops that can be computed on one number instead of an array with equal elements.
 _UNIFORM: dict[str, Function] = {
     "negative": operator.neg,
     "multiply": operator.mul,

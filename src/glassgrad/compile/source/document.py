@@ -5,11 +5,13 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Self
+from pathlib import Path
+from typing import Self
 
 import numpy as np
 
 from glassgrad.compile.front.calls.parameters import Function
+from glassgrad.compile.ir.generated import executed
 from glassgrad.compile.numpy.text import Text, Token
 from glassgrad.compile.source.functions import definitions
 from glassgrad.compile.source.layout import WIDTH, filled, placed
@@ -47,17 +49,14 @@ class Source(str):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the program, and its numbers beside it as an .npz of the same name; then ``python path`` checks it."""
-        path = os.fspath(path)
-        with open(path, "w", encoding="utf-8", newline="\n") as file:  # noqa: PTH123 - a plain text file
-            file.write(self)
+        path = Path(path)
+        path.write_text(self, encoding="utf-8", newline="\n")
         arrays = {name: value for name, value in self.data.items() if not isinstance(value, list)}
-        np.savez(os.path.splitext(path)[0] + ".npz", **arrays)  # noqa: PTH122 - beside the name above
+        np.savez(path.with_suffix(".npz"), **arrays)
 
     def function(self) -> Function:
         """Return the program's function: it takes the inputs in the order of its signature."""
-        space: dict[str, Any] = {"__name__": "glassgrad_source"}
-        exec(compile(str(self), "<glassgrad source>", "exec"), space)  # noqa: S102 - our own text
-        made: Function = space[self.entry]
+        made: Function = executed(str(self), "<glassgrad source>", {"__name__": "glassgrad_source"})[self.entry]
         return made
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib
 import inspect
 import itertools
-import linecache
 import operator
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -19,6 +18,7 @@ import numpy as np
 
 from glassgrad import errors
 from glassgrad.compile.front.calls.parameters import Function
+from glassgrad.compile.ir.generated import executed
 from glassgrad.compile.source.statements import WRITTEN
 from glassgrad.engine.tensor import Tensor, make
 
@@ -131,9 +131,7 @@ class _Translation:
                 lines.append(f"{node.name} = {self._expression(node)}")
         source = f"def {self.name}({', '.join(arguments)}):\n" + "".join(f"    {line}\n" for line in lines)
         file = f"{WRITTEN} {self.name} {next(_NUMBERS)}>"  # unique, since facts about a file are cached
-        linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-        exec(compile(source, file, "exec"), self.space)  # noqa: S102 - written above, from names of layers and functions
-        made: Function = self.space[self.name]
+        made: Function = executed(source, file, self.space, shown=True)[self.name]
         return made
 
     def _expression(self, node: Any) -> str:

@@ -12,7 +12,7 @@ from glassgrad import errors
 from glassgrad.compile.front.calls.captured import Capture, builder
 from glassgrad.compile.front.calls.fast_call import Quick, Recorder, quick_call
 from glassgrad.compile.front.calls.guards import Check, Guards, hooks_of
-from glassgrad.compile.front.calls.parameters import Args, Kwargs, Leaves
+from glassgrad.compile.front.calls.parameters import Args, Kind, Kwargs, Leaves, Signature
 from glassgrad.compile.front.calls.refusal import RefusedError
 from glassgrad.compile.front.calls.result_gradients import connect
 from glassgrad.compile.front.state.edges import is_constant
@@ -26,8 +26,6 @@ from glassgrad.engine.writes import Writer
 from glassgrad.ops.core import Array
 
 _ndarray = np.ndarray
-Kind = tuple[Any, ...]  # of a leaf: a word, and what a trace depends on
-Signature = tuple[int | str, tuple[Kind, ...], int]  # the structure of the arguments, their kinds, and the mode
 
 
 _WIDE = 100  # characters of a structure that are still read
@@ -155,7 +153,7 @@ class TraceCall:
 
     @cached_property
     def _check(self) -> Check:
-        """Tells whether all guards hold; made when it is asked first, as the fast path has these conditions, too."""
+        """Tells whether all guards hold; compiled on first use, since the fast path has these conditions as well."""
         return self.guards.compiled()
 
     @property
@@ -277,32 +275,17 @@ class TraceCall:
 
     # --- running --------------------------------------------------------------------------------------
 
-    def run(self, leaves: Leaves, watch: Callable[[list[Array]], object] | None = None) -> Any:  # noqa: C901 - a list of what follows a call
+    def run(self, leaves: Leaves, watch: Callable[[list[Array]], object] | None = None) -> Any:
         """Run the program on the leaves of the arguments; `watch` is shown the inputs first."""
         capture = self.capture
         self.used = True
-        arrays = []
-        for at in self._at:
-            leaf = leaves[at]
-            if type(leaf) is float:
-                leaf = np.asarray(leaf, np.float64)
-            arrays.append(leaf.array if isinstance(leaf, Tensor) else base_class(leaf))
-        arrays += self._arrays
-        self._check_shared(arrays)
-        for feed in capture.feeds:
-            drawn = feed.draw()
-            if feed.var is not None:
-                arrays.append(drawn)
+        arrays = self._inputs(leaves)
         if watch is not None:
             watch(arrays)
         results = self.program(*arrays)
         if capture.written:
             self.writer.wrote([self._arrays[at] for at in capture.written])
-        if capture.finite is not None:
-            MODE.finite = results[capture.finite]
-        for at, branch in capture.branches:
-            if results[at]:
-                hidden_branch(branch.op, branch.place, int(results[at]))
+        self._report(results)
         for leaf, grad in capture.grads:
             leaf._grad = grad
         for at, number in capture.argument_grads.items():
@@ -314,6 +297,27 @@ class TraceCall:
         result = build(capture.result)
         apply(capture.effects, build)
         return result
+
+    def _inputs(self, leaves: Leaves) -> list[Array]:
+        """Return the inputs of the program: arguments, state, and what Python draws or computes for this call."""
+        arrays = []
+        for at in self._at:
+            leaf = leaves[at]
+            if type(leaf) is float:
+                leaf = np.asarray(leaf, np.float64)
+            arrays.append(leaf.array if isinstance(leaf, Tensor) else base_class(leaf))
+        arrays += self._arrays
+        self._check_shared(arrays)
+        drawn = [(feed.var, feed.draw()) for feed in self.capture.feeds]
+        return [*arrays, *(array for var, array in drawn if var is not None)]
+
+    def _report(self, results: Sequence[Array]) -> None:
+        """Pass on what the outputs that watch the program have found."""
+        if self.capture.finite is not None:
+            MODE.finite = results[self.capture.finite]
+        for at, branch in self.capture.branches:
+            if results[at]:
+                hidden_branch(branch.op, branch.place, int(results[at]))
 
 
 def owner(array: Array) -> Array:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Output:
-    """A leaf of the result, or of a stored value, that the program computes: output number `at`.
+    """A leaf of the result, or of a stored value: output number `at` of the program.
 
     Attributes:
         at: which output.

@@ -17,6 +17,7 @@ from glassgrad.base import provenance
 from glassgrad.compile.front.calls.captured import Capture, Given, Output, assembled
 from glassgrad.compile.front.calls.guards import Guards, Space, hooks_of
 from glassgrad.compile.front.calls.parameters import Args, Kwargs
+from glassgrad.compile.ir.generated import executed
 from glassgrad.engine.mode import ANOMALY, FINITE, KEYED, MODE, TRACING
 from glassgrad.engine.node import next_sequence
 from glassgrad.engine.reports.float_warnings import hidden_branch
@@ -30,7 +31,7 @@ Quick = Callable[[Args, Kwargs], Any]
 
 @dataclass(frozen=True)
 class Recorder:
-    """Who is told of every call that a fast path makes.
+    """What a fast path calls before and after each call.
 
     Attributes:
         lock: is held in a call.
@@ -90,9 +91,7 @@ def _made(space: Space, lines: Sequence[str]) -> Quick:
     """Return the function of these lines, whose globals are `space`."""
     source = "def quick(args, kwargs):\n" + "\n".join(f"    {line}" for line in lines) + "\n"
     # Named as a file of the package, so that the search for the user's line passes over it.
-    file = f"{provenance.PACKAGE}<call>"
-    exec(compile(source, file, "exec"), space)  # noqa: S102 - made of the lines above
-    quick: Quick = space["quick"]
+    quick: Quick = executed(source, f"{provenance.PACKAGE}<call>", space)["quick"]
     return quick
 
 

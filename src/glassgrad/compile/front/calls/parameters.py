@@ -10,6 +10,8 @@ Function = Callable[..., Any]
 Args = tuple[Any, ...]
 Kwargs = dict[str, Any]
 Leaves = list[Any]  # of the arguments of a call, in order
+Kind = tuple[Any, ...]  # of a leaf: a word, and what a trace depends on
+Signature = tuple[int | str, tuple[Kind, ...], int]  # the structure of the arguments, their kinds, and the mode
 
 
 def parameter_names(function: Function) -> list[str]:

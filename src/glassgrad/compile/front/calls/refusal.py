@@ -37,7 +37,8 @@ class RefusedError(Exception):
 
     Attributes:
         error: why; None for a call of a kind that was refused before.
-        certain: whether eager mode is known to do without this error. If not, it is told only after eager mode did.
+        certain: whether eager mode is known to do without this error. If not, the error is reported only after eager
+            mode succeeded.
         key: the signature of the call.
     """
 
@@ -63,7 +64,7 @@ def refusal(error: Exception, key: object) -> RefusedError:
 
 
 def failure(error: Exception) -> RefusedError:
-    """Return what an exception means after the function was traced: mostly, that the compiler failed."""
+    """Return what an exception means after the function was traced: mostly a failure of the compiler."""
     return RefusedError(error, certain=not isinstance(error, _OWN))
 
 

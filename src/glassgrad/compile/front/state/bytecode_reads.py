@@ -34,7 +34,7 @@ class Reads(NamedTuple):
     """The names that one code object reads, excluding nested functions.
 
     Attributes:
-        globals: in the order of the code; `co_names` would hold attributes, too.
+        globals: in the order of the code; `co_names` would hold attributes as well.
         attributes: those that are looked at, rather than called as methods.
         whole: names of things that are not only asked for entries by constant keys.
         keys: name -> the constant keys that what has this name is asked for.
@@ -209,7 +209,7 @@ def _adds_to(instrs: list[dis.Instruction], at: int) -> bool:
 
 
 def _counted_until(instrs: list[dis.Instruction], at: int) -> int | None:
-    """Return where ``x += ...`` stores the number, or the entry, that is loaded here; None for any other use."""
+    """Return where ``x += ...`` stores the number or entry loaded here; None for any other use."""
     begin, stores = _behind_entries(instrs, at + 1), {instrs[at].opname.replace("LOAD", "STORE"), "STORE_DEREF"}
     names = [instr.opname for instr in instrs[begin : begin + 4]]
     item = names[:1] != [] and names[0].startswith("LOAD_") and names[1:3] == ["COPY", "COPY"]

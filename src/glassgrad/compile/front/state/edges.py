@@ -109,7 +109,7 @@ def same_content(now: Any, before: Any) -> bool:
 
 
 def is_text(container: Iterable[object]) -> bool:
-    """Tell whether == suffices for a container: one of text alone, which has an order of its own or none."""
+    """Tell whether == suffices to compare a container: it holds only strings and is no dictionary."""
     return not isinstance(container, dict) and {*map(type, container)} <= {str}
 
 

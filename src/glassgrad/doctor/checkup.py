@@ -15,7 +15,7 @@ from glassgrad.doctor import library, rules
 from glassgrad.doctor.facts import CheckUp, Facts, Gradient, Layer, Targets
 from glassgrad.doctor.graphs.tape_graph import graph_of
 from glassgrad.doctor.graphs.torch_graph import Recorder
-from glassgrad.doctor.library import Array, LossFunction, Module, Optimizer
+from glassgrad.doctor.library import Array, LossFunction, Module, Optimizer, Tensor
 from glassgrad.doctor.observers.passes import PassWatch
 from glassgrad.doctor.quantities import norms
 from glassgrad.doctor.restoring.set_aside import aside
@@ -167,7 +167,8 @@ def _examined(model: Module, given: Batch, loss_fn: LossFunction | None) -> Chec
         graph = graph_of(loss) if recorder is None else recorder.graph(loss)
         stage = "the backward pass"
         if library.is_by_hand(model):
-            model.backward(loss_fn.backward())  # type: ignore[union-attr]  # a loss by hand has one
+            by_hand: Any = loss_fn
+            model.backward(by_hand.backward())
         else:
             loss.backward()
     except Exception as error:  # noqa: BLE001 - any error of the user's code is reported
@@ -204,7 +205,7 @@ def _examined(model: Module, given: Batch, loss_fn: LossFunction | None) -> Chec
     )
 
 
-def loss_of(output: Any, given: Batch, loss_fn: LossFunction | None) -> Any:
+def loss_of(output: Any, given: Batch, loss_fn: LossFunction | None) -> Tensor:
     """Return the loss of an output of the model."""
     if loss_fn is None:
         return getattr(output, "loss", output)

@@ -17,7 +17,7 @@ from glassgrad.doctor import library, rules
 from glassgrad.doctor.checkup import Batch, check_up, loss_of
 from glassgrad.doctor.facts import CheckUp, Finding
 from glassgrad.doctor.graphs.graph import Graph
-from glassgrad.doctor.library import Array, LossFunction, Module, Optimizer
+from glassgrad.doctor.library import Array, LossFunction, Module, Optimizer, Tensor
 from glassgrad.doctor.reports.checkup_wording import facts_lines
 from glassgrad.doctor.reports.wording import lines
 from glassgrad.doctor.restoring.set_aside import aside
@@ -150,7 +150,7 @@ class _Trial:
         self._torch = library.is_torch(model)
         self._parameters = [parameter for _, parameter in model.named_parameters() if library.trainable(parameter)]
 
-    def _loss(self, given: Batch | None = None) -> Any:
+    def _loss(self, given: Batch | None = None) -> Tensor:
         given = self._given if given is None else given
         return loss_of(self._model(*given.inputs, **given.keywords), given, self._loss_fn)
 

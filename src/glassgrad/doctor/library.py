@@ -74,12 +74,12 @@ def number(value: Any) -> float | None:
     return float(array.reshape(())) if array is not None and array.size == 1 else None
 
 
-def is_tensor(value: Any) -> bool:
+def is_tensor(value: object) -> bool:
     """Tell whether a value is a tensor of one of the libraries."""
     return is_torch(value) or (hasattr(value, "array") and hasattr(value, "requires_grad"))
 
 
-def is_torch(value: Any) -> bool:
+def is_torch(value: object) -> bool:
     """Tell whether a tensor or a module is PyTorch's."""
     torch = pytorch()
     return torch is not None and isinstance(value, torch.Tensor | torch.nn.Module)

@@ -12,10 +12,10 @@ import numpy as np
 
 from glassgrad import errors
 from glassgrad.doctor import library
-from glassgrad.doctor.library import Array, Module
+from glassgrad.doctor.library import Module
 from glassgrad.doctor.observers.forward_watch import ForwardWatch
-from glassgrad.doctor.observers.sampling import measured, values_of
-from glassgrad.doctor.quantities import norms, updates
+from glassgrad.doctor.observers.sampling import EVERYTHING, Sampler
+from glassgrad.doctor.quantities import norms
 from glassgrad.doctor.quantities.statistics import norm
 from glassgrad.doctor.record import MonitorData, Sample
 from glassgrad.doctor.reports.loggers import hand_over
@@ -89,7 +89,7 @@ class GradientMonitor(AbstractContextManager["GradientMonitor"]):
         self._shapes = {name: tuple(parameter.shape) for name, parameter in self._parameters}
         self._samples: list[Sample] = []
         self._kinds: dict[str, str] = {}
-        self._before: list[Array] | None = None
+        self._sampler = Sampler(self._parameters, EVERYTHING)
         self._next_write = time.monotonic() + _WRITE_SECONDS
         self._open: Sample | None = None
         self._ahead = True
@@ -261,23 +261,20 @@ class GradientMonitor(AbstractContextManager["GradientMonitor"]):
         if loss is not None:
             number = library.numbers(loss)
             sample.values["loss"] = np.nan if number is None else number.item()
-        self._measure(sample)
+        self._sampler.gradients(sample)
+        if "total_norm" not in sample.values:
+            raise errors.MONITOR_NO_GRADIENTS(model=type(self.model).__name__, step=sample.step)
         if self._watch is not None:
             self._watch.detach()
             sample.activations = self._watch.take()
             self._kinds.update(self._watch.kinds)
-        self._before = values_of(self._parameters)
+        self._sampler.before()
         self._open = sample
         self._samples.append(sample)
         if len(self._samples) > self._keep:
             self.every *= 2
             self._samples = [kept for kept in self._samples if kept.step % self.every == 0]
         self._due = step + 1 + -(step + 1) % self.every
-
-    def _measure(self, sample: Sample) -> None:
-        sample.values |= measured(self._parameters)
-        if "total_norm" not in sample.values:
-            raise errors.MONITOR_NO_GRADIENTS(model=type(self.model).__name__, step=sample.step)
 
     def _total_norm(self) -> float:
         held = [library.gradient(parameter) for _, parameter in self._parameters]
@@ -286,10 +283,8 @@ class GradientMonitor(AbstractContextManager["GradientMonitor"]):
     def _settle(self) -> None:
         """Compare the weights with those of the sampled step."""
         assert self._open is not None
-        assert self._before is not None
-        moved = updates.between(self._before, values_of(self._parameters, copied=False))
-        self._open.values["update_norm"] = updates.measure(moved)
-        self._open = self._before = None
+        self._sampler.after(self._open)
+        self._open = None
 
     def _write_sometimes(self) -> None:
         if self.path is not None and time.monotonic() >= self._next_write:

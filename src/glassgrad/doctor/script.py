@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 from glassgrad.base import provenance
 from glassgrad.doctor import library
 from glassgrad.doctor.facts import Finding
-from glassgrad.doctor.library import Module
+from glassgrad.doctor.library import Module, Optimizer
 from glassgrad.doctor.watching import Watch
 from glassgrad.errors.tracebacks import shortened, wanted
 
@@ -65,7 +66,7 @@ def run_script(
     ], ended
 
 
-def _own(error: Exception) -> Any:
+def _own(error: Exception) -> TracebackType | None:
     """Return the traceback from the script's first line on."""
     frames = error.__traceback__
     while frames is not None and (
@@ -86,7 +87,7 @@ def _begin(optimizer: Any, watches: list[Watch], preset: str, nan: bool) -> None
     watches.append(watch)
 
 
-def _owner(held: set[int]) -> Any:
+def _owner(held: set[int]) -> Module | None:
     """Return the outermost live module that holds most of the given parameters."""
     best, most = None, (0, 0)
     for thing in gc.get_objects():
@@ -99,7 +100,7 @@ def _owner(held: set[int]) -> Any:
     return best
 
 
-def _is_module(thing: Any) -> bool:
+def _is_module(thing: object) -> bool:
     kind = type(thing)
     if not hasattr(kind, "register_forward_hook") or not hasattr(kind, "named_parameters"):
         return False
@@ -108,7 +109,7 @@ def _is_module(thing: Any) -> bool:
 
 
 @contextmanager
-def _told_of_optimizers(tell: Callable[[Any], None]) -> Iterator[None]:
+def _told_of_optimizers(tell: Callable[[Optimizer], None]) -> Iterator[None]:
     """Call `tell` with every optimizer that is created in the block."""
     with ExitStack() as stack:
         stack.enter_context(_told_of(_our_class(), tell))
@@ -121,7 +122,7 @@ def _told_of_optimizers(tell: Callable[[Any], None]) -> Iterator[None]:
         yield
 
 
-def _our_class() -> Any:
+def _our_class() -> type:
     from glassgrad.optim.optimizer import Optimizer
 
     return Optimizer
@@ -163,7 +164,7 @@ class _Finder:
 
 
 @contextmanager
-def _told_of(kind: Any, tell: Callable[[Any], None]) -> Iterator[None]:
+def _told_of(kind: Any, tell: Callable[[Optimizer], None]) -> Iterator[None]:
     """Call `tell` after each `__init__` of a class."""
     made = kind.__init__
 

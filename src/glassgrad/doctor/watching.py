@@ -337,17 +337,20 @@ class Watch(Sampling, AbstractContextManager["Watch"]):
         """Record the reason why something cannot be inspected."""
         self._unseen.setdefault(reason, None)
 
-    def compiled(self, before: bool, result: Any) -> None:
-        """Record a compiled training step: with `before` its beginning, else its end and result."""
+    def program_begins(self) -> None:
+        """Record the beginning of a compiled training step."""
+        if self._sample is not None:
+            with self._schedule:
+                self._sampler.before()
+
+    def program_ended(self, result: Any) -> None:
+        """Record the end of a compiled training step, and its result."""
         with self._schedule:
-            if before:
-                if self._sample is not None:
-                    self._sampler.before()
-                return
             if self._forward is None:
                 self.unseen(f"the inside of the compiled step: preset {self._preset.name!r} does not look at it")
             self._commit()
-            self._note_result(result)
+            if (loss := library.number(library.first_tensor(result))) is not None:
+                self.losses.add(self.calls.steps, loss)
             if self._sample is not None:
                 if "total_norm" not in self._sample.values and self._sampler.any_gradient():
                     self._sampler.gradients(self._sample)
@@ -378,10 +381,6 @@ class Watch(Sampling, AbstractContextManager["Watch"]):
         self.calls.steps += 1
         if self.calls.steps >= self._schedule.asks:
             self._look_ahead(compiled)
-
-    def _note_result(self, result: Any) -> None:
-        if (value := library.number(library.first_tensor(result))) is not None:
-            self.losses.add(self.calls.steps, value)
 
     # --- inside ---
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad.doctor.library import Array
 from glassgrad.errors.packages import needed
 
 Axes = Any  # matplotlib's, which is imported only to draw
@@ -102,7 +103,7 @@ def log_axis(axis: Any, ratio: float) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def share_bar(figure: Any, image: Any, label: str, **options: Any) -> None:
+def share_bar(figure: Figure, image: Any, label: str, **options: Any) -> None:
     """Put the scale of a heat map of shares beside it; the options give its position."""
     bar = figure.colorbar(image, **options)
     bar.ax.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
@@ -111,7 +112,7 @@ def share_bar(figure: Any, image: Any, label: str, **options: Any) -> None:
     bar.set_label(label, fontsize=8, color=GREY)
 
 
-def cell_edges(steps: Any) -> Any:
+def cell_edges(steps: Array) -> Array:
     """Return the edges between the columns of a heat map, halfway between neighbouring steps."""
     steps = np.asarray(steps, float)
     if len(steps) == 1:

@@ -147,21 +147,7 @@ def bisect(
         ('multiply', (4.0, 6.0))
     """
     torch = [is_torch_run(run, args) for run in (run_a, run_b)]
-    if any(torch):
-        found = _across((run_a, run_b), args, torch, rtol)
-        if report:
-            print(found, file=file or sys.stdout)
-        return found
-    asides = StepAside(run_a, args), StepAside(run_b, args)
-    try:
-        one, other = (_run(run, args, aside, asides) for run, aside in zip((run_a, run_b), asides, strict=True))
-        if not any((one.events, one.result, other.events, other.result)):
-            raise errors.BISECT_NOTHING(runs=f"{_name(run_a)} and {_name(run_b)}")
-        found = _compared(one, other, list(_same_places(asides)), rtol)
-        if found.equal:
-            found = _programs((run_a, run_b), args, asides, found, rtol)
-    finally:
-        _restore(asides)
+    found = _across((run_a, run_b), args, torch, rtol) if any(torch) else _ours((run_a, run_b), args, rtol)
     if report:
         print(found, file=file or sys.stdout)
     return found
@@ -173,10 +159,6 @@ class _Run:
     result: list[Array]
     state: dict[str, Array]
     updates: dict[str, list[Update]] = field(default_factory=dict)
-
-
-def _name(run: Any) -> str:
-    return str(getattr(run, "__name__", type(run).__name__))
 
 
 def _restore(asides: Sequence[StepAside]) -> None:
@@ -207,6 +189,25 @@ def _leaves(result: Any) -> list[Array]:
 # --- one run against the other ----------------------------------------------------------------------
 
 
+def _ours(runs: Sequence[Any], args: Sequence[Any], rtol: float | None) -> Bisection:
+    """Compare runs of ours, and then the programs of those that are compiled."""
+    asides = [StepAside(run, args) for run in runs]
+    try:
+        one, other = (_run(run, args, aside, asides) for run, aside in zip(runs, asides, strict=True))
+        _check_for_anything(runs, (one, other))
+        found = _compared(one, other, list(_same_places(asides)), rtol)
+        return _programs(runs, args, asides, found, rtol) if found.equal else found
+    finally:
+        _restore(asides)
+
+
+def _check_for_anything(runs: Sequence[Any], seen: Sequence[_Run]) -> None:
+    if not any(one.events or one.result for one in seen):
+        raise errors.BISECT_NOTHING(
+            runs=" and ".join(str(getattr(run, "__name__", type(run).__name__)) for run in runs)
+        )
+
+
 def _across(runs: Sequence[Any], args: Sequence[Any], torch: Sequence[bool], rtol: float | None) -> Bisection:
     """Compare runs of which one or both are PyTorch's: by the functions and parameters that both libraries name."""
     seen, things = [], []
@@ -222,8 +223,7 @@ def _across(runs: Sequence[Any], args: Sequence[Any], torch: Sequence[bool], rto
             arrays = [np.array(one) for one in leaves if one is not None]
             seen.append(_Run(events, arrays, aside.state(), _by_path(updates, paths_of(aside.things))))
             things.append(aside.things)
-    if not any((*seen[0].events, *seen[0].result, *seen[1].events, *seen[1].result)):
-        raise errors.BISECT_NOTHING(runs=" and ".join(map(_name, runs)))
+    _check_for_anything(runs, seen)
     return _compared(seen[0], seen[1], same_parameters(*things), rtol)
 
 

@@ -40,7 +40,7 @@ class Recorder:
     def _clear(self) -> None:
         self._ops: list[Op] = []
         self._made: dict[int, int] = {}
-        self._held: list[Any] = []  # a tensor that is gone leaves its id to another
+        self._held: list[Tensor] = []  # a tensor that is gone leaves its id to another
 
     def start(self) -> None:
         """Forget earlier calls, and begin to record."""

@@ -116,18 +116,21 @@ def memory(
         >>> found.total, [(row.op, row.bytes) for row in found.rows], w.grad is None
         (8000, [('tanh', 8000)], True)
     """
-    if is_torch_run(step, args):
-        found = _of_torch(step, args, max(1, steps))
-        if report:
-            print(found, file=file or sys.stdout)
-        return found
+    measure = _of_torch if is_torch_run(step, args) else _of_ours
+    found = measure(step, args, max(1, steps))
+    if report:
+        print(found, file=file or sys.stdout)
+    return found
+
+
+def _of_ours(step: Callable[..., Any], args: Sequence[Any], steps: int) -> Memory:
     aside = StepAside(step, args)
     watch = _Watch(aside)
     generations: list[list[weakref.ref[Node]]] = []
     growth: list[int] = []
     findings: tuple[Finding, ...] = ()
     try:
-        for _ in range(max(1, steps)):
+        for _ in range(steps):
             with watch, eagerly(watch.observer):
                 result = step(*args)
             if not watch.measured:
@@ -141,17 +144,8 @@ def memory(
             findings = (_growing(_alive([ref for one in generations for ref in one]), aside, growth),)
     finally:
         aside.restore()
-    found = Memory(
-        *watch.most,
-        compiled=written_as(step) is not step,
-        planned=_planned(step),
-        steps=max(1, steps),
-        growth=tuple(growth),
-        findings=findings,
-    )
-    if report:
-        print(found, file=file or sys.stdout)
-    return found
+    compiled, planned = written_as(step) is not step, _planned(step)
+    return Memory(*watch.most, compiled, planned, steps, tuple(growth), findings)
 
 
 def _of_torch(step: Callable[..., Any], args: Sequence[Any], steps: int) -> Memory:

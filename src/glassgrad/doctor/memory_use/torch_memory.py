@@ -75,7 +75,7 @@ class _Kept:
         finally:
             self._op = before
 
-    def pack(self, tensor: Tensor) -> Any:
+    def pack(self, tensor: Tensor) -> Tensor:
         """Count a tensor that is saved, and return it."""
         storage = _storage(tensor)
         self._tensors += 1

@@ -10,7 +10,7 @@ import numpy as np
 from glassgrad.base import provenance
 from glassgrad.doctor import library
 from glassgrad.doctor.facts import Finding
-from glassgrad.doctor.library import Module, Optimizer
+from glassgrad.doctor.library import Array, Module, Optimizer
 from glassgrad.doctor.nans import findings
 from glassgrad.doctor.nans.replay import Replay
 from glassgrad.doctor.observers.events import Listener
@@ -107,5 +107,5 @@ def _tensors(model: Module) -> Iterator[tuple[str, Any]]:
         yield from model.named_buffers()
 
 
-def _copy(value: Any) -> Any:
+def _copy(value: object) -> Array:
     return np.array(value.array if isinstance(value, Tensor) else value)

@@ -50,14 +50,14 @@ class Guard(StepCheck):
         self.names = {id(tensor): name for name, tensor in self.named.items()}
         self._beginning = Beginning([tensor for _, tensor in model.named_buffers()])
         self._copies: Copies | None = None
-        self.root: Any = None
+        self.root: Tensor | None = None
         self._left_out, self._largest = 0, 0.0
         self._looks = False
         self._harmless = -1  # so that the weights are copied before the first step
-        self._latest: Any = None  # the optimizer whose step began last
-        self._options: Any = None  # its options, as far as they were looked at
+        self._latest: Optimizer | None = None  # the optimizer whose step began last
+        self._options: object = None  # its options, as far as they were looked at
         self._divides = True
-        self._last: Any = None
+        self._last: Optimizer | None = None
         self._read = reader()
         self.compiled = CompiledSteps(self)
 
@@ -103,7 +103,7 @@ class Guard(StepCheck):
         self._left_out += 1
         return self._left_out <= _IN_A_ROW
 
-    def _walk(self, again: Callable[[], Any], loss: Any) -> Finding:
+    def _walk(self, again: Callable[[], Any], loss: Tensor | None) -> Finding:
         tape = Tape(loss) if isinstance(loss, Tensor) and loss.node is not None else None
         if tape is not None:
             for node in tape.nodes:
@@ -139,7 +139,7 @@ class Guard(StepCheck):
             self._copies = Copies(list(self.named.values()), self.optimizers, self.steps)
             self._spent += time.perf_counter() - began
 
-    def _look_at_options(self, optimizer: Optimizer, options: Any) -> None:
+    def _look_at_options(self, optimizer: Optimizer, options: object) -> None:
         """Learn whether an optimizer may divide by 0."""
         if not any(optimizer is one for one in self.optimizers):
             self.optimizers.append(optimizer)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -14,12 +14,12 @@ from glassgrad.ops.kernels.native import kernels
 UNKNOWN = -1.0
 
 
-def largest(*arrays: Any) -> float:
+def largest(*arrays: object) -> float:
     """Return the largest magnitude of arrays: NaN if one holds a NaN, else infinity if one holds an infinity.
 
     If native code cannot read one of them, the result is an upper bound for finite numbers.
     """
-    found: float = reader()(*arrays)
+    found = reader()(*arrays)
     if found != UNKNOWN:
         return found
     found = 0.0
@@ -45,17 +45,18 @@ def is_number(size: float, inf: bool) -> bool:
 
 
 @lru_cache(maxsize=1)
-def reader() -> Any:
+def reader() -> Callable[..., float]:
     """Return the native function, or without it one that always returns `UNKNOWN`."""
     if kernels.off:
         return _nothing
     try:
         from glassgrad.compile.native.largest import reader as made
 
-        return made()
+        native: Callable[..., float] = made()
+        return native
     except (ImportError, OSError, RuntimeError):  # no llvmlite, or an interpreter that it cannot read
         return _nothing
 
 
-def _nothing(*_arrays: Any) -> float:
+def _nothing(*_arrays: object) -> float:
     return UNKNOWN

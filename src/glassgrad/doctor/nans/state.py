@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad.base.undo import put_back
-from glassgrad.doctor.library import Optimizer
+from glassgrad.doctor.library import Array, Optimizer
 from glassgrad.engine.random import USES, Generator, get_states, set_states
 from glassgrad.engine.snapshot import Snapshot
 from glassgrad.engine.tensor import Tensor
@@ -27,7 +27,7 @@ class Beginning:
 
     def __init__(self, buffers: Sequence[Tensor]) -> None:
         self.buffers = [one for one in buffers if type(one.array) is np.ndarray and one.array.size <= SMALL]
-        self._arrays: list[Any] = []
+        self._arrays: list[Array] = []
         self._states: dict[Generator, Any] = {}
         self.uses = -1
         self.renew()
@@ -78,5 +78,5 @@ class Copies:
         self._rest.restore()
 
 
-def _copied(part: Any) -> Any:
+def _copied(part: object) -> Array:
     return np.array(part.array if isinstance(part, Tensor) else part)

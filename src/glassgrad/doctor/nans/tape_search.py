@@ -10,6 +10,7 @@ import ast
 import itertools
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
@@ -198,14 +199,12 @@ def _computed(node: Node, operands: Sequence[Any]) -> Any:
     known: Any = REGISTRY.get(prim.name)
     if known is not prim:
         return None  # the user's own function: do not run its code again
-    try:
-        with np.errstate(all="ignore"):
-            found = prim.evaluate(*operands, **node.params)
+    found = None
+    with suppress(Exception), np.errstate(all="ignore"):  # whatever fails, the value stays unknown
+        found = prim.evaluate(*operands, **node.params)
         if prim.decompose is not None:
             found = found[0]
             found = found[0] if prim.companions else found
-    except Exception:  # noqa: BLE001 - whatever it is, the value stays unknown
-        return None
     if isinstance(found, np.generic):
         found = np.asarray(found)
     fits = isinstance(found, tuple) or (isinstance(found, np.ndarray) and found.shape == node.shape)
@@ -233,7 +232,11 @@ def _maker(parent: Any) -> Node | None:
 
 def told(path: Sequence[Node]) -> str:
     """Write the ops on a path as "log at train.py:12 -> multiply -> sum at train.py:13"."""
-    links = list(_links(path))
+    return joined(list(_links(path)))
+
+
+def joined(links: list[str]) -> str:
+    """Join the ops on a path by arrows, without the middle of a long one."""
     if len(links) > _MOST_LINKS:
         links = [*links[:3], f"({len(links) - 5} more)", *links[-2:]]
     return " -> ".join(links)

@@ -17,9 +17,9 @@ from glassgrad.doctor.graphs.graph import canonical
 from glassgrad.doctor.library import Module, Optimizer, Tensor
 from glassgrad.doctor.nans import findings
 from glassgrad.doctor.nans.replay import Replay
+from glassgrad.doctor.nans.tape_search import joined
 from glassgrad.engine.reports.nonfinite import ADVICE, ALLOWED, place_in
 
-_MOST_LINKS = 6
 _UNWRITTEN = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "resize")
 """Ops whose results are uninitialised memory."""
 
@@ -69,10 +69,7 @@ class TorchAgain(Replay):
         path = _path(self._loss, number)
         if len(path) < 2:
             return found
-        names = [_plain(node) for node in path]
-        if len(names) > _MOST_LINKS:
-            names = [*names[:3], f"({len(names) - 5} more)", *names[-2:]]
-        return replace(found, what=f"{found.what}. To the loss: {' -> '.join(names)}")
+        return replace(found, what=f"{found.what}. To the loss: {joined([_plain(node) for node in path])}")
 
     def _bad(self, value: Any) -> bool:
         if not library.is_torch(value) or not (value.is_floating_point() or value.is_complex()):

@@ -6,7 +6,7 @@ are left to inspect, and most layers have no hook.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
@@ -121,7 +121,7 @@ class DeadUnits:
             found[name] = Dead(float(silent.mean()), first, steps - 1, seen, examples)
         return found
 
-    def _hook(self, name: str, before: bool) -> Any:
+    def _hook(self, name: str, before: bool) -> Callable[..., None]:
         def seen(_module: Module, args: Args, output: Any) -> None:
             if library.is_recording(self._model):
                 with self._clock:

@@ -86,8 +86,11 @@ class Sampling(Listener):
         """Count the quiet steps whose losses are waiting; return how many may follow before the next decision."""
         raise NotImplementedError
 
-    def compiled(self, before: bool, result: Any) -> None:
-        """Record a compiled training step: with `before` its beginning, else its end and result."""
+    def program_begins(self) -> None:
+        """Record the beginning of a compiled training step."""
+
+    def program_ended(self, result: Any) -> None:
+        """Record the end of a compiled training step, and its result."""
 
     def hands_off(self, args: Args) -> None:
         """Remove the hooks before a compiled program is called: they would be traced."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -62,7 +63,7 @@ class ForwardWatch:
             name: (seen.alive, seen.axis, seen.examples) for name, seen in self._found.items() if seen.alive is not None
         }
 
-    def _hook(self, name: str) -> Any:
+    def _hook(self, name: str) -> Callable[..., None]:
         def seen(module: Module, args: Args, output: Any) -> None:
             with self._clock:
                 self._look(name, module, args, output)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from array import array
-from typing import Any
 
 import numpy as np
+
+from glassgrad.doctor.library import Array
 
 
 class LossRecord:
@@ -45,7 +46,7 @@ class LossRecord:
         first, losses = self._runs[-1] if self._runs else (0, ())
         return losses[-1] if losses and first + len(losses) - 1 == step else None
 
-    def table(self) -> Any:
+    def table(self) -> Array:
         """Return the array of (step, loss)."""
         pairs = [(at, loss) for step, losses in self._runs for at, loss in enumerate(losses, step)]
         return np.array(pairs, np.float64).reshape(-1, 2)

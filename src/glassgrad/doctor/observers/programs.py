@@ -71,7 +71,7 @@ class Programs:
         if known:
             if self._watch.wants_beside:
                 self._run_beside(program, args, kwargs)
-            self._watch.compiled(True, None)
+            self._watch.program_begins()
         self._watch.hands_off(args)  # hooks would be part of the program
         self._running.append(id(program))
         try:
@@ -89,7 +89,7 @@ class Programs:
             elif program.traces:
                 self._trains[id(program)] = False
         if self._trains.get(id(program)):
-            self._watch.compiled(False, result)
+            self._watch.program_ended(result)
         return result
 
     def quiet(self, program: Program, run: Run, args: Args, kwargs: Kwargs) -> Any:
@@ -105,7 +105,7 @@ class Programs:
         else:
             result, loss = guard.run_step(program, run, args, kwargs)
         if loss is None:
-            watch.compiled(False, result)
+            watch.program_ended(result)
         else:
             watch.quiet_step(loss, compiled=True)
             if guard is not None and not (kwargs or guard.busy or watch.sampling):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -52,7 +52,8 @@ PRESETS = {
         Preset("full", math.inf, 6, math.inf, True, True, True, True),
     )
 }
-
+EVERYTHING = replace(PRESETS["full"], directions=False)
+"""For a monitor, which measures single steps."""
 
 _clock = time.perf_counter if sys.platform == "win32" else time.thread_time  # there it ticks 64 times a second
 _ALWAYS = 4
@@ -158,7 +159,7 @@ def values_of(named: Parameters, *, copied: bool = True) -> list[Array]:
     return [np.array(values) for values in held] if copied else held
 
 
-def measured(named: Parameters, *, statistics: bool = True, counts: bool = True) -> dict[str, Any]:
+def measured(named: Parameters, *, statistics: bool, counts: bool) -> dict[str, Any]:
     """Return the fields about the gradients and the values of parameters as they are now, by name.
 
     Args:

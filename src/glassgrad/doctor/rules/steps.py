@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -47,6 +47,15 @@ APART = 30.0
 """A batch that is smaller than the noise scale by this factor: its gradient is nearly all noise."""
 
 
+def _sampled(least: int) -> Callable[[Callable[[Run, MonitorData], Iterator[Seen]]], Callable[[Run], Iterator[Seen]]]:
+    """Apply a rule only to runs with at least so many samples; the rule receives them beside the run."""
+
+    def applied(look: Callable[[Run, MonitorData], Iterator[Seen]]) -> Callable[[Run], Iterator[Seen]]:
+        return lambda run: look(run, run.data) if run.data is not None and len(run.data) >= least else iter(())
+
+    return applied
+
+
 # --- gradients ---
 
 
@@ -67,10 +76,8 @@ def _middle(values: Array) -> Array:
 
 
 @warning("vanishing gradient", AGAINST["vanishing gradient"], "nn.init.kaiming_normal_(layer.weight)", VANISHED, GLOROT)
-def _vanishing(run: Run) -> Iterator[Seen]:
-    data = run.data
-    if data is None or len(data) < FIRST:
-        return
+@_sampled(FIRST)
+def _vanishing(run: Run, data: MonitorData) -> Iterator[Seen]:
     places, ratios = _ratios(data)
     parts = [(ratios, VANISHED, "")] if len(data) >= ENOUGH else []
     for part, threshold, when in [*parts, (ratios[:1], AT_FIRST, " in the first step")]:
@@ -100,10 +107,8 @@ def _vanishing(run: Run) -> Iterator[Seen]:
     EXPLODED,
     "Pascanu, Mikolov, Bengio (2013), On the difficulty of training recurrent neural networks",
 )
-def _exploding(run: Run) -> Iterator[Seen]:
-    data = run.data
-    if data is None or not len(data):
-        return
+@_sampled(1)
+def _exploding(run: Run, data: MonitorData) -> Iterator[Seen]:
     places, ratios = _ratios(data)
     high = np.where(np.isfinite(ratios), ratios, 0.0)
     if not places or (high > EXPLODED).any(axis=1).sum() < min(2, len(data)):
@@ -122,10 +127,10 @@ def _settled(steps: Array, values: Array) -> Array:
 
 
 @warning("rate above the curvature", "Lower the learning rate.", threshold=TOO_FAR, source=COHEN)
-def _reaches_too_far(run: Run) -> Iterator[Seen]:
-    data = run.data
-    known = _settled(data.steps, data.update_reach) if data is not None else np.zeros(0, bool)
-    if data is None or known.sum() < 4:
+@_sampled(1)
+def _reaches_too_far(run: Run, data: MonitorData) -> Iterator[Seen]:
+    known = _settled(data.steps, data.update_reach)
+    if known.sum() < 4:
         return
     reach = float(np.median(data.update_reach[known]))
     if reach > TOO_FAR:
@@ -147,9 +152,9 @@ def _reaches_too_far(run: Run) -> Iterator[Seen]:
     OPPOSITE,
     COHEN,
 )
-def _zigzag(run: Run) -> Iterator[Seen]:
-    data = run.data
-    if data is None or any(_reaches_too_far.look(run)):
+@_sampled(1)
+def _zigzag(run: Run, data: MonitorData) -> Iterator[Seen]:
+    if any(_reaches_too_far.look(run)):
         return
     known = _settled(data.steps, data.gradient_cosine)
     if known.sum() < 4:
@@ -169,10 +174,8 @@ def _zigzag(run: Run) -> Iterator[Seen]:
     threshold=CLIPPED,
     source="Zhang et al. (2020), Why gradient clipping accelerates training",
 )
-def _clipped(run: Run) -> Iterator[Seen]:
-    data = run.data
-    if data is None:
-        return
+@_sampled(1)
+def _clipped(run: Run, data: MonitorData) -> Iterator[Seen]:
     known = np.isfinite(data.total_norm_clipped) & np.isfinite(data.total_norm)
     if known.sum() < 8:
         return
@@ -227,10 +230,8 @@ def _growth(data: MonitorData) -> float:
     "optimizer.param_groups[0]['lr'] *= 10",
     source="Bottou (2012), Stochastic gradient descent tricks, section 5.2",
 )
-def _rate_measured(run: Run) -> Iterator[Seen]:
-    data = run.data
-    if data is None or len(data) < 3:
-        return
+@_sampled(3)
+def _rate_measured(run: Run, data: MonitorData) -> Iterator[Seen]:
     shares = _update_shares(data)
     known = np.isfinite(shares)
     if known.sum() < 3:
@@ -269,10 +270,8 @@ def _rate_measured(run: Run) -> Iterator[Seen]:
     "change is not lost in rounding.",
     "optimizer = SGD(model.parameters(), lr=0.1)",
 )
-def _never_updated(run: Run) -> Iterator[Seen]:
-    data = run.data
-    if data is None or len(data) < 3:
-        return
+@_sampled(3)
+def _never_updated(run: Run, data: MonitorData) -> Iterator[Seen]:
     some = np.nan_to_num(data.gradient_norm) > 0
     still = (np.nan_to_num(data.update_norm, nan=1.0) == 0) & some
     rate = np.nan_to_num(data.rate, nan=1.0) > 0
@@ -294,9 +293,9 @@ def _never_updated(run: Run) -> Iterator[Seen]:
     "Use the layer in forward(), look for detach(), item() or no_grad() on the way; freeze it if it is meant.",
     "parameter.requires_grad_(False)",
 )
-def _no_gradient(run: Run) -> Iterator[Seen]:
-    data = run.data
-    if data is None or len(data) < 3 or run.calls.empty or run.calls.detached:
+@_sampled(3)
+def _no_gradient(run: Run, data: MonitorData) -> Iterator[Seen]:
+    if run.calls.empty or run.calls.detached:
         return
     missing = np.isnan(data.gradient_norm) & np.isnan(data.gradient_nonfinite)
     names = [name for at, name in enumerate(data.parameters) if missing[:, at].all() and name not in run.setup.frozen]
@@ -331,10 +330,8 @@ def _dead(run: Run) -> Iterator[Seen]:
 
 
 @warning("saturated", AGAINST["saturated"], "nn.init.xavier_normal_(layer.weight)", MOSTLY, GLOROT)
-def _saturated(run: Run) -> Iterator[Seen]:
-    data = run.data
-    if data is None or len(data) < ENOUGH:
-        return
+@_sampled(ENOUGH)
+def _saturated(run: Run, data: MonitorData) -> Iterator[Seen]:
     middle = _middle(data.activation_saturated)
     for at, share in enumerate(middle):
         if share > MOSTLY:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,7 @@ def layers_of(data: MonitorData) -> dict[str, Any]:
     }
 
 
-def _quantities(data: MonitorData) -> Any:
+def _quantities(data: MonitorData) -> Iterator[tuple[str, str, str, Array]]:
     yield "update ratio", "norm of the update over the norm of the weights", "parameter", data.update_ratio
     for entry in FIELDS:
         if entry.kind in ("parameter", "activation"):

@@ -81,10 +81,12 @@ def test_a_name_that_is_missing_is_told_with_the_nearest(name: str) -> None:
 def test_a_new_file_is_found_and_a_private_one_is_not(tmp_path: Path) -> None:
     (tmp_path / "kept").mkdir()
     (tmp_path / "one.py").write_text('class A: pass\n\n\n__all__ = [\n    "A",\n    "b_2",\n]\n')
+    (tmp_path / "rows.py").write_text('__all__ = ["D"]\n__all__ += ["E"]\n')
     (tmp_path / "kept" / "two.py").write_text('__all__ = ["C"]\n')
     (tmp_path / "helper.py").write_text("class Hidden: pass\n")
     (tmp_path / "computed.py").write_text("__all__ = [*NAMES]\n")
     (tmp_path / "alone_x.py").write_text('__all__ = ["Alone"]\n')
     families = Families("pack", str(tmp_path), modules=("one",), apart=("alone_",), inner=("kept",))
-    assert families.homes == {"A": "pack.one", "b_2": "pack.one", "C": "pack.kept.two"}
-    assert families.public == ["A", "b_2", "C", "one"]
+    homes = {"A": "pack.one", "b_2": "pack.one", "D": "pack.rows", "E": "pack.rows", "C": "pack.kept.two"}
+    assert families.homes == homes
+    assert families.public == ["A", "b_2", "D", "E", "C", "one"]

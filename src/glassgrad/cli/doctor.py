@@ -12,7 +12,7 @@ from glassgrad import errors
 
 
 class Preset(StrEnum):
-    """How much is looked at."""
+    """The depth of the examination."""
 
     economy = "economy"
     standard = "standard"
@@ -24,14 +24,14 @@ def doctor(
     arguments: Annotated[
         list[str] | None, typer.Argument(metavar="ARGUMENTS...", help="Arguments of the script.")
     ] = None,
-    preset: Annotated[Preset, typer.Option("--preset", help="How much of a script's training is looked at.")] = (
+    preset: Annotated[Preset, typer.Option("--preset", help="How much of a script's training is examined.")] = (
         Preset.standard
     ),
     nan: Annotated[
         bool, typer.Option("--nan", help="Stop a script at the step that makes a NaN, and say which op made it.")
     ] = False,
 ) -> int:
-    """Say what is wrong with a training run: of a directory, or of a script while it runs, ours or PyTorch's.
+    """Diagnose a training run: a run directory, or a script while it runs, ours or PyTorch's.
 
     Options of the script stand behind "--".
     """

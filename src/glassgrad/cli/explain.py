@@ -29,7 +29,7 @@ def explain(
     values: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="NAME=VALUE...", help="Its arguments: numbers or nested lists of numbers, as in Python."
+            metavar="NAME=VALUE...", help="Its arguments: numbers, or nested lists of numbers as in Python."
         ),
     ] = None,
     style: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.text,

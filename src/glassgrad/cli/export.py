@@ -10,7 +10,7 @@ import typer
 
 
 class Form(StrEnum):
-    """What a model can be exported to."""
+    """The formats of an export."""
 
     onnx = "onnx"
     numpy = "numpy"

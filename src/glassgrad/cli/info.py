@@ -17,7 +17,7 @@ from glassgrad import errors
 def info(
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
-    """Show what a report of a bug should say: versions, processor, BLAS, compiler and cache."""
+    """Show the facts for a bug report: versions, processor, BLAS, compiler and cache."""
     facts = collected()
     if json:
         print(text_format.dumps(facts, indent=1))

@@ -10,29 +10,27 @@ import typer
 
 def launch(
     script: Annotated[str, typer.Argument(metavar="SCRIPT", help="A Python file; with -m the name of a module.")],
-    arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="[ARGS]...", help="What follows the script is handed to it.")
-    ] = None,
+    arguments: Annotated[list[str] | None, typer.Argument(metavar="[ARGS]...", help="Arguments of the script.")] = None,
     count: Annotated[
         int | None,
-        typer.Option("-n", "--ranks", metavar="N", help="How many processes; in a Slurm job that of its tasks."),
+        typer.Option("-n", "--ranks", metavar="N", help="How many processes; in a Slurm job, the number of its tasks."),
     ] = None,
     module: Annotated[
         bool, typer.Option("-m", "--module", metavar="", help="SCRIPT is a module, as `-m glassgrad`.")
     ] = False,
     prefix: Annotated[
-        bool, typer.Option("--prefix", metavar="", help="Begin each line with its rank, as `[2] `.")
+        bool, typer.Option("--prefix", metavar="", help="Begin each line with its rank, such as `[2] `.")
     ] = False,
     hostfile: Annotated[
         Path | None,
-        typer.Option("--hostfile", metavar="FILE", help="The machines: a line `host` or `host:ranks` each."),
+        typer.Option("--hostfile", metavar="FILE", help="The machines, one line `host` or `host:ranks` each."),
     ] = None,
     starter: Annotated[
         str,
         typer.Option(
             "--with",
             metavar="PROGRAM",
-            help="What starts the ranks: an mpiexec or srun, by name or path (default: MPICH's of the extra `mpi`).",
+            help="The launcher: an mpiexec or srun, by name or path (default: MPICH's of the extra `mpi`).",
             show_default=False,
         ),
     ] = "",

@@ -32,7 +32,7 @@ _GRACE = 8.0  # seconds for ranks to end by themselves after an interrupt, or af
 
 @dataclass
 class Plan:
-    """What is to be started: the launcher with its options, and what each rank runs."""
+    """The processes to start: the launcher with its options, and the command of each rank."""
 
     launcher: list[str]
     program: list[str]

@@ -39,13 +39,13 @@ def lesson(
         Path | None, typer.Option("--notebook", metavar="FILE", help="Write the lesson as a notebook.")
     ] = None,
     pager: Annotated[bool, typer.Option("--pager/--no-pager", help="Page through it on a terminal.")] = True,
-    quiz: Annotated[bool, typer.Option("--quiz", help="Ask questions on it, or on all lessons.")] = False,
+    quiz: Annotated[bool, typer.Option("--quiz", help="Ask questions about it, or about all lessons.")] = False,
     count: Annotated[
         int | None,
         typer.Option("--count", min=1, help="With --quiz: how many questions, at most all (default: 10)."),
     ] = None,
 ) -> int:
-    """List the lessons on backpropagation, show one of them, or ask questions on them."""
+    """List the lessons on backpropagation, show one of them, or ask questions about them."""
     from glassgrad.lessons import programs
     from glassgrad.lessons.showing import listed, markdown, plain
 

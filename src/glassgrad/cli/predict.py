@@ -17,7 +17,7 @@ def predict(
     inputs: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="INPUT...", help="Pictures of digits, points x,y, words or texts, as the task has them."
+            metavar="INPUT...", help="Pictures of digits, points x,y, words or texts, depending on the task."
         ),
     ] = None,
     show: Annotated[
@@ -25,7 +25,7 @@ def predict(
     ] = False,
     as_json: Json = False,
 ) -> int:
-    """Say what a trained model makes of inputs of your own.
+    """Print the predictions of a trained model for your inputs.
 
     Write -- before points whose first number is negative.
     """
@@ -48,7 +48,7 @@ def evaluate(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The directory of a finished run.")],
     data: Annotated[
         Path | None,
-        typer.Option("--data", metavar="PATH", help="Other data of the same kind, or the same that have moved."),
+        typer.Option("--data", metavar="PATH", help="Other data of the same kind, or the same data in another place."),
     ] = None,
     as_json: Json = False,
 ) -> int:

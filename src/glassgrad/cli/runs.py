@@ -25,12 +25,12 @@ class Sort(StrEnum):
 
 def runs(
     folder: Annotated[Path, typer.Argument(metavar="[FOLDER]", help="Where to look (default: runs).")] = Path("runs"),
-    tag: Annotated[str, typer.Option("--tag", metavar="TEXT", help="Only runs that were begun with this --tag.")] = "",
+    tag: Annotated[str, typer.Option("--tag", metavar="TEXT", help="Only runs started with this --tag.")] = "",
     sort: Annotated[
         Sort,
         typer.Option(
             "--sort",
-            help="The latest, the smallest loss, the worst findings or the first name on top.",
+            help="What comes first: the latest, the smallest loss, the worst findings or the first name.",
             show_default=False,
         ),
     ] = Sort.changed,

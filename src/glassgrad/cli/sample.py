@@ -16,7 +16,7 @@ def sample(
         int | None,
         typer.Option("-n", "--count", metavar="N", min=1, help="How many to print (default: 20 words, 1 text)."),
     ] = None,
-    prompt: Annotated[str | None, typer.Option(metavar="TEXT", help="What each word or text begins with.")] = None,
+    prompt: Annotated[str | None, typer.Option(metavar="TEXT", help="The beginning of each word or text.")] = None,
     temperature: Annotated[
         float | None,
         typer.Option(
@@ -24,10 +24,11 @@ def sample(
         ),
     ] = None,
     top_k: Annotated[
-        int | None, typer.Option(metavar="N", help="Draw from the N most likely characters only; 0 for all.")
+        int | None, typer.Option(metavar="N", help="Draw only from the N most likely characters; 0 for all.")
     ] = None,
     top_p: Annotated[
-        float | None, typer.Option(metavar="X", help="Draw from the most likely that have probability X together.")
+        float | None,
+        typer.Option(metavar="X", help="Draw only from the likeliest with a joint probability of X."),
     ] = None,
     length: Annotated[int | None, typer.Option(metavar="N", help="Characters of each text (default: 500).")] = None,
     seed: Annotated[

@@ -26,7 +26,7 @@ from glassgrad.train.kept.samples import write_samples
 from glassgrad.train.loop import Loop, tags_of
 from glassgrad.train.ranks import Ranks, joined, once
 from glassgrad.train.show import choose_display
-from glassgrad.train.show.display import NoDisplay, PlainDisplay
+from glassgrad.train.show.display import Display, PlainDisplay
 from glassgrad.train.show.picture import draw_loss
 from glassgrad.train.show.progress import duration, speed
 from glassgrad.train.signals import StopSignals
@@ -123,7 +123,7 @@ class _Session:
         self.kind, self.task, self.loop = kind, task, Loop(task, callbacks)
         self.loop.tags = tags_of(tag)
         self.stop = StopSignals()
-        self.display = NoDisplay() if quiet else choose_display(lambda: self.stop.request(_closed_output()))
+        self.display = Display() if quiet else choose_display(lambda: self.stop.request(_closed_output()))
         self._quiet = quiet
 
     def start(self, path: Path | None) -> RunDirectory:
@@ -147,7 +147,7 @@ class _Session:
         """Train as a rank that shows and writes nothing; return the exit code."""
         try:
             with self.stop:
-                finished = self.loop.run(None, NoDisplay(), self.stop)
+                finished = self.loop.run(None, Display(), self.stop)
         except KeyboardInterrupt:
             return 128 + (self.stop.requested or signal.SIGINT)
         return 0 if finished else 128 + self.stop.requested

@@ -37,7 +37,7 @@ from glassgrad.train.learners.learner import StepOptions
 from glassgrad.train.loop import Loop, tags_of
 from glassgrad.train.ranks import joined, size_of
 from glassgrad.train.show import choose_display
-from glassgrad.train.show.display import Display, NoDisplay, PlainDisplay
+from glassgrad.train.show.display import Display, PlainDisplay
 from glassgrad.train.signals import StopSignals
 from glassgrad.train.stopping import BestWeights, EarlyStopping, measured
 from glassgrad.train.task import Task
@@ -414,7 +414,7 @@ class Trainer(Task):
 
     def _display(self) -> Display:
         if self.config.progress == "none" or not (self.ranks is None or self.ranks.first):
-            return NoDisplay()
+            return Display()
         return PlainDisplay(sys.stdout) if self.config.progress == "plain" else choose_display()
 
     def _save_weights(self) -> None:

@@ -12,6 +12,7 @@ from glassgrad.nn.module import Module
 from glassgrad.nn.reduction import reduction_of
 
 _Old = bool | None  # PyTorch's older spelling of `reduction`, by two arguments
+_Lengths = TensorLike | Sequence[int]
 
 
 class _Loss(Module):
@@ -485,11 +486,7 @@ class CTCLoss(_Loss):
         self.zero_infinity = zero_infinity
 
     def forward(
-        self,
-        log_probs: TensorLike,
-        targets: TensorLike,
-        input_lengths: TensorLike | Sequence[int],
-        target_lengths: TensorLike | Sequence[int],
+        self, log_probs: TensorLike, targets: TensorLike, input_lengths: _Lengths, target_lengths: _Lengths
     ) -> Tensor:
         return functional_ctc.ctc_loss(
             log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction, self.zero_infinity

@@ -15,12 +15,11 @@ from typing import Any
 from glassgrad import errors
 from glassgrad.data.atomic import write_atomically
 from glassgrad.train.config import nearest
-from glassgrad.train.kept.metrics import RecordLog
 
 _PLACE = ("event", "step")
 
 
-class CSVLogger(RecordLog):
+class CSVLogger:
     """One row for every record, one column for every key; a new key widens the table.
 
     Example:
@@ -71,8 +70,14 @@ class CSVLogger(RecordLog):
         write_atomically(self.path, text.getvalue().encode())
         self._columns = columns
 
+    def sync(self) -> None:
+        """Do nothing: records are not buffered."""
 
-class TensorBoardLogger(RecordLog):
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class TensorBoardLogger:
     """Scalars for TensorBoard, `train/loss` and so on, by the package tensorboardX.
 
     Example:
@@ -110,7 +115,7 @@ class TensorBoardLogger(RecordLog):
             self._writer = None
 
 
-class WandbLogger(RecordLog):
+class WandbLogger:
     """Records for Weights & Biases, by the package wandb; a resumed run continues its own.
 
     Example:
@@ -127,6 +132,9 @@ class WandbLogger(RecordLog):
 
     def drop_after(self, step: int) -> None:
         """Do nothing: the service keeps the first value of a step."""
+
+    def sync(self) -> None:
+        """Do nothing: the package sends in the background."""
 
     def close(self) -> None:
         """Finish the run."""
@@ -146,7 +154,7 @@ def _package(name: str, package: str) -> Any:
         raise errors.LOGGER_MISSING(name=name, package=package) from None
 
 
-class Records(RecordLog):
+class Records:
     """Keeps the records in memory, as a list of dictionaries."""
 
     def __init__(self) -> None:
@@ -159,6 +167,12 @@ class Records(RecordLog):
     def drop_after(self, step: int) -> None:
         """Forget later steps."""
         self.all = [record for record in self.all if record["step"] <= step]
+
+    def sync(self) -> None:
+        """Do nothing: records stay in memory."""
+
+    def close(self) -> None:
+        """Nothing is open."""
 
 
 KNOWN = ("jsonl", "csv", "tensorboard", "wandb")

@@ -18,10 +18,7 @@ _DIGITS = 19
 
 
 class RecordLog(Protocol):
-    """Anything that takes the records of a run: JSONL, CSV, TensorBoard and others.
-
-    A subclass that buffers nothing and holds nothing open defines only `write`.
-    """
+    """Anything that takes the records of a run: JSONL, CSV, TensorBoard and others."""
 
     def write(self, **record: Any) -> None:
         """Take one record: "event" ("train", "validation", ...), "step", and numbers by their names."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from typing import IO, Protocol
+from typing import IO
 
 from glassgrad.train.show.progress import Progress, duration, number, speed
 
@@ -13,8 +13,8 @@ _SILENCE = 10.0
 """Seconds after which a line is printed even between milestones."""
 
 
-class Display(Protocol):
-    """The display of a training loop."""
+class Display:
+    """The display of a training loop; this one shows nothing."""
 
     def start(self, progress: Progress) -> None:
         """Training begins."""
@@ -32,7 +32,7 @@ class Display(Protocol):
         """Show text that stays."""
 
 
-class PlainDisplay:
+class PlainDisplay(Display):
     """One line per milestone, and some in between.
 
     `on_closed` is called once when the output is closed (the reader of a pipe is gone).
@@ -60,9 +60,6 @@ class PlainDisplay:
         )
         self._last_line = time.monotonic()
 
-    def stop(self) -> None:
-        pass
-
     def say(self, text: str = "") -> None:
         if self._closed:
             return
@@ -72,10 +69,6 @@ class PlainDisplay:
             self._closed = True
             silence(self._output)
             self._on_closed()
-
-
-class NoDisplay(Display):
-    """Shows nothing."""
 
 
 def silence(output: IO[str]) -> None:

@@ -10,7 +10,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from glassgrad.train.show.display import silence
+from glassgrad.train.show.display import Display, silence
 from glassgrad.train.show.progress import Progress, duration, number, sparkline, speed
 
 _MARGIN = 4
@@ -26,7 +26,7 @@ class TerminalConsole(Console):
         raise BrokenPipeError
 
 
-class LiveDisplay:
+class LiveDisplay(Display):
     """Two lines that are redrawn in place: the progress of the run and its losses.
 
     Colours follow rich's rules, `NO_COLOR` among them. The width is read again for every frame.

@@ -37,7 +37,9 @@ from glassgrad.ops.core import Array
 _ALIKE = 0.01  # largest difference, relative to the largest gradient, that counts as rounding
 
 
-def backward_source(function: Function, *, simplify: bool = False, loops: bool = True) -> Callable[..., Source]:
+def backward_source(
+    function: Callable[..., Any], *, simplify: bool = False, loops: bool = True
+) -> Callable[..., Source]:
     """Return a function that writes `function` and its backward pass as a NumPy program.
 
     Call it with the arguments of `function`, which must return its loss. The text is a Python file that needs only

@@ -129,8 +129,8 @@ class Primitive:
         # Whether a walk has anything to free; a node that saved nothing can be walked again.
         self.frees = bool(saves) or saves_from is not None or saves_to is not None
         self.samples: Sequence[Any] = ()
-        self.sample_params, self.tolerance = dict(sample_params or {}), 1.0
         self.edge: tuple[float, ...] = ()
+        self.sample_params, self.tolerance = dict(sample_params or {}), 1.0
         self.multiple, self.shape_rule, self.batch = multiple, shape, batch
         self.indices, self.write_back, self.is_view = indices, write_back, write_back is not None
         self.takes_complex = takes_complex or not register  # unregistered primitives run the code of users

@@ -11,7 +11,7 @@ import numpy as np
 
 from glassgrad import errors
 from glassgrad.compile.front.calls.captured import Capture, Output
-from glassgrad.compile.front.calls.parameters import Args, Function, Kwargs, parameter_names
+from glassgrad.compile.front.calls.parameters import Args, Kwargs, parameter_names
 from glassgrad.compile.front.capture import TRACING_LOCK, capture
 from glassgrad.compile.front.finish import is_alive
 from glassgrad.compile.front.origin import FORWARD

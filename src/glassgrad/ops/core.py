@@ -129,7 +129,8 @@ class Primitive:
         # Whether a walk has anything to free; a node that saved nothing can be walked again.
         self.frees = bool(saves) or saves_from is not None or saves_to is not None
         self.samples: Sequence[Any] = ()
-        self.sample_params, self.edge, self.tolerance = dict(sample_params or {}), (), 1.0
+        self.edge: tuple[float, ...] = ()
+        self.sample_params, self.tolerance = dict(sample_params or {}), 1.0
         self.multiple, self.shape_rule, self.batch = multiple, shape, batch
         self.indices, self.write_back, self.is_view = indices, write_back, write_back is not None
         self.takes_complex = takes_complex or not register  # unregistered primitives run the code of users
@@ -463,8 +464,7 @@ class Fused(Primitive):
         return super().compute(args, params)[0]
 
 
-# The names that entries use; the classes document their arguments.
-elementwise, linear, custom, fused = Elementwise, Linear, Custom, Fused
+elementwise, linear, custom, fused = Elementwise, Linear, Custom, Fused  # as entries call them
 
 
 def canonical_axes(dim: int | Iterable[int] | None, ndim: int) -> tuple[int, ...]:

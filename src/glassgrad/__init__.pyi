@@ -717,7 +717,7 @@ contiguous_format: builtins.str
 def conv1d(
     input: TensorLike,
     weight: TensorLike,
-    bias: TensorLike = None,
+    bias: TensorLike | None = None,
     stride: Ints = 1,
     padding: Any = 0,
     dilation: Ints = 1,
@@ -728,7 +728,7 @@ def conv1d(
 def conv2d(
     input: TensorLike,
     weight: TensorLike,
-    bias: TensorLike = None,
+    bias: TensorLike | None = None,
     stride: Ints = 1,
     padding: Any = 0,
     dilation: Ints = 1,
@@ -739,7 +739,7 @@ def conv2d(
 def conv3d(
     input: TensorLike,
     weight: TensorLike,
-    bias: TensorLike = None,
+    bias: TensorLike | None = None,
     stride: Ints = 1,
     padding: Any = 0,
     dilation: Ints = 1,
@@ -750,7 +750,7 @@ def conv3d(
 def conv_transpose1d(
     input: TensorLike,
     weight: TensorLike,
-    bias: TensorLike = None,
+    bias: TensorLike | None = None,
     stride: Ints = 1,
     padding: Ints = 0,
     output_padding: Ints = 0,
@@ -762,7 +762,7 @@ def conv_transpose1d(
 def conv_transpose2d(
     input: TensorLike,
     weight: TensorLike,
-    bias: TensorLike = None,
+    bias: TensorLike | None = None,
     stride: Ints = 1,
     padding: Ints = 0,
     output_padding: Ints = 0,
@@ -774,7 +774,7 @@ def conv_transpose2d(
 def conv_transpose3d(
     input: TensorLike,
     weight: TensorLike,
-    bias: TensorLike = None,
+    bias: TensorLike | None = None,
     stride: Ints = 1,
     padding: Ints = 0,
     output_padding: Ints = 0,

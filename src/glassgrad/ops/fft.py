@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -31,12 +32,12 @@ def _replaced(shape: Sequence[int], axis: int, size: int) -> Shape:
     return (*shape[:axis], size, *shape[axis + 1 :])
 
 
-def _fft(xp: Any, x: Array, *, axis: int, inverse: bool) -> Array:
+def _fft(xp: ModuleType, x: Array, *, axis: int, inverse: bool) -> Array:
     z = _as_complex(xp, x)
     return _as_pairs(xp, xp.fft.ifft(z, axis=axis, norm="forward") if inverse else xp.fft.fft(z, axis=axis))
 
 
-def _half_weights(xp: Any, size: int, ndim: int, axis: int, dtype: Any) -> Array:
+def _half_weights(xp: ModuleType, size: int, ndim: int, axis: int, dtype: Any) -> Array:
     """1 where a frequency is its own mirror image (0, and the middle one of an even size), else 1/2."""
     weights = xp.full(size // 2 + 1, 0.5, dtype)
     weights[0] = 1
@@ -45,7 +46,7 @@ def _half_weights(xp: Any, size: int, ndim: int, axis: int, dtype: Any) -> Array
     return weights.reshape((1,) * axis + (-1,) + (1,) * (ndim - axis - 1))
 
 
-def _rfft_back(xp: Any, g: Array, *, axis: int, size: int) -> Array:
+def _rfft_back(xp: ModuleType, g: Array, *, axis: int, size: int) -> Array:
     weighted = _as_complex(xp, g * _half_weights(xp, size, g.ndim, axis, g.dtype))
     return xp.fft.irfft(weighted, size, axis=axis, norm="forward").astype(g.dtype, copy=False)
 

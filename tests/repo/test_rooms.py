@@ -33,7 +33,7 @@ MOST_NAMES = 36
 WAITING = {"_documents"}
 MOST_CIRCLES, LONGEST_CIRCLE = 4, 3
 # Comments that silence a tool, and `Any` in annotations, in src.
-MOST = {"fmt: skip": 9, "noqa": 84, "type: ignore": 43, "Any": 4330}
+MOST = {"fmt: skip": 3, "noqa": 71, "type: ignore": 39, "Any": 4206}
 
 
 def folders() -> Counter[str]:

@@ -202,8 +202,13 @@ def parameter(owner: str, given: inspect.Parameter) -> str:
     return f"{given.name}: {text} = {given.default!r}" if plain else f"{given.name}: {text} = ..."
 
 
+# Names of types in our source that stubs spell out.
+_ALIASES = {"DType": "DTypeLike | None", "Function": "Callable[..., Any]"}
+
+
 def _typed(owner: str, parameter: inspect.Parameter) -> str:
-    said = {"DType": "DTypeLike | None"}.get(_text(parameter.annotation), _text(parameter.annotation))
+    said = _text(parameter.annotation)
+    said = _ALIASES.get(said, said)
     if (owner, parameter.name) in ARGUMENTS:
         return ARGUMENTS[owner, parameter.name]
     if said == "Any":

@@ -55,7 +55,6 @@ lint: $(DEV)
 
 format: $(DEV)
 	$(RUN) tools/examples.py
-	$(RUN) tools/docstrings.py
 	$(RUN) tools/stubs.py
 	$(RUN) -m ruff format .
 

@@ -3,30 +3,30 @@
 `_arguments.txt` holds one line for each. A line counts for all names of the modules at the head of its section; below
 ``@ name ...`` only for those names, where it comes first. Docstrings that describe an argument themselves keep that.
 Names of errors stand behind an exclamation mark, always below ``@``.
+
+`_returns.txt` says in the same way what functions return, with a section of shapes and one of dtypes for each module.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from types import CodeType, FunctionType
 from typing import Any
 
 FILE = f"{__file__.removesuffix('documents.py')}arguments.txt"
-READY = f"{__file__.removesuffix('_documents.py')}_docstrings/"
+RETURNS = f"{__file__.removesuffix('documents.py')}returns.txt"
 _END = re.compile("(?:Example|Examples|Returns|Raises):\n")
+# Shapes of arguments in front of those of the result, and what is said of arguments whose shape is told nowhere else.
+_GIVEN = re.compile(r"((?:\([^()]*\)(?:, | and )?)+) (?:to|gives?) ")
+_ANY = (
+    "a tensor of any shape; a NumPy array gives an array.|a tensor; the formula says which shapes.|the operands: .*|"
+    "the second operand: .*|a matrix .*|matrices, .*|points, .*|tensors of shapes that broadcast.|the weights; .*|"
+    "the right-hand side, .*"
+)
+_ELEMENTWISE = {("x",): "that of `x`", ("x", "other"): "the one that `x` and `other` broadcast to"}
 _SECTIONS = ("Args", "Called", "Returns", "Raises", "Attributes", "Example", "Examples")
-
-
-@cache
-def ready(module: str) -> dict[str, str]:
-    """Return the docstrings of a module's functions that tools/docstrings.py has joined, by their names."""
-    try:
-        with open(f"{READY}{module}.txt", encoding="utf-8") as file:  # noqa: PTH123 - as in `table`
-            return dict(section.split("\n", 1) for section in file.read().split("\f")[1:])
-    except FileNotFoundError:
-        return {}
 
 
 @cache
@@ -49,6 +49,23 @@ def table() -> dict[str, dict[str, str]]:
     return found
 
 
+@cache
+def results() -> dict[str, tuple[str, str]]:
+    """Return shape and dtype of what functions return, by ``module.name``; an empty string where nothing is said."""
+    found: dict[str, list[str]] = {}
+    kind, module = "", ""
+    with open(RETURNS, encoding="utf-8") as file:  # noqa: PTH123 - as in `table`
+        lines = file.read().splitlines()
+    for line in lines:
+        if line.startswith("["):
+            kind, module = line.strip("[]").split()
+        elif line and not line.startswith("#"):
+            names, _, told = line.partition(": ")
+            for name in names.split():
+                found.setdefault(f"{module}.{name}", ["", ""])[kind == "dtype"] = told
+    return {name: (shape, dtype) for name, (shape, dtype) in found.items()}
+
+
 def described(text: str) -> set[str]:
     """Return the names that a docstring describes: under `Args`, or in backticks above the other sections."""
     if "`" not in text and "Args:" not in text:
@@ -63,14 +80,10 @@ def described(text: str) -> set[str]:
 
 def complete_all(module: str, names: Mapping[str, Any]) -> None:
     """Complete the docstrings of a module's functions and classes."""
-    done = ready(module)
     for name, value in names.items():
-        if name in done:
-            value.__doc__ = done[name]
-        elif name[0] != "_" and getattr(value, "__module__", "").startswith("glassgrad"):
+        if name[0] != "_" and getattr(value, "__module__", "").startswith("glassgrad"):
             complete(module, name, value)
-            if module != "glassgrad":  # what its functions return, tools/docstrings.py says
-                say_type(value)
+            say_result(module, name, value) if module == "glassgrad" else say_type(value)
 
 
 def complete(module: str, name: str, value: Any, facts: Mapping[str, str] | None = None) -> None:
@@ -89,8 +102,9 @@ def complete(module: str, name: str, value: Any, facts: Mapping[str, str] | None
     told = table()
     own, shared, general = facts or told.get(f"{module}.{name}", {}), told.get(module, {}), told["*"]
     known = described(text)
-    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + (code.co_flags & 0xC).bit_count()]
-    found = [(one, own.get(one) or shared.get(one) or general.get(one)) for one in names if one not in known]
+    found = [
+        (one, own.get(one) or shared.get(one) or general.get(one)) for one in _parameters(value) if one not in known
+    ]
     lines = [f"{one}: {about}" for one, about in found if about]
     if lines:
         text = value.__doc__ = put(text, "Args", lines)
@@ -101,12 +115,41 @@ def complete(module: str, name: str, value: Any, facts: Mapping[str, str] | None
         value.__doc__ = put(text, "Raises", raised)
 
 
+def say_result(module: str, name: str, value: Any) -> None:
+    """Add to the docstring of a function that says nothing of what it returns the shape and the dtype, or the type."""
+    text = value.__doc__
+    if not isinstance(value, FunctionType) or not text or "Returns:\n" in text:
+        return
+    names = _parameters(value)
+    if name.endswith("_"):
+        lines = [f"`{names[0]}` itself, with its shape and its dtype."]
+    else:
+        shape, dtype = results().get(f"{module}.{name}", ("", ""))
+        if not shape and getattr(getattr(value, "primitive", None), "kind", "") == "elementwise":
+            shape = _ELEMENTWISE.get(names, "")
+        if not shape:
+            if module in {"glassgrad", "glassgrad.sparse"}:
+                say_type(value)
+            return
+        text = _narrowed(text, names, shape)
+        lines = [f"shape: {shape}.", *([f"dtype: {dtype}."] if dtype else [])]
+    value.__doc__ = put(text, "Returns", lines)
+
+
+def _narrowed(text: str, names: Sequence[str], shape: str) -> str:
+    """Return a docstring in which arguments that were any tensor have the shape from which the result's follows."""
+    given = _GIVEN.match(shape)
+    for name, one in zip(names, re.findall(r"\([^()]*\)", given[1]) if given else [], strict=False):
+        text = re.sub(rf"^( +{name}): (?:{_ANY})$", rf"\1: a tensor {one}.", text, flags=re.MULTILINE)
+    return text
+
+
 def say_type(value: Any) -> None:
     """Add to the docstring of a function that says nothing of what it returns the type of that, where it has a name."""
     if isinstance(value, FunctionType) and value.__doc__ and "Returns:\n" not in value.__doc__:
         kind = value.__annotations__.get("return", "None")
         if kind not in {"None", "Any"}:
-            value.__doc__ = put(value.__doc__, "Returns", [f"`{kind}`."])
+            value.__doc__ = put(value.__doc__, "Returns", [f"`{kind if '[' in kind else kind.rpartition('.')[2]}`."])
 
 
 def _code(value: Any) -> CodeType | None:
@@ -116,6 +159,16 @@ def _code(value: Any) -> CodeType | None:
     while hasattr(value, "__wrapped__"):
         value = value.__wrapped__
     return getattr(value, "__code__", None)
+
+
+def _parameters(value: Any) -> tuple[str, ...]:
+    """Return the names of the arguments of a function or class."""
+    code = _code(value)
+    return (
+        ()
+        if code is None
+        else code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + (code.co_flags & 0xC).bit_count()]
+    )
 
 
 def put(text: str, head: str, lines: list[str]) -> str:
@@ -141,4 +194,4 @@ def _section(head: str, lines: list[str], margin: str) -> str:
     return f"\n{margin}    ".join([f"{head}:", *lines])
 
 
-__all__ = ["FILE", "READY", "complete", "complete_all", "described", "put", "ready", "say_type", "table"]
+__all__ = ["complete", "complete_all", "described", "put", "results", "say_result", "say_type", "table"]

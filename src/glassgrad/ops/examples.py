@@ -26,21 +26,17 @@ def table() -> dict[str, str]:
 
 
 def show(module: str, functions: Mapping[str, Any]) -> None:
-    """Complete the docstrings of the functions of a public module: an example, and the arguments that many share."""
+    """Complete the docstrings of a public module's functions: shared arguments, an example, and what comes back."""
     prefix = f"{module}.".removeprefix("glassgrad.")
-    ready = _documents.ready(module)
     for name, function in functions.items():
         if not isinstance(function, FunctionType) or (function.__module__ == "glassgrad" and module != "glassgrad"):
             continue
-        text = ready.get(name) or ready.get(function.__name__)
-        if text is not None:
-            function.__doc__ = text
-            continue
-        example = table().get(prefix + name)
         _documents.complete(module, name, function)
+        example = table().get(prefix + name)
         if example is not None and ">>> " not in (function.__doc__ or ""):
             lines = "\n        ".join([_SETUP, *example.split("\n")])
             function.__doc__ = f"{(function.__doc__ or '').rstrip()}\n\n    Example:\n        {lines}\n    "
+        _documents.say_result(module, name, function)
 
 
 __all__ = ["FILE", "show", "table"]

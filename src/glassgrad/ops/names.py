@@ -265,7 +265,7 @@ def _public_primitive(prim: Primitive, name: str) -> Callable[..., Any]:
 
 
 def _told_of(prim: Primitive, arity: int) -> str:
-    """Return what `help` says of a primitive: formula, derivative and errors; tools/docstrings.py adds results."""
+    """Return what `help` says of a primitive: formula, derivative and errors."""
     text = prim.formula
     raised = "" if prim.takes_complex else "\n        KindError: complex numbers are given; real ones are expected."
     if prim.kind == "elementwise":

@@ -103,16 +103,8 @@ class UserPrimitive(Custom):
     """The primitive behind one Function class; its rules call the user's."""
 
     def __init__(self, name: str, *, multiple: bool) -> None:
-        super().__init__(
-            name,
-            lambda _xp, *_x: None,
-            joint_vjp=_vjp,
-            joint_jvp=_jvp,
-            multiple=multiple,
-            register=False,
-            formula="forward",
-            derivative="backward",
-        )
+        super().__init__(name, lambda _xp, *_x: None, joint_vjp=_vjp, joint_jvp=_jvp, multiple=multiple, register=False)
+        self.describe("forward", "backward")
 
 
 def _vjp(g: Array, needs: Sequence[bool], arrays: Arrays, *parents: Any, call: _Call) -> list[Array]:

@@ -128,7 +128,7 @@ def say_result(module: str, name: str, value: Any) -> None:
         if not shape and getattr(getattr(value, "primitive", None), "kind", "") == "elementwise":
             shape = _ELEMENTWISE.get(names, "")
         if not shape:
-            if module in {"glassgrad", "glassgrad.sparse"}:
+            if module.partition(".")[2] in {"", "sparse"}:
                 say_type(value)
             return
         text = _narrowed(text, names, shape)

@@ -38,8 +38,8 @@ def fft(
     """Discrete Fourier transform along `dim`, cropped or zero-padded to `n`: a complex tensor."""
 
 def fft2(
-    input: TensorOrArray, s: Ints | None = None, dim: Ints | None = (-2, -1), norm: builtins.str | None = None
-) -> TensorOrArray:
+    input: TensorLike, s: TensorLike = None, dim: Ints | None = (-2, -1), norm: builtins.str | None = None
+) -> Tensor:
     """`fft` over two dimensions."""
 
 def fftfreq(
@@ -52,9 +52,7 @@ def fftfreq(
 ) -> Tensor:
     """The frequencies of `fft` for `n` samples `d` apart."""
 
-def fftn(
-    input: TensorOrArray, s: Ints | None = None, dim: Ints | None = None, norm: builtins.str | None = None
-) -> TensorOrArray:
+def fftn(input: TensorLike, s: TensorLike = None, dim: Ints | None = None, norm: builtins.str | None = None) -> Tensor:
     """`fft` over several dimensions, all of them by default."""
 
 def fftshift(input: TensorOrArray, dim: Ints | None = None) -> TensorOrArray:
@@ -66,13 +64,11 @@ def hfft(
     """The real spectrum, `n` numbers, of a signal whose mirror image is its conjugate, given by its first half."""
 
 def hfft2(
-    input: TensorOrArray, s: Ints | None = None, dim: Ints | None = (-2, -1), norm: builtins.str | None = None
-) -> TensorOrArray:
+    input: TensorLike, s: TensorLike = None, dim: Ints | None = (-2, -1), norm: builtins.str | None = None
+) -> Tensor:
     """`fft` over all but the last of two dimensions, then `hfft` over that."""
 
-def hfftn(
-    input: TensorOrArray, s: Ints | None = None, dim: Ints | None = None, norm: builtins.str | None = None
-) -> TensorOrArray:
+def hfftn(input: TensorLike, s: TensorLike = None, dim: Ints | None = None, norm: builtins.str | None = None) -> Tensor:
     """`fft` over all but the last of several dimensions, then `hfft` over that."""
 
 def ifft(
@@ -81,13 +77,11 @@ def ifft(
     """Inverse of `fft`: a complex tensor."""
 
 def ifft2(
-    input: TensorOrArray, s: Ints | None = None, dim: Ints | None = (-2, -1), norm: builtins.str | None = None
-) -> TensorOrArray:
+    input: TensorLike, s: TensorLike = None, dim: Ints | None = (-2, -1), norm: builtins.str | None = None
+) -> Tensor:
     """`ifft` over two dimensions."""
 
-def ifftn(
-    input: TensorOrArray, s: Ints | None = None, dim: Ints | None = None, norm: builtins.str | None = None
-) -> TensorOrArray:
+def ifftn(input: TensorLike, s: TensorLike = None, dim: Ints | None = None, norm: builtins.str | None = None) -> Tensor:
     """`ifft` over several dimensions, all of them by default."""
 
 def ifftshift(input: TensorOrArray, dim: Ints | None = None) -> TensorOrArray:
@@ -99,13 +93,13 @@ def ihfft(
     """Inverse of `hfft`: the first n // 2 + 1 numbers of a complex signal from its real spectrum."""
 
 def ihfft2(
-    input: TensorOrArray, s: Ints | None = None, dim: Ints | None = (-2, -1), norm: builtins.str | None = None
-) -> TensorOrArray:
+    input: TensorLike, s: TensorLike = None, dim: Ints | None = (-2, -1), norm: builtins.str | None = None
+) -> Tensor:
     """Inverse of `hfft2`."""
 
 def ihfftn(
-    input: TensorOrArray, s: Ints | None = None, dim: Ints | None = None, norm: builtins.str | None = None
-) -> TensorOrArray:
+    input: TensorLike, s: TensorLike = None, dim: Ints | None = None, norm: builtins.str | None = None
+) -> Tensor:
     """Inverse of `hfftn`."""
 
 def irfft(
@@ -114,13 +108,13 @@ def irfft(
     """Inverse of `rfft`: a real signal of `n` numbers (default: 2 (m - 1) for m frequencies)."""
 
 def irfft2(
-    input: TensorOrArray, s: Ints | None = None, dim: Ints | None = (-2, -1), norm: builtins.str | None = None
-) -> TensorOrArray:
+    input: TensorLike, s: TensorLike = None, dim: Ints | None = (-2, -1), norm: builtins.str | None = None
+) -> Tensor:
     """Inverse of `rfft2`."""
 
 def irfftn(
-    input: TensorOrArray, s: Ints | None = None, dim: Ints | None = None, norm: builtins.str | None = None
-) -> TensorOrArray:
+    input: TensorLike, s: TensorLike = None, dim: Ints | None = None, norm: builtins.str | None = None
+) -> Tensor:
     """Inverse of `rfftn`."""
 
 def rfft(
@@ -129,8 +123,8 @@ def rfft(
     """The n // 2 + 1 frequencies of a real signal, which determine the others: a complex tensor."""
 
 def rfft2(
-    input: TensorOrArray, s: Ints | None = None, dim: Ints | None = (-2, -1), norm: builtins.str | None = None
-) -> TensorOrArray:
+    input: TensorLike, s: TensorLike = None, dim: Ints | None = (-2, -1), norm: builtins.str | None = None
+) -> Tensor:
     """`rfft` over the last of two dimensions, then `fft` over the other."""
 
 def rfftfreq(
@@ -143,7 +137,5 @@ def rfftfreq(
 ) -> Tensor:
     """The frequencies of `rfft` for `n` samples `d` apart."""
 
-def rfftn(
-    input: TensorOrArray, s: Ints | None = None, dim: Ints | None = None, norm: builtins.str | None = None
-) -> TensorOrArray:
+def rfftn(input: TensorLike, s: TensorLike = None, dim: Ints | None = None, norm: builtins.str | None = None) -> Tensor:
     """`rfft` over the last of several dimensions, then `fft` over the others."""

@@ -10,13 +10,14 @@ import numpy as np
 
 import glassgrad.nn.functional as F
 from glassgrad.onnx.calls import Call, Operator, gg
+from glassgrad.ops.core import Array
 from glassgrad.ops.fused_recurrent import gru_p, lstm_p, rnn_p
 
 # --- windows --------------------------------------------------------------------------------------
 
 
 def _pads(
-    call: Call, x: Any, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
+    call: Call, x: Array, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
 ) -> list[tuple[int, int]]:
     """Return the border of each spatial axis."""
     auto, dims = call.get("auto_pad", "NOTSET"), len(kernel)
@@ -31,7 +32,7 @@ def _pads(
     return list(zip(given[:dims], given[dims:], strict=True))
 
 
-def _bordered(x: Any, pads: Sequence[tuple[int, int]], value: float) -> Any:
+def _bordered(x: Array, pads: Sequence[tuple[int, int]], value: float) -> Array:
     flat = [width for pair in reversed(pads) for width in pair]
     return F.pad(x, flat, "constant", value) if any(flat) else x
 
@@ -44,7 +45,7 @@ def _settings(call: Call, dims: int) -> tuple[list[int], list[int]]:
     return call.get("strides") or [1] * dims, call.get("dilations") or [1] * dims
 
 
-def _conv(call: Call, x: Any, weight: Any, bias: Any = None) -> Any:
+def _conv(call: Call, x: Array, weight: Array, bias: Array = None) -> Any:
     dims = weight.ndim - 2
     strides, dilations = _settings(call, dims)
     pads = _pads(call, x, weight.shape[2:], strides, dilations)
@@ -60,7 +61,7 @@ def _checked(call: Call, dims: int) -> int:
     return dims
 
 
-def _conv_transpose(call: Call, x: Any, weight: Any, bias: Any = None) -> Any:
+def _conv_transpose(call: Call, x: Array, weight: Array, bias: Array = None) -> Any:
     dims = _checked(call, weight.ndim - 2)
     strides, dilations = _settings(call, dims)
     if call.get("output_shape") or call.get("auto_pad", "NOTSET") not in {"NOTSET", "VALID"}:
@@ -72,7 +73,7 @@ def _conv_transpose(call: Call, x: Any, weight: Any, bias: Any = None) -> Any:
     return y if bias is None else y + bias.reshape(-1, *(1,) * dims)
 
 
-def _max_pool(call: Call, x: Any) -> Any:
+def _max_pool(call: Call, x: Array) -> Any:
     kernel = call.attributes["kernel_shape"]
     dims = _checked(call, len(kernel))
     strides, dilations = _settings(call, dims)
@@ -87,14 +88,14 @@ def _max_pool(call: Call, x: Any) -> Any:
     return (found[0], _counted(found[1], x)) if indices else found
 
 
-def _counted(places: Any, x: Any) -> Any:
+def _counted(places: Array, x: Array) -> Array:
     """Count positions through all images, as ONNX does."""
     n, c = x.shape[:2]
     first = np.arange(n * c).reshape(n, c, 1, 1) * (x.shape[2] * x.shape[3])
     return places + first
 
 
-def _average_pool(call: Call, x: Any) -> Any:
+def _average_pool(call: Call, x: Array) -> Any:
     kernel = call.attributes["kernel_shape"]
     dims = _checked(call, len(kernel))
     strides, dilations = _settings(call, dims)
@@ -112,13 +113,13 @@ def _average_pool(call: Call, x: Any) -> Any:
 
 
 def _global(name: str) -> Operator:
-    def operator(call: Call, x: Any) -> Any:
+    def operator(call: Call, x: Array) -> Any:
         return getattr(gg, name)(x, dim=tuple(range(2, x.ndim)), keepdim=True)
 
     return operator
 
 
-def _resize(call: Call, x: Any, roi: Any = None, scales: Any = None, sizes: Any = None) -> Any:
+def _resize(call: Call, x: Array, roi: Array = None, scales: Array = None, sizes: Array = None) -> Array:
     target = call.ints("sizes", sizes)
     factors = None if scales is None or np.size(scales) == 0 else call.known(scales, "scales").tolist()
     if target is None and factors is None:
@@ -135,7 +136,7 @@ def _resize(call: Call, x: Any, roi: Any = None, scales: Any = None, sizes: Any 
     return F.interpolate(x, size, scale, smooth, align_corners=where == "align_corners")
 
 
-def _col2im(call: Call, x: Any, size: Any, kernel: Any) -> Any:
+def _col2im(call: Call, x: Array, size: Any, kernel: Array) -> Array:
     pads = call.get("pads") or [0, 0, 0, 0]
     half = len(pads) // 2
     if pads[:half] != pads[half:]:
@@ -147,22 +148,22 @@ def _col2im(call: Call, x: Any, size: Any, kernel: Any) -> Any:
 # --- normalisation --------------------------------------------------------------------------------
 
 
-def _batch_norm(call: Call, x: Any, scale: Any, bias: Any, mean: Any, var: Any) -> Any:
+def _batch_norm(call: Call, x: Array, scale: Array, bias: Array, mean: Array, var: Array) -> Array:
     training = call.get("training", False)
     return F.batch_norm(x, mean, var, scale, bias, training, 1 - call.get("momentum", 0.9), call.get("epsilon", 1e-5))
 
 
-def _layer_norm(call: Call, x: Any, scale: Any, bias: Any = None) -> Any:
+def _layer_norm(call: Call, x: Array, scale: Array, bias: Array = None) -> Array:
     if sum(map(bool, call.outputs)) > 1:
         raise call.refused("returns its statistics")
     return F.layer_norm(x, tuple(x.shape[call.get("axis", -1) :]), scale, bias, call.get("epsilon", 1e-5))
 
 
-def _rms_norm(call: Call, x: Any, scale: Any) -> Any:
+def _rms_norm(call: Call, x: Array, scale: Array) -> Array:
     return F.rms_norm(x, tuple(x.shape[call.get("axis", -1) :]), scale, call.get("epsilon", 1e-5))
 
 
-def _group_norm(call: Call, x: Any, scale: Any, bias: Any) -> Any:
+def _group_norm(call: Call, x: Array, scale: Array, bias: Array) -> Array:
     groups = call.attributes["num_groups"]
     if scale.shape[0] != x.shape[1]:  # one for a group, before opset 21
         each = x.shape[1] // groups
@@ -170,18 +171,18 @@ def _group_norm(call: Call, x: Any, scale: Any, bias: Any) -> Any:
     return F.group_norm(x, groups, scale, bias, call.get("epsilon", 1e-5))
 
 
-def _lrn(call: Call, x: Any) -> Any:
+def _lrn(call: Call, x: Array) -> Array:
     return F.local_response_norm(
         x, call.attributes["size"], call.get("alpha", 1e-4), call.get("beta", 0.75), call.get("bias", 1.0)
     )
 
 
-def _dropout(call: Call, x: Any, ratio: Any = None, training: Any = None) -> Any:
+def _dropout(call: Call, x: Array, ratio: Array = None, training: Array = None) -> Array:
     share = call.get("ratio", 0.5) if ratio is None else float(call.known(ratio, "ratio"))
     return F.dropout(x, share, call.get("training", False))
 
 
-def _scaler(call: Call, x: Any) -> Any:
+def _scaler(call: Call, x: Array) -> Array:
     """`Scaler` of scikit-learn's exports."""
     offset, scale = (
         np.array(call.get(name, default), np.float32) for name, default in (("offset", 0.0), ("scale", 1.0))
@@ -196,7 +197,7 @@ _ORDER = {"LSTM": (0, 2, 3, 1), "GRU": (1, 0, 2), "RNN": (0,)}
 _ACTIVATIONS = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "RNN": ["Tanh"]}
 
 
-def _gates(weight: Any, kind: str) -> Any:
+def _gates(weight: Array, kind: str) -> Array:
     order = _ORDER[kind]
     n = weight.shape[0] // len(order)
     return weight if len(order) == 1 else gg.cat([weight[at * n : (at + 1) * n] for at in order], 0)
@@ -205,14 +206,14 @@ def _gates(weight: Any, kind: str) -> Any:
 def _recurrent(kind: str) -> Operator:
     def operator(
         call: Call,
-        x: Any,
-        w: Any,
-        r: Any,
-        b: Any = None,
-        lengths: Any = None,
-        h: Any = None,
-        c: Any = None,
-        p: Any = None,
+        x: Array,
+        w: Array,
+        r: Array,
+        b: Array = None,
+        lengths: Array = None,
+        h: Array = None,
+        c: Array = None,
+        p: Array = None,
     ) -> Any:
         rectified = _understood(call, kind, p)
         directions, n = w.shape[0], r.shape[2]
@@ -245,7 +246,7 @@ def _recurrent(kind: str) -> Operator:
 _PRIMITIVES = {"LSTM": lstm_p, "GRU": gru_p, "RNN": rnn_p}
 
 
-def _understood(call: Call, kind: str, peepholes: Any) -> bool:
+def _understood(call: Call, kind: str, peepholes: Array) -> bool:
     """Raise unless the layer is one that is known here; tell whether it is rectified."""
     directions = 2 if call.get("direction", "forward") == "bidirectional" else 1
     given = call.get("activations") or _ACTIVATIONS[kind] * directions

@@ -15,6 +15,7 @@ import numpy as np
 
 import glassgrad.nn.functional as F
 from glassgrad.onnx.calls import Call, Operator, gg
+from glassgrad.ops.core import Array
 from glassgrad.ops.narrow import is_bfloat16
 from glassgrad.ops.tables import pairs
 
@@ -33,17 +34,17 @@ def _folded(function: Callable[..., Any]) -> Operator:
     return lambda call, *xs: functools.reduce(function, xs)
 
 
-def _mean(call: Call, *xs: Any) -> Any:
+def _mean(call: Call, *xs: Array) -> Array:
     return functools.reduce(lambda a, b: a + b, xs) / len(xs)
 
 
-def _div(call: Call, a: Any, b: Any) -> Any:
+def _div(call: Call, a: Array, b: Array) -> Array:
     if a.dtype.kind in "iu" and b.dtype.kind in "iu":
         return gg.trunc(a / b).astype(a.dtype) if isinstance(a, np.ndarray) else gg.div(a, b, rounding_mode="trunc")
     return a / b
 
 
-def _cast(call: Call, x: Any, like: Any = None) -> Any:
+def _cast(call: Call, x: Array, like: Array = None) -> Any:
     from onnx import helper
 
     dtype = np.dtype(like.dtype if like is not None else helper.tensor_dtype_to_np_dtype(call.attributes["to"]))
@@ -52,13 +53,13 @@ def _cast(call: Call, x: Any, like: Any = None) -> Any:
     return x.astype(dtype) if isinstance(x, np.ndarray) else x.to(dtype)
 
 
-def _clip(call: Call, x: Any, low: Any = None, high: Any = None) -> Any:
+def _clip(call: Call, x: Array, low: Array = None, high: Array = None) -> Array:
     low, high = call.get("min") if low is None else low, call.get("max") if high is None else high
     low, high = [None if end is None else call.known(end, "bounds").item() for end in (low, high)]
     return x if low is None and high is None else gg.clip(x, low, high)
 
 
-def _isinf(call: Call, x: Any) -> Any:
+def _isinf(call: Call, x: Array) -> Any:
     found = gg.isinf(x)
     if not call.get("detect_negative", 1):
         found = found & (x > 0)
@@ -69,7 +70,7 @@ def _isinf(call: Call, x: Any) -> Any:
 
 
 def _softmax(function: Callable[..., Any]) -> Operator:
-    def operator(call: Call, x: Any) -> Any:
+    def operator(call: Call, x: Array) -> Any:
         axis = call.get("axis", -1 if call.opset >= 13 else 1)
         if call.opset >= 13:
             return function(x, axis)
@@ -80,12 +81,12 @@ def _softmax(function: Callable[..., Any]) -> Operator:
     return operator
 
 
-def _selu(call: Call, x: Any) -> Any:
+def _selu(call: Call, x: Array) -> Array:
     alpha, gamma = call.get("alpha", 1.6732632423543772), call.get("gamma", 1.0507009873554805)
     return F.elu(x, alpha) * gamma
 
 
-def _shrink(call: Call, x: Any) -> Any:
+def _shrink(call: Call, x: Array) -> Array:
     edge, shift = call.get("lambd", 0.5), call.get("bias", 0.0)
     return gg.where(x < -edge, x + shift, gg.where(x > edge, x - shift, 0.0))
 
@@ -93,8 +94,8 @@ def _shrink(call: Call, x: Any) -> Any:
 # --- reductions -----------------------------------------------------------------------------------
 
 
-def _reduced(function: Callable[..., Any], before: Callable[[Any], Any] | None = None, after: Any = None) -> Operator:
-    def operator(call: Call, x: Any, axes: Any = None) -> Any:
+def _reduced(function: Callable[..., Any], before: Callable[[Any], Any] | None = None, after: Array = None) -> Operator:
+    def operator(call: Call, x: Array, axes: Any = None) -> Any:
         chosen = call.ints("axes", axes)
         if not chosen and call.get("noop_with_empty_axes", 0):
             return x
@@ -112,18 +113,18 @@ def _over(name: str) -> Callable[..., Any]:
 _total = _over("sum")
 
 
-def _average(x: Any, dims: Any, keep: bool) -> Any:
+def _average(x: Array, dims: Array, keep: bool) -> Array:
     return _total(x, dims, keep) / math.prod(x.shape[axis] for axis in dims)
 
 
-def _product(x: Any, dims: Any, keep: bool) -> Any:
+def _product(x: Array, dims: Array, keep: bool) -> Array:
     for axis in sorted(dims, reverse=True):
         x = gg.prod(x, dim=axis, keepdim=keep)
     return x
 
 
 def _place(name: str) -> Operator:
-    def operator(call: Call, x: Any) -> Any:
+    def operator(call: Call, x: Array) -> Any:
         if call.get("select_last_index", 0):
             raise call.refused("asks for the last of equal elements")
         return getattr(gg, name)(x, dim=call.get("axis", 0), keepdim=bool(call.get("keepdims", 1)))
@@ -131,7 +132,7 @@ def _place(name: str) -> Operator:
     return operator
 
 
-def _cumsum(call: Call, x: Any, axis: Any) -> Any:
+def _cumsum(call: Call, x: Array, axis: Any) -> Array:
     dim = int(call.known(axis, "axis"))
     if call.get("exclusive", 0):
         raise call.refused("leaves out the first element")
@@ -140,7 +141,7 @@ def _cumsum(call: Call, x: Any, axis: Any) -> Any:
     return gg.cumsum(x, dim)
 
 
-def _topk(call: Call, x: Any, k: Any) -> Any:
+def _topk(call: Call, x: Array, k: Array) -> Any:
     count = int(call.known(k, "number of elements").reshape(()))
     return tuple(gg.topk(x, count, dim=call.get("axis", -1), largest=bool(call.get("largest", 1))))
 
@@ -148,7 +149,7 @@ def _topk(call: Call, x: Any, k: Any) -> Any:
 # --- products -------------------------------------------------------------------------------------
 
 
-def _gemm(call: Call, a: Any, b: Any, c: Any = None) -> Any:
+def _gemm(call: Call, a: Array, b: Array, c: Array = None) -> Any:
     a = a.T if call.get("transA", 0) else a
     if call.get("transB", 0) and call.get("alpha", 1.0) == call.get("beta", 1.0) == 1.0:
         return F.linear(a, b) if c is None else F.linear(a, b, c) if c.ndim == 1 else F.linear(a, b) + c
@@ -156,7 +157,7 @@ def _gemm(call: Call, a: Any, b: Any, c: Any = None) -> Any:
     return y if c is None else y + c * call.get("beta", 1.0)
 
 
-def _power(call: Call, a: Any, b: Any) -> Any:
+def _power(call: Call, a: Array, b: Array) -> Array:
     exponent = b.item() if isinstance(b, np.ndarray) and b.size == 1 else b
     return a**exponent
 

@@ -9,35 +9,36 @@ import numpy as np
 
 import glassgrad.nn.functional as F
 from glassgrad.onnx.calls import Call, Operator, gg
+from glassgrad.ops.core import Array
 
 _FARTHEST = 1 << 40  # further away than any end of an axis
 
 
-def _shape(call: Call, x: Any) -> Any:
+def _shape(call: Call, x: Array) -> Any:
     start, end = call.get("start", 0), call.get("end")
     return np.array(x.shape, np.int64)[slice(start, end)]
 
 
-def _reshape(call: Call, x: Any, shape: Any = None) -> Any:
+def _reshape(call: Call, x: Array, shape: Array = None) -> Array:
     dims = call.ints("shape", shape) or []
     if not call.get("allowzero", 0):
         dims = [x.shape[at] if dim == 0 else dim for at, dim in enumerate(dims)]
     return x.reshape(dims)
 
 
-def _flatten(call: Call, x: Any) -> Any:
+def _flatten(call: Call, x: Array) -> Array:
     axis = call.get("axis", 1)
     rows = math.prod(x.shape[: axis + x.ndim if axis < 0 else axis])
     return x.reshape(rows, math.prod(x.shape) // max(rows, 1))
 
 
-def _squeeze(call: Call, x: Any, axes: Any = None) -> Any:
+def _squeeze(call: Call, x: Array, axes: Any = None) -> Array:
     chosen = call.ints("axes", axes)
     gone = {axis % x.ndim for axis in chosen} if chosen is not None else {at for at, n in enumerate(x.shape) if n == 1}
     return x.reshape([n for at, n in enumerate(x.shape) if at not in gone])
 
 
-def _unsqueeze(call: Call, x: Any, axes: Any = None) -> Any:
+def _unsqueeze(call: Call, x: Array, axes: Any = None) -> Array:
     chosen = call.ints("axes", axes) or []
     rank = x.ndim + len(chosen)
     new = {axis % rank for axis in chosen}
@@ -45,17 +46,17 @@ def _unsqueeze(call: Call, x: Any, axes: Any = None) -> Any:
     return x.reshape([1 if at in new else next(old) for at in range(rank)])
 
 
-def _transpose(call: Call, x: Any) -> Any:
+def _transpose(call: Call, x: Array) -> Array:
     axes = call.get("perm") or list(range(x.ndim))[::-1]
     return x.transpose(axes) if isinstance(x, np.ndarray) else x.permute(*axes) if axes else x
 
 
-def _expand(call: Call, x: Any, shape: Any) -> Any:
+def _expand(call: Call, x: Array, shape: Array) -> Array:
     dims = np.broadcast_shapes(tuple(x.shape), tuple(call.ints("shape", shape) or ()))
     return gg.broadcast_to(x, dims)
 
 
-def _split(call: Call, x: Any, sizes: Any = None) -> Any:
+def _split(call: Call, x: Array, sizes: Array = None) -> Any:
     axis = call.get("axis", 0)
     parts = call.ints("split", sizes)
     if parts is None:
@@ -66,12 +67,19 @@ def _split(call: Call, x: Any, sizes: Any = None) -> Any:
     return tuple([_cut(x, axis, end - part, end, 1) for part, end in zip(parts, ends, strict=True)])
 
 
-def _cut(x: Any, axis: int, start: int | None, stop: int | None, step: int) -> Any:
+def _cut(x: Array, axis: int, start: int | None, stop: int | None, step: int) -> Any:
     index = [slice(None)] * (axis % x.ndim) + [slice(start, stop, step)]
     return x[tuple(index)]
 
 
-def _slice(call: Call, x: Any, starts: Any = None, ends: Any = None, axes: Any = None, steps: Any = None) -> Any:
+def _slice(
+    call: Call,
+    x: Array,
+    starts: Array = None,
+    ends: Array = None,
+    axes: Any = None,
+    steps: Array = None,
+) -> Array:
     begins, stops = call.ints("starts", starts) or [], call.ints("ends", ends) or []
     chosen = call.ints("axes", axes) or list(range(len(begins)))
     strides = call.ints("steps", steps) or [1] * len(begins)
@@ -86,7 +94,7 @@ def _slice(call: Call, x: Any, starts: Any = None, ends: Any = None, axes: Any =
     return x
 
 
-def _gather(call: Call, x: Any, indices: Any) -> Any:
+def _gather(call: Call, x: Array, indices: Array) -> Any:
     axis = call.get("axis", 0) % x.ndim
     if isinstance(indices, np.ndarray) and indices.ndim == 0:
         found = x[(slice(None),) * axis + (int(indices),)]
@@ -94,19 +102,19 @@ def _gather(call: Call, x: Any, indices: Any) -> Any:
     return x[(slice(None),) * axis + (indices,)]
 
 
-def _gather_elements(call: Call, x: Any, indices: Any) -> Any:
+def _gather_elements(call: Call, x: Array, indices: Array) -> Array:
     axis = call.get("axis", 0)
     n = x.shape[axis]
     return gg.take_along_dim(x, gg.where(indices < 0, indices + n, indices), axis)
 
 
-def _gather_nd(call: Call, x: Any, indices: Any) -> Any:
+def _gather_nd(call: Call, x: Array, indices: Array) -> Any:
     if call.get("batch_dims", 0):
         raise call.refused("has batch_dims")
     return x[tuple([indices[..., at] for at in range(indices.shape[-1])])]
 
 
-def _scatter_elements(call: Call, x: Any, indices: Any, updates: Any) -> Any:
+def _scatter_elements(call: Call, x: Array, indices: Array, updates: Array) -> Array:
     axis, how = call.get("axis", 0), call.get("reduction", "none")
     places = gg.where(indices < 0, indices + x.shape[axis], indices)
     if how == "none":
@@ -117,7 +125,7 @@ def _scatter_elements(call: Call, x: Any, indices: Any, updates: Any) -> Any:
     return gg.scatter_reduce(x, axis, places, updates, names[how])
 
 
-def _scatter_nd(call: Call, x: Any, indices: Any, updates: Any) -> Any:
+def _scatter_nd(call: Call, x: Array, indices: Array, updates: Array) -> Array:
     key = tuple([indices[..., at] for at in range(indices.shape[-1])])
     how = call.get("reduction", "none")
     if how not in {"none", "add"}:
@@ -125,7 +133,7 @@ def _scatter_nd(call: Call, x: Any, indices: Any, updates: Any) -> Any:
     return gg.at_set(x, key, updates) if how == "none" else gg.at_add(x, key, updates)
 
 
-def _pad(call: Call, x: Any, pads: Any = None, value: Any = None, axes: Any = None) -> Any:
+def _pad(call: Call, x: Array, pads: Array = None, value: Array = None, axes: Any = None) -> Array:
     given = call.ints("pads", pads) or []
     chosen = call.ints("axes", axes) or list(range(x.ndim))
     half = len(given) // 2
@@ -158,26 +166,26 @@ def _constant(call: Call) -> Any:
     return call.attributes["value"]
 
 
-def _constant_of_shape(call: Call, shape: Any) -> Any:
+def _constant_of_shape(call: Call, shape: Array) -> Array:
     value = call.get("value", np.zeros(1, np.float32))
     return np.full(call.known(shape, "shape").tolist(), value.reshape(-1)[0], value.dtype)
 
 
-def _range(call: Call, start: Any, limit: Any, step: Any) -> Any:
+def _range(call: Call, start: Array, limit: Array, step: Array) -> Array:
     ends = [call.known(one, "ends") for one in (start, limit, step)]
     return np.arange(*[one.item() for one in ends], dtype=ends[0].dtype)
 
 
-def _trilu(call: Call, x: Any, k: Any = None) -> Any:
+def _trilu(call: Call, x: Array, k: Array = None) -> Any:
     diagonal = 0 if k is None else int(call.known(k, "diagonal").reshape(()))
     return (gg.triu if call.get("upper", 1) else gg.tril)(x, diagonal)
 
 
-def _tile(call: Call, x: Any, repeats: Any) -> Any:
+def _tile(call: Call, x: Array, repeats: Array) -> Array:
     return gg.tile(x, tuple(call.ints("repeats", repeats) or ()))
 
 
-def _one_hot(call: Call, indices: Any, depth: Any, values: Any) -> Any:
+def _one_hot(call: Call, indices: Array, depth: Array, values: Array) -> Array:
     count = int(call.known(depth, "depth").reshape(()))
     off, on = call.known(values, "values").tolist()
     axis = call.get("axis", -1)
@@ -187,7 +195,7 @@ def _one_hot(call: Call, indices: Any, depth: Any, values: Any) -> Any:
     return gg.where(hot % count == np.arange(count).reshape(shape), np.float32(on), np.float32(off))
 
 
-def _depth_to_space(call: Call, x: Any) -> Any:
+def _depth_to_space(call: Call, x: Array) -> Array:
     n, c, h, w = x.shape
     b = call.attributes["blocksize"]
     if call.get("mode", "DCR") == "CRD":
@@ -195,7 +203,7 @@ def _depth_to_space(call: Call, x: Any) -> Any:
     return x.reshape(n, b, b, c // (b * b), h, w).permute(0, 3, 4, 1, 5, 2).reshape(n, c // (b * b), h * b, w * b)
 
 
-def _same(call: Call, x: Any, *_rest: Any) -> Any:
+def _same(call: Call, x: Array, *_rest: Array) -> Array:
     return x
 
 

@@ -13,6 +13,7 @@ from glassgrad.onnx.traced import Step
 from glassgrad.onnx.writer import Value, Writer
 from glassgrad.ops.resample import Resizing, neighbours
 
+Ints = Sequence[int]
 Pads = tuple[tuple[int, int], tuple[int, int]]
 
 
@@ -32,7 +33,15 @@ def _bordered(w: Writer, x: Value, padding: Sequence[tuple[int, int]], value: fl
 
 
 def _conv(
-    w: Writer, step: Step, x: Value, weight: Value, *, stride: Any, padding: Any, dilation: Any, groups: int
+    w: Writer,
+    step: Step,
+    x: Value,
+    weight: Value,
+    *,
+    stride: Ints,
+    padding: Pads,
+    dilation: Ints,
+    groups: int,
 ) -> Value:
     x, weight = w.alike((x, weight), step.out.dtype)
     if min(map(min, padding)) < 0:
@@ -50,7 +59,16 @@ def _conv(
 
 
 def _conv_input(
-    w: Writer, step: Step, g: Value, weight: Value, *, size: Any, stride: Any, padding: Any, dilation: Any, groups: int
+    w: Writer,
+    step: Step,
+    g: Value,
+    weight: Value,
+    *,
+    size: Ints,
+    stride: Ints,
+    padding: Pads,
+    dilation: Ints,
+    groups: int,
 ) -> Value:
     """A transposed convolution: all of it, cut to the image and with zeros where no window reaches."""
     g, weight = w.alike((g, weight), step.out.dtype)
@@ -72,7 +90,15 @@ def _as_images(w: Writer, x: Value) -> Value:
     return x if x.ndim == 4 else reshaped(w, x, (-1, 1, *(x.shape or ())[-2:]))
 
 
-def _hanging(w: Writer, step: Step, x: Value, kernel: Any, stride: Any, padding: Pads, dilation: Any) -> Pads:
+def _hanging(
+    w: Writer,
+    step: Step,
+    x: Value,
+    kernel: Ints,
+    stride: Ints,
+    padding: Pads,
+    dilation: Ints,
+) -> Pads:
     """Return the border with what windows that hang over the end need more."""
     before, after = (x.shape or ())[-2:], step.out.shape[-2:]
     if not all(isinstance(dim, int) for dim in (*before, *after)):
@@ -84,7 +110,13 @@ def _hanging(w: Writer, step: Step, x: Value, kernel: Any, stride: Any, padding:
 
 
 def _pooled(
-    w: Writer, step: Step, x: Value, kernel: Any, stride: Any, padding: Any, dilation: Any
+    w: Writer,
+    step: Step,
+    x: Value,
+    kernel: Ints,
+    stride: Ints,
+    padding: Pads,
+    dilation: Ints,
 ) -> tuple[Value, Any]:
     """Return the image, bordered by the lowest number, and the attributes of the windows."""
     padding = _hanging(w, step, x, kernel, stride, padding, dilation)
@@ -95,14 +127,31 @@ def _pooled(
 
 
 def _max_pool(
-    w: Writer, step: Step, x: Value, *, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil: bool
+    w: Writer,
+    step: Step,
+    x: Value,
+    *,
+    kernel: Ints,
+    stride: Ints,
+    padding: Pads,
+    dilation: Ints,
+    ceil: bool,
 ) -> Value:
     image, attributes = _pooled(w, step, x, kernel, stride, padding, dilation)
     return reshaped(w, w.op("MaxPool", image, **attributes), step.out.shape)
 
 
 def _max_index(
-    w: Writer, step: Step, x: Value, _y: Value, *, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil: bool
+    w: Writer,
+    step: Step,
+    x: Value,
+    _y: Value,
+    *,
+    kernel: Ints,
+    stride: Ints,
+    padding: Pads,
+    dilation: Ints,
+    ceil: bool,
 ) -> Value:
     image, attributes = _pooled(w, step, x, kernel, stride, padding, dilation)
     if "pads" not in attributes:
@@ -114,7 +163,15 @@ def _max_index(
 
 
 def _sum_pool(
-    w: Writer, step: Step, x: Value, *, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil: bool
+    w: Writer,
+    step: Step,
+    x: Value,
+    *,
+    kernel: Ints,
+    stride: Ints,
+    padding: Pads,
+    dilation: Ints,
+    ceil: bool,
 ) -> Value:
     if tuple(dilation) != (1, 1):
         w.needs(19)
@@ -126,7 +183,15 @@ def _sum_pool(
 
 
 def _im2col(
-    w: Writer, step: Step, x: Value, *, kernel: Any, dilation: Any, padding: Any, stride: Any, ceil: bool
+    w: Writer,
+    step: Step,
+    x: Value,
+    *,
+    kernel: Ints,
+    dilation: Ints,
+    padding: Pads,
+    stride: Ints,
+    ceil: bool,
 ) -> Value:
     """A convolution with kernels of one 1 each, one for each place of a window and each channel."""
     (channels,) = w.fixed((x.shape or ())[1:2])
@@ -139,7 +204,16 @@ def _im2col(
 
 
 def _col2im(
-    w: Writer, step: Step, x: Value, *, size: Any, kernel: Any, dilation: Any, padding: Any, stride: Any, ceil: bool
+    w: Writer,
+    step: Step,
+    x: Value,
+    *,
+    size: Ints,
+    kernel: Ints,
+    dilation: Ints,
+    padding: Pads,
+    stride: Ints,
+    ceil: bool,
 ) -> Value:
     return w.op(
         "Col2Im",

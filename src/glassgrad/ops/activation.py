@@ -6,6 +6,7 @@ Where PyTorch's function has a threshold against overflow, these use a form that
 from __future__ import annotations
 
 import math
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from glassgrad.ops.special import erfc
 _HALF = frozenset("e?bB")  # half precision, and the integers for which NumPy's exp returns it
 
 
-def _choose(xp: Any, mask: Array, a: Array, b: Array) -> Array:
+def _choose(xp: ModuleType, mask: Array, a: Array, b: Array) -> Array:
     return choose(mask, a, b) if xp is np else xp.where(mask, a, b)
 
 
@@ -33,7 +34,7 @@ def _choose(xp: Any, mask: Array, a: Array, b: Array) -> Array:
 
 
 @in_native_blocks
-def _sigmoid(xp: Any, x: Array) -> Array:
+def _sigmoid(xp: ModuleType, x: Array) -> Array:
     # e / (1 + e) keeps the small values far to the left. To the right e is capped where the quotient is already 1
     # to the last bit, so that it can't overflow; half precision overflows earlier.
     half = getattr(getattr(x, "dtype", None), "char", None) in _HALF
@@ -97,7 +98,7 @@ _CUBE = 0.044715  # Hendrycks and Gimpel, Gaussian Error Linear Units, 2016
 
 
 @in_native_blocks
-def _gelu(xp: Any, x: Array) -> Array:
+def _gelu(xp: ModuleType, x: Array) -> Array:
     if xp is np and approximations.fits(x):
         return approximations.gelu(x)
     return x * (0.5 * erfc.within(xp, x * -math.sqrt(0.5)))
@@ -144,7 +145,7 @@ gelu_tanh_p.describe(
 # --- with a kink ----------------------------------------------------------------------------------
 
 
-def _relu(xp: Any, x: Array) -> Array:
+def _relu(xp: ModuleType, x: Array) -> Array:
     if xp is not np:
         return xp.maximum(x, 0)
     found = channels.inside(x, x, 0.0, math.nan) if type(x) is np.ndarray and x.size >= channels.STEP_FROM else None
@@ -161,7 +162,7 @@ relu.describe("max(x, 0)", "x > 0", reals(-3, 3, 0), edge=EDGES)
 
 
 @in_native_blocks
-def _leaky_relu(xp: Any, x: Array, *, slope: Any) -> Array:
+def _leaky_relu(xp: ModuleType, x: Array, *, slope: Any) -> Array:
     # For a slope between 0 and 1 it is max(x, slope * x); a slope of 0 would give NaN at infinite x.
     between = isinstance(slope, float) and 0 < slope <= 1
     return xp.maximum(x, slope * x) if between else _choose(xp, x > 0, x, slope * x)

@@ -137,7 +137,7 @@ def unknown(x: Any) -> bool:
     return hasattr(x.array if hasattr(x, "_tracks") else x, "no_numbers")
 
 
-def concrete(x: Any, op: str) -> np.ndarray[Any, Any]:
+def concrete(x: Any, op: str) -> Array:
     """Return the values of `x` as an ndarray, for ops whose result shape depends on them.
 
     Raises:

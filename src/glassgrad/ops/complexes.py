@@ -8,7 +8,7 @@ where gradients enter and leave a walk.
 
 from __future__ import annotations
 
-from typing import Any
+from types import ModuleType
 
 import numpy as np
 
@@ -18,13 +18,13 @@ from glassgrad.ops.core import PRIMITIVES, Array, Linear, linear
 from glassgrad.ops.shape import broadcast_to_p, stack
 
 
-def _as_pairs(xp: Any, z: Array) -> Array:
+def _as_pairs(xp: ModuleType, z: Array) -> Array:
     """View complex numbers (...) as an array (..., 2)."""
     real = xp.float32 if z.dtype == xp.complex64 else xp.float64
     return z[..., None].view(real)
 
 
-def _as_complex(xp: Any, pairs: Array) -> Array:
+def _as_complex(xp: ModuleType, pairs: Array) -> Array:
     """View an array (..., 2) as complex numbers (...); a copy where the two parts do not lie beside each other."""
     if pairs.strides[-1] != pairs.itemsize:
         pairs = xp.ascontiguousarray(pairs)

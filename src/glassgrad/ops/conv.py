@@ -20,6 +20,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
+from types import ModuleType
 from typing import Any
 
 from glassgrad.ops.core import Array, Linear, linear
@@ -49,7 +50,7 @@ def _cropped(padded: Array, padding: Pads) -> Array:
     return padded[:, top : padded.shape[1] - bottom, left : padded.shape[2] - right].transpose(0, 3, 1, 2)
 
 
-def _weight_matrix(xp: Any, w: Array, groups: int) -> Array:
+def _weight_matrix(xp: ModuleType, w: Array, groups: int) -> Array:
     """(O, C/G, kh, kw) to (kh kw C/G, O), with groups (G, kh kw C/G, O/G)."""
     o, c, kh, kw = w.shape
     if groups == 1:
@@ -58,7 +59,7 @@ def _weight_matrix(xp: Any, w: Array, groups: int) -> Array:
     return xp.ascontiguousarray(split.transpose(0, 3, 4, 2, 1)).reshape(groups, kh * kw * c, o // groups)
 
 
-def _rows(xp: Any, y: Array, groups: int) -> Array:
+def _rows(xp: ModuleType, y: Array, groups: int) -> Array:
     """(N, O, oh, ow) to (rows, O), with groups a view (G, rows, O/G)."""
     n, o, oh, ow = y.shape
     flat = xp.ascontiguousarray(y.transpose(0, 2, 3, 1)).reshape(n * oh * ow, o)
@@ -89,7 +90,7 @@ def _compiled(op: str, arrays: tuple[Array, Array], sizes: tuple[int, int, int],
 # --- forward --------------------------------------------------------------------------------------
 
 
-def _conv(xp: Any, x: Array, w: Array, *, stride: Pair, padding: Pads, dilation: Pair, groups: int) -> Array:
+def _conv(xp: ModuleType, x: Array, w: Array, *, stride: Pair, padding: Pads, dilation: Pair, groups: int) -> Array:
     plan = plan_of(x.shape[2:], w.shape[2:], stride, padding, dilation, groups)
     _check_channels(x.shape[1], w.shape[0], w.shape, groups)
     dtype = xp.result_type(x.dtype, w.dtype)
@@ -115,7 +116,7 @@ def _conv(xp: Any, x: Array, w: Array, *, stride: Pair, padding: Pads, dilation:
     return out.transpose(0, 3, 1, 2)
 
 
-def _taps(xp: Any, w: Array, c: int, wide: int) -> Array:
+def _taps(xp: ModuleType, w: Array, c: int, wide: int) -> Array:
     """Depthwise weights (O, 1, kh, kw) as (kh kw, wide, C, O/C), repeated along the image's row.
 
     Repeating makes the inner loops as long as a row of the image times its channels.
@@ -124,7 +125,7 @@ def _taps(xp: Any, w: Array, c: int, wide: int) -> Array:
     return xp.ascontiguousarray(xp.broadcast_to(taps, (taps.shape[0], wide, *taps.shape[2:])))
 
 
-def _depthwise(xp: Any, x: Array, w: Array, plan: Plan, dtype: Any) -> Array:
+def _depthwise(xp: ModuleType, x: Array, w: Array, plan: Plan, dtype: Any) -> Array:
     """One input channel a group: a weighted sum of kh*kw shifted images, with nothing to multiply as matrices."""
     n, c = x.shape[:2]
     images = Images(xp, x, plan.padding)
@@ -144,7 +145,7 @@ def _depthwise(xp: Any, x: Array, w: Array, plan: Plan, dtype: Any) -> Array:
 
 
 def _conv_input(
-    xp: Any, g: Array, w: Array, *, size: Pair, stride: Pair, padding: Pads, dilation: Pair, groups: int
+    xp: ModuleType, g: Array, w: Array, *, size: Pair, stride: Pair, padding: Pads, dilation: Pair, groups: int
 ) -> Array:
     plan = plan_of(size, w.shape[2:], stride, padding, dilation, groups)
     if g.shape[1] != w.shape[0] or tuple(g.shape[2:]) != plan.out:
@@ -173,7 +174,7 @@ def _conv_input(
     return _cropped(padded, padding)
 
 
-def _conv_input_cut(xp: Any, g: Array, w: Array, plan: Plan) -> Array:
+def _conv_input_cut(xp: ModuleType, g: Array, w: Array, plan: Plan) -> Array:
     """Negative padding: rows of the input that the convolution did not see get zeros."""
     seen = [(max(-a, 0), n - max(-b, 0)) for n, (a, b) in zip(plan.size, plan.padding, strict=True)]
     inner = _conv_input(
@@ -191,7 +192,7 @@ def _conv_input_cut(xp: Any, g: Array, w: Array, plan: Plan) -> Array:
     return out
 
 
-def _conv_input_turned(xp: Any, g: Array, w: Array, plan: Plan) -> Array:
+def _conv_input_turned(xp: ModuleType, g: Array, w: Array, plan: Plan) -> Array:
     """At stride 1 the transpose is the convolution with the flipped kernel, inputs and outputs swapped."""
     o, c, kh, kw = w.shape
     groups = plan.groups
@@ -203,7 +204,7 @@ def _conv_input_turned(xp: Any, g: Array, w: Array, plan: Plan) -> Array:
     return _conv(xp, g, turned, stride=(1, 1), padding=padding, dilation=plan.dilation, groups=groups)
 
 
-def _conv_input_by_rows(xp: Any, g: Array, w: Array, plan: Plan) -> Array:
+def _conv_input_by_rows(xp: ModuleType, g: Array, w: Array, plan: Plan) -> Array:
     """At stride 1 along rows, gather windows along the rows only and add up kernel rows afterwards.
 
     Compared with gathering whole windows this copies kh times less, and the product has kh times more columns,
@@ -262,7 +263,7 @@ def _add_rows(parts: list[Array], target: Array, reach: list[tuple[slice, slice]
             target[rows] += part[outputs]
 
 
-def _add_windows(xp: Any, padded: Array, g: Array, w: Array, plan: Plan) -> None:
+def _add_windows(xp: ModuleType, padded: Array, g: Array, w: Array, plan: Plan) -> None:
     """Add every cotangent times the kernel where its window was: the product, then col2im."""
     groups, c = plan.groups, padded.shape[3]
     matrix = _weight_matrix(xp, w, groups).swapaxes(-1, -2)
@@ -278,7 +279,7 @@ def _add_windows(xp: Any, padded: Array, g: Array, w: Array, plan: Plan) -> None
             plan.at(target, (i, j), ALL)[...] += columns[:, :, :, i, j]
 
 
-def _add_windows_depthwise(xp: Any, padded: Array, g: Array, w: Array, plan: Plan) -> None:
+def _add_windows_depthwise(xp: ModuleType, padded: Array, g: Array, w: Array, plan: Plan) -> None:
     n, c = padded.shape[0], padded.shape[3]
     several = w.shape[0] // c
     taps = _taps(xp, w, c, plan.out[1])
@@ -291,7 +292,7 @@ def _add_windows_depthwise(xp: Any, padded: Array, g: Array, w: Array, plan: Pla
 
 
 def _conv_weight(
-    xp: Any, x: Array, g: Array, *, kernel: Pair, stride: Pair, padding: Pads, dilation: Pair, groups: int
+    xp: ModuleType, x: Array, g: Array, *, kernel: Pair, stride: Pair, padding: Pads, dilation: Pair, groups: int
 ) -> Array:
     plan = plan_of(x.shape[2:], kernel, stride, padding, dilation, groups)
     n, c, o = x.shape[0], x.shape[1], g.shape[1]
@@ -323,7 +324,7 @@ def _conv_weight(
     return xp.ascontiguousarray(total.reshape(o, *kernel, shape[1]).transpose(0, 3, 1, 2))
 
 
-def _conv_weight_by_rows(xp: Any, x: Array, g: Array, plan: Plan, dtype: Any) -> Array:
+def _conv_weight_by_rows(xp: ModuleType, x: Array, g: Array, plan: Plan, dtype: Any) -> Array:
     """At stride 1 along columns, reuse the windows along the rows for every kernel row, shifted by it.
 
     Compared with gathering whole windows this copies kh times less, and g keeps its memory layout.
@@ -355,7 +356,7 @@ def _added_up(sums: dict[int, Array]) -> Array:
     return total
 
 
-def _depthwise_weight(xp: Any, x: Array, g: Array, plan: Plan, dtype: Any) -> Array:
+def _depthwise_weight(xp: ModuleType, x: Array, g: Array, plan: Plan, dtype: Any) -> Array:
     """(C, O/C, kh, kw): shifted images times g, added up over long rows first."""
     n, c = x.shape[:2]
     several = g.shape[1] // c
@@ -373,7 +374,7 @@ def _depthwise_weight(xp: Any, x: Array, g: Array, plan: Plan, dtype: Any) -> Ar
 # --- entries --------------------------------------------------------------------------------------
 
 
-def _conv_shape(x: Any, w: Any, *, stride: Pair, padding: Pads, dilation: Pair, groups: int) -> Shape:
+def _conv_shape(x: Array, w: Array, *, stride: Pair, padding: Pads, dilation: Pair, groups: int) -> Shape:
     _check_channels(x.shape[1], w.shape[0], w.shape, groups)
     return (x.shape[0], w.shape[0], *plan_of(x.shape[2:], w.shape[2:], stride, padding, dilation, groups).out)
 

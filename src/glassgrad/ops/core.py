@@ -464,8 +464,7 @@ class Fused(Primitive):
         return super().compute(args, params)[0]
 
 
-# The names that entries use; the classes document their arguments.
-elementwise, linear, custom, fused = Elementwise, Linear, Custom, Fused
+elementwise, linear, custom, fused = Elementwise, Linear, Custom, Fused  # as entries call them
 
 
 def canonical_axes(dim: int | Iterable[int] | None, ndim: int) -> tuple[int, ...]:

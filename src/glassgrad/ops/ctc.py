@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -63,7 +64,7 @@ def _alphas(emitted: Array, skip: Array) -> Array:
 
 
 def _forward(
-    xp: Any, x: Array, targets: Array, lengths: Array, target_lengths: Array, *, blank: int
+    xp: ModuleType, x: Array, targets: Array, lengths: Array, target_lengths: Array, *, blank: int
 ) -> tuple[Array, tuple[Array, ...]]:
     places = _extended(targets, blank)  # no path comes back from behind the end of a target
     n = len(places)
@@ -159,14 +160,14 @@ def _decomposed(x: Array, targets: Array, lengths: Array, target_lengths: Array,
 
 
 def _log_probabilities(*shape: int) -> Any:
-    def draw(rng: np.random.Generator) -> Any:
+    def draw(rng: np.random.Generator) -> Array:
         x = rng.normal(size=shape)
         return x - np.log(np.exp(x).sum(-1, keepdims=True))
 
     return draw
 
 
-def _fixed(*values: Any) -> Any:
+def _fixed(*values: Array) -> Any:
     return lambda rng: np.array(values)
 
 

@@ -181,7 +181,7 @@ def histc(x: Array, bins: int = 100, min: float = 0, max: float = 0) -> Array:
     return astype(histogram_p(x, edges, density=False)[0], x.dtype)
 
 
-def _histogram_shape(_x: Any, edges: Any, weight: Any = None, *, density: bool) -> tuple[Aval, Aval]:
+def _histogram_shape(_x: Array, edges: Array, weight: Array = None, *, density: bool) -> tuple[Aval, Aval]:
     counted = np.dtype(np.int64) if weight is None else weight.dtype
     dtype = np.dtype(np.float64) if density else counted
     return Aval((edges.shape[0] - 1,), dtype), Aval(tuple(edges.shape), edges.dtype)

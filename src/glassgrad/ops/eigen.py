@@ -7,6 +7,7 @@ of Boeddeker et al. (2017), with LAPACK's own choice of their length and phase.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,7 +38,7 @@ class EigResult(NamedTuple):
 # --- matrices of pairs ----------------------------------------------------------------------------
 
 
-def _eig(xp: Any, pairs: Array) -> tuple[Array, Array]:
+def _eig(xp: ModuleType, pairs: Array) -> tuple[Array, Array]:
     z = _as_complex(np, pairs)
     values, vectors = np.linalg.eig(z if z.imag.any() else np.ascontiguousarray(z.real))
     return _as_pairs(np, values.astype(z.dtype, copy=False)), _as_pairs(np, vectors.astype(z.dtype, copy=False))
@@ -95,7 +96,7 @@ def _columns_sum(x: Array) -> Array:
     return sum_p(x, axis=(len(x.shape) - 2,), keepdims=True)
 
 
-def _eig_vjp(gs: Cotangents, needs: Sequence[bool], y: Any, x: Any) -> tuple[Array]:
+def _eig_vjp(gs: Cotangents, needs: Sequence[bool], y: Array, x: Array) -> tuple[Array]:
     values, vectors = y
     g_values, g_vectors = gs
     whole = _as_real(vectors)
@@ -117,7 +118,7 @@ def _eig_vjp(gs: Cotangents, needs: Sequence[bool], y: Any, x: Any) -> tuple[Arr
     return (_from_real(matmul(solve(turned, _as_real(inner)), turned)),)
 
 
-def _eig_jvp(tangents: Sequence[Array], y: Any, x: Any) -> tuple[Array, Array]:
+def _eig_jvp(tangents: Sequence[Array], y: Array, x: Array) -> tuple[Array, Array]:
     values, vectors = y
     whole = _as_real(vectors)
     inner = _from_real(matmul(solve(whole, _as_real(tangents[0])), whole))
@@ -136,7 +137,7 @@ def _eig_jvp(tangents: Sequence[Array], y: Any, x: Any) -> tuple[Array, Array]:
 def _general(*lead: int, size: int) -> Any:
     """Draw complex matrices with eigenvalues that lie apart, as pairs."""
 
-    def draw(rng: np.random.Generator) -> Any:
+    def draw(rng: np.random.Generator) -> Array:
         apart = np.zeros((size, size, 2))
         apart[range(size), range(size), 0] = 2.0 * np.arange(size)
         return rng.normal(size=(*lead, size, size, 2)) * 0.5 + apart

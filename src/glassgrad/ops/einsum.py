@@ -280,7 +280,7 @@ def einsum(equation: Any, *operands: Any) -> Array:
     return current[0][0]
 
 
-def _from_lists(*parts: Any) -> tuple[str, tuple[Any, ...]]:
+def _from_lists(*parts: Array) -> tuple[str, tuple[Any, ...]]:
     """Turn operands that alternate with lists of numbers into an equation."""
 
     def letters(numbers: Sequence[Any]) -> str:

@@ -7,6 +7,7 @@ Edges are NumPy's and PyTorch's; where the two disagree the entry says so in `no
 from __future__ import annotations
 
 import math
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -115,7 +116,7 @@ def _ratio(a: Array, b: Array) -> Array:
 
 
 @in_native_blocks
-def _lerp(xp: Any, a: Array, b: Array, weight: Array) -> Array:
+def _lerp(xp: ModuleType, a: Array, b: Array, weight: Array) -> Array:
     # Two formulas, so that both ends are exact.
     d = b - a
     return xp.where(xp.abs(weight) < 0.5, a + weight * d, b - (1 - weight) * d)
@@ -137,7 +138,7 @@ lerp.describe("a + w * (b - a)", "1 - w, w, b - a", reals(-3, 3), reals(-3, 3), 
 # --- selection ------------------------------------------------------------------------------------
 
 
-def _where(xp: Any, c: Array, a: Array, b: Array) -> Array:
+def _where(xp: ModuleType, c: Array, a: Array, b: Array) -> Array:
     return choose(c, a, b) if xp is np else xp.where(c, a, b)
 
 
@@ -192,7 +193,7 @@ fmin = elementwise(
 fmin.describe("min(a, b), ignoring a NaN", "a <= b, a > b", reals(-3, 0), reals(0.1, 3), edge=EDGES)
 
 
-def _heaviside(xp: Any, a: Array, b: Array) -> Array:
+def _heaviside(xp: ModuleType, a: Array, b: Array) -> Array:
     y = xp.heaviside(a, b)
     if xp is not np:
         return y
@@ -217,7 +218,7 @@ def _inside(y: Array, x: Array, *, low: float | None, high: float | None) -> Arr
     return x >= low if high is None else logical_and(x >= low, x <= high)
 
 
-def _clip(xp: Any, x: Array, *, low: Any, high: Any) -> Array:
+def _clip(xp: ModuleType, x: Array, *, low: Any, high: Any) -> Array:
     return xp.clip(x, low, high)
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,7 +76,7 @@ def _columns(s: Array) -> Array:
     return reshape_p(s, shape=(*s.shape[:-1], 1, s.shape[-1]))
 
 
-def _eye(x: Any, size: int) -> Any:
+def _eye(x: Array, size: int) -> Array:
     return np.eye(size, dtype=x.dtype)
 
 
@@ -109,7 +110,7 @@ def _whiten(y: Array, inner: Array) -> Array:
     return _adjoint(solve_triangular_p(_adjoint(y), _adjoint(left), upper=True, unit=False))
 
 
-def _cholesky_jvp(t: Array, y: Array, x: Any) -> Array:
+def _cholesky_jvp(t: Array, y: Array, x: Array) -> Array:
     left = solve_triangular_p(y, _symmetric(t), upper=False, unit=False)
     inner = _adjoint(solve_triangular_p(y, _adjoint(left), upper=False, unit=False))
     return matmul(y, _half_lower(inner))
@@ -118,14 +119,14 @@ def _cholesky_jvp(t: Array, y: Array, x: Any) -> Array:
 def _positive(*lead: int, size: int) -> Any:
     """Draw positive definite matrices."""
 
-    def draw(rng: np.random.Generator) -> Any:
+    def draw(rng: np.random.Generator) -> Array:
         x = rng.normal(size=(*lead, size, size))
         return x @ x.swapaxes(-1, -2) + size * np.eye(size)
 
     return draw
 
 
-def _hermitian(xp: Any, x: Array) -> Array:
+def _hermitian(xp: ModuleType, x: Array) -> Array:
     return (x + xp.conj(x.swapaxes(-1, -2))) * 0.5
 
 
@@ -147,7 +148,7 @@ cholesky_p.samples = [S(_positive(size=3)), S(_positive(2, size=2))]
 # --- QR -------------------------------------------------------------------------------------------
 
 
-def _qr_vjp(gs: Cotangents, needs: Sequence[bool], y: Any, x: Any) -> tuple[Array]:
+def _qr_vjp(gs: Cotangents, needs: Sequence[bool], y: Array, x: Array) -> tuple[Array]:
     q, r = y
     g_q, g_r = (None if g is None else conj(g) for g in gs)
     inner = None
@@ -166,7 +167,7 @@ def _qr_vjp(gs: Cotangents, needs: Sequence[bool], y: Any, x: Any) -> tuple[Arra
     return (conj(_adjoint(solve_triangular_p(r, _adjoint(right), upper=True, unit=False))),)
 
 
-def _qr_jvp(tangents: Sequence[Array], y: Any, x: Any) -> tuple[Array, Array]:
+def _qr_jvp(tangents: Sequence[Array], y: Array, x: Array) -> tuple[Array, Array]:
     q, r = y
     scaled = swap_last(solve_triangular_p(swap_last(r), swap_last(tangents[0]), upper=False, unit=False))  # t r**-1
     inner = matmul(_adjoint(q), scaled)
@@ -197,7 +198,7 @@ qr_p.samples = [S((4, 3)), S((2, 2, 2)), S((3, 1))]
 # --- eigenvalues ----------------------------------------------------------------------------------
 
 
-def _eigh_vjp(gs: Cotangents, needs: Sequence[bool], y: Any, x: Any) -> tuple[Array]:
+def _eigh_vjp(gs: Cotangents, needs: Sequence[bool], y: Array, x: Array) -> tuple[Array]:
     w, v = y
     g_w, g_v = gs
     if g_v is None:
@@ -212,7 +213,7 @@ def _eigh_vjp(gs: Cotangents, needs: Sequence[bool], y: Any, x: Any) -> tuple[Ar
         return (conj(_symmetric(matmul(v, matmul(inner, _adjoint(v))))),)
 
 
-def _eigh_jvp(tangents: Sequence[Array], y: Any, x: Any) -> tuple[Array, Array]:
+def _eigh_jvp(tangents: Sequence[Array], y: Array, x: Array) -> tuple[Array, Array]:
     w, v = y
     inner = matmul(_adjoint(v), matmul(_symmetric(tangents[0]), v))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -252,7 +253,7 @@ def _first_rows(vh: Array, count: int) -> Array:
     return vh if vh.shape[-2] == count else vh[..., :count, :]
 
 
-def _svd_vjp(gs: Cotangents, needs: Sequence[bool], y: Any, x: Any, *, full: bool) -> tuple[Array]:
+def _svd_vjp(gs: Cotangents, needs: Sequence[bool], y: Array, x: Array, *, full: bool) -> tuple[Array]:
     count = min(x.shape[-2:])
     u, s, vh = _first_columns(y[0], count), y[1], _first_rows(y[2], count)
     g_u, g_s, g_vh = (None if g is None else conj(g) for g in gs)
@@ -283,7 +284,7 @@ def _svd_vjp(gs: Cotangents, needs: Sequence[bool], y: Any, x: Any, *, full: boo
         return (conj(matmul(matmul(u, inner), vh) + outside),)
 
 
-def _svd_jvp(tangents: Sequence[Array], y: Any, x: Any, *, full: bool) -> tuple[Array, Array, Array]:
+def _svd_jvp(tangents: Sequence[Array], y: Array, x: Array, *, full: bool) -> tuple[Array, Array, Array]:
     t = tangents[0]
     count = min(x.shape[-2:])
     u, s, vh = _first_columns(y[0], count), y[1], _first_rows(y[2], count)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -31,12 +32,12 @@ def _replaced(shape: Sequence[int], axis: int, size: int) -> Shape:
     return (*shape[:axis], size, *shape[axis + 1 :])
 
 
-def _fft(xp: Any, x: Array, *, axis: int, inverse: bool) -> Array:
+def _fft(xp: ModuleType, x: Array, *, axis: int, inverse: bool) -> Array:
     z = _as_complex(xp, x)
     return _as_pairs(xp, xp.fft.ifft(z, axis=axis, norm="forward") if inverse else xp.fft.fft(z, axis=axis))
 
 
-def _half_weights(xp: Any, size: int, ndim: int, axis: int, dtype: Any) -> Array:
+def _half_weights(xp: ModuleType, size: int, ndim: int, axis: int, dtype: Any) -> Array:
     """1 where a frequency is its own mirror image (0, and the middle one of an even size), else 1/2."""
     weights = xp.full(size // 2 + 1, 0.5, dtype)
     weights[0] = 1
@@ -45,7 +46,7 @@ def _half_weights(xp: Any, size: int, ndim: int, axis: int, dtype: Any) -> Array
     return weights.reshape((1,) * axis + (-1,) + (1,) * (ndim - axis - 1))
 
 
-def _rfft_back(xp: Any, g: Array, *, axis: int, size: int) -> Array:
+def _rfft_back(xp: ModuleType, g: Array, *, axis: int, size: int) -> Array:
     weighted = _as_complex(xp, g * _half_weights(xp, size, g.ndim, axis, g.dtype))
     return xp.fft.irfft(weighted, size, axis=axis, norm="forward").astype(g.dtype, copy=False)
 
@@ -186,7 +187,7 @@ def _opposite(norm: str | None) -> str | None:
 # --- several dimensions ---------------------------------------------------------------------------
 
 
-def _plan(input: Array, s: Any, dim: Any, op: str) -> list[tuple[int | None, int]]:
+def _plan(input: Array, s: Array, dim: Any, op: str) -> list[tuple[int | None, int]]:
     """The requested size (or None) of every dimension; without `dim` of all, or of the last len(s)."""
     ndim = len(input.shape)
     if dim is None:
@@ -209,7 +210,7 @@ def _over(
     is "n" or "2".
     """
 
-    def over_any(input: Array, s: Any = None, dim: Any = None, norm: str | None = None) -> Array:
+    def over_any(input: Array, s: Array = None, dim: Any = None, norm: str | None = None) -> Array:
         *rest, end = _plan(input, s, dim, f"{name}n")
         if last_first:
             input = last(input, *end, norm)
@@ -217,7 +218,7 @@ def _over(
             input = others(input, size, axis, norm)
         return input if last_first else last(input, *end, norm)
 
-    def over_two(input: Array, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Array:
+    def over_two(input: Array, s: Array = None, dim: Any = (-2, -1), norm: str | None = None) -> Array:
         return over_any(input, s, dim, norm)
 
     words = (

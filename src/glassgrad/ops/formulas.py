@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from glassgrad.ops.core import Primitive
+from glassgrad.ops.core import Array, Primitive
 from glassgrad.ops.tables import words
 
 FUNCTIONS = {
@@ -34,7 +34,7 @@ def expression(prim: Primitive, arguments: Sequence[str], params: Mapping[str, A
     return f"{prim.name}({', '.join([*arguments, *options])})"
 
 
-def _worth_showing(value: Any) -> bool:
+def _worth_showing(value: Array) -> bool:
     return value is not None and value is not False and value != () and len(repr(value)) < 40
 
 

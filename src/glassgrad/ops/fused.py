@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ FROM, SUMMED_FROM = products.FROM, products.SUMMED_FROM
 # --- linear ---------------------------------------------------------------------------------------
 
 
-def _linear(xp: Any, x: Array, weight: Array, bias: Array | None = None) -> tuple[Array, None]:
+def _linear(xp: ModuleType, x: Array, weight: Array, bias: Array | None = None) -> tuple[Array, None]:
     if x.ndim != 2:
         y, _ = _linear(xp, x.reshape(-1, x.shape[-1]), weight, bias)
         return y.reshape(*x.shape[:-1], weight.shape[0]), None
@@ -130,7 +131,7 @@ def _fused_in_single(
     """
 
     @functools.wraps(forward)
-    def in_single(xp: Any, x: Array, *parts: Array, **params: Any) -> tuple[Any, Any]:
+    def in_single(xp: ModuleType, x: Array, *parts: Array, **params: Any) -> tuple[Any, Any]:
         if x.dtype.char != "e":
             return forward(xp, x, *parts, **params)  # type: ignore[no-any-return]  # as fused primitives do
         found, residuals = forward(xp, *map(_single, (x, *parts)), **params)
@@ -158,7 +159,7 @@ def _single(x: Array) -> Array:
     return astype(x, np.float32) if x.dtype == _HALF else x
 
 
-def _rounded(found: Any, x: Array, parts: Sequence[Array]) -> Any:
+def _rounded(found: Array, x: Array, parts: Sequence[Array]) -> Any:
     """Return a result in the dtype that its arguments have together, and statistics beside it in that of the input."""
     dtype = np.result_type(x.dtype, *(part.dtype for part in parts))
     if type(found) is tuple:
@@ -169,7 +170,7 @@ def _rounded(found: Any, x: Array, parts: Sequence[Array]) -> Any:
 # --- batch normalisation --------------------------------------------------------------------------
 
 
-def _channel(x: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _channel(x: Array) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the axes that are averaged (all but 1) and the shape of a channel vector beside x."""
     ndim = len(x.shape)
     if ndim == 2:
@@ -184,7 +185,7 @@ def _over_batch(x: Array, share: float = 1.0) -> Array:
     return total if share == 1 else total * share
 
 
-def _batch_norm(xp: Any, x: Array, weight: Array, bias: Array, *, eps: float) -> tuple[Any, Any]:
+def _batch_norm(xp: ModuleType, x: Array, weight: Array, bias: Array, *, eps: float) -> tuple[Any, Any]:
     flat = x.ndim == 2
     if not flat:
         ready = channels.batch_norm(x, weight, bias, eps)
@@ -291,7 +292,7 @@ def _labels_to_keep(target: np.ndarray[Any, Any], classes: int, ignore_index: in
 
 
 def _cross_entropy(
-    xp: Any, logits: Array, target: Array, *, reduction: str, ignore_index: int
+    xp: ModuleType, logits: Array, target: Array, *, reduction: str, ignore_index: int
 ) -> tuple[Array, tuple[Array, Array, Any, Any, float]]:
     rows, classes = logits.shape
     keep = _labels_to_keep(target, classes, ignore_index, "cross_entropy")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ _SAFE = 60.0
 
 
 @lru_cache(maxsize=32)
-def _causal_mask(rows: int, columns: int) -> np.ndarray[Any, Any]:
+def _causal_mask(rows: int, columns: int) -> Array:
     """Booleans that let row i see the columns up to i."""
     mask = np.tri(rows, columns, dtype=np.bool_)
     mask.flags.writeable = False
@@ -43,7 +44,7 @@ def _extra(extra: Sequence[Array], masked: bool, dropped: bool) -> tuple[Array |
     return mask, parts.pop(0) if dropped else None
 
 
-def _is_boolean(mask: Any) -> bool:
+def _is_boolean(mask: Array) -> bool:
     return bool(mask.dtype.kind == "b")
 
 
@@ -112,7 +113,7 @@ def _for_all_of(mask: Array, scores: Array) -> Array:
 
 
 def _attention(
-    xp: Any, q: Array, k: Array, v: Array, *extra: Array, scale: float, causal: bool, masked: bool, dropped: bool
+    xp: ModuleType, q: Array, k: Array, v: Array, *extra: Array, scale: float, causal: bool, masked: bool, dropped: bool
 ) -> tuple[Array, Any]:
     if not extra and (found := attention.attend(q, k, v, scale, causal)) is not None:
         return found
@@ -132,7 +133,7 @@ def _attention_weights(q: Array, k: Array, mask: Array | None, scale: float, cau
 def _attention_vjp(
     g: Array,
     needs: Sequence[bool],
-    kept: Any,
+    kept: Array,
     q: Array,
     k: Array,
     v: Array,
@@ -141,7 +142,7 @@ def _attention_vjp(
     causal: bool,
     masked: bool,
     dropped: bool,
-) -> Any:
+) -> Sequence[Array | None]:
     # With p the weights and d the cotangent of p: ds = p (d - sum(d p)), dq = ds k, dk = dsT q, dv = pT g.
     if type(kept) is attention.Statistics:
         if (found := attention.attend_back(g, kept, q, k, v, scale, causal)) is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ LOG_FLOOR = -100.0
 _SMALLEST = 1e-12
 
 
-def _size(*xs: Any) -> int:
+def _size(*xs: Array) -> int:
     return math.prod(np.broadcast_shapes(*(x.shape for x in xs)))
 
 
@@ -56,7 +57,7 @@ def _reduced_op(losses: Array, reduction: str) -> Array:
 # --- squared error --------------------------------------------------------------------------------
 
 
-def _mse(xp: Any, x: Array, target: Array, *, reduction: str) -> tuple[Array, Array]:
+def _mse(xp: ModuleType, x: Array, target: Array, *, reduction: str) -> tuple[Array, Array]:
     difference = x - target
     if reduction == "none":
         return difference * difference, difference
@@ -64,12 +65,12 @@ def _mse(xp: Any, x: Array, target: Array, *, reduction: str) -> tuple[Array, Ar
     return np.asarray(products.dot(flat, flat) * _weight_of_each(reduction, flat.size), dtype=flat.dtype), difference
 
 
-def _mse_vjp(g: Array, needs: Sequence[bool], difference: Array, x: Any, target: Any, *, reduction: str) -> Any:
+def _mse_vjp(g: Array, needs: Sequence[bool], difference: Array, x: Array, target: Array, *, reduction: str) -> Any:
     d = difference * (g * difference.dtype.type(2 * _weight_of_each(reduction, difference.size)))
     return d if needs[0] else None, -d if needs[1] else None
 
 
-def _mse_vjp_in_ops(g: Array, needs: Sequence[bool], x: Any, target: Any, *, reduction: str) -> Any:
+def _mse_vjp_in_ops(g: Array, needs: Sequence[bool], x: Array, target: Array, *, reduction: str) -> Any:
     difference = x - target
     d = difference * (g * (2 * _weight_of_each(reduction, math.prod(difference.shape))))
     return d if needs[0] else None, -d if needs[1] else None
@@ -92,7 +93,7 @@ mse_loss_p.samples = [
 # --- binary cross-entropy of logits ---------------------------------------------------------------
 
 
-def _bce_logits(xp: Any, x: Array, target: Array, *, reduction: str) -> tuple[Array, Array]:
+def _bce_logits(xp: ModuleType, x: Array, target: Array, *, reduction: str) -> tuple[Array, Array]:
     small = np.exp(-np.abs(x))  # never overflows
     losses = np.log1p(small)
     losses += positive(x)
@@ -134,7 +135,7 @@ def _floored_log(x: Array) -> Array:
         return np.maximum(np.log(x), x.dtype.type(LOG_FLOOR))
 
 
-def _bce(xp: Any, x: Array, target: Array, *, reduction: str) -> tuple[Array, None]:
+def _bce(xp: ModuleType, x: Array, target: Array, *, reduction: str) -> tuple[Array, None]:
     losses = (target - 1) * _floored_log(1 - x) - target * _floored_log(x)
     return _reduced(losses, reduction), None
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -115,7 +116,7 @@ def _forward_in_parts(formula: Callable[..., Any], x: Array, rows: Array, parts:
 # --- layer norm -----------------------------------------------------------------------------------
 
 
-def _layer_norm(xp: Any, x: Array, *parts: Array, dims: int, eps: float) -> tuple[Array, tuple[Array, Array]]:
+def _layer_norm(xp: ModuleType, x: Array, *parts: Array, dims: int, eps: float) -> tuple[Array, tuple[Array, Array]]:
     rows = _rows(x, dims)
     if pays(rows) and (found := _forward_in_parts(_layer_norm_in_ops, x, rows, parts, eps)) is not None:
         return found  # type: ignore[no-any-return]  # the pair that the line below returns
@@ -128,7 +129,7 @@ def _layer_norm(xp: Any, x: Array, *parts: Array, dims: int, eps: float) -> tupl
     return _affine(normal, parts).reshape(x.shape), (normal, inverse)
 
 
-def _weight_in_mean(x: Any, axes: tuple[int, ...]) -> float:
+def _weight_in_mean(x: Array, axes: tuple[int, ...]) -> float:
     count = math.prod(x.shape[axis] for axis in axes)
     return 1 / count if count else math.nan
 
@@ -168,7 +169,7 @@ layer_norm_p.samples = [
 # --- root mean square norm ------------------------------------------------------------------------
 
 
-def _rms_norm(xp: Any, x: Array, *parts: Array, dims: int, eps: float) -> tuple[Array, tuple[Array, Array]]:
+def _rms_norm(xp: ModuleType, x: Array, *parts: Array, dims: int, eps: float) -> tuple[Array, tuple[Array, Array]]:
     rows = _rows(x, dims)
     if pays(rows) and (found := _forward_in_parts(_rms_norm_in_ops, x, rows, parts, eps)) is not None:
         return found  # type: ignore[no-any-return]  # the pair that the line below returns

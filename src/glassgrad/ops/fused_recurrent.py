@@ -11,6 +11,7 @@ all steps together.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -89,12 +90,12 @@ def _recurrent(name: str, cell: Rule, states: int) -> Fused:
         form = Form("relu" if rectified else name, reverse, batch_first)
         return _Layer(form, x, tuple(rest[:states]), w_ih, w_hh, b_ih, b_hh, parts[-1] if ragged else None)
 
-    def compute(_xp: Any, *args: Array, **params: Any) -> Any:
+    def compute(_xp: ModuleType, *args: Array, **params: Any) -> Any:
         layer = layer_of(args, **params)
         a, _ = _linear(np, layer.x, layer.w_ih, *layer.bias)
         return forward(layer.scan(a), own=True)
 
-    def vjp(g: Any, needs: Any, kept: Any, *args: Array, **params: Any) -> Any:
+    def vjp(g: Array, needs: Any, kept: Array, *args: Array, **params: Any) -> Any:
         layer = layer_of(args, **params)
         bias = layer.bias
         da, dhidden, dstates = backward(layer.scan(layer.x), g, kept)

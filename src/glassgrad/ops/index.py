@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -49,7 +50,7 @@ ROWS = (PLACES,)  # the spec of an embedding
 # --- reading and adding ---------------------------------------------------------------------------
 
 
-def _getitem(xp: Any, x: Array, *arrays: Array, spec: Spec) -> Array:
+def _getitem(xp: ModuleType, x: Array, *arrays: Array, spec: Spec) -> Array:
     if arrays and spec[-1] is PLACES:
         check_places(arrays[-1], x.shape[len(spec) - 1], len(spec) - 1)  # huge ones too
     if len(spec) == 1 and arrays:
@@ -62,17 +63,17 @@ def _getitem(xp: Any, x: Array, *arrays: Array, spec: Spec) -> Array:
     return y
 
 
-def _put_add(xp: Any, g: Array, *arrays: Array, spec: Spec, shape: Shape) -> Array:
+def _put_add(xp: ModuleType, g: Array, *arrays: Array, spec: Spec, shape: Shape) -> Array:
     check_spec(spec, arrays, shape)
     return add_at(xp, g, spec, arrays, shape)
 
 
-def _indexed(x: Any, *arrays: Any, spec: Spec) -> Aval:
+def _indexed(x: Array, *arrays: Array, spec: Spec) -> Aval:
     zeros = [np.broadcast_to(np.int64(0), tuple(array.shape)) for array in arrays]
     return Aval(np.broadcast_to(np.empty(()), tuple(x.shape))[join_index(spec, zeros)].shape, x.dtype)
 
 
-def _getitem_transpose(g: Array, needs: Sequence[bool], x: Any, *arrays: Array, spec: Spec) -> tuple[Any, ...]:
+def _getitem_transpose(g: Array, needs: Sequence[bool], x: Array, *arrays: Array, spec: Spec) -> tuple[Any, ...]:
     if type(g) is np.ndarray and (not arrays or _PLAIN.issuperset(map(type, arrays))):
         # The forward pass has checked the index.
         return add_at(np, g, spec, arrays, x.shape), *_no_gradients(len(arrays))
@@ -104,7 +105,7 @@ def _first_jvp(primitive: Any) -> Any:
     return lambda tangents, y, x, *arrays, **params: primitive()(tangents[0], *arrays, **params)
 
 
-def _sliced_places(at: Any, x: Any, *, spec: Spec) -> Any:
+def _sliced_places(at: Any, x: Array, *, spec: Spec) -> Any:
     """For an index without arrays: a slice steps along its dimension, an integer is constant."""
     found: list[Any] = []
     places = iter(at)
@@ -154,14 +155,16 @@ def _own_copy(x: Array) -> Array:
     return np.array(x) if isinstance(x, np.generic) else x.copy()
 
 
-def _at_set(xp: Any, x: Array, value: Array, *arrays: Array, spec: Spec) -> Array:
+def _at_set(xp: ModuleType, x: Array, value: Array, *arrays: Array, spec: Spec) -> Array:
     check_spec(spec, arrays, x.shape)
     out = _own_copy(x)
     out[join_index(spec, arrays)] = value
     return out
 
 
-def _at_set_vjp(g: Array, needs: Sequence[bool], y: Any, x: Any, value: Any, *arrays: Array, spec: Spec) -> Any:
+def _at_set_vjp(
+    g: Array, needs: Sequence[bool], y: Array, x: Array, value: Array, *arrays: Array, spec: Spec
+) -> Sequence[Array | None]:
     to_x = at_set_p(g, 0, *arrays, spec=spec) if needs[0] else None
     to_value = None
     if needs[1]:
@@ -174,7 +177,7 @@ def _at_set_vjp(g: Array, needs: Sequence[bool], y: Any, x: Any, value: Any, *ar
     return (to_x, to_value, *_no_gradients(len(arrays)))
 
 
-def _at_set_jvp(tangents: Sequence[Any], y: Any, x: Any, value: Any, *arrays: Array, spec: Spec) -> Array:
+def _at_set_jvp(tangents: Sequence[Array], y: Array, x: Array, value: Array, *arrays: Array, spec: Spec) -> Array:
     t_x = np.zeros(x.shape, x.dtype) if tangents[0] is None else tangents[0]
     t_value = 0 if tangents[1] is None else tangents[1]
     return at_set_p(t_x, t_value, *arrays, spec=spec)
@@ -231,7 +234,7 @@ def _rows(index: Array, axis: int, shape: Shape) -> Array | None:
     return index[(slice(None), *(0,) * (index.ndim - 1))] if repeats else None
 
 
-def _take_along(xp: Any, x: Array, index: Array, *, axis: int) -> Array:
+def _take_along(xp: ModuleType, x: Array, index: Array, *, axis: int) -> Array:
     rows = _rows(index, axis, x.shape) if xp is np else None
     if rows is not None:
         check_places(rows, x.shape[0], 0)
@@ -252,7 +255,7 @@ def _flat_places(index: Array, axis: int, shape: Shape) -> Array:
     return places.reshape(-1)
 
 
-def _put_along_add(xp: Any, g: Array, index: Array, *, axis: int, shape: Shape) -> Array:
+def _put_along_add(xp: ModuleType, g: Array, index: Array, *, axis: int, shape: Shape) -> Array:
     rows = _rows(index, axis, shape)
     if rows is not None:
         size = math.prod(shape[1:])
@@ -286,13 +289,22 @@ put_along_add_p.describe("zeros(shape) with x added at index", "g[..., index, ..
 put_along_add_p.samples = [S((3, 2), integers(0, 4, 3, 2), axis=1, shape=(3, 4))]
 
 
-def _put_along(xp: Any, x: Array, value: Array, index: Array, *, axis: int) -> Array:
+def _put_along(xp: ModuleType, x: Array, value: Array, index: Array, *, axis: int) -> Array:
     out = _own_copy(x)
     out.reshape(-1)[_flat_places(index, axis, x.shape)] = np.broadcast_to(value, index.shape).reshape(-1)
     return out
 
 
-def _put_along_vjp(g: Array, needs: Sequence[bool], y: Any, x: Any, value: Any, index: Array, *, axis: int) -> Any:
+def _put_along_vjp(
+    g: Array,
+    needs: Sequence[bool],
+    y: Array,
+    x: Array,
+    value: Array,
+    index: Array,
+    *,
+    axis: int,
+) -> Sequence[Array | None]:
     to_x = put_along_p(g, np.zeros((), g.dtype), index, axis=axis) if needs[0] else None
     to_value = None
     if needs[1]:
@@ -304,7 +316,7 @@ def _put_along_vjp(g: Array, needs: Sequence[bool], y: Any, x: Any, value: Any, 
     return to_x, to_value, None
 
 
-def _put_along_jvp(tangents: Sequence[Any], y: Any, x: Any, value: Any, index: Array, *, axis: int) -> Array:
+def _put_along_jvp(tangents: Sequence[Array], y: Array, x: Array, value: Array, index: Array, *, axis: int) -> Array:
     t_x = np.zeros(x.shape, x.dtype) if tangents[0] is None else tangents[0]
     t_value = np.zeros((), t_x.dtype) if tangents[1] is None else tangents[1]
     return put_along_p(t_x, t_value, index, axis=axis)
@@ -329,7 +341,7 @@ put_along_p.samples = [
 # --- one-hot --------------------------------------------------------------------------------------
 
 
-def _one_hot(xp: Any, index: Array, *, count: int) -> Array:
+def _one_hot(xp: ModuleType, index: Array, *, count: int) -> Array:
     check_classes("one_hot", index, count)
     return (index[..., None] == xp.arange(count)).astype(np.int64)
 
@@ -442,7 +454,7 @@ def _from_front(index: Array, size: int) -> Array:
     return ew.where(ew.less(index, 0), index + size, index)
 
 
-def _array(index: Any) -> Any:
+def _array(index: Array) -> Array:
     return index if hasattr(index, "dtype") else np.asarray(index)
 
 

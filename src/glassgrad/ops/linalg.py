@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from glassgrad.ops.shape import permute_p, reshape_p, roll_p
 Shape = tuple[int, ...]
 
 
-def _matmul_shape(a: Any, b: Any) -> Shape:
+def _matmul_shape(a: Array, b: Array) -> Shape:
     if len(a.shape) == 1 and len(b.shape) == 1:
         return ()
     if len(a.shape) == 1:
@@ -33,7 +34,7 @@ def _matmul_shape(a: Any, b: Any) -> Shape:
     return (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
 
 
-def _matmul_left(g: Array, a: Any, b: Array) -> Array:
+def _matmul_left(g: Array, a: Array, b: Array) -> Array:
     if len(b.shape) == 1:
         return g * b if len(a.shape) == 1 else reshape_p(g, shape=(*g.shape, 1)) * b
     if len(a.shape) == 1:
@@ -43,7 +44,7 @@ def _matmul_left(g: Array, a: Any, b: Array) -> Array:
     return matmul(g, swap_last(b))
 
 
-def _matmul_right(g: Array, a: Array, b: Any) -> Array:
+def _matmul_right(g: Array, a: Array, b: Array) -> Array:
     if len(a.shape) == 1:
         if len(b.shape) == 1:
             return g * a
@@ -58,7 +59,7 @@ def _matmul_right(g: Array, a: Array, b: Any) -> Array:
     return matmul(swap_last(a), g)
 
 
-def _matmul(xp: Any, a: Array, b: Array) -> Array:
+def _matmul(xp: ModuleType, a: Array, b: Array) -> Array:
     if xp is np and a.ndim > 2 and b.ndim == 2 and a.flags.c_contiguous:
         # NumPy would run one small product per matrix; the rows of all of them share b.
         rows = _matmul(np, a.reshape(math.prod(a.shape[:-1]), a.shape[-1]), b)

@@ -6,6 +6,7 @@ Derivatives: LU after de Hoog, Anderssen and Lukas (2011), the exponential after
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -82,7 +83,7 @@ def _check(op: str, x: Array, square: bool = True) -> None:
 # --- exponential ----------------------------------------------------------------------------------
 
 
-def _expm(xp: Any, x: Array) -> Array:
+def _expm(xp: ModuleType, x: Array) -> Array:
     if not x.size:
         return x.copy()
     with needed("scipy", "matrix exponentials"):
@@ -142,7 +143,7 @@ def _each(x: Array, name: str, call: Callable[[Any, Any], Any], shape: Shape, dt
     return out
 
 
-def _pivot_rows(xp: Any, pivots: Array, *, rows: int) -> Array:
+def _pivot_rows(xp: ModuleType, pivots: Array, *, rows: int) -> Array:
     """The order of the rows after LAPACK's row swaps."""
     order = np.broadcast_to(np.arange(rows), (*pivots.shape[:-1], rows)).copy()
     for step in range(pivots.shape[-1]):
@@ -209,7 +210,7 @@ def _parts(y: Array) -> tuple[int, int, int, Array, Array, Array, Array]:
     return rows, columns, k, lower, upper, lower[..., :k, :], upper[..., :, :k]
 
 
-def _lu_vjp(g: Array, y: Array, x: Any) -> Array:
+def _lu_vjp(g: Array, y: Array, x: Array) -> Array:
     rows, columns, k, lower, upper, low, up = _parts(y)
     # What stands in the other triangles of both meets zeros below.
     g_low = g_up = g[..., :k, :k]
@@ -226,7 +227,7 @@ def _lu_vjp(g: Array, y: Array, x: Any) -> Array:
     return block if rest is None else concatenate_p(block, rest, axis=axis)
 
 
-def _lu_jvp(t: Array, y: Array, x: Any) -> Array:
+def _lu_jvp(t: Array, y: Array, x: Array) -> Array:
     rows, columns, k, lower, upper, low, up = _parts(y)
     inner = _from_right(up, _from_left(low, t[..., :k, :k]))
     t_low, t_up = matmul(low, tril_p(inner, diagonal=-1)), matmul(triu_p(inner, diagonal=0), up)

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from glassgrad.ops.core import Array
 from glassgrad.ops.shape import copy_p
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -28,7 +29,7 @@ def own_memory(function: _Function) -> _Function:
     return owning  # type: ignore[return-value]  # the wrapper has the signature of what it wraps
 
 
-def _shares(y: Any, x: Any) -> bool:
+def _shares(y: Array, x: Array) -> bool:
     inside, other = getattr(y, "array", y), getattr(x, "array", x)
     if isinstance(inside, np.ndarray):
         return isinstance(other, np.ndarray) and np.may_share_memory(inside, other)

@@ -279,7 +279,7 @@ def _told_of(prim: Primitive, arity: int) -> str:
     return f"{text}\n\n    Raises:{raised}" if raised else text
 
 
-def _is_public(name: str, value: Any, module: ModuleType) -> bool:
+def _is_public(name: str, value: Array, module: ModuleType) -> bool:
     if name.startswith("_") or name.endswith("_p"):
         return False
     return isinstance(value, Primitive) or (isinstance(value, FunctionType) and value.__module__ == module.__name__)

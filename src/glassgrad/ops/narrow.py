@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad.errors.packages import needed
-from glassgrad.ops.core import INTERPRETERS, PRIMITIVES, Primitive
+from glassgrad.ops.core import INTERPRETERS, PRIMITIVES, Array, Primitive
 from glassgrad.ops.shape import astype_p
 from glassgrad.ops.tables import words
 
@@ -162,7 +162,7 @@ def rounds(args: Iterable[Any], params: Any) -> bool:
     return NARROW in kinds and not {"f", "c"} & set(kinds)
 
 
-def in_single(compute: Callable[..., Any], args: Sequence[Any], params: Any, first: bool = False) -> Any:
+def in_single(compute: Callable[..., Any], args: Sequence[Array], params: Any, first: bool = False) -> Any:
     """Compute in float32, and round: every result, or the first one alone."""
     found = compute(*map(wide, args), **params)
     if not rounds(args, params):
@@ -236,7 +236,7 @@ def _rule(rule: Callable[..., Any], prim: Primitive | None = None) -> Callable[.
     keeps_y, keeps_x = _kept(prim)
 
     @functools.wraps(rule)
-    def narrow_or_not(g: Any, *saved: Any, **params: Any) -> Any:
+    def narrow_or_not(g: Array, *saved: Any, **params: Any) -> Any:
         if not any(map(is_narrow, g if isinstance(g, tuple | list) else (g,))):
             return rule(g, *saved, **params)
         y, *x = saved

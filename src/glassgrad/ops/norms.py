@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from glassgrad.ops.shape import astype, reshape_p
 # --- the Euclidean one ----------------------------------------------------------------------------
 
 
-def _norm(xp: Any, x: Array, *, axis: Axes, keepdims: bool) -> tuple[Array, Array]:
+def _norm(xp: ModuleType, x: Array, *, axis: Axes, keepdims: bool) -> tuple[Array, Array]:
     y = np.sqrt(add_over(x * x, axis, None, None, keepdims))
     return y, y
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -169,7 +170,7 @@ def _positions(part: Any) -> list[Any]:
     return [array]
 
 
-def _listed(part: Any) -> Any:
+def _listed(part: Any) -> Array:
     if isinstance(part, list):
         part = [concrete(one, "getitem") if hasattr(one, "_tracks") else one for one in part]
     return np.asarray(part)
@@ -275,7 +276,7 @@ def _wrapped(index: Array, size: int) -> Array:
     return np.where(index < 0, index + size, index) if index.size and least(index) < 0 else index
 
 
-def _add_along(xp: Any, g: Array, index: Array, axis: int, shape: Shape) -> Array:
+def _add_along(xp: ModuleType, g: Array, index: Array, axis: int, shape: Shape) -> Array:
     """Add slices of `g` at positions along one axis."""
     shape = tuple(shape)  # an index into a Size is a call
     if axis == 0 and shape[0] <= 256 and index.size * shape[0] <= ONE_HOT_UP_TO:

@@ -7,6 +7,7 @@ handles all windows at once as one strided view. Windows and their sizes are des
 from __future__ import annotations
 
 import math
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ def _grid(size: Shape, kernel: Pair, stride: Pair, padding: Pads, dilation: Pair
     return Plan((size[0], size[1]), kernel, (out[0], out[1]), stride, padding, dilation)
 
 
-def _like(xp: Any, x: Array, shape: Shape, fill: float = 0) -> Array:
+def _like(xp: ModuleType, x: Array, shape: Shape, fill: float = 0) -> Array:
     """A new array (..., H, W) with the memory layout of `x`: channels stay innermost where they were."""
     if x.ndim == 4 and x.strides[1] == x.itemsize and x.shape[1] > 1:
         n, c, h, w = shape
@@ -39,7 +40,7 @@ def _like(xp: Any, x: Array, shape: Shape, fill: float = 0) -> Array:
     return xp.full(shape, fill, x.dtype)
 
 
-def _bordered(xp: Any, x: Array, grid: Plan, fill: float) -> Array:
+def _bordered(xp: ModuleType, x: Array, grid: Plan, fill: float) -> Array:
     if grid.full == grid.size:
         return x
     full = _like(xp, x, (*x.shape[:-2], *grid.full), fill)
@@ -47,7 +48,7 @@ def _bordered(xp: Any, x: Array, grid: Plan, fill: float) -> Array:
     return full
 
 
-def _pooled_shape(x: Any, *rest: Any, **p: Any) -> Shape:
+def _pooled_shape(x: Array, *rest: Any, **p: Any) -> Shape:
     return (*x.shape[:-2], *_grid(x.shape[-2:], **p).out)
 
 
@@ -62,7 +63,7 @@ def _lowest(dtype: Any) -> float:
 _NS_TO_COMPARE, _NS_TO_SCATTER = 0.7, 5.0
 
 
-def _max_pool(xp: Any, x: Array, **p: Any) -> Array:
+def _max_pool(xp: ModuleType, x: Array, **p: Any) -> Array:
     grid = _grid(x.shape[-2:], **p)
     if native_kernels.pays(native_kernels.WINDOWS * _NS_TO_COMPARE * x.size):
         ready = native_kernels.result("max_pool2d", (x,), (*x.shape[:-2], *grid.out), p)
@@ -78,7 +79,7 @@ def _max_pool(xp: Any, x: Array, **p: Any) -> Array:
     return best
 
 
-def _winners(xp: Any, x: Array, y: Array, grid: Plan) -> list[Array]:
+def _winners(xp: ModuleType, x: Array, y: Array, grid: Plan) -> list[Array]:
     """For every position inside the windows, a mask of those where it is the first maximum, as in PyTorch.
 
     A border, which may count as low as the maximum, is never chosen; of several NaN the first one is.
@@ -113,7 +114,7 @@ def _leave_out_border(mask: Array, grid: Plan, tap: Pair) -> None:
     mask[..., :left] = mask[..., right:] = False
 
 
-def _max_scatter(xp: Any, g: Array, x: Array, y: Array, **p: Any) -> Array:
+def _max_scatter(xp: ModuleType, g: Array, x: Array, y: Array, **p: Any) -> Array:
     if native_kernels.pays(native_kernels.WINDOWS * _NS_TO_SCATTER * x.size):
         ready = native_kernels.result("max_pool2d_scatter", (g, x, y), x.shape, p)
         if ready is not None:
@@ -129,7 +130,7 @@ def _max_scatter(xp: Any, g: Array, x: Array, y: Array, **p: Any) -> Array:
     return grid.inner(full)
 
 
-def _max_gather(xp: Any, t: Array, x: Array, y: Array, **p: Any) -> Array:
+def _max_gather(xp: ModuleType, t: Array, x: Array, y: Array, **p: Any) -> Array:
     grid = _grid(x.shape[-2:], **p)
     full = _bordered(xp, t, grid, 0)
     out = xp.zeros(y.shape, t.dtype)
@@ -138,7 +139,7 @@ def _max_gather(xp: Any, t: Array, x: Array, y: Array, **p: Any) -> Array:
     return out
 
 
-def _max_index(xp: Any, x: Array, y: Array, **p: Any) -> Array:
+def _max_index(xp: ModuleType, x: Array, y: Array, **p: Any) -> Array:
     grid = _grid(x.shape[-2:], **p)
     out = xp.zeros(y.shape, np.int64)
     (top, _), (left, _) = grid.padding
@@ -217,7 +218,7 @@ max_pool2d_index_p.describe("position of the first largest x of each window, cou
 # --- sum ------------------------------------------------------------------------------------------
 
 
-def _sum_pool(xp: Any, x: Array, **p: Any) -> Array:
+def _sum_pool(xp: ModuleType, x: Array, **p: Any) -> Array:
     grid = _grid(x.shape[-2:], **p)
     full = _bordered(xp, x, grid, 0)
     total = grid.at(full, (0, 0)).copy(order="K")
@@ -226,7 +227,7 @@ def _sum_pool(xp: Any, x: Array, **p: Any) -> Array:
     return total
 
 
-def _sum_spread(xp: Any, g: Array, *, size: Pair, **p: Any) -> Array:
+def _sum_spread(xp: ModuleType, g: Array, *, size: Pair, **p: Any) -> Array:
     grid = _grid(size, **p)
     full = _like(xp, g, (*g.shape[:-2], *grid.full))
     for tap in grid.taps:
@@ -261,7 +262,7 @@ sum_spread2d_p.samples = [S((1, 2, 2, 2), size=(4, 4), **_TILED), S((1, 1, 2, 3)
 # --- windows as columns ---------------------------------------------------------------------------
 
 
-def _unfold(xp: Any, x: Array, **p: Any) -> Array:
+def _unfold(xp: ModuleType, x: Array, **p: Any) -> Array:
     grid = _grid(x.shape[2:], **p)
     n, c = x.shape[:2]
     full = _bordered(xp, x, grid, 0)
@@ -271,7 +272,7 @@ def _unfold(xp: Any, x: Array, **p: Any) -> Array:
     return out.reshape(n, c * math.prod(grid.kernel), math.prod(grid.out))
 
 
-def _fold(xp: Any, g: Array, *, size: Pair, **p: Any) -> Array:
+def _fold(xp: ModuleType, g: Array, *, size: Pair, **p: Any) -> Array:
     grid = _grid(size, **p)
     area = math.prod(grid.kernel)
     n, rows, columns = g.shape
@@ -287,7 +288,7 @@ def _fold(xp: Any, g: Array, *, size: Pair, **p: Any) -> Array:
     return grid.inner(full)
 
 
-def _unfolded_shape(x: Any, **p: Any) -> Shape:
+def _unfolded_shape(x: Array, **p: Any) -> Shape:
     grid = _grid(x.shape[2:], **p)
     return (x.shape[0], x.shape[1] * math.prod(grid.kernel), math.prod(grid.out))
 

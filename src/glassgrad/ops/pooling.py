@@ -185,7 +185,7 @@ def _mean_of(total: Array, count: Any) -> Array:
     return total * (float(1 / count) if not np.ndim(count) else (1 / count).astype(total.dtype))
 
 
-def _window_sizes(size: int, kernel: int, stride: int, pad: tuple[int, int], ceil: bool, include_pad: bool) -> Any:
+def _window_sizes(size: int, kernel: int, stride: int, pad: tuple[int, int], ceil: bool, include_pad: bool) -> Array:
     """How many elements of one axis each window averages."""
     starts = np.arange(out_size(size, kernel, stride, pad, 1, ceil)) * stride - pad[0]
     stops = np.minimum(starts + kernel, size + pad[1])
@@ -236,7 +236,7 @@ def _part_means(x: Array, sizes: tuple[int, ...]) -> Array:
     return x
 
 
-def _averaging(before: int, after: int, dtype: Any) -> Any:
+def _averaging(before: int, after: int, dtype: Any) -> Array:
     """The matrix (after, before) that averages parts of an axis."""
     part = np.arange(after)[:, None]
     place = np.arange(before)

@@ -11,7 +11,7 @@ from glassgrad.ops.fused import linear_p
 from glassgrad.ops.shape import stack
 
 
-def _given(bias: Any) -> tuple[Any, ...]:
+def _given(bias: Array) -> tuple[Any, ...]:
     return () if bias is None else (bias,)
 
 

@@ -7,6 +7,7 @@ and `keepdim` or NumPy's `axis` and `keepdims`.
 from __future__ import annotations
 
 import math
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +26,7 @@ from glassgrad.ops.shape import astype, reshape_p
 # --- primitives -----------------------------------------------------------------------------------
 
 
-def _sum(xp: Any, x: Array, *, axis: Axes, keepdims: bool) -> Array:
+def _sum(xp: ModuleType, x: Array, *, axis: Axes, keepdims: bool) -> Array:
     # NumPy widens small integers by itself; floats keep their dtype.
     if xp is np:
         if type(x) is np.ndarray and x.size >= products.TOTAL_FROM:
@@ -61,7 +62,7 @@ def _extreme_share(y: Array, x: Array, axis: Axes, keepdims: bool) -> Array:
 def _extreme(name: str, formula: str) -> Any:
     along = max_along if name == "max" else min_along
 
-    def forward(xp: Any, x: Array, *, axis: Axes, keepdims: bool) -> Array:
+    def forward(xp: ModuleType, x: Array, *, axis: Axes, keepdims: bool) -> Array:
         if xp is np:
             return along(x, axis, keepdims)
         return getattr(xp, name)(x, axis=axis, keepdims=keepdims)
@@ -83,7 +84,7 @@ max_p = _extreme("max", "largest x over axes")
 min_p = _extreme("min", "smallest x over axes")
 
 
-def _logsumexp(xp: Any, x: Array, *, axis: Axes, keepdims: bool) -> Array:
+def _logsumexp(xp: ModuleType, x: Array, *, axis: Axes, keepdims: bool) -> Array:
     if not count(x.shape, axis):
         return xp.full(reduced_shape(x, axis=axis, keepdims=keepdims), -math.inf, dtype=x.dtype)
     if xp is np:
@@ -121,7 +122,7 @@ logsumexp_p.describe("log(sum(exp(x)))", "softmax(x)")
 logsumexp_p.samples = REDUCTION_SAMPLES
 
 
-def _softmax(xp: Any, x: Array, *, axis: int) -> Array:
+def _softmax(xp: ModuleType, x: Array, *, axis: int) -> Array:
     if not x.shape[axis]:
         return xp.zeros_like(x)
     if xp is np:
@@ -133,7 +134,7 @@ def _softmax(xp: Any, x: Array, *, axis: int) -> Array:
     return y / xp.sum(y, axis=axis, keepdims=True)
 
 
-def _softmax_rule(c: Array, y: Array, x: Any, *, axis: int) -> Array:
+def _softmax_rule(c: Array, y: Array, x: Array, *, axis: int) -> Array:
     # The Jacobian diag(y) - y yT is symmetric, so vjp and jvp are the same function.
     if pays(c) and (found := along_last(_softmax_of_rows_rule, axis, c, y)) is not None:
         return found
@@ -160,7 +161,7 @@ softmax_p.describe("exp(x) / sum(exp(x))", "y * (g - sum(g * y))")
 softmax_p.samples = _ALONG
 
 
-def _log_softmax(xp: Any, x: Array, *, axis: int) -> Array:
+def _log_softmax(xp: ModuleType, x: Array, *, axis: int) -> Array:
     if not x.shape[axis]:
         return xp.zeros_like(x)
     if xp is np:
@@ -171,7 +172,7 @@ def _log_softmax(xp: Any, x: Array, *, axis: int) -> Array:
     return shifted - xp.log(xp.sum(xp.exp(shifted), axis=axis, keepdims=True))
 
 
-def _log_softmax_vjp(g: Array, y: Array, x: Any, *, axis: int) -> Array:
+def _log_softmax_vjp(g: Array, y: Array, x: Array, *, axis: int) -> Array:
     if pays(g) and (found := along_last(_log_softmax_of_rows_vjp, axis, g, y)) is not None:
         return found
     if type(g) is np.ndarray and type(y) is np.ndarray:
@@ -202,12 +203,12 @@ log_softmax_p.samples = _ALONG
 # --- fused: variance ------------------------------------------------------------------------------
 
 
-def _weight_in_variance(x: Any, axis: Axes, correction: Any) -> float:
+def _weight_in_variance(x: Array, axis: Axes, correction: Any) -> float:
     left = count(x.shape, axis) - correction
     return 1 / left if left > 0 else math.nan
 
 
-def _var(xp: Any, x: Array, *, axis: Axes, keepdims: bool, correction: Any) -> tuple[Array, Array]:
+def _var(xp: ModuleType, x: Array, *, axis: Axes, keepdims: bool, correction: Any) -> tuple[Array, Array]:
     share = x.dtype.type(_weight_in_variance(x, axis, 0))
     mean: Any = add_over(x, axis, None, None, True) * share
     centred = x - mean
@@ -255,7 +256,7 @@ def _by_method(name: str) -> Any:
     """Return a forward that calls an array's own method, which takes half the time of NumPy's function."""
     method = getattr(np.ndarray, name)
 
-    def forward(xp: Any, x: Array, *, axis: int | None, keepdims: bool) -> Array:
+    def forward(xp: ModuleType, x: Array, *, axis: int | None, keepdims: bool) -> Array:
         find = method if type(x) is np.ndarray else getattr(xp, name)
         return find(x, axis=axis, keepdims=keepdims)
 

@@ -8,6 +8,7 @@ Keys 1981 with a = -0.75) are PyTorch's.
 from __future__ import annotations
 
 from functools import lru_cache
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -80,7 +81,7 @@ def matrix_of(how: Resizing, dtype: Any) -> Array:
 DENSE = 128
 
 
-def _product(xp: Any, x: Array, axis: int, how: Resizing, back: bool) -> Array | None:
+def _product(xp: ModuleType, x: Array, axis: int, how: Resizing, back: bool) -> Array | None:
     """Resize by a matrix product; None where that is slow, or wrong because 0 * inf makes a whole row NaN."""
     if xp is not np or how.mode.startswith("nearest") or max(how.before, how.after) > DENSE:
         return None
@@ -92,7 +93,7 @@ def _product(xp: Any, x: Array, axis: int, how: Resizing, back: bool) -> Array |
         return y if np.isfinite(y.sum()) else None
 
 
-def _resample(xp: Any, x: Array, *, axis: int, how: Resizing) -> Array:
+def _resample(xp: ModuleType, x: Array, *, axis: int, how: Resizing) -> Array:
     if how.mode == "nearest" and how.after % how.before == 0 and how.scale == how.before / how.after:
         return xp.repeat(x, how.after // how.before, axis=axis)
     product = _product(xp, x, axis, how, back=False)
@@ -108,7 +109,7 @@ def _resample(xp: Any, x: Array, *, axis: int, how: Resizing) -> Array:
     return total
 
 
-def _resample_back(xp: Any, g: Array, *, axis: int, how: Resizing) -> Array:
+def _resample_back(xp: ModuleType, g: Array, *, axis: int, how: Resizing) -> Array:
     if how.mode == "nearest" and how.after % how.before == 0 and how.scale == how.before / how.after:
         many = how.after // how.before
         parts = g.reshape(*g.shape[:axis], how.before, many, *g.shape[axis + 1 :])

@@ -161,7 +161,7 @@ def grid_sample(
     return reshape_p(y, shape=(n, c, *out))
 
 
-def _ends(count: int, corners: bool, dtype: Any) -> Any:
+def _ends(count: int, corners: bool, dtype: Any) -> Array:
     """The centres of `count` pixels from -1 to 1."""
     if count < 2:
         return np.zeros(count, dtype)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -29,11 +30,11 @@ from glassgrad.ops.shape import astype, cat, pad_p, permute_p, reshape_p
 from glassgrad.ops.vmap.rules import shifted
 
 
-def _same_shape(x: Any, *_rest: Any, **_params: Any) -> tuple[int, ...]:
+def _same_shape(x: Array, *_rest: Any, **_params: Any) -> tuple[int, ...]:
     return tuple(x.shape)
 
 
-def _accumulated(x: Any, **_params: Any) -> Aval:
+def _accumulated(x: Array, **_params: Any) -> Aval:
     return Aval(tuple(x.shape), np.cumsum(np.empty(0, x.dtype)).dtype)  # NumPy widens small integers
 
 
@@ -56,7 +57,7 @@ def _shifted(x: Array, axis: int, back: bool = False, fill: float = 0.0) -> Arra
 _LONGEST_ROW = 8_192
 
 
-def _cumsum(xp: Any, x: Array, *, axis: int, reverse: bool) -> Array:
+def _cumsum(xp: ModuleType, x: Array, *, axis: int, reverse: bool) -> Array:
     if xp is np:
         if pays(x) and x.shape[-1] <= _LONGEST_ROW:
             found = along_last(_rows_from_behind if reverse else _rows_summed, axis, x)
@@ -92,7 +93,7 @@ def _rows_from_behind(x: Array) -> tuple[Array]:
 # --- the linear recurrence ------------------------------------------------------------------------
 
 
-def _recurrence(xp: Any, a: Array, b: Array, *, axis: int, reverse: bool) -> Array:
+def _recurrence(xp: ModuleType, a: Array, b: Array, *, axis: int, reverse: bool) -> Array:
     turn = slice(None, None, -1) if reverse else slice(None)
     coefficients, terms = np.moveaxis(a, axis, 0)[turn], np.moveaxis(b, axis, 0)[turn]
     out = np.array(terms)
@@ -119,13 +120,15 @@ def _recurrence_by_blocks(a: Array, out: Array) -> None:
         out[i] += a[i] * out[i - 1]
 
 
-def _recurrence_vjp(g: Array, needs: Sequence[bool], y: Array, a: Array, b: Any, *, axis: int, reverse: bool) -> Any:
+def _recurrence_vjp(
+    g: Array, needs: Sequence[bool], y: Array, a: Array, b: Array, *, axis: int, reverse: bool
+) -> Sequence[Array | None]:
     # c[i] = g[i] + a[i+1] * c[i+1];  db = c, da[i] = c[i] * h[i-1].
     c = recurrence_p(_shifted(a, axis, back=not reverse), g, axis=axis, reverse=not reverse)
     return (c * _shifted(y, axis, back=reverse) if needs[0] else None), c
 
 
-def _recurrence_jvp(tangents: Sequence[Any], y: Array, a: Array, b: Any, *, axis: int, reverse: bool) -> Array:
+def _recurrence_jvp(tangents: Sequence[Array], y: Array, a: Array, b: Array, *, axis: int, reverse: bool) -> Array:
     ta, tb = tangents
     if ta is not None:
         through = ta * _shifted(y, axis, back=reverse)
@@ -172,7 +175,7 @@ cumprod_p.describe("y[i] = x[0] * ... * x[i]", "c[i] * y[i-1];  c[i] = g[i] + x[
 cumprod_p.samples = [S((2, 4), axis=1), S(lambda rng: rng.normal(size=(5, 2)) * [[1], [0], [1], [0], [1]], axis=0)]
 
 
-def _prod(xp: Any, x: Array, *, axis: Axes, keepdims: bool) -> tuple[Array, Array]:
+def _prod(xp: ModuleType, x: Array, *, axis: Axes, keepdims: bool) -> tuple[Array, Array]:
     y: Any = multiply_over(x, axis, None, None, keepdims)
     return y, y
 
@@ -234,7 +237,7 @@ def _logcumsumexp_vjp(g: Array, y: Array, x: Array, *, axis: int) -> Array:
     return c * _weight(y, x)
 
 
-def _logcumsumexp(xp: Any, x: Array, *, axis: int) -> Array:
+def _logcumsumexp(xp: ModuleType, x: Array, *, axis: int) -> Array:
     if x.dtype.kind != "c":
         return np.logaddexp.accumulate(x, axis=axis)
     y = np.array(x)
@@ -265,7 +268,7 @@ logcumsumexp_p.samples = [S((2, 4), axis=1), S((5,), axis=0)]
 def _running(largest: bool) -> Any:
     best = np.maximum if largest else np.minimum
 
-    def positions(xp: Any, x: Array, *, axis: int) -> Array:
+    def positions(xp: ModuleType, x: Array, *, axis: int) -> Array:
         # The last place so far that reaches the extreme; a NaN counts as the extreme from then on.
         reached = (x == best.accumulate(x, axis=axis)) | (x != x)  # noqa: PLR0124 - that is what NaN is
         steps = np.arange(x.shape[axis]).reshape((-1,) + (1,) * (x.ndim - 1 - axis))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -33,14 +34,14 @@ from glassgrad.ops.shape import astype, broadcast_to_p, reshape_p
 from glassgrad.ops.vmap.rules import shifted
 
 
-def _value(value: Any, like: Array) -> Any:
+def _value(value: Array, like: Array) -> Array:
     return value if hasattr(value, "shape") else np.asarray(value, dtype=like.dtype)
 
 
 # --- extremes -------------------------------------------------------------------------------------
 
 
-def _scatter_extreme(xp: Any, x: Array, source: Array, index: Array, *, axis: int, largest: bool) -> Array:
+def _scatter_extreme(xp: ModuleType, x: Array, source: Array, index: Array, *, axis: int, largest: bool) -> Array:
     out = _own_copy(x)
     (np.maximum if largest else np.minimum).at(out.reshape(-1), _flat_places(index, axis, x.shape), source.reshape(-1))
     return out
@@ -55,14 +56,14 @@ def _reached(y: Array, x: Array, source: Array, index: Array, axis: int) -> tupl
 
 def _scatter_extreme_vjp(
     g: Array, needs: Sequence[bool], y: Array, x: Array, source: Array, index: Array, *, axis: int, largest: bool
-) -> Any:
+) -> Sequence[Array | None]:
     by_x, by_source, count = _reached(y, x, source, index, axis)
     share = g / count
     return share * by_x, take_along_axis_p(share, index, axis=axis) * by_source, None
 
 
 def _scatter_extreme_jvp(
-    tangents: Sequence[Any], y: Array, x: Array, source: Array, index: Array, *, axis: int, largest: bool
+    tangents: Sequence[Array], y: Array, x: Array, source: Array, index: Array, *, axis: int, largest: bool
 ) -> Array:
     by_x, by_source, count = _reached(y, x, source, index, axis)
     total = 0 * count if tangents[0] is None else tangents[0] * by_x
@@ -183,7 +184,7 @@ def masked_scatter(x: Array, mask: Array, source: Array) -> Array:
 # --- slices along a dimension ---------------------------------------------------------------------
 
 
-def _slices(x: Array, dim: int, index: Any, kind: IndexArray = PLACES) -> tuple[Any, ...]:
+def _slices(x: Array, dim: int, index: Array, kind: IndexArray = PLACES) -> tuple[Any, ...]:
     axis = canonical_axis(dim, len(x.shape))
     return (EVERYTHING,) * axis + (kind,), index if hasattr(index, "dtype") else np.asarray(index)
 
@@ -362,7 +363,7 @@ def _scatter_prod(x: Array, source: Array, index: Array, axis: int) -> Array:
     return x
 
 
-def _occurrence(index: Any, axis: int, size: int) -> Any:
+def _occurrence(index: Array, axis: int, size: int) -> Array:
     """Return for each element how many earlier ones along the axis go to the same place."""
     moved = np.moveaxis(index, axis, 0)
     seen = np.zeros((size, *moved.shape[1:]), np.int64)
@@ -374,7 +375,7 @@ def _occurrence(index: Any, axis: int, size: int) -> Any:
     return np.moveaxis(rank, 0, axis)
 
 
-def _factors_at(factor: Array, index: Any, axis: int, x: Array) -> Array:
+def _factors_at(factor: Array, index: Array, axis: int, x: Array) -> Array:
     """Return ones in the shape of x with the factors at the places in `index`; -1 means none."""
     valid = index >= 0
     wide = np.where(valid, index, x.shape[axis])

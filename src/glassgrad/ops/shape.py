@@ -9,6 +9,7 @@ import math
 import sys
 from collections.abc import Sequence
 from functools import lru_cache
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,7 @@ permute_p.describe("axes in another order", "the inverse order")
 permute_p.samples = [S((2, 3), axes=(1, 0)), S((2, 3, 4), axes=(2, 0, 1))]
 
 
-def _unbroadcast(g: Array, x: Any, **_params: Any) -> Array:
+def _unbroadcast(g: Array, x: Array, **_params: Any) -> Array:
     return g  # the tape sums a cotangent to the shape of x, which is the transpose of broadcasting
 
 
@@ -70,14 +71,14 @@ broadcast_to_p.describe("x repeated along new and size-1 axes", "sum over them")
 broadcast_to_p.samples = [S((3, 1), shape=(2, 3, 4)), S((), shape=(2,))]
 
 
-def _astype(xp: Any, x: Array, *, dtype: Any) -> Array:
+def _astype(xp: ModuleType, x: Array, *, dtype: Any) -> Array:
     x = xp.asarray(x)
     if x.dtype.kind == "c" and np.dtype(dtype).kind in "fV":
         x = x.real  # the cotangent of a real input of a complex op; explicit, to avoid NumPy's warning
     return x.astype(dtype, copy=False) if xp is np else xp.astype(x, dtype)
 
 
-def _bits_shape(x: Any, *, dtype: Any) -> Shape:
+def _bits_shape(x: Array, *, dtype: Any) -> Shape:
     """The shape of the same bytes in another dtype: its size changes the last dimension."""
     before, after = x.dtype.itemsize, dtype.itemsize
     if before == after:
@@ -92,7 +93,7 @@ astype_p.describe("x in another dtype", "cast back")
 astype_p.samples = [S((2, 3), dtype=np.dtype("f8"))]
 
 
-def _view_bits(xp: Any, x: Array, *, dtype: Any) -> Array:
+def _view_bits(xp: ModuleType, x: Array, *, dtype: Any) -> Array:
     shape = _bits_shape(x, dtype=dtype)
     try:
         return x.view(dtype).reshape(shape)
@@ -123,7 +124,7 @@ alias_p.describe("x", "1", notes="the same memory under a new place on the tape"
 alias_p.samples = [S((2, 3))]
 
 
-def _flip(xp: Any, x: Array, *, axis: Shape) -> Array:
+def _flip(xp: ModuleType, x: Array, *, axis: Shape) -> Array:
     if xp is np:  # np.flip with a tenth of its overhead; a copy, so that writes don't reach x
         return x[tuple([_BACKWARDS if at in axis else _ALL for at in range(x.ndim)])].copy()
     return xp.flip(x, axis=axis)
@@ -143,7 +144,7 @@ flip_p.describe("reversed along the axes", "flip")
 flip_p.samples = [S((2, 3), axis=(1,)), S((2, 3), axis=(0, 1))]
 
 
-def _roll(xp: Any, x: Array, *, shift: Shape, axis: Shape) -> Array:
+def _roll(xp: ModuleType, x: Array, *, shift: Shape, axis: Shape) -> Array:
     if xp is not np or len(axis) != 1 or not x.shape[axis[0]]:
         return xp.roll(x, shift, axis=axis)
     lead, cut = (_ALL,) * axis[0], -shift[0] % x.shape[axis[0]]
@@ -161,7 +162,7 @@ roll_p.samples = [S((2, 5), shift=(2,), axis=(1,))]
 
 
 def _triangle(keep_lower: bool) -> Any:
-    def forward(xp: Any, x: Array, *, diagonal: int) -> Array:
+    def forward(xp: ModuleType, x: Array, *, diagonal: int) -> Array:
         if xp is np and x.ndim == 2 and x.size <= _MASK_UP_TO:
             lower = _lower(*x.shape, diagonal if keep_lower else diagonal - 1)
             zero = x.dtype.type(0)
@@ -200,7 +201,7 @@ triu_p.samples = [S((4, 4), diagonal=0), S((3, 5), diagonal=1)]
 Pairs = tuple[tuple[int, int], ...]
 
 
-def _pad(xp: Any, x: Array, *, widths: Pairs, value: float) -> Array:
+def _pad(xp: ModuleType, x: Array, *, widths: Pairs, value: float) -> Array:
     out = xp.full(tuple(n + a + b for n, (a, b) in zip(x.shape, widths, strict=True)), value, dtype=x.dtype)
     out[tuple(slice(a, a + n) for n, (a, _) in zip(x.shape, widths, strict=True))] = x
     return out
@@ -220,7 +221,7 @@ pad_p.jvps = (lambda t, y, x, *, widths, value: pad_p(t, widths=widths, value=0.
 # --- several arrays -------------------------------------------------------------------------------
 
 
-def _split_cotangent(g: Array, needs: Sequence[bool], *xs: Any, axis: int) -> list[Array | None]:
+def _split_cotangent(g: Array, needs: Sequence[bool], *xs: Array, axis: int) -> list[Array | None]:
     parts: list[Array | None] = []
     start, lead = 0, (_ALL,) * axis
     for x, needed in zip(xs, needs, strict=True):
@@ -230,7 +231,7 @@ def _split_cotangent(g: Array, needs: Sequence[bool], *xs: Any, axis: int) -> li
     return parts
 
 
-def _joined_shape(*xs: Any, axis: int) -> Shape:
+def _joined_shape(*xs: Array, axis: int) -> Shape:
     first = xs[0].shape
     return (*first[:axis], sum(x.shape[axis] for x in xs), *first[axis + 1 :])
 

@@ -7,6 +7,7 @@ differentiation" (2008), and Golub and Pereyra (1973) for the pseudo-inverse.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,7 +63,7 @@ inv.describe("x**-1", "-yT g yT")
 inv.samples = [S(_square(size=3)), S(_square(2, size=2))]
 
 
-def _pinv(xp: Any, x: Array, *, rtol: float | None, atol: float = 0.0) -> Array:
+def _pinv(xp: ModuleType, x: Array, *, rtol: float | None, atol: float = 0.0) -> Array:
     rtol = max(x.shape[-2:]) * finfo(x.dtype).eps if rtol is None else rtol
     if not atol:
         return xp.linalg.pinv(x, rtol)
@@ -109,7 +110,7 @@ pinv_p.samples = [S((4, 3), rtol=None), S((2, 2, 3), rtol=1e-9), S(_square(size=
 # --- systems of equations -------------------------------------------------------------------------
 
 
-def _solved_shape(a: Any, b: Any, **_p: Any) -> Shape:
+def _solved_shape(a: Array, b: Array, **_p: Any) -> Shape:
     return (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), *b.shape[-2:])
 
 
@@ -130,7 +131,7 @@ solve_p.describe("y with a y = b", "-h yT, h = a**-T g")
 solve_p.samples = [S(_square(size=3), (3, 2)), S(_square(2, size=2), (2, 1)), S(_square(size=2), (3, 2, 1))]
 
 
-def _triangular(xp: Any, a: Array, b: Array, *, upper: bool, unit: bool) -> Array:
+def _triangular(xp: ModuleType, a: Array, b: Array, *, upper: bool, unit: bool) -> Array:
     if xp is not np:
         full = (xp.triu if upper else xp.tril)(a)
         if unit:
@@ -194,7 +195,7 @@ solve_triangular_p.samples = [
 # --- determinants ---------------------------------------------------------------------------------
 
 
-def _cofactor(xp: Any, x: Array) -> Array:
+def _cofactor(xp: ModuleType, x: Array) -> Array:
     """det(x) x**-T, which exists for singular x too: from x = u s vh it is det(u) det(vh) conj(u s' vh).
 
     s' holds for each singular value the product of the others.
@@ -248,7 +249,7 @@ det.describe("determinant of x", "g cofactor(x)")
 det.samples = [S(_square(size=3)), S((2, 2, 2)), S((1, 1))]
 
 
-def _slogdet_vjp(gs: Sequence[Array | None], needs: Sequence[bool], y: Any, x: Array) -> tuple[Array]:
+def _slogdet_vjp(gs: Sequence[Array | None], needs: Sequence[bool], y: Array, x: Array) -> tuple[Array]:
     g_sign, g = gs
     if g_sign is not None and is_complex(x):  # the sign's phase moves by the imaginary part of trace(x**-1 dx)
         turning = imag(g_sign * y[0]) * 1j
@@ -258,7 +259,7 @@ def _slogdet_vjp(gs: Sequence[Array | None], needs: Sequence[bool], y: Any, x: A
     return (_as_matrices(g) * swap_last(inv(x)),)
 
 
-def _slogdet_jvp(tangents: Sequence[Array], y: Any, x: Array) -> tuple[Array, Array]:
+def _slogdet_jvp(tangents: Sequence[Array], y: Array, x: Array) -> tuple[Array, Array]:
     t = _total(swap_last(inv(x)) * tangents[0], keep=False)
     if is_complex(x):
         return y[0] * (imag(t) * 1j), real(t)

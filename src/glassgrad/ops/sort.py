@@ -7,6 +7,7 @@ to where each value came from. NaN counts as larger than every number, as in Num
 from __future__ import annotations
 
 import math
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ def _positions(name: str, forward: Any, formula: str, shape: Any) -> Any:
     ).describe(formula, "none")
 
 
-def _argsort(xp: Any, x: Array, *, axis: int, descending: bool, stable: bool) -> Array:
+def _argsort(xp: ModuleType, x: Array, *, axis: int, descending: bool, stable: bool) -> Array:
     kind: Any = "stable" if stable else None
     if not descending:
         return np.argsort(x, axis=axis, kind=kind)
@@ -45,7 +46,7 @@ def _argsort(xp: Any, x: Array, *, axis: int, descending: bool, stable: bool) ->
 argsort_p = _positions("argsort", _argsort, "positions that sort x", lambda x, **_: tuple(x.shape))
 
 
-def _topk(xp: Any, x: Array, *, k: int, axis: int, largest: bool, ordered: bool) -> Array:
+def _topk(xp: ModuleType, x: Array, *, k: int, axis: int, largest: bool, ordered: bool) -> Array:
     n = x.shape[axis]
     edge = (n - k if largest else k - 1) % max(n, 1)
     index = np.argpartition(x, edge, axis=axis) if 0 < k < n else np.argsort(x, axis=axis)
@@ -64,7 +65,7 @@ topk_p = _positions(
 )
 
 
-def _kth(xp: Any, x: Array, *, k: int, axis: int, or_nan: bool = False) -> Array:
+def _kth(xp: ModuleType, x: Array, *, k: int, axis: int, or_nan: bool = False) -> Array:
     """Position of the k-th smallest, where NaN is the largest; with `or_nan` that of a NaN if there is one."""
     index = np.take(np.argpartition(x, k, axis=axis), [k], axis=axis)
     bad = x != x  # noqa: PLR0124 - that is what NaN is
@@ -81,7 +82,7 @@ kth_p = _positions(
 )
 
 
-def _mode(xp: Any, x: Array, *, axis: int) -> Array:
+def _mode(xp: ModuleType, x: Array, *, axis: int) -> Array:
     """Last position of the most frequent x, on ties the smallest x; NaN is equal to nothing."""
     order = np.moveaxis(np.argsort(x, axis=axis, kind="stable"), axis, -1)
     ranked = np.take_along_axis(np.moveaxis(x, axis, -1), order, axis=-1)
@@ -99,7 +100,7 @@ mode_p = _positions(
 )
 
 
-def _searchsorted(xp: Any, edges: Array, x: Array, *, right: bool) -> Array:
+def _searchsorted(xp: ModuleType, edges: Array, x: Array, *, right: bool) -> Array:
     side: Any = "right" if right else "left"
     if edges.ndim == 1:
         return np.searchsorted(edges, x, side=side)

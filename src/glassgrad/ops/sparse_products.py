@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from glassgrad.ops.vmap.rules import all_expanded, expanded
 _KINDS = "fdFD"  # dtypes that SciPy multiplies without conversion
 
 
-def _sparse_product(xp: Any, values: Array, dense: Array, rows: Array, columns: Array, *, size: int) -> Array:
+def _sparse_product(xp: ModuleType, values: Array, dense: Array, rows: Array, columns: Array, *, size: int) -> Array:
     dtype = np.result_type(values, dense)
     if len(rows) and not (min(rows.min(), columns.min()) >= 0 and rows.max() < size and columns.max() < len(dense)):
         raise IndexError(f"an entry lies outside of the matrix ({size}, {len(dense)})")
@@ -32,7 +33,7 @@ def _sparse_product(xp: Any, values: Array, dense: Array, rows: Array, columns: 
     return np.asarray(matrix.tocsr() @ dense.astype(dtype, copy=False))
 
 
-def _entries(g: Array, values: Any, dense: Array, rows: Array, columns: Array, *, size: int) -> Array:
+def _entries(g: Array, values: Array, dense: Array, rows: Array, columns: Array, *, size: int) -> Array:
     """g denseT, at the places of the entries only."""
     return sum_p(index_select(g, 0, rows) * index_select(dense, 0, columns), axis=(1,), keepdims=False)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,7 @@ def _scipy(name: str) -> Callable[..., Any]:
 
     function: Callable[..., Any] = getattr(scipy.special, name)
 
-    def of_halves(*x: Any) -> Any:
+    def of_halves(*x: Array) -> Any:
         # SciPy has no float16 loops and answers in float32 or float64, depending on the function.
         if all(getattr(one, "dtype", None) == np.float16 for one in x):
             return np.asarray(function(*[one.astype(np.float32) for one in x])).astype(np.float16)
@@ -66,12 +67,12 @@ _erf = in_native_blocks(_by("erf"))
 
 
 @in_native_blocks
-def _erfc(xp: Any, x: Array) -> Array:
+def _erfc(xp: ModuleType, x: Array) -> Array:
     return approximations.erfc(x) if approximations.fits(x) else _by("erfc")(xp, x)
 
 
 @in_blocks
-def _erfinv(xp: Any, x: Array) -> Array:
+def _erfinv(xp: ModuleType, x: Array) -> Array:
     return approximations.erfinv(x) if approximations.fits(x) else _by("erfinv")(xp, x)
 
 
@@ -115,7 +116,7 @@ _TRIGAMMA_FROM = 128
 
 
 @in_blocks
-def _polygamma(xp: Any, x: Array, *, order: int) -> Array:
+def _polygamma(xp: ModuleType, x: Array, *, order: int) -> Array:
     if order == 1 and type(x) is np.ndarray and x.size >= _TRIGAMMA_FROM and x.dtype.char in "fd":
         y = approximations.trigamma(x)
         left = np.flatnonzero(~(x > 0))
@@ -152,7 +153,7 @@ def _by_two(name: str) -> Callable[..., Array]:
     """Return a SciPy function of two arguments in which Python numbers adopt the array's dtype, as in NumPy."""
     function = _by(name)
 
-    def forward(xp: Any, a: Array, b: Array) -> Array:
+    def forward(xp: ModuleType, a: Array, b: Array) -> Array:
         if hasattr(xp, name):
             return function(xp, a, b)
         dtype = np.result_type(a, b)
@@ -184,12 +185,12 @@ def _i1e_slope(y: Array, x: Array) -> Array:
 
 
 @in_blocks
-def _i0(xp: Any, x: Array) -> Array:
+def _i0(xp: ModuleType, x: Array) -> Array:
     return approximations.bessel_i(x, 0) if approximations.fits(x) else _by("i0")(xp, x)
 
 
 @in_blocks
-def _i1(xp: Any, x: Array) -> Array:
+def _i1(xp: ModuleType, x: Array) -> Array:
     return approximations.bessel_i(x, 1) if approximations.fits(x) else _by("i1")(xp, x)
 
 

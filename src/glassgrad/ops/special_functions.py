@@ -7,7 +7,7 @@ denominator of their derivative; its limit at 0 is stated where there is one.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from types import ModuleType
 
 import numpy as np
 
@@ -24,7 +24,7 @@ _DECAYING_EDGES = (0.5, 1.0, 30.0, _nan)
 def _by_several(name: str) -> Callable[..., Array]:
     """Return a SciPy function of several arguments in which Python numbers adopt the array's dtype, as in NumPy."""
 
-    def forward(_xp: Any, *args: Array) -> Array:
+    def forward(_xp: ModuleType, *args: Array) -> Array:
         dtype = np.result_type(*args)
         return _scipy(name)(*(np.asarray(x, dtype) if isinstance(x, int | float) else x for x in args))
 

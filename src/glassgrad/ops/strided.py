@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -22,26 +23,26 @@ Shape = tuple[int, ...]
 # --- diagonals ------------------------------------------------------------------------------------
 
 
-def _diagonal(xp: Any, x: Array, *, offset: int, axis1: int, axis2: int) -> Array:
+def _diagonal(xp: ModuleType, x: Array, *, offset: int, axis1: int, axis2: int) -> Array:
     """View a diagonal; unlike that of `np.diagonal` it is writable."""
     square = np.moveaxis(x, (axis1, axis2), (-2, -1))[..., max(-offset, 0) :, max(offset, 0) :]
     n = min(square.shape[-2:])
     return np.einsum("...ii->...i", square[..., :n, :n])
 
 
-def _diagonal_shape(x: Any, *, offset: int, axis1: int, axis2: int) -> Shape:
+def _diagonal_shape(x: Array, *, offset: int, axis1: int, axis2: int) -> Shape:
     rest = tuple(n for axis, n in enumerate(x.shape) if axis not in {axis1, axis2})
     rows, columns = x.shape[axis1] - max(-offset, 0), x.shape[axis2] - max(offset, 0)
     return (*rest, max(0, min(rows, columns)))
 
 
-def _put_diagonal(xp: Any, x: Array, *, offset: int, axis1: int, axis2: int, shape: Shape) -> Array:
+def _put_diagonal(xp: ModuleType, x: Array, *, offset: int, axis1: int, axis2: int, shape: Shape) -> Array:
     out = np.zeros(shape, x.dtype)
     _diagonal(np, out, offset=offset, axis1=axis1, axis2=axis2)[...] = x
     return out
 
 
-def _diagonal_places(at: Any, x: Any, *, offset: int, axis1: int, axis2: int) -> Any:
+def _diagonal_places(at: Any, x: Array, *, offset: int, axis1: int, axis2: int) -> Any:
     rest = iter(at)
     ends = {axis1: at[-1] + max(-offset, 0), axis2: at[-1] + max(offset, 0)}
     return tuple([ends[axis] if axis in ends else next(rest) for axis in range(len(at) + 1)])
@@ -87,16 +88,16 @@ put_diagonal_p.samples = [
 # --- windows --------------------------------------------------------------------------------------
 
 
-def _windows(xp: Any, x: Array, *, axis: int, size: int, step: int) -> Array:
+def _windows(xp: ModuleType, x: Array, *, axis: int, size: int, step: int) -> Array:
     every = np.lib.stride_tricks.sliding_window_view(x, size, axis=axis)
     return every[(slice(None),) * axis + (slice(None, None, step),)]
 
 
-def _windows_shape(x: Any, *, axis: int, size: int, step: int) -> Shape:
+def _windows_shape(x: Array, *, axis: int, size: int, step: int) -> Shape:
     return (*x.shape[:axis], (x.shape[axis] - size) // step + 1, *x.shape[axis + 1 :], size)
 
 
-def _overlap_add(xp: Any, x: Array, *, axis: int, step: int, length: int) -> Array:
+def _overlap_add(xp: ModuleType, x: Array, *, axis: int, step: int, length: int) -> Array:
     """Add windows (elements along the last axis) at the places they were read from."""
     windows = np.moveaxis(x, (axis, -1), (0, 1))
     count, size = windows.shape[:2]
@@ -142,14 +143,14 @@ overlap_add_p.samples = [
 # --- any strides ----------------------------------------------------------------------------------
 
 
-def _as_strided(xp: Any, x: Array, *, size: Shape, stride: Shape, offset: int) -> Array:
+def _as_strided(xp: ModuleType, x: Array, *, size: Shape, stride: Shape, offset: int) -> Array:
     """View the elements in memory order with any strides; read-only, since places may overlap."""
     flat = np.ascontiguousarray(x).reshape(-1)
     steps = tuple(step * flat.itemsize for step in stride)
     return np.lib.stride_tricks.as_strided(flat[offset:], size, steps, writeable=False)
 
 
-def _add_strided(xp: Any, x: Array, *, shape: Shape, stride: Shape, offset: int) -> Array:
+def _add_strided(xp: ModuleType, x: Array, *, shape: Shape, stride: Shape, offset: int) -> Array:
     out = np.zeros(math.prod(shape), x.dtype)
     places: Any = np.asarray(offset)
     for n, step in zip(x.shape, stride, strict=True):
@@ -293,7 +294,7 @@ def as_strided(x: Array, size: Any, stride: Any, storage_offset: int | None = No
     return as_strided_p(x, size=sizes, stride=steps, offset=offset)
 
 
-def _values_of_examples(x: Any) -> np.ndarray[Any, Any] | None:
+def _values_of_examples(x: Array) -> Array | None:
     """Return the numbers of all examples of a value inside vmap, of which each lies in order; else None."""
     array = outer = x.array if hasattr(x, "_tracks") else x
     while hasattr(outer, "level"):

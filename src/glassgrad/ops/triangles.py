@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 from glassgrad import errors
@@ -9,7 +10,7 @@ from glassgrad.base import provenance
 from glassgrad.ops.core import Array, Custom, custom
 
 
-def _mirror(xp: Any, x: Array, *, lower: bool) -> Array:
+def _mirror(xp: ModuleType, x: Array, *, lower: bool) -> Array:
     inner, outer = (xp.tril(x), xp.tril(x, -1)) if lower else (xp.triu(x), xp.triu(x, 1))
     return inner + xp.conj(outer.swapaxes(-1, -2))
 

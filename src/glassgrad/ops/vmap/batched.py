@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -296,13 +297,13 @@ def _move(x: Array, origin: int, target: int) -> Array:
     return permute_p(x, axes=tuple(order))
 
 
-def _enter(_xp: Any, x: Array, *, level: Level, axis: int) -> Batched:
+def _enter(_xp: ModuleType, x: Array, *, level: Level, axis: int) -> Batched:
     if type(x) is Batched and x.level.number > level.number:
         return Batched(_enter(_xp, x.value, level=level, axis=axis + 1), x.level)
     return Batched(_move(x, axis, 0), level)
 
 
-def _exit(_xp: Any, x: Array, *, level: Level, axis: int) -> Array:
+def _exit(_xp: ModuleType, x: Array, *, level: Level, axis: int) -> Array:
     if type(x) is Batched:
         if x.level is level:
             return _move(x.value, 0, axis)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from glassgrad.ops.conv import conv2d_input_p, conv2d_p, conv2d_weight_p
-from glassgrad.ops.core import Array
+from glassgrad.ops.core import Array, Primitive
 from glassgrad.ops.pool import fold_p, unfold_p
 from glassgrad.ops.shape import permute_p, reshape_p
 from glassgrad.ops.vmap.rules import all_expanded
@@ -45,7 +45,7 @@ def _grouped(params: Params, size: int) -> Params:
     return {**params, "groups": params["groups"] * size}
 
 
-def _image_and_weight(prim: Any, size: int, values: Values, batched: Flags, params: Params) -> Array:
+def _image_and_weight(prim: Primitive, size: int, values: Values, batched: Flags, params: Params) -> Array:
     """For conv2d and conv2d_input: an image and a weight."""
     image, weight = values
     if not batched[1]:
@@ -54,14 +54,14 @@ def _image_and_weight(prim: Any, size: int, values: Values, batched: Flags, para
     return _channels_out(prim(_channels_in(image), _merge(weight), **_grouped(params, size)), size)
 
 
-def _two_images(prim: Any, size: int, values: Values, batched: Flags, params: Params) -> Array:
+def _two_images(prim: Primitive, size: int, values: Values, batched: Flags, params: Params) -> Array:
     """For conv2d_weight: two images."""
     x, g = all_expanded(values, batched, size)
     y = prim(_channels_in(x), _channels_in(g), **_grouped(params, size))
     return _split(y, size, y.shape[0] // size)
 
 
-def _merged(prim: Any, size: int, values: Values, batched: Flags, params: Params) -> Array:
+def _merged(prim: Primitive, size: int, values: Values, batched: Flags, params: Params) -> Array:
     """For primitives on (N, ...) that treat every n alike."""
     return _split(prim(_merge(values[0]), **params), size, values[0].shape[1])
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad.ops.core import REGISTRY, Array
+from glassgrad.ops.core import REGISTRY, Array, Primitive
 from glassgrad.ops.places import ARRAY, EVERYTHING, IndexArray, Spec
 from glassgrad.ops.reduce import sum_p
 from glassgrad.ops.shape import broadcast_to_p, permute_p, reshape_p
@@ -40,12 +40,12 @@ def all_expanded(values: Values, batched: Flags, size: int) -> Values:
 # --- patterns -------------------------------------------------------------------------------------
 
 
-def native(prim: Any, size: int, values: Values, batched: Flags, params: Params) -> Any:
+def native(prim: Primitive, size: int, values: Values, batched: Flags, params: Params) -> Array:
     """For primitives that leave leading axes alone."""
     return prim(*all_expanded(values, batched, size), **params)
 
 
-def stacked(prim: Any, size: int, values: Values, batched: Flags, params: Params) -> Any:
+def stacked(prim: Primitive, size: int, values: Values, batched: Flags, params: Params) -> Array:
     """For primitives on the last axes whose arguments broadcast over the leading ones."""
     return prim(*aligned(values, batched), **params)
 
@@ -65,19 +65,19 @@ _SHIFTS: dict[str, Callable[[Any, int], Any]] = {
 }
 
 
-def shifted(prim: Any, size: int, values: Values, batched: Flags, params: Params) -> Any:
+def shifted(prim: Primitive, size: int, values: Values, batched: Flags, params: Params) -> Array:
     """For primitives whose parameters count axes from the front."""
     moved = {name: _SHIFTS[name](entry, size) if name in _SHIFTS else entry for name, entry in params.items()}
     return prim(*all_expanded(values, batched, size), **moved)
 
 
-def _broadcast_to(prim: Any, size: int, values: Values, batched: Flags, params: Params) -> Any:
+def _broadcast_to(prim: Primitive, size: int, values: Values, batched: Flags, params: Params) -> Array:
     (x,), shape = values, params["shape"]
     beside = reshape_p(x, shape=(size, *(1,) * (len(shape) + 1 - len(x.shape)), *x.shape[1:]))
     return prim(beside, shape=(size, *shape))
 
 
-def _over_axis_or_all(prim: Any, size: int, values: Values, batched: Flags, params: Params) -> Any:
+def _over_axis_or_all(prim: Primitive, size: int, values: Values, batched: Flags, params: Params) -> Array:
     """For reductions to a position: `axis=None` means the position in the flattened array."""
     if params["axis"] is not None:
         return shifted(prim, size, values, batched, params)
@@ -89,7 +89,7 @@ def _over_axis_or_all(prim: Any, size: int, values: Values, batched: Flags, para
 # --- products -------------------------------------------------------------------------------------
 
 
-def _matmul(prim: Any, size: int, values: Values, batched: Flags, params: Params) -> Any:
+def _matmul(prim: Primitive, size: int, values: Values, batched: Flags, params: Params) -> Array:
     a, b = values
     ranks = [len(v.shape) - mine for v, mine in zip(values, batched, strict=True)]
     if ranks == [1, 1]:
@@ -181,7 +181,7 @@ def _keeps_axis(part: Any) -> bool:
     return part is None or isinstance(part, tuple)
 
 
-def _put_along(prim: Any, size: int, values: Values, batched: Flags, params: Params) -> Any:
+def _put_along(prim: Primitive, size: int, values: Values, batched: Flags, params: Params) -> Array:
     x, value, index = values
     x, index = (v if mine else expanded(v, size) for v, mine in ((x, batched[0]), (index, batched[2])))
     # The value broadcasts against the index, from the right.
@@ -189,7 +189,7 @@ def _put_along(prim: Any, size: int, values: Values, batched: Flags, params: Par
     return prim(x, value, index, axis=params["axis"] + 1)
 
 
-def searched(prim: Any, size: int, values: Values, batched: Flags, params: Params) -> Any:
+def searched(prim: Primitive, size: int, values: Values, batched: Flags, params: Params) -> Array:
     """For `searchsorted`: one row of edges for all values, or one row of edges per row of values."""
     edges, x = values
     if not batched[0] and len(edges.shape) == 1:
@@ -201,27 +201,27 @@ def searched(prim: Any, size: int, values: Values, batched: Flags, params: Param
     return reshape_p(prim(edges, rows, **params), shape=tuple(x.shape))
 
 
-def first_only(prim: Any, size: int, values: Values, batched: Flags, params: Params) -> Any:
+def first_only(prim: Primitive, size: int, values: Values, batched: Flags, params: Params) -> Array:
     """For elementwise functions of the first argument whose others are lists of numbers."""
     if any(batched[1:]):
         return one_by_one(prim, size, values, batched, params)
     return prim(*values, **params)
 
 
-def _getitem(prim: Any, size: int, values: Values, batched: Flags, params: Params) -> Any:
+def _getitem(prim: Primitive, size: int, values: Values, batched: Flags, params: Params) -> Array:
     x, *arrays = values
     index = _Index(params["spec"], arrays, batched[1:], len(x.shape) - batched[0], size, batched[0])
     return index.to_batch_first(prim(x, *index.arrays, spec=index.spec))
 
 
-def _put_add(prim: Any, size: int, values: Values, batched: Flags, params: Params) -> Any:
+def _put_add(prim: Primitive, size: int, values: Values, batched: Flags, params: Params) -> Array:
     g, *arrays = values
     index = _Index(params["spec"], arrays, batched[1:], len(params["shape"]), size, True)
     g = g if batched[0] else expanded(g, size)
     return prim(index.from_batch_first(g), *index.arrays, spec=index.spec, shape=(size, *params["shape"]))
 
 
-def _at_set(prim: Any, size: int, values: Values, batched: Flags, params: Params) -> Any:
+def _at_set(prim: Primitive, size: int, values: Values, batched: Flags, params: Params) -> Array:
     x, value, *arrays = values
     index = _Index(params["spec"], arrays, batched[2:], len(x.shape) - batched[0], size, True)
     x = x if batched[0] else expanded(x, size)

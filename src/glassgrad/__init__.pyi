@@ -716,7 +716,7 @@ contiguous_format: builtins.str
 def conv1d(
     input: TensorLike,
     weight: TensorLike,
-    bias: TensorLike = None,
+    bias: TensorLike | None = None,
     stride: Ints = 1,
     padding: Any = 0,
     dilation: Ints = 1,
@@ -727,7 +727,7 @@ def conv1d(
 def conv2d(
     input: TensorLike,
     weight: TensorLike,
-    bias: TensorLike = None,
+    bias: TensorLike | None = None,
     stride: Ints = 1,
     padding: Any = 0,
     dilation: Ints = 1,
@@ -738,7 +738,7 @@ def conv2d(
 def conv3d(
     input: TensorLike,
     weight: TensorLike,
-    bias: TensorLike = None,
+    bias: TensorLike | None = None,
     stride: Ints = 1,
     padding: Any = 0,
     dilation: Ints = 1,
@@ -749,7 +749,7 @@ def conv3d(
 def conv_transpose1d(
     input: TensorLike,
     weight: TensorLike,
-    bias: TensorLike = None,
+    bias: TensorLike | None = None,
     stride: Ints = 1,
     padding: Ints = 0,
     output_padding: Ints = 0,
@@ -761,7 +761,7 @@ def conv_transpose1d(
 def conv_transpose2d(
     input: TensorLike,
     weight: TensorLike,
-    bias: TensorLike = None,
+    bias: TensorLike | None = None,
     stride: Ints = 1,
     padding: Ints = 0,
     output_padding: Ints = 0,
@@ -773,7 +773,7 @@ def conv_transpose2d(
 def conv_transpose3d(
     input: TensorLike,
     weight: TensorLike,
-    bias: TensorLike = None,
+    bias: TensorLike | None = None,
     stride: Ints = 1,
     padding: Ints = 0,
     output_padding: Ints = 0,

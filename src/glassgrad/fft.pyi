@@ -38,8 +38,8 @@ def fft(
     """Discrete Fourier transform along `dim`, cropped or zero-padded to `n`: a complex tensor."""
 
 def fft2(
-    input: TensorLike, s: TensorLike = None, dim: Ints | None = (-2, -1), norm: builtins.str | None = None
-) -> Tensor:
+    input: TensorOrArray, s: Ints | None = None, dim: Ints | None = (-2, -1), norm: builtins.str | None = None
+) -> TensorOrArray:
     """`fft` over two dimensions."""
 
 def fftfreq(
@@ -52,7 +52,9 @@ def fftfreq(
 ) -> Tensor:
     """The frequencies of `fft` for `n` samples `d` apart."""
 
-def fftn(input: TensorLike, s: TensorLike = None, dim: Ints | None = None, norm: builtins.str | None = None) -> Tensor:
+def fftn(
+    input: TensorOrArray, s: Ints | None = None, dim: Ints | None = None, norm: builtins.str | None = None
+) -> TensorOrArray:
     """`fft` over several dimensions, all of them by default."""
 
 def fftshift(input: TensorOrArray, dim: Ints | None = None) -> TensorOrArray:
@@ -64,11 +66,13 @@ def hfft(
     """The real spectrum, `n` numbers, of a signal whose mirror image is its conjugate, given by its first half."""
 
 def hfft2(
-    input: TensorLike, s: TensorLike = None, dim: Ints | None = (-2, -1), norm: builtins.str | None = None
-) -> Tensor:
+    input: TensorOrArray, s: Ints | None = None, dim: Ints | None = (-2, -1), norm: builtins.str | None = None
+) -> TensorOrArray:
     """`fft` over all but the last of two dimensions, then `hfft` over that."""
 
-def hfftn(input: TensorLike, s: TensorLike = None, dim: Ints | None = None, norm: builtins.str | None = None) -> Tensor:
+def hfftn(
+    input: TensorOrArray, s: Ints | None = None, dim: Ints | None = None, norm: builtins.str | None = None
+) -> TensorOrArray:
     """`fft` over all but the last of several dimensions, then `hfft` over that."""
 
 def ifft(
@@ -77,11 +81,13 @@ def ifft(
     """Inverse of `fft`: a complex tensor."""
 
 def ifft2(
-    input: TensorLike, s: TensorLike = None, dim: Ints | None = (-2, -1), norm: builtins.str | None = None
-) -> Tensor:
+    input: TensorOrArray, s: Ints | None = None, dim: Ints | None = (-2, -1), norm: builtins.str | None = None
+) -> TensorOrArray:
     """`ifft` over two dimensions."""
 
-def ifftn(input: TensorLike, s: TensorLike = None, dim: Ints | None = None, norm: builtins.str | None = None) -> Tensor:
+def ifftn(
+    input: TensorOrArray, s: Ints | None = None, dim: Ints | None = None, norm: builtins.str | None = None
+) -> TensorOrArray:
     """`ifft` over several dimensions, all of them by default."""
 
 def ifftshift(input: TensorOrArray, dim: Ints | None = None) -> TensorOrArray:
@@ -93,13 +99,13 @@ def ihfft(
     """Inverse of `hfft`: the first n // 2 + 1 numbers of a complex signal from its real spectrum."""
 
 def ihfft2(
-    input: TensorLike, s: TensorLike = None, dim: Ints | None = (-2, -1), norm: builtins.str | None = None
-) -> Tensor:
+    input: TensorOrArray, s: Ints | None = None, dim: Ints | None = (-2, -1), norm: builtins.str | None = None
+) -> TensorOrArray:
     """Inverse of `hfft2`."""
 
 def ihfftn(
-    input: TensorLike, s: TensorLike = None, dim: Ints | None = None, norm: builtins.str | None = None
-) -> Tensor:
+    input: TensorOrArray, s: Ints | None = None, dim: Ints | None = None, norm: builtins.str | None = None
+) -> TensorOrArray:
     """Inverse of `hfftn`."""
 
 def irfft(
@@ -108,13 +114,13 @@ def irfft(
     """Inverse of `rfft`: a real signal of `n` numbers (default: 2 (m - 1) for m frequencies)."""
 
 def irfft2(
-    input: TensorLike, s: TensorLike = None, dim: Ints | None = (-2, -1), norm: builtins.str | None = None
-) -> Tensor:
+    input: TensorOrArray, s: Ints | None = None, dim: Ints | None = (-2, -1), norm: builtins.str | None = None
+) -> TensorOrArray:
     """Inverse of `rfft2`."""
 
 def irfftn(
-    input: TensorLike, s: TensorLike = None, dim: Ints | None = None, norm: builtins.str | None = None
-) -> Tensor:
+    input: TensorOrArray, s: Ints | None = None, dim: Ints | None = None, norm: builtins.str | None = None
+) -> TensorOrArray:
     """Inverse of `rfftn`."""
 
 def rfft(
@@ -123,8 +129,8 @@ def rfft(
     """The n // 2 + 1 frequencies of a real signal, which determine the others: a complex tensor."""
 
 def rfft2(
-    input: TensorLike, s: TensorLike = None, dim: Ints | None = (-2, -1), norm: builtins.str | None = None
-) -> Tensor:
+    input: TensorOrArray, s: Ints | None = None, dim: Ints | None = (-2, -1), norm: builtins.str | None = None
+) -> TensorOrArray:
     """`rfft` over the last of two dimensions, then `fft` over the other."""
 
 def rfftfreq(
@@ -137,5 +143,7 @@ def rfftfreq(
 ) -> Tensor:
     """The frequencies of `rfft` for `n` samples `d` apart."""
 
-def rfftn(input: TensorLike, s: TensorLike = None, dim: Ints | None = None, norm: builtins.str | None = None) -> Tensor:
+def rfftn(
+    input: TensorOrArray, s: Ints | None = None, dim: Ints | None = None, norm: builtins.str | None = None
+) -> TensorOrArray:
     """`rfft` over the last of several dimensions, then `fft` over the others."""

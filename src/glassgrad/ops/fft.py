@@ -187,7 +187,7 @@ def _opposite(norm: str | None) -> str | None:
 # --- several dimensions ---------------------------------------------------------------------------
 
 
-def _plan(input: Array, s: Array, dim: Any, op: str) -> list[tuple[int | None, int]]:
+def _plan(input: Array, s: Any, dim: Any, op: str) -> list[tuple[int | None, int]]:
     """The requested size (or None) of every dimension; without `dim` of all, or of the last len(s)."""
     ndim = len(input.shape)
     if dim is None:
@@ -210,7 +210,7 @@ def _over(
     is "n" or "2".
     """
 
-    def over_any(input: Array, s: Array = None, dim: Any = None, norm: str | None = None) -> Array:
+    def over_any(input: Array, s: Any = None, dim: Any = None, norm: str | None = None) -> Array:
         *rest, end = _plan(input, s, dim, f"{name}n")
         if last_first:
             input = last(input, *end, norm)
@@ -218,7 +218,7 @@ def _over(
             input = others(input, size, axis, norm)
         return input if last_first else last(input, *end, norm)
 
-    def over_two(input: Array, s: Array = None, dim: Any = (-2, -1), norm: str | None = None) -> Array:
+    def over_two(input: Array, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Array:
         return over_any(input, s, dim, norm)
 
     words = (

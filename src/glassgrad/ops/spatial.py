@@ -41,7 +41,7 @@ def _conv(dims: int) -> Callable[..., Array]:
     def conv(
         input: Array,
         weight: Array,
-        bias: Array = None,
+        bias: Array | None = None,
         stride: Ints = 1,
         padding: Any = 0,
         dilation: Ints = 1,
@@ -148,7 +148,7 @@ def _conv_transpose(dims: int) -> Callable[..., Array]:
     def conv_transpose(
         input: Array,
         weight: Array,
-        bias: Array = None,
+        bias: Array | None = None,
         stride: Ints = 1,
         padding: Ints = 0,
         output_padding: Ints = 0,

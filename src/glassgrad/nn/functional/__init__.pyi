@@ -158,7 +158,7 @@ def celu(input: TensorOrArray, alpha: builtins.float = 1.0, inplace: builtins.bo
 def conv1d(
     input: TensorLike,
     weight: TensorLike,
-    bias: TensorLike = None,
+    bias: TensorLike | None = None,
     stride: Ints = 1,
     padding: Any = 0,
     dilation: Ints = 1,
@@ -169,7 +169,7 @@ def conv1d(
 def conv2d(
     input: TensorLike,
     weight: TensorLike,
-    bias: TensorLike = None,
+    bias: TensorLike | None = None,
     stride: Ints = 1,
     padding: Any = 0,
     dilation: Ints = 1,
@@ -180,7 +180,7 @@ def conv2d(
 def conv3d(
     input: TensorLike,
     weight: TensorLike,
-    bias: TensorLike = None,
+    bias: TensorLike | None = None,
     stride: Ints = 1,
     padding: Any = 0,
     dilation: Ints = 1,
@@ -191,7 +191,7 @@ def conv3d(
 def conv_transpose1d(
     input: TensorLike,
     weight: TensorLike,
-    bias: TensorLike = None,
+    bias: TensorLike | None = None,
     stride: Ints = 1,
     padding: Ints = 0,
     output_padding: Ints = 0,
@@ -203,7 +203,7 @@ def conv_transpose1d(
 def conv_transpose2d(
     input: TensorLike,
     weight: TensorLike,
-    bias: TensorLike = None,
+    bias: TensorLike | None = None,
     stride: Ints = 1,
     padding: Ints = 0,
     output_padding: Ints = 0,
@@ -215,7 +215,7 @@ def conv_transpose2d(
 def conv_transpose3d(
     input: TensorLike,
     weight: TensorLike,
-    bias: TensorLike = None,
+    bias: TensorLike | None = None,
     stride: Ints = 1,
     padding: Ints = 0,
     output_padding: Ints = 0,

@@ -57,7 +57,7 @@ def _reduced_op(losses: Array, reduction: str) -> Array:
 # --- squared error --------------------------------------------------------------------------------
 
 
-def _mse(xp: Any, x: Array, target: Array, *, reduction: str) -> tuple[Array, Array]:
+def _mse(xp: ModuleType, x: Array, target: Array, *, reduction: str) -> tuple[Array, Array]:
     difference = x - target
     if reduction == "none":
         return difference * difference, difference
@@ -97,7 +97,7 @@ mse_loss_p.samples = [
 # --- binary cross-entropy of logits ---------------------------------------------------------------
 
 
-def _bce_logits(xp: Any, x: Array, target: Array, *, reduction: str) -> tuple[Array, Array]:
+def _bce_logits(xp: ModuleType, x: Array, target: Array, *, reduction: str) -> tuple[Array, Array]:
     small = np.exp(-np.abs(x))  # never overflows
     losses = np.log1p(small)
     losses += positive(x)

@@ -5,8 +5,8 @@ Where they differ, the stage at fault is searched for:
 1. Every instruction is computed by NumPy from the same inputs, the program is built once more with all its intermediate
    values as results, and the first instruction that differs is named. No memory is reused in that program.
 2. The graph after the passes is compared with the trace.
-3. The trace runs once more, with NumPy computing one instruction after the other. Where that agrees with eager mode, the
-   trace is right, and what the planner made of it is wrong.
+3. The trace runs once more, with NumPy computing one instruction after the other. Where that agrees with eager mode,
+   the trace is right, and what the planner made of it is wrong.
 """
 
 from __future__ import annotations

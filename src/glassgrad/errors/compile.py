@@ -196,7 +196,8 @@ NO_NATIVE_OP = Message(
     "Next: set the environment variable GLASSGRAD_NATIVE to 0 to use NumPy from the start, without this warning.",
 )
 NO_SOURCE = Message(
-    CompileError, "{op} at {where} has no NumPy source.\nNext: call the function without it, or write it in other ops."
+    CompileError,
+    "{op} at {where} has no NumPy source: {reason}.\nNext: call the function without it, or write it in other ops.",
 )
 SOURCE_NO_LOSS = Message(
     CompileError,

@@ -18,7 +18,19 @@ from glassgrad.ops.places import ARRAY, Slice
 
 assert gg  # importing it fills the registry
 
-__all__ = ["ARRAY", "Array", "Builder", "Slice", "agree", "evaluate", "interpret", "lower", "random_inputs", "written"]
+__all__ = [
+    "ARRAY",
+    "Array",
+    "Builder",
+    "Slice",
+    "agree",
+    "emitted",
+    "evaluate",
+    "interpret",
+    "lower",
+    "random_inputs",
+    "written",
+]
 
 
 def lower(graph, threads=None):
@@ -30,17 +42,22 @@ def lower(graph, threads=None):
 
 def written(graph):
     """Return the module that `lower` would translate for one thread, where only its text matters."""
+    return emitted(graph, 1, as_it_is=True).text
+
+
+def emitted(graph, threads, *, as_it_is=False):
+    """Return what the stages before machine code leave: the schedule, the memory plan, the module's text."""
     from glassgrad.compile import stages
 
-    def keep(emitted, *_):
-        raise _WrittenError(emitted.text)
+    def keep(made, *_):
+        raise _EmittedError(made)
 
-    with mock.patch.object(stages, "loaded", keep), pytest.raises(_WrittenError) as found:
-        stages.native(graph, 1, as_it_is=True, stored=False)
-    return str(found.value)
+    with mock.patch.object(stages, "loaded", keep), pytest.raises(_EmittedError) as found:
+        stages.native(graph, threads, as_it_is=as_it_is, stored=False)
+    return found.value.args[0]
 
 
-class _WrittenError(Exception):
+class _EmittedError(Exception):
     """The way out before a module is translated."""
 
 

@@ -12,29 +12,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-import scipy.special
 
 import glassgrad as gg
-from glassgrad.ops.core import REGISTRY, Elementwise, Primitive
+from glassgrad.ops.core import REGISTRY, Elementwise
 from glassgrad.ops.elementwise import EDGES
+from glassgrad.ops.samples import reals
 from tests.ops.cases import params_of
+from tests.ops.twins import twin_of
 
 torch = pytest.importorskip("torch", reason="PyTorch is the oracle at the edges")
 
-SPECIAL: dict[str, Callable[..., Any]] = {
-    "power": torch.pow,
-    "clip": lambda x: torch.clamp(x, -1.0, 1.0),
-    "gelu_tanh": lambda x: torch.nn.functional.gelu(x, approximate="tanh"),
-    "leaky_relu": lambda x: torch.nn.functional.leaky_relu(x, 0.1),
-    "elu": lambda x: torch.nn.functional.elu(x, 1.5),
-    "log_sigmoid": torch.nn.functional.logsigmoid,
-    "gammaln": torch.lgamma,
-    "polygamma": lambda x: torch.polygamma(1, x),
-    "root": torch.sqrt,
-    # PyTorch has neither; SciPy, which computes ours too, says what comes out at the edges.
-    "betainc": lambda *x: torch.tensor(scipy.special.betainc(*(t.detach().numpy() for t in x))),
-    "airy_slope": lambda x: torch.tensor(scipy.special.airy(x.detach().numpy())[1]),
-}
 NAN = "a NaN is not hidden: it comes out of the function, and so out of its derivative"
 
 
@@ -80,15 +67,6 @@ DIFFERENT = {
 }
 
 
-def oracle(prim: Primitive) -> Callable[..., Any]:
-    if prim.name in SPECIAL:
-        return SPECIAL[prim.name]
-    for holder in (torch, torch.special, torch.nn.functional):
-        if hasattr(holder, prim.name):
-            return getattr(holder, prim.name)  # arrays are typed Any
-    raise LookupError(f"{prim.name}: name its counterpart in SPECIAL")
-
-
 def entries() -> Iterator[Elementwise]:
     for prim in REGISTRY.values():
         if isinstance(prim, Elementwise) and prim.differentiable:
@@ -114,7 +92,7 @@ def theirs(prim: Elementwise, xs: list[Any]) -> tuple[Any, list[Any]]:
     tensors = [torch.tensor(x, requires_grad=x.dtype.kind == "f") for x in xs]
     if prim.name in FIRST_WITHOUT:
         tensors[0].requires_grad_(False)
-    y = oracle(prim)(*tensors)
+    y = twin_of(prim)(*tensors)
     if prim.name in NO_GRADIENT:
         return y.detach().numpy(), []
     y.backward(torch.ones_like(y))
@@ -158,3 +136,21 @@ def test_edges(prim: Elementwise) -> None:
         ]
     assert not wrong, "\n".join(wrong)
     assert known is None or needed, "the exception is not needed any more"
+
+
+class TestTwins:
+    """An op that PyTorch lacks is computed by the formula of its entry; one whose formula is words asks for a twin."""
+
+    @staticmethod
+    def made(formula: str) -> Elementwise:
+        prim = Elementwise("unlisted", lambda xp, x: x, (None,), register=False)
+        return prim.describe(formula, "none", reals(-3, 3))
+
+    def test_a_formula_is_computed_with_functions_of_pytorch(self) -> None:
+        x = torch.tensor([0.5, -2.0], dtype=torch.float64)
+        assert torch.equal(twin_of(self.made("x**3 + tanh(x)"))(x), x**3 + torch.tanh(x))
+
+    @pytest.mark.parametrize("formula", ["the cube of x", "cubed(x)"])
+    def test_words_ask_for_an_entry(self, formula: str) -> None:
+        with pytest.raises(LookupError, match=r"unlisted: PyTorch has no function .* add its counterpart to TWINS"):
+            twin_of(self.made(formula))

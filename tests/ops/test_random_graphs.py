@@ -18,6 +18,8 @@ import glassgrad as gg
 from glassgrad import func
 from glassgrad.ops import names
 from glassgrad.ops.core import REGISTRY, Elementwise
+from tests.ops.cases import params_of
+from tests.ops.twins import twin_of
 
 torch = pytest.importorskip("torch", reason="PyTorch differentiates the same programs here")
 
@@ -63,11 +65,6 @@ DOMAINS: dict[str, Callable[[Any], Any]] = {
         "sinc",
     )
 } | {"acosh": lambda x: 5 + x, "i0e": lambda x: 4 + x, "i1": lambda x: 4 + x, "i1e": lambda x: 4 + x}
-SPELLED: dict[str, Callable[..., Any]] = {
-    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"), "leaky_relu": lambda x: F.leaky_relu(x, 0.1),
-    "elu": lambda x: F.elu(x, 1.5), "log_sigmoid": F.logsigmoid, "gammaln": torch.lgamma, "root": torch.sqrt,
-    "clip": lambda x: torch.clamp(x, -1, 1), "polygamma": lambda x: torch.polygamma(1, x),
-}  # fmt: skip  # a table
 # Steps would make every gradient behind them 0, and kinks of remainders lie anywhere.
 LEFT_OUT = {
     # PyTorch has no derivative of these, or only an approximation; tests/ops/test_special_functions.py is about them.
@@ -100,26 +97,17 @@ LEFT_OUT = {
 }
 
 
-def torch_twin(name: str) -> Callable[..., Any]:
-    if name in SPELLED:
-        return SPELLED[name]
-    found: Callable[..., Any] = next(getattr(at, name) for at in (torch, torch.special, F) if hasattr(at, name))
-    return found
-
-
 def elementwise_ops() -> list[Op]:
-    from tests.ops.cases import params_of
-
     ops = []
     for prim in REGISTRY.values():
         if not isinstance(prim, Elementwise) or not prim.differentiable or prim.name in LEFT_OUT:
             continue
-        domain, params, twin = DOMAINS.get(prim.name, lambda x: x), params_of(prim), torch_twin(prim.name)
+        domain, params, theirs = DOMAINS.get(prim.name, lambda x: x), params_of(prim), twin_of(prim)
         ops.append(
             Op(
                 prim.name,
                 lambda *xs, prim=prim, domain=domain, params=params: prim(*(domain(tamed(x)) for x in xs), **params),
-                lambda *xs, twin=twin, domain=domain: twin(*(domain(tamed(x)) for x in xs)),
+                lambda *xs, theirs=theirs, domain=domain: theirs(*(domain(tamed(x)) for x in xs)),
                 prim.arity,
             )
         )

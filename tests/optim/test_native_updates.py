@@ -13,7 +13,7 @@ from glassgrad import optim
 from glassgrad.ops.kernels import native, products
 from glassgrad.optim import native_update
 from glassgrad.optim.in_place import InPlace
-from tests.optim.optimizer_cases import LION, OPTIMIZERS, Case
+from tests.optim.optimizer_cases import OPTIMIZERS, OURS, Case
 from tests.optim.test_rules import rule_of
 
 updates = pytest.importorskip("glassgrad.compile.native.updates", reason="native code needs llvmlite")
@@ -21,7 +21,7 @@ updates = pytest.importorskip("glassgrad.compile.native.updates", reason="native
 SHAPE = (100, 90)  # more than the elements that `in_place` calls few
 # Their rules are no loops over elements.
 NEVER = {"Rprop", "Adafactor"}
-CASES = {case.name: case for case in sorted([*OPTIMIZERS, *LION], key=lambda case: len(case.options))}.values()
+CASES = {case.name: case for case in sorted([*OPTIMIZERS, *OURS], key=lambda case: len(case.options))}.values()
 
 
 class Noted(native.Kernels):

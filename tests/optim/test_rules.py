@@ -21,9 +21,9 @@ from glassgrad.ops.elementwise import abs as absolute
 from glassgrad.ops.elementwise import maximum, minimum, sign, sqrt, where
 from glassgrad.optim.equations import Direct
 from glassgrad.optim.in_place import InPlace
-from tests.optim.optimizer_cases import LION, MUON, OPTIMIZERS, SPARSE, Case
+from tests.optim.optimizer_cases import MUON, OPTIMIZERS, OURS, SPARSE, Case
 
-CASES = [*OPTIMIZERS, *LION, *MUON, *SPARSE]
+CASES = [*OPTIMIZERS, *OURS, *MUON, *SPARSE]
 GOLDEN = Path(__file__).parents[1] / "golden" / "optim" / "steps.json"
 
 
@@ -63,9 +63,11 @@ def everything(parameters: list[Any], optimizer: Any) -> list[tuple[str, bytes]]
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_the_numbers_are_those_of_earlier_versions(dtype: str) -> None:
+    """A new case has no earlier version; all that was ever released is compared."""
     known = json.loads(GOLDEN.read_text(encoding="utf-8"))[dtype]
-    assert known.keys() == {case.id for case in CASES}
-    for case in CASES:
+    compared = [case for case in CASES if case.id in known]
+    assert known.keys() == {case.id for case in compared}
+    for case in compared:
         parameters, optimizer = made(case, small(case), dtype)
         for at in range(8):
             give_gradients(parameters, at)

@@ -47,6 +47,10 @@ SCHEDULES: dict[str, Build] = {
     ),
     "chained": lambda s, o: s.ChainedScheduler([s.ConstantLR(o, 0.1, 20), s.ExponentialLR(o, 0.95)]),
 }
+OURS: dict[str, Build] = {
+    "warm-up, cosine": lambda s, o: s.WarmupCosineLR(o, 10, 60, 1e-3, 0.1),
+}  # without a twin in PyTorch
+ALL = {**SCHEDULES, **OURS}
 
 
 @pytest.fixture(autouse=True)
@@ -83,16 +87,16 @@ def test_a_hundred_steps(name: str, kind: str) -> None:
     np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-15)
 
 
-@pytest.mark.parametrize("name", SCHEDULES)
+@pytest.mark.parametrize("name", ALL)
 def test_a_stopped_schedule_goes_on(name: str) -> None:
     whole = optimizer_of(gg)
-    expected = rates(SCHEDULES[name](lr_scheduler, whole), whole, 100)
+    expected = rates(ALL[name](lr_scheduler, whole), whole, 100)
     first = optimizer_of(gg)
-    schedule = SCHEDULES[name](lr_scheduler, first)
+    schedule = ALL[name](lr_scheduler, first)
     rates(schedule, first, 41)
     saved = json.loads(json.dumps({"schedule": schedule.state_dict(), "groups": first.state_dict()["param_groups"]}))
     second = optimizer_of(gg)
-    again = SCHEDULES[name](lr_scheduler, second)
+    again = ALL[name](lr_scheduler, second)
     second.load_state_dict({"state": {}, "param_groups": saved["groups"]})
     again.load_state_dict(saved["schedule"])
     np.testing.assert_allclose(rates(again, second, 59), expected[41:], rtol=1e-12)
@@ -114,6 +118,19 @@ def test_jumps_to_a_step(name: str) -> None:
         assert a.get_last_lr() == got
     # A factor of 0 divides by 0 on the way back up; from an ordinary step both go on alike.
     np.testing.assert_allclose(rates(a, ours, 30), rates(b, theirs, 30), rtol=1e-9, atol=1e-15)
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_jumps_lead_to_where_steps_do(name: str) -> None:
+    """The closed formula of a schedule that PyTorch lacks, next to its way step by step."""
+    walked, jumped = optimizer_of(gg), optimizer_of(gg)
+    expected = rates(OURS[name](lr_scheduler, walked), walked, 100)
+    schedule = OURS[name](lr_scheduler, jumped)
+    for epoch in JUMPS:
+        schedule.step(epoch)
+        got = [group["lr"] for group in jumped.param_groups]
+        np.testing.assert_allclose(got, expected[epoch][:2], rtol=1e-9, atol=1e-15, err_msg=str(epoch))
+    np.testing.assert_allclose(rates(schedule, jumped, 30), expected[JUMPS[-1] :][:30], rtol=1e-9, atol=1e-15)
 
 
 @pytest.mark.parametrize("milestones", [[5], [5, 5], [9, 5], [9, 5, 5, 2], [0, 3], [3, 4], [1], []])
@@ -265,30 +282,34 @@ def test_a_rate_changed_by_hand_stays_changed() -> None:
     assert rates(a, ours, 3)[-1][0] == pytest.approx(rates(b, theirs, 3)[-1][0])
 
 
-@pytest.mark.parametrize("name", ["cosine", "step", "one cycle"])
+@pytest.mark.parametrize("name", ["cosine", "step", "one cycle", *OURS])
 def test_schedules_do_not_retrace_a_compiled_step(name: str) -> None:
-    p = gg.ones(2, requires_grad=True)
-    q = gg.ones(2, requires_grad=True)
-    optimizer = gg.optim.SGD([{"params": [p]}, {"params": [q], "lr": 0.02}], lr=0.1, momentum=0.9)
-    schedule = SCHEDULES[name](lr_scheduler, optimizer)
+    losses = []
+    for compiled in (False, True):
+        p = gg.ones(2, requires_grad=True)
+        q = gg.ones(2, requires_grad=True)
+        optimizer = gg.optim.SGD([{"params": [p]}, {"params": [q], "lr": 0.02}], lr=0.1, momentum=0.9)
+        schedule = ALL[name](lr_scheduler, optimizer)
 
-    @gg.compile(backend="numpy")
-    def step() -> Any:
-        optimizer.zero_grad()
-        loss = (p * p).sum() + (q * q).sum()
-        loss.backward()
-        optimizer.step()
-        return loss
+        def step(p: Any = p, q: Any = q, optimizer: Any = optimizer) -> Any:
+            optimizer.zero_grad()
+            loss = (p * p).sum() + (q * q).sum()
+            loss.backward()
+            optimizer.step()
+            return loss
 
-    for _ in range(10):
-        step()
-        schedule.step()
-    step.assert_max_traces(1)
+        run = gg.compile(step, backend="numpy") if compiled else step
+        for _ in range(10):
+            losses.append(run().item())
+            schedule.step()
+        if compiled:
+            run.assert_max_traces(1)
+    np.testing.assert_allclose(losses[10:], losses[:10], rtol=1e-6)
 
 
 def test_every_schedule_is_tested() -> None:
-    here = " ".join(str(build.__code__.co_names) for build in SCHEDULES.values())
-    others = {"LRScheduler", "ReduceLROnPlateau", "WarmupCosineLR"}
+    here = " ".join(str(build.__code__.co_names) for build in ALL.values())
+    others = {"LRScheduler", "ReduceLROnPlateau"}
     assert {name for name in lr_scheduler.__all__ if name not in here} == others
 
 

@@ -223,6 +223,11 @@ RECIPES: dict[str, list[Edit]] = {
     "A schedule": [
         Edit(f"{SOURCE}optim/lr_scheduler/decay.py", SCHEDULE, LISTS),
         Edit(f"{SOURCE}optim/lr_scheduler/decay.py", '"InverseLR", ', '"LinearLR", "Multi'),
+        Edit(
+            "tests/optim/test_schedules_against_torch.py",
+            '    "inverse": lambda s, o: s.InverseLR(o),\n',
+            "}  # without a twin",
+        ),
     ],
     "A rewrite rule": [
         Edit(f"{SOURCE}compile/ir/passes/rules.py", '    ("abs(abs(x))", "abs(x)"),\n', "    # powers\n"),

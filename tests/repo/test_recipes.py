@@ -233,9 +233,18 @@ def test_the_tests_beside_pytorch_find_what_was_added(copy: Path) -> None:
     files = (
         "tests/doctor/test_checkup.py",
         "tests/optim/test_optimizers_against_torch.py",
+        "tests/optim/test_rules.py",
+        "tests/optim/test_native_updates.py",
+        "tests/optim/test_schedules_against_torch.py",
         "tests/nn/test_layers_against_torch.py",
+        "tests/ops/test_edges_registry.py",
+        "tests/ops/test_random_graphs.py",
     )
-    words = "(one and example) or every_rule or SignSGD or every_optimizer or every_layer"
+    words = "(one and example) or every_rule or SignSGD or every_optimizer or every_layer or inverse or every_schedule"
+    words += " or cubed or use_most_of_the_registry"
     out = child(copy, "-m", "pytest", "-n0", "-v", "-p", "no:cacheprovider", *files, "-k", words)
-    for expected in ("one example", "SignSGD", "every_optimizer_is_tested", "every_layer_is_compared", "every_rule"):
+    whole = ("optimizer_is_tested", "layer_is_compared", "every_rule", "schedule_is_tested", "use_most_of_the_registry")
+    optimizer = ("in_place_is_what_the_equations_say[SignSGD", "few_calls_and_no_arrays[SignSGD", "of_numpy[SignSGD")
+    schedule = ("goes_on[inverse", "jumps_lead_to_where_steps_do[inverse", "do_not_retrace_a_compiled_step[inverse")
+    for expected in ("one example", "test_edges[cubed", *whole, *optimizer, *schedule):
         assert re.search(rf"{re.escape(expected)}.* PASSED", out), out

@@ -1,7 +1,12 @@
 """`verify=True`: the first compiled call of a trace next to the same call in eager mode.
 
-Where they differ, the program is taken apart: every instruction is computed by NumPy from the same inputs, the
-program is built once more with all its intermediate values as results, and the first one that differs is named.
+Where they differ, the stage at fault is searched for:
+
+1. Every instruction is computed by NumPy from the same inputs, the program is built once more with all its intermediate
+   values as results, and the first instruction that differs is named. No memory is reused in that program.
+2. The graph after the passes is compared with the trace.
+3. The trace runs once more, with NumPy computing one instruction after the other. Where that agrees with eager mode,
+   the trace is right, and what the planner made of it is wrong.
 """
 
 from __future__ import annotations
@@ -88,8 +93,13 @@ def checked(call: TraceCall, function: Function, args: Args, kwargs: Kwargs, lea
         noise = _sensitivity(capture, function, args, kwargs, leaves, wanted)
         wrong = [name for name in wrong if not _is_noise(found.get(name), wanted[name], noise[name])]
     if wrong:
+        before.restore()
+        plainly = TraceCall(capture, Interpreted(capture.graph), call.key, call.backend).run(leaves)
+        is_traced_right = _agrees(_observed(capture, plainly), wanted, noise)
         eager.restore()
         culprit = first_difference(call.graph, capture.graph, inputs, call.backend)
+        if culprit is None:
+            culprit = _PLANNED[call.backend].text() if is_traced_right else errors.TRACE_DIFFERS.text()
         raise errors.COMPILED_DIFFERS(result=wrong[0], difference=told[wrong[0]], culprit=culprit)
     after.restore()
     return result
@@ -121,6 +131,13 @@ def _is_noise(found: Array, wanted: Array, noise: float) -> bool:
     return bool(np.max(np.abs(found - wanted), initial=0) <= 30 * noise)
 
 
+def _agrees(found: dict[str, Any], wanted: dict[str, Any], noise: dict[str, float]) -> bool:
+    return all(
+        difference(found.get(name, np.empty(0)), value) is None or _is_noise(found.get(name), value, noise[name])
+        for name, value in wanted.items()
+    )
+
+
 def _observed(capture: Capture, result: object) -> dict[str, Any]:
     """Return copies of everything a caller can see after a call, by name."""
     seen: dict[str, Any] = {}
@@ -148,8 +165,28 @@ def _observed(capture: Capture, result: object) -> dict[str, Any]:
 # --- finding the instruction ----------------------------------------------------------------------
 
 
-def first_difference(graph: Graph, traced: Graph, inputs: Sequence[Array], backend: str) -> str:
-    """Name the first instruction whose compiled value differs from NumPy's."""
+# Which stages follow a trace, and in which files, where every instruction is right by itself.
+_PLANNED = {"llvm": errors.PLAN_DIFFERS, "numpy": errors.NUMPY_PROGRAM_DIFFERS}
+
+
+class Interpreted:
+    """A graph as a program, computed by NumPy one instruction at a time: nothing is planned, fused or reused."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+
+    def __call__(self, *arrays: Array) -> tuple[Array, ...]:
+        """Return new arrays for the outputs, and write updates into the arguments."""
+        values = evaluate(self.graph, arrays)
+        results = tuple(np.array(values[out]) for out in self.graph.outputs if isinstance(out, Var))
+        written = [(values[target], np.array(values[value])) for target, value in self.graph.updates]
+        for target, value in written:
+            target[...] = value
+        return results
+
+
+def first_difference(graph: Graph, traced: Graph, inputs: Sequence[Array], backend: str) -> str | None:
+    """Name the first instruction whose compiled value differs from NumPy's, or the result that a pass changed."""
     wanted = evaluate(graph, inputs)
     exposed = Graph(
         graph.inputs, graph.instrs, tuple(var for instr in graph.instrs for var in instr.outputs), graph.constants
@@ -167,7 +204,12 @@ def first_difference(graph: Graph, traced: Graph, inputs: Sequence[Array], backe
         told = difference(wanted[value], plain[original])
         if told is not None:
             return f"A pass changed what is written to {target.name}: {told}.\n"
-    return "Every instruction agrees with NumPy by itself: the trace differs from what Python does in eager mode.\n"
+    for number, (out, original) in enumerate(zip(graph.outputs, traced.outputs, strict=True)):
+        if isinstance(out, Var) and isinstance(original, Var):
+            told = difference(wanted[out], plain[original])
+            if told is not None:
+                return f"A pass changed result {number}: {told}.\n"
+    return None
 
 
 def described(instr: Instr) -> str:

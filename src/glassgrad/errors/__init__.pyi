@@ -76,6 +76,8 @@ from glassgrad.errors.compile import NOT_NATIVE as NOT_NATIVE
 from glassgrad.errors.compile import NO_LLVM as NO_LLVM
 from glassgrad.errors.compile import NO_NATIVE_OP as NO_NATIVE_OP
 from glassgrad.errors.compile import NO_SOURCE as NO_SOURCE
+from glassgrad.errors.compile import NUMPY_PROGRAM_DIFFERS as NUMPY_PROGRAM_DIFFERS
+from glassgrad.errors.compile import PLAN_DIFFERS as PLAN_DIFFERS
 from glassgrad.errors.compile import RUNS_EAGERLY as RUNS_EAGERLY
 from glassgrad.errors.compile import SOURCE_GRADIENT as SOURCE_GRADIENT
 from glassgrad.errors.compile import SOURCE_NO_LOSS as SOURCE_NO_LOSS
@@ -87,6 +89,7 @@ from glassgrad.errors.compile import TRACED_OFTEN as TRACED_OFTEN
 from glassgrad.errors.compile import TRACED_SHAPE as TRACED_SHAPE
 from glassgrad.errors.compile import TRACED_VALUE as TRACED_VALUE
 from glassgrad.errors.compile import TRACE_ARRAY_WRITE as TRACE_ARRAY_WRITE
+from glassgrad.errors.compile import TRACE_DIFFERS as TRACE_DIFFERS
 from glassgrad.errors.compile import TRACE_FREEZE as TRACE_FREEZE
 from glassgrad.errors.compile import TRACE_ITERATOR as TRACE_ITERATOR
 from glassgrad.errors.compile import TRACE_NUMBER_CHANGED as TRACE_NUMBER_CHANGED

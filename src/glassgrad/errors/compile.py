@@ -137,6 +137,22 @@ COMPILED_DIFFERS = Message(
     "the compiled function differs from eager mode in {result}: {difference}.\n{culprit}"
     "The state is that of the eager call. Next: use backend='numpy' meanwhile, and report this with the graph.",
 )
+TRACE_DIFFERS = Message(
+    CompileError,
+    "Every instruction agrees with NumPy, and so does the whole graph: the trace differs from what Python does in eager "
+    "mode (compile/front).\n",
+)
+PLAN_DIFFERS = Message(
+    CompileError,
+    "The trace and each instruction by itself are right; the fault is in what was planned: which arrays share memory "
+    "(compile/plan/memory.py), the order of the kernels (compile/plan/order.py), their threads (compile/plan/schedule.py), "
+    "or what was fused into one kernel (compile/plan/fusion.py, compile/llvm/loops).\n",
+)
+NUMPY_PROGRAM_DIFFERS = Message(
+    CompileError,
+    "The trace and each instruction by itself are right; the fault is in the order and the inlining of the NumPy program "
+    "(compile/numpy/program.py).\n",
+)
 STILL_COMPILING = Message(
     CompileWarning,
     "glassgrad: compiling {name}, {instructions} instructions ...",
@@ -180,7 +196,8 @@ NO_NATIVE_OP = Message(
     "Next: set the environment variable GLASSGRAD_NATIVE to 0 to use NumPy from the start, without this warning.",
 )
 NO_SOURCE = Message(
-    CompileError, "{op} at {where} has no NumPy source.\nNext: call the function without it, or write it in other ops."
+    CompileError,
+    "{op} at {where} has no NumPy source: {reason}.\nNext: call the function without it, or write it in other ops.",
 )
 SOURCE_NO_LOSS = Message(
     CompileError,

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from glassgrad.compile.numpy.text import PRODUCT, SUM, Text
+from glassgrad.compile.numpy.text_space import TextSpace, formula, term, why_no_formula
 from glassgrad.compile.source.functions import applied, definition, definitions, is_defined
 from glassgrad.ops.core import REGISTRY, Elementwise
 from tests.ops.cases import cases, params_of
@@ -87,3 +88,19 @@ def test_a_formula_that_depends_on_an_option_is_written_with_its_value() -> None
     assert applied("clip", [Text("x")], {"low": None, "high": 2.0}).code == "np.clip(x, None, 2.0)"
     assert definition("clip") is None
     assert evaluated(prim, [np.array([1.0, 3.0])], {"low": None, "high": 2.0}).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("forward", "reason"),
+    [
+        (lambda xp, x: x * 2 if x.dtype == np.float64 else x, "reads the attribute 'dtype' of an array"),
+        (lambda xp, x: x if x > 0 else -x, "asks for the truth value of an array"),
+        (lambda xp, x: xp.digamma(x), "calls digamma, which is no elementwise function of NumPy"),
+        (lambda xp, x: 3.0, "returns a float"),
+    ],
+)
+def test_a_forward_without_a_text_says_why(forward: Any, reason: str) -> None:
+    prim = Elementwise("unlisted", forward, (None,), register=False)
+    given = prim, [term(Text("x"))], {}, TextSpace()
+    assert formula(*given) is None
+    assert reason in why_no_formula(*given)

@@ -44,10 +44,10 @@ class Term:
 
     def __getattr__(self, name: str) -> Any:
         # With an AttributeError, getattr(x, "dtype", None) would continue with a formula for another dtype.
-        raise TypeError(f"a piece of text has no {name}")
+        raise TypeError(f"its forward reads the attribute {name!r} of an array, which is text here")
 
     def __bool__(self) -> bool:
-        raise TypeError("a piece of text is neither true nor false")
+        raise TypeError("its forward asks for the truth value of an array, which is text here")
 
 
 def _infix(sign: str, level: int) -> Writer:
@@ -101,7 +101,7 @@ class TextSpace:
         if self.defines(name):
             return _calling(name)
         # After an AttributeError, a forward would fall back to SciPy's function.
-        raise TypeError(f"programs have no function {name}")
+        raise TypeError(f"its forward calls {name}, which is no elementwise function of NumPy")
 
 
 def _calling(name: str) -> Callable[..., Term]:
@@ -124,14 +124,25 @@ def term(written: Text) -> Term:
 
 
 def formula(prim: Primitive | None, operands: Sequence[Term], params: Params, space: TextSpace) -> Any:
-    """Return an elementwise op applied to terms, by its forward; None if that is not a formula."""
-    if not isinstance(prim, Elementwise):
-        return None
-    try:
-        found = prim.compute_in(space, tuple(operands), params)
-    except (TypeError, AttributeError, ValueError):
-        return None
+    """Return an elementwise op applied to terms, by its forward; None if that is not a formula (`why_no_formula`)."""
+    found = _computed(prim, operands, params, space)
     return found if isinstance(found, Term) else None
+
+
+def why_no_formula(prim: Primitive | None, operands: Sequence[Term], params: Params, space: TextSpace) -> str:
+    """Return the reason for which `formula` returns None."""
+    found = _computed(prim, operands, params, space)
+    return str(found) if isinstance(found, Exception) else f"its forward returns a {type(found).__name__}"
+
+
+def _computed(prim: Primitive | None, operands: Sequence[Term], params: Params, space: TextSpace) -> object:
+    """Return what a forward makes of terms, or the error that it raises."""
+    if not isinstance(prim, Elementwise):
+        return TypeError("it is not elementwise, and compile/source/reading.py has no template for it")
+    try:
+        return prim.compute_in(space, tuple(operands), params)
+    except (TypeError, AttributeError, ValueError) as error:
+        return error
 
 
 def _used(result: Term) -> Iterator[Term]:

@@ -70,7 +70,7 @@ def pinned_vars(graph: Graph) -> list[Var]:
 
 def plan_memory(schedule: Schedule, pinned: set[Var], alias: Mapping[Var, Var]) -> MemoryPlan:
     """Place every array that a kernel writes and that has no place of its own (`pinned`, or `alias` of one)."""
-    uses = _Uses(schedule)
+    uses = Uses(schedule)
     blocks: dict[Var, _Block] = {}
     reused = 0
     for number, (time, task) in enumerate(uses.tasks):
@@ -94,7 +94,7 @@ def _rounded(size: int) -> int:
     return max(-(-size // ALIGNMENT) * ALIGNMENT, ALIGNMENT)
 
 
-class _Uses:
+class Uses:
     """Who touches which array when.
 
     Within a phase shares are not ordered. But where every task of a phase that touches an array is cut, and each share

@@ -11,7 +11,7 @@ from glassgrad.compile.ir.graph import Graph, Instr, Operand, Var
 from glassgrad.compile.numpy import text
 from glassgrad.compile.numpy.text import Text
 from glassgrad.compile.source.differentiate import Derived
-from glassgrad.compile.source.functions import applied, is_defined
+from glassgrad.compile.source.functions import applied, is_defined, why_not_applied
 from glassgrad.compile.source.lines import Body, Line, assign, role_of
 from glassgrad.compile.source.naming.hints import constant_hint, hint, operand_hint
 from glassgrad.compile.source.naming.names import Namer, identifier
@@ -61,7 +61,8 @@ class ExpressionWriter:
         written = template(instr, operands) if template else applied(instr.op, operands, instr.params)
         if written is None:
             place = instr.where.place if isinstance(instr.where, Origin) else "an unknown line"
-            raise errors.NO_SOURCE(op=instr.op, where=place)
+            reason = why_not_applied(instr.op, operands, instr.params)
+            raise errors.NO_SOURCE(op=instr.op, where=place, reason=reason)
         return written
 
     def _as_written(self, instr: Instr) -> Text | None:

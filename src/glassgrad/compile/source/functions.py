@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from glassgrad.compile.ir.graph import Params
 from glassgrad.compile.numpy.text import Text, call
-from glassgrad.compile.numpy.text_space import TextSpace, formula, is_short, statements, term, written
+from glassgrad.compile.numpy.text_space import TextSpace, formula, is_short, statements, term, why_no_formula, written
 from glassgrad.compile.source import helpers
 from glassgrad.ops import activation, special  # noqa: F401 - importing them fills the registry
 from glassgrad.ops.core import PRIMITIVES, REGISTRY, Elementwise
@@ -49,6 +49,11 @@ def applied(op: str, operands: Sequence[Text], params: Params) -> Text | None:
         return call(op, *operands, **params)
     found = formula(PRIMITIVES.get(op), list(map(term, operands)), params, _space(op))
     return None if found is None else written(found)
+
+
+def why_not_applied(op: str, operands: Sequence[Text], params: Params) -> str:
+    """Return the reason for which `applied` returns None."""
+    return why_no_formula(PRIMITIVES.get(op), list(map(term, operands)), params, _space(op))
 
 
 def definitions(names: Iterable[str]) -> str:

@@ -25,7 +25,7 @@ PACKAGE = ROOT / "src" / "glassgrad"
 # From the ground up. A file may import files of its own floor and of those before it. An entry stands for a module or
 # for a whole folder; the longest one that fits a file decides.
 TOWER: tuple[str, ...] = (
-    "errors base _version _documents",
+    "errors base _version",
     "ops.core ops.samples ops.complex_input ops.kernels",
     "ops",
     "linalg special",
@@ -197,7 +197,7 @@ ROOMS = {
         "amp autograd checkpoint fft linalg optimize random serialization sparse special".split(),  # noqa: SIM905 - reads as a line
         "names",
     ),
-    **dict.fromkeys(("base", "_version", "_documents"), "errors"),
+    **dict.fromkeys(("base", "_version"), "errors"),
     "base.drawing": "drawing",
     "__main__": "cli",
 }

@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 import glassgrad as gg
-from glassgrad import _documents, errors, nn
+from glassgrad import errors, nn
+from glassgrad.base import documents
 from tests.nn.layer_cases import LAYERS, OURS
 from tools import calls
 
@@ -37,7 +38,7 @@ UNDESCRIBED = {
 }  # fmt: skip  # a table
 ALLOWED = set().union(*UNDESCRIBED.values())
 
-# Modules whose functions have lines in _returns.txt, and functions whose dtype calls of the example do not show, since
+# Modules whose functions have lines in returns.txt, and functions whose dtype calls of the example do not show, since
 # an argument decides it, or a function that they are given.
 TOLD = ("glassgrad", "glassgrad.nn.functional", "glassgrad.linalg", "glassgrad.fft", "glassgrad.sparse")
 DECIDED = frozenset(
@@ -66,9 +67,9 @@ def _counts(module: str, value: Any) -> bool:
 def _described(value: Any) -> set[str]:
     """Return what a docstring describes, or one that it points to: of a base, or of the name behind "arguments"."""
     text = value.__doc__ or ""
-    names = _documents.described(text)
+    names = documents.described(text)
     for base in value.__mro__[1:-1] if inspect.isclass(value) else ():
-        names |= _documents.described(base.__doc__ or "")
+        names |= documents.described(base.__doc__ or "")
     for other in re.findall(r"[Aa]rguments\s+(?:as\s+for|are\s+those\s+of)\s+`(\w+)`", text):
         names |= _described(getattr(importlib.import_module(value.__module__), other))
     return names
@@ -110,7 +111,7 @@ def test_what_is_told_of_arguments_is_used(public: list[Any]) -> None:
         f"{entry.module}.{alias}": entry.value for entry in public for alias in entry.aliases
     }
     stale = set()
-    for place, lines in _documents.table().items():
+    for place, lines in documents.table().items():
         if place in known and not place.startswith("glassgrad.nn.parallel"):
             arguments = set(inspect.signature(known[place]).parameters)
             stale |= {f"{place}: {name}" for name in lines if name[0] not in "!-=" and name not in arguments}
@@ -136,7 +137,7 @@ def test_sections_are_put_where_they_belong() -> None:
         """
 
     for function in (plain, full):
-        _documents.complete("glassgrad", function.__name__, function, {"x": "that.", "!KindError": "if it is."})
+        documents.complete("glassgrad", function.__name__, function, {"x": "that.", "!KindError": "if it is."})
         lines = [line.strip() for line in inspect.cleandoc(function.__doc__).split("\n")]
         assert [line for line in lines if line.endswith(":")] == [
             "Args:", *(["Returns:"] if function is full else []), "Raises:",
@@ -145,7 +146,7 @@ def test_sections_are_put_where_they_belong() -> None:
         assert sum(line.startswith("generator: ") for line in lines) == 1
         assert ("x: it." in lines) == (function is full)
         before = function.__doc__
-        _documents.complete("glassgrad", function.__name__, function, {"x": "that.", "!KindError": "if it is."})
+        documents.complete("glassgrad", function.__name__, function, {"x": "that.", "!KindError": "if it is."})
         assert function.__doc__ == before
 
 
@@ -196,7 +197,7 @@ def test_the_dtypes_of_results_are_as_their_examples_show(public: list[Any]) -> 
 
 
 def test_every_line_on_what_is_returned_is_of_a_function() -> None:
-    for name, (shape, dtype) in _documents.results().items():
+    for name, (shape, dtype) in documents.results().items():
         module, _, function = name.rpartition(".")
         text = getattr(importlib.import_module(module), function).__doc__
         assert not shape or f"shape: {shape}." in text, name

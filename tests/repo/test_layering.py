@@ -48,7 +48,7 @@ ALLOWED_CIRCLES: dict[tuple[str, ...], str] = {
 FRONT = ""
 # The one place of each that leads back to the engine. Nothing else of its package imports it when it is loaded.
 BRIDGES = {"manual.bridge": "a hand-written layer as an op of the tape; twins of nn modules"}
-ALLOWED_FOR_APART = {*APART, "base", "errors", "_documents"}
+ALLOWED_FOR_APART = {*APART, "base", "errors"}
 
 
 def top_of(name: str) -> str:

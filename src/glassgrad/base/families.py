@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from glassgrad import _documents
+from glassgrad.base import documents
 
 
 class Families:
@@ -92,8 +92,8 @@ class Families:
             raise missing(self.package, name, () if name.startswith("_") else self.public, self.instead)
         else:
             value = getattr(importlib.import_module(self.homes[name]), name)
-            _documents.complete(self.package, name, value)
-            _documents.say_type(value)
+            documents.complete(self.package, name, value)
+            documents.say_type(value)
         setattr(sys.modules[self.package], name, value)
         return value
 

@@ -13,7 +13,7 @@ Example:
 
 from __future__ import annotations
 
-from glassgrad import _documents
+from glassgrad.base import documents
 from glassgrad.data.batches import EpochBatches, RandomBatches
 from glassgrad.data.idx import read_idx
 from glassgrad.data.images import ImageData, read_mnist, shipped_digits
@@ -41,4 +41,4 @@ __all__ = [
     "split_words",
 ]
 __dir__ = lister(__name__)
-_documents.complete_all(__name__, globals())
+documents.complete_all(__name__, globals())

@@ -11,7 +11,7 @@ from types import ModuleType
 
 import numpy as np
 
-from glassgrad import _documents
+from glassgrad.base import documents
 from glassgrad.engine import inplace
 from glassgrad.engine.mode import enable_grad, is_anomaly_enabled, is_grad_enabled, no_grad, set_grad_enabled
 from glassgrad.engine.protocols import from_dlpack
@@ -81,4 +81,4 @@ _here = {name: value for name, value in list(globals().items()) if _is_public(na
 # The public names; those of the op table come first, so that a name defined here overrides them.
 NAMES = {**_names.PUBLIC, **inplace.FUNCTIONS, **_TYPES, **_here}
 _names.at_home("glassgrad", NAMES)
-_documents.complete_all("glassgrad", _here)
+documents.complete_all("glassgrad", _here)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from glassgrad import _documents
+from glassgrad.base import documents
 from glassgrad.engine.tree import tree_map
 from glassgrad.errors.missing import getter, lister
 from glassgrad.func.custom import custom_jvp, custom_vjp, straight_through
@@ -48,4 +48,4 @@ __all__ = [
     "vmap",
 ]
 __dir__ = lister(__name__)
-_documents.complete_all(__name__, globals())
+documents.complete_all(__name__, globals())

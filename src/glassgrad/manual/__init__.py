@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from glassgrad import _documents
+from glassgrad.base import documents
 from glassgrad.errors.missing import lister, missing
 from glassgrad.manual.activations import ELU, GELU, LeakyReLU, LogSoftmax, PReLU, ReLU, Sigmoid, Softmax, Tanh
 from glassgrad.manual.attention import ScaledDotProductAttention
@@ -93,15 +93,15 @@ _OF_ONE_S_OWN = (
 )
 
 
-_documents.complete_all(__name__, globals())
+documents.complete_all(__name__, globals())
 
 
 def __getattr__(name: str) -> Any:
     # Names that need the engine are loaded on request; the layers do without it.
     if name in {"as_function", "show_twin", "twin"}:
         value = getattr(importlib.import_module("glassgrad.manual.bridge"), name)
-        _documents.complete(__name__, name, value)
-        _documents.say_type(value)
+        documents.complete(__name__, name, value)
+        documents.say_type(value)
         return value
     instead = dict(_INSTEAD)
     if name not in instead and name[:1].isupper():

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from glassgrad import _documents
+from glassgrad.base import documents
 from glassgrad.engine.random import Generator, _normal, _rng, _uniform
 from glassgrad.engine.tensor import Tensor
 from glassgrad.engine.writes import MUTATIONS
@@ -314,4 +314,4 @@ __all__ = [
     "zeros_",
 ]
 __dir__ = lister(__name__)
-_documents.complete_all(__name__, globals())
+documents.complete_all(__name__, globals())

@@ -11,7 +11,7 @@ from functools import cache
 from types import FunctionType
 from typing import Any
 
-from glassgrad import _documents
+from glassgrad.base import documents
 
 FILE = f"{__file__.removesuffix('.py')}.txt"
 _SETUP = ">>> import glassgrad as gg"
@@ -31,12 +31,12 @@ def show(module: str, functions: Mapping[str, Any]) -> None:
     for name, function in functions.items():
         if not isinstance(function, FunctionType) or (function.__module__ == "glassgrad" and module != "glassgrad"):
             continue
-        _documents.complete(module, name, function)
+        documents.complete(module, name, function)
         example = table().get(prefix + name)
         if example is not None and ">>> " not in (function.__doc__ or ""):
             lines = "\n        ".join([_SETUP, *example.split("\n")])
             function.__doc__ = f"{(function.__doc__ or '').rstrip()}\n\n    Example:\n        {lines}\n    "
-        _documents.say_result(module, name, function)
+        documents.say_result(module, name, function)
 
 
 __all__ = ["FILE", "show", "table"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import _documents
+from glassgrad.base import documents
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.tensors import devices
@@ -243,4 +243,4 @@ class SWALR(LRScheduler):
 __all__ = ["SWALR", "AveragedModel", "get_ema_avg_fn", "get_ema_multi_avg_fn", "get_swa_avg_fn"]
 __all__ += ["get_swa_multi_avg_fn", "update_bn"]
 __dir__ = lister(__name__)
-_documents.complete_all(__name__, globals())
+documents.complete_all(__name__, globals())

@@ -16,7 +16,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from glassgrad import _documents, errors
+from glassgrad import errors
+from glassgrad.base import documents
 from glassgrad.train.config import Layer, flag, nearest, option, read_toml, resolve, resolve_values, rules, to_toml
 from glassgrad.train.policy import DTYPES
 
@@ -227,7 +228,7 @@ class TrainingConfig:
 
 
 _OPTIONS = {key: rule.help for key, (_, rule) in rules(TrainingConfig).items()}
-_documents.complete("glassgrad.train", "TrainingConfig", TrainingConfig, _OPTIONS)
+documents.complete("glassgrad.train", "TrainingConfig", TrainingConfig, _OPTIONS)
 
 
 def check(cls: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:

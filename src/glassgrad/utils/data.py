@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from glassgrad import _documents, errors
-from glassgrad.base import provenance
+from glassgrad import errors
+from glassgrad.base import documents, provenance
 from glassgrad.engine.random import Generator
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.tensors import creation
@@ -372,4 +372,4 @@ __all__ = [
     "random_split",
 ]
 __dir__ = lister(__name__)
-_documents.complete_all(__name__, globals())
+documents.complete_all(__name__, globals())

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from glassgrad import _documents
+from glassgrad.base import documents
 from glassgrad.errors.missing import getter, lister
 from glassgrad.nn.utils import parametrizations, parametrize, rnn
 from glassgrad.nn.utils.clip_grad import (
@@ -37,4 +37,4 @@ __all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_
 __all__ += ["parameters_to_vector", "parametrizations", "parametrize", "remove_spectral_norm", "remove_weight_norm"]
 __all__ += ["rnn", "spectral_norm", "vector_to_parameters", "weight_norm"]
 __dir__ = lister(__name__)
-_documents.complete_all(__name__, globals())
+documents.complete_all(__name__, globals())

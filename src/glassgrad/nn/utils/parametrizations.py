@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad import _documents, linalg
+from glassgrad import linalg
+from glassgrad.base import documents
 from glassgrad.engine import random
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.tensor import Tensor
@@ -246,6 +247,6 @@ def orthogonal(
     return register_parametrization(module, name, _Orthogonal(orthogonal_map, use_trivialization), unsafe=True)
 
 
-_documents.complete_all(__name__, globals())
+documents.complete_all(__name__, globals())
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 __dir__ = lister(__name__)

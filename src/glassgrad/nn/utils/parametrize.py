@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from glassgrad import _documents, errors
-from glassgrad.base import provenance
+from glassgrad import errors
+from glassgrad.base import documents, provenance
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.tensor import Tensor
 from glassgrad.errors.missing import lister
@@ -267,4 +267,4 @@ def transfer_parametrizations_and_params(
 __all__ = ["ParametrizationList", "cached", "is_parametrized", "register_parametrization", "remove_parametrizations"]
 __all__ += ["transfer_parametrizations_and_params", "type_before_parametrizations"]
 __dir__ = lister(__name__)
-_documents.complete_all(__name__, globals())
+documents.complete_all(__name__, globals())

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from glassgrad import _documents
+from glassgrad.base import documents
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.errors.missing import lister
 from glassgrad.ops import elementwise as ew
@@ -194,4 +194,4 @@ def unpack_sequence(packed_sequences: PackedSequence) -> list[Array]:
 __all__ = ["PackedSequence", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence", "pad_sequence"]
 __all__ += ["unpack_sequence", "unpad_sequence"]
 __dir__ = lister(__name__)
-_documents.complete_all(__name__, globals())
+documents.complete_all(__name__, globals())

@@ -1,10 +1,10 @@
 """What `help` says of arguments that many functions and classes share, told once.
 
-`_arguments.txt` holds one line for each. A line counts for all names of the modules at the head of its section; below
+`arguments.txt` holds one line for each. A line counts for all names of the modules at the head of its section; below
 ``@ name ...`` only for those names, where it comes first. Docstrings that describe an argument themselves keep that.
 Names of errors stand behind an exclamation mark, always below ``@``.
 
-`_returns.txt` says in the same way what functions return, with a section of shapes and one of dtypes for each module.
+`returns.txt` says in the same way what functions return, with a section of shapes and one of dtypes for each module.
 """
 
 from __future__ import annotations

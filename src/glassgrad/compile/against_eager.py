@@ -204,9 +204,9 @@ def first_difference(graph: Graph, traced: Graph, inputs: Sequence[Array], backe
         told = difference(wanted[value], plain[original])
         if told is not None:
             return f"A pass changed what is written to {target.name}: {told}.\n"
-    for number, (out, original) in enumerate(zip(graph.outputs, traced.outputs, strict=True)):
-        if isinstance(out, Var) and isinstance(original, Var):
-            told = difference(wanted[out], plain[original])
+    for number, (out, first) in enumerate(zip(graph.outputs, traced.outputs, strict=True)):
+        if isinstance(out, Var) and isinstance(first, Var):
+            told = difference(wanted[out], plain[first])
             if told is not None:
                 return f"A pass changed result {number}: {told}.\n"
     return None

@@ -179,9 +179,9 @@ def loaded(emitted: Emitted, layout: Layout, space: Any) -> tuple[bytes, bool, N
         if emitted.module.module.apart:
             from glassgrad.compile.llvm.module import units  # only eager ops need it
 
-            code = units.object_code(emitted.module.module, host(), available_cores())
+            code = units.object_code(emitted.module.module, host())
             return code, False, NativeStep(code, layout, space)
-        code, known = cache.code_for(emitted.text, lambda text: host().compile(text, available_cores()))
+        code, known = cache.code_for(emitted.text, host().compile)
         if emitted.module.kept:
             code = joined([*map(products.object_code, emitted.module.kept), *separate(code)])
         return code, known, NativeStep(code, layout, space)

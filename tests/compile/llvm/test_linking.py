@@ -20,9 +20,8 @@ from glassgrad import errors
 from glassgrad.compile.llvm.module import target
 from glassgrad.compile.llvm.module.target import LoadedCode, host
 from glassgrad.compile.llvm.objects import elf, linking, pages
-from glassgrad.compile.llvm.objects import translate as objects
 from glassgrad.compile.llvm.objects.linking import Linked, UnsuitableError
-from glassgrad.compile.llvm.objects.separate import separate
+from glassgrad.compile.llvm.objects.separate import joined, separate
 
 pytestmark = pytest.mark.skipif(
     not (sys.platform == "linux" and host().triple.startswith("x86_64")), reason="elsewhere LLVM loads everything"
@@ -129,13 +128,34 @@ def test_every_kind_of_relocation_is_among_them() -> None:
     assert kinds >= linking._KINDS
 
 
+def in_two_files() -> list[bytes]:
+    """Return the functions above, those that others call in a file of their own."""
+    start, end = TEXT.index("define internal i64 @one"), TEXT.index("define double @constant")
+    called = TEXT[start:end].replace("define internal", "define hidden")
+    rest = "declare hidden i64 @one(i64)\ndeclare hidden i64 @two(i64)\n" + TEXT[:start] + TEXT[end:]
+    return host().object_codes([host().header() + text for text in (called, rest)])
+
+
 def test_files_use_one_another() -> None:
-    module = target.parsed(host().header() + TEXT)
-    code = objects.emitted(module, TEXT, 3, host().machine_of_parts, lambda part, _: part.verify())
-    codes = separate(code)
-    assert len(codes) == 3
-    assert results(Linked(codes).offered.__getitem__) == EXPECTED
-    assert LoadedCode(code)._linked is not None
+    codes = in_two_files()
+    assert results(Linked(codes).offered.__getitem__) == by_llvm(codes) == EXPECTED
+    assert LoadedCode(joined(codes))._linked is not None
+
+
+def test_files_in_one() -> None:
+    files = [b"one", b"", b"\0two"]
+    assert separate(joined(files)) == files
+    assert separate(b"\x7fELF and so on") == [b"\x7fELF and so on"]
+
+
+def test_what_one_of_two_files_lacks_is_an_error() -> None:
+    lacks = (
+        "declare double @no_such(double)\n"
+        "define double @f(double %x) {\n  %y = call double @no_such(double %x)\n  ret double %y\n}\n"
+    )
+    (code,) = host().object_codes([host().header() + lacks])
+    with pytest.raises(errors.LinkError, match="no_such"):
+        LoadedCode(joined([*in_two_files(), code]))
 
 
 def test_each_load_has_variables_of_its_own() -> None:

@@ -35,10 +35,10 @@ def translated(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     counts: list[int] = []
     translate = target.Host.object_codes
 
-    def counted(self: Any, texts: Any, cores: int, **given: Any) -> list[bytes]:
+    def counted(self: Any, texts: Any, **given: Any) -> list[bytes]:
         if not given:
             counts.append(len(texts))
-        return translate(self, texts, cores, **given)
+        return translate(self, texts, **given)
 
     monkeypatch.setattr(target.Host, "object_codes", counted)
     return counts
@@ -70,7 +70,7 @@ def made(graph: Graph, threads: int = 1) -> Any:
 def code_of(graph: Graph, threads: int = 1) -> bytes:
     """Return the object code of a kernel."""
     step = made(graph, threads)
-    return units.object_code(step.emitted.module.module, host(), 1)
+    return units.object_code(step.emitted.module.module, host())
 
 
 def arrays_for(graph: Graph) -> list[np.ndarray[Any, Any]]:
@@ -125,15 +125,6 @@ def test_a_kernel_is_the_same_whatever_came_before() -> None:
     back = [code_of(graph) for graph in reversed(graphs)]
     assert forth == back[::-1]
     assert len(set(forth)) == len(graphs)
-
-
-def test_on_two_cores_it_is_the_same() -> None:
-    module = made(conv("conv2d_weight", 8, 44, 64, 16)).emitted.module.module
-    found = []
-    for cores in (1, 2):
-        units.TRANSLATED.clear()
-        found.append(units.object_code(module, host(), cores))
-    assert found[0] == found[1]
 
 
 def test_kernels_share_functions_in_memory_and_give_them_back() -> None:
@@ -196,7 +187,7 @@ def test_small_functions_and_constants_come_with_their_callers() -> None:
         "outer": "define i64 @outer(i64 %x) #0 {\n  %y = call i64 @inner(i64 %x)\n  %z = call i64 @small(i64 %y)\n"
         "  ret i64 %z\n}\n",
     }
-    code = units.object_code(module, host(), 1)
+    code = units.object_code(module, host())
     assert len(separate.separate(code)) == 2
     function = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
     loaded = LoadedCode(code)
@@ -261,23 +252,21 @@ def test_a_tile_is_written_once_for_each_kind_of_machine() -> None:
 FUNCTION = "define i64 @f{at}(i64 %x) #0 {{\n  %y = add i64 %x, {at}\n  ret i64 %y\n}}"
 
 
-@pytest.mark.parametrize("cores", [1, 2, 3, 9])
-def test_files_come_in_the_order_of_their_modules(cores: int) -> None:
+def test_files_come_in_the_order_of_their_modules() -> None:
     texts = [
         "\n".join(
             [host().header(), *[FUNCTION.format(at=at + 10 * more) for more in range(1 + at % 3)], host().attributes()]
         )
         for at in range(7)
     ]
-    for at, code in enumerate(host().object_codes(texts, cores)):
+    for at, code in enumerate(host().object_codes(texts)):
         assert offered_symbols(code) == [f"f{at + 10 * more}" for more in range(1 + at % 3)]
-    assert host().object_codes([], cores) == []
+    assert host().object_codes([]) == []
 
 
-@pytest.mark.parametrize("cores", [1, 2])
 @pytest.mark.parametrize("wrong", [0, 1, 2])
-def test_a_module_that_is_refused_is_an_error_on_whatever_core(cores: int, wrong: int) -> None:
+def test_a_module_that_is_refused_is_an_error(wrong: int) -> None:
     texts = ["\n".join([host().header(), FUNCTION.format(at=at), host().attributes()]) for at in range(3)]
     texts[wrong] = "define nothing"
     with pytest.raises(RuntimeError, match="expected"):
-        host().object_codes(texts, cores)
+        host().object_codes(texts)

@@ -6,6 +6,5 @@ In: a module and the layout of its memory. Out: a `NativeStep`, or a function of
 - What the stages hand over: `assemble.py`. Into how many shares a step is cut: `threads.py`.
 - The pool of threads, and memory: `runtime.py`, `common_memory.py`; memory touched ahead of its use: `ahead.py`.
 - The cache on disk: `cache.py` for machine code, `cache_entry.py` for steps.
-- Native code as built-in functions: `builtin.py`.
 - Work of eager mode: `products.py`, `chunks.py`, `rows.py`, `channels.py`, `largest.py`, `moments.py`, `updates.py`.
 """

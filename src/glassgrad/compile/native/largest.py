@@ -1,10 +1,10 @@
-"""The largest magnitude in any number of arrays, by one call of native code: what a look for NaN costs least with.
+"""The largest magnitude in any number of arrays, by one call of native code: the cheapest way to find a NaN.
 
 The sign of a floating-point number is one bit, and without it the order of the bits is the order of the magnitudes:
 zero, numbers, infinity, NaN. So the largest of these integers is NaN if there is one, else infinity if there is one.
 
-The native code is made a built-in function (`builtin`): calling it through ctypes takes longer than looking at the
-gradients of a small model. Arrays are read where they lie (see `executable`).
+The native code becomes a built-in function: calling it through ctypes takes longer than looking at the gradients of a
+small model. Arrays are read where they lie (see `executable`).
 """
 
 from __future__ import annotations
@@ -15,13 +15,25 @@ from functools import lru_cache
 
 import numpy as np
 
-from glassgrad.compile.llvm.module.target import host
-from glassgrad.compile.native.builtin import FAST_CALL, BuiltIn
+from glassgrad.compile.llvm.module.target import LoadedCode, host
+from glassgrad.compile.native import cache
 from glassgrad.compile.native.executable import object_layout
 
 UNKNOWN = -1.0
 """What is returned when an argument is no array of floats or doubles in one piece."""
 _UNROLLED = 4
+_FAST_CALL = 0x80  # CPython's METH_FASTCALL: the code is called with an array of arguments and their number
+
+
+class _Method(ctypes.Structure):
+    """CPython's PyMethodDef."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
 
 
 @lru_cache(maxsize=1)
@@ -30,18 +42,24 @@ def reader() -> Callable[..., float]:
 
     Raises:
         ImportError: without llvmlite.
-        RuntimeError: where arrays are laid out in an unknown way.
+        RuntimeError: where arrays are laid out in an unknown way, or the code cannot be loaded.
     """
     kinds = np.dtype(np.float32), np.dtype(np.float64)
     made = ctypes.cast(ctypes.pythonapi.PyFloat_FromDouble, ctypes.c_void_p).value or 0
     record = np.array([id(np.ndarray), *map(id, kinds), made], np.int64)
-    _ALIVE.append(kinds)
     text = _text(host().vector_bytes, object_layout()[1])
-    return BuiltIn(text, "largest", FAST_CALL, "The largest magnitude of arrays.").of(record)
+    code = LoadedCode(cache.code_for(text, host().compile)[0])
+    method = _Method(b"largest", code.address("largest"), _FAST_CALL, b"The largest magnitude of arrays.")
+    _ALIVE.extend((kinds, code, method))
+    make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
+        ("PyCFunction_NewEx", ctypes.pythonapi)
+    )
+    function: Callable[..., float] = make(ctypes.addressof(method), record, None)  # keeps the record, its `self`
+    return function
 
 
 _ALIVE: list[object] = []
-"""What the record refers to by its address."""
+"""What the function and the record refer to by address."""
 
 
 def _text(vector_bytes: int, data_at: int) -> str:

@@ -6,7 +6,6 @@ LLVM is loaded when something has to be translated: code that lies on the disk i
 from __future__ import annotations
 
 import ctypes
-import functools
 import importlib.util
 import sys
 from collections.abc import Sequence
@@ -52,7 +51,6 @@ class Host:
         self.has_bfloat = "avx512bf16" in has
         self.has_amx = {"amx-tile", "amx-bf16", "avx512bf16"} <= has
         self.divides = self.triple.startswith("x86_64") and "linux" in self.triple
-        self._idle: dict[bool, list[TargetMachine]] = {False: [], True: []}  # target machines, by `quickly`
 
     @cached_property
     def machine(self) -> TargetMachine:
@@ -75,14 +73,6 @@ class Host:
             cpu=self.cpu, features=self.features, opt=opt, reloc=reloc, codemodel="jitdefault", jit=True
         )
 
-    def machine_of_parts(self) -> TargetMachine:
-        """Return a target machine for one of several object files.
-
-        Their code names absolute addresses. Code that may lie anywhere finds its data by way of a table of addresses,
-        and LLVM's loader takes the first file's table for that of all.
-        """
-        return self.new_machine(reloc="static")
-
     def attributes(self) -> str:
         """Return the attribute group that every function carries."""
         width = f'"prefer-vector-width"="{self.vector_bytes * 8}"'
@@ -92,28 +82,34 @@ class Host:
         """Return the first lines of a module."""
         return f'target triple = "{self.triple}"\ntarget datalayout = "{self.layout}"\n'
 
-    def compile(self, text: str, cores: int = 1) -> bytes:
-        """Optimise a module and return its object code, which `LoadedCode` loads; on several cores if it is large."""
-        from glassgrad.compile.llvm.objects.translate import emitted, parts_of
-
+    def compile(self, text: str) -> bytes:
+        """Optimise a module and return its object code, which `LoadedCode` loads."""
         module = parsed(text)
-        parts = parts_of(text, cores) if self.divides else 1
-        if parts == 1:
-            self.optimise(module)
-            return bytes(self.machine.emit_object(module))
-        self._run(module, self.machine, *_OF_MODULES)
-        return emitted(module, text, parts, self.machine_of_parts, self._finish)
+        self.optimise(module)
+        return bytes(self.machine.emit_object(module))
 
-    def object_codes(self, texts: Sequence[str], cores: int, *, quickly: bool = False) -> list[bytes]:
+    def object_codes(self, texts: Sequence[str], *, quickly: bool = False) -> list[bytes]:
         """Return the object code of each of these modules, which `LoadedCode` may load together; where it `divides`.
 
         `quickly` is for modules that do nothing but call others: LLVM's passes over machine code alone take a
         millisecond for one.
         """
-        from glassgrad.compile.llvm.objects.translate import each_emitted
+        return [self._object_code(text, self._machine_of_units[quickly]) for text in texts]
 
-        machine = functools.partial(self.new_machine, reloc="static", opt=0) if quickly else self.machine_of_parts
-        return each_emitted(texts, cores, machine, self._finish, self._idle[quickly])
+    @cached_property
+    def _machine_of_units(self) -> tuple[TargetMachine, TargetMachine]:
+        """Target machines for one of several object files, the second one for those that are translated quickly.
+
+        Their code names absolute addresses. Code that may lie anywhere finds its data by way of a table of addresses,
+        and LLVM's loader takes the first file's table for that of all.
+        """
+        return self.new_machine(reloc="static"), self.new_machine(reloc="static", opt=0)
+
+    def _object_code(self, text: str, machine: TargetMachine) -> bytes:
+        """Translate a module by itself, without functions that it does not need."""
+        module = parsed(text)
+        self._run(module, machine, "global_dead_code_eliminate", *_OF_FUNCTIONS)
+        return bytes(machine.emit_object(module))
 
     def optimise(self, module: ModuleRef) -> None:
         """Clean up after the emitter. Loops are vectorised, unrolled and free of invariant code as they are written, so
@@ -123,10 +119,6 @@ class Host:
         calls agree, the first two passes put the value in its place, and a fifth of the code need not be translated.
         """
         self._run(module, self.machine, *_OF_MODULES, *_OF_FUNCTIONS)
-
-    def _finish(self, module: ModuleRef, machine: TargetMachine) -> None:
-        """Run the passes that look at one function at a time, without functions that the module does not need."""
-        self._run(module, machine, "global_dead_code_eliminate", *_OF_FUNCTIONS)
 
     def _run(self, module: ModuleRef, machine: TargetMachine, *names: str) -> None:
         llvm = _llvm()

@@ -32,13 +32,12 @@ TRANSLATED: Cache[str, bytes] = Cache("native functions", 8192)
 """The object code of units, by their names: about a quarter of what the kernels themselves keep in memory."""
 
 
-def object_code(module: Module, machine: Host, cores: int) -> bytes:
+def object_code(module: Module, machine: Host) -> bytes:
     """Return the object code of a module as files: those of its units, called ones first, and one with the rest.
 
     Args:
         module: with all functions.
         machine: translates.
-        cores: on how many of them.
     """
     units = Units(module, machine.header(), machine.attributes())
     rest = units.rest()
@@ -46,8 +45,8 @@ def object_code(module: Module, machine: Host, cores: int) -> bytes:
     missing = [name for name, code in codes.items() if code is None]
     inner = [name for name in missing if name not in units.outer]
     outer = [name for name in missing if name in units.outer]
-    found = machine.object_codes([units.texts[name] for name in inner], cores)
-    *around, own = machine.object_codes([*(units.texts[name] for name in outer), rest], 1, quickly=True)
+    found = machine.object_codes([units.texts[name] for name in inner])
+    *around, own = machine.object_codes([*(units.texts[name] for name in outer), rest], quickly=True)
     for name, code in zip([*inner, *outer], [*found, *around], strict=True):
         codes[name] = code
         TRANSLATED.put(name, code)

@@ -22,7 +22,7 @@ ALIGNMENT = 64
 
 @dataclass(eq=False)
 class _Block:
-    """A stretch of memory and the arrays that use it one after the other."""
+    """A stretch of memory and the arrays that use it one after the other, from `start` to `stop`, both included."""
 
     size: int
     start: int

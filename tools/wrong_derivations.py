@@ -14,9 +14,9 @@ PAGE = ROOT / "docs" / "checking_a_derivation.md"
 
 INTRODUCTION = """# Checking a derivation by hand
 
-`glassgrad.verify.check_my_backward(derivation, forward, inputs)` runs a hand-written backward pass line by
-line, compares every gradient with the true one, and names the first line that is wrong and, when it can tell, what is
-wrong with it. The derivation is text or a function; it assigns `dname` for each variable `name` of `forward`.
+`glassgrad.verify.check_my_backward(derivation, forward, inputs)` runs a hand-written backward pass line by line and
+compares every gradient with the true gradient. It names the first wrong line and, if it can, the mistake in it. The
+derivation is text or a function; it assigns `dname` for each variable `name` of `forward`.
 
 ```python
 import numpy as np
@@ -42,10 +42,10 @@ db: a missing sum over a broadcast axis. dh.sum(axis=0) instead of dh.
 Not derived: dx.
 ```
 
-How it works: the true gradients come from one backward walk over the tape, which also records the term that each
-*use* of a variable contributes, so that a forgotten one can be named. Otherwise small edits are made to the wrong line
-(a sign, a transpose, a sum over an axis, a division by a size, another variable) until one of them gives the true
-gradient; that edit is the diagnosis.
+The true gradients come from one backward walk over the tape. The walk also records the term that each *use* of a
+variable contributes, so the check can name a forgotten term. Otherwise the check makes small edits to the wrong line (a
+sign, a transpose, a sum over an axis, a division by a size, another variable) until one of them gives the true
+gradient. This edit is the diagnosis.
 
 ## Score
 

@@ -30,8 +30,8 @@ _ZIP = b"PK\x03\x04"  # the beginning of PyTorch's own files; older ones are pla
 _MAGIC_AS_TEXT = b"L119547037146038801333356L"  # the beginning of PyTorch's oldest files
 _DTYPES = pairs(
     """
-    F64 <f8  F32 <f4  F16 <f2  I64 <i8  I32 <i4  I16 <i2  I8 i1  U64 <u8  U32 <u4  U16 <u2  U8 u1  BOOL ?
-    C64 <c8  C128 <c16
+    F64=<f8 F32=<f4 F16=<f2 I64=<i8 I32=<i4 I16=<i2 I8=i1 U64=<u8 U32=<u4 U16=<u2 U8=u1 BOOL=?
+    C64=<c8 C128=<c16
     """
 )
 

@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
+from glassgrad.base.tables import words
 from glassgrad.errors.missing import getter, lister
 from glassgrad.ops.names import PUBLIC, at_home
-from glassgrad.ops.tables import words
 
 _NAMES = words("""
     airy_ai bessel_j0 bessel_j1 bessel_y0 bessel_y1 betainc digamma entr erf erfc erfcx erfinv exp2 expit expm1

@@ -1,4 +1,4 @@
-"""Tables of names that read as a text: words between spaces, or names with their values."""
+"""Tables of names that read as a text: words between blanks, and pairs `name=value`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,5 @@ def words(text: str) -> tuple[str, ...]:
 
 
 def pairs(text: str) -> dict[str, str]:
-    """Return the dictionary of a text in which each name is followed by its value."""
-    found = text.split()
-    return dict(zip(found[::2], found[1::2], strict=True))
+    """Return the words `name=value` of a text as a dictionary."""
+    return {one[0]: one[1] for one in (word.split("=", 1) for word in text.split())}

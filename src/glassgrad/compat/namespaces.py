@@ -54,9 +54,9 @@ class Namespace(ModuleType):
 # Base classes of layers that programs use in isinstance, and their modules here.
 _BASES = pairs(
     """
-    _BatchNorm norm:_BatchNorm  _NormBase norm:_Tracked  _InstanceNorm norm:_InstanceNorm  _ConvNd conv:_Conv
-    _ConvTransposeNd conv:_ConvTranspose  _Loss losses:_Loss  _WeightedLoss losses:_Weighted
-    _DropoutNd dropout:_Dropout  RNNBase recurrent:_Recurrent
+    _BatchNorm=norm:_BatchNorm _NormBase=norm:_Tracked _InstanceNorm=norm:_InstanceNorm _ConvNd=conv:_Conv
+    _ConvTransposeNd=conv:_ConvTranspose _Loss=losses:_Loss _WeightedLoss=losses:_Weighted
+    _DropoutNd=dropout:_Dropout RNNBase=recurrent:_Recurrent
     """
 )
 

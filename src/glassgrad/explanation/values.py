@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 # The op of the table that has the formulas of an op on Values.
 _SAME = pairs(
     """
-    + add  - subtract  * multiply  / divide  ** power  max maximum  neg negative  abs abs  exp exp  log log
-    sin sin  cos cos  tanh tanh  sigmoid sigmoid  ReLU relu
+    +=add -=subtract *=multiply /=divide **=power max=maximum neg=negative abs=abs exp=exp log=log
+    sin=sin cos=cos tanh=tanh sigmoid=sigmoid ReLU=relu
     """
 )
 

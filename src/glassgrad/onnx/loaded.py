@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad import errors
+from glassgrad.base.tables import words
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.nn.module import Module
 from glassgrad.nn.parameter import Parameter
@@ -17,7 +18,6 @@ from glassgrad.onnx.calls import Call, Operator
 from glassgrad.onnx.read_layers import LAYERS
 from glassgrad.onnx.read_math import MATH
 from glassgrad.onnx.read_shape import SHAPES
-from glassgrad.ops.tables import words
 
 OPERATORS: dict[str, Operator] = {**MATH, **SHAPES, **LAYERS}
 

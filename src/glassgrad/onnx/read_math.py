@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 import glassgrad.nn.functional as F
+from glassgrad.base.tables import pairs
 from glassgrad.onnx.calls import Call, Operator, gg
 from glassgrad.ops.core import Array
 from glassgrad.ops.narrow import is_bfloat16
-from glassgrad.ops.tables import pairs
 
 
 def _named(name: str) -> Operator:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad.base.tables import pairs
 from glassgrad.onnx.traced import Step
 from glassgrad.onnx.writer import Value, Writer
-from glassgrad.ops.tables import pairs
 
 Row = Callable[..., Any]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from glassgrad.base.tables import words
 from glassgrad.onnx.rows_elementwise import ELEMENTWISE, Row
 from glassgrad.onnx.rows_reduce import REDUCE
 from glassgrad.onnx.rows_shape import SHAPE
@@ -15,7 +16,6 @@ from glassgrad.onnx.rows_windows import WINDOWS
 from glassgrad.onnx.traced import WHOLE, Step
 from glassgrad.onnx.writer import Value, Writer
 from glassgrad.ops.core import PRIMITIVES
-from glassgrad.ops.tables import words
 
 ROWS: dict[str, Row] = {**ELEMENTWISE, **SHAPE, **REDUCE, **WINDOWS}
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad.base.tables import pairs
 from glassgrad.ops.axes import concrete
 from glassgrad.ops.complex_input import all_take_complex
 from glassgrad.ops.core import Array, bad_option, canonical_axis, distinct_axes
@@ -16,7 +17,6 @@ from glassgrad.ops.index import getitem_p
 from glassgrad.ops.memory import own_memory
 from glassgrad.ops.places import ARRAY, EVERYTHING
 from glassgrad.ops.shape import _ints, broadcast_to_p, cat, flip_p, pad_p, permute_p, reshape_p, transpose
-from glassgrad.ops.tables import pairs
 
 Shape = tuple[int, ...]
 

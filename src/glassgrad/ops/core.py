@@ -30,13 +30,13 @@ import numpy as np
 from glassgrad import errors
 from glassgrad.base import provenance
 from glassgrad.ops.complex_input import refuse_complex
+from glassgrad.ops.kernels import ways
 from glassgrad.ops.kernels.blocks import entitle, natively, product_in_blocks
 from glassgrad.ops.kernels.choose import choose, numbers_of
-from glassgrad.ops.kernels.ways import least
 from glassgrad.ops.samples import Domain
 
-_ndarray, _STEP_FROM = np.ndarray, least("step")
-Array = Any  # an ndarray, a Symbol, a batched array, a Tensor or a number: what an interpreter accepts
+_ndarray, _STEP_FROM = np.ndarray, ways.least("step")
+Array = ways.Array
 Rule = Callable[..., Any]
 
 REGISTRY: dict[str, Primitive] = {}

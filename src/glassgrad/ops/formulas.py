@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from glassgrad.base.tables import words
 from glassgrad.ops.core import Array, Primitive
-from glassgrad.ops.tables import words
 
 FUNCTIONS = {
     *words("""

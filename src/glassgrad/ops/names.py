@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from glassgrad import errors
 from glassgrad.base import provenance
+from glassgrad.base.tables import pairs, words
 from glassgrad.ops import (
     activation,
     arrange,
@@ -58,7 +59,6 @@ from glassgrad.ops import (
 from glassgrad.ops.complex_input import guarded
 from glassgrad.ops.core import INTERPRETERS, REGISTRY, Array, Primitive
 from glassgrad.ops.kernels import compiled
-from glassgrad.ops.tables import pairs, words
 
 compiled.register()
 

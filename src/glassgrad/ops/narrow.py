@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad.base.tables import words
 from glassgrad.errors.packages import needed
 from glassgrad.ops.core import INTERPRETERS, PRIMITIVES, Array, Primitive
 from glassgrad.ops.shape import astype_p
-from glassgrad.ops.tables import words
 
 NARROW = "V"
 """The kind of bfloat16. No other dtype of this kind gets into a Tensor."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from glassgrad.base.tables import pairs
 from glassgrad.ops import elementwise, linalg  # noqa: F401 - importing them fills the registry
-from glassgrad.ops.tables import pairs
 
 # Python's name of an operator -> the op of the table.
 BINARY = pairs("""

@@ -13,9 +13,9 @@ from glassgrad.base import documents
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.tensors import devices
+from glassgrad.engine.tensors.devices import Device
 from glassgrad.engine.writes import MUTATIONS
 from glassgrad.errors.missing import lister
-from glassgrad.nn.arguments import Device
 from glassgrad.nn.layers.norm import _BatchNorm
 from glassgrad.nn.modes import modes_kept
 from glassgrad.nn.module import Module

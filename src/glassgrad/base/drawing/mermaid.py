@@ -13,7 +13,7 @@ from glassgrad.base.tables import pairs
 
 _COLOURS = pairs(
     """
-    input leaf  parameter par  constant con  op op  neuron op  cut con  result res  update res
+    input=leaf parameter=par constant=con op=op neuron=op cut=con result=res update=res
     """
 )
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from glassgrad import errors
 from glassgrad.base.kept import free_in_children
-from glassgrad.compile.ir.graph import Operand, Var, type_text
+from glassgrad.compile.ir.graph import Operand, Params, Var, type_text
 from glassgrad.compile.llvm.module import support
 from glassgrad.compile.llvm.module.target import LoadedCode
 from glassgrad.compile.native import runtime
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 _Call = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 _Resume = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 _Address = ctypes.CFUNCTYPE(ctypes.c_void_p)
-Params = Mapping[str, Any]
 Block = tuple[Var, int, tuple[int, ...], tuple[int, ...]]
 """A part of an array: the array, where the part begins, its shape and its strides, in elements."""
 Given = Block | Operand

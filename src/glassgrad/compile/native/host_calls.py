@@ -8,8 +8,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 
-from glassgrad.compile.ir.graph import Var
-from glassgrad.compile.native.executable import Block, Given, HostCall, Params
+from glassgrad.compile.ir.graph import Params, Var
+from glassgrad.compile.native.executable import Block, Given, HostCall
 from glassgrad.compile.plan.indexing.indices import row_strides
 from glassgrad.ops.core import Array, Primitive
 

@@ -104,9 +104,9 @@ def type_(x: Tensor, dtype: DType = None, non_blocking: bool = False) -> Any:
 
 _KINDS_OF_TENSORS = pairs(
     """
-    float32 torch.FloatTensor  float64 torch.DoubleTensor  float16 torch.HalfTensor  int64 torch.LongTensor
-    int32 torch.IntTensor  int16 torch.ShortTensor  int8 torch.CharTensor  uint8 torch.ByteTensor
-    bool torch.BoolTensor  bfloat16 torch.BFloat16Tensor
+    float32=torch.FloatTensor float64=torch.DoubleTensor float16=torch.HalfTensor int64=torch.LongTensor
+    int32=torch.IntTensor int16=torch.ShortTensor int8=torch.CharTensor uint8=torch.ByteTensor
+    bool=torch.BoolTensor bfloat16=torch.BFloat16Tensor
     """
 )
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from glassgrad.engine.tensor import Tensor, TensorLike
 from glassgrad.engine.tensors import creation, devices
+from glassgrad.engine.tensors.devices import Device, DType
 from glassgrad.nn import init
-from glassgrad.nn.arguments import Device, DType
 from glassgrad.nn.functional import activation as F
 from glassgrad.nn.module import Module
 from glassgrad.nn.parameter import Parameter

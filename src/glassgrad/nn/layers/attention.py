@@ -8,8 +8,8 @@ import numpy as np
 
 from glassgrad.engine.tensor import Tensor
 from glassgrad.engine.tensors import creation, devices
+from glassgrad.engine.tensors.devices import Device, DType
 from glassgrad.nn import init
-from glassgrad.nn.arguments import Device, DType
 from glassgrad.nn.functional import attention as F
 from glassgrad.nn.functional.drop import dropout
 from glassgrad.nn.layers.linear import Linear

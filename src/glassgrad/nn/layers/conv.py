@@ -8,8 +8,9 @@ from typing import Any
 
 from glassgrad.engine.tensor import Tensor, TensorLike
 from glassgrad.engine.tensors import creation, devices
+from glassgrad.engine.tensors.devices import Device, DType
 from glassgrad.nn import init
-from glassgrad.nn.arguments import Device, DType, Ints
+from glassgrad.nn.arguments import Ints
 from glassgrad.nn.module import Module, changed
 from glassgrad.nn.parameter import Parameter
 from glassgrad.ops.arrange import pad

@@ -12,7 +12,8 @@ import numpy as np
 from glassgrad import errors
 from glassgrad.base import provenance
 from glassgrad.engine.mode import MODE, TRACING
-from glassgrad.nn.arguments import Device, DType, Ints
+from glassgrad.engine.tensors.devices import Device, DType
+from glassgrad.nn.arguments import Ints
 from glassgrad.nn.layers.conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from glassgrad.nn.layers.linear import Linear
 from glassgrad.nn.layers.norm import BatchNorm1d, BatchNorm2d, BatchNorm3d

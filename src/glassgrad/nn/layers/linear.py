@@ -7,8 +7,8 @@ from typing import Any
 
 from glassgrad.engine.tensor import Tensor, TensorLike
 from glassgrad.engine.tensors import creation, devices
+from glassgrad.engine.tensors.devices import Device, DType
 from glassgrad.nn import init
-from glassgrad.nn.arguments import Device, DType
 from glassgrad.nn.functional import products as F
 from glassgrad.nn.module import Module
 from glassgrad.nn.parameter import Parameter

@@ -10,8 +10,9 @@ from glassgrad import errors
 from glassgrad.base import provenance
 from glassgrad.engine.tensor import Tensor, TensorLike
 from glassgrad.engine.tensors import creation, devices
+from glassgrad.engine.tensors.devices import Device, DType
 from glassgrad.nn import init
-from glassgrad.nn.arguments import Device, DType, Ints
+from glassgrad.nn.arguments import Ints
 from glassgrad.nn.functional import norm as F
 from glassgrad.nn.module import Module
 from glassgrad.nn.parameter import Buffer, Parameter

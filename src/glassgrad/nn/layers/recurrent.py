@@ -12,8 +12,8 @@ from glassgrad import errors
 from glassgrad.base import provenance
 from glassgrad.engine.tensor import Tensor, TensorLike, make
 from glassgrad.engine.tensors import creation, devices
+from glassgrad.engine.tensors.devices import Device, DType
 from glassgrad.nn import init
-from glassgrad.nn.arguments import Device, DType
 from glassgrad.nn.functional.drop import dropout
 from glassgrad.nn.module import Module, changed
 from glassgrad.nn.parameter import Parameter

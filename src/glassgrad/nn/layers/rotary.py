@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from glassgrad.engine.tensor import Tensor
-from glassgrad.nn.arguments import DType
+from glassgrad.engine.tensors.devices import DType
 from glassgrad.nn.module import Module
 from glassgrad.ops.core import Array, bad_option
 from glassgrad.ops.shape import cat, stack

@@ -13,7 +13,7 @@ from glassgrad.base import provenance
 from glassgrad.distributed import primitives, world
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.tensor import Tensor
-from glassgrad.nn.arguments import Device, DType
+from glassgrad.engine.tensors.devices import Device, DType
 from glassgrad.nn.functional.norm import _blend
 from glassgrad.nn.layers.norm import TOGETHER, _BatchNorm
 from glassgrad.nn.module import Module

@@ -11,8 +11,8 @@ import numpy as np
 
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.tensors import creation, devices
+from glassgrad.engine.tensors.devices import Device, DType
 from glassgrad.nn import init
-from glassgrad.nn.arguments import Device, DType
 from glassgrad.nn.containers import ModuleList
 from glassgrad.nn.functional import activation as functional_activation
 from glassgrad.nn.layers.attention import MultiheadAttention

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 Array = Any
-"""An array of NumPy's, or of another library: what the kernels look at before they take a way."""
+"""An ndarray, a Symbol, a batched array, a Tensor or a number: what an interpreter accepts."""
 
 Dtype = np.dtype[Any]
 Params = dict[str, Any]

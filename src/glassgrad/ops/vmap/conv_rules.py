@@ -6,17 +6,11 @@ convolution: example b owns channels b C to (b + 1) C of the input and its outpu
 
 from __future__ import annotations
 
-from typing import Any
-
 from glassgrad.ops.conv import conv2d_input_p, conv2d_p, conv2d_weight_p
 from glassgrad.ops.core import Array, Primitive
 from glassgrad.ops.pool import fold_p, unfold_p
 from glassgrad.ops.shape import permute_p, reshape_p
-from glassgrad.ops.vmap.rules import all_expanded
-
-Values = list[Any]
-Flags = list[bool]
-Params = dict[str, Any]
+from glassgrad.ops.vmap.rules import Flags, Params, Values, all_expanded
 
 
 def _merge(x: Array) -> Array:

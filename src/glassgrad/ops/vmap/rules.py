@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from glassgrad.base.tables import words
 from glassgrad.ops.core import REGISTRY, Array, Primitive
 from glassgrad.ops.places import ARRAY, EVERYTHING, IndexArray, Spec
 from glassgrad.ops.reduce import sum_p
 from glassgrad.ops.shape import broadcast_to_p, permute_p, reshape_p
-from glassgrad.ops.tables import words
 from glassgrad.ops.vmap.batched import aligned, one_by_one
 
 Values = list[Any]

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import glassgrad as gg
-from glassgrad.ops.kernels import native, parallel, products
+from glassgrad.ops.kernels import native, parallel, products, sums
 
 pytest.importorskip("llvmlite", reason="the code that cuts products is made by LLVM")
 
@@ -212,9 +212,9 @@ def test_heads_of_one_projection_are_multiplied_as_a_batch() -> None:
 @pytest.mark.parametrize("columns", [160, 389])
 def test_rows_are_summed(columns: int, dtype: str) -> None:
     x = drawn(700, columns, dtype=dtype)
-    assert error(products.sum_rows(x), x.astype("d").sum(axis=0)) < (1e-5 if dtype == "f" else 1e-13)
+    assert error(sums.rows(x), x.astype("d").sum(axis=0)) < (1e-5 if dtype == "f" else 1e-13)
     part = x[::2, 7:]
-    assert error(products.sum_rows(part), part.astype("d").sum(axis=0)) < (1e-5 if dtype == "f" else 1e-13)
+    assert error(sums.rows(part), part.astype("d").sum(axis=0)) < (1e-5 if dtype == "f" else 1e-13)
 
 
 @pytest.mark.parametrize("count", [1, 2])
@@ -226,10 +226,8 @@ def test_large_sums_are_rows_times_ones(dtype: str, count: int) -> None:
     bound = 2e-7 if dtype == "f" else 1e-15
     x = np.abs(drawn(91, 1101, dtype=dtype))
     wide = x.astype("d")
-    assert products.total(x, (0, 1)) == pytest.approx(wide.sum(), rel=bound)
-    assert error(products.total(x, (1,)), wide.sum(axis=1)) < bound
-    assert products.total(x, (0,)) is None
-    assert products.total(x[:, 1:], (0, 1)) is None
+    assert sums.over(x, (0, 1)) == pytest.approx(wide.sum(), rel=bound)
+    assert error(sums.over(x, (1,)), wide.sum(axis=1)) < bound
     found = gg.tensor(x).sum(1, keepdim=True)
     assert found.shape == (91, 1)
     assert error(found.numpy(), wide.sum(axis=1, keepdims=True)) < bound
@@ -253,7 +251,7 @@ def test_blas_has_its_threads_again_afterwards_and_a_busy_one_is_left_alone() ->
     assert blas.get() == 2
     with parallel.shares.busy:
         assert products.product(a, a) is None
-        assert products.sum_rows(a) is None
+        assert sums.rows(a) is None
 
 
 def test_threads_of_python_that_multiply_at_once_get_their_own_results() -> None:

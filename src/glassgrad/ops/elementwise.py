@@ -27,9 +27,9 @@ _LN10 = math.log(10.0)
 EDGES = (0.0, -0.0, 1.0, -1.0, 1e3, -1e3, 1e-30, _inf, -_inf, _nan)
 
 
-def _smooth(name: str, forward: str, slope: Rule, saves: str) -> Elementwise:
+def _smooth(name: str, forward: str, slope: Rule, saves: str, native: bool = False) -> Elementwise:
     """Declare a function of one argument that NumPy has, for complex numbers as well."""
-    return elementwise(name, forward, (slope,), saves=saves, takes_complex=True)
+    return elementwise(name, forward, (slope,), saves=saves, takes_complex=True, native=native)
 
 
 # --- arithmetic -----------------------------------------------------------------------------------
@@ -229,11 +229,11 @@ clip_p.describe("min(max(x, low), high)", "low <= x <= high", reals(-3, 3, -1, 1
 
 exp = _smooth("exp", "exp", lambda y, x: y, saves="y")
 exp.describe("exp(x)", "y", reals(-3, 3), edge=EDGES)
-expm1 = _smooth("expm1", "expm1", in_native_blocks(lambda y, x: y + 1), saves="y")
+expm1 = _smooth("expm1", "expm1", in_native_blocks(lambda y, x: y + 1), saves="y", native=True)
 expm1.describe("exp(x) - 1", "y + 1", reals(-3, 3), edge=EDGES)
 log = _smooth("log", "log", in_native_blocks(lambda y, x: reciprocal(x)), saves="x")
 log.describe("log(x)", "1 / x", reals(0.3, 4), edge=EDGES)
-log1p = _smooth("log1p", "log1p", in_native_blocks(lambda y, x: reciprocal(1 + x)), saves="x")
+log1p = _smooth("log1p", "log1p", in_native_blocks(lambda y, x: reciprocal(1 + x)), saves="x", native=True)
 log1p.describe("log(1 + x)", "1 / (1 + x)", reals(-0.7, 3), edge=EDGES)
 sqrt = _smooth("sqrt", "sqrt", in_native_blocks(lambda y, x: reciprocal(2 * y)), saves="y")
 sqrt.describe("sqrt(x)", "1 / (2 * y)", reals(0.3, 4), edge=EDGES)
@@ -306,9 +306,9 @@ acos = _smooth("acos", "arccos", in_native_blocks(lambda y, x: -rsqrt(1 - x * x)
 acos.describe("arccos(x)", "-1 / sqrt(1 - x**2)", reals(-0.8, 0.8), edge=EDGES)
 atan = _smooth("atan", "arctan", in_native_blocks(lambda y, x: reciprocal(1 + x * x)), saves="x")
 atan.describe("arctan(x)", "1 / (1 + x**2)", reals(-4, 4), edge=EDGES)
-sinh = _smooth("sinh", "sinh", in_native_blocks(lambda y, x: cosh(x)), saves="x")
+sinh = _smooth("sinh", "sinh", in_native_blocks(lambda y, x: cosh(x)), saves="x", native=True)
 sinh.describe("sinh(x)", "cosh(x)", reals(-3, 3), edge=EDGES)
-cosh: Elementwise = _smooth("cosh", "cosh", in_native_blocks(lambda y, x: sinh(x)), saves="x")
+cosh: Elementwise = _smooth("cosh", "cosh", in_native_blocks(lambda y, x: sinh(x)), saves="x", native=True)
 cosh.describe("cosh(x)", "sinh(x)", reals(-3, 3), edge=EDGES)
 tanh = _smooth("tanh", "tanh", in_native_blocks(lambda y, x: 1 - y * y), saves="y")
 tanh.describe("tanh(x)", "1 - y**2", reals(-3, 3), edge=EDGES)

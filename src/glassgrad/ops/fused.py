@@ -20,7 +20,7 @@ from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import swap_last
 from glassgrad.ops.core import Array, Fused, Rule, fused
 from glassgrad.ops.index import one_hot_p, take_along_axis_p
-from glassgrad.ops.kernels import channels, products
+from glassgrad.ops.kernels import channels, products, sums
 from glassgrad.ops.kernels.choose import max_along, row_starts
 from glassgrad.ops.linalg import matmul
 from glassgrad.ops.places import all_classes, check_classes
@@ -61,31 +61,7 @@ def _linear_vjp(g: Array, needs: Sequence[bool], _r: None, x: Array, weight: Arr
         dw = g.T.dot(x) if needs[1] else None
     if not bias:
         return dx, dw
-    return dx, dw, _sum_rows(g) if needs[2] else None
-
-
-def _sum_rows(x: Array, share: float = 1.0) -> Array:
-    """Return the sum over axis 0 of a matrix, times `share`; for few rows, a product takes half the time."""
-    if x.size > SUMMED_FROM:
-        found = products.sum_rows(x)
-        if found is None and len(x) > 2048:
-            found = np.add.reduce(x, axis=0)
-        if found is not None:
-            return found if share == 1 else found * share
-    return _ones(len(x), x.dtype, share).dot(x)
-
-
-def _sum_columns(x: Array) -> Array:
-    """Return the sum over axis 1 of a matrix; see `_sum_rows`."""
-    if x.shape[1] > 512:
-        return np.add.reduce(x, axis=1)
-    ones = _ones(x.shape[1], x.dtype)
-    return x.dot(ones) if x.size < SUMMED_FROM else products.dot(x, ones)
-
-
-@functools.lru_cache(maxsize=64)
-def _ones(count: int, dtype: Any, value: float = 1.0) -> Array:
-    return np.full(count, value, dtype)
+    return dx, dw, sums.rows(g) if needs[2] else None
 
 
 def _linear_decomposed(x: Array, weight: Array, bias: Array | None = None) -> Array:
@@ -182,7 +158,7 @@ def _channel(x: Array) -> tuple[tuple[int, ...], tuple[int, ...]]:
 def _over_batch(x: Array, share: float = 1.0) -> Array:
     """Sum over all axes but the channels, times `share`, in a shape that broadcasts against x."""
     axes, beside = _channel(x)
-    total = np.add.reduce(x, axis=axes).reshape(beside)
+    total = sums.over(x, axes).reshape(beside)
     return total if share == 1 else total * share
 
 
@@ -201,7 +177,7 @@ def _batch_norm(xp: ModuleType, x: Array, weight: Array, bias: Array, *, eps: fl
 def _normalised(x: Array, weight: Array, bias: Array, eps: float) -> tuple[Array, ...]:
     """Return the result, mean and variance, and what the vjp needs."""
     share = x.shape[1] / max(x.size, 1)
-    over_batch = _sum_rows if x.ndim == 2 else _over_batch
+    over_batch = sums.rows if x.ndim == 2 else _over_batch
     mean = over_batch(x, share)
     centred = x - mean
     mean = mean + over_batch(centred, share)  # what rounding has left out of it
@@ -231,7 +207,7 @@ def _batch_norm_vjp(
 def _normalised_back(g: Array, centred: Array, inverse: Array, scale: Array) -> tuple[Array, Array, Array]:
     # With c = x - mean, r = 1 / std: dw = r sum(g c), db = sum(g), dx = w r (g - mean(g) - c r r mean(g c)).
     share = 1 / max(g.size // g.shape[1], 1)
-    over_batch = _sum_rows if g.ndim == 2 else _over_batch
+    over_batch = sums.rows if g.ndim == 2 else _over_batch
     db = over_batch(g)
     dx = g * centred
     dw = over_batch(dx)
@@ -245,7 +221,7 @@ def _normalised_back(g: Array, centred: Array, inverse: Array, scale: Array) -> 
 
 def _scale_back(g: Array, centred: Array, inverse: Array, _scale: Array) -> tuple[None, Array, Array]:
     """Return the cotangents of weight and bias alone."""
-    over_batch = _sum_rows if g.ndim == 2 else _over_batch
+    over_batch = sums.rows if g.ndim == 2 else _over_batch
     dw = over_batch(g * centred)
     dw *= inverse
     return None, dw, over_batch(g)
@@ -318,7 +294,7 @@ def _losses(logits: Array, target: Array, reduction: str, keep: Array | None, sc
     exponentials = np.subtract(logits, max_along(logits, 1), order="C")
     picked = exponentials.take(picked_at)
     np.exp(exponentials, exponentials)
-    total = _sum_columns(exponentials)
+    total = sums.columns(exponentials)
     losses = np.log(total)
     losses -= picked
     if keep is not None:
@@ -326,7 +302,7 @@ def _losses(logits: Array, target: Array, reduction: str, keep: Array | None, sc
     if reduction == "none":
         return losses, exponentials, total, picked_at
     few = 0 < rows <= 512
-    loss = losses.dot(_ones(rows, losses.dtype, scale)) if few else np.add.reduce(losses) * scale
+    loss = losses.dot(sums.ones(rows, losses.dtype, scale)) if few else sums.over(losses, 0) * scale
     return np.asarray(loss), exponentials, total, picked_at
 
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glassgrad.ops.core import Array, Fused, Rule, fused
-from glassgrad.ops.fused import _linear, _linear_vjp, _sum_rows, linear_p
+from glassgrad.ops.fused import _linear, _linear_vjp, linear_p
 from glassgrad.ops.kernels import products
 from glassgrad.ops.kernels.recurrent import Form
 from glassgrad.ops.recurrent_loops import Scan, backward, before, forward
@@ -105,7 +105,7 @@ def _recurrent(name: str, cell: Rule, states: int) -> Fused:
         earlier = before(kept.y, layer.states[0], layer.form)
         dw_hh = products.matmul(rows.T, earlier.reshape(-1, earlier.shape[2]))
         if sums:
-            sums.append(_sum_rows(rows) if dhidden is not da else sums[0].copy())
+            sums.append(sums.rows(rows) if dhidden is not da else sums[0].copy())
         return dx, *dstates, dw_ih, dw_hh, *sums, *([None] if layer.lengths is not None else [])
 
     def decomposed(*args: Array, **params: Any) -> tuple[Array, ...]:

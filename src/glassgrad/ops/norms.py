@@ -13,7 +13,8 @@ from glassgrad.ops.axes import Axes, restore
 from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.complexes import _squared_size
 from glassgrad.ops.core import Array, bad_option, canonical_axes, canonical_axis, fused
-from glassgrad.ops.kernels.choose import add_over, all_over
+from glassgrad.ops.kernels import sums
+from glassgrad.ops.kernels.choose import all_over
 from glassgrad.ops.reduce import REDUCTION_SAMPLES, any_p, max_p, min_p, sum_p
 from glassgrad.ops.shape import astype, reshape_p
 
@@ -21,7 +22,7 @@ from glassgrad.ops.shape import astype, reshape_p
 
 
 def _norm(xp: ModuleType, x: Array, *, axis: Axes, keepdims: bool) -> tuple[Array, Array]:
-    y = np.sqrt(add_over(x * x, axis, None, None, keepdims))
+    y = np.sqrt(sums.over(x * x, axis, keepdims))
     return y, y
 
 

@@ -17,8 +17,8 @@ from glassgrad.ops.axes import Axes, as_real, count, like_one_element, reduced_s
 from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.complexes import _squared_size, is_complex, real
 from glassgrad.ops.core import Array, canonical_axes, canonical_axis, custom, fused, linear
-from glassgrad.ops.kernels import products, softmaxes
-from glassgrad.ops.kernels.choose import add_over, all_over, max_along, min_along
+from glassgrad.ops.kernels import softmaxes, sums
+from glassgrad.ops.kernels.choose import all_over, max_along, min_along
 from glassgrad.ops.kernels.parts import along_last, pays
 from glassgrad.ops.samples import S, distinct
 from glassgrad.ops.shape import astype, reshape_p
@@ -29,11 +29,7 @@ from glassgrad.ops.shape import astype, reshape_p
 def _sum(xp: ModuleType, x: Array, *, axis: Axes, keepdims: bool) -> Array:
     # NumPy widens small integers by itself; floats keep their dtype.
     if xp is np:
-        if type(x) is np.ndarray and x.size >= products.TOTAL_FROM:
-            found = products.total(x, axis)
-            if found is not None:
-                return np.reshape(found, reduced_shape(x, axis=axis, keepdims=True)) if keepdims else found
-        return add_over(x, axis, None, None, keepdims)  # keywords would take a third of the time of a small sum
+        return sums.over(x, axis, keepdims)
     return xp.sum(x, axis=axis, keepdims=keepdims)
 
 
@@ -54,7 +50,7 @@ def _extreme_share(y: Array, x: Array, axis: Axes, keepdims: bool) -> Array:
     """1/k at each of the k places where x reaches the extreme, 0 elsewhere."""
     mask = astype(x == restore(y, x.shape, axis, keepdims), x.dtype)
     if type(mask) is np.ndarray:
-        mask /= add_over(mask, axis, None, None, True)
+        mask /= sums.over(mask, axis, True)
         return mask
     return mask / sum_p(mask, axis=axis, keepdims=True)
 
@@ -90,7 +86,7 @@ def _logsumexp(xp: ModuleType, x: Array, *, axis: Axes, keepdims: bool) -> Array
     if xp is np:
         top: Any = max_along(x, axis)
         if all_over(np.isfinite(top), None):  # else handle them one by one
-            y = np.log(add_over(np.exp(x - top), axis, None, None, True)) + top
+            y = np.log(sums.over(np.exp(x - top), axis, True)) + top
             return y if keepdims else y.reshape(reduced_shape(x, axis=axis, keepdims=False))
     top = xp.max(x, axis=axis, keepdims=True)
     shift = xp.where(xp.isfinite(top), top, 0)
@@ -210,12 +206,12 @@ def _weight_in_variance(x: Array, axis: Axes, correction: Any) -> float:
 
 def _var(xp: ModuleType, x: Array, *, axis: Axes, keepdims: bool, correction: Any) -> tuple[Array, Array]:
     share = x.dtype.type(_weight_in_variance(x, axis, 0))
-    mean: Any = add_over(x, axis, None, None, True) * share
+    mean: Any = sums.over(x, axis, True) * share
     centred = x - mean
-    rest = add_over(centred, axis, None, None, True) * share  # what rounding has left out of the mean
+    rest = sums.over(centred, axis, True) * share  # what rounding has left out of the mean
     centred = x - (mean + rest)
     centred *= centred
-    total = add_over(centred, axis, None, None, keepdims)
+    total = sums.over(centred, axis, keepdims)
     return total * x.dtype.type(_weight_in_variance(x, axis, correction)), mean
 
 

@@ -34,8 +34,8 @@ class Chunks:
         self.lock = free_in_children(threading.Lock())  # of the table and the contexts
         self.contexts = [step.copied_context() for _ in range(shares)]
         self.places = [support.slot_offset(1, step.layout.slots[var]) for var in (*step.inputs, *step.outputs)]
-        self.form = struct.Struct(f"<{3 * len(self.places)}q")
-        self.table: Array = np.zeros(3 * len(self.places), np.int64)
+        self.form = struct.Struct(f"<{4 * len(self.places)}q")
+        self.table: Array = np.zeros(4 * len(self.places), np.int64)
         address = int(self.table.ctypes.data)
         self.about = [(context.address, len(self.places), address) for context in self.contexts]
 
@@ -43,12 +43,15 @@ class Chunks:
         """Run on so many chunks.
 
         Args:
-            arrays: for all inputs and outputs; contiguous, aligned, of the kernel's dtypes, and as long as the chunks.
+            arrays: for all inputs and outputs; contiguous, aligned, of the kernel's dtypes, at least one chunk long.
             steps: how many bytes of each one chunk has; 0 for what all chunks read.
-            count: how many chunks there are.
+            count: how many chunks there are. Where the last one would go beyond the end, it ends there instead, and
+                shares elements with the one before.
         """
         rows = zip(self.places, arrays, steps, strict=True)
-        words = [word for place, array, step in rows for word in (place, id(array), step)]
+        words = [
+            word for place, array, step in rows for word in (place, id(array), step, array.nbytes - step if step else 0)
+        ]
         edges = [count * at // self.shares for at in range(self.shares + 1)]
         records = [(*one, first, last) for one, (first, last) in zip(self.about, pairwise(edges), strict=True)]
         with self.lock:

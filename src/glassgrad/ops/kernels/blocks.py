@@ -4,8 +4,8 @@ Seven NumPy passes over four megabytes wait for memory seven times, and each fil
 whole formula on 48,000 elements at a time instead, so that only the arguments and the result travel to and from
 memory. Small, strided or broadcast arrays, and other array types, are computed in one piece.
 
-Where NumPy takes a millisecond, a formula marked `native` runs as native code. A kernel is made for one block, so it
-serves arrays of every size.
+A formula marked `native` runs as native code from a few thousand elements on. A kernel is made for one small block, so
+it serves arrays of every size.
 """
 
 from __future__ import annotations
@@ -16,18 +16,21 @@ from typing import Any
 
 import numpy as np
 
-from glassgrad.ops.kernels import native, products
-from glassgrad.ops.kernels.ways import Array, Params, least
+from glassgrad.ops.kernels import native, products, ways
+from glassgrad.ops.kernels.ways import Array, Params
 
 Formula = Callable[..., Array]
 
 # In float32 a block is a fifth of a megabyte: a handful of them fit the second-level cache, and NumPy's cost per call
 # does not show. A power of two would make all blocks compete for the same cache sets.
 BLOCK = 48_000
-_FROM = least("formula in passes")
-NATIVE_BLOCK = 65_536  # elements that a kernel is made for; a power of two divides most sizes of batches
+_FROM = ways.least("formula in passes")
+NATIVE_BLOCK = 4_096  # elements that a kernel is made for, which goes over larger arrays in one call
 _NUMBERS = (int, float, np.floating)
-_NS = 3  # about what an element takes NumPy in a formula marked `native`
+# About how many nanoseconds an element takes NumPy, in a formula that calls one of these functions and in any other.
+_NS_OF_FUNCTIONS, _NS = 6, 1
+_FUNCTIONS = {"exp", "expm1", "log", "log1p", "tanh", "sinh", "cosh", "rsqrt", "sigmoid", "erf", "erfc"}
+_FUNCTIONS |= {"softplus_p", "_softmax2", "_ratio", "_scipy", "evaluate"}
 _PRODUCTS = 48  # multiplications of matrices that take as long as an element in native code
 
 FORMULAS: dict[Formula, Formula] = {}  # what `in_blocks` made -> the formula
@@ -57,7 +60,7 @@ def in_blocks(formula: Formula) -> Formula:
 
     @functools.wraps(formula)
     def run(head: Any, x: Array, *rest: Array, **params: Any) -> Array:
-        if type(x) is not np.ndarray or x.size < _FROM:
+        if type(x) is not np.ndarray or _is_small(formula, x.size):
             return formula(head, x, *rest, **params)
         return _run(formula, (head, x, *rest), params)
 
@@ -75,31 +78,54 @@ def product_in_blocks(partial: Formula, arity: int, reads_x: bool = True) -> For
         return None
 
     def one(c: Array, y: Array, x: Array, **params: Any) -> Array:
-        if type(c) is not np.ndarray or c.size < _FROM:
+        if type(c) is not np.ndarray or _is_small(formula, c.size):
             return c * formula(y, x, **params)
         return _run(formula, (y, x if reads_x else None), params, c)
 
     def several(c: Array, y: Array, *x: Array, **params: Any) -> Array:
-        if type(c) is not np.ndarray or c.size < _FROM:
+        if type(c) is not np.ndarray or _is_small(formula, c.size):
             return c * formula(y, *x, **params)
         return _run(formula, (y, *(x if reads_x else (None,) * len(x))), params, c)
 
     return one if arity == 1 else several
 
 
+def _is_small(formula: Formula, size: int) -> bool:
+    """Tell whether NumPy computes so many elements in one piece."""
+    if size < NATIVE_BLOCK or size >= _FROM:
+        return size < _FROM
+    return formula not in NATIVE or not native.pays(_ns(formula) * size)
+
+
+@functools.cache
+def _ns(formula: Formula) -> int:
+    code = formula.__code__
+    return _NS if _FUNCTIONS.isdisjoint((*code.co_names, *code.co_freevars)) else _NS_OF_FUNCTIONS
+
+
 def _run(formula: Formula, args: tuple[Array, ...], params: Params, factor: Array = None) -> Array:
     model = next((arg for arg in args if type(arg) is np.ndarray and any(arg.strides)), None)
     if model is None:
         return _whole(formula, args, params, factor)
-    order = sorted(range(model.ndim), key=lambda axis: -model.strides[axis])
-    factor_part, *parts = (_flat(arg, model.shape, order) for arg in (factor, *args))
-    if factor_part is NotImplemented or any(part is NotImplemented for part in parts):
+    order = None if model.flags.c_contiguous else sorted(range(model.ndim), key=lambda axis: -model.strides[axis])
+    parts = [_flat(arg, model.shape, order) for arg in (factor, *args)]
+    if any(part is NotImplemented for part in parts):
         return _whole(formula, args, params, factor)
+    given = parts[1:] if factor is None else parts
     if formula in NATIVE:
         whole = np.empty_like(model)
-        given = parts if factor is None else [factor_part, *parts]
         if compute_natively(formula, params, given, _flat(whole, model.shape, order), factor is not None):
             return whole
+    if model.size < _FROM:
+        return _whole(formula, args, params, factor)
+    return _in_passes(formula, parts[1:], params, None if factor is None else parts[0], (model, order))
+
+
+def _in_passes(
+    formula: Formula, parts: list[Array], params: Params, factor: Array, like: tuple[Array, list[int] | None]
+) -> Array:
+    """Compute a formula of flat arrays block after block by NumPy; the result is laid out like an array."""
+    model, order = like
     result: Array = None
     for start in range(0, model.size, BLOCK):
         stop = start + BLOCK
@@ -110,13 +136,13 @@ def _run(formula: Formula, args: tuple[Array, ...], params: Params, factor: Arra
         if factor is None:
             flat[start:stop] = value
         else:
-            np.multiply(_cut(factor_part, start, stop), value, out=flat[start:stop])
+            np.multiply(_cut(factor, start, stop), value, out=flat[start:stop])
     return result
 
 
 def compute_natively(formula: Formula, params: Params, parts: list[Array], out: Array, product: bool) -> bool:
     """Compute a formula of flat arrays into `out`, with `product` times the first of them; False if NumPy should."""
-    if out.size < NATIVE_BLOCK or not native.pays(_NS * out.size) or out.dtype.char not in "fd":
+    if out.size < NATIVE_BLOCK or not native.pays(_ns(formula) * out.size) or out.dtype.char not in "fd":
         return False
     what: str | Formula
     if parts[0] is np:  # the forward of an op, for which the compiler has code
@@ -134,12 +160,10 @@ def compute_natively(formula: Formula, params: Params, parts: list[Array], out: 
     if kernel is None or not all(part.flags.aligned for part in given):
         return False
     arrays = [part if part.ndim else np.full(NATIVE_BLOCK, part) for part in given]
-    steps = [part.ndim * NATIVE_BLOCK * out.itemsize for part in given]
-    count = out.size // NATIVE_BLOCK
-    kernel.along([*arrays, out], [*steps, NATIVE_BLOCK * out.itemsize], count, products.shares(_PRODUCTS * out.size))
-    if out.size % NATIVE_BLOCK:  # the last block repeats some of the one before
-        last = [array[-NATIVE_BLOCK:] for array in arrays]
-        return bool(kernel.into(tuple(last), (out[-NATIVE_BLOCK:],)))
+    step = NATIVE_BLOCK * out.itemsize
+    steps = [part.ndim * step for part in given]
+    count = -(-out.size // NATIVE_BLOCK)
+    kernel.along([*arrays, out], [*steps, step], count, products.shares(_PRODUCTS * out.size))
     return True
 
 
@@ -166,21 +190,25 @@ def _cut(part: Array, start: int, stop: int) -> Array:
     return part[start:stop] if type(part) is np.ndarray and part.ndim else part
 
 
-def _flat(arg: Array, shape: tuple[int, ...], order: list[int]) -> Array:
+def _flat(arg: Array, shape: tuple[int, ...], order: list[int] | None) -> Array:
     """Return an array flattened in memory order, and anything else unchanged.
 
-    Dense is enough, in whatever order of axes: convolutions leave their channels innermost. An array that
-    repeats one element, like the cotangent below a sum, becomes that element. `NotImplemented` means that
-    blocks are not possible.
+    Dense is enough, in whatever order of axes: convolutions leave their channels innermost. `order` is None where that
+    is C's. An array that repeats one element, like the cotangent below a sum, becomes that element. `NotImplemented`
+    means that blocks are not possible.
     """
     if type(arg) is not np.ndarray:
         # The placeholder of an unsaved argument is never read; a class with a priority belongs to an interpreter.
+        if arg is np or arg is None:
+            return arg
         return NotImplemented if hasattr(arg, "__array_priority__") and not isinstance(arg, np.generic) else arg
     if not arg.ndim:
         return arg
     if arg.shape != shape:
         return NotImplemented
+    if arg.flags.c_contiguous and order is None:
+        return arg.reshape(-1)
     if not any(arg.strides):
         return arg[(slice(0, 1),) * arg.ndim].reshape(())
-    turned = arg.transpose(order)
+    turned = arg if order is None else arg.transpose(order)
     return turned.reshape(-1) if turned.flags.c_contiguous else NotImplemented

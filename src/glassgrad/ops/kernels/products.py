@@ -1,4 +1,4 @@
-"""Matrix products and sums of rows for eager mode, on the threads that all native code shares.
+"""Matrix products for eager mode, on the threads that all native code shares.
 
 After a product, the threads of NumPy's BLAS wait in a loop for milliseconds, on the cores that native code of the next
 op needs. So a large product is cut into shares: BLAS is set to one thread, and each thread of the pool calls it for one
@@ -43,13 +43,9 @@ _SMALL_OF_BLAS = 1_000_000  # multiplications up to which OpenBLAS packs nothing
 _TILE_ROWS, _THIN_TILE_ROWS, _TILE_COLUMNS = 14, 12, 32
 _FILLED = 0.9  # how much of its tiles has to exist
 
-TOTAL_FROM = least("sum")
-_ROW, _LONGEST_ROW = 512, 8_192  # elements; a longer row is added up more accurately in parts
-
 _A_SHARE = 3 * FROM  # fewer multiplications take less time than handing them to a thread
 _ONE = {"f": struct.unpack("<I", struct.pack("<f", 1.0))[0], "d": struct.unpack("<Q", struct.pack("<d", 1.0))[0]}
-_SUM = {"f": "sum_rows_f32", "d": "sum_rows_f64"}
-_PRODUCT_FORM, _PACKED_FORM, _SUM_FORM = struct.Struct("<30q"), struct.Struct("<25q"), struct.Struct("<6q")
+_PRODUCT_FORM, _PACKED_FORM = struct.Struct("<30q"), struct.Struct("<25q")
 _ORDER = {False: ord("N"), True: ord("T")}
 _MULTIPLE = 16  # of columns or rows that shares begin at: a vector of the widest kind
 _SINGLE = (0, 1, 1, *[0] * 6)  # a batch of one
@@ -144,7 +140,7 @@ def matmul(a: Array, b: Array) -> Array:
     if a.ndim <= 2 >= b.ndim:
         return dot(a, b)
     found = batch(a, b)
-    return _asleep(np.matmul, a, b) if found is None else found
+    return asleep(np.matmul, a, b) if found is None else found
 
 
 def dot(a: Array, b: Array) -> Array:
@@ -152,14 +148,14 @@ def dot(a: Array, b: Array) -> Array:
     if a.size * b.shape[-1] < SUMMED_FROM or type(a) is not np.ndarray:
         return a.dot(b)
     found = product(a, b) if a.ndim == 2 == b.ndim else None
-    return _asleep(np.dot, a, b) if found is None else found
+    return asleep(np.dot, a, b) if found is None else found
 
 
-def _asleep(multiply: Callable[[Array, Array], Array], a: Array, b: Array) -> Array:
+def asleep(multiply: Callable[[Array, Array], Array], a: Array, b: Array) -> Array:
     """Multiply as NumPy does, on one thread where those of BLAS would wake up."""
     rows, columns = (a.shape[-2] if a.ndim > 1 else 1), (b.shape[-1] if b.ndim > 1 else 1)
-    threads = _threads(a, b) if are_many(rows, columns, a.shape[-1]) else None
-    found = None if threads is None else _alone(threads, a, b, multiply)
+    threads = threads_for(a, b) if are_many(rows, columns, a.shape[-1]) else None
+    found = None if threads is None else alone(threads, a, b, multiply)
     return multiply(a, b) if found is None else found
 
 
@@ -171,7 +167,7 @@ def product(a: Array, b: Array, bias: Array | None = None) -> Array | None:
     left, right, packs = found
     (m, k), n = a.shape, b.shape[1]
     packs = packs or (_suits_early(a.dtype.char, (m, n, k)) and narrow())
-    threads = _threads(a, b, packs)
+    threads = threads_for(a, b, packs)
     if threads is None:
         return None
     if bias is not None and not (_is_like(bias, a) and bias.shape == (n,) and bias.flags.c_contiguous):
@@ -180,7 +176,7 @@ def product(a: Array, b: Array, bias: Array | None = None) -> Array | None:
     if packs and threads.packs and (shares := _packed_shares((m, n, k), left, right, count)):
         return _packed(threads, a, b, bias, shares)
     if count < 2:
-        y = _alone(threads, a, b)
+        y = alone(threads, a, b)
         return y if y is None or bias is None else np.add(y, bias, out=y)
     c = np.empty((m, n), a.dtype)
     size, one = c.itemsize, _ONE[c.dtype.char]
@@ -237,8 +233,8 @@ def _fill_tiles(
 def _tile_cuts(m: int, n: int, count: int) -> list[tuple[int, int, int, int]]:
     """Return the parts of a product, rows and columns from and to, in whole tiles; none if some would be thin."""
     if n >= m:
-        return [(0, m, *cut) for cut in _cuts(n, count, _TILE_COLUMNS) if cut[1] > cut[0]]
-    cuts = _cuts(m, count, _TILE_ROWS)
+        return [(0, m, *cut) for cut in spans(n, count, _TILE_COLUMNS) if cut[1] > cut[0]]
+    cuts = spans(m, count, _TILE_ROWS)
     return [] if min(stop - start for start, stop in cuts) < _LEAST_ROWS else [(*cut, 0, n) for cut in cuts]
 
 
@@ -299,7 +295,7 @@ def batch(a: Array, b: Array) -> Array | None:
     early = total * m * n * k >= _NARROW_FROM and narrow()
     packs = early or (total * m * n * k >= _BATCHES_FROM and (right[0] or m * n * k > _SMALL_OF_BLAS))
     packs = packs and _fill_tiles(a.dtype.char, (m, n, k), _LEAST_OF_BATCH)
-    threads = _threads(a, b, packs)
+    threads = threads_for(a, b, packs)
     if threads is None:
         return None
     packs, count = packs and threads.packs, min(threads.count(total * m * n * k), total)
@@ -320,48 +316,7 @@ def batch(a: Array, b: Array) -> Array | None:
     return c if _run(threads, "product", _PRODUCT_FORM, records) else None
 
 
-def sum_rows(x: Array) -> Array | None:
-    """Return the sum over the rows of a matrix; None if NumPy should compute it."""
-    if x.size < SUMMED_FROM or not x.shape[0] or (threads := _threads(x, x)) is None:
-        return None
-    count = threads.count(x.size * 16)  # an element takes as long as so many multiplications
-    if count < 2 or x.strides[1] != x.itemsize:
-        return _alone(threads, np.ones(x.shape[0], x.dtype), x)
-    y = np.empty(x.shape[1], x.dtype)
-    cuts = _cuts(x.shape[1], count)
-    records = [(id(x), id(y), x.shape[0], x.strides[0], start, stop) for start, stop in cuts]
-    return y if run_by_ourselves(threads, _SUM[x.dtype.char], _SUM_FORM, records) else None
-
-
-def total(x: Array, axes: tuple[int, ...]) -> Array | None:
-    """Return the sum over all axes or over the last one, as rows times ones; None if NumPy should compute it.
-
-    BLAS adds a row up in the lanes of several vectors, three times as fast as NumPy and with as small an error.
-    """
-    if type(x) is not np.ndarray or x.dtype.char not in "fd" or not (x.flags.c_contiguous and x.flags.aligned):
-        return None
-    whole = len(axes) == x.ndim
-    width = _ROW if whole else x.shape[-1]
-    if not (whole or axes == (x.ndim - 1,)) or not _ROW <= width <= _LONGEST_ROW:
-        return None
-    flat = x.reshape(-1)
-    rest = flat.size % width
-    sums = _times_ones(flat[: flat.size - rest].reshape(-1, width))
-    if sums is None or not whole:
-        return sums if sums is None else sums.reshape(x.shape[:-1])
-    found = np.add.reduce(sums)
-    return found + np.add.reduce(flat[flat.size - rest :]) if rest else found
-
-
-def _times_ones(rows: Array) -> Array | None:
-    ones = np.ones(rows.shape[1], rows.dtype)
-    if (parallel.shares.threads() or 1) < 2:
-        return rows.dot(ones)
-    threads = source()
-    return None if threads is None else _alone(threads, rows, ones)
-
-
-def _alone(threads: Threads, a: Array, b: Array, multiply: Callable[[Array, Array], Array] = np.dot) -> Array | None:
+def alone(threads: Threads, a: Array, b: Array, multiply: Callable[[Array, Array], Array] = np.dot) -> Array | None:
     """Return ``a @ b`` computed by one thread of BLAS, so that no other of its threads wakes up."""
     busy, blas = parallel.shares.busy, threads.blas
     if not busy.acquire(blocking=False):
@@ -393,11 +348,12 @@ def _run(threads: Threads, function: str, form: struct.Struct, records: Sequence
 def _parts(m: int, n: int, count: int) -> list[tuple[int, int, int, int]]:
     """Return rows and columns, from and to, of the parts of a product; some have none where there is little."""
     if n >= m:
-        return [(0, m, *cut) for cut in _cuts(n, count)]
-    return [(*cut, 0, n) for cut in _cuts(m, count)]
+        return [(0, m, *cut) for cut in spans(n, count)]
+    return [(*cut, 0, n) for cut in spans(m, count)]
 
 
-def _cuts(length: int, count: int, multiple: int = _MULTIPLE) -> Cuts:
+def spans(length: int, count: int, multiple: int = _MULTIPLE) -> Cuts:
+    """Return where `count` shares of a length start and stop: at multiples, and some have nothing."""
     edges = [min(length, -(-length * at // (count * multiple)) * multiple) for at in range(count)]
     return list(pairwise([*edges, length]))
 
@@ -423,7 +379,7 @@ def _is_like(x: Array, model: Array) -> bool:
     return type(x) is np.ndarray and x.dtype is model.dtype and bool(x.flags.aligned)
 
 
-def _threads(a: Array, b: Array, packs: bool = False) -> Threads | None:
+def threads_for(a: Array, b: Array, packs: bool = False) -> Threads | None:
     """Return what cuts a product of two arrays; None if NumPy computes it."""
     if type(a) is not np.ndarray or a.dtype.char not in "fd" or not (_is_like(a, a) and _is_like(b, a)):
         return None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from glassgrad.ops.kernels.choose import add_over, max_along
+from glassgrad.ops.kernels import sums
+from glassgrad.ops.kernels.choose import max_along
 from glassgrad.ops.kernels.ways import Array
 
 
@@ -12,28 +13,28 @@ def softmax(x: Array, axis: int) -> Array:
     """Return exp(x) / sum(exp(x)) along an axis."""
     y = x - max_along(x, axis)
     y = np.exp(y, out=y if y.dtype.kind in "fV" else None)
-    y /= add_over(y, axis, None, None, True)
+    y /= sums.over(y, axis, True)
     return y
 
 
 def softmax_rule(c: Array, y: Array, axis: int) -> Array:
     """Return y * (c - sum(c * y)), the product of softmax's Jacobian with a cotangent or tangent."""
     scaled = c * y
-    scaled -= y * add_over(scaled, axis, None, None, True)
+    scaled -= y * sums.over(scaled, axis, True)
     return scaled
 
 
 def log_softmax(x: Array, axis: int) -> Array:
     """Return x - log(sum(exp(x))) along an axis."""
     y = x - max_along(x, axis)
-    lse = np.log(add_over(np.exp(y), axis, None, None, True))
+    lse = np.log(sums.over(np.exp(y), axis, True))
     return np.subtract(y, lse, out=y if y.dtype.kind in "fV" else None)
 
 
 def log_softmax_vjp(g: Array, y: Array, axis: int) -> Array:
     """Return g - exp(y) * sum(g)."""
     dx = np.exp(y)
-    dx *= add_over(g, axis, None, None, True)
+    dx *= sums.over(g, axis, True)
     return np.subtract(g, dx, out=dx)
 
 

@@ -56,7 +56,7 @@ TABLE: dict[str, Way] = {
     "sums and joined arrays": Way(NUMPY, 1 << 19, "elements", "", "one shape", "OpenBLAS, two threads"),
     "samples": Way(NUMPY, 20_000_000, "multiplications", "", "", "OpenBLAS, two threads"),
     # kernels, which the first call with given sizes compiles
-    "formula": Way(KERNEL, 1_000_000, "ns", "fd", "dense, axes in any order"),
+    "formula": Way(KERNEL, 25_000, "ns", "fd", "dense, axes in any order"),
     "convolution or pooling": Way(KERNEL, 200_000, "ns", "fd"),
     "rows": Way(KERNEL, 65_536, "elements", "fd"),
     "update": Way(KERNEL, 48_000, "elements", "fd", "contiguous, memory of its own"),
@@ -65,7 +65,7 @@ TABLE: dict[str, Way] = {
     "step": Way(FUNCTION, 250_000, "elements", "fd", "dense, axes in any order"),
     "attention": Way(FUNCTION, 200_000, "multiplications", "f", "rows contiguous", "32- or 64-byte vectors"),
     "recurrent layer": Way(FUNCTION, 2_000_000, "multiplications", "fd"),
-    "sum": Way(FUNCTION, 65_536, "elements", "fd", "C order", "OpenBLAS"),
+    "sum": Way(FUNCTION, 1_024, "elements", "fd", "C order", "OpenBLAS"),
     "product with a vector": Way(FUNCTION, 9_216, "elements", "fd", "", "OpenBLAS"),
     "product": Way(FUNCTION, 262_144, "multiplications", "fd", "rows or columns contiguous", "OpenBLAS, two threads"),
     # products by code of our own, which takes less time than BLAS

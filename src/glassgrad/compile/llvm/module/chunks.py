@@ -11,9 +11,10 @@ from glassgrad.compile.llvm.products.shares import record, word
 
 # Words of a share: the kernel's context, arrays, a table with a row for each of them, and chunks from and to.
 KERNEL, ARRAYS, TABLE, FIRST, LAST = range(5)
-# Words of a row: the slot in the kernel's context, the array, and how many bytes further the next chunk begins.
-SLOT, ARRAY, STEP = range(3)
-_ROW = 3
+# Words of a row: the slot in the kernel's context, the array, how many bytes further the next chunk begins, and where
+# the last one has to begin: it may share elements with the one before.
+SLOT, ARRAY, STEP, MOST = range(4)
+_ROW = 4
 
 
 def module(header: str, attributes: str, data: int) -> str:
@@ -31,11 +32,13 @@ def _field(name: str, at: int) -> str:
 def _set(data: int) -> str:
     """Put the addresses of all arrays, at the chunk %chunk, into the kernel's slots."""
     turn = f"""  %row = mul i64 %i, {_ROW}
-{_field("slot", SLOT)}{_field("array", ARRAY)}{_field("step", STEP)}\
+{_field("slot", SLOT)}{_field("array", ARRAY)}{_field("step", STEP)}{_field("most", MOST)}\
   %object = inttoptr i64 %array to ptr
   %address.p = getelementptr i8, ptr %object, i64 {data}
   %address = load i64, ptr %address.p, align 8
-  %further = mul i64 %step, %chunk
+  %even = mul i64 %step, %chunk
+  %fits = icmp slt i64 %even, %most
+  %further = select i1 %fits, i64 %even, i64 %most
   %moved = add i64 %address, %further
   %place = getelementptr i8, ptr %kernel, i64 %slot
   store i64 %moved, ptr %place, align 8

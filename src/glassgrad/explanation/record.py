@@ -220,9 +220,7 @@ class Names:
         taken = set(self.of.values())
         count = 0
         inner = _inner(applied)
-        frame = (
-            provenance.user_frame()
-        )  # the calling line: its variable holds the drawing, not the module's result
+        frame = provenance.user_frame()  # the calling line: its variable holds the drawing, not the module's result
         asking = frame.f_code, frame.f_lasti
         for entry in applied:
             if entry.node in self.of:

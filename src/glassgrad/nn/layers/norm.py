@@ -286,7 +286,7 @@ class LayerNorm(_Scaled):
 class RMSNorm(Module):
     """Divides by the root mean square over the last dimensions (Zhang and Sennrich 2019).
 
-    Without `eps` it is the smallest step of the input's dtype.
+    `eps` defaults to the machine epsilon of the input's dtype.
 
     Example:
         >>> import glassgrad as gg

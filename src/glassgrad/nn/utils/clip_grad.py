@@ -154,7 +154,7 @@ def clip_grad_norm(
 def clip_grads_with_norm_(
     parameters: Iterable[Tensor] | Tensor, max_norm: float, total_norm: Tensor, foreach: bool | None = None
 ) -> None:
-    """Scale all gradients as `clip_grad_norm_` does, for a norm that is known already.
+    """Scale all gradients as `clip_grad_norm_` does, for a known norm.
 
     Example:
         >>> import glassgrad as gg

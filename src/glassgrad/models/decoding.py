@@ -77,7 +77,7 @@ class Loop:
         self.compiled_step: Compiled[..., None] = compile(self.step, threads=threads)
         self.compiled_reading: Compiled[..., None] = compile(self.reading, threads=threads)
 
-    # --- compiled parts -------------------------------------------------------------------------------
+    # --- compiled parts --------------------------------------------------------------------------------
 
     def step(self, how: str) -> None:
         """Read the current token and replace it by the next drawn one, or leave the choice to NumPy."""
@@ -110,7 +110,7 @@ class Loop:
         with no_grad():
             self.model.stream_of(tokens, self.memories)
 
-    # --- Python parts -------------------------------------------------------------------------------
+    # --- Python parts ----------------------------------------------------------------------------------
 
     def begin(self, text: Array, *, compiled: bool) -> None:
         """Take tokens (rows, n) as the whole text so far."""

@@ -251,7 +251,7 @@ class Module:
         own = self.state_dict(keep_vars=True)
         return state.load(type(self).__name__, own, state_dict, strict, assign)
 
-    # --- changes of all state --------------------------------------------------------------------------
+    # --- changes to all state -------------------------------------------------------------------------
 
     def train(self, mode: bool = True) -> Self:
         """Set training mode here and below; return self."""

@@ -288,7 +288,7 @@ def _isin(w: Writer, step: Step, x: Value, choices: Value) -> Value:
     return _with(w.cast(found, np.bool_), step)
 
 
-# --- reads by a table of positions ----------------------------------------------------------------
+# --- reads by a table of positions ------------------------------------------------------------------
 
 
 def _diagonal(w: Writer, step: Step, x: Value, *, offset: int, axis1: int, axis2: int) -> Value:

@@ -176,7 +176,7 @@ class Writer:
             common = wanted
         return tuple([self.cast(operand, common) for operand in operands])
 
-    # --- constants that depend on the call ---------------------------------------------------------------------
+    # --- constants that depend on the call ------------------------------------------------------------------
 
     def known(self, found: Any, dtype: Any) -> Value:
         """Return a constant of the program."""

@@ -291,7 +291,7 @@ def aminmax(
     x: TensorOrArray, *, axis: Ints | None = None, keepdims: builtins.bool = False
 ) -> builtins.tuple[Tensor, Tensor]: ...
 def angle(x: TensorOrArray) -> TensorOrArray:
-    """Argument of a complex number, between -pi and pi; of a real one 0 or pi."""
+    """Argument of a complex number, between -pi and pi; 0 or pi for a real number."""
 
 @overload
 def any(x: TensorOrArray, dim: Ints | None = None, keepdim: builtins.bool = False) -> TensorOrArray:
@@ -384,7 +384,7 @@ def around(x: TensorOrArray, decimals: builtins.int = 0) -> TensorOrArray:
 def array_split(
     x: TensorOrArray, indices_or_sections: Ints | TensorLike, dim: builtins.int = 0
 ) -> builtins.tuple[Tensor, ...]:
-    """Split along `dim` into nearly equal sections, or before each of the indices given: NumPy's `array_split`."""
+    """Split along `dim` into nearly equal sections, or before each of the given indices: NumPy's `array_split`."""
 
 @overload
 def array_split(
@@ -447,19 +447,19 @@ def atanh_(x: TensorOrArray) -> TensorOrArray:
 
 @overload
 def atleast_1d(_x: TensorLike) -> Tensor:
-    """x with at least one dimension; of several tensors, or a list of them, a tuple."""
+    """x with at least one dimension; a tuple for several tensors or a list of them."""
 
 @overload
 def atleast_1d(_x: TensorLike, *tensors: TensorLike) -> builtins.tuple[Tensor, ...]: ...
 @overload
 def atleast_2d(_x: TensorLike) -> Tensor:
-    """x with at least two dimensions, new ones first; of several tensors, or a list of them, a tuple."""
+    """x with at least two dimensions, new ones first; a tuple for several tensors or a list of them."""
 
 @overload
 def atleast_2d(_x: TensorLike, *tensors: TensorLike) -> builtins.tuple[Tensor, ...]: ...
 @overload
 def atleast_3d(_x: TensorLike) -> Tensor:
-    """x with at least three dimensions: (1, n, 1) from a vector, (m, n, 1) from a matrix; of several a tuple."""
+    """x with at least three dimensions: (1, n, 1) from a vector, (m, n, 1) from a matrix; a tuple for several."""
 
 @overload
 def atleast_3d(_x: TensorLike, *tensors: TensorLike) -> builtins.tuple[Tensor, ...]: ...
@@ -583,7 +583,7 @@ def blackman_window(
     """0.42 - 0.5 cos(2 pi n / N) + 0.08 cos(4 pi n / N)."""
 
 def block_diag(*tensors: TensorLike) -> Tensor:
-    """Matrices along the diagonal of one, zeros elsewhere; vectors and numbers count as rows."""
+    """One matrix with the given ones along its diagonal and zeros elsewhere; vectors and numbers count as rows."""
 
 def bmm(a: TensorLike, b: TensorLike) -> Tensor:
     """Products of matrices: (batch, n, k) and (batch, k, m) to (batch, n, m)."""
@@ -634,7 +634,7 @@ def celu_(x: TensorOrArray, alpha: builtins.float = 1.0) -> TensorOrArray:
 cfloat: np.dtype[np.complex64]
 
 def chain_matmul(*matrices: TensorLike) -> Tensor:
-    """Product of several matrices in the order that costs least (`linalg.multi_dot`)."""
+    """Product of several matrices in the cheapest order (`linalg.multi_dot`)."""
 
 channels_last: builtins.str
 
@@ -691,7 +691,7 @@ def combinations(input: TensorLike, r: builtins.int = 2, with_replacement: built
 compiler: Any
 
 def complex(real: TensorLike, imag: TensorLike) -> Tensor:
-    """real + i imag, from two real tensors that broadcast: the way to a complex tensor with a gradient."""
+    """real + i imag, from two real tensors that broadcast; gradients flow to both."""
 
 complex128: np.dtype[np.complex128]
 complex64: np.dtype[np.complex64]
@@ -811,7 +811,7 @@ def cosh_(x: TensorOrArray) -> TensorOrArray:
 
 @overload
 def count_nonzero(x: TensorOrArray, dim: Ints | None = None) -> TensorOrArray:
-    """How many elements are not zero."""
+    """The number of elements that are not zero."""
 
 @overload
 def count_nonzero(x: TensorOrArray, *, axis: Ints | None = None) -> TensorOrArray: ...
@@ -982,7 +982,7 @@ def dot(a: TensorLike, b: TensorLike) -> Tensor:
 double: np.dtype[np.float64]
 
 def dsplit(x: TensorOrArray, indices_or_sections: Ints | TensorLike) -> builtins.tuple[Tensor, ...]:
-    """Split along the third dimension into equal parts, or before each of the indices given."""
+    """Split along the third dimension into equal parts, or before each of the given indices."""
 
 def dstack(tensors: Sequence[TensorLike]) -> Tensor:
     """Join along a third dimension."""
@@ -1034,7 +1034,7 @@ def eq(x: TensorLike, other: TensorLike) -> Tensor:
     """a == b"""
 
 def equal(x: TensorLike, other: TensorLike) -> builtins.bool:
-    """Whether two tensors have the same shape and elements: one bool, as in PyTorch. Elementwise it is `eq`."""
+    """Whether two tensors have the same shape and elements: one bool, as in PyTorch. `eq` is elementwise."""
 
 def erf(x: TensorOrArray) -> TensorOrArray:
     """2 / sqrt(pi) * integral of exp(-u**2) from 0 to x"""
@@ -1343,7 +1343,7 @@ def histogram(
     """Counts of the values between the edges of `bins` (or sums of their `weight`), and the edges; no gradient."""
 
 def hsplit(x: TensorOrArray, indices_or_sections: Ints | TensorLike) -> builtins.tuple[Tensor, ...]:
-    """Split columns (of a vector, elements) into equal parts, or before each of the indices given."""
+    """Split columns (of a vector, elements) into equal parts, or before each of the given indices."""
 
 def hstack(tensors: Sequence[TensorLike]) -> Tensor:
     """Join side by side: along dimension 1, vectors along their only one."""
@@ -1927,7 +1927,7 @@ def median(x: TensorLike, *, axis: builtins.int, keepdims: builtins.bool = False
 memory_format: Any
 
 def meshgrid(*tensors: Tensors, indexing: builtins.str = "ij") -> builtins.tuple[Tensor, ...]:
-    """The coordinates of the points of a grid: one array a dimension. "xy" swaps the first two dimensions."""
+    """The coordinates of the points of a grid, one array per dimension. "xy" swaps the first two dimensions."""
 
 @overload
 def min(x: TensorLike, *, other: None = None) -> Tensor:
@@ -2358,7 +2358,7 @@ def ravel(x: TensorOrArray, start_dim: builtins.int = 0, end_dim: builtins.int =
     """Merge the dimensions from `start_dim` to `end_dim`, both included."""
 
 def real(x: TensorOrArray) -> TensorOrArray:
-    """Real part; a real tensor is returned as it is."""
+    """Real part; a real tensor is returned unchanged."""
 
 def reciprocal(x: TensorOrArray) -> TensorOrArray:
     """1 / x"""
@@ -2407,7 +2407,7 @@ def repeat_interleave(
     *,
     output_size: builtins.int | None = None,
 ) -> TensorOrArray:
-    """Repeat each element along `dim` (of the flattened tensor without it) `repeats` times: one number or one each."""
+    """Repeat each element along `dim`, by default of the flattened tensor; `repeats` is a number or one per element."""
 
 @overload
 def repeat_interleave(
@@ -2634,7 +2634,7 @@ def set_rng_state(new_state: builtins.dict[builtins.str, Any]) -> None:
     """Go back to a state from `get_rng_state`."""
 
 def sgn(x: TensorOrArray) -> TensorOrArray:
-    """x / |x| of a complex number, 0 of 0; of a real one its sign."""
+    """x / |x| for complex numbers, with 0 for 0; the sign for real numbers."""
 
 def sgn_(x: TensorOrArray) -> TensorOrArray:
     """`sgn`, written into the tensor itself; return it."""
@@ -2901,13 +2901,13 @@ def take(x: TensorLike, index: TensorLike, dim: builtins.int | None = None) -> T
 def take(x: TensorLike, index: TensorLike, *, axis: builtins.int | None = None) -> Tensor: ...
 @overload
 def take_along_axis(x: TensorLike, index: TensorLike, dim: builtins.int | None = None) -> Tensor:
-    """Pick along one axis; the other axes of `x` and `index` broadcast. Without `dim` from the flattened tensor."""
+    """Pick along one axis; the other axes of `x` and `index` broadcast. Without `dim`, pick from the flattened tensor."""
 
 @overload
 def take_along_axis(x: TensorLike, index: TensorLike, *, axis: builtins.int | None = None) -> Tensor: ...
 @overload
 def take_along_dim(x: TensorLike, index: TensorLike, dim: builtins.int | None = None) -> Tensor:
-    """Pick along one axis; the other axes of `x` and `index` broadcast. Without `dim` from the flattened tensor."""
+    """Pick along one axis; the other axes of `x` and `index` broadcast. Without `dim`, pick from the flattened tensor."""
 
 @overload
 def take_along_dim(x: TensorLike, index: TensorLike, *, axis: builtins.int | None = None) -> Tensor: ...
@@ -2935,7 +2935,7 @@ def tensor(
 def tensor_split(
     x: TensorOrArray, indices_or_sections: Ints | TensorLike, dim: builtins.int = 0
 ) -> builtins.tuple[Tensor, ...]:
-    """Split along `dim` into nearly equal sections, or before each of the indices given: NumPy's `array_split`."""
+    """Split along `dim` into nearly equal sections, or before each of the given indices: NumPy's `array_split`."""
 
 @overload
 def tensor_split(
@@ -2953,7 +2953,7 @@ def threshold_(x: TensorOrArray, threshold: builtins.float, value: builtins.floa
     """`threshold`, written into the tensor itself; return it."""
 
 def tile(x: TensorOrArray, *dims: Ints) -> TensorOrArray:
-    """`repeat`, with 1 for leading dimensions that have no number."""
+    """`repeat`, with 1 for missing leading dimensions."""
 
 @overload
 def topk(
@@ -3108,7 +3108,7 @@ def unique_consecutive(
     return_counts: builtins.bool = False,
     dim: builtins.int | None = None,
 ) -> Any:
-    """The values of x (its slices along `dim`) without those that repeat the one before."""
+    """The values of x (its slices along `dim`) without consecutive repeats."""
 
 @overload
 def unique_consecutive(
@@ -3221,7 +3221,7 @@ def view_as_real(x: TensorOrArray) -> TensorOrArray:
     """Complex numbers (...) as pairs (..., 2) of real and imaginary part."""
 
 def vsplit(x: TensorOrArray, indices_or_sections: Ints | TensorLike) -> builtins.tuple[Tensor, ...]:
-    """Split rows into equal parts, or before each of the indices given."""
+    """Split rows into equal parts, or before each of the given indices."""
 
 def vstack(tensors: Sequence[TensorLike]) -> Tensor:
     """Join one below the other: vectors become rows."""

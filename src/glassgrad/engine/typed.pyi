@@ -246,7 +246,7 @@ class TensorMethods:
         self, *, axis: Ints | None = None, keepdims: builtins.bool = False
     ) -> builtins.tuple[Tensor, Tensor]: ...
     def angle(self) -> Tensor:
-        """Argument of a complex number, between -pi and pi; of a real one 0 or pi."""
+        """Argument of a complex number, between -pi and pi; 0 or pi for a real number."""
     @overload
     def any(self, dim: Ints | None = None, keepdim: builtins.bool = False) -> Tensor:
         """Whether any element is true; over no dimensions, `dim=()`, whether each is."""
@@ -305,7 +305,7 @@ class TensorMethods:
         """Round to `decimals` places, ties to even. The gradient is 0."""
     @overload
     def array_split(self, indices_or_sections: Ints | TensorLike, dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
-        """Split along `dim` into nearly equal sections, or before each of the indices given: NumPy's `array_split`."""
+        """Split along `dim` into nearly equal sections, or before each of the given indices: NumPy's `array_split`."""
     @overload
     def array_split(
         self, indices_or_sections: Ints | TensorLike, *, axis: builtins.int = 0
@@ -336,17 +336,17 @@ class TensorMethods:
         """`atanh`, written into the tensor itself; return it."""
     @overload
     def atleast_1d(self) -> Tensor:
-        """x with at least one dimension; of several tensors, or a list of them, a tuple."""
+        """x with at least one dimension; a tuple for several tensors or a list of them."""
     @overload
     def atleast_1d(self, *tensors: TensorLike) -> builtins.tuple[Tensor, ...]: ...
     @overload
     def atleast_2d(self) -> Tensor:
-        """x with at least two dimensions, new ones first; of several tensors, or a list of them, a tuple."""
+        """x with at least two dimensions, new ones first; a tuple for several tensors or a list of them."""
     @overload
     def atleast_2d(self, *tensors: TensorLike) -> builtins.tuple[Tensor, ...]: ...
     @overload
     def atleast_3d(self) -> Tensor:
-        """x with at least three dimensions: (1, n, 1) from a vector, (m, n, 1) from a matrix; of several a tuple."""
+        """x with at least three dimensions: (1, n, 1) from a vector, (m, n, 1) from a matrix; a tuple for several."""
     @overload
     def atleast_3d(self, *tensors: TensorLike) -> builtins.tuple[Tensor, ...]: ...
     def backward(
@@ -466,7 +466,7 @@ class TensorMethods:
         """`cosh`, written into the tensor itself; return it."""
     @overload
     def count_nonzero(self, dim: Ints | None = None) -> Tensor:
-        """How many elements are not zero."""
+        """The number of elements that are not zero."""
     @overload
     def count_nonzero(self, *, axis: Ints | None = None) -> Tensor: ...
     @overload
@@ -586,7 +586,7 @@ class TensorMethods:
     def double(self, memory_format: str | None = None) -> Tensor:
         """The tensor with dtype float64; itself if it has it already."""
     def dsplit(self, indices_or_sections: Ints | TensorLike) -> builtins.tuple[Tensor, ...]:
-        """Split along the third dimension into equal parts, or before each of the indices given."""
+        """Split along the third dimension into equal parts, or before each of the given indices."""
     def eig(self) -> EigResult:
         """Eigenvalues (..., n) and eigenvectors (columns) of (..., n, n), real or complex; both results are complex."""
     def eigh(self, UPLO: builtins.str = "L") -> EighResult:
@@ -604,7 +604,7 @@ class TensorMethods:
     def eq(self, other: TensorLike) -> Tensor:
         """a == b"""
     def equal(self, other: TensorLike) -> builtins.bool:
-        """Whether two tensors have the same shape and elements: one bool, as in PyTorch. Elementwise it is `eq`."""
+        """Whether two tensors have the same shape and elements: one bool, as in PyTorch. `eq` is elementwise."""
     def erf(self) -> Tensor:
         """2 / sqrt(pi) * integral of exp(-u**2) from 0 to x"""
     def erf_(self) -> Self:
@@ -749,7 +749,7 @@ class TensorMethods:
     ) -> Histogram:
         """Counts of the values between the edges of `bins` (or sums of their `weight`), and the edges; no gradient."""
     def hsplit(self, indices_or_sections: Ints | TensorLike) -> builtins.tuple[Tensor, ...]:
-        """Split columns (of a vector, elements) into equal parts, or before each of the indices given."""
+        """Split columns (of a vector, elements) into equal parts, or before each of the given indices."""
     def hypot(self, other: TensorLike) -> Tensor:
         """sqrt(a**2 + b**2)"""
     def hypot_(self, other: TensorLike) -> Self:
@@ -1341,7 +1341,7 @@ class TensorMethods:
     def repeat_interleave(
         self, repeats: Ints | TensorLike, dim: builtins.int | None = None, *, output_size: builtins.int | None = None
     ) -> Tensor:
-        """Repeat each element along `dim` (of the flattened tensor without it) `repeats` times: one number or one each."""
+        """Repeat each element along `dim`, by default of the flattened tensor; `repeats` is a number or one per element."""
     @overload
     def repeat_interleave(
         self, repeats: Ints | TensorLike, *, axis: builtins.int | None = None, output_size: builtins.int | None = None
@@ -1481,7 +1481,7 @@ class TensorMethods:
     def selu_(self) -> Self:
         """`selu`, written into the tensor itself; return it."""
     def sgn(self) -> Tensor:
-        """x / |x| of a complex number, 0 of 0; of a real one its sign."""
+        """x / |x| for complex numbers, with 0 for 0; the sign for real numbers."""
     def sgn_(self) -> Self:
         """`sgn`, written into the tensor itself; return it."""
     def share_memory_(self, device: Device = None) -> Self:
@@ -1690,12 +1690,12 @@ class TensorMethods:
     def take(self, index: TensorLike, *, axis: builtins.int | None = None) -> Tensor: ...
     @overload
     def take_along_axis(self, index: TensorLike, dim: builtins.int | None = None) -> Tensor:
-        """Pick along one axis; the other axes of `x` and `index` broadcast. Without `dim` from the flattened tensor."""
+        """Pick along one axis; the other axes of `x` and `index` broadcast. Without `dim`, pick from the flattened tensor."""
     @overload
     def take_along_axis(self, index: TensorLike, *, axis: builtins.int | None = None) -> Tensor: ...
     @overload
     def take_along_dim(self, index: TensorLike, dim: builtins.int | None = None) -> Tensor:
-        """Pick along one axis; the other axes of `x` and `index` broadcast. Without `dim` from the flattened tensor."""
+        """Pick along one axis; the other axes of `x` and `index` broadcast. Without `dim`, pick from the flattened tensor."""
     @overload
     def take_along_dim(self, index: TensorLike, *, axis: builtins.int | None = None) -> Tensor: ...
     def tan(self) -> Tensor:
@@ -1712,7 +1712,7 @@ class TensorMethods:
     def tensor_split(
         self, indices_or_sections: Ints | TensorLike, dim: builtins.int = 0
     ) -> builtins.tuple[Tensor, ...]:
-        """Split along `dim` into nearly equal sections, or before each of the indices given: NumPy's `array_split`."""
+        """Split along `dim` into nearly equal sections, or before each of the given indices: NumPy's `array_split`."""
     @overload
     def tensor_split(
         self, indices_or_sections: Ints | TensorLike, *, axis: builtins.int = 0
@@ -1720,7 +1720,7 @@ class TensorMethods:
     def threshold_(self, threshold: builtins.float, value: builtins.float) -> Self:
         """`threshold`, written into the tensor itself; return it."""
     def tile(self, *dims: Ints) -> Tensor:
-        """`repeat`, with 1 for leading dimensions that have no number."""
+        """`repeat`, with 1 for missing leading dimensions."""
     def to(
         self,
         *targets: Any,
@@ -1814,7 +1814,7 @@ class TensorMethods:
         return_counts: builtins.bool = False,
         dim: builtins.int | None = None,
     ) -> Any:
-        """The values of x (its slices along `dim`) without those that repeat the one before."""
+        """The values of x (its slices along `dim`) without consecutive repeats."""
     @overload
     def unique_consecutive(
         self,
@@ -1911,7 +1911,7 @@ class TensorMethods:
     def view_as_real(self) -> Tensor:
         """Complex numbers (...) as pairs (..., 2) of real and imaginary part."""
     def vsplit(self, indices_or_sections: Ints | TensorLike) -> builtins.tuple[Tensor, ...]:
-        """Split rows into equal parts, or before each of the indices given."""
+        """Split rows into equal parts, or before each of the given indices."""
     def where(self, condition: TensorLike, other: TensorLike) -> Tensor:
         """The elements of the tensor where `condition` is true, else those of `other`."""
     def xlog1py(self, other: TensorLike) -> Tensor:

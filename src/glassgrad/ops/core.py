@@ -1,8 +1,7 @@
 """Primitives: differentiable functions with their rules, all called through one method.
 
 `Primitive.__call__` hands the call to the interpreter of the highest kind among its arguments (`Tensor`, then the
-batched arrays of `vmap`, then `Symbol`). There are four kinds of primitive. Each states a minimum from which the rest
-is derived:
+batched arrays of `vmap`, then `Symbol`). Each of four kinds of primitive states a minimum that determines the rest:
 
 =============  =========================================  =======================================
 kind           states                                     derived
@@ -83,8 +82,7 @@ class Primitive:
             others reach the rules as placeholders, even if they have a gradient.
         vjps: per argument ``rule(g, y, *x, **params)``, None where no gradient flows; or None when `joint_vjp`
             ``(g, needs, y, *x, **params) -> sequence`` serves all arguments at once.
-        jvps: per argument ``rule(t, y, *x, **params)``; or None when `joint_jvp` ``(tangents, y, *x, **params)`` serves
-            all.
+        jvps: per argument ``rule(t, y, *x, **params)``; or None when `joint_jvp` ``(tangents, y, *x, **params)`` does.
         indices: for an op that only moves elements, ``rule(at, x, **params)`` returns the position of an element in the
             first argument from its position in the result, one index per dimension.
         write_back: for a view, ``rule(x, view, assign, **params)`` returns the first argument after a write to the
@@ -366,8 +364,7 @@ class Linear(Primitive):
 
     `transpose` holds per argument the rule ``(g, *x, **params)``, None where no gradient flows. The jvp with respect to
     an argument is the op itself with the tangent in its place. Variadic ops (concatenate) are linear in all arguments
-    together and state `joint_transpose` instead. Ops that scale by real factors or move elements are correct for
-    complex numbers too.
+    together and state `joint_transpose` instead. Scaling by reals and moving elements is right for complex numbers too.
     """
 
     kind = "linear"

@@ -37,9 +37,9 @@ class _Loop(NamedTuple):
     """A kind of layer, and the rules of its loop in both directions.
 
     Attributes:
-            name: name of the kind.
-            states: number of states.
-            has_cells, has_gates: values that the derivative needs besides y and the first states.
+        name: name of the kind.
+        states: number of states.
+        has_cells, has_gates: values that the derivative needs besides y and the first states.
     """
 
     name: str

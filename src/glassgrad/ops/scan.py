@@ -82,7 +82,7 @@ cumsum_p.samples = [S((2, 4), axis=1, reverse=False), S((3, 2), axis=0, reverse=
 
 
 def _rows_summed(x: Array) -> tuple[Array]:
-    """Return running sums of rows for native code; NumPy adds each of them in memory first."""
+    """Return running sums of rows, as a formula for native code; NumPy stores and reloads every partial sum."""
     return (cumsum_p(x, axis=1, reverse=False),)
 
 

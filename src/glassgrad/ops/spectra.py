@@ -63,7 +63,7 @@ def stft(
         align_to_window: accepted as None or False.
 
     Returns:
-            (batch, frequencies, frames).
+        (batch, frequencies, frames).
 
     Example:
         >>> import glassgrad as gg
@@ -117,7 +117,7 @@ def istft(
         return_complex: whether the signal is complex, which requires all frequencies.
 
     Raises:
-            ArgumentError: the squared windows add up to zero somewhere, so the signal is undetermined there.
+        ArgumentError: the squared windows add up to zero somewhere, so the signal is undetermined there.
     """
     if not is_complex(input):
         input = view_as_complex(input)

@@ -22,7 +22,7 @@ class Adafactor(Optimizer):
     Args:
         params: parameters or parameter groups.
         lr: the largest relative rate.
-            beta2_decay: at step t the running means give the new value the weight t**beta2_decay.
+        beta2_decay: at step t the running means give the new value the weight t**beta2_decay.
         eps: floor of sqrt(v), by default the smallest step of the dtype, and of rms(p).
         d: the largest root mean square of a step.
         weight_decay: decoupled decay.

@@ -45,9 +45,9 @@ class InPlace:
     A rule reads numbers from its group and its state. Anything read from elsewhere counts as constant.
 
     Attributes:
-            steps: the functions for each shape of a parameter, newest first.
-            latest: the last function that fitted, for each shape.
-            batch: parameters for native code; a step ends with ``batch.end()``.
+        steps: the functions for each shape of a parameter, newest first.
+        latest: the last function that fitted, for each shape.
+        batch: parameters for native code; a step ends with ``batch.end()``.
     """
 
     def __init__(self) -> None:
@@ -135,13 +135,13 @@ class Recorder(Run):
     """Records the computation of a rule.
 
     Attributes:
-            first: the lines of the function for numbers and conditions that depend only on the options, in order.
-            lines: the other lines for numbers and conditions, inside the loop over parameters.
+        first: the lines of the function for numbers and conditions that depend only on the options, in order.
+        lines: the other lines for numbers and conditions, inside the loop over parameters.
         slots: name in the state -> its array before the step.
         counts: name in the state -> the variable of the tensor of a number.
-            computed: the arrays made by the rule, in order.
-            of_options: the variables of numbers that depend only on the options.
-            of_one_shape: whether the record holds only for parameters of this shape.
+        computed: the arrays made by the rule, in order.
+        of_options: the variables of numbers that depend only on the options.
+        of_one_shape: whether the record holds only for parameters of this shape.
         small: whether the function is for small parameters.
     """
 

@@ -31,8 +31,8 @@ class Muon(Optimizer):
         ns_coefficients: coefficients of the polynomial that is applied to the singular values.
         eps: lower bound of the norm in the denominator.
         ns_steps: how often the polynomial is applied.
-            adjust_lr_fn: None or "original" for s = sqrt(max(1, rows / columns)); "match_rms_adamw" for
-                s = 0.2 * sqrt(max(rows, columns)), which works with AdamW's learning rates.
+        adjust_lr_fn: None or "original" for s = sqrt(max(1, rows / columns)); "match_rms_adamw" for
+            s = 0.2 * sqrt(max(rows, columns)), which works with AdamW's learning rates.
         maximize: maximise the objective instead of minimising it.
 
     Raises:

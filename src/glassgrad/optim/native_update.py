@@ -35,12 +35,12 @@ class Update:
     Equal records make equal updates, so an optimizer can reuse the kernels of another.
 
     Args:
-            arrays: the given values: parameter, gradient, and arrays of state.
+        arrays: the given values: parameter, gradient, and arrays of state.
         order: the values to compute, in order.
-            targets: pairs of a given array and the value to write to it.
+        targets: pairs of a given array and the value to write to it.
 
     Attributes:
-            numbers: variables of the numbers given besides the arrays.
+        numbers: variables of the numbers given besides the arrays.
     """
 
     __name__ = "update"
@@ -98,8 +98,8 @@ class Batch:
     large.
 
     Attributes:
-            offered: elements of the parameters that this step has offered.
-            few: whether those of the previous step were too few.
+        offered: elements of the parameters that this step has offered.
+        few: whether those of the previous step were too few.
     """
 
     def __init__(self) -> None:

@@ -70,12 +70,12 @@ class Optimizer:
 
     Args:
         params: tensors, or dictionaries of groups with "params" and their options.
-            defaults: the options for groups that do not set them.
+        defaults: the options for groups that do not set them.
         hints: PyTorch's implementation flags (`foreach`, `fused`, ...), which are ignored.
 
     Attributes:
         moving: options that a schedule changes, besides the rate.
-            checks: checks of options besides the rate and the weight decay; see `limits`.
+        checks: checks of options besides the rate and the weight decay; see `limits`.
 
     Raises:
         ArgumentError: no parameters, one that is not a leaf, or an invalid option.

@@ -16,7 +16,7 @@ class SparseAdam(Optimizer):
     element. PyTorch's SparseAdam takes only sparse gradients; it also updates rows that were used with a gradient of 0.
 
     Args:
-            params: parameters or parameter groups; rows are along the first dimension.
+        params: parameters or parameter groups; rows are along the first dimension.
         lr: learning rate.
         betas: decay rates of the running mean and of the mean square.
         eps: added to the denominator.

@@ -103,7 +103,7 @@ class AveragedModel(Module):
         device: accepted for compatibility with PyTorch.
         avg_fn: ``(averaged, current, number of averages so far) -> averaged``; the plain average by default.
         multi_avg_fn: the same for lists of tensors, in place; it takes precedence.
-            use_buffers: average running statistics, too; otherwise copy them.
+        use_buffers: average running statistics, too; otherwise copy them.
 
     Example:
         >>> import glassgrad as gg

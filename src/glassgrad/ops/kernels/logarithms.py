@@ -35,7 +35,7 @@ def _in_passes(_y: None, a: Array, b: Array) -> Array:
 
 
 def complex_log_of_two(a: Array, b: Array) -> Array:
-    """Return log(exp(a) + exp(b)) of complex numbers; the imaginary part is that of the larger number.
+    """Return log(exp(a) + exp(b)) of complex numbers; its imaginary part is within pi / 2 of the larger number's.
 
     The larger number has the larger real part. As in PyTorch, the result need not be the principal value.
     """

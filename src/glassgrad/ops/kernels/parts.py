@@ -45,13 +45,13 @@ def in_parts(
 
     Args:
         formula: a function of terms, written in ops; returns a tuple with a term for each of `results` and `sums`.
-                    It must be defined at the top of a module, since it is the key of its kernels. Rows of zeros must
-                    add nothing to the sums.
+            It must be defined at the top of a module, since it is the key of its kernels. Rows of zeros must add
+            nothing to the sums.
         cut: arrays of equal length along axis 0, which are cut into parts. `pays` holds for the first.
         whole: arrays that every part needs.
         results: C-contiguous arrays that receive the results, as long as `cut`.
-            sums: arrays that receive the sums over all parts.
-            params: hashable parameters, part of the kernel's key.
+        sums: arrays that receive the sums over all parts.
+        params: hashable parameters, part of the kernel's key.
     """
     length = len(cut[0])
     # A power of two divides most batches.

@@ -74,12 +74,12 @@ def forward(
     """Compute all steps; return y, the last states, and the cells of an LSTM. None if NumPy should compute it.
 
     Args:
-            form: kind of layer and layout.
-            a: contributions of the inputs to the gates of all steps.
+        form: kind of layer and layout.
+        a: contributions of the inputs to the gates of all steps.
         gates: an array for the activated gates, which may be `a`.
-            states: states before the first step.
+        states: states before the first step.
         w: weights of the state, (gates * hidden, hidden).
-            bias: added to the product with the weights, where it is not part of `a`.
+        bias: added to the product with the weights, where it is not part of `a`.
     """
     if not _suits(form, a, w):
         return None
@@ -97,11 +97,11 @@ def backward(
     """Return the cotangents of `a`, of the product with the weights and of the first states; None if left to NumPy.
 
     Args:
-            form: kind of layer and layout.
+        form: kind of layer and layout.
         g: cotangents of y and of the last states, None for those that are missing.
         kept: y, gates and cells of the forward pass.
-            states: states before the first step.
-            w: weights of the state.
+        states: states before the first step.
+        w: weights of the state.
     """
     y = kept["y"]
     if not _suits(form, y, w):

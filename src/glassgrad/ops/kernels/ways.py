@@ -35,9 +35,9 @@ class Way(NamedTuple):
         how: the way, `NUMPY`, `KERNEL` or `FUNCTION`.
         least: the threshold, in `unit`.
         unit: what is counted. ``ns`` are nanoseconds that NumPy would take, as the op estimates them.
-            dtypes: NumPy's characters of the dtypes; empty for any.
-            layout: the required layout of the arrays.
-            machine: what the processor or BLAS must support.
+        dtypes: NumPy's characters of the dtypes; empty for any.
+        layout: the required layout of the arrays.
+        machine: what the processor or BLAS must support.
     """
 
     how: str

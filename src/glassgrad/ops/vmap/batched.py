@@ -133,7 +133,7 @@ def levels_of(array: Any) -> tuple[Level, ...]:
 def steps_of(array: Any) -> list[int]:
     """Return the strides of one example's axes as if the examples were stored one after the other.
 
-    Divide by their number the stride of an axis outside of the examples (`in_dims=1`).
+    The stride of an axis outside of the examples (`in_dims=1`) is divided by their number.
     """
     if type(array) is not Batched:
         return list(array.layout().strides if hasattr(array, "layout") else array.strides)

@@ -78,7 +78,7 @@ class CyclicLR(_InCycles):
         step_size_up, step_size_down: lengths of the two halves of a cycle.
         mode: "triangular", "triangular2" (halves the height each cycle) or "exp_range" (times gamma**step).
         gamma: see `mode`.
-            scale_fn: a function that scales the height, instead of `mode`.
+        scale_fn: a function that scales the height, instead of `mode`.
         scale_mode: whether `scale_fn` gets the number of the "cycle" or of the "iterations".
         cycle_momentum: whether the momentum moves the opposite way, between `max_momentum` and `base_momentum`.
         base_momentum, max_momentum: see `cycle_momentum`.
@@ -164,13 +164,13 @@ class OneCycleLR(_InCycles):
         max_lr: the highest rate, for all groups or one for each.
         total_steps: steps of the training, or `epochs` times `steps_per_epoch`.
         epochs, steps_per_epoch: see `total_steps`.
-            pct_start: fraction of the steps in which the rate rises.
+        pct_start: fraction of the steps in which the rate rises.
         anneal_strategy: "cos" or "linear".
         cycle_momentum: whether the momentum moves the opposite way, between `max_momentum` and `base_momentum`.
         base_momentum, max_momentum: see `cycle_momentum`.
         div_factor: max_lr / the first rate.
         final_div_factor: the first rate / the last rate.
-            three_phase: fall to the first rate in as many steps as up, then to the last one.
+        three_phase: fall to the first rate in as many steps as up, then to the last one.
         last_epoch: as in `LRScheduler`.
 
     Example:

@@ -136,8 +136,7 @@ def _is_pytorchs(content: bytes) -> bool:
     """Tell whether a file is a pickle, in a zip archive or on its own.
 
     The length at the beginning of a safetensors file may look like either: one in 32 multiples of 8 has the low byte
-    0x80.
-    In a truncated safetensors file zeros follow that byte, where a pickle has its first instructions.
+    0x80. In a truncated safetensors file zeros follow that byte, where a pickle has its first instructions.
     """
     if _is_safetensors(content):
         return False

@@ -1,7 +1,7 @@
 """One table of the public names of functions and methods.
 
-A function or primitive is public if a module in `_MODULES` defines it under a name without a leading
-underscore or a trailing ``_p``; helpers that several op files share live in `axes` and `places`.
+A function or primitive is public if a module in `_MODULES` defines it under a name without a leading underscore or a
+trailing ``_p``; helpers that several op files share live in `axes` and `places`.
 `PUBLIC` maps a name to its function. `ALIASES` gives the other libraries' names for the same thing,
 `KEYWORDS` their spelling of arguments. A name in `NOT_METHODS` is a function only.
 """

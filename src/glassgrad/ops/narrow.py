@@ -181,7 +181,7 @@ def _prepare(prim: Primitive) -> None:
         return
     prim.evaluate = _evaluate(prim, prim.evaluate)
     prim.__dict__.pop("traits", None)  # recording looks up `evaluate` there
-    if prim.joint_vjp is not None:  # for plain arrays; products have one, too
+    if prim.joint_vjp is not None:  # for plain arrays, products included
         prim.joint_vjp = _rule(prim.joint_vjp)
     if prim.name in PRODUCTS:
         return

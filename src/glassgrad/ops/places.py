@@ -120,8 +120,7 @@ def in_two_steps(index: Any) -> tuple[Any, Any] | None:
     """Split an index that NumPy and PyTorch read differently into its integers and the rest; else return None.
 
     In ``x[0, :, rows]`` NumPy treats the 0 as an array. The arrays are then not adjacent, so their dimension comes
-    first.
-    PyTorch takes the slice x[0] and then [:, rows] of it. Tensors behave like PyTorch's here.
+    first. PyTorch takes the slice x[0] and then [:, rows] of it. Tensors behave like PyTorch's here.
     """
     if type(index) is not tuple or _BASIC.issuperset(map(type, index)):
         return None

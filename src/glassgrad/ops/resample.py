@@ -1,8 +1,8 @@
 """Resizing along one axis: each output is a weighted sum of a few neighbouring inputs.
 
-The neighbours and weights of an axis are computed once per (mode, sizes, scale) and cached. An image
-is resized one axis after the other. Conventions (half-pixel centres, clamped borders, the cubic kernel of
-Keys 1981 with a = -0.75) are PyTorch's.
+The neighbours and weights of an axis are computed once per (mode, sizes, scale) and cached. An image is resized one
+axis after the other. Conventions (half-pixel centres, clamped borders, the cubic kernel of Keys 1981 with a = -0.75)
+are PyTorch's.
 """
 
 from __future__ import annotations

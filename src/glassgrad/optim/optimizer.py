@@ -215,8 +215,7 @@ class Optimizer:
         """Return runs of consecutive parameters that one function updates: the function, their group, their items.
 
         All parameters are checked before any is changed; a read-only one raises. The function is the last one that
-        fitted the
-        parameter's shape, `fits_none` if there is none yet, or `Direct` if the rule is not compiled.
+        fitted the parameter's shape, `fits_none` if there is none yet, or `Direct` if the rule is not compiled.
         """
         latest, states = self._in_place.latest, self.state
         plain = None if MODE.flags & TRACING else ndarray  # while a step is traced, all arrays belong to the trace

@@ -24,8 +24,7 @@ class ZeroRedundancyOptimizer(Optimizer):
 
     It then sends the new values to the other ranks. Gradients must be the same on all ranks, as after
     `nn.parallel.DistributedDataParallel`. Each parameter goes as a whole, largest first, to the rank that has the least
-    so
-    far.
+    so far.
 
     Args:
         params: parameters or groups of them, the same on all ranks.

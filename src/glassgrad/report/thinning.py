@@ -11,10 +11,8 @@ def thinned(steps: Array, values: Array, most: int) -> tuple[Array, Array]:
     """Return at most about `most` rows of `values`, with their steps.
 
     Neighbouring rows make a bucket. In each column a bucket keeps its smallest and largest number, in their original
-    order,
-    at its first and last step. A NaN is kept only if a bucket has nothing else; infinities count as numbers. The first
-    and
-    the last row are unchanged.
+    order, at its first and last step. A NaN is kept only if a bucket has nothing else; infinities count as numbers. The
+    first and the last row are unchanged.
 
     Args:
         steps: (n,) increasing.

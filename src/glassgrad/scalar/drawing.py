@@ -22,8 +22,7 @@ def draw(value: Value, max_values: int = 200, view: str = "ops") -> Drawing:
     """Draw the graph that computed `value`, with data and grad of every value and the slopes on the edges.
 
     Inputs are on the left, the result is on the right. A value without a label gets the name of the caller's variable,
-    a
-    parameter that of its neuron. If the graph has more than `max_values` values, only those nearest to the result are
+    a parameter that of its neuron. If the graph has more than `max_values` values, only those nearest to the result are
     drawn; dashed boxes mark where the graph continues.
 
     Args:

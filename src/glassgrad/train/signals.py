@@ -17,8 +17,8 @@ class StopSignals:
     """While entered, Ctrl-C, SIGTERM and SIGHUP set `requested` to their number instead of ending the process.
 
     The loop checks `requested` after every step. A second signal raises `KeyboardInterrupt` at once, since a step may
-    take long. While a file is being saved (`protected`), it raises only when the file is complete.
-    Outside the main thread Python delivers no signals, so no handlers are installed; use `request` to stop.
+    take long. While a file is being saved (`protected`), it raises only when the file is complete. Outside the main
+    thread Python delivers no signals, so no handlers are installed; use `request` to stop.
 
     Example:
         >>> from glassgrad.train import StopSignals

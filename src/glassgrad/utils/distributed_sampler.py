@@ -17,10 +17,9 @@ class DistributedSampler(Sampler):
     """Every `num_replicas`-th index of one order, starting at `rank`: each rank's part of a data set.
 
     As in PyTorch, all ranks get equally many indices. To this end a few from the beginning of the order are repeated
-    or,
-    with `drop_last`, a few from its end are left out. With ``pad=False`` each index belongs to exactly one rank and
-    none is
-    left out. Some ranks then have one more, so use it for evaluation, where ranks need not make equally many steps.
+    or, with `drop_last`, a few from its end are left out. With ``pad=False`` each index belongs to exactly one rank and
+    none is left out. Some ranks then have one more, so use it for evaluation, where ranks need not make equally many
+    steps.
 
     The order depends only on `seed` and the epoch. Call ``set_epoch`` before each epoch, or all epochs have the same
     order.

@@ -68,8 +68,7 @@ class BackwardReport:
     """The result of `check_my_backward`. True if every line is right.
 
     `wrong_line`, `wrong_source`, `wrong_name` and `diagnosis` describe the first wrong line, and are None if there is
-    none;
-    `error` is the exception if it could not be run. `missing` lists inputs without a derived gradient.
+    none; `error` is the exception if it could not be run. `missing` lists inputs without a derived gradient.
 
     Example:
         >>> from glassgrad.verify import check_my_backward
@@ -113,14 +112,10 @@ def check_my_backward(
     """Run a hand-written derivation line by line, compare every gradient with the true one, and report.
 
     `forward` is a function of `inputs` that returns the loss; write it one named step per line. The derivation, text or
-    a
-    function, assigns `dNAME` (or `d_NAME`, `dL_dNAME`, `grad_NAME`) for variables NAME of the forward pass. It can use
-    all
-    these variables as NumPy arrays, or as Tensors if it is written for PyTorch: `torch` and `F` are then ours. A
-    notebook
-    cell may be given unchanged. A variable used several times may be assigned first and added to later. Everything runs
-    in
-    float64. The report is printed unless `show` is False.
+    a function, assigns `dNAME` (or `d_NAME`, `dL_dNAME`, `grad_NAME`) for variables NAME of the forward pass. It can
+    use all these variables as NumPy arrays, or as Tensors if it is written for PyTorch: `torch` and `F` are then ours.
+    A notebook cell may be given unchanged. A variable used several times may be assigned first and added to later.
+    Everything runs in float64. The report is printed unless `show` is False.
 
         >>> import numpy as np
         >>> def forward(x, w, b):

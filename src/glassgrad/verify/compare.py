@@ -44,8 +44,7 @@ def compare(name: str, mine: Array, theirs: Array, *, show: bool = True) -> Comp
     """Compare two gradients, print one aligned line (unless `show` is False) and return the outcome.
 
     Both may be arrays, Tensors or numbers. The shapes must be equal: a gradient that only broadcasts to the right shape
-    is
-    wrong. `maxdiff` is the largest absolute difference (inf if the shapes differ).
+    is wrong. `maxdiff` is the largest absolute difference (inf if the shapes differ).
 
         >>> import numpy as np
         >>> _ = compare("w", np.array([1.0, 2.0]), np.array([1.0, 2.0 + 1e-9]))

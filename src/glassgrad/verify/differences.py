@@ -77,8 +77,7 @@ class Line:
 
         Estimated with high-order differences of values at close points (Moré and Wild 2011), which vanish for smooth
         functions. Each side is estimated separately, so a kink or a jump does not count as noise. A function that
-        returns
-        float32 numbers has at least their rounding error, even if it seems constant.
+        returns float32 numbers has at least their rounding error, even if it seems constant.
         """
         delta = max(2e-5, 64 * self.spacing) * self.scale
         sides = []

@@ -60,8 +60,7 @@ class Threads(NamedTuple):
     """Threads that share products: `job` makes a job of native code, shared by at most `most` threads.
 
     `packs` says whether there is code for large products that is faster than BLAS; `lanes` is the number of float32 in
-    a
-    vector.
+    a vector.
     """
 
     job: Callable[[str, int], Any]

@@ -39,8 +39,8 @@ class LRScheduler:
     """Sets the rate of every group of an optimizer, once on construction and then at every `step()`.
 
     A subclass computes a rate from the previous one (`rate`), so schedules can be chained and manual changes of the
-    rate
-    persist. If there is a closed formula in the number of steps, it defines `closed`, which `step(epoch)` uses to jump.
+    rate persist. If there is a closed formula in the number of steps, it defines `closed`, which `step(epoch)` uses to
+    jump.
 
     Args:
         optimizer: the optimizer whose groups are changed.

@@ -39,7 +39,7 @@ class CosineAnnealingLR(LRScheduler):
         step = self.last_epoch
         if self.is_initial:
             return lr
-        if (step - 1 - self.T_max) % (2 * self.T_max) == 0:  # at the lowest point the rate may be 0: add
+        if (step - 1 - self.T_max) % (2 * self.T_max) == 0:  # at the lowest point, a factor cannot raise the rate
             return lr + (base - self.eta_min) * (1 - math.cos(math.pi / self.T_max)) / 2
         now, before = (1 + math.cos(math.pi * n / self.T_max) for n in (step, step - 1))
         return self.eta_min + (lr - self.eta_min) * now / before

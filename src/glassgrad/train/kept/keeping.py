@@ -69,10 +69,8 @@ class Checkpoint:
         """Load the parts and return the values; None if there is no file.
 
         Raises `errors.InputError` if the file is truncated, corrupt or foreign, or belongs to another optimizer,
-        schedule or
-        other part. For another model the error names the missing and unexpected names and those of another shape or
-        dtype.
-        After any error, all parts and the random state are as before.
+        schedule or other part. For another model the error names the missing and unexpected names and those of another
+        shape or dtype. After any error, all parts and the random state are as before.
         """
         sweep(self.path.parent, self.path.name)
         if not self.path.exists():

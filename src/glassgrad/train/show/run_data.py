@@ -34,8 +34,7 @@ def run_data(directory: str | Path, after: int | None = None, watched: tuple[int
     """Return the data of a run for the page. Raises `errors.InputError` if there is no run.
 
     With `after`, return only what changes during a run: points of the curves after that many records, and samples of
-    the
-    layers after the second step of `watched`, with histograms as wide as those up to its first step.
+    the layers after the second step of `watched`, with histograms as wide as those up to its first step.
     """
     path = Path(directory)
     found = run_of(path)

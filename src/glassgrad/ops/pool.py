@@ -84,7 +84,7 @@ def _winners(xp: ModuleType, x: Array, y: Array, grid: Plan) -> list[Array]:
 
     A border is never chosen, even if its value equals the maximum; of several NaN the first one is.
     """
-    unequal = x.dtype.kind in "fV"  # NaN: unequal to everything
+    unequal = x.dtype.kind in "fV"  # a border of NaN is unequal to everything
     full = _bordered(xp, x, grid, math.nan if unequal else _lowest(x.dtype))
     found: list[Array] = []
     taken = None

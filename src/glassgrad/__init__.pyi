@@ -255,7 +255,7 @@ def airy_ai(x: TensorOrArray) -> TensorOrArray:
 
 @overload
 def all(x: TensorOrArray, dim: Ints | None = None, keepdim: builtins.bool = False) -> TensorOrArray:
-    """Whether all elements are true; over no dimensions, `dim=()`, whether each is."""
+    """Whether all elements are true; with `dim=()`, whether each is."""
 
 @overload
 def all(x: TensorOrArray, *, axis: Ints | None = None, keepdims: builtins.bool = False) -> TensorOrArray: ...
@@ -295,7 +295,7 @@ def angle(x: TensorOrArray) -> TensorOrArray:
 
 @overload
 def any(x: TensorOrArray, dim: Ints | None = None, keepdim: builtins.bool = False) -> TensorOrArray:
-    """Whether any element is true; over no dimensions, `dim=()`, whether each is."""
+    """Whether any element is true; with `dim=()`, whether each is."""
 
 @overload
 def any(x: TensorOrArray, *, axis: Ints | None = None, keepdims: builtins.bool = False) -> TensorOrArray: ...
@@ -391,7 +391,7 @@ def array_split(
     x: TensorOrArray, indices_or_sections: Ints | TensorLike, *, axis: builtins.int = 0
 ) -> builtins.tuple[Tensor, ...]: ...
 def as_strided(x: TensorOrArray, size: Ints, stride: Ints, storage_offset: builtins.int | None = None) -> TensorOrArray:
-    """The elements that lie `stride` apart in memory, from `storage_offset` on; read-only, with a gradient."""
+    """The elements `stride` apart in memory, starting at `storage_offset`; read-only, with a gradient."""
 
 def as_tensor(data: Any, dtype: DTypeLike | None = None, device: Device = None) -> Tensor:
     """Return `data` as a Tensor, sharing memory where possible."""
@@ -419,13 +419,13 @@ def asinh_(x: TensorOrArray) -> TensorOrArray:
     """`asinh`, written into the tensor itself; return it."""
 
 def astype(x: TensorOrArray, dtype: DTypeLike | None) -> TensorOrArray:
-    """Return `x` in another dtype; `x` itself when it has it already."""
+    """Return `x` in another dtype; `x` itself if it already has that dtype."""
 
 def at_add(x: TensorLike, index: Any, value: TensorLike | None) -> Tensor:
     """x with `value` added at an index; repeated places accumulate."""
 
 def at_set(x: TensorLike, index: Any, value: TensorLike | None) -> Tensor:
-    """x with x[index] = value: what `x[index] = value` does, on a copy."""
+    """A copy of x after x[index] = value."""
 
 def atan(x: TensorOrArray) -> TensorOrArray:
     """arctan(x)"""
@@ -531,7 +531,7 @@ def bessel_y1(x: TensorOrArray) -> TensorOrArray:
     """Bessel function Y1(x)"""
 
 def betainc(a: TensorLike, b: TensorLike, x: TensorLike) -> Tensor:
-    """Regularised incomplete beta function I_x(a, b), with a gradient in `x` alone."""
+    """Regularised incomplete beta function I_x(a, b); only `x` has a gradient."""
 
 def bincount(x: TensorOrArray, weights: TensorLike | None = None, minlength: builtins.int = 0) -> TensorOrArray:
     """Count each of the integers 0, 1, ... in x, or sum its `weights`, which get gradients."""
@@ -944,7 +944,7 @@ def diff(
     prepend: TensorLike | None = None,
     append: TensorLike | None = None,
 ) -> TensorOrArray:
-    """x[i+1] - x[i] along `dim`, taken `n` times, of x with `prepend` and `append` joined to its ends."""
+    """x[i+1] - x[i] along `dim`, `n` times, after joining `prepend` and `append` to the ends of x."""
 
 @overload
 def diff(
@@ -977,7 +977,7 @@ def divide_(x: TensorLike, other: TensorLike, *, rounding_mode: builtins.str | N
     """`divide`, written into the tensor itself; return it."""
 
 def dot(a: TensorLike, b: TensorLike) -> Tensor:
-    """Inner product of two vectors. NumPy's product of matrices under this name is `np.dot`, and `matmul` here."""
+    """Inner product of two vectors. NumPy's `np.dot` also multiplies matrices; here `matmul` does."""
 
 double: np.dtype[np.float64]
 
@@ -1116,7 +1116,7 @@ def fill_diagonal_(x: Tensor, fill_value: builtins.float, wrap: builtins.bool = 
     """Write a number on the main diagonal; return x."""
 
 def finfo(dtype: DTypeLike | None) -> Tensor:
-    """Return what `np.finfo` says about a floating-point dtype: eps, tiny, min, max, bits; also about bfloat16."""
+    """Return the `np.finfo` of a floating-point dtype, including bfloat16: eps, tiny, min, max, bits."""
 
 def fix(x: TensorOrArray) -> TensorOrArray:
     """x without its fraction"""
@@ -1213,10 +1213,10 @@ def full_like(
     """`fill_value` with the shape and dtype of `input`."""
 
 def gammainc(input: TensorLike, other: TensorLike) -> Tensor:
-    """Regularised lower incomplete gamma function P(input, other), with a gradient in `other` alone."""
+    """Regularised lower incomplete gamma function P(input, other); only `other` has a gradient."""
 
 def gammaincc(input: TensorLike, other: TensorLike) -> Tensor:
-    """Regularised upper incomplete gamma function Q(input, other) = 1 - P, with a gradient in `other` alone."""
+    """Regularised upper incomplete gamma function Q(input, other) = 1 - P; only `other` has a gradient."""
 
 def gammaln(x: TensorOrArray) -> TensorOrArray:
     """log(|Gamma(x)|)"""
@@ -1369,10 +1369,10 @@ def i1e(x: TensorOrArray) -> TensorOrArray:
     """exp(-|x|) * I1(x)"""
 
 def igamma(input: TensorLike, other: TensorLike) -> Tensor:
-    """Regularised lower incomplete gamma function P(input, other), with a gradient in `other` alone."""
+    """Regularised lower incomplete gamma function P(input, other); only `other` has a gradient."""
 
 def igammac(input: TensorLike, other: TensorLike) -> Tensor:
-    """Regularised upper incomplete gamma function Q(input, other) = 1 - P, with a gradient in `other` alone."""
+    """Regularised upper incomplete gamma function Q(input, other) = 1 - P; only `other` has a gradient."""
 
 def im2col(
     input: TensorOrArray, kernel_size: Ints, dilation: Ints = 1, padding: Ints = 0, stride: Ints = 1
@@ -1784,7 +1784,7 @@ def matrix_exp(x: TensorOrArray) -> TensorOrArray:
     """Exponential of (..., n, n): 1 + x + x @ x / 2! + x @ x @ x / 3! + ..."""
 
 def matrix_power(x: TensorOrArray, n: builtins.int) -> TensorOrArray:
-    """x multiplied by itself n times (its inverse, for negative n), by repeated squaring."""
+    """x multiplied by itself n times by repeated squaring (the inverse of x for negative n)."""
 
 def matrix_transpose(x: TensorOrArray) -> TensorOrArray:
     """Swap the last two dimensions."""
@@ -1909,7 +1909,7 @@ def maximum(x: TensorLike, other: TensorLike) -> Tensor:
 def mean(
     x: TensorOrArray, dim: Ints | None = None, keepdim: builtins.bool = False, *, dtype: DTypeLike | None = None
 ) -> TensorOrArray:
-    """Arithmetic mean over `dim`; NaN over no elements."""
+    """Arithmetic mean over `dim`; NaN if there are no elements."""
 
 @overload
 def mean(
@@ -2243,7 +2243,7 @@ def product(
 profiler: Any
 
 def promote_types(type1: Any, type2: Any) -> np.dtype[Any]:
-    """Return the dtype of what comes of two dtypes, as `np.promote_types` does; with bfloat16 as PyTorch does."""
+    """Return the common dtype of two dtypes: like `np.promote_types`, with bfloat16 as in PyTorch."""
 
 def psi(x: TensorOrArray) -> TensorOrArray:
     """Gamma'(x) / Gamma(x)"""
@@ -2424,7 +2424,7 @@ def reshape_as(x: TensorLike, other: TensorLike) -> Tensor:
     """x in the shape of `other`."""
 
 def result_type(*values: TensorLike) -> np.dtype[Any]:
-    """Return the dtype of a result of arrays, dtypes and numbers, as `np.result_type` does, or bfloat16."""
+    """Return the result dtype of arrays, dtypes and numbers: like `np.result_type`, but also for bfloat16."""
 
 def right_shift(x: TensorLike, other: TensorLike) -> Tensor:
     """a >> b"""
@@ -2459,7 +2459,7 @@ def safe_where(
     """`function(*xs)` where `cond` is true, else `otherwise`, with clean gradients on both sides."""
 
 def save(obj: Any, f: Any, **_hints: builtins.object) -> None:
-    """Write tensors, and dictionaries, lists and plain values that hold them, to a file."""
+    """Write tensors, or dictionaries, lists and plain values that contain them, to a file."""
 
 def scaled_modified_bessel_k0(x: TensorOrArray) -> TensorOrArray:
     """exp(x) * K0(x)"""
@@ -2533,7 +2533,7 @@ def scatter_reduce(
     *,
     include_self: builtins.bool = True,
 ) -> Tensor:
-    """x reduced with the elements of `src` for each place: "sum", "mean", "prod", "amax" or "amin"."""
+    """Combine x with the elements of `src` for each place: "sum", "mean", "prod", "amax" or "amin"."""
 
 @overload
 def scatter_reduce(
@@ -2756,7 +2756,7 @@ def solve_triangular(
 def sort(
     x: TensorOrArray, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False
 ) -> Extreme:
-    """The elements along `dim` in order, and where each of them was."""
+    """The sorted elements along `dim`, and the previous position of each."""
 
 @overload
 def sort(
@@ -2789,7 +2789,7 @@ def square_(x: TensorOrArray) -> TensorOrArray:
 
 @overload
 def squeeze(x: TensorOrArray, dim: Ints | None = None) -> TensorOrArray:
-    """Drop dimensions of size 1: all of them, or those in `dim` that have it."""
+    """Drop dimensions of size 1: all of them, or those of `dim` that have size 1."""
 
 @overload
 def squeeze(x: TensorOrArray, *, axis: Ints | None = None) -> TensorOrArray: ...
@@ -2885,10 +2885,10 @@ def svdvals(x: TensorOrArray) -> TensorOrArray:
     """Singular values of (..., m, n), in descending order."""
 
 def swapaxes(x: TensorOrArray, dim0: Ints | None = None, dim1: builtins.int | None = None) -> TensorOrArray:
-    """Swap two dimensions; without them reverse all, and with one tuple permute, as NumPy does."""
+    """Swap two dimensions; without arguments reverse all of them, with one tuple permute, like NumPy."""
 
 def swapdims(x: TensorOrArray, dim0: Ints | None = None, dim1: builtins.int | None = None) -> TensorOrArray:
-    """Swap two dimensions; without them reverse all, and with one tuple permute, as NumPy does."""
+    """Swap two dimensions; without arguments reverse all of them, with one tuple permute, like NumPy."""
 
 def t(x: TensorOrArray) -> TensorOrArray:
     """The transpose of a matrix; a vector itself."""
@@ -2978,13 +2978,13 @@ def trace(x: TensorOrArray) -> TensorOrArray:
     """Sum of the diagonal of a matrix (n, m)."""
 
 def transpose(x: TensorOrArray, dim0: Ints | None = None, dim1: builtins.int | None = None) -> TensorOrArray:
-    """Swap two dimensions; without them reverse all, and with one tuple permute, as NumPy does."""
+    """Swap two dimensions; without arguments reverse all of them, with one tuple permute, like NumPy."""
 
 @overload
 def trapezoid(
     y: TensorOrArray, x: TensorLike | None = None, dx: builtins.float = 1.0, dim: builtins.int = -1
 ) -> TensorOrArray:
-    """The integral along `dim` by the trapezoidal rule, over the points `x` or steps of `dx`."""
+    """The integral along `dim` by the trapezoidal rule, with the points `x` or steps of `dx`."""
 
 @overload
 def trapezoid(
@@ -2994,7 +2994,7 @@ def trapezoid(
 def trapz(
     y: TensorOrArray, x: TensorLike | None = None, dx: builtins.float = 1.0, dim: builtins.int = -1
 ) -> TensorOrArray:
-    """The integral along `dim` by the trapezoidal rule, over the points `x` or steps of `dx`."""
+    """The integral along `dim` by the trapezoidal rule, with the points `x` or steps of `dx`."""
 
 @overload
 def trapz(
@@ -3054,7 +3054,7 @@ def trunc_(x: TensorOrArray) -> TensorOrArray:
     """`trunc`, written into the tensor itself; return it."""
 
 def type(x: TensorOrArray, dtype: DTypeLike | None) -> Any:
-    """Return `x` in another dtype; `x` itself when it has it already."""
+    """Return `x` in another dtype; `x` itself if it already has that dtype."""
 
 def typename(obj: builtins.object) -> builtins.str:
     """Return the full name of the type of an object."""
@@ -3209,7 +3209,7 @@ def vector_norm(
 version: Any
 
 def view(x: TensorOrArray, *shape: Ints) -> TensorOrArray:
-    """`reshape` under PyTorch's name (it copies where there is no view); with a dtype the same bits read as that dtype."""
+    """`reshape` under PyTorch's name (it copies if no view is possible); with a dtype, read the bits as that dtype."""
 
 def view_as(x: TensorLike, other: TensorLike) -> Tensor:
     """x in the shape of `other`."""

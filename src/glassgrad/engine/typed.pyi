@@ -37,7 +37,7 @@ class EighResult(NamedTuple):
     eigenvectors: Tensor
 
 class Extreme(NamedTuple):
-    """What `max(dim=...)`, `min(dim=...)`, `sort` and `topk` return."""
+    """The result of `max(dim=...)`, `min(dim=...)`, `sort` and `topk`."""
 
     values: Tensor
     indices: Tensor
@@ -217,7 +217,7 @@ class TensorMethods:
         """Airy's function Ai(x)"""
     @overload
     def all(self, dim: Ints | None = None, keepdim: builtins.bool = False) -> Tensor:
-        """Whether all elements are true; over no dimensions, `dim=()`, whether each is."""
+        """Whether all elements are true; with `dim=()`, whether each is."""
     @overload
     def all(self, *, axis: Ints | None = None, keepdims: builtins.bool = False) -> Tensor: ...
     def allclose(
@@ -249,7 +249,7 @@ class TensorMethods:
         """Argument of a complex number, between -pi and pi; 0 or pi for a real number."""
     @overload
     def any(self, dim: Ints | None = None, keepdim: builtins.bool = False) -> Tensor:
-        """Whether any element is true; over no dimensions, `dim=()`, whether each is."""
+        """Whether any element is true; with `dim=()`, whether each is."""
     @overload
     def any(self, *, axis: Ints | None = None, keepdims: builtins.bool = False) -> Tensor: ...
     def arccos(self) -> Tensor:
@@ -311,7 +311,7 @@ class TensorMethods:
         self, indices_or_sections: Ints | TensorLike, *, axis: builtins.int = 0
     ) -> builtins.tuple[Tensor, ...]: ...
     def as_strided(self, size: Ints, stride: Ints, storage_offset: builtins.int | None = None) -> Tensor:
-        """The elements that lie `stride` apart in memory, from `storage_offset` on; read-only, with a gradient."""
+        """The elements `stride` apart in memory, starting at `storage_offset`; read-only, with a gradient."""
     def asin(self) -> Tensor:
         """arcsin(x)"""
     def asin_(self) -> Self:
@@ -321,7 +321,7 @@ class TensorMethods:
     def asinh_(self) -> Self:
         """`asinh`, written into the tensor itself; return it."""
     def astype(self, dtype: DTypeLike | None) -> Tensor:
-        """Return `x` in another dtype; `x` itself when it has it already."""
+        """Return `x` in another dtype; `x` itself if it already has that dtype."""
     def atan(self) -> Tensor:
         """arctan(x)"""
     def atan2(self, other: TensorLike) -> Tensor:
@@ -557,7 +557,7 @@ class TensorMethods:
         prepend: TensorLike | None = None,
         append: TensorLike | None = None,
     ) -> Tensor:
-        """x[i+1] - x[i] along `dim`, taken `n` times, of x with `prepend` and `append` joined to its ends."""
+        """x[i+1] - x[i] along `dim`, `n` times, after joining `prepend` and `append` to the ends of x."""
     @overload
     def diff(
         self,
@@ -582,7 +582,7 @@ class TensorMethods:
     def divide_(self, other: TensorLike, *, rounding_mode: builtins.str | None = None) -> Self:
         """`divide`, written into the tensor itself; return it."""
     def dot(self, b: TensorLike) -> Tensor:
-        """Inner product of two vectors. NumPy's product of matrices under this name is `np.dot`, and `matmul` here."""
+        """Inner product of two vectors. NumPy's `np.dot` also multiplies matrices; here `matmul` does."""
     def double(self, memory_format: str | None = None) -> Tensor:
         """The tensor with dtype float64; itself if it has it already."""
     def dsplit(self, indices_or_sections: Ints | TensorLike) -> builtins.tuple[Tensor, ...]:
@@ -697,9 +697,9 @@ class TensorMethods:
     def frac_(self) -> Self:
         """`frac`, written into the tensor itself; return it."""
     def gammainc(self, other: TensorLike) -> Tensor:
-        """Regularised lower incomplete gamma function P(input, other), with a gradient in `other` alone."""
+        """Regularised lower incomplete gamma function P(input, other); only `other` has a gradient."""
     def gammaincc(self, other: TensorLike) -> Tensor:
-        """Regularised upper incomplete gamma function Q(input, other) = 1 - P, with a gradient in `other` alone."""
+        """Regularised upper incomplete gamma function Q(input, other) = 1 - P; only `other` has a gradient."""
     def gammaln(self) -> Tensor:
         """log(|Gamma(x)|)"""
     @overload
@@ -763,9 +763,9 @@ class TensorMethods:
     def i1e(self) -> Tensor:
         """exp(-|x|) * I1(x)"""
     def igamma(self, other: TensorLike) -> Tensor:
-        """Regularised lower incomplete gamma function P(input, other), with a gradient in `other` alone."""
+        """Regularised lower incomplete gamma function P(input, other); only `other` has a gradient."""
     def igammac(self, other: TensorLike) -> Tensor:
-        """Regularised upper incomplete gamma function Q(input, other) = 1 - P, with a gradient in `other` alone."""
+        """Regularised upper incomplete gamma function Q(input, other) = 1 - P; only `other` has a gradient."""
     @overload
     def index_add(
         self, dim: builtins.int, index: TensorLike, source: TensorLike, *, alpha: builtins.float = 1
@@ -1008,7 +1008,7 @@ class TensorMethods:
     def matrix_exp(self) -> Tensor:
         """Exponential of (..., n, n): 1 + x + x @ x / 2! + x @ x @ x / 3! + ..."""
     def matrix_power(self, n: builtins.int) -> Tensor:
-        """x multiplied by itself n times (its inverse, for negative n), by repeated squaring."""
+        """x multiplied by itself n times by repeated squaring (the inverse of x for negative n)."""
     def matrix_transpose(self) -> Tensor:
         """Swap the last two dimensions."""
     @overload
@@ -1030,7 +1030,7 @@ class TensorMethods:
     def mean(
         self, dim: Ints | None = None, keepdim: builtins.bool = False, *, dtype: DTypeLike | None = None
     ) -> Tensor:
-        """Arithmetic mean over `dim`; NaN over no elements."""
+        """Arithmetic mean over `dim`; NaN if there are no elements."""
     @overload
     def mean(
         self, *, axis: Ints | None = None, keepdims: builtins.bool = False, dtype: DTypeLike | None = None
@@ -1434,7 +1434,7 @@ class TensorMethods:
         *,
         include_self: builtins.bool = True,
     ) -> Tensor:
-        """x reduced with the elements of `src` for each place: "sum", "mean", "prod", "amax" or "amin"."""
+        """Combine x with the elements of `src` for each place: "sum", "mean", "prod", "amax" or "amin"."""
     @overload
     def scatter_reduce(
         self,
@@ -1564,7 +1564,7 @@ class TensorMethods:
         """The x with a x = b (or x a = b, if not `left`) for triangular a; the other triangle is not read."""
     @overload
     def sort(self, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False) -> Extreme:
-        """The elements along `dim` in order, and where each of them was."""
+        """The sorted elements along `dim`, and the previous position of each."""
     @overload
     def sort(
         self, *, axis: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False
@@ -1590,7 +1590,7 @@ class TensorMethods:
         """`square`, written into the tensor itself; return it."""
     @overload
     def squeeze(self, dim: Ints | None = None) -> Tensor:
-        """Drop dimensions of size 1: all of them, or those in `dim` that have it."""
+        """Drop dimensions of size 1: all of them, or those of `dim` that have size 1."""
     @overload
     def squeeze(self, *, axis: Ints | None = None) -> Tensor: ...
     @overload
@@ -1672,11 +1672,11 @@ class TensorMethods:
     def svdvals(self) -> Tensor:
         """Singular values of (..., m, n), in descending order."""
     def swapaxes(self, dim0: Ints | None = None, dim1: builtins.int | None = None) -> Tensor:
-        """Swap two dimensions; without them reverse all, and with one tuple permute, as NumPy does."""
+        """Swap two dimensions; without arguments reverse all of them, with one tuple permute, like NumPy."""
     def swapaxes_(self, dim0: Ints | None = None, dim1: builtins.int | None = None) -> Self:
         """`swapaxes` of the tensor itself, which has another shape from then on; return it."""
     def swapdims(self, dim0: Ints | None = None, dim1: builtins.int | None = None) -> Tensor:
-        """Swap two dimensions; without them reverse all, and with one tuple permute, as NumPy does."""
+        """Swap two dimensions; without arguments reverse all of them, with one tuple permute, like NumPy."""
     def swapdims_(self, dim0: Ints | None = None, dim1: builtins.int | None = None) -> Self:
         """`swapdims` of the tensor itself, which has another shape from then on; return it."""
     def t(self) -> Tensor:
@@ -1750,7 +1750,7 @@ class TensorMethods:
     def trace(self) -> Tensor:
         """Sum of the diagonal of a matrix (n, m)."""
     def transpose(self, dim0: Ints | None = None, dim1: builtins.int | None = None) -> Tensor:
-        """Swap two dimensions; without them reverse all, and with one tuple permute, as NumPy does."""
+        """Swap two dimensions; without arguments reverse all of them, with one tuple permute, like NumPy."""
     def transpose_(self, dim0: Ints | None = None, dim1: builtins.int | None = None) -> Self:
         """`transpose` of the tensor itself, which has another shape from then on; return it."""
     def tril(self, diagonal: builtins.int = 0) -> Tensor:
@@ -1903,7 +1903,7 @@ class TensorMethods:
         dtype: DTypeLike | None = None,
     ) -> Tensor: ...
     def view(self, *shape: Ints) -> Tensor:
-        """`reshape` under PyTorch's name (it copies where there is no view); with a dtype the same bits read as that dtype."""
+        """`reshape` under PyTorch's name (it copies if no view is possible); with a dtype, read the bits as that dtype."""
     def view_as(self, other: TensorLike) -> Tensor:
         """x in the shape of `other`."""
     def view_as_complex(self) -> Tensor:

@@ -39,8 +39,8 @@ def mnist(folder: str | Path | None = None, *, flat: bool = False) -> tuple[Exam
     """Return MNIST's digits of 28 x 28 pixels, scaled like those of `digits`, for training and testing.
 
     Args:
-        folder: where the idx files are, gzipped or not; if only one part is there, its last tenth is for testing. None fetches
-            them once into the cache (11 MB) and checks them by SHA-256.
+        folder: where the idx files are, gzipped or not; if only one part is there, its last tenth is for testing. None
+            fetches them once into the cache (11 MB) and checks them by SHA-256.
         flat: images as rows of 784 numbers, for linear layers.
 
     Raises:

@@ -27,8 +27,8 @@ def init_process_group(
     pg_options: object = None,
     device_id: object = None,
 ) -> None:
-    """Let the processes that the MPI launcher has started find one another; every process calls it once.
-Connect the processes that the MPI launcher has started; every process calls this once.
+    """Connect the processes that the MPI launcher has started; every process calls this once.
+
     A process that was started alone is rank 0 of 1, with or without MPI.
 
     Args:

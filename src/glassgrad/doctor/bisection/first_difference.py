@@ -89,7 +89,7 @@ class Bisection:
     Attributes:
         difference: the first one; None if there is none.
         compared: the number of tensors compared.
-        parted: the first ops that differ between the runs, None for a run that has ended; None if all ops agree.
+        parted: the first ops that differ between the runs, None for a run without an op there; None if all agree.
         program: the fault of a compiled function's program; empty if there is none.
 
     Example:
@@ -131,7 +131,7 @@ def bisect(
     Args:
         run_a, run_b: functions, models or training steps, eager or compiled, of ours or PyTorch's.
         args: the arguments of both runs; if one run is PyTorch's, each run gets tensors of its own library.
-        rtol: a difference counts if it is larger than this part of the tensor's largest value; None: depends on the dtype.
+        rtol: a difference counts if it is larger than this part of the tensor's largest value; None: by dtype.
         report: print the result, to `file` or the standard output.
 
     Raises:

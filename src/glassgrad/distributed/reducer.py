@@ -183,7 +183,7 @@ def _store(total: Tensor, average: Array) -> None:
 
 
 def _last_readers(walk: tape.Walk, leaves: dict[int, Tensor]) -> dict[int, int]:
-    """Return the sequence number of the oldest node that reads each leaf, by its id, for leaves that the walk reaches."""
+    """Return the sequence number of the oldest node that reads each reached leaf, by the leaf's id."""
     last: dict[int, int] = {}
     stack = [node for _, node in walk.heap]
     seen = set(stack)

@@ -264,7 +264,7 @@ def _flat(values: Sequence[Any]) -> Iterator[Any]:
 
 
 class Arriving(Observer):
-    """Copies the gradient of each op's result in our run, as PyTorch's hooks see it."""
+    """Copies the gradient of each op's result in our run, like a hook of PyTorch would receive it."""
 
     def __init__(self, events: list[Event]) -> None:
         self._events = events
@@ -279,7 +279,7 @@ class Arriving(Observer):
 def likened(events: Sequence[Event]) -> list[Event]:
     """Return our events in the form of PyTorch's: without views, and under the names that both libraries share.
 
-    There, a convolution and the addition of its bias are one op.
+    In PyTorch, a convolution and the addition of its bias are one op.
     """
     found: list[Event] = []
     for event in events:

@@ -2,7 +2,7 @@
 
 A backward walk visits nodes by falling sequence number, so the gradient of a leaf is complete when the walk has passed
 the oldest node that reads the leaf. A node without a derivative rule is put into the walk's heap at this position; when
-the walk visits it, its bucket is sent. The end of the walk waits for all buckets.
+the walk visits it, its bucket is sent. After the walk, `finish` waits for all buckets.
 """
 
 from __future__ import annotations

@@ -252,7 +252,7 @@ def _backward(
     Args:
         self: the tensor to differentiate.
         gradient: cotangent of this tensor, of its shape; optional for one element.
-        retain_graph: keep the graph for another backward; default: `create_graph`.
+        retain_graph: keep the graph for another backward; default: as `create_graph`.
         create_graph: record the backward pass, so that gradients can be differentiated.
         inputs: accumulate only into these.
 

@@ -46,7 +46,6 @@ def backward_source(
     NumPy: forward lines in the user's order and with the user's names, gradients named ``d...``, and each line of the
     backward pass with its forward line and rule in a comment. `Source.save` writes it together with recorded values;
     when the file is run, it checks itself against them.
-    which the file checks itself when it is run.
 
     Args:
         function: returns a loss, one element, that requires a gradient. A PyTorch module that does so is accepted too

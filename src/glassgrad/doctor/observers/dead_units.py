@@ -27,7 +27,7 @@ class Dead:
     """Dead units of one rectifier: the share of its units that were zero for every example of some steps.
 
     Attributes:
-        share: the share of the units.
+        share: the share of units that were zero.
         first, last: the first and the last of these steps.
         seen: the number of these steps that were inspected; `examples`: the number of examples in them.
     """

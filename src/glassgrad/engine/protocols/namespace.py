@@ -5,9 +5,8 @@ or that it defines differently, are below. Everything differentiable stays diffe
 
 SciPy uses it if the variable SCIPY_ARRAY_API=1 is set before SciPy is imported. Tested with SciPy 1.17, with correct
 values and gradients (tests/interop/scipy_functions.py runs them): `special` logsumexp, softmax, log_softmax, erf,
-expit,
-logit, ndtr, log_ndtr, gammaln, gamma, betaln, multigammaln, xlogy, entr, rel_entr, i0; `stats` entropy, zscore, skew,
-kurtosis, moment, gmean, hmean, pmean, variation, sem, tmean, trim_mean, iqr, circmean, directional_stats and the
+expit, logit, ndtr, log_ndtr, gammaln, gamma, betaln, multigammaln, xlogy, entr, rel_entr, i0; `stats` entropy, zscore,
+skew, kurtosis, moment, gmean, hmean, pmean, variation, sem, tmean, trim_mean, iqr, circmean, directional_stats and the
 statistics of ttest_1samp, ttest_ind, f_oneway, bartlett; `integrate` trapezoid, cumulative_trapezoid;
 `spatial.transform.Rotation`. SciPy itself accepts no other library's arrays in `linalg`, `signal`, `spatial.distance`,
 `integrate.simpson` and the distributions of `stats`: there the conversion to NumPy rejects tracked tensors.

@@ -1,6 +1,6 @@
 """Anomaly mode: name the op, and the user's line, at which the first NaN of a backward pass appears.
 
-These are PyTorch's `detect_anomaly` and its other names. A `Forward` watches the recorded ops and remembers the first
+This is PyTorch's `detect_anomaly`, under the same names. A `Forward` watches the recorded ops and remembers the first
 one that makes a NaN from numbers; a `Backward` observes the walk and raises at the first cotangent that is NaN. Every
 op is checked, so a step takes several times as long; compiled functions run eagerly meanwhile.
 """

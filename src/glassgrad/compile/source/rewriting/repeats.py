@@ -57,7 +57,7 @@ class Loop:
     Attributes:
         turns: for each turn the numbers of its lines; None for a line that the turn lacks.
         labels: for each turn the value of the loop variable.
-        parts: the part of each name in each line; one dictionary for each kind of part, keyed by column.
+        made, carried, listed, outside: the names with each kind of part, keyed by column.
         sums: names that every turn adds to and that the first turn makes, and the number of the line that makes them.
         patches: number -> a line of the first turn, rewritten to add to such a sum.
         leader: the loop of the forward pass whose turns this one walks back through.

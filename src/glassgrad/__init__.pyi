@@ -308,7 +308,7 @@ def arange(
     requires_grad: builtins.bool = False,
     device: Device = None,
 ) -> Tensor:
-    """Numbers from `start` up to and without `end`; int64 if all are integers."""
+    """Numbers from `start` to `end`, without `end`; int64 if all are integers."""
 
 def arccos(x: TensorOrArray) -> TensorOrArray:
     """arccos(x)"""
@@ -918,7 +918,7 @@ def detach(input: TensorLike) -> Tensor:
     """Return the same values, detached."""
 
 def detach_(x: Tensor) -> Tensor:
-    """Cut the tensor from its history; return it."""
+    """Detach the tensor from its history; return it."""
 
 def diag(x: TensorOrArray, diagonal: builtins.int = 0) -> TensorOrArray:
     """A vector as the diagonal of a matrix, or the diagonal of a matrix as a vector."""
@@ -1297,7 +1297,7 @@ def hamming_window(
     device: Device = None,
     requires_grad: builtins.bool = False,
 ) -> Tensor:
-    """alpha - beta cos(2 pi n / N); N is the length, or with `periodic` False one less."""
+    """alpha - beta cos(2 pi n / N); N is the length, or with `periodic` False the length minus 1."""
 
 def hann_window(
     window_length: builtins.int,
@@ -1307,7 +1307,7 @@ def hann_window(
     device: Device = None,
     requires_grad: builtins.bool = False,
 ) -> Tensor:
-    """0.5 - 0.5 cos(2 pi n / N); N is the length, or with `periodic` False one less."""
+    """0.5 - 0.5 cos(2 pi n / N); N is the length, or with `periodic` False the length minus 1."""
 
 def hardshrink(x: TensorOrArray, lambd: builtins.float = 0.5) -> TensorOrArray:
     """x where |x| > `lambd`, else 0."""
@@ -1616,7 +1616,7 @@ def linspace(
     requires_grad: builtins.bool = False,
     device: Device = None,
 ) -> Tensor:
-    """`steps` numbers from `start` to `end`, both included, evenly spaced; whole ones are rounded towards 0."""
+    """`steps` numbers from `start` to `end`, both included, evenly spaced; integers are rounded towards 0."""
 
 def load(
     f: Any, map_location: Any = None, *, weights_only: builtins.bool | None = None, **_hints: builtins.object
@@ -1760,7 +1760,7 @@ def lu_unpack(
     """P, L, U with P L U = x from the results of `lu_factor`; parts that are not requested are empty."""
 
 def manual_seed(seed: builtins.int) -> Generator:
-    """Seed the generator that is used where none is given."""
+    """Seed the default generator."""
 
 def masked_fill(x: TensorLike, mask: TensorLike, value: TensorLike | None) -> Tensor:
     """`x` with the number `value` where the boolean `mask` is true; in the dtype of x."""
@@ -2118,7 +2118,7 @@ def normal(
     requires_grad: builtins.bool = False,
     device: Device = None,
 ) -> Tensor:
-    """Normal numbers; the shape is `size` or that of `mean` and `std`, the dtype that of the first of them."""
+    """Normal numbers; the shape is `size` or that of `mean` and `std`; the dtype is that of the first of them."""
 
 def normal_(
     x: Tensor, mean: builtins.float = 0.0, std: builtins.float = 1.0, *, generator: Generator | None = None
@@ -2322,7 +2322,7 @@ def randint(
     requires_grad: builtins.bool = False,
     device: Device = None,
 ) -> Tensor:
-    """Integers from `low` up to and without `high`; `randint(high, size)` starts at 0."""
+    """Integers from `low` to `high`, without `high`; `randint(high, size)` starts at 0."""
 
 def randn(
     *sizes: Ints,
@@ -2347,7 +2347,7 @@ def randn_like(
 def random_(
     x: Tensor, from_: builtins.int = 0, to: builtins.int | None = None, *, generator: Generator | None = None
 ) -> Tensor:
-    """Write integers from `from_` up to and without `to`; with one number, from 0 to it. Return x."""
+    """Write integers from `from_` to `to`, without `to`; one number means [0, number). Return x."""
 
 def randperm(
     n: builtins.int, *, generator: Generator | None = None, dtype: DTypeLike | None = None, device: Device = None
@@ -2631,7 +2631,7 @@ def set_printoptions(
     """Set how numbers are printed: NumPy's options of the same names."""
 
 def set_rng_state(new_state: builtins.dict[builtins.str, Any]) -> None:
-    """Go back to a state from `get_rng_state`."""
+    """Return to a state from `get_rng_state`."""
 
 def sgn(x: TensorOrArray) -> TensorOrArray:
     """x / |x| for complex numbers, with 0 for 0; the sign for real numbers."""

@@ -119,11 +119,11 @@ class TensorMethods:
     def __array_namespace__(self, *, api_version: builtins.str | None = None) -> Any: ...
     def __array_ufunc__(self, function: Any, method: builtins.str, *inputs: TensorLike, **kwargs: Any) -> Any: ...
     def __copy__(self) -> Tensor:
-        """The same memory and the same place on the tape."""
+        """Return a tensor with the same memory and the same place on the tape."""
     def __dlpack__(self, **how: builtins.object) -> Any:
         """Return a capsule of the tensor's memory: `Tensor.__dlpack__`."""
     def __dlpack_device__(self) -> builtins.tuple[builtins.int, builtins.int]:
-        """Return where the memory is: `Tensor.__dlpack_device__`."""
+        """Return the device of the memory: `Tensor.__dlpack_device__`."""
     def __eq__(self, other: TensorLike) -> Tensor:  # type: ignore[override]  # by elements, as in NumPy
         ...
     def __floordiv__(self, other: TensorLike) -> Tensor: ...
@@ -372,7 +372,7 @@ class TensorMethods:
     def bessel_y1(self) -> Tensor:
         """Bessel function Y1(x)"""
     def bfloat16(self, memory_format: str | None = None) -> Tensor:
-        """The tensor in bfloat16, rounded to the nearest; itself if it has that dtype already."""
+        """The tensor in bfloat16, rounded to the nearest; itself if it already has that dtype."""
     def bincount(self, weights: TensorLike | None = None, minlength: builtins.int = 0) -> Tensor:
         """Count each of the integers 0, 1, ... in x, or sum its `weights`, which get gradients."""
     def bitwise_and(self, other: TensorLike) -> Tensor:
@@ -445,7 +445,7 @@ class TensorMethods:
     def conj(self) -> Tensor:
         """Complex conjugate."""
     def contiguous(self) -> Tensor:
-        """The tensor in one run of memory: itself, or a copy."""
+        """The tensor in contiguous memory: itself, or a copy."""
     def copy(self, *, memory_format: builtins.str | None = None) -> Tensor:
         """Return a copy through which gradients flow to `x`."""
     def copy_(self, src: TensorLike, non_blocking: builtins.bool = False) -> Self:
@@ -538,7 +538,7 @@ class TensorMethods:
     def det(self) -> Tensor:
         """determinant of x"""
     def detach_(self) -> Self:
-        """Cut the tensor from its history; return it."""
+        """Detach the tensor from its history; return it."""
     @property
     def device(self) -> device: ...
     def diag(self, diagonal: builtins.int = 0) -> Tensor:
@@ -714,7 +714,7 @@ class TensorMethods:
     def ger(self, b: TensorLike) -> Tensor:
         """Outer product of two vectors: shape (n, m)."""
     def get_device(self) -> builtins.int:
-        """-1, as for every tensor of the processor."""
+        """-1, as for every tensor on the CPU."""
     def getitem(self, index: Any) -> Tensor:
         """x[index], with slices, integers, None, ..., integer arrays and boolean arrays."""
     def greater(self, other: TensorLike) -> Tensor:
@@ -828,13 +828,13 @@ class TensorMethods:
     def is_complex(self) -> builtins.bool:
         """Tell whether the dtype is complex."""
     def is_contiguous(self) -> builtins.bool:
-        """Tell whether the elements lie in memory in their order, without gaps."""
+        """Tell whether the elements are in memory in order, without gaps."""
     @property
     def is_cpu(self) -> builtins.bool: ...
     @property
     def is_cuda(self) -> builtins.bool: ...
     def is_floating_point(self) -> builtins.bool:
-        """Tell whether the dtype is one of floating-point numbers."""
+        """Tell whether the dtype is a floating-point type."""
     def is_nonzero(self) -> builtins.bool:
         """Tell whether the only element is not zero."""
     def is_pinned(self, device: Device = None) -> builtins.bool:
@@ -1159,7 +1159,7 @@ class TensorMethods:
     def nelement(self) -> builtins.int:
         """Number of elements."""
     def new(self, *size: Ints, device: Device = None) -> Tensor:
-        """PyTorch's older spelling: values that are not set, of the given sizes or given data, with the dtype of x."""
+        """PyTorch's older spelling: uninitialised values of the given sizes, or the given data, with the dtype of x."""
     def new_empty(
         self, *size: Ints, dtype: DTypeLike | None = None, requires_grad: builtins.bool = False, device: Device = None
     ) -> Tensor:
@@ -1224,7 +1224,7 @@ class TensorMethods:
     def permute_dims(self, *dims: Ints) -> Tensor:
         """Return `x` with its dimensions in the order `dims`."""
     def pin_memory(self, device: Device = None) -> Tensor:
-        """The tensor as it is: it is where it is used."""
+        """The tensor itself; nothing has to be pinned."""
     def pinv(
         self,
         *,
@@ -1306,7 +1306,7 @@ class TensorMethods:
     def random_(
         self, from_: builtins.int = 0, to: builtins.int | None = None, *, generator: Generator | None = None
     ) -> Self:
-        """Write integers from `from_` up to and without `to`; with one number, from 0 to it. Return x."""
+        """Write integers from `from_` to `to`, without `to`; one number means [0, number). Return x."""
     def ravel(self, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
         """Merge the dimensions from `start_dim` to `end_dim`, both included."""
     def reciprocal(self) -> Tensor:
@@ -1485,7 +1485,7 @@ class TensorMethods:
     def sgn_(self) -> Self:
         """`sgn`, written into the tensor itself; return it."""
     def share_memory_(self, device: Device = None) -> Self:
-        """The tensor as it is: it is where it is used."""
+        """The tensor itself; nothing has to be pinned."""
     def short(self, memory_format: str | None = None) -> Tensor:
         """The tensor with dtype int16; itself if it has it already."""
     def sigmoid(self) -> Tensor:
@@ -1729,11 +1729,11 @@ class TensorMethods:
         copy: builtins.bool = False,
         **_hints: builtins.object,
     ) -> Tensor:
-        """The tensor with another dtype, on a device (there is the cpu), or with the dtype of another tensor."""
+        """The tensor with another dtype, on a device (only the cpu exists), or with the dtype of another tensor."""
     def to_dense(self) -> Tensor:
         """The tensor itself, which is dense."""
     def to_device(self, device: Device, /, *, stream: Any = None) -> Tensor:
-        """The tensor on a device, of which there is the cpu: the array API's name of it."""
+        """The tensor on a device, which can only be the cpu: the array API's name for `to`."""
     def to_sparse(self, sparse_dim: builtins.int | None = None) -> Any:
         """The elements that are not 0 as a sparse matrix, see `glassgrad.sparse`: all its dimensions are sparse ones."""
     def to_sparse_coo(self, sparse_dim: builtins.int | None = None) -> Any:
@@ -1770,7 +1770,7 @@ class TensorMethods:
     def trunc_(self) -> Self:
         """`trunc`, written into the tensor itself; return it."""
     def type(self, dtype: DTypeLike | None = None, non_blocking: builtins.bool = False) -> Any:
-        """The tensor in another dtype, or without one the name of PyTorch's for its own, such as "torch.FloatTensor"."""
+        """The tensor in another dtype, or without `dtype`, PyTorch's name of its dtype, such as "torch.FloatTensor"."""
     def type_as(self, other: TensorLike) -> Tensor:
         """The tensor with the dtype of `other`."""
     @overload

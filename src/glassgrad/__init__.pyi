@@ -255,7 +255,7 @@ def airy_ai(x: TensorOrArray) -> TensorOrArray:
 
 @overload
 def all(x: TensorOrArray, dim: Ints | None = None, keepdim: builtins.bool = False) -> TensorOrArray:
-    """Whether all elements are true; over no dimensions, `dim=()`, whether each is."""
+    """Whether all elements are true; with `dim=()`, whether each is."""
 
 @overload
 def all(x: TensorOrArray, *, axis: Ints | None = None, keepdims: builtins.bool = False) -> TensorOrArray: ...
@@ -291,11 +291,11 @@ def aminmax(
     x: TensorOrArray, *, axis: Ints | None = None, keepdims: builtins.bool = False
 ) -> builtins.tuple[Tensor, Tensor]: ...
 def angle(x: TensorOrArray) -> TensorOrArray:
-    """Argument of a complex number, between -pi and pi; of a real one 0 or pi."""
+    """Argument of a complex number, between -pi and pi; 0 or pi for a real number."""
 
 @overload
 def any(x: TensorOrArray, dim: Ints | None = None, keepdim: builtins.bool = False) -> TensorOrArray:
-    """Whether any element is true; over no dimensions, `dim=()`, whether each is."""
+    """Whether any element is true; with `dim=()`, whether each is."""
 
 @overload
 def any(x: TensorOrArray, *, axis: Ints | None = None, keepdims: builtins.bool = False) -> TensorOrArray: ...
@@ -308,7 +308,7 @@ def arange(
     requires_grad: builtins.bool = False,
     device: Device = None,
 ) -> Tensor:
-    """Numbers from `start` up to and without `end`; int64 if all are integers."""
+    """Numbers from `start` to `end`, without `end`; int64 if all are integers."""
 
 def arccos(x: TensorOrArray) -> TensorOrArray:
     """arccos(x)"""
@@ -384,14 +384,14 @@ def around(x: TensorOrArray, decimals: builtins.int = 0) -> TensorOrArray:
 def array_split(
     x: TensorOrArray, indices_or_sections: Ints | TensorLike, dim: builtins.int = 0
 ) -> builtins.tuple[Tensor, ...]:
-    """Split along `dim` into nearly equal sections, or before each of the indices given: NumPy's `array_split`."""
+    """Split along `dim` into nearly equal sections, or before each of the given indices: NumPy's `array_split`."""
 
 @overload
 def array_split(
     x: TensorOrArray, indices_or_sections: Ints | TensorLike, *, axis: builtins.int = 0
 ) -> builtins.tuple[Tensor, ...]: ...
 def as_strided(x: TensorOrArray, size: Ints, stride: Ints, storage_offset: builtins.int | None = None) -> TensorOrArray:
-    """The elements that lie `stride` apart in memory, from `storage_offset` on; read-only, with a gradient."""
+    """The elements `stride` apart in memory, starting at `storage_offset`; read-only, with a gradient."""
 
 def as_tensor(data: Any, dtype: DTypeLike | None = None, device: Device = None) -> Tensor:
     """Return `data` as a Tensor, sharing memory where possible."""
@@ -419,13 +419,13 @@ def asinh_(x: TensorOrArray) -> TensorOrArray:
     """`asinh`, written into the tensor itself; return it."""
 
 def astype(x: TensorOrArray, dtype: DTypeLike | None) -> TensorOrArray:
-    """Return `x` in another dtype; `x` itself when it has it already."""
+    """Return `x` in another dtype; `x` itself if it already has that dtype."""
 
 def at_add(x: TensorLike, index: Any, value: TensorLike | None) -> Tensor:
     """x with `value` added at an index; repeated places accumulate."""
 
 def at_set(x: TensorLike, index: Any, value: TensorLike | None) -> Tensor:
-    """x with x[index] = value: what `x[index] = value` does, on a copy."""
+    """A copy of x after x[index] = value."""
 
 def atan(x: TensorOrArray) -> TensorOrArray:
     """arctan(x)"""
@@ -447,19 +447,19 @@ def atanh_(x: TensorOrArray) -> TensorOrArray:
 
 @overload
 def atleast_1d(_x: TensorLike) -> Tensor:
-    """x with at least one dimension; of several tensors, or a list of them, a tuple."""
+    """x with at least one dimension; a tuple for several tensors or a list of them."""
 
 @overload
 def atleast_1d(_x: TensorLike, *tensors: TensorLike) -> builtins.tuple[Tensor, ...]: ...
 @overload
 def atleast_2d(_x: TensorLike) -> Tensor:
-    """x with at least two dimensions, new ones first; of several tensors, or a list of them, a tuple."""
+    """x with at least two dimensions, new ones first; a tuple for several tensors or a list of them."""
 
 @overload
 def atleast_2d(_x: TensorLike, *tensors: TensorLike) -> builtins.tuple[Tensor, ...]: ...
 @overload
 def atleast_3d(_x: TensorLike) -> Tensor:
-    """x with at least three dimensions: (1, n, 1) from a vector, (m, n, 1) from a matrix; of several a tuple."""
+    """x with at least three dimensions: (1, n, 1) from a vector, (m, n, 1) from a matrix; a tuple for several."""
 
 @overload
 def atleast_3d(_x: TensorLike, *tensors: TensorLike) -> builtins.tuple[Tensor, ...]: ...
@@ -531,7 +531,7 @@ def bessel_y1(x: TensorOrArray) -> TensorOrArray:
     """Bessel function Y1(x)"""
 
 def betainc(a: TensorLike, b: TensorLike, x: TensorLike) -> Tensor:
-    """Regularised incomplete beta function I_x(a, b), with a gradient in `x` alone."""
+    """Regularised incomplete beta function I_x(a, b); only `x` has a gradient."""
 
 def bincount(x: TensorOrArray, weights: TensorLike | None = None, minlength: builtins.int = 0) -> TensorOrArray:
     """Count each of the integers 0, 1, ... in x, or sum its `weights`, which get gradients."""
@@ -583,7 +583,7 @@ def blackman_window(
     """0.42 - 0.5 cos(2 pi n / N) + 0.08 cos(4 pi n / N)."""
 
 def block_diag(*tensors: TensorLike) -> Tensor:
-    """Matrices along the diagonal of one, zeros elsewhere; vectors and numbers count as rows."""
+    """One matrix with the given ones along its diagonal and zeros elsewhere; vectors and numbers count as rows."""
 
 def bmm(a: TensorLike, b: TensorLike) -> Tensor:
     """Products of matrices: (batch, n, k) and (batch, k, m) to (batch, n, m)."""
@@ -634,7 +634,7 @@ def celu_(x: TensorOrArray, alpha: builtins.float = 1.0) -> TensorOrArray:
 cfloat: np.dtype[np.complex64]
 
 def chain_matmul(*matrices: TensorLike) -> Tensor:
-    """Product of several matrices in the order that costs least (`linalg.multi_dot`)."""
+    """Product of several matrices in the cheapest order (`linalg.multi_dot`)."""
 
 channels_last: builtins.str
 
@@ -691,7 +691,7 @@ def combinations(input: TensorLike, r: builtins.int = 2, with_replacement: built
 compiler: Any
 
 def complex(real: TensorLike, imag: TensorLike) -> Tensor:
-    """real + i imag, from two real tensors that broadcast: the way to a complex tensor with a gradient."""
+    """real + i imag, from two real tensors that broadcast; gradients flow to both."""
 
 complex128: np.dtype[np.complex128]
 complex64: np.dtype[np.complex64]
@@ -811,7 +811,7 @@ def cosh_(x: TensorOrArray) -> TensorOrArray:
 
 @overload
 def count_nonzero(x: TensorOrArray, dim: Ints | None = None) -> TensorOrArray:
-    """How many elements are not zero."""
+    """The number of elements that are not zero."""
 
 @overload
 def count_nonzero(x: TensorOrArray, *, axis: Ints | None = None) -> TensorOrArray: ...
@@ -918,7 +918,7 @@ def detach(input: TensorLike) -> Tensor:
     """Return the same values, detached."""
 
 def detach_(x: Tensor) -> Tensor:
-    """Cut the tensor from its history; return it."""
+    """Detach the tensor from its history; return it."""
 
 def diag(x: TensorOrArray, diagonal: builtins.int = 0) -> TensorOrArray:
     """A vector as the diagonal of a matrix, or the diagonal of a matrix as a vector."""
@@ -944,7 +944,7 @@ def diff(
     prepend: TensorLike | None = None,
     append: TensorLike | None = None,
 ) -> TensorOrArray:
-    """x[i+1] - x[i] along `dim`, taken `n` times, of x with `prepend` and `append` joined to its ends."""
+    """x[i+1] - x[i] along `dim`, `n` times, after joining `prepend` and `append` to the ends of x."""
 
 @overload
 def diff(
@@ -977,12 +977,12 @@ def divide_(x: TensorLike, other: TensorLike, *, rounding_mode: builtins.str | N
     """`divide`, written into the tensor itself; return it."""
 
 def dot(a: TensorLike, b: TensorLike) -> Tensor:
-    """Inner product of two vectors. NumPy's product of matrices under this name is `np.dot`, and `matmul` here."""
+    """Inner product of two vectors. NumPy's `np.dot` also multiplies matrices; here `matmul` does."""
 
 double: np.dtype[np.float64]
 
 def dsplit(x: TensorOrArray, indices_or_sections: Ints | TensorLike) -> builtins.tuple[Tensor, ...]:
-    """Split along the third dimension into equal parts, or before each of the indices given."""
+    """Split along the third dimension into equal parts, or before each of the given indices."""
 
 def dstack(tensors: Sequence[TensorLike]) -> Tensor:
     """Join along a third dimension."""
@@ -1034,7 +1034,7 @@ def eq(x: TensorLike, other: TensorLike) -> Tensor:
     """a == b"""
 
 def equal(x: TensorLike, other: TensorLike) -> builtins.bool:
-    """Whether two tensors have the same shape and elements: one bool, as in PyTorch. Elementwise it is `eq`."""
+    """Whether two tensors have the same shape and elements: one bool, as in PyTorch. `eq` is elementwise."""
 
 def erf(x: TensorOrArray) -> TensorOrArray:
     """2 / sqrt(pi) * integral of exp(-u**2) from 0 to x"""
@@ -1116,7 +1116,7 @@ def fill_diagonal_(x: Tensor, fill_value: builtins.float, wrap: builtins.bool = 
     """Write a number on the main diagonal; return x."""
 
 def finfo(dtype: DTypeLike | None) -> Tensor:
-    """Return what `np.finfo` says about a floating-point dtype: eps, tiny, min, max, bits; also about bfloat16."""
+    """Return the `np.finfo` of a floating-point dtype, including bfloat16: eps, tiny, min, max, bits."""
 
 def fix(x: TensorOrArray) -> TensorOrArray:
     """x without its fraction"""
@@ -1213,10 +1213,10 @@ def full_like(
     """`fill_value` with the shape and dtype of `input`."""
 
 def gammainc(input: TensorLike, other: TensorLike) -> Tensor:
-    """Regularised lower incomplete gamma function P(input, other), with a gradient in `other` alone."""
+    """Regularised lower incomplete gamma function P(input, other); only `other` has a gradient."""
 
 def gammaincc(input: TensorLike, other: TensorLike) -> Tensor:
-    """Regularised upper incomplete gamma function Q(input, other) = 1 - P, with a gradient in `other` alone."""
+    """Regularised upper incomplete gamma function Q(input, other) = 1 - P; only `other` has a gradient."""
 
 def gammaln(x: TensorOrArray) -> TensorOrArray:
     """log(|Gamma(x)|)"""
@@ -1297,7 +1297,7 @@ def hamming_window(
     device: Device = None,
     requires_grad: builtins.bool = False,
 ) -> Tensor:
-    """alpha - beta cos(2 pi n / N); N is the length, or with `periodic` False one less."""
+    """alpha - beta cos(2 pi n / N); N is the length, or with `periodic` False the length minus 1."""
 
 def hann_window(
     window_length: builtins.int,
@@ -1307,7 +1307,7 @@ def hann_window(
     device: Device = None,
     requires_grad: builtins.bool = False,
 ) -> Tensor:
-    """0.5 - 0.5 cos(2 pi n / N); N is the length, or with `periodic` False one less."""
+    """0.5 - 0.5 cos(2 pi n / N); N is the length, or with `periodic` False the length minus 1."""
 
 def hardshrink(x: TensorOrArray, lambd: builtins.float = 0.5) -> TensorOrArray:
     """x where |x| > `lambd`, else 0."""
@@ -1343,7 +1343,7 @@ def histogram(
     """Counts of the values between the edges of `bins` (or sums of their `weight`), and the edges; no gradient."""
 
 def hsplit(x: TensorOrArray, indices_or_sections: Ints | TensorLike) -> builtins.tuple[Tensor, ...]:
-    """Split columns (of a vector, elements) into equal parts, or before each of the indices given."""
+    """Split columns (of a vector, elements) into equal parts, or before each of the given indices."""
 
 def hstack(tensors: Sequence[TensorLike]) -> Tensor:
     """Join side by side: along dimension 1, vectors along their only one."""
@@ -1369,10 +1369,10 @@ def i1e(x: TensorOrArray) -> TensorOrArray:
     """exp(-|x|) * I1(x)"""
 
 def igamma(input: TensorLike, other: TensorLike) -> Tensor:
-    """Regularised lower incomplete gamma function P(input, other), with a gradient in `other` alone."""
+    """Regularised lower incomplete gamma function P(input, other); only `other` has a gradient."""
 
 def igammac(input: TensorLike, other: TensorLike) -> Tensor:
-    """Regularised upper incomplete gamma function Q(input, other) = 1 - P, with a gradient in `other` alone."""
+    """Regularised upper incomplete gamma function Q(input, other) = 1 - P; only `other` has a gradient."""
 
 def im2col(
     input: TensorOrArray, kernel_size: Ints, dilation: Ints = 1, padding: Ints = 0, stride: Ints = 1
@@ -1616,7 +1616,7 @@ def linspace(
     requires_grad: builtins.bool = False,
     device: Device = None,
 ) -> Tensor:
-    """`steps` numbers from `start` to `end`, both included, evenly spaced; whole ones are rounded towards 0."""
+    """`steps` numbers from `start` to `end`, both included, evenly spaced; integers are rounded towards 0."""
 
 def load(
     f: Any, map_location: Any = None, *, weights_only: builtins.bool | None = None, **_hints: builtins.object
@@ -1760,7 +1760,7 @@ def lu_unpack(
     """P, L, U with P L U = x from the results of `lu_factor`; parts that are not requested are empty."""
 
 def manual_seed(seed: builtins.int) -> Generator:
-    """Seed the generator that is used where none is given."""
+    """Seed the default generator."""
 
 def masked_fill(x: TensorLike, mask: TensorLike, value: TensorLike | None) -> Tensor:
     """`x` with the number `value` where the boolean `mask` is true; in the dtype of x."""
@@ -1784,7 +1784,7 @@ def matrix_exp(x: TensorOrArray) -> TensorOrArray:
     """Exponential of (..., n, n): 1 + x + x @ x / 2! + x @ x @ x / 3! + ..."""
 
 def matrix_power(x: TensorOrArray, n: builtins.int) -> TensorOrArray:
-    """x multiplied by itself n times (its inverse, for negative n), by repeated squaring."""
+    """x multiplied by itself n times by repeated squaring (the inverse of x for negative n)."""
 
 def matrix_transpose(x: TensorOrArray) -> TensorOrArray:
     """Swap the last two dimensions."""
@@ -1909,7 +1909,7 @@ def maximum(x: TensorLike, other: TensorLike) -> Tensor:
 def mean(
     x: TensorOrArray, dim: Ints | None = None, keepdim: builtins.bool = False, *, dtype: DTypeLike | None = None
 ) -> TensorOrArray:
-    """Arithmetic mean over `dim`; NaN over no elements."""
+    """Arithmetic mean over `dim`; NaN if there are no elements."""
 
 @overload
 def mean(
@@ -1927,7 +1927,7 @@ def median(x: TensorLike, *, axis: builtins.int, keepdims: builtins.bool = False
 memory_format: Any
 
 def meshgrid(*tensors: Tensors, indexing: builtins.str = "ij") -> builtins.tuple[Tensor, ...]:
-    """The coordinates of the points of a grid: one array a dimension. "xy" swaps the first two dimensions."""
+    """The coordinates of the points of a grid, one array per dimension. "xy" swaps the first two dimensions."""
 
 @overload
 def min(x: TensorLike, *, other: None = None) -> Tensor:
@@ -2118,7 +2118,7 @@ def normal(
     requires_grad: builtins.bool = False,
     device: Device = None,
 ) -> Tensor:
-    """Normal numbers; the shape is `size` or that of `mean` and `std`, the dtype that of the first of them."""
+    """Normal numbers; the shape is `size` or that of `mean` and `std`; the dtype is that of the first of them."""
 
 def normal_(
     x: Tensor, mean: builtins.float = 0.0, std: builtins.float = 1.0, *, generator: Generator | None = None
@@ -2243,7 +2243,7 @@ def product(
 profiler: Any
 
 def promote_types(type1: Any, type2: Any) -> np.dtype[Any]:
-    """Return the dtype of what comes of two dtypes, as `np.promote_types` does; with bfloat16 as PyTorch does."""
+    """Return the common dtype of two dtypes: like `np.promote_types`, with bfloat16 as in PyTorch."""
 
 def psi(x: TensorOrArray) -> TensorOrArray:
     """Gamma'(x) / Gamma(x)"""
@@ -2322,7 +2322,7 @@ def randint(
     requires_grad: builtins.bool = False,
     device: Device = None,
 ) -> Tensor:
-    """Integers from `low` up to and without `high`; `randint(high, size)` starts at 0."""
+    """Integers from `low` to `high`, without `high`; `randint(high, size)` starts at 0."""
 
 def randn(
     *sizes: Ints,
@@ -2347,7 +2347,7 @@ def randn_like(
 def random_(
     x: Tensor, from_: builtins.int = 0, to: builtins.int | None = None, *, generator: Generator | None = None
 ) -> Tensor:
-    """Write integers from `from_` up to and without `to`; with one number, from 0 to it. Return x."""
+    """Write integers from `from_` to `to`, without `to`; one number means [0, number). Return x."""
 
 def randperm(
     n: builtins.int, *, generator: Generator | None = None, dtype: DTypeLike | None = None, device: Device = None
@@ -2358,7 +2358,7 @@ def ravel(x: TensorOrArray, start_dim: builtins.int = 0, end_dim: builtins.int =
     """Merge the dimensions from `start_dim` to `end_dim`, both included."""
 
 def real(x: TensorOrArray) -> TensorOrArray:
-    """Real part; a real tensor is returned as it is."""
+    """Real part; a real tensor is returned unchanged."""
 
 def reciprocal(x: TensorOrArray) -> TensorOrArray:
     """1 / x"""
@@ -2407,7 +2407,7 @@ def repeat_interleave(
     *,
     output_size: builtins.int | None = None,
 ) -> TensorOrArray:
-    """Repeat each element along `dim` (of the flattened tensor without it) `repeats` times: one number or one each."""
+    """Repeat each element along `dim`, by default of the flattened tensor; `repeats` is a number or one per element."""
 
 @overload
 def repeat_interleave(
@@ -2424,7 +2424,7 @@ def reshape_as(x: TensorLike, other: TensorLike) -> Tensor:
     """x in the shape of `other`."""
 
 def result_type(*values: TensorLike) -> np.dtype[Any]:
-    """Return the dtype of a result of arrays, dtypes and numbers, as `np.result_type` does, or bfloat16."""
+    """Return the result dtype of arrays, dtypes and numbers: like `np.result_type`, but also for bfloat16."""
 
 def right_shift(x: TensorLike, other: TensorLike) -> Tensor:
     """a >> b"""
@@ -2459,7 +2459,7 @@ def safe_where(
     """`function(*xs)` where `cond` is true, else `otherwise`, with clean gradients on both sides."""
 
 def save(obj: Any, f: Any, **_hints: builtins.object) -> None:
-    """Write tensors, and dictionaries, lists and plain values that hold them, to a file."""
+    """Write tensors, or dictionaries, lists and plain values that contain them, to a file."""
 
 def scaled_modified_bessel_k0(x: TensorOrArray) -> TensorOrArray:
     """exp(x) * K0(x)"""
@@ -2533,7 +2533,7 @@ def scatter_reduce(
     *,
     include_self: builtins.bool = True,
 ) -> Tensor:
-    """x reduced with the elements of `src` for each place: "sum", "mean", "prod", "amax" or "amin"."""
+    """Combine x with the elements of `src` for each place: "sum", "mean", "prod", "amax" or "amin"."""
 
 @overload
 def scatter_reduce(
@@ -2631,10 +2631,10 @@ def set_printoptions(
     """Set how numbers are printed: NumPy's options of the same names."""
 
 def set_rng_state(new_state: builtins.dict[builtins.str, Any]) -> None:
-    """Go back to a state from `get_rng_state`."""
+    """Return to a state from `get_rng_state`."""
 
 def sgn(x: TensorOrArray) -> TensorOrArray:
-    """x / |x| of a complex number, 0 of 0; of a real one its sign."""
+    """x / |x| for complex numbers, with 0 for 0; the sign for real numbers."""
 
 def sgn_(x: TensorOrArray) -> TensorOrArray:
     """`sgn`, written into the tensor itself; return it."""
@@ -2756,7 +2756,7 @@ def solve_triangular(
 def sort(
     x: TensorOrArray, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False
 ) -> Extreme:
-    """The elements along `dim` in order, and where each of them was."""
+    """The sorted elements along `dim`, and the previous position of each."""
 
 @overload
 def sort(
@@ -2789,7 +2789,7 @@ def square_(x: TensorOrArray) -> TensorOrArray:
 
 @overload
 def squeeze(x: TensorOrArray, dim: Ints | None = None) -> TensorOrArray:
-    """Drop dimensions of size 1: all of them, or those in `dim` that have it."""
+    """Drop dimensions of size 1: all of them, or those of `dim` that have size 1."""
 
 @overload
 def squeeze(x: TensorOrArray, *, axis: Ints | None = None) -> TensorOrArray: ...
@@ -2885,10 +2885,10 @@ def svdvals(x: TensorOrArray) -> TensorOrArray:
     """Singular values of (..., m, n), in descending order."""
 
 def swapaxes(x: TensorOrArray, dim0: Ints | None = None, dim1: builtins.int | None = None) -> TensorOrArray:
-    """Swap two dimensions; without them reverse all, and with one tuple permute, as NumPy does."""
+    """Swap two dimensions; without arguments reverse all of them, with one tuple permute, like NumPy."""
 
 def swapdims(x: TensorOrArray, dim0: Ints | None = None, dim1: builtins.int | None = None) -> TensorOrArray:
-    """Swap two dimensions; without them reverse all, and with one tuple permute, as NumPy does."""
+    """Swap two dimensions; without arguments reverse all of them, with one tuple permute, like NumPy."""
 
 def t(x: TensorOrArray) -> TensorOrArray:
     """The transpose of a matrix; a vector itself."""
@@ -2901,13 +2901,13 @@ def take(x: TensorLike, index: TensorLike, dim: builtins.int | None = None) -> T
 def take(x: TensorLike, index: TensorLike, *, axis: builtins.int | None = None) -> Tensor: ...
 @overload
 def take_along_axis(x: TensorLike, index: TensorLike, dim: builtins.int | None = None) -> Tensor:
-    """Pick along one axis; the other axes of `x` and `index` broadcast. Without `dim` from the flattened tensor."""
+    """Pick along one axis; the other axes of `x` and `index` broadcast. Without `dim`, pick from the flattened tensor."""
 
 @overload
 def take_along_axis(x: TensorLike, index: TensorLike, *, axis: builtins.int | None = None) -> Tensor: ...
 @overload
 def take_along_dim(x: TensorLike, index: TensorLike, dim: builtins.int | None = None) -> Tensor:
-    """Pick along one axis; the other axes of `x` and `index` broadcast. Without `dim` from the flattened tensor."""
+    """Pick along one axis; the other axes of `x` and `index` broadcast. Without `dim`, pick from the flattened tensor."""
 
 @overload
 def take_along_dim(x: TensorLike, index: TensorLike, *, axis: builtins.int | None = None) -> Tensor: ...
@@ -2935,7 +2935,7 @@ def tensor(
 def tensor_split(
     x: TensorOrArray, indices_or_sections: Ints | TensorLike, dim: builtins.int = 0
 ) -> builtins.tuple[Tensor, ...]:
-    """Split along `dim` into nearly equal sections, or before each of the indices given: NumPy's `array_split`."""
+    """Split along `dim` into nearly equal sections, or before each of the given indices: NumPy's `array_split`."""
 
 @overload
 def tensor_split(
@@ -2953,7 +2953,7 @@ def threshold_(x: TensorOrArray, threshold: builtins.float, value: builtins.floa
     """`threshold`, written into the tensor itself; return it."""
 
 def tile(x: TensorOrArray, *dims: Ints) -> TensorOrArray:
-    """`repeat`, with 1 for leading dimensions that have no number."""
+    """`repeat`, with 1 for missing leading dimensions."""
 
 @overload
 def topk(
@@ -2978,13 +2978,13 @@ def trace(x: TensorOrArray) -> TensorOrArray:
     """Sum of the diagonal of a matrix (n, m)."""
 
 def transpose(x: TensorOrArray, dim0: Ints | None = None, dim1: builtins.int | None = None) -> TensorOrArray:
-    """Swap two dimensions; without them reverse all, and with one tuple permute, as NumPy does."""
+    """Swap two dimensions; without arguments reverse all of them, with one tuple permute, like NumPy."""
 
 @overload
 def trapezoid(
     y: TensorOrArray, x: TensorLike | None = None, dx: builtins.float = 1.0, dim: builtins.int = -1
 ) -> TensorOrArray:
-    """The integral along `dim` by the trapezoidal rule, over the points `x` or steps of `dx`."""
+    """The integral along `dim` by the trapezoidal rule, with the points `x` or steps of `dx`."""
 
 @overload
 def trapezoid(
@@ -2994,7 +2994,7 @@ def trapezoid(
 def trapz(
     y: TensorOrArray, x: TensorLike | None = None, dx: builtins.float = 1.0, dim: builtins.int = -1
 ) -> TensorOrArray:
-    """The integral along `dim` by the trapezoidal rule, over the points `x` or steps of `dx`."""
+    """The integral along `dim` by the trapezoidal rule, with the points `x` or steps of `dx`."""
 
 @overload
 def trapz(
@@ -3054,7 +3054,7 @@ def trunc_(x: TensorOrArray) -> TensorOrArray:
     """`trunc`, written into the tensor itself; return it."""
 
 def type(x: TensorOrArray, dtype: DTypeLike | None) -> Any:
-    """Return `x` in another dtype; `x` itself when it has it already."""
+    """Return `x` in another dtype; `x` itself if it already has that dtype."""
 
 def typename(obj: builtins.object) -> builtins.str:
     """Return the full name of the type of an object."""
@@ -3108,7 +3108,7 @@ def unique_consecutive(
     return_counts: builtins.bool = False,
     dim: builtins.int | None = None,
 ) -> Any:
-    """The values of x (its slices along `dim`) without those that repeat the one before."""
+    """The values of x (its slices along `dim`) without consecutive repeats."""
 
 @overload
 def unique_consecutive(
@@ -3209,7 +3209,7 @@ def vector_norm(
 version: Any
 
 def view(x: TensorOrArray, *shape: Ints) -> TensorOrArray:
-    """`reshape` under PyTorch's name (it copies where there is no view); with a dtype the same bits read as that dtype."""
+    """`reshape` under PyTorch's name (it copies if no view is possible); with a dtype, read the bits as that dtype."""
 
 def view_as(x: TensorLike, other: TensorLike) -> Tensor:
     """x in the shape of `other`."""
@@ -3221,7 +3221,7 @@ def view_as_real(x: TensorOrArray) -> TensorOrArray:
     """Complex numbers (...) as pairs (..., 2) of real and imaginary part."""
 
 def vsplit(x: TensorOrArray, indices_or_sections: Ints | TensorLike) -> builtins.tuple[Tensor, ...]:
-    """Split rows into equal parts, or before each of the indices given."""
+    """Split rows into equal parts, or before each of the given indices."""
 
 def vstack(tensors: Sequence[TensorLike]) -> Tensor:
     """Join one below the other: vectors become rows."""

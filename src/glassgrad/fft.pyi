@@ -63,7 +63,7 @@ def fftshift(input: TensorOrArray, dim: Ints | None = None) -> TensorOrArray:
 def hfft(
     input: TensorOrArray, n: builtins.int | None = None, dim: builtins.int = -1, norm: builtins.str | None = None
 ) -> TensorOrArray:
-    """The real spectrum, `n` numbers, of a signal whose mirror image is its conjugate, given by its first half."""
+    """The real spectrum (`n` numbers) of a conjugate-symmetric signal, given by its first half."""
 
 def hfft2(
     input: TensorOrArray, s: Ints | None = None, dim: Ints | None = (-2, -1), norm: builtins.str | None = None

@@ -1,8 +1,8 @@
 """`torch.linalg`: norms, products, systems of equations and factorisations of (batches of) matrices.
 
-Degenerate cases: `inv`, `solve` and `slogdet`'s gradient raise for singular matrices; `det` has its gradient
-there too. `pinv` is differentiable while the rank stays the same. Gradients of eigenvectors and singular
-vectors are infinite or NaN where two values coincide; gradients of the values alone are finite there.
+Degenerate cases: `inv`, `solve` and `slogdet`'s gradient raise for singular matrices; `det` is differentiable there.
+`pinv` is differentiable while the rank stays the same. Gradients of eigenvectors and singular vectors are infinite or
+NaN where two values coincide; gradients of the values alone are finite there.
 """
 
 from __future__ import annotations

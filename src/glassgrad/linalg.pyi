@@ -116,7 +116,7 @@ def matrix_norm(
     """Norm of matrices: "fro", "nuc" (sum of singular values), 2, -2 (largest, smallest), 1, -1, inf, -inf."""
 
 def matrix_power(x: TensorOrArray, n: builtins.int) -> TensorOrArray:
-    """x multiplied by itself n times (its inverse, for negative n), by repeated squaring."""
+    """x multiplied by itself n times by repeated squaring (the inverse of x for negative n)."""
 
 def matrix_rank(
     x: TensorLike, *, atol: TensorLike | None = None, rtol: TensorLike | None = None, hermitian: builtins.bool = False

@@ -1,4 +1,4 @@
-"""`scipy.optimize.minimize` with derivatives from the tape: value, gradient and, for methods that use it, curvature."""
+"""`scipy.optimize.minimize` with derivatives from the tape: gradients, and Hessians for methods that use them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class _Packing:
         return [vector[begin:end].reshape(shape) for begin, end, shape in parts]
 
     def build(self, vector: Array) -> Array:
-        """Return the container that the user's function takes."""
+        """Return the container that the user's function expects."""
         return tree.unflatten(self.structure, self.leaves(vector))
 
 
@@ -63,9 +63,9 @@ def minimize(
         fun: takes x (a Tensor, or a container like `x0`) and `args`, returns a Tensor with one element.
         x0: the starting point: an array, a Tensor, or nested tuples, lists and dicts of them.
         args: further arguments of `fun`.
-        method: SciPy's name of the method; its own choice if None.
+        method: SciPy's name of the method; SciPy chooses if None.
         bounds: as for SciPy, one pair for each number in the flattened x.
-        constraints: SciPy's dicts {"type": "eq" or "ineq", "fun": function of x}; their Jacobians are computed too.
+        constraints: SciPy's dicts {"type": "eq" or "ineq", "fun": function of x}; their Jacobians are computed, too.
         tol, callback, options: passed to SciPy.
 
     Returns:
@@ -90,7 +90,7 @@ def minimize(
         x = make(np.array(vector, dtype=np.float64), None, True)
         value = _scalar(fun(packing.build(x), *args), place)
         (gradient,) = backward.grad(value, x)
-        assert gradient is not None  # grad raises where there is none
+        assert gradient is not None  # grad raises if there is none
         return float(value.detach()), gradient.detach().array
 
     def value_only(vector: Array) -> float:
@@ -140,7 +140,7 @@ def _scalar(value: Array, place: provenance.Place) -> Tensor:
 
 
 def _constraints(given: Any, packing: _Packing) -> Any:
-    """Give SciPy's constraint dicts a Jacobian; SciPy's constraint objects pass unchanged."""
+    """Add a Jacobian to SciPy's constraint dicts; SciPy's constraint objects pass unchanged."""
     several = list(given) if isinstance(given, tuple | list) else [given]
     found = []
     for entry in several:

@@ -1,7 +1,7 @@
 """`save` and `load`: tensors in a safetensors file, the structure around them as JSON in its header.
 
-No pickle, so loading runs no code. A plain state dictionary is stored under its own names, as PyTorch's
-`safetensors.torch` reads and writes it; anything nested has its structure beside it.
+No pickle, so loading runs no code. A plain state dictionary is stored under its own names, in the format of PyTorch's
+`safetensors.torch`; a nested object has its structure in the header.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from glassgrad.errors.packages import needed
 from glassgrad.ops.narrow import bfloat16
 
 _KEY = "glassgrad"
-_ZIP = b"PK\x03\x04"  # the beginning of PyTorch's own files; older ones are plain pickles
+_ZIP = b"PK\x03\x04"  # the beginning of PyTorch's files; older ones are plain pickles
 _MAGIC_AS_TEXT = b"L119547037146038801333356L"  # the beginning of PyTorch's oldest files
 _DTYPES = pairs(
     """
@@ -37,15 +37,15 @@ _DTYPES = pairs(
 
 
 def save(obj: Any, f: Any, **_hints: object) -> None:
-    """Write tensors, and dictionaries, lists and plain values that hold them, to a file.
+    """Write tensors, or dictionaries, lists and plain values that contain them, to a file.
 
     Args:
         obj: the data, such as ``model.state_dict()`` or ``{"model": ..., "optimizer": ..., "step": 7}``.
-        f: a path, or a file that is open for writing bytes. A file at a path is replaced atomically.
-        _hints: PyTorch's options for pickling, which is not used.
+        f: a path, or a file opened for writing bytes. A file at a path is replaced atomically.
+        _hints: PyTorch's options for pickling; ignored.
 
     Raises:
-        KindError: something that is neither a tensor nor plain data, with its place in `obj`.
+        KindError: a value that is neither a tensor nor plain data, with its place in `obj`.
         FileError: the file cannot be written, as on a full disk (an `OSError`). A previous file stays unchanged.
 
     Example:
@@ -82,7 +82,7 @@ def _encoded(obj: Any) -> bytes:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write a temporary file and rename it; write directly to anything that is not a regular file."""
+    """Write a temporary file and rename it; write directly if the path is not a regular file."""
     if path.exists() and not path.is_file():
         path.write_bytes(content)
         return
@@ -101,10 +101,10 @@ def load(f: Any, map_location: Any = None, *, weights_only: bool | None = None, 
     """Read what `save` wrote, or the tensors of any safetensors file as a dictionary.
 
     Args:
-        f: a path, or a file that is open for reading bytes.
+        f: a path, or a file opened for reading bytes.
         map_location: accepted; tensors are always on the cpu.
         weights_only: accepted; loading never runs code.
-        _hints: PyTorch's options for pickling, which is not used.
+        _hints: PyTorch's options for pickling; ignored.
 
     Raises:
         ArgumentError: the file is not a safetensors file, for example one of PyTorch's pickles.
@@ -128,15 +128,15 @@ def load(f: Any, map_location: Any = None, *, weights_only: bool | None = None, 
 
 
 def _is_safetensors(content: bytes) -> bool:
-    """Tell whether a file begins as the format requires: the length of the header, then the header, a JSON object."""
+    """Tell whether a file begins like a safetensors file: the length of the header, then the header, a JSON object."""
     return content[8:9] == b"{" and 8 + int.from_bytes(content[:8], "little") <= len(content)
 
 
 def _is_pytorchs(content: bytes) -> bool:
-    """Tell whether a file is a pickle, in a zip archive or by itself.
+    """Tell whether a file is a pickle, in a zip archive or on its own.
 
-    The length at the beginning of a safetensors file may look like either: of the multiples of 8, one in 32 has the low
-    byte 0x80. In a truncated safetensors file zeros follow it, where a pickle has its first instructions.
+    The length at the beginning of a safetensors file may look like either: one in 32 multiples of 8 has the low byte
+    0x80. In a truncated safetensors file zeros follow that byte, where a pickle has its first instructions.
     """
     if _is_safetensors(content):
         return False
@@ -152,14 +152,14 @@ def _holds_a_pickle(content: bytes) -> bool:
     try:
         with zipfile.ZipFile(BytesIO(content)) as archive:
             return any(name.endswith("data.pkl") for name in archive.namelist())
-    except zipfile.BadZipFile:  # cut short
+    except zipfile.BadZipFile:  # truncated
         return True
 
 
 def _decoded(content: bytes) -> tuple[dict[str, Any], Any]:
-    """Return the arrays of a file and the structure around them, None if there is none.
+    """Return the arrays of a file and the structure around them; None for the structure if there is none.
 
-    Raises `ValueError` for anything but a complete safetensors file.
+    Raises `ValueError` unless it is a complete safetensors file.
     """
     with needed("safetensors", "files of weights"):
         from safetensors import SafetensorError, deserialize

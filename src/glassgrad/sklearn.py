@@ -1,6 +1,6 @@
 """Estimators for scikit-learn: a classifier and a regressor around a module, or around hidden layers of given sizes.
 
-They are cloned, pickled, searched over and put into pipelines like scikit-learn's own. Importing this file imports
+They can be cloned, pickled, searched over and put into pipelines like scikit-learn's own. Importing this file imports
 scikit-learn (``pip install 'glassgrad[sklearn]'``).
 """
 
@@ -115,7 +115,7 @@ class _Network(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
     # --- training -----------------------------------------------------------------------------------
 
     def _weighed(self, X: Array, y: Array, sample_weight: Any) -> tuple[Array, Array, Array | None]:
-        """Return the examples and their weights, without the examples of weight 0."""
+        """Return the examples and their weights, omitting examples of weight 0."""
         if sample_weight is None:
             return X, y, None
         weights = _check_sample_weight(sample_weight, X, dtype=X.dtype)
@@ -150,7 +150,7 @@ class _Network(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
         return parts[::2], parts[1::2]
 
     def _run(self, data: list[Array], epochs: int, held_out: list[Array] | None) -> None:
-        """Train on inputs, targets and, where the examples have some, weights."""
+        """Train on inputs, targets and, if given, weights."""
         step = compiled(self._step) if self.compile else self._step
         importance = data[2] if len(data) == 3 else np.ones(len(data[0]))
         best, weights, waited = -np.inf, None, 0
@@ -183,7 +183,7 @@ class _Network(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
 
     def _step(self, inputs: Any, targets: Any, weights: Any = None) -> Any:
         self._optimizer.zero_grad()
-        loss = self._losses(self.module_(inputs), targets)  # of each example
+        loss = self._losses(self.module_(inputs), targets)  # one loss per example
         loss = loss.mean() if weights is None else (loss * weights).sum() / weights.sum()
         loss.backward()
         self._optimizer.step()
@@ -216,20 +216,21 @@ class Classifier(ClassifierMixin, _Network):  # type: ignore[misc]  # scikit-lea
 
     Args:
         hidden: sizes of the hidden layers.
-        module: a module to train instead of such layers (a copy of it is trained), or a function that makes one,
-            ``module(features, classes)``. It gives a logit for each class.
+        module: a module to train instead of such layers (a copy is trained), or a function that makes one,
+            ``module(features, classes)``. It returns a logit for each class.
         activation: between the layers: "relu", "tanh", "sigmoid", "gelu" or "silu".
-        optimizer: its name, see `optim.get_optimizer`.
-        rate, weight_decay: of the optimizer.
-        batch_size: examples of a step.
-        epochs: the most passes over the examples.
-        early_stopping: set `validation_fraction` of the examples aside, and keep the weights that are best on them.
+        optimizer: its name; see `optim.get_optimizer`.
+        rate, weight_decay: options of the optimizer.
+        batch_size: examples per step.
+        epochs: the largest number of passes over the examples.
+        early_stopping: set `validation_fraction` of the examples aside, and keep the weights with the best score on
+            them.
         validation_fraction: the share set aside.
-        patience: stop after so many epochs in which the score (without early stopping the loss) did not improve by
-            more than `tol`.
+        patience: stop after this many epochs without an improvement of the score by more than `tol` (without early
+            stopping, of the loss).
         tol: see `patience`.
-        compile: run steps as compiled ones; pays for larger networks and long trainings.
-        random_state: seed of the weights, the order of the examples and what is set aside.
+        compile: compile the training steps; pays for larger networks and long trainings.
+        random_state: seed of the weights, the order of the examples and the validation split.
 
     Attributes:
         module_: the trained module.
@@ -252,16 +253,16 @@ class Classifier(ClassifierMixin, _Network):  # type: ignore[misc]  # scikit-lea
         Args:
             X: the examples, (examples, features), float64 or float32; other numbers become float64.
             y: their labels, (examples,).
-            sample_weight: how much each example counts, (examples,), none negative. The loss of a batch is
-                Σ w_i l_i / Σ w_i, so that a weight of 2 is the example twice and 0 leaves it out; batches are counted
-                in examples. None weighs all alike.
+            sample_weight: weight of each example, (examples,), none negative. The loss of a batch is Σ w_i l_i / Σ w_i:
+                a weight of 2 counts an example twice, 0 leaves it out. Batches are counted in examples. None gives all
+                the same weight.
 
         Returns:
             The estimator itself.
 
         Raises:
-            ArgumentError: an option does not fit, or a weight is negative.
-            ShapeError: the module does not give one output for each class.
+            ArgumentError: an option is invalid, or a weight is negative.
+            ShapeError: the module does not return one output for each class.
             ValueError: scikit-learn refuses X, y or the weights (NaN, differing lengths, ...).
         """
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
@@ -276,7 +277,7 @@ class Classifier(ClassifierMixin, _Network):  # type: ignore[misc]  # scikit-lea
 
         Args:
             X, y, sample_weight: see `fit`.
-            classes: all labels that later calls will have; the first call names them.
+            classes: all labels of this and later calls; the first call must give them.
 
         Returns:
             The estimator itself.
@@ -301,7 +302,7 @@ class Classifier(ClassifierMixin, _Network):  # type: ignore[misc]  # scikit-lea
         return self
 
     def predict(self, X: Any) -> Array:
-        """Return the label that the network gives to each example."""
+        """Return the predicted label of each example."""
         found = self._outputs(X)
         return self.classes_[found.argmax(axis=1)]
 
@@ -323,8 +324,8 @@ class Classifier(ClassifierMixin, _Network):  # type: ignore[misc]  # scikit-lea
 class Regressor(RegressorMixin, _Network):  # type: ignore[misc]  # scikit-learn has no types
     """A neural network that predicts numbers, as an estimator of scikit-learn.
 
-    The arguments are those of `Classifier`; a module gives one output for each target. Targets are (examples,) or
-    (examples, targets), best of about unit size (`sklearn.compose.TransformedTargetRegressor` scales them).
+    The arguments are those of `Classifier`; a module returns one output for each target. Targets are (examples,) or
+    (examples, targets); scale them to about unit size (with `sklearn.compose.TransformedTargetRegressor`).
 
     Example:
         >>> import numpy as np
@@ -352,8 +353,8 @@ class Regressor(RegressorMixin, _Network):  # type: ignore[misc]  # scikit-learn
             The estimator itself.
 
         Raises:
-            ArgumentError: an option does not fit, or a weight is negative.
-            ShapeError: the module does not give one output for each target.
+            ArgumentError: an option is invalid, or a weight is negative.
+            ShapeError: the module does not return one output for each target.
             ValueError: scikit-learn refuses X, y or the weights (NaN, differing lengths, ...).
         """
         X, y = self._checked(X, y, reset=True)

@@ -1,7 +1,7 @@
 """`torch.sparse`: sparse matrices in COO format, given by the places and values of their entries.
 
 It has what graph networks need: products with dense matrices, computed by SciPy, with gradients for the values and the
-dense matrix; sums, sorting and joining of entries, transposes. Compiled steps call SciPy, too.
+dense matrix; sums, transposes, and sorting and joining of entries. Compiled steps call SciPy, too.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ class SparseTensor:
     """A matrix (or an array of any dimensions) given by the places of its entries and their values.
 
     Entries at the same place add up; `coalesce` joins and sorts them. Gradients belong to the values: a matrix made
-    with `requires_grad=True` has it as `A.grad`, a matrix made from a tensor of values passes it on to that tensor.
+    with `requires_grad=True` has its gradient in `A.grad`; a matrix made from a tensor of values passes it on to that
+    tensor.
 
     Args:
         indices: places of the entries (dimensions, entries), integers.
@@ -94,7 +95,7 @@ class SparseTensor:
         return len(self.shape)
 
     def dense_dim(self) -> int:
-        """0: values are numbers."""
+        """0, since values are numbers."""
         return 0
 
     def is_coalesced(self) -> bool:
@@ -136,7 +137,7 @@ class SparseTensor:
         return SparseTensor(self._places, values, self.shape, self._coalesced)
 
     def coalesce(self) -> SparseTensor:
-        """Return the matrix with its entries sorted by place, those of one place added up."""
+        """Return the matrix with its entries sorted by place; entries at the same place are added up."""
         if self._coalesced:
             return self
         flat = np.ravel_multi_index(tuple(self._places.numpy()), self.shape) if self._nnz() else np.zeros(0, np.int64)
@@ -147,7 +148,7 @@ class SparseTensor:
         return SparseTensor(make(places, None, False), values, self.shape, True)
 
     def to_dense(self) -> Tensor:
-        """Return the whole as a dense tensor."""
+        """Return the matrix as a dense tensor."""
         zeros = make(np.zeros(math.prod(self.shape), self.dtype), None, False)
         flat: Array = 0
         for at, n in enumerate(self.shape):
@@ -330,7 +331,7 @@ def from_scipy(matrix: Any) -> SparseTensor:
 def mm(mat1: SparseTensor, mat2: Array) -> Array:
     """The product of a sparse matrix (n, m) and a dense one (m, k) or vector (m,): dense.
 
-    Gradients flow to the values of the sparse matrix, at the places of its entries only, and to the dense one.
+    Gradients flow to the values of the sparse matrix (only at the places of its entries) and to the dense one.
     """
     left: Array = mat1
     if not isinstance(left, SparseTensor) or isinstance(mat2, SparseTensor):
@@ -367,7 +368,7 @@ def sum(input: SparseTensor, dim: Array = None, dtype: DType = None) -> Array:
 
 
 def _apply(prim: Primitive, args: tuple[Any, ...], params: Mapping[str, Any]) -> Array:
-    """Serve `matmul` and `mm` of a sparse matrix; refuse the other ops by name."""
+    """Handle `matmul` and `mm` of a sparse matrix; refuse other ops by name."""
     if prim is matmul and isinstance(args[0], SparseTensor):
         return mm(args[0], args[1])
     raise bad_option(prim.name, "input", "a sparse matrix", "a dense tensor: .to_dense()")

@@ -48,7 +48,7 @@ def bessel_y1(x: TensorOrArray) -> TensorOrArray:
     """Bessel function Y1(x)"""
 
 def betainc(a: TensorLike, b: TensorLike, x: TensorLike) -> Tensor:
-    """Regularised incomplete beta function I_x(a, b), with a gradient in `x` alone."""
+    """Regularised incomplete beta function I_x(a, b); only `x` has a gradient."""
 
 def digamma(x: TensorOrArray) -> TensorOrArray:
     """Gamma'(x) / Gamma(x)"""
@@ -78,10 +78,10 @@ def expm1(x: TensorOrArray) -> TensorOrArray:
     """exp(x) - 1"""
 
 def gammainc(input: TensorLike, other: TensorLike) -> Tensor:
-    """Regularised lower incomplete gamma function P(input, other), with a gradient in `other` alone."""
+    """Regularised lower incomplete gamma function P(input, other); only `other` has a gradient."""
 
 def gammaincc(input: TensorLike, other: TensorLike) -> Tensor:
-    """Regularised upper incomplete gamma function Q(input, other) = 1 - P, with a gradient in `other` alone."""
+    """Regularised upper incomplete gamma function Q(input, other) = 1 - P; only `other` has a gradient."""
 
 def gammaln(x: TensorOrArray) -> TensorOrArray:
     """log(|Gamma(x)|)"""

@@ -1,7 +1,7 @@
-"""Copies and pickles of compiled functions: the function and its options travel, programs are made anew.
+"""Copying and pickling of compiled functions: the function and its options are copied, programs are made again.
 
-A program is addresses of this process's memory, and of the state that its function reads; a copy of a model has other
-state. The copy traces at its first call, and finds its code on the disk.
+A program holds addresses in this process's memory and of the state that its function reads; a copy of a model has its
+own state. The copy traces at its first call and finds its native code on the disk.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Portable:
     _verify: bool
 
     def options(self) -> dict[str, Any]:
-        """Return what it was made with, besides the function."""
+        """Return the options it was made with, without the function."""
         return {
             "backend": self.backend,
             "verify": self._verify,
@@ -40,14 +40,14 @@ class Portable:
         return _begun(object.__new__(type(self)), self.function, self.options())
 
     def __deepcopy__(self, memo: dict[int, object]) -> Self:
-        # A model may hold what was compiled from one of its own methods: the copy is known before it is made.
+        # A model may hold a function compiled from its own method, so the copy is registered before it is filled.
         twin = memo[id(self)] = object.__new__(type(self))
         return _begun(twin, copy.deepcopy(self.function, memo), self.options())
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
         name = getattr(self.function, "__qualname__", "")
         if self is _named(getattr(self.function, "__module__", None), name) and not _by_value(sys._getframe(1)):
-            return str(name)  # a decorated function is found by its name, as functions are
+            return str(name)  # pickle finds a decorated function by its name, like any function
         return _unfinished, (type(self),), (self.function, self.options())
 
     def __setstate__(self, state: tuple[Any, dict[str, Any]]) -> None:
@@ -76,8 +76,8 @@ def _named(module: str | None, name: str) -> Any:
 def _by_value(frame: FrameType) -> bool:
     """Tell whether the caller is a pickler that stores functions by value: cloudpickle, a copy of it, or dill.
 
-    Only who asks shows that: in a script both picklers see the same function of `__main__`, which another process
-    finds under that name when it runs the same script, and does not find when it runs another.
+    The function alone does not show this: in a script both kinds of pickler see the same function of `__main__`.
+    Another process finds it under that name if it runs the same script, and does not if it runs another.
     """
     asking = str(frame.f_globals.get("__name__", ""))
     return "cloudpickle" in asking or asking.split(".", maxsplit=1)[0] == "dill"

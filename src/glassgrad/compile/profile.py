@@ -1,4 +1,4 @@
-"""How long each kernel of a step takes: the step is compiled once more with its kernels apart, on one thread."""
+"""Time per kernel of a step: the step is compiled once more with separate kernels, on one thread."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _Phase = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
 
 @dataclass(frozen=True)
 class Timing:
-    """One kernel with the least time it took."""
+    """One kernel and its shortest time."""
 
     row: Row
     seconds: float
@@ -42,15 +42,15 @@ class Timing:
 def profile(
     graph: Graph, arrays: Sequence[Array], *, repeat: int = 5, budget: float = 0.002, begun: Planned | None = None
 ) -> list[Timing]:
-    """Time every kernel on copies of the arrays; kernels of the host are left out.
+    """Time every kernel on copies of the arrays; kernels that the host runs are left out.
 
-    Each is called until `budget` seconds are used, `repeat` times; the best average counts. `begun` is what `planned`
-    has returned for the graph and one thread.
+    Each is called until `budget` seconds are used, `repeat` times; the best average counts. `begun` is the result of
+    `planned` for the graph and one thread.
     """
     executable = native(graph, 1, as_it_is=True, stored=False, separate=True, begun=begun)
     step = executable.step
     copies = tuple([np.array(array, copy=True) for array in arrays])
-    # The context keeps the addresses of the arrays of its last call, which stay alive here.
+    # The context keeps the addresses of the arrays of its last call, so they must stay alive here.
     results = step(*copies)
     context = step.context
     count = int(context.words[support.PHASES // 8])

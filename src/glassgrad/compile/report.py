@@ -79,7 +79,7 @@ def _joined(ops: Sequence[str], room: int) -> str:
 
 
 def rows_of(graph: Graph) -> list[Row]:
-    """Return a row for every instruction of a NumPy program that does some work."""
+    """Return a row for every instruction of a NumPy program that does work."""
     return [
         Row(
             0,
@@ -115,7 +115,7 @@ def flops(instr: Instr) -> int:
     if instr.op == "matmul":
         return 2 * out.size * reads[0].shape[-1]
     if instr.op.startswith("conv2d"):
-        # Each of the three products of a convolution multiplies what the other two are made of.
+        # A convolution, its input gradient and its weight gradient need the same number of multiplications.
         return 2 * _convolution_size(instr)
     if out.dtype.kind not in "fcV":
         return 0

@@ -1,4 +1,4 @@
-"""The method `show` of compiled functions, and the arguments that it shows where it is given none."""
+"""The method `show` of compiled functions, and the arguments that it uses if it is given none."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from glassgrad.engine import tree
 
 
 class Showing:
-    """How a compiled function is looked at."""
+    """The method that shows a compiled function."""
 
     function: Any
     backend: str
 
     def show(self, *args: Any, path: str | os.PathLike[str] | None = None, **kwargs: Any) -> Path:
-        """Show one call as a page: its graph to open, search and play, with the program and the kernels beside it.
+        """Show one call as a page: its graph to open, search and play, beside the program and the kernels.
 
-        Every op has its formula, value, gradient and line; a slider goes through the forward and the backward pass and
-        says what each op passes on; each line of the program leads to its ops and back; kernels say which ops they
-        share and how long they take. Nothing that the call would change is changed.
+        Every op has its formula, value, gradient and source line; a slider steps through the forward and the backward
+        pass and shows what each op passes on; each line of the program links to its ops and back; kernels show which
+        ops they contain and how long they take. The call's side effects are undone.
 
-        The page opens in a browser, or in the notebook that asks; where there is neither, its path is printed.
+        The page opens in a browser, or in the notebook that calls this; without either, its path is printed.
 
         Args:
             args: arguments of the call, as for the function itself; without any, those that the latest program was

@@ -1,4 +1,4 @@
-"""The order of the stages: `made` is the whole way from a graph to machine code, one line a stage.
+"""The order of the stages: `made` goes from a graph to machine code, one line per stage.
 
 A NumPy program has three stages, which `backends.build` names.
 """
@@ -53,13 +53,13 @@ def native(
 
     Args:
         given: the graph as it was traced.
-        threads: into how many shares the work is cut; by default the size of the step and the cores that this process
-            may use decide.
-        as_it_is: leave out the passes.
-        stored: look on the disk for the step, by the graph before the passes, and leave it there.
+        threads: the number of shares the work is cut into; by default the size of the step and the number of cores that
+            this process may use decide.
+        as_it_is: skip the passes.
+        stored: look up the step on the disk, by the graph before the passes, and store it there.
         separate: give each kernel a phase of its own, so that it can be timed.
-        begun: what `planned` has returned for the same graph.
-        memory: bytes for the values between kernels; what has to be computed twice for that is chosen.
+        begun: the result of `planned` for the same graph.
+        memory: limit in bytes for the values between kernels; enough values are recomputed to stay below it.
     """
     with announced("compiling"):
         looked = look(given, threads, _here, as_it_is=as_it_is, memory=memory) if stored else None
@@ -83,12 +83,12 @@ def made(
 
     Args:
         given, threads, as_it_is, separate, begun, memory: as there.
-        looked: where on the disk to leave it, if anywhere.
-        apart: whether its functions are likely to be those of other steps, and are translated each by itself.
+        looked: where on the disk to store it, if anywhere.
+        apart: whether other steps are likely to contain the same functions, so each is translated by itself.
     """
     began, state = (time.perf_counter(), fresh.taken()) if looked is None else (looked.began, looked.state)
     with Ahead() as early:
-        early.touch(state)  # while one core plans; the rest while it writes the code
+        early.touch(state)  # one core plans now and writes the code later; meanwhile another touches the memory
         way = begun or planned(given, threads, as_it_is=as_it_is, memory=memory)
         small, checks, computed, graph, plan = way.small, way.checks, way.computed, way.graph, way.plan
         # The order of the kernels; threads.
@@ -121,7 +121,7 @@ class Planned:
 
     Attributes:
         small: after the passes.
-        checks, computed: the indices among its inputs, and those that it computes.
+        checks, computed: the indices among its inputs, and the indices that it computes.
         graph: in native form.
     """
 
@@ -134,21 +134,21 @@ class Planned:
 
 def planned(given: Graph, threads: int | None = None, *, as_it_is: bool = False, memory: int | None = None) -> Planned:
     """Return the first half of the way to native code; arguments as for `native`."""
-    # The graph: large ops taken apart, passes, checks of its form; then what every index has to satisfy.
+    # The graph: large ops are decomposed, passes run, its form is checked; then the conditions on every index.
     small = prepared(given, as_it_is=as_it_is)
     checks, computed = find_checks(small)
     guarded = with_guards(passes.settle(small), computed)
-    # The plan: few forms of each op; views, fusion and kernels.
+    # The plan: ops in a few standard forms; views, fusion and kernels.
     target = abilities()
     guarded = passes.with_exact_means(passes.widen_products(guarded, target.takes_product))
     graph = normalise(guarded, target, expected_threads(guarded, threads), alone=1 in {threads, available_cores()})
-    # What is computed twice: for checkpoints, where it is cheap, and for a limit of memory that is not kept then.
+    # Recomputation: of checkpoints, of cheap values, and to stay below a memory limit.
     graph = _keeping_to(memory, graph, threads)
     return Planned(small, checks, computed, graph, make_plan(graph, target))
 
 
 def _keeping_to(memory: int | None, graph: Graph, threads: int | None) -> Graph:
-    """Return the graph with what is computed twice, so that it needs at most so many bytes or as few as possible."""
+    """Return the graph with enough values recomputed to need at most this many bytes, or as few as possible."""
     marked = recomputed(graph)
     usual = without_cheap(marked)
     if memory is None:
@@ -200,7 +200,7 @@ def _is_accepted(text: str) -> bool:
 
 
 def prepared(graph: Graph, *, as_it_is: bool = False) -> Graph:
-    """Return a graph as native code wants it, before it is planned."""
+    """Return a graph in the form that native code needs before planning."""
     return graph if as_it_is else passes.simplified(passes.decompose(graph))
 
 

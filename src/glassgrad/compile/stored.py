@@ -1,4 +1,4 @@
-"""Native code that an earlier process left on the disk, found before the stages that make it are loaded."""
+"""Native code that an earlier process left on the disk, found before the stages that compile it are imported."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from glassgrad.ops.core import Array
 if TYPE_CHECKING:
     from glassgrad.compile.native.assemble import Emitted
 
-Stages = Callable[[], Any]  # loads `stages`: half of what a first step loads, which a stored one does without
+Stages = Callable[[], Any]  # imports `stages`: half of all imports of a first step; a stored step does not need it
 
 
 @dataclass(frozen=True)
 class Looked:
-    """A look at the disk.
+    """A lookup on the disk.
 
     Attributes:
         key: the name of the step's entry.
-        began: when the look began.
-        state: large arrays of the trace, in memory that nobody has touched.
+        began: when the lookup began.
+        state: large arrays of the trace, in memory that was never touched.
         found: the step, if it is there.
     """
 
@@ -51,7 +51,7 @@ def look(
 
     Args:
         graph, threads, as_it_is, memory: as for `stages.native`.
-        stages: called when somebody asks for the prepared graph, or for what is wrong with an index.
+        stages: called if the prepared graph is requested, or the reason why an index is wrong.
     """
     began = time.perf_counter()
     key = cache_entry.key_of(graph, threads, memory, as_it_is=as_it_is)
@@ -69,7 +69,7 @@ class Executable:
     """A graph compiled to native code; call it with one array for every input.
 
     Returns a tuple of new arrays, one for every output that is an array; inputs with updates are written in place.
-    A step that came from the disk goes through the stages when somebody asks for what they make.
+    A step that came from the disk goes through the stages only if their results are requested.
 
     Attributes:
         inputs, outputs: types of arguments and results.
@@ -103,7 +103,7 @@ class Executable:
 
     @property
     def graph(self) -> Graph:
-        """What was compiled: the graph after the passes."""
+        """The graph that was compiled, after the passes."""
         return self._graph()
 
     @property
@@ -121,7 +121,7 @@ class Executable:
 
     @property
     def assembly(self) -> str:
-        """The machine code as text; made anew each time it is asked for."""
+        """The machine code as text; made again for each request."""
         return host().assembly(self.llvm)
 
     def explain(self) -> list[Row]:

@@ -1,4 +1,4 @@
-"""Users' text files: found, decoded and normalised, or refused with a message that names them."""
+"""Users' text files: found, decoded and normalised, or rejected with a message that names the file."""
 
 from __future__ import annotations
 

@@ -17,9 +17,9 @@ _TOGETHER = 4096
 class Sampling:
     """How the next token is drawn from softmax(logits / temperature).
 
-    Arguments: `temperature`, where 0 takes the most likely token each time; `top_k`, draw from this many of the most
-    likely tokens only (0 for all; on ties the first ones); `top_p`, draw from the most likely tokens whose joint
-    probability reaches this share only (Holtzman et al., "The Curious Case of Neural Text Degeneration", 2020).
+    Arguments: `temperature`, where 0 always takes the most likely token; `top_k`, draw only from this many of the most
+    likely tokens (0 for all; on ties the first ones); `top_p`, draw only from the most likely tokens whose joint
+    probability reaches this share (Holtzman et al., "The Curious Case of Neural Text Degeneration", 2020).
 
     Example:
         >>> logits = np.log([[0.5, 0.3, 0.2]])
@@ -105,13 +105,13 @@ def generate_tokens(
 ) -> Iterator[list[int]]:
     """Yield `count` token sequences, drawn one token at a time until `end` or until `longest` tokens are drawn.
 
-    Every sequence continues the tokens `start`, at least one, which are not returned; nor is `end`, which may be None
-    for no end token. `decoder` makes a new decoder. Sequence k depends on the seed and k, not on `count`.
+    Every sequence continues the tokens `start`, at least one. Neither they nor `end` are returned; `end` may be None if
+    there is no end token. `decoder` makes a new decoder. Sequence k depends on the seed and k, not on `count`.
     """
     generator = np.random.Generator(np.random.PCG64(seed))
     for begin in range(0, count, _TOGETHER):
         size = min(_TOGETHER, count - begin)
-        # One row of random numbers per sequence: a longer request begins with a shorter one's sequences.
+        # One row of random numbers per sequence: the first sequences are the same for any `count`.
         chances = generator.random((size, longest))
         yield from _draw(decoder(), np.tile(np.array(start, dtype=np.int64), (size, 1)), chances, end, sampling)
 

@@ -1,7 +1,7 @@
 """The idx format, in which MNIST is distributed: a big-endian header, then the numbers.
 
-Bytes 0 and 1 are zero, byte 2 is the type of the numbers (8: unsigned bytes), byte 3 how many axes there are; then the
-length of each axis as four bytes. Files may be gzipped under any name.
+Bytes 0 and 1 are zero, byte 2 is the type of the numbers (8: unsigned bytes), byte 3 the number of axes; then follows
+the length of each axis as four bytes. Files may be gzipped under any name.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _UNSIGNED_BYTES = 8
 
 
 def read_idx(path: str | Path, axes: int) -> Array:
-    """Read an array of uint8 with that many axes from an idx file, gzipped or not.
+    """Read an array of uint8 with the given number of axes from an idx file, gzipped or not.
 
     Raises `errors.InputError` if it cannot be read, is too short or too long, or is not an idx file.
 

@@ -49,7 +49,7 @@ class ImageData:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the images and labels, which does not depend on the files' form."""
+        """SHA-256 of the images and labels, independent of the files' form."""
         found = hashlib.sha256()
         for array in (self.train_images, self.train_labels, self.test_images, self.test_labels):
             found.update(f"{array.shape} {array.dtype}".encode())
@@ -74,7 +74,7 @@ def shipped_digits() -> ImageData:
 def read_mnist(folder: str | Path) -> ImageData:
     """Read a folder with MNIST's four idx files under their usual names, gzipped or not.
 
-    With the two files of one part only, the last tenth of it is for testing. Raises `errors.InputError`.
+    If only the files of one part exist, the last tenth of it is for testing. Raises `errors.InputError`.
 
     Example:
         >>> from glassgrad.data import read_mnist

@@ -126,7 +126,7 @@ def _windows(words: list[str], tokenizer: CharTokenizer, context: int) -> Exampl
 
 
 def _sequences(words: list[str], tokenizer: CharTokenizer, length: int) -> Examples:
-    """One example of that length for every word: the boundary and its characters, and the token after each."""
+    """One example of `length` places for every word: the boundary and its characters, and the token after each."""
     inputs = np.full((len(words), length), BOUNDARY, dtype=np.int64)
     targets = np.full((len(words), length), IGNORED, dtype=np.int64)
     for row, word in enumerate(words):

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-# What a changed byte led to: in the archive's directory (encrypted, another method), in the compressed data, in the
-# text that describes an array (no Python, a shape that no memory holds).
+# The errors that changed bytes led to: in the archive's directory (encrypted, another method), in the compressed data,
+# in the text that describes an array (not Python, a shape too large for any memory).
 _ARCHIVE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, RuntimeError)
 _TEXT = (SyntaxError, tokenize.TokenError, MemoryError, OverflowError)
 _DAMAGED = (*_ARCHIVE, *_TEXT, ValueError, KeyError, TypeError, AttributeError, IndexError)
@@ -22,7 +22,7 @@ _DAMAGED = (*_ARCHIVE, *_TEXT, ValueError, KeyError, TypeError, AttributeError, 
 def read_arrays(path: Path) -> dict[str, Any] | np.ndarray:
     """Return the arrays of an npz file by their names, or the array of an npy file.
 
-    Raises `OSError` if there is no such file, and `ValueError` for any other that is not whole.
+    Raises `OSError` if there is no such file, and `ValueError` for a damaged or incomplete one.
     """
     content = path.read_bytes()
     try:

@@ -32,11 +32,11 @@ def brightest_of(size: tuple[int, int]) -> int:
 def read_digits(path: str | Path) -> ImageData:
     """Read digits from a folder with subfolders 0 to 9 of pictures, or from a `.npz` file with images and labels.
 
-    Pictures are cut out, scaled to 8 x 8 pixels and centred as those of `glassgrad predict` are. A file has `images`
+    Pictures are cut out, scaled to 8 x 8 pixels and centred, as for `glassgrad predict`. A file has `images`
     (n, h, w) and `labels` (n,), or `x_train`, `y_train`, `x_test` and `y_test`; images keep their size.
 
     Raises:
-        InputError: if there is neither, or something in it is no digit.
+        InputError: if the path is neither, or something in it is not a digit.
 
     Example:
         >>> import tempfile
@@ -102,7 +102,7 @@ def _check(images: Array, labels: Array, path: Path) -> None:
 
 def _parted(images: Array, labels: Array, path: Path) -> ImageData:
     """Put each fifth image of every class aside for testing."""
-    places = np.zeros(len(labels), np.int64)  # among those of the same class
+    places = np.zeros(len(labels), np.int64)  # index among the images of the same class
     for digit in range(CLASSES):
         own = labels == digit
         places[own] = np.arange(own.sum())

@@ -26,11 +26,12 @@ _SHADES = " .:-=+*#%@"
 def read_digit(path: Path, size: tuple[int, int], brightest: int) -> Array:
     """Read a digit, drawn or scanned, as a float32 array (h, w) between 0 and `brightest`.
 
-    The background may be light or dark: it is what most of the edge has. The digit is cut out, scaled to fill what the
-    digits of the data set fill, and put with its centre of mass in the middle. A `.npy` file may hold its array.
+    The background may be light or dark: it is the colour of most of the edge. The digit is cut out, scaled to the size
+    that digits of the data set have, and placed with its centre of mass in the middle. A `.npy` file may hold its
+    array.
 
     Raises:
-        InputError: if there is no such file, it is no picture, or nothing is on it.
+        InputError: if there is no such file, it is not a picture, or it is empty.
         PackageError: without Pillow, which comes with glassgrad[pictures].
     """
     grey = _grey(path)
@@ -38,7 +39,7 @@ def read_digit(path: Path, size: tuple[int, int], brightest: int) -> Array:
     ink = np.abs(grey - np.median(edge))
     if not ink.max() > 0:
         raise errors.PICTURE_BLANK(path=path)
-    if ink.shape == size and ink.max() <= brightest and not np.median(edge):  # as the data set has it
+    if ink.shape == size and ink.max() <= brightest and not np.median(edge):  # already in the form of the data set
         return ink.astype(np.float32)
     ink /= ink.max()
     rows, columns = (np.flatnonzero((ink > _INK).any(axis=axis)) for axis in (1, 0))

@@ -65,9 +65,9 @@ def _noisy(points: Array, noise: float, generator: np.random.Generator) -> Array
 
 
 def read_points(given: str) -> list[tuple[float, float]]:
-    """Return the point that "x,y" means, or those of a text file with one on a line.
+    """Return the point that "x,y" means, or the points of a text file with one per line.
 
-    Raises `errors.InputError` for anything that is no finite point.
+    Raises `errors.InputError` for anything that is not a finite point.
 
     Example:
         >>> read_points("0.5,-1")

@@ -36,15 +36,15 @@ def digits(*, flat: bool = False) -> tuple[Examples, Examples]:
 
 
 def mnist(folder: str | Path | None = None, *, flat: bool = False) -> tuple[Examples, Examples]:
-    """Return MNIST's digits of 28 x 28 pixels, scaled as `digits`, for training and testing.
+    """Return MNIST's digits of 28 x 28 pixels, scaled like those of `digits`, for training and testing.
 
     Args:
-        folder: where the idx files are, gzipped or not; with one part only, its last tenth is for testing. None fetches
-            them once into the cache (11 MB) and checks them by SHA-256.
+        folder: where the idx files are, gzipped or not; if only one part is there, its last tenth is for testing. None
+            fetches them once into the cache (11 MB) and checks them by SHA-256.
         flat: images as rows of 784 numbers, for linear layers.
 
     Raises:
-        InputError: there are no such files, or without a network.
+        InputError: there are no such files, or no network to fetch them.
 
     Example:
         >>> train, test = mnist("mnist-folder")  # doctest: +SKIP

@@ -24,7 +24,7 @@ LONGEST_LINE = 1_000
 
 @dataclass(frozen=True)
 class WordList:
-    """Words in the order of their file; repeated words stay repeated, as they tell how common a word is.
+    """Words in the order of their file; repeated words stay, because they show how common a word is.
 
     Example:
         >>> from glassgrad.data import WordList
@@ -47,12 +47,12 @@ class WordList:
 
     @property
     def repeated(self) -> int:
-        """How many words are copies of an earlier one."""
+        """The number of words that are copies of an earlier one."""
         return len(self.words) - len(set(self.words))
 
     @property
     def differ_in_case_only(self) -> int:
-        """How many distinct words would become equal in lowercase."""
+        """The number of distinct words that would become equal in lowercase."""
         distinct = set(self.words)
         return len(distinct) - len({word.lower() for word in distinct})
 
@@ -62,7 +62,7 @@ class WordList:
 
 
 def shipped_words() -> Path:
-    """Return the path of the word list that comes with the package (`wordlists/ORIGIN.md` says where it is from).
+    """Return the path of the word list that comes with the package (`wordlists/ORIGIN.md` names its source).
 
     Example:
         >>> from glassgrad.data import shipped_words

@@ -1,10 +1,10 @@
 """Computing with several processes over MPI, with the names of `torch.distributed`.
 
 ``mpirun -n 4 python train.py`` starts the processes. Without MPI, or in a single process, everything works as rank 0
-of 1. Names are imported on first use; `init_process_group` imports mpi4py. What comes in are tensors, which the
-collectives write in place. `collectives.py` holds these, `objects.py` those for Python objects, `messages.py` single
-sends and receives, `reducer.py` and `buckets.py` the averaged gradients, `primitives.py` the same in compiled steps;
-`guard.py`, `links.py`, `monitor.py` and `life.py` end all ranks together when one dies or hangs.
+of 1. Names are imported on first use; `init_process_group` imports mpi4py. Collectives take tensors and write them in
+place. `collectives.py` holds them, `objects.py` those for Python objects, `messages.py` single sends and receives,
+`reducer.py` and `buckets.py` average gradients, `primitives.py` puts collectives into compiled steps; `guard.py`,
+`links.py`, `monitor.py` and `life.py` end all ranks together when one dies or hangs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __getattr__, __dir__ = serve(__name__, __path__, instead=_INSTEAD)
 
 
 def _comm(group: object = None) -> object:
-    """Return the mpi4py communicator of a group; None where there is one process without MPI."""
+    """Return the mpi4py communicator of a group; None for a single process without MPI."""
     from glassgrad.distributed import world
 
     return world.resolve(group, "_comm").comm

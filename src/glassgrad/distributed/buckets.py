@@ -1,7 +1,7 @@
-"""Gradients in buckets: small arrays are sent as one, and the first buckets while other gradients are computed.
+"""Gradients in buckets: small arrays are sent together, and the first buckets while later gradients are still computed.
 
-Li et al. 2020, "PyTorch Distributed: Experiences on Accelerating Data Parallel Training", section 3.2. Parameters are
-taken in reverse order, which is about the order in which a backward pass completes their gradients.
+Li et al. 2020, "PyTorch Distributed: Experiences on Accelerating Data Parallel Training", section 3.2. Buckets are
+filled with parameters in reverse order, roughly the order in which a backward pass completes their gradients.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from glassgrad.distributed.reductions import ReduceOp, reduction
 from glassgrad.distributed.waiting import wait_until
 from glassgrad.distributed.world import ProcessGroup
 
-FIRST_BYTES = 1 << 20  # so that the first reduction begins soon
+FIRST_BYTES = 1 << 20  # small, so that the first reduction begins soon
 DEFAULT_MEGABYTES = 25.0  # PyTorch's
 SHARED_RANKS = 4  # the most ranks of one machine that average through shared memory
 _SHARED = Path("/dev", "shm")  # where MPI libraries put it on Linux
 _LINE = 64  # bytes of a cache line
-_CHUNK = 1 << 15  # elements that are added up and divided while they are in the cache
-_OWN = 1 << 16  # bytes from which a gradient is sent from its own memory instead of a copy in the bucket
+_CHUNK = 1 << 15  # elements that are summed and divided while they are in the cache
+_OWN = 1 << 16  # bytes; gradients of at least this size are sent from their own memory, not copied into the bucket
 
 
 class Place(NamedTuple):
@@ -39,14 +39,14 @@ class Bucket:
     """Gradients that are averaged over the ranks together, all of one dtype.
 
     They are sent through MPI or, if `memory` is given, through memory shared by the ranks of one machine: each rank
-    writes its gradients there, and sums those of all ranks. Native code computes gradients directly in this memory,
+    writes its gradients there, then sums those of all ranks. Native code computes gradients directly in this memory,
     and sums them in the kernels that read the averages (`direct`).
 
     Attributes:
         members: positions of the parameters.
         shapes: of their gradients.
-        ranks: how many share the memory.
-        memory: for each of two turns, which alternate, and each rank the places of the members.
+        ranks: the number of ranks that share the memory.
+        memory: for each of two alternating turns and each rank, the places of the members.
     """
 
     def __init__(self, members: Sequence[int], shapes: Sequence[tuple[int, ...]], dtype: np.dtype) -> None:
@@ -59,7 +59,7 @@ class Bucket:
         self.memory: list[list[list[Place]]] | None = None
         self.requests: list[Any] = []
         self._rank = 0
-        self._turn = 0  # which is written next; the other one is read
+        self._turn = 0  # the turn that is written next; the other one is read
         self._writers: list[list[Any]] = []
         self._sent: list[Any] = []
         self._flat = np.empty(0, self.how.dtype)
@@ -77,11 +77,11 @@ class Bucket:
 
     @property
     def direct(self) -> bool:
-        """Whether native code may compute gradients in shared memory, and read them there."""
+        """Whether native code may write gradients to shared memory and read them there."""
         return self.memory is not None and bool(self.how.dtype == self.dtype)
 
     def share(self, turns: Sequence[Sequence[np.ndarray]], rank: int) -> None:
-        """Use shared memory: for each turn the bytes of every rank."""
+        """Use shared memory; `turns` holds the bytes of every rank for each turn."""
         self.memory = [[list(self._laid_out(part)) for part in parts] for parts in turns]
         self.ranks, self._rank = len(turns[0]), rank
 
@@ -94,17 +94,17 @@ class Bucket:
             begin += -(-size // _LINE) * _LINE
 
     def write_through(self, moves: Sequence[Any]) -> None:
-        """Let a program compute the members in shared memory: `moves` set where, None for a member that cannot."""
+        """Let a program write the members to shared memory; each of `moves` sets a member's address, or is None."""
         self._writers.append(list(moves))
         self._lead()
 
     def _lead(self) -> None:
-        """Set where all programs write in the next turn."""
+        """Set the addresses that all programs write to in the next turn."""
         assert self.memory is not None
         places = self.memory[self._turn][self._rank]
         for moves in list(self._writers):
             answers = [move(*place) for move, place in zip(moves, places, strict=True) if move is not None]
-            if not all(answers):  # the program is gone
+            if not all(answers):  # the program no longer exists
                 self._writers.remove(moves)
 
     def parts(self) -> list[Place]:
@@ -123,7 +123,7 @@ class Bucket:
             for (_, kept), array in zip(self.memory[self._turn][self._rank], arrays, strict=True):
                 if array is not kept:  # a program has not written it there
                     kept[...] = array
-            # All ranks have read what the next turn overwrites, because each has started this turn by then.
+            # All ranks have read the memory that the next turn overwrites, because each has started this turn by then.
             self._turn = 1 - self._turn
             self._lead()
             self.requests = [comm.Ibarrier()]
@@ -156,19 +156,19 @@ class Bucket:
             begin = place.stop
 
     def progress(self) -> None:
-        """Let MPI progress, which it does only in calls."""
+        """Let MPI make progress, which happens only inside its calls."""
         for request in self.requests:
             request.Test()
 
     def arrive(self, group: ProcessGroup) -> None:
-        """Wait until everything started has arrived."""
+        """Wait until all started transfers have arrived."""
         requests = self.requests
         if requests:
             wait_until(lambda: type(requests[0]).Testall(requests), group, "backward")
         self.requests, self._sent = [], []
 
     def finish(self, group: ProcessGroup, outputs: Sequence[np.ndarray]) -> None:
-        """Wait for the averages and write them into arrays, which may be those that were started with."""
+        """Wait for the averages and write them into arrays, which may be the ones passed to `start`."""
         self.arrive(group)
         if self.memory is not None:
             parts = [place.array for place in self.parts()]
@@ -228,7 +228,7 @@ def share_memory(buckets: Sequence[Bucket], comm: Any) -> Any:
 
 
 def has_room(nbytes: int) -> bool:
-    """Tell whether this fits into half of the free shared memory: containers often have 64 MB."""
+    """Tell whether this many bytes fit into half of the free shared memory: containers often have 64 MB."""
     try:
         room = os.statvfs(_SHARED)
     except (OSError, AttributeError):  # not Linux
@@ -237,9 +237,9 @@ def has_room(nbytes: int) -> bool:
 
 
 def make_buckets(shapes: Sequence[tuple[int, ...]], dtypes: Sequence[Any], megabytes: float | None) -> list[Bucket]:
-    """Return the buckets of parameters with these shapes and dtypes, in the order in which they travel.
+    """Return the buckets of parameters with these shapes and dtypes, in the order in which they are sent.
 
-    With `megabytes` no bucket holds more, but for a gradient that is larger by itself; by default 25, the first 1.
+    With `megabytes`, no bucket holds more, except a single larger gradient; by default 25, and 1 for the first bucket.
     """
     limit = (DEFAULT_MEGABYTES if megabytes is None else megabytes) * (1 << 20)
     first = min(FIRST_BYTES, limit) if megabytes is None else limit

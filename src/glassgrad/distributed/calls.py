@@ -28,7 +28,7 @@ class Call:
     Attributes:
         name: the name of the function that the user has called.
         group: the processes that take part.
-        outside: whether this process is not one of them; then the call does nothing.
+        outside: whether this process is not a member; then the call does nothing.
         alone: whether there is no other process; then nothing is sent.
     """
 
@@ -69,7 +69,7 @@ class Call:
         return array
 
     def traced(self, tensor: Array, function: Callable[[Tensor], object]) -> None:
-        """While a step is traced, replace the value of a tensor by the result of a primitive."""
+        """During tracing, replace the value of a tensor by the result of a primitive."""
         if not isinstance(tensor, Tensor):
             kind = type(tensor).__name__
             raise errors.NOT_A_TENSOR(call=self.name, option="tensor", kind=kind, where=provenance.here())
@@ -123,7 +123,7 @@ class Call:
     # --- what is done -------------------------------------------------------------------------------
 
     def agree(self, details: str) -> None:
-        """Compare this call with those of the other ranks, before anything is sent, or later with `async_op`.
+        """Compare this call with those of the other ranks, before any data is sent, or later with `async_op`.
 
         Raises:
             DistributedError: on every rank, with the calls of all of them, when they differ.
@@ -150,7 +150,7 @@ class Call:
             compare()
 
     def move(self, kind: str, sent: Array, received: Array, finish: Callable[[], None]) -> Work | None:
-        """Let a method of the communicator move elements between arrays, then call `finish`; alone, copy them.
+        """Let a method of the communicator move elements between arrays, then call `finish`; one process copies.
 
         Args:
             kind: the name of the method.
@@ -178,7 +178,7 @@ class Call:
 
 
 def follow_up(_kept: object, follow: Callable[[], object]) -> None:
-    """Call a function; its partial object keeps alive what MPI reads until then."""
+    """Call a function; the partial object with `_kept` keeps MPI's buffers alive until then."""
     follow()
 
 

@@ -27,7 +27,7 @@ def all_reduce(
 ) -> Work | None:
     """Replace a tensor on every rank by the reduction of the ranks' tensors.
 
-    Bit-equal on all ranks. 16-bit floats are summed in float32 and rounded once; of truth values SUM is "or".
+    Bit-equal on all ranks. 16-bit floats are summed in float32 and rounded once; for booleans SUM is "or".
 
     Args:
         tensor: of one shape and dtype on all ranks; one that requires a gradient is written without being recorded.
@@ -94,7 +94,7 @@ def broadcast(tensor: Tensor, src: int, group: ProcessGroup | None = None, async
 
     Args:
         tensor: of one shape and dtype on all ranks.
-        src: the rank in the world that it comes from.
+        src: the sender's rank in the world.
 
     Raises:
         DistributedError: the ranks' calls, shapes or dtypes differ, or a rank does not answer.
@@ -117,7 +117,7 @@ def all_gather(
     """Write the tensors of all ranks into a list, one for each rank, on every rank.
 
     Args:
-        tensor_list: one tensor for each rank, which are written.
+        tensor_list: one tensor for each rank, written by the call.
         tensor: of one shape and dtype on all ranks.
 
     Raises:
@@ -160,10 +160,10 @@ def reduce_scatter(
     group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Reduce a list of tensors, one for each rank, over the ranks; each rank gets its tensor.
+    """Reduce a list of tensors, one for each rank, over the ranks; each rank gets the result for its own entry.
 
     Args:
-        output: is written.
+        output: written by the call.
         input_list: one tensor of its shape and dtype for each rank.
         op: see `all_reduce`.
     """
@@ -283,7 +283,7 @@ def all_to_all(
 def all_to_all_single(
     output: Tensor, input: Tensor, group: ProcessGroup | None = None, async_op: bool = False
 ) -> Work | None:
-    """Cut a tensor along its first dimension into as many equal parts as there are ranks, and send one to each.
+    """Cut a tensor along its first dimension into one equal part per rank, and send one part to each rank.
 
     Raises:
         ShapeError: input and output differ, or the parts are not equal.
@@ -304,7 +304,7 @@ def all_to_all_single(
 
 
 def barrier(group: ProcessGroup | None = None, async_op: bool = False, device_ids: object = None) -> Work | None:
-    """Wait until every rank has come here."""
+    """Wait until every rank has reached this call."""
     call = Call("barrier", group, async_op)
     if call.outside:
         return None
@@ -315,10 +315,10 @@ def barrier(group: ProcessGroup | None = None, async_op: bool = False, device_id
 def monitored_barrier(
     group: ProcessGroup | None = None, timeout: timedelta | float | None = None, wait_all_ranks: bool = False
 ) -> None:
-    """Wait until every rank has come here, at most `timeout` (in seconds or as a timedelta).
+    """Wait until every rank has reached this call, at most `timeout` (in seconds or as a timedelta).
 
     Raises:
-        DistributedError: a rank has not come in time.
+        DistributedError: a rank has not reached the call in time.
     """
     work = barrier(group, async_op=True)
     if work is not None:

@@ -1,7 +1,7 @@
 """End all ranks when one dies, hangs or raises, and name that rank and its message.
 
 A thread of every rank reports to rank 0 twice a second; rank 0's `monitor` finds out whether a rank hangs. They use
-TCP instead of MPI, since a stuck MPI cannot report. Every rank ends itself when one has failed, so that no launcher is
+TCP instead of MPI, since a stuck MPI cannot report. Every rank ends itself when one has failed, so no launcher is
 needed.
 """
 
@@ -35,7 +35,7 @@ _STATE: dict[str, Guard] = {}
 
 
 def install(group: ProcessGroup) -> None:
-    """Watch the ranks of the world from now on; compares their versions first.
+    """Watch the ranks of the world from now on, after comparing their versions.
 
     Raises:
         RunError: on every rank, when they run different versions of glassgrad, NumPy or Python.
@@ -81,7 +81,7 @@ def _compare(everybody: list[dict[str, Any]]) -> None:
 
 
 class Guard:
-    """The thread of one rank, its connection, and what ends the process."""
+    """The thread of one rank, its connection, and the functions that end the process."""
 
     def __init__(self, group: ProcessGroup, everybody: list[dict[str, Any]]) -> None:
         self.rank = group.me
@@ -114,7 +114,7 @@ class Guard:
         threading.Thread(target=self._watch, name="glassgrad-watch", daemon=True).start()
 
     def _watch(self) -> None:
-        """Examine a main thread that has not reached a collective for a while."""
+        """Inspect a main thread that has not reached a collective for a while."""
         while os.getpid() == self.pid and not self.ending:
             time.sleep(self._life.look(waiting.passed))
 
@@ -124,7 +124,7 @@ class Guard:
                 self.link.turn(self.state())
 
     def _forked(self) -> None:
-        """Close the connections in a forked process, so that the death of this rank is noticed."""
+        """Close the connections in a forked process, so that the other ranks notice the death of this one."""
         self.link.close()
 
     def state(self) -> dict[str, object]:
@@ -143,7 +143,7 @@ class Guard:
         _flush()
         lines = str(error).splitlines()
         self.link.failed(f"{kind.__name__}{': ' + lines[0] if lines else ''}")
-        time.sleep(3.0)  # the word to end comes from rank 0, after what other ranks have raised
+        time.sleep(3.0)  # rank 0 tells all ranks to end, after reporting what other ranks raised
         self.end(1)
 
     def leave(self, code: int = 0, limit: float | None = None) -> bool:
@@ -154,7 +154,7 @@ class Guard:
             limit: seconds to wait at most.
 
         Returns:
-            Whether all have.
+            Whether all have finished.
         """
         if os.getpid() != self.pid or self.ending:
             return True

@@ -13,16 +13,16 @@ from types import FrameType
 from glassgrad.base import provenance
 from glassgrad.engine.reports import announced
 
-_CLOSE = 0.025  # seconds between two looks at a main thread that may be in an endless loop
-_SELDOM = 0.25  # while it comes to collectives
-_FEW = 8  # instructions of one function that make a circle
+_CLOSE = 0.025  # seconds between two samples of a main thread that may be in an endless loop
+_SELDOM = 0.25  # seconds between samples while it reaches collectives
+_FEW = 8  # at most this many instructions of one function count as a loop
 _STANDARD = str(Path(os.__file__).parent) + os.sep
 
 
 class Life:
-    """The progress of the main thread: its place in the program, processor time, or bytes of files.
+    """The progress of the main thread, measured by its place in the program, processor time, or bytes of files.
 
-    A thread that computes may still be in an endless loop, which `look` finds out.
+    A thread that computes may still be in an endless loop; `look` detects this.
     """
 
     def __init__(self) -> None:
@@ -35,19 +35,19 @@ class Life:
         self._round: FrameType | None = None
         self._seen: set[int] = set()
         self._round_since = self._since
-        self._looks = (0, 0.0)  # the thread that looks, and the processor time that it has taken
+        self._looks = (0, 0.0)  # the sampling thread, and the processor time that it has used
 
     def look(self, passed: int) -> float:
         """Check whether the main thread is still in the same call of a function, at only a few of its instructions.
 
-        A thread that makes progress is seen in another function sooner or later, or in another call of the same one.
-        The frame is kept, so that a later call cannot be mistaken for it.
+        A thread that makes progress will sooner or later be seen in another function, or in another call of the same
+        one. The frame object is kept, so that a later call cannot be mistaken for it.
 
         Args:
-            passed: how many collectives this rank has come to.
+            passed: the number of collectives that this rank has reached.
 
         Returns:
-            In how many seconds to look again.
+            The number of seconds until the next look.
         """
         self._looks = (threading.get_ident(), time.thread_time())
         frame = sys._current_frames().get(self._main)
@@ -62,7 +62,7 @@ class Life:
         return _CLOSE
 
     def signs(self) -> dict[str, object]:
-        """Return how long the main thread has made no progress, and where it is."""
+        """Return the seconds in which the main thread has made no progress, and its place in the code."""
         frame = sys._current_frames().get(self._main)
         now = time.monotonic()
         place = (id(frame), frame.f_lasti) if frame is not None else (0, 0)
@@ -82,7 +82,7 @@ class Life:
 
 
 def _of_children_and_files() -> float:
-    """Return the seconds that child processes have computed, those of a loader, and 1 for each MB of files."""
+    """Return the processor seconds of child processes, such as a loader's, plus 1 per MB read or written."""
     total = 0.0
     with suppress(OSError, ValueError, AttributeError):
         ticks = os.sysconf("SC_CLK_TCK")
@@ -108,7 +108,7 @@ def _is_of_a_library(file: str) -> bool:
 
 
 def _shown(frame: FrameType | None) -> str:
-    """Return the user's line that the main thread is in; the innermost where there is none."""
+    """Return the user's line that the main thread is in; the innermost line if there is none."""
     inner = frame
     while frame is not None and _is_of_a_library(frame.f_code.co_filename):
         frame = frame.f_back

@@ -57,7 +57,7 @@ class Lines:
         self.socket.sendall(json.dumps(message).encode() + b"\n")
 
     def read(self) -> list[dict[str, Any]] | None:
-        """Return the messages that have come; None when the other side is gone."""
+        """Return the messages that have arrived; None when the other side has closed."""
         try:
             data = self.socket.recv(1 << 16)
         except ConnectionError:
@@ -88,7 +88,7 @@ class Link:
 
 
 class Arm(Link):
-    """The connection of any other rank to rank 0."""
+    """The connection of any rank other than 0 to rank 0."""
 
     def __init__(self, guard: Owner, host: str, port: int, token: str) -> None:
         self.guard = guard
@@ -104,7 +104,7 @@ class Arm(Link):
 
     def _send(self, message: dict[str, object]) -> None:
         if self.lines is not None:
-            with suppress(OSError):  # that rank 0 is gone is noticed by reading
+            with suppress(OSError):  # reading will notice that rank 0 is gone
                 self.lines.send(message)
 
     def turn(self, state: dict[str, object]) -> None:
@@ -131,7 +131,7 @@ class Arm(Link):
         if self.guard.all_left.is_set():
             self.close()
             return
-        if self.guard.rank == 1:  # one is enough to say it
+        if self.guard.rank == 1:  # one rank is enough to report it
             name = self.guard.names[0]
             facts = {"rank": name, "seconds": time.monotonic() - self.heard, "at": "a place not known"}
             say("error: " + (errors.RANK_SILENT.text(**facts) if silent else errors.RANK_DIED.text(rank=name)))
@@ -195,7 +195,7 @@ class Center(Link):
                 self.selector.register(connection, selectors.EVENT_READ, lambda: self._read(rank))
                 self._take(rank, more)
                 return
-        connection.close()  # somebody else
+        connection.close()  # not one of the ranks
 
     def _read(self, rank: int) -> None:
         messages = self.arms[rank].read()
@@ -209,7 +209,7 @@ class Center(Link):
     def _take(self, rank: int, messages: list[dict[str, Any]]) -> None:
         for message in messages:
             if "failed" in message:
-                time.sleep(0.3)  # others may be about to show the same
+                time.sleep(0.3)  # other ranks may be about to print the same error
                 self.guard.verdict(errors.RANK_RAISED.text(rank=self.guard.names[rank], error=message["failed"]), 1)
             elif "left" in message:
                 self.monitor.leaves(rank, int(message["left"]))

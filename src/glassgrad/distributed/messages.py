@@ -1,4 +1,4 @@
-"""Messages from one rank to another: `send`, `recv`, and the same without waiting."""
+"""Messages from one rank to another: `send`, `recv`, and the non-blocking `isend`, `irecv`."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def isend(tensor: Tensor, dst: int, group: ProcessGroup | None = None, tag: int 
 
 
 def recv(tensor: Tensor, src: int | None = None, group: ProcessGroup | None = None, tag: int = 0) -> int:
-    """Receive a tensor from rank `src`, or from any; return the rank in the world that it came from.
+    """Receive a tensor from rank `src`, or from any; return the sender's rank in the world.
 
     Args:
-        tensor: is written; of the shape and dtype that is sent.
+        tensor: written by the call; has the shape and dtype of the tensor sent.
         src: the rank in the world; None for any.
         tag: the number that `send` was given.
 
@@ -103,7 +103,7 @@ def _source(call: Call, src: int | None) -> int:
 
 
 def _other(call: Call, rank: int | None, option: str) -> int:
-    """Return the rank within the group; refuse this process itself, which would wait for ever."""
+    """Return the rank within the group; refuse this process itself, because that would wait forever."""
     if rank is None or call.root(rank, option) == call.group.me:
         ranks = ", ".join(str(one) for one in call.group.ranks if one != call.global_rank) or "there is no other"
         raise errors.NO_SUCH_RANK(call=call.name, option=option, given=rank, ranks=ranks, where=provenance.here())

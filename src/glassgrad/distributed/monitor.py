@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from glassgrad import errors
 
-_LEFT = 2.0  # seconds that others may wait in a call for a finished rank, since both reports arrive independently
-_MESSAGES = ("send", "recv")  # calls that go together
-_SLOW = 30.0  # seconds after which a message names, once for each call, the ranks that others wait for
+_LEFT = 2.0  # seconds that ranks may wait for a finished rank, since its report and theirs arrive independently
+_MESSAGES = ("send", "recv")  # calls that match each other
+_SLOW = 30.0  # seconds after which a message names, once per call, the ranks that others wait for
 
 
 @dataclass
@@ -21,14 +21,14 @@ class Rank:
 
     Attributes:
         name: rank, process and host, for messages.
-        heard: when it was heard last.
-        call: the collective that it waits in; empty when it does not.
-        number: how many waits it has begun; the same number is the same wait.
-        since: when that wait was first heard of.
-        idle: seconds in which it has neither computed, nor read or written a file, nor gone to another line.
-        circling: seconds in which it has stayed in one call of one function, at few instructions of it.
-        at: where its main thread is.
-        left: the exit code it ends with, if it has come to its end; 0 also where the code is not known.
+        heard: the time of its last report.
+        call: the collective in which it waits; empty if it does not wait.
+        number: the number of waits it has begun; an equal number means the same wait.
+        since: when that wait was first reported.
+        idle: seconds in which it has neither computed, nor read or written a file, nor moved to another line.
+        circling: seconds in which it has stayed in one call of one function, at only a few of its instructions.
+        at: the present line of its main thread.
+        left: its exit code, if it has finished; 0 also if the code is not known.
     """
 
     name: str
@@ -43,11 +43,11 @@ class Rank:
 
 
 class Monitor:
-    """The ranks as rank 0 knows them.
+    """The ranks, as known to rank 0.
 
     Args:
         names: of each rank.
-        patience: seconds of silence, or of doing nothing while others wait, after which a rank hangs.
+        patience: seconds of silence, or of doing nothing while others wait, after which a rank counts as hanging.
         now: the time, in seconds of any clock.
     """
 
@@ -100,7 +100,7 @@ class Monitor:
                 continue
             facts = {"rank": known.name, "at": known.at, "calls": calls}
             stays = known.circling > self.patience
-            # A computing rank is idle for moments; in a sleeping rank another thread may have worked in between.
+            # A computing rank is idle at moments; in a sleeping rank another thread may have worked in between.
             if known.idle > self.patience / (2 if stays else 1):
                 return errors.RANK_HANGS.text(seconds=known.idle, **facts), 1
             if stays:
@@ -108,7 +108,7 @@ class Monitor:
         return self._locked(running, now)
 
     def _locked(self, running: Sequence[Rank], now: float) -> tuple[str, int] | None:
-        """Return the message about ranks that wait in different calls, so that none can end."""
+        """Return the message about ranks that wait in different calls, so none can finish."""
         calls = ["a message" if known.call in _MESSAGES else known.call for known in running]
         alike = len(set(calls)) == 1
         if len(running) < 2 or "" in calls or (alike and any(known.call != "recv" for known in running)):

@@ -1,7 +1,7 @@
 """Send plain Python objects between processes, without pickle, so that received data cannot run code.
 
-Objects are what `glassgrad.save` stores: tensors, arrays, numbers, strings, None, and lists, tuples and dictionaries
-of them.
+Objects may be anything that `glassgrad.save` stores: tensors, arrays, numbers, strings, None, and lists, tuples and
+dictionaries of them.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from glassgrad.distributed.calls import Call
 from glassgrad.distributed.waiting import wait_until
 from glassgrad.distributed.world import ProcessGroup
 
-_HOLD = "object"  # what is sent is {_HOLD: the object}, so that a plain tensor or number is a document too
+_HOLD = "object"  # objects are sent as {_HOLD: object}, so that a plain tensor or number can be sent too
 
 
 def _encoded(value: Any) -> np.ndarray:
-    from glassgrad import serialization  # with the first object: arrays need no files
+    from glassgrad import serialization  # imported with the first object; arrays do not need file formats
 
     file = BytesIO()
     serialization.save({_HOLD: [value]}, file)
@@ -57,8 +57,8 @@ def broadcast_object_list(
     """Replace the objects of a list by those of the list on rank `src`.
 
     Args:
-        object_list: of one length on all ranks; is written.
-        src: the rank in the world that they come from.
+        object_list: of one length on all ranks; written by the call.
+        src: the sender's rank in the world.
         device: accepted; everything is on the CPU.
 
     Raises:

@@ -1,8 +1,7 @@
 """Collectives as primitives: pure functions of arrays, which the tape differentiates and a compiled step contains.
 
-A compiled step computes them in Python between two calls of native code. A reduction of gradients is two
-instructions, so that the step continues in between: `bucket_start` takes the bucket's gradients, and `bucket_wait`
-gives the averages.
+A compiled step runs them in Python between two calls of native code. A reduction of gradients is two instructions, so
+the step continues in between: `bucket_start` takes the bucket's gradients, and `bucket_wait` returns the averages.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ from glassgrad.engine.mode import MODE, TRACING
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.ops.core import PRIMITIVES, Array, Aval, Custom
 
-# Reducers and groups by numbers, as parameters of instructions are plain values.
+# Reducers and groups by number, because parameters of instructions are plain values.
 _KNOWN: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 _NUMBERS = itertools.count()
 
 
 def register(thing: Any) -> int:
-    """Return a number that stands for a reducer or a group in instructions."""
+    """Return a number that represents a reducer or a group in instructions."""
     for number, known in _KNOWN.items():
         if known is thing:
             return number
@@ -44,7 +43,7 @@ _TOKEN = Aval((), np.dtype(np.int64))
 
 
 class _InOrder(Custom):
-    """A collective as an instruction: it takes the count of those before it, and returns it with the results."""
+    """A collective as an instruction: it takes the count of earlier collectives, and returns it with the results."""
 
     by_name = True  # name and parameters describe it, so a step with it can be cached on disk
 
@@ -54,7 +53,7 @@ class _InOrder(Custom):
         PRIMITIVES[plain.name] = self
 
     def bind(self, params: dict[str, Any]) -> Any:
-        """Return an object for a place in a program: `run` makes the call, `attach` receives the memory."""
+        """Return an object for one instruction of a program: `run` makes the call, `attach` receives the memory."""
         return None if self.plain.bind is None else self.plain.bind(params)
 
     def compute_into(self, outputs: Sequence[Array], count: Array, *args: Any, **params: Any) -> None:
@@ -91,8 +90,8 @@ class _Collective(Custom):
     ) -> None:
         super().__init__(name, forward, register=False, **facts)
         self.types = types
-        self.into = into  # the same, which writes into the arrays that it is given first
-        self.bind = bind  # the same for native code, which may move arrays of the step
+        self.into = into  # the same function, writing into the arrays that are its first arguments
+        self.bind = bind  # the same for native code, which may move the step's arrays
         self.in_order = _InOrder(self)
 
     def __call__(self, *args: Any, **params: Any) -> Any:
@@ -130,7 +129,7 @@ def _all_reduce(_xp: object, x: Array, *, group: int, op: str) -> Array:
 
 
 def _reduced_cotangent(g: Array, _y: Array, _x: Array, *, group: int, op: str) -> Array:
-    # Every rank's result depends on every rank's input, and the loss is the sum of those of the ranks.
+    # Every rank's result depends on every rank's input, and the total loss is the sum of the ranks' losses.
     return all_reduce_p(g, group=group, op=op)
 
 
@@ -172,7 +171,7 @@ def _parts(_xp: object, *, reducer: int, bucket: int, ranks: int, types: Iterabl
 
 
 class _BoundStart:
-    """`bucket_start` in native code, which leaves gradients in the memory that the ranks share where it can."""
+    """`bucket_start` in native code, which writes gradients to the ranks' shared memory if possible."""
 
     def __init__(self, params: dict[str, Any]) -> None:
         self.bucket = _KNOWN[params["reducer"]].buckets[params["bucket"]]
@@ -187,7 +186,7 @@ class _BoundStart:
 
 
 class _BoundParts:
-    """`bucket_parts` in native code, which reads the gradients of all ranks where they are."""
+    """`bucket_parts` in native code, which reads the gradients of all ranks where they are stored."""
 
     def __init__(self, params: dict[str, Any]) -> None:
         self.owner = _KNOWN[params["reducer"]]
@@ -229,15 +228,15 @@ bucket_wait_p.describe("the averages of a bucket")
 
 
 def start(arrays: Sequence[Array], reducer: int, bucket: int) -> None:
-    """While a step is traced, begin to average the gradients of a bucket."""
+    """During tracing, begin to average the gradients of a bucket."""
     bucket_start_p(*arrays, reducer=reducer, bucket=bucket)
 
 
 def wait(bucket: Any, reducer: int, position: int) -> tuple[Array, ...]:
-    """While a step is traced, return the averages of a bucket."""
+    """During tracing, return the averages of a bucket."""
     types = tuple((tuple(shape), bucket.dtype.name) for shape in bucket.shapes)
     if bucket.direct:
-        # The program sums them in the kernels that read the sums, so no rank stores averages.
+        # The step's kernels sum the parts where they read the averages, so no rank stores averages.
         count = bucket.ranks
         parts = bucket_parts_p(reducer=reducer, bucket=position, ranks=count, types=types)
         groups = [parts[at : at + count] for at in range(0, len(parts), count)]
@@ -258,8 +257,8 @@ def _mean_of(parts: Sequence[Array]) -> Array:
 
 
 def _broadcast(_xp: object, *arrays: Array, owner: int, src: int) -> tuple[Array, ...]:
-    """Return the arrays of a rank of the group: all of them in one message."""
-    known = _KNOWN[owner]  # a group, or a reducer, which has a communicator of its own
+    """Return the arrays of a rank of the group: all in one message."""
+    known = _KNOWN[owner]  # a group, or a reducer, which has its own communicator
     content = np.concatenate([as_bytes(flat(np.asarray(one))) for one in arrays])
     wait_until(known.comm.Ibcast(content, src).Test, getattr(known, "group", known), "broadcast")
     found, begin = [], 0

@@ -1,8 +1,8 @@
 """Average gradients over the ranks during a backward pass, each bucket as soon as its gradients are complete.
 
 A backward walk visits nodes by falling sequence number, so the gradient of a leaf is complete when the walk has passed
-the oldest node that reads the leaf. A node without a derivative rule is put into the walk's heap at this place; when it
-is visited, its bucket is sent. After the walk, all buckets are waited for.
+the oldest node that reads the leaf. A node without a derivative rule is put into the walk's heap at this position; when
+the walk visits it, its bucket is sent. After the walk, `finish` waits for all buckets.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Reducer:
         self.armed = self.comm is not None
 
     def take_buffers(self, buffers: Sequence[Tensor]) -> None:
-        """Write the buffers of the group's first rank into those of all."""
+        """Copy the buffers of the group's first rank to all ranks."""
         if self.comm is None or not buffers:
             return
         arrays = [buffer.lifted() for buffer in buffers]
@@ -94,8 +94,8 @@ class _Pass:
             )
         self.departed = 0
         self.totals: list[list[Tensor]] = []
-        # A bucket departs when the oldest reader of its parameters was visited, and after those before it: on every
-        # rank in the same order.
+        # A bucket is sent when the oldest reader of its parameters has been visited, and after the buckets before it,
+        # so that all ranks send in the same order.
         ends: dict[int, int] = {}
         oldest = _NEVER
         for position, bucket in enumerate(reducer.buckets):
@@ -124,7 +124,7 @@ class _Pass:
             self.departed += 1
 
     def _total(self, at: int) -> Tensor:
-        """Return the gradient of a leaf as `backward` would leave it: through its hooks, added to what is there."""
+        """Return the gradient that `backward` would store: passed through the leaf's hooks, added to the old one."""
         leaf = self.reducer.leaves[at]
         g = self.walk.found.pop(leaf, None)
         before: Tensor | None = leaf._grad
@@ -163,7 +163,7 @@ class _Pass:
         pairs = zip(self.reached, self.reducer.leaves, strict=True)
         there = [reached or leaf._grad is not None for reached, leaf in pairs]
         flags = make(np.array(there), None, False)
-        before, MODE.flags = MODE.flags, MODE.flags & ~TRACING  # which ops there are is decided while tracing
+        before, MODE.flags = MODE.flags, MODE.flags & ~TRACING  # tracing decides which ops the step has
         try:
             all_reduce(flags, ReduceOp.MAX, self.reducer.group)
         finally:
@@ -175,15 +175,15 @@ _NEVER = 1 << 62
 
 
 def _store(total: Tensor, average: Array) -> None:
-    """Let a gradient hold an average, while a step is traced."""
+    """Store an average in a gradient during tracing."""
     if isinstance(total.array, np.ndarray):
-        total.array = average  # zeros of a parameter that is not used here
+        total.array = average  # zeros of a parameter that this rank does not use
     else:
         total.array.write(average)  # a Symbol is memory too
 
 
 def _last_readers(walk: tape.Walk, leaves: dict[int, Tensor]) -> dict[int, int]:
-    """Return the sequence number of the oldest node that reads each leaf, by the leaf's id; of those reached."""
+    """Return the sequence number of the oldest node that reads each reached leaf, by the leaf's id."""
     last: dict[int, int] = {}
     stack = [node for _, node in walk.heap]
     seen = set(stack)
@@ -203,7 +203,7 @@ def _last_readers(walk: tape.Walk, leaves: dict[int, Tensor]) -> dict[int, int]:
 
 
 def _visit(walk: tape.Walk, end: int, call: Callable[[], None]) -> None:
-    """Let a walk call a function when it has visited the node with this sequence number."""
+    """Let a walk call a function after it has visited the node with this sequence number."""
     frame = provenance.user_frame(1)
     visitor = Custom("bucket", lambda _xp: None, joint_vjp=lambda *_args: None, register=False)
     visitor.visit = lambda _walk, _node, _g: call()

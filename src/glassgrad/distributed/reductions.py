@@ -12,7 +12,7 @@ from glassgrad.base import provenance
 
 
 class ReduceOp(enum.Enum):
-    """How the values of the ranks become one: SUM, AVG, PRODUCT, MIN, MAX, and BAND, BOR, BXOR of integers."""
+    """How the values of the ranks are combined: SUM, AVG, PRODUCT, MIN, MAX, and BAND, BOR, BXOR of integers."""
 
     SUM = 0
     AVG = 1
@@ -27,7 +27,7 @@ class ReduceOp(enum.Enum):
 _ARITHMETIC = (ReduceOp.SUM, ReduceOp.PRODUCT, ReduceOp.AVG)
 _BITS = (ReduceOp.BAND, ReduceOp.BOR, ReduceOp.BXOR)
 _OPS = {ReduceOp.SUM: "SUM", ReduceOp.AVG: "SUM", ReduceOp.PRODUCT: "PROD"}
-# Of truth values, which travel as bytes of 0 and 1: a sum is true where one is.
+# Booleans travel as bytes of 0 and 1; their sum is true if one of them is.
 _LOGICAL = {ReduceOp.SUM: "MAX", ReduceOp.BOR: "MAX", ReduceOp.MAX: "MAX", ReduceOp.BXOR: "BXOR"}
 _LOGICAL |= {ReduceOp.PRODUCT: "MIN", ReduceOp.BAND: "MIN", ReduceOp.MIN: "MIN"}
 
@@ -40,7 +40,7 @@ class Reduction(NamedTuple):
     divide: bool
 
     def packed(self, elements: np.ndarray) -> np.ndarray:
-        """Return contiguous elements as MPI gets them: the same memory unless the dtype has to change."""
+        """Return contiguous elements as MPI receives them: the same memory unless the dtype has to change."""
         return elements.view(self.dtype) if elements.dtype.kind == "b" else elements.astype(self.dtype, copy=False)
 
     def unpacked(self, elements: np.ndarray, ranks: int, dtype: np.dtype) -> np.ndarray:

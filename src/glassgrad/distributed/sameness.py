@@ -46,7 +46,7 @@ def _text_of_first(text: str, group: ProcessGroup) -> str:
 
 
 def take_from_first(tensors: Sequence[Tensor], group: ProcessGroup) -> None:
-    """Write the values that the first rank has into the tensors of all."""
+    """Copy the values of the first rank's tensors to all ranks."""
     if group.size() == 1:
         return
     arrays: list[Any] = [tensor.array for tensor in tensors]

@@ -1,4 +1,4 @@
-"""Remove shared memory of MPICH, which remains when ranks end without finalising MPI: 2 MB for each such run."""
+"""Remove shared memory of MPICH that remains when ranks end without finalising MPI: 2 MB per run."""
 
 from __future__ import annotations
 

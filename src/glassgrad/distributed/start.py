@@ -27,24 +27,24 @@ def init_process_group(
     pg_options: object = None,
     device_id: object = None,
 ) -> None:
-    """Let the processes that the MPI launcher has started find one another; every process calls it once.
+    """Connect the processes that the MPI launcher has started; every process calls this once.
 
     A process that was started alone is rank 0 of 1, with or without MPI.
 
     Args:
-        backend: "mpi", or None for the same. PyTorch's "gloo", "nccl" and "ucc" are taken for it, with a warning.
-        init_method: accepted; the launcher tells the processes of one another.
+        backend: "mpi", or None for the same. PyTorch's "gloo", "nccl" and "ucc" also mean MPI, with a warning.
+        init_method: accepted; the launcher connects the processes.
         timeout: how long a call waits for the others, in seconds or as a timedelta; half an hour by default.
-        world_size: checked against the number of processes that there are.
+        world_size: checked against the actual number of processes.
         rank: checked against the rank of this process.
-        store: accepted, as `init_method`.
+        store: accepted, like `init_method`.
         group_name: accepted.
         pg_options: accepted.
         device_id: accepted; tensors are on the CPU.
 
     Raises:
-        ArgumentError: another backend, or a size or rank that is not the launcher's.
-        DistributedError: a second call, or several processes that MPI has not started.
+        ArgumentError: another backend, or a size or rank that differs from the launcher's.
+        DistributedError: a second call, or several processes that MPI did not start.
 
     Example:
         >>> import glassgrad.distributed as dist
@@ -61,7 +61,7 @@ def init_process_group(
     count, me = (1, 0) if comm is None else (comm.Get_size(), comm.Get_rank())
     started = os.environ.get("WORLD_SIZE", "")
     if count == 1 and "LOCAL_RANK" in os.environ and started.isdigit() and int(started) > 1:
-        # Each of them would train by itself.
+        # Otherwise each of them would train by itself.
         raise errors.NOT_MPI(count=int(started), where=provenance.here())
     for option, given, actual in (("world_size", world_size, count), ("rank", rank, me)):
         if given not in (-1, actual):
@@ -76,7 +76,7 @@ def init_process_group(
 
 
 def _neighbours(module: Any, comm: Any) -> tuple[bool, int]:
-    """Return whether this machine has more of the processes than cores, and how many share the cores of this one."""
+    """Return whether this machine has more processes than cores, and how many of them share this process's cores."""
     near = comm.Split_type(module.COMM_TYPE_SHARED)
     affinity = getattr(os, "sched_getaffinity", None)
     mine = set(affinity(0)) if affinity is not None else set(range(os.cpu_count() or 1))
@@ -85,7 +85,7 @@ def _neighbours(module: Any, comm: Any) -> tuple[bool, int]:
     users = np.zeros_like(mask)
     near.Allreduce(mask, users, op=module.SUM)
     near.Free()
-    sharers = int(users[mask > 0].max())  # 1 for a process that is bound to cores of its own
+    sharers = int(users[mask > 0].max())  # 1 for a process that is bound to its own cores
     return sharers > len(mine), sharers
 
 

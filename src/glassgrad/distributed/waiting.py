@@ -1,4 +1,4 @@
-"""Waiting for other processes, so that Ctrl-C and time limits work and shared cores stay free.
+"""Waiting for other processes in a way that keeps Ctrl-C and time limits working and leaves shared cores free.
 
 An MPI library polls during a blocking call: it uses a whole core and receives no signals. Every call here is therefore
 non-blocking, and this file polls it with pauses.
@@ -19,11 +19,11 @@ from glassgrad.base import provenance
 from glassgrad.distributed.world import ProcessGroup
 from glassgrad.engine.reports.announced import announced
 
-_EAGER = 64  # questions before the first pause: a small message on one machine takes about 10 us
-_SPIN = 0.02  # seconds of giving way to others before the pauses become sleeps
-# The present wait of this rank, for the guard: the number of waits so far, and the name of the call; None outside.
+_EAGER = 64  # polls before the first pause: a small message on one machine takes about 10 us
+_SPIN = 0.02  # seconds of yielding to other processes before the pauses become sleeps
+# The current wait of this rank, for the guard: the number of waits so far, and the name of the call; None outside.
 CURRENT: tuple[int, str] | None = None
-passed = 0  # how many times this rank has come to a collective
+passed = 0  # the number of collectives that this rank has reached
 _NUMBERS = itertools.count(1)
 _yield: Callable[[], None] = getattr(os, "sched_yield", lambda: time.sleep(0))
 
@@ -32,7 +32,7 @@ def wait_until(done: Callable[[], bool], group: ProcessGroup, call: str, seconds
     """Return when `done()` is true.
 
     Raises:
-        DistributedError: the time of the group is over.
+        DistributedError: the group's time limit has passed.
     """
     global CURRENT, passed
     passed += 1
@@ -63,13 +63,13 @@ def _wait(done: Callable[[], bool], group: ProcessGroup, call: str, limit: float
 
 @contextmanager
 def busy(what: str) -> Iterator[None]:
-    """Announce that this block takes long, so that other ranks do not take this one for hanging.
+    """Announce that this block takes long, so that other ranks do not think this one hangs.
 
     A rank that others wait for is ended if it does nothing for eight seconds, or stays in one call of one function.
     The compiler announces itself.
 
     Args:
-        what: a few words.
+        what: a few words about the work.
 
     Example:
         >>> import glassgrad.distributed as dist
@@ -80,7 +80,7 @@ def busy(what: str) -> Iterator[None]:
         yield
 
 
-Stage = tuple[Callable[[], Any], Callable[[], Any] | None]  # a question whether it is done, and what follows then
+Stage = tuple[Callable[[], Any], Callable[[], Any] | None]  # a check whether it is done, and the function to call then
 
 
 class Work:
@@ -104,7 +104,7 @@ class Work:
         self._stages = stages
         self._tensors = tensors or []
         if stages:
-            group.pending.add(self)  # keeps the memory alive even without this object
+            group.pending.add(self)  # keeps the memory alive even if this object is dropped
 
     def _ask(self) -> bool:
         while self._stages:

@@ -14,7 +14,7 @@ from glassgrad.base import provenance
 from glassgrad.errors.packages import present
 
 _DEFAULT_TIMEOUT = timedelta(minutes=30)  # PyTorch's, for gloo and MPI
-# Variables in which launchers give the number of processes: MPICH and Intel, Open MPI, MVAPICH, and Slurm.
+# Variables in which launchers pass the number of processes: MPICH and Intel, Open MPI, MVAPICH, and Slurm.
 _TORCHS = ("gloo", "nccl", "ucc")  # PyTorch's backends
 _COUNTS = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PMIX_SIZE", "SLURM_STEP_NUM_TASKS")
 
@@ -23,10 +23,10 @@ class ProcessGroup:
     """Processes that communicate with one another: `group.WORLD`, or what `new_group` returns.
 
     Attributes:
-        comm: the mpi4py communicator; None for a process that has no MPI and is alone.
+        comm: the mpi4py communicator; None for a single process without MPI.
         ranks: the ranks of its members in the world, in the order of the group.
         seconds: how long a call waits for the others.
-        crowded: whether the processes on this machine are more than its cores, so that waiting must leave them free.
+        crowded: whether this machine has more processes than cores, so that waiting ones must leave the cores free.
     """
 
     def __init__(self, comm: Any, ranks: Sequence[int], me: int, seconds: float, crowded: bool) -> None:
@@ -39,7 +39,7 @@ class ProcessGroup:
         self.pending: set[Any] = set()  # calls under way: MPI writes to their memory
 
     def rank(self) -> int:
-        """Return the rank of this process in the group; -1 when it is no member."""
+        """Return the rank of this process in the group; -1 if it is not a member."""
         return self.me
 
     def size(self) -> int:
@@ -107,13 +107,13 @@ def check_backend(backend: str | None) -> None:
 
 
 def launched() -> int:
-    """Return how many processes the launcher says it has started; 1 where there is none."""
+    """Return how many processes the launcher says it has started; 1 without a launcher."""
     counts = [int(os.environ[name]) for name in _COUNTS if os.environ.get(name, "").isdigit()]
     return max(counts, default=1)
 
 
 def mpi() -> Any:
-    """Return mpi4py's module `MPI`, initialised; None where it is not installed and there is one process.
+    """Return mpi4py's module `MPI`, initialised; None if it is not installed and there is one process.
 
     Raises:
         DistributedError: several processes were started, and mpi4py cannot be imported.
@@ -173,7 +173,7 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
         one.free()
     STATE.groups.clear()
     STATE.world = None
-    from glassgrad.engine.tensors import devices  # not on import: layers by hand run on ranks without the engine
+    from glassgrad.engine.tensors import devices  # not at the top: hand-written layers run without the engine
 
     devices.sharers = 1
 
@@ -188,7 +188,7 @@ def resolve(group: ProcessGroup | None, call: str) -> ProcessGroup:
 
 
 def get_rank(group: ProcessGroup | None = None) -> int:
-    """Return the rank of this process: 0 in the first, and before there is a group; -1 when it is no member."""
+    """Return the rank of this process: 0 in the first, and before there is a group; -1 if it is not a member."""
     if group is None and STATE.world is None:
         return 0
     return resolve(group, "get_rank").me
@@ -218,7 +218,7 @@ def new_group(
         backend: as in `init_process_group`.
 
     Raises:
-        ArgumentError: a rank that there is not, or one twice.
+        ArgumentError: a rank that does not exist, or a repeated rank.
 
     Example:
         >>> import glassgrad.distributed as dist

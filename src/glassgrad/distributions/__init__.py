@@ -1,10 +1,10 @@
 """Probability distributions with `torch.distributions`' names: samples, log-probabilities, entropies, divergences.
 
-A distribution holds tensors, and its results are differentiable with respect to them. `rsample` lets gradients through
-the samples as well, `sample` does not. A compiled step draws new samples in every call.
+A distribution holds tensors, and its results are differentiable with respect to them. Gradients also flow through
+samples of `rsample`, but not of `sample`. A compiled step draws new samples in every call.
 
 `distribution.py` is the base; `continuous.py`, `gammas.py`, `derived.py`, `multivariate.py`, `discrete.py` and
-`classes.py` hold the families, `composed.py` distributions made of others. `transforms.py` and `constraints.py`
+`classes.py` hold the families, `composed.py` distributions built from others. `transforms.py` and `constraints.py`
 describe functions and sets, `constraint_registry.py` connects them, `kl.py` has the divergences.
 """
 

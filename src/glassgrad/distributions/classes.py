@@ -1,4 +1,4 @@
-"""Distributions over classes: one of k, as its index or as a one-hot vector, and counts of them."""
+"""Distributions over classes: one of k, as an index or a one-hot vector, and counts of classes."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class OfClasses(Distribution):
         return -(self.logits.clamp(min=lowest) * self.probs).sum(-1)
 
     def _classes(self, sample_shape: tuple[int, ...]) -> Array:
-        """Draw the numbers of classes, of shape sample_shape + batch_shape."""
+        """Draw class numbers, of shape sample_shape + batch_shape."""
         with no_grad():
             count = int(np.prod(sample_shape))
             rows = self.probs.reshape(-1, self.probs.shape[-1])
@@ -74,7 +74,7 @@ class Categorical(OfClasses):
     """One of k classes, numbered from 0.
 
     Args:
-        probs: (..., k), none negative; divided by their sum.
+        probs: (..., k), not negative; divided by their sum.
         logits: (..., k), logarithms of probabilities up to a constant, instead of `probs`.
 
     Example:

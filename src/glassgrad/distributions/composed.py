@@ -17,7 +17,7 @@ class Independent(Distribution):
 
     Args:
         base_distribution: the distribution.
-        reinterpreted_batch_ndims: how many dimensions.
+        reinterpreted_batch_ndims: the number of these dimensions.
         validate_args: whether values are checked.
 
     Example:
@@ -139,7 +139,7 @@ class TransformedDistribution(Distribution):
 
     Args:
         base_distribution: the distribution of x.
-        transforms: a transform, or several, applied in their order.
+        transforms: a transform, or several, applied in order.
         validate_args: whether values are checked.
 
     Example:

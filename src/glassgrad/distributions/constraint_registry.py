@@ -18,7 +18,7 @@ Kind = Constraint | Callable[..., Constraint]  # one, a class of them, or the fu
 
 
 class ConstraintRegistry:
-    """Transforms by constraint: calling it with a constraint returns the transform whose codomain that is.
+    """Transforms by constraint: calling it with a constraint returns the transform onto that set.
 
     Example:
         >>> import glassgrad as gg

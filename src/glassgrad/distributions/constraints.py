@@ -20,7 +20,7 @@ class Constraint:
 
     Attributes:
         is_discrete: whether it is a set of whole numbers.
-        event_dim: how many of the last dimensions are one value.
+        event_dim: the number of last dimensions that form one value.
         kind: its key in the registries of transforms: its name, or that of the function that made it.
         given: the arguments of that function.
 
@@ -125,7 +125,7 @@ def integer_interval(lower_bound: Array, upper_bound: Array) -> Constraint:
 
 
 def greater_than(lower_bound: Array) -> Constraint:
-    """Real numbers above a bound.
+    """Real numbers greater than a bound.
 
     Example:
         >>> import glassgrad as gg
@@ -137,7 +137,7 @@ def greater_than(lower_bound: Array) -> Constraint:
 
 
 def greater_than_eq(lower_bound: Array) -> Constraint:
-    """Real numbers from a bound on.
+    """Real numbers greater than or equal to a bound.
 
     Example:
         >>> import glassgrad as gg
@@ -149,7 +149,7 @@ def greater_than_eq(lower_bound: Array) -> Constraint:
 
 
 def multinomial(total: int) -> Constraint:
-    """Counts, none negative, that add up to `total`.
+    """Non-negative counts that add up to `total`.
 
     Example:
         >>> import glassgrad as gg

@@ -206,7 +206,7 @@ class Weibull(TransformedDistribution):
 
 
 class Pareto(TransformedDistribution):
-    """Pareto distribution: density ``alpha scale**alpha / x**(alpha + 1)`` from `scale` on.
+    """Pareto distribution: density ``alpha scale**alpha / x**(alpha + 1)`` for x >= scale.
 
     Example:
         >>> import glassgrad as gg

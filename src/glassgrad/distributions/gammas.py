@@ -57,7 +57,7 @@ def log_gamma_slope(shape: Array, log_x: Array) -> Array:
     near = (special.digamma(a + 1) - log_x) / a
     with np.errstate(divide="ignore", invalid="ignore"):
         slope = np.where(small, near, -difference / density)
-    return np.where(np.isfinite(slope), slope, 0.0)  # so far in a tail that it underflows
+    return np.where(np.isfinite(slope), slope, 0.0)  # non-finite only so far in a tail that the density underflows
 
 
 class _LogGamma(Function):

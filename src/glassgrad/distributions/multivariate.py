@@ -19,7 +19,7 @@ from glassgrad.ops.solve import inv, solve_triangular
 
 
 def half_log_det(scale: Array) -> Array:
-    """Return log det of lower triangular matrices, half that of the covariance."""
+    """Return the log determinants of lower triangular matrices, half those of the covariances."""
     return scale.diagonal(0, -2, -1).log().sum(-1)
 
 

@@ -26,7 +26,7 @@ class Transform:
 
     Attributes:
         bijective: whether it is invertible.
-        event_dim: how many of the last dimensions are transformed together.
+        event_dim: the number of last dimensions that are transformed together.
 
     Example:
         >>> import glassgrad as gg
@@ -369,7 +369,7 @@ class SoftmaxTransform(Transform):
 
 
 class StickBreakingTransform(Transform):
-    """k numbers to k + 1 positive ones with a sum of 1: each breaks its share off the rest of a stick.
+    """Maps k numbers to k + 1 positive ones with a sum of 1: each breaks its share off the rest of a stick.
 
     Example:
         >>> import glassgrad as gg
@@ -406,7 +406,7 @@ class StickBreakingTransform(Transform):
 
 
 class LowerCholeskyTransform(Transform):
-    """A square matrix to a lower triangular one, with exp on its diagonal.
+    """Maps a square matrix to a lower triangular one, with exp on its diagonal.
 
     Example:
         >>> import glassgrad as gg
@@ -456,7 +456,7 @@ class IndependentTransform(Transform):
 
 
 class ReshapeTransform(Transform):
-    """The last dimensions in another shape.
+    """Gives the last dimensions another shape.
 
     Example:
         >>> import glassgrad as gg

@@ -1,19 +1,19 @@
 """Diagnose training runs: quantities as plain arrays, and rules that turn them into findings.
 
-Nothing here draws; `glassgrad.report` does, from what is computed here, and its pictures are found under both names.
-Models may be ours or PyTorch's, and the judgement of a finished run loads nothing of the engine: files are loaded on
-first use of their names.
+Nothing here draws; `glassgrad.report` draws the pictures from quantities computed here, under the same names. Models
+may be ours or PyTorch's. Judging a finished run does not import the engine: files are imported on first use of their
+names.
 
-The files beside this one are what users call. `observers/` listens to calls, backward passes and steps; `quantities/`
-measures, `rules/` judges, `reports/` words the findings; `nans/` finds the origin of a NaN, `bisection/` the first
-difference of two runs, `memory_use/` what is kept for a backward pass; `graphs/` and `restoring/` serve them all.
+The files beside this one hold the names that users call. `observers/` listens to calls, backward passes and steps;
+`quantities/` measures, `rules/` judges, `reports/` words the findings; `nans/` finds the origin of a NaN, `bisection/`
+the first difference between two runs, `memory_use/` what a backward pass keeps; all use `graphs/` and `restoring/`.
 """
 
 from __future__ import annotations
 
 from glassgrad.base.families import serve
 
-# Names that users type here, from other packages; each file is loaded on first use.
+# Names from other packages that users find here; each file is loaded on first use.
 _ELSEWHERE = {
     "allow_nonfinite": "glassgrad.engine.reports.nonfinite",
     "plot_activations": "glassgrad.report.activations",

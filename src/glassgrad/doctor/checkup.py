@@ -25,7 +25,7 @@ from glassgrad.doctor.setup import setup_of
 IGNORED = -100
 """The label that PyTorch's losses ignore."""
 
-# The usual losses, and their ops by both libraries' names.
+# The usual losses, and the names of their ops in both libraries.
 _BINARY = "binary_cross_entropy binary_cross_entropy_with_logits binarycrossentropy binarycrossentropywithlogits"
 _NAMES = {
     "cross entropy": "cross_entropy nllloss nllloss2d",
@@ -40,7 +40,7 @@ def check_up(model: Module, batch: Any, loss_fn: LossFunction | None = None, opt
 
     Args:
         model: a module of glassgrad or PyTorch.
-        batch: `(inputs, targets)`; more than two are several inputs and, last, the targets; a mapping is passed to the
+        batch: `(inputs, targets)`; of more than two, the last is the targets; a mapping is passed to the
             model as keywords. NumPy arrays become tensors of the model's library.
         loss_fn: called with output and targets (with output and batch for a mapping); without it the model returns the
             loss itself, or an object that has it as `loss`.
@@ -49,7 +49,7 @@ def check_up(model: Module, batch: Any, loss_fn: LossFunction | None = None, opt
     Raises:
         KindError: a model without `named_parameters()`.
 
-    What the model or the loss raises is part of the result (`failure`).
+    An exception of the model or the loss is part of the result (`failure`).
 
     Example:
         >>> import glassgrad as gg
@@ -76,7 +76,7 @@ class Batch:
     """A batch in the form of a call: positional inputs or keywords, and targets.
 
     Raises:
-        KindError: what is no batch, or holds what is neither a tensor nor an array.
+        KindError: the value is not a batch, or contains something that is neither a tensor nor an array.
         ArgumentError: a batch without targets for a loss function.
     """
 
@@ -120,7 +120,7 @@ class Batch:
 def _check(batch: Any) -> None:
     """Refuse a batch that the model cannot be called with."""
     if isinstance(batch, Mapping):
-        return  # its own keywords, whatever they are
+        return  # keywords of the model, of any type
     parts = batch if isinstance(batch, Sequence) and not isinstance(batch, str | bytes) else (batch,)
     if not parts:
         raise errors.CHECK_BATCH(given="given an empty one", remedy="give it some examples.")
@@ -244,7 +244,7 @@ def _targets(targets: Any, output: Array | None) -> Targets | None:
 
 
 def _expected(kind: str, targets: Targets | None, given: Any) -> tuple[float, str]:
-    """Return the loss of a model that ignores its inputs, and the origin of the number."""
+    """Return the loss of a model that ignores its inputs, and how the number is derived."""
     if kind == "cross entropy" and targets is not None and targets.classes:
         return math.log(targets.classes), f"log {targets.classes}"
     if kind == "binary cross entropy":

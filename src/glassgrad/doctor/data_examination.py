@@ -20,12 +20,12 @@ class DataExamination:
 
     Attributes:
         inputs: facts about the inputs of training.
-        constant: how many of the `features` have the same value in all examples.
+        constant: the number of the `features` that have the same value in all examples.
         scales: the smallest and the largest standard deviation of the features that vary.
         duplicates: training examples that repeat an earlier one.
         contradictions: inputs that occur with several targets.
-        in_both: held-out examples whose inputs are also in the training set, of `held_out`.
-        classes: how many examples the rarest and the commonest class have; (0, 0) if targets are not classes.
+        in_both: held-out examples whose inputs are also in the training set, out of `held_out`.
+        classes: the number of examples of the rarest and the most common class; (0, 0) if targets are not classes.
         unseen: classes of the held-out examples that the training set lacks.
         findings: those of the rules, errors first.
 
@@ -67,8 +67,8 @@ def examine_data(
     the held-out ones, and classes that the training set lacks.
 
     Args:
-        train: arrays or tensors; the first axis is that of the examples.
-        held_out: the same of validation or test examples.
+        train: arrays or tensors; the first axis indexes the examples.
+        held_out: the same for validation or test examples.
         report: print the findings, to `file` or standard output.
 
     Example:

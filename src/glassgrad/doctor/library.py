@@ -19,9 +19,9 @@ from glassgrad.base.provenance import pytorch
 Array = NDArray[Any]
 Args = tuple[Any, ...]
 Kwargs = dict[str, Any]
-Module = Any  # of ours, of PyTorch's, or by hand
+Module = Any  # of glassgrad, of PyTorch or written by hand
 Optimizer = Any  # likewise
-Tensor = Any  # of ours or of PyTorch's
+Tensor = Any  # of glassgrad or of PyTorch
 LossFunction = Callable[..., Tensor]
 
 
@@ -37,7 +37,7 @@ def words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Ops that hand on the same numbers in another order or shape, by both libraries' names for them.
+# Ops that return the same numbers in another order or shape, by their names in both libraries.
 _VIEWS = words(
     "alias clone contiguous expand permute reshape reshapealias squeeze t transpose unsafeview unsqueeze view"
 )
@@ -46,7 +46,7 @@ _FARTHEST = 8
 
 
 def numbers(value: Any) -> Array | None:
-    """Return the numbers of a tensor as a NumPy array, or None if there are none: a step is being traced.
+    """Return the numbers of a tensor as a NumPy array, or None if it has none because a step is being traced.
 
     The array may share memory with the tensor. bfloat16 becomes float32, sparse tensors dense, and a tensor on another
     device is copied.
@@ -69,7 +69,7 @@ def numbers(value: Any) -> Array | None:
 
 
 def number(value: Any) -> float | None:
-    """Return the number in a tensor, None where it has none or several."""
+    """Return the number in a tensor, None if it has none or several."""
     array = numbers(value)
     return float(array.reshape(())) if array is not None and array.size == 1 else None
 
@@ -91,9 +91,9 @@ def _torch_traces() -> bool:
 
 
 def untraced(hook: Callable[..., Any], otherwise: Callable[..., Any] = lambda *args: None) -> Callable[..., Any]:
-    """Return a hook that `torch.compile` keeps out of the programs that it traces; they call `otherwise` instead.
+    """Return a hook that `torch.compile` leaves out of the programs that it traces; they call `otherwise` instead.
 
-    Before anything is compiled, return the hook itself.
+    If nothing has been compiled yet, return the hook itself.
     """
     if "torch._dynamo" not in sys.modules:
         return hook
@@ -113,7 +113,7 @@ def uncompiled(model: Module) -> Module:
 
 
 def is_torch_compiled(model: Module) -> bool:
-    """Tell whether a module of PyTorch's runs as a compiled program, in which no hook is heard."""
+    """Tell whether a PyTorch module runs as a compiled program, which calls no hooks."""
     return is_torch(model) and (hasattr(model, "_orig_mod") or getattr(model, "_compiled_call_impl", None) is not None)
 
 
@@ -126,7 +126,7 @@ def gradient(parameter: Tensor) -> Array | None:
 def values(parameter: Tensor) -> Array:
     """Return the numbers of a parameter."""
     held: Any = getattr(parameter, "data", None)
-    return cast("Array", held if isinstance(held, np.ndarray) else numbers(parameter))  # a parameter has numbers
+    return cast("Array", held if isinstance(held, np.ndarray) else numbers(parameter))  # a parameter always has numbers
 
 
 def trainable(parameter: Tensor) -> bool:
@@ -135,7 +135,7 @@ def trainable(parameter: Tensor) -> bool:
 
 
 def named_leaves(model: Module) -> Iterator[tuple[str, Module]]:
-    """Yield the modules that contain no others, with their names; layers by hand take no hooks and have none."""
+    """Yield the modules that contain no others, with their names; hand-written layers take no hooks, so have none."""
     if not hasattr(model, "named_modules"):
         return
     for name, module in model.named_modules():
@@ -164,12 +164,12 @@ def first_tensor(value: Any) -> Tensor | None:
 
 
 def tensor_of(array: Array, torch: bool) -> Tensor:
-    """Return a tensor of PyTorch's, or one of ours, on the memory of an array."""
+    """Return a PyTorch tensor, or one of ours, that shares the memory of an array."""
     return sys.modules["torch" if torch else "glassgrad.engine.tensors.creation"].from_numpy(array)
 
 
 def remove_hooks(model: Module, handles: Collection[Handle]) -> None:
-    """Remove hooks from the modules of a model, so that they are called as before."""
+    """Remove hooks from the modules of a model, so that calls run as before."""
     for handle in handles:
         handle.remove()
     if handles:
@@ -182,16 +182,16 @@ def is_by_hand(model: Module) -> bool:
 
 
 def is_cut(loss: Tensor) -> bool:
-    """Tell whether a loss has no history, so that no gradient can come of it."""
+    """Tell whether a loss has no history, so that it has no gradient."""
     if is_torch(loss):
         return loss.grad_fn is None
     return hasattr(loss, "array") and loss.node is None
 
 
 def producer(tensor: Tensor) -> tuple[str, int] | None:
-    """Return name and number of the op that made the numbers of a tensor, behind views of them; None for a leaf.
+    """Return name and number of the op that computed a tensor's numbers, ignoring views; None for a leaf.
 
-    Names are lowercase: "tanh", "relu", "addmm". The number is that of the application, different for each.
+    Names are lowercase: "tanh", "relu", "addmm". The number identifies the application of the op.
     """
     node = tensor.grad_fn if is_torch(tensor) else getattr(tensor, "node", None)
     for _ in range(_FARTHEST):
@@ -205,7 +205,7 @@ def producer(tensor: Tensor) -> tuple[str, int] | None:
 
 
 def made_by(tensor: Tensor) -> str:
-    """Return the op that made a tensor and, where the library knows it, the user's line; empty for a leaf."""
+    """Return the op that made a tensor and, if the library knows it, the user's line; empty for a leaf."""
     node = tensor.grad_fn if is_torch(tensor) else getattr(tensor, "node", None)
     if node is None:
         return ""
@@ -230,7 +230,7 @@ def _first_parent(node: Any) -> Any:
 
 
 def drop_empty_hooks(model: Module) -> None:
-    """Clear the traces of removed hooks in modules of ours, so that calls take the fast path again."""
+    """Remove the traces of removed hooks from our modules, so that calls take the fast path again."""
     for module in model.modules() if hasattr(model, "modules") and not is_torch(model) else ():
         hooks = getattr(module, "_hooks", None)
         if hooks is not None and not (hooks.before or hooks.after or hooks.backward or hooks.backward_before):

@@ -27,10 +27,10 @@ _SHARE_OF_WRITING = 0.02
 
 
 class GradientMonitor(AbstractContextManager["GradientMonitor"]):
-    """Records statistics of a model's gradients every few steps, at almost no cost in the others.
+    """Records statistics of a model's gradients every few steps, at almost no cost in other steps.
 
-    Call `update()` after each backward pass and, if you clip, `update_after_clip()` after clipping. The optimizer
-    need not be known: the next `update()` measures how far it moved each weight.
+    Call `update()` after each backward pass and, if you clip, `update_after_clip()` after clipping. The monitor does
+    not need the optimizer: the next `update()` measures how far each weight moved.
 
     Args:
         model: a module of glassgrad or PyTorch, or anything with `named_parameters()`.
@@ -139,20 +139,20 @@ class GradientMonitor(AbstractContextManager["GradientMonitor"]):
             raise errors.MONITOR_ORDER(step=self.step)
 
     def after_step(self) -> None:
-        """Measure how far the optimizer moved the weights; without this call the next `update()` does it."""
+        """Measure how far the optimizer moved the weights; without this call the next `update()` measures it."""
         if self._open is not None:
             self._settle()
 
     def observe(self, loss: Callable[[], Any], clip: Callable[[], Any] | None = None) -> None:
         """Take a sample from a separate forward and backward pass, and undo all of its effects.
 
-        For steps that keep no gradients, such as compiled ones: call it before each of them. Weights, statistics,
-        gradients and random generators are restored, so that training continues bit for bit as without it, and random
-        draws such as dropout are those that the step itself will make.
+        Use it for steps that keep no gradients, such as compiled ones: call it before each step. Weights, statistics,
+        gradients and random generators are restored, so training continues bit for bit as without the call, and random
+        draws such as dropout are the ones that the step itself will make.
 
         Args:
             loss: computes the loss of the next step's batch.
-            clip: clips the gradients as the step does, if it does.
+            clip: clips the gradients like the step, if the step clips.
         """
         self._ahead = False  # the steps themselves are not watched
         if self.due:
@@ -167,7 +167,7 @@ class GradientMonitor(AbstractContextManager["GradientMonitor"]):
             step: the number of the next step.
             passes: a context manager that makes a forward and a backward pass, yields the loss, and gives the
                 parameters their gradients within the block.
-            clip: clips the gradients as the step does; returns False if the step does not clip.
+            clip: clips the gradients like the step; returns False if the step does not clip.
         """
         self.after_step()
         self._ahead = False
@@ -185,7 +185,7 @@ class GradientMonitor(AbstractContextManager["GradientMonitor"]):
                 self._watch.detach()
 
     def log_stats(self, logger: Any, step: int | None = None) -> None:
-        """Measure the present gradients, and pass mean, standard deviation and norm of each to a logger.
+        """Measure the current gradients, and pass mean, standard deviation and norm of each to a logger.
 
         Args:
             logger: TensorBoard's writer (`add_scalar`), W&B (`log`), Lightning's (`log_metrics`), one of

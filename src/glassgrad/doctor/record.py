@@ -40,7 +40,7 @@ class MonitorData:
     was none.
 
     Attributes:
-        steps: (S,) the number of the training step each sample is of, counted from 0.
+        steps: (S,) the number of each sample's training step, counted from 0.
         every: steps between samples.
         parameters: (P,) names; `sizes`: (P,) numbers of elements; `dims`: (P,) numbers of axes.
         activations: (A,) names of modules, or "tanh before NAME" for a function that was called without a module.
@@ -52,12 +52,12 @@ class MonitorData:
         gradient_counts: (S, P, B).
         gradient_signed, parameter_signed: (S, P, 40), between four deviations below the mean and four above.
         parameter_mean, parameter_std, parameter_norm, parameter_abs_max: (S, P).
-        update_norm: (S, P) how far the step moved each parameter.
+        update_norm: (S, P) the distance by which the step moved each parameter.
         activation_mean, activation_std, activation_abs_max, activation_nonfinite, activation_dead,
             activation_saturated: (S, A).
-        gradient_cosine, gradient_growth: (S,) against the gradient of the step before, where that was sampled too;
+        gradient_cosine, gradient_growth: (S,) relative to the gradient of the previous step, if that was sampled too;
             curvature, update_reach: (S,) of the loss along the update in between.
-        batch, rate: (S,) how many examples, and the learning rate.
+        batch, rate: (S,) the number of examples, and the learning rate.
 
     Example:
         >>> import glassgrad as gg
@@ -139,7 +139,7 @@ class MonitorData:
     def gather(
         cls, every: int, shapes: Mapping[str, tuple[int, ...]], kinds: Mapping[str, str], samples: Sequence[Sample]
     ) -> Self:
-        """Combine samples. `shapes` are those of the parameters by name, `kinds` those of the activations."""
+        """Combine samples. `shapes` are the parameters' by name, `kinds` the activations'."""
         arrays = {entry.name: _stacked(entry, samples, len(shapes), list(kinds)) for entry in FIELDS}
         return cls(
             steps=np.array([sample.step for sample in samples], np.int64),

@@ -1,4 +1,4 @@
-"""The observations of a training run as plain data, from which the rules about runs work."""
+"""The observations of a training run as plain data, the input of the rules about runs."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ def here() -> Site:
 
 
 def line_of(site: Site | None) -> str:
-    """Return a place as "file.py:12"; empty for none."""
+    """Return a place as "file.py:12"; empty for None."""
     return "" if site is None else str(provenance.resolve(*site))
 
 
 @dataclass
 class Calls:
-    """The order of the calls in a training loop. A step here is one of the optimizer's.
+    """The order of the calls in a training loop. "Step" means a step of the optimizer.
 
     Attributes:
-        steps, backwards: how many were made.
-        sequence: the first calls, a letter each: F forward, B backward, S step.
-        sites: by "forward", "backward" and "step", the user's line of the first.
-        leftovers: (step, norm) of gradients that an earlier step had used and nobody has zeroed.
-        looked_for_leftovers: the number of steps that were checked for them.
+        steps, backwards: the numbers of optimizer steps and backward passes.
+        sequence: the first calls, one letter each: F forward, B backward, S step.
+        sites: for "forward", "backward" and "step", the user's line of the first such call.
+        leftovers: (step, norm) of gradients that an earlier step had used and that were not zeroed.
+        looked_for_leftovers: the number of steps that were checked for leftovers.
         empty: the steps in which no parameter had a gradient.
         detached: (step, site) of backward passes from a loss without a history.
         evaluating: (step, names) of modules that were in evaluation mode in a step.
         training: (step, site) of calls without gradients though the model was in training mode.
         failure: the error that the loop raised, in words.
-        hidden: whether steps were made and none was reported.
+        hidden: whether steps were taken but none was reported.
     """
 
     steps: int = 0
@@ -70,15 +70,15 @@ class Calls:
 
 @dataclass(frozen=True)
 class Setup:
-    """How a model and its optimizers fit together, and what the random numbers begin with.
+    """How a model and its optimizers fit together, and how the random generators are seeded.
 
     Attributes:
         optimizers: (class, options of the first group) of each.
-        not_given: trainable parameters of the model that no optimizer has.
-        foreign: the number of the optimizers' tensors that are not the model's; `given`: of those that are.
-        shared: of each module with parameters that occurs more than once in one container, where: "layer 2 is 0".
-        unseeded: (generator, the user's line) of those that were never given a seed.
-        stochastic: names of modules that behave otherwise in training: dropout, batch normalisation.
+        not_given: trainable parameters of the model that no optimizer updates.
+        foreign: the number of the optimizers' tensors that are not in the model; `given`: the number of those that are.
+        shared: for each module with parameters that occurs more than once in a container, the places: "layer 2 is 0".
+        unseeded: (generator, the user's line) of generators without a seed.
+        stochastic: names of modules that behave differently in training: dropout, batch normalisation.
         frozen: parameters that require no gradient.
         built: the user's line that began the watch.
     """
@@ -96,18 +96,18 @@ class Setup:
 
 @dataclass(frozen=True)
 class Run:
-    """All observations of a run; what is unknown is empty.
+    """All observations of a run; unknown values are empty.
 
     Attributes:
         model: the class of the model.
         data: statistics of the sampled steps.
-        losses: (step, loss) of all steps whose loss is known, shape (n, 2); `held_out`: the same of validations.
+        losses: (step, loss) of all steps whose loss is known, shape (n, 2); `held_out`: the same for validations.
         calls, setup: the order of the calls, and how the parts fit together.
         graph: the ops of the first sampled step.
-        inputs: facts about what entered the model, or the compiled step, in the first sampled step.
+        inputs: facts about the inputs of the model, or of the compiled step, in the first sampled step.
         labels: (step, labels) of the sampled steps whose loss takes class numbers.
         dead: by rectifier, the share of its units that were zero for every example of many steps.
-        unseen: what was not looked at, and why, in words.
+        unseen: what was not inspected, and why, in words.
 
     Example:
         >>> import glassgrad as gg

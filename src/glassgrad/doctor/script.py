@@ -1,4 +1,4 @@
-"""Run a script and watch all its trainings: one for every optimizer of glassgrad or PyTorch that it makes."""
+"""Run a script and watch all its trainings: one for every optimizer of glassgrad or PyTorch that it creates."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class Watched:
 def run_script(
     path: str | Path, arguments: Sequence[str] = (), preset: str = "standard", *, nan: bool = False
 ) -> tuple[list[Watched], bool]:
-    """Run a script as `python path arguments` does; return its watched trainings, and whether it succeeded.
+    """Run a script like `python path arguments`; return its watched trainings, and whether it succeeded.
 
-    Exceptions are printed as Python does. With `nan` the step that makes a NaN raises one.
+    Exceptions are printed as by Python. With `nan` the step that makes a NaN raises one.
     """
     watches: list[Watch] = []
     before = sys.argv, list(sys.path)
@@ -133,7 +133,7 @@ def _their_class() -> Any:
 
 
 class _Finder:
-    """Detects the import of torch, in order to patch its optimizers."""
+    """Detects the import of torch, to patch its optimizers."""
 
     def __init__(self, arrived: Callable[[], Any]) -> None:
         self._arrived = arrived

@@ -19,7 +19,7 @@ STOCHASTIC = ("Dropout", "BatchNorm", "AlphaDropout")
 
 
 def setup_of(model: Module, optimizers: Sequence[Optimizer], frame: FrameType | None = None) -> Setup:
-    """Return the facts about them; `frame` is the user's frame, which holds them as variables."""
+    """Return these facts; `frame` is the user's frame, which holds model and optimizers as variables."""
     built = "" if frame is None else str(provenance.resolve(frame.f_code, frame.f_lasti))
     made = assigned(frame, model) or built
     named = list(model.named_parameters())
@@ -87,7 +87,7 @@ def stochastic(model: Module) -> Iterator[tuple[str, Module]]:
 
 
 def _shared(model: Module) -> Iterator[str]:
-    """Say of each module with parameters that occurs more than once in one list of layers where it does."""
+    """For each module with parameters that occurs more than once in one list of layers, say where."""
     for path, module in model.named_modules() if hasattr(model, "named_modules") else ():
         if type(module).__name__ not in {"Sequential", "ModuleList"}:
             continue
@@ -128,7 +128,7 @@ def _numpy_unseeded() -> bool:
     if module is None:
         return False
     bits = module.mtrand._rand._bit_generator
-    sequence = getattr(bits, "_seed_seq", None)  # None once somebody has called seed()
+    sequence = getattr(bits, "_seed_seq", None)  # None after a call of seed()
     if sequence is None or type(bits).__name__ != "MT19937":
         return False
     fresh = type(bits)(sequence).state["state"]

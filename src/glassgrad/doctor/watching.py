@@ -1,4 +1,4 @@
-"""`watch`: observe a training loop from the outside, in any library, and diagnose it."""
+"""`watch`: observe a training loop from outside, in any library, and diagnose it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _MOST_SAMPLES = 2_000
 
 
 class Watch(Sampling, AbstractContextManager["Watch"]):
-    """The watch of one loop: it listens while its block runs, and records what it hears."""
+    """The watch of one loop: it records the events while its block runs."""
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class Watch(Sampling, AbstractContextManager["Watch"]):
             self.unseen("the optimizer's steps: weights changed, but no step was reported (torch.compile, or by hand)")
         if self._forward is not None and not self._forward.kinds and self._samples and library.is_torch(self.model):
             self.unseen("activations: no hook of a module was called, as inside of torch.compile")
-        if not self.calls.steps:  # no step was made: keep the losses that were seen
+        if not self.calls.steps:  # no step was taken: keep the observed losses
             self._commit()
         self._unhook()
         if error is not None and isinstance(error, Exception):
@@ -144,7 +144,7 @@ class Watch(Sampling, AbstractContextManager["Watch"]):
 
     @property
     def run(self) -> Run:
-        """Everything that was seen."""
+        """All observations so far."""
         return Run(
             model=type(self.model).__name__,
             data=self.data if self._samples else None,
@@ -170,7 +170,7 @@ class Watch(Sampling, AbstractContextManager["Watch"]):
         found = apply(RUN_RULES, self.run)
         if self._guard is None or not self._guard.found:
             return found
-        if self.calls.failure.startswith("AutogradError: step"):  # the finding of the guard says it already
+        if self.calls.failure.startswith("AutogradError: step"):  # the guard's finding already says it
             found = tuple(one for one in found if one.rule != "stopped")
         return *self._guard.found, *found
 
@@ -227,7 +227,7 @@ class Watch(Sampling, AbstractContextManager["Watch"]):
             self._pending_graph = graph
 
     def _commit(self) -> None:
-        """Record the last loss before a step as that of the step; earlier ones may belong to other models."""
+        """Record the last loss before a step as the loss of the step; earlier ones may belong to other models."""
         loss, graph = self._pending_loss, self._pending_graph
         if loss is None and graph is None:
             return
@@ -250,7 +250,7 @@ class Watch(Sampling, AbstractContextManager["Watch"]):
                 self._sampler.gradients(self._sample)
 
     def stepping(self, optimizer: Optimizer, traced: bool = False, closure: bool = False) -> None:
-        """Record the beginning of an optimizer's step, or that it first calls a `closure`."""
+        """Record the beginning of an optimizer's step, or of its `closure`."""
         self._call("S")
         if traced or closure:
             return
@@ -265,7 +265,7 @@ class Watch(Sampling, AbstractContextManager["Watch"]):
         if not self._sampler.any_gradient():
             self.calls.empty.append(self.calls.steps)
         if "total_norm" not in sample.values and self._sampler.any_gradient():
-            self._sampler.gradients(sample)  # a backward pass that was not reported
+            self._sampler.gradients(sample)  # the backward pass was not reported
         elif "total_norm" in sample.values:
             sample.values["total_norm_clipped"] = self._sampler.total()
         sample.values["rate"] = options_of(optimizer).get("lr", np.nan)
@@ -307,7 +307,7 @@ class Watch(Sampling, AbstractContextManager["Watch"]):
 
     @contextmanager
     def beside(self) -> Iterator[None]:
-        """Inspect a compiled step that runs eagerly in the block, aside from the training."""
+        """Inspect a compiled step that runs eagerly in the block, outside the training."""
         with self._schedule:
             self.hooked = True
             self._observer.sampled(True)
@@ -394,7 +394,7 @@ class Watch(Sampling, AbstractContextManager["Watch"]):
                 self._schedule.asks = 0  # the next steps may be quiet
 
     def _look_ahead(self, compiled: bool = False) -> None:
-        """Decide whether the coming step is sampled, and prepare for it."""
+        """Decide whether the next step is sampled, and prepare for it."""
         if self._dead is not None:
             self._dead.count(self.calls.steps)
         due = self._schedule.due(self.calls.steps)
@@ -406,7 +406,7 @@ class Watch(Sampling, AbstractContextManager["Watch"]):
                 self._attach(due)
 
     def _attach(self, due: bool) -> None:
-        """Attach the hooks that the coming step needs, and remove the others."""
+        """Attach the hooks that the next step needs, and remove the others."""
         self.hooked = True
         self._observer.sampled(due)
         if self._forward is not None and self._dead is not None:
@@ -449,22 +449,22 @@ def watch(
 ) -> Watch:
     """Watch a training loop and diagnose it: `with doctor.watch(model, optimizer):` around the loop.
 
-    The loop stays unchanged: eager or compiled, of ours, of PyTorch's, or with layers written by hand. Its weights and
-    random numbers are the same as without a watch, bit for bit.
+    The loop stays unchanged: eager or compiled, with modules of glassgrad or PyTorch, or with hand-written layers. Its
+    weights and random numbers are bit for bit the same as without a watch.
 
     Args:
         model: the module that is trained.
         optimizer: its optimizer, or several.
         preset: "economy" measures only norms, "standard" also statistics and activations, "full" every step. The
-            first two sample a few steps at the beginning, and then as many as 0.6 and 6 % of the time allow.
+            first two sample a few steps at the beginning, and then as many as fit into 0.6 or 6 % of the time.
         every: sample every K-th step instead.
         path: the npz file to write the statistics to, in the format of `GradientMonitor`.
         report: print the findings when the block ends, to `file` or the standard output.
-        nan: check each step for NaN, and raise an `AutogradError` at the first that makes one: it names the op, the
-            user's line, the operands and the remedy. Weights, optimizer, running statistics and random numbers are
-            then as they were before that step, so that a loop that catches the error may go on.
+        nan: check each step for NaN, and raise an `AutogradError` at the first step that makes one: it names the op,
+            the user's line, the operands and the remedy. Weights, optimizer, running statistics and random numbers then
+            have their values from before that step, so a loop that catches the error can continue.
         inf: check for infinities as well.
-        allow: names of ops ("masked_fill") and of modules that make them on purpose; see also `allow_nonfinite`.
+        allow: names of ops ("masked_fill") and of modules that make NaN on purpose; see also `allow_nonfinite`.
 
     Raises:
         KindError: a model without `named_parameters()`.

@@ -1,11 +1,11 @@
 """The engine: tensors, the tape they are recorded on, and the walks along it.
 
-Its files are imported here in the order in which they build on one another, so that `Tensor` has all its operators
-and methods whenever any of them can be seen.
+Its files are imported here in an order in which each builds on earlier ones, so `Tensor` always has all its operators
+and methods.
 
-`tensor.py` says what a tensor is, `record.py` what happens when an op meets one, `tape.py` and `backward.py` how
-gradients come back. The rooms: `tensors/` makes and reshapes tensors, `walks/` holds the other ways along the tape,
-`protocols/` meets NumPy and other libraries, `reports/` is what a user is shown, `memory/` is where arrays lie.
+`tensor.py` defines tensors, `record.py` applies ops to them, `tape.py` and `backward.py` compute gradients. Folders:
+`tensors/` makes and reshapes tensors, `walks/` holds the other ways along the tape, `protocols/` connects NumPy and
+other libraries, `reports/` produces text for users, `memory/` manages the memory of arrays.
 """
 
 # ruff: noqa: F401, I001 - the order is the order of construction

@@ -1,7 +1,7 @@
 """The ops that run in bfloat16 under `amp.autocast`: PyTorch's lists for processors, by names of primitives.
 
-Casts are ops like others: they are recorded, so that the gradient of a float32 weight is float32, and traced, so that a
-compiled step holds them.
+Casts are ordinary ops. They are recorded, so the gradient of a float32 weight is float32, and traced, so a compiled
+step contains them.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from glassgrad.ops import narrow
 from glassgrad.ops.core import INTERPRETERS, Array, Primitive
 from glassgrad.ops.shape import astype_p
 
-# Products, by far most of the work: each of their terms is exact in float32, in which they are summed.
+# Products, which are most of the work: their terms are exact in float32, and the sums are computed in float32.
 LOWER = narrow.PRODUCTS
-# Ops whose result has few digits left in bfloat16: losses, and what cancels. Cross entropy is here and not in PyTorch's
-# list: it is a sum, and sums are float32 here.
+# Ops whose result has few correct digits in bfloat16: losses, and ops with cancellation. Cross entropy is here although
+# it is not in PyTorch's list: it is a sum, and sums are float32 here.
 SINGLE = frozenset(
     words(
         """
@@ -35,9 +35,9 @@ _SINGLE = np.dtype(np.float32)
 
 
 def cast_for(prim: Primitive, args: tuple[Array, ...]) -> tuple[Array, ...]:
-    """Return the arguments of an op in the dtypes that the lists ask for; float64 stays as it is."""
+    """Return the arguments of an op in the dtypes that the lists require; float64 is unchanged."""
     if prim.name in LOWER:
-        # A constant is the library's own: means over parts and the like are products here only.
+        # A constant operand comes from the library itself: means over parts and the like are products only here.
         if prim.name == "matmul" and any(isinstance(arg, np.ndarray) for arg in args):
             return args
         return tuple([_cast(arg, "f", narrow.bfloat16()) for arg in args])
@@ -47,7 +47,7 @@ def cast_for(prim: Primitive, args: tuple[Array, ...]) -> tuple[Array, ...]:
 
 
 def in_single(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of tensors, a loss as a rule, that runs in float32 under autocast."""
+    """Return a function of tensors, usually a loss, that runs in float32 under autocast."""
 
     @functools.wraps(function)
     def call(*args: Array, **kwargs: object) -> Any:
@@ -56,7 +56,7 @@ def in_single(function: Callable[..., Any]) -> Callable[..., Any]:
             return function(*args, **kwargs)
         args = tuple([_cast(arg, narrow.NARROW, _SINGLE) for arg in args])
         kwargs = {name: _cast(arg, narrow.NARROW, _SINGLE) for name, arg in kwargs.items()}
-        MODE.flags = flags & ~AUTOCAST  # for products inside of it as well
+        MODE.flags = flags & ~AUTOCAST  # also applies to products inside
         try:
             return function(*args, **kwargs)
         finally:

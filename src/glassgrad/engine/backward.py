@@ -58,8 +58,8 @@ def _walk(
     inputs: Sequence[Tensor] | Tensor | None,
     witness: Any = None,
 ) -> None:
-    """Do the work of `backward`; a witness is one that wants to look."""
-    if isinstance(tensors, Tensor):  # one, as a rule: without lists
+    """Do the work of `backward`; a witness is given only if it wants to see the gradients."""
+    if isinstance(tensors, Tensor):  # usually one tensor: no lists needed
         node = tensors.node
         roots, seeds = (tensors if node is None else node,), (_seed(tensors, _only(grad_tensors)),)
     else:
@@ -76,10 +76,10 @@ def _walk(
 
 
 def _fill(found: dict[Any, Array], turns: bool = False) -> None:
-    """Add the gradients of a walk to those of the leaves; turn complex ones around if that was not done before."""
+    """Add the gradients of a walk to those of the leaves; conjugate complex ones if that was not done yet."""
     for leaf, g in found.items():
         if leaf._extra is None and leaf._grad is None and type(g) is _ndarray and g.dtype.kind != "c":
-            leaf._grad = own = _new(Tensor)  # as `make` does
+            leaf._grad = own = _new(Tensor)  # like `make`
             own.array, own.node, own._tracks, own._grad, own._extra = g, None, False, None, None
         else:
             _accumulate(leaf, tape.turned(g) if turns else g)
@@ -128,7 +128,7 @@ def grad(
 
 
 def _show(witness: Any, roots: Any, seeds: Array, found: dict[Any, Array], kept: tape.Kept) -> None:
-    """Let a witness look at the gradients while the graph is there to be walked again, then free it."""
+    """Show the gradients to a witness while the graph can still be walked again, then free the graph."""
     try:
         witness.walked(found, lambda: tape.backward(roots, seeds, retain_graph=True, create_graph=False))
     finally:
@@ -188,7 +188,7 @@ def _one(shape: tuple[int, ...], dtype: DType) -> np.ndarray:
 
 
 def _named(output: Tensor) -> str:
-    """Name the tensor that backward() was called on as the user's line does."""
+    """Name the tensor that backward() was called on as in the user's line."""
     operands = provenance.here(2).operands
     return f"'{operands[0]}'" if operands and operands[0].isidentifier() else f"the tensor of shape {output.shape}"
 
@@ -212,7 +212,7 @@ def _accumulate(leaf: Tensor, g: Array) -> None:
             replaced = hook(tape.wrap(g))
             if replaced is not None:
                 g = replaced if isinstance(g, Tensor) else tape.unwrap(replaced)
-    gradient = tape.wrap(g)  # NumPy's arithmetic on 0-d arrays returns scalars, which it makes arrays again
+    gradient = tape.wrap(g)  # NumPy's arithmetic on 0-d arrays returns scalars; `wrap` turns them into arrays
     if MODE.levels and set(tape.levels_of(gradient)) - set(tape.levels_of(leaf)):
         raise errors.VMAP_BACKWARD(where=provenance.here())
     before = leaf._grad
@@ -251,7 +251,7 @@ def _backward(
 
     Args:
         self: the tensor to differentiate.
-        gradient: cotangent of this tensor, of its shape; may be left out for one element.
+        gradient: cotangent of this tensor, of its shape; optional for one element.
         retain_graph: keep the graph for another backward; default: as `create_graph`.
         create_graph: record the backward pass, so that gradients can be differentiated.
         inputs: accumulate only into these.
@@ -269,7 +269,7 @@ def _backward(
     else:
         seed = _seed(self, _only(gradient))
     if type(seed) is _ndarray and seed.dtype is node.dtype and seed.shape == node.shape and seed.dtype.kind != "c":
-        # As `_walk` and `tape.backward` do it for one tensor, without a `Walk` until something needs one.
+        # The same as `_walk` and `tape.backward` for one tensor, without a `Walk` until it is needed.
         freed = None
         if not retain_graph:
             frame = _getframe(1)
@@ -290,7 +290,7 @@ def _backward(
 
 
 def _is_special(flags: int) -> Any:
-    """Tell whether a walk has to be one that somebody may look into."""
+    """Tell whether the general walk is needed because something may observe it."""
     return flags & TRACING or tape.BEFORE_WALK or MODE.observer is not None or MODE.levels
 
 

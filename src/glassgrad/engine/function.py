@@ -1,8 +1,8 @@
-"""`autograd.Function`: an op with a backward (and a forward-mode rule) of the user's own.
+"""`autograd.Function`: an op with a user-defined backward (and forward-mode rule).
 
-`apply` runs `forward` unrecorded and puts one node on the tape, at the user's line. The rules get Tensors:
-plain ones in an ordinary backward pass, with their history under `create_graph`, so that a `backward`
-written in differentiable ops can be differentiated again.
+`apply` runs `forward` unrecorded and puts one node on the tape, at the user's line. The rules get Tensors: plain ones
+in an ordinary backward pass, and with their history under `create_graph`, so a `backward` written in differentiable ops
+can be differentiated again.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class Context:
         self._view: Callable[[], tuple[Any, ...]] | None = None  # the saved tensors while a rule runs
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
-        """Keep tensors for `backward`, which finds them in `saved_tensors`; inputs and outputs keep their history."""
+        """Keep tensors for `backward`, where they are `saved_tensors`; inputs and outputs keep their history."""
         self._for_backward = tensors
 
     def save_for_forward(self, *tensors: Tensor | None) -> None:
-        """Keep tensors for `jvp`; by default it gets those of `save_for_backward`."""
+        """Keep tensors for `jvp`; by default it gets the tensors of `save_for_backward`."""
         self._for_forward = tensors
 
     @property
@@ -81,7 +81,7 @@ class _Saved:
     def tensors(
         self, arrays: Arrays, parents: Sequence[Any] | None, leaves: Array | None, node: Node, count: int
     ) -> tuple[Array, ...]:
-        """Return the tensors; with `parents`, connected to what they were; with `leaves`, those that are leaves."""
+        """Return the tensors; with `parents`, connected to their history; with `leaves`, saved leaves themselves."""
         result: list[Array] = []
         sources = leaves if parents is None else parents
         for array, (at_input, at_output) in zip(arrays, self.origins, strict=True):
@@ -108,11 +108,11 @@ class UserPrimitive(Custom):
 
 
 def _vjp(g: Array, needs: Sequence[bool], arrays: Arrays, *parents: Any, call: _Call) -> list[Array]:
-    """Call the user's `backward`; `g` is a Tensor where the result is to be differentiable."""
+    """Call the user's `backward`; `g` is a Tensor if the result must be differentiable."""
     gs = list(g) if call.multiple else [g]
     again = any(isinstance(c, Tensor) for c in gs)
     shown = [None if c is None else tape.wrap(tape.turned(c)) for c in gs]
-    # Parameters that were saved are themselves, so that `backward` may ask for derivatives by them.
+    # Saved parameters are passed themselves, so that `backward` may compute derivatives with respect to them.
     leaves = [parent if isinstance(parent, Tensor) else None for parent in parents]
     found = call.pull(shown, arrays, parents if again else None, leaves=leaves)
     return [None if c is None else tape.turned(c if again else c.array) for c in found]
@@ -192,14 +192,14 @@ class _Call:
         ]
 
     def transposed(self, tangents: list[Array], arrays: Arrays, parents: Any) -> list[Array]:
-        """Forward mode derived from `backward`: the derivative of <c(u), t> with respect to the cotangent u."""
+        """Derive forward mode from `backward`: the derivative of <c(u), t> with respect to the cotangent u."""
         seeds = [
             None if like is None or like.dtype.kind not in "fcV" else tape.alias(np.ones(like.shape, like.dtype))
             for like in self.outputs
         ]
         try:
             pulled = self.pull(seeds, arrays, parents, record=True)
-        except errors.KindError as error:  # numbers were taken out of a cotangent
+        except errors.KindError as error:  # `backward` read the numbers of a cotangent
             raise errors.NO_FORWARD_RULE(op=self.function.__name__, where=self.node().place) from error
         if any(_constant(c) for c in pulled):
             raise errors.NO_FORWARD_RULE(op=self.function.__name__, where=self.node().place)
@@ -237,7 +237,7 @@ class _Call:
 
 
 def _constant(c: Array) -> bool:
-    """Tell whether a gradient does not follow its cotangent; a zero may."""
+    """Tell whether a gradient does not depend on its cotangent; zeros do not count."""
     return c is not None and not c.requires_grad and not (type(c.array) is np.ndarray and not c.array.any())
 
 
@@ -260,7 +260,7 @@ def _sums_to(given: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
 
 
 class Function:
-    """Base of ops with a derivative of their own; subclasses define static methods.
+    """Base of ops with a user-defined derivative; subclasses define static methods.
 
     `forward(ctx, *args)` computes, with `ctx.save_for_backward`; or `forward(*args)` together with
     `setup_context(ctx, inputs, output)`. `backward(ctx, *cotangents)` returns a gradient or None for each
@@ -312,7 +312,7 @@ class Function:
 
     @classmethod
     def apply(cls, *args: Any) -> Any:
-        """Apply the function; the node it leaves stands at the line of this call."""
+        """Apply the function; its node refers to the line of this call."""
         if MODE.levels and any(isinstance(x, Tensor) and type(x.array) is Batched for x in args):
             return _apply_to_batch(cls, args)
         return _apply(cls, args)
@@ -345,7 +345,7 @@ def _apply(function: type[Function], args: tuple[Any, ...]) -> Any:
 
 
 def _record(call: _Call, function: type[Function], args: tuple[Any, ...], outputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Put the call on the tape; return its results as tensors with a history."""
+    """Put the call on the tape; return its results as tensors with history."""
     differentiable = [
         isinstance(y, Tensor) and y.dtype.kind in "fcV" and id(y) not in call.ctx._without_gradient for y in outputs
     ]
@@ -400,8 +400,8 @@ def _apply_to_batch(function: type[Function], args: tuple[Any, ...]) -> Any:
 
 
 def _outside(level: Level, args: tuple[Any, ...], compute: Callable[..., Any]) -> Any:
-    """Compute on all examples together, outside their level: ``compute(in_dims, *args) -> (result, out_dims)``."""
-    # What is the same for all but has a history gets a batch too: its gradient differs from example to example.
+    """Compute on all examples together, outside the vmap level: ``compute(in_dims, *args) -> (result, out_dims)``."""
+    # A value that is the same for all examples but has a history gets a batch too: its gradient differs per example.
     batched = [isinstance(x, Tensor) and (x.requires_grad or level in tape.levels_of(x)) for x in args]
     outside = [exit_p(x, level=level, axis=0) if mine else x for x, mine in zip(args, batched, strict=True)]
     before = MODE.levels
@@ -443,9 +443,9 @@ _ONCE.describe("x", "none")
 
 
 def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark a `backward` as not differentiable: taking a derivative of what it returns raises an error.
+    """Mark a `backward` as not differentiable: differentiating its result raises an error.
 
-    Stands under ``@staticmethod``.
+    Write it below ``@staticmethod``.
 
     Example:
         >>> import glassgrad as gg
@@ -468,7 +468,7 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
         with no_grad():
             return backward(ctx, *(c.detach() if isinstance(c, Tensor) else c for c in cotangents))
 
-    vars(once)["_once"] = True  # read when the result is to be differentiable
+    vars(once)["_once"] = True  # read when the result must be differentiable
     return once
 
 

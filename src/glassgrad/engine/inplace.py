@@ -1,9 +1,9 @@
 """In-place writes, `x.add_(y)`, `x += y`, `x[i] = v`, and their effect on the tape.
 
-A write changes memory, which every view of it sees, and gives the tensor a new place on the tape: the op
-applied to the old one. What it is a view of, and that one's other views, are rebased: the base is the old base
-with the view written into it, a view is read from the new base. A write is logged (`writes.py`), so that a
-backward pass that needs what was overwritten fails and names both places.
+A write changes memory, which every view of it sees, and gives the tensor a new node on the tape: the op applied to the
+old one. The base of a view and the base's other views are rebased: the new base is the old base with the view written
+into it, and each view is read from the new base. A write is logged (`writes.py`), so a backward pass that needs
+overwritten values fails and names both places.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _link(x: Tensor) -> tuple[Tensor, Primitive, dict[str, Any]] | None:
         return None
     base: Tensor = extra["view"][0]
     if type(x.array) is _ndarray and memory_owner(x.array) is not memory_owner(base.array):
-        return None  # a reshape that had to copy, or a tensor that was given other memory
+        return None  # a reshape that had to copy, or a tensor whose memory was replaced
     link: tuple[Tensor, Primitive, dict[str, Any]] = extra["view"]
     return link
 
@@ -140,7 +140,7 @@ def overwrite(
         return x
     if x.dtype.kind not in "fcV":
         raise errors.INPLACE_INTEGER(op=op, dtype=x.dtype, where=provenance.here())
-    # The op must not save memory that is about to be overwritten by itself.
+    # The op must not save the memory that it is about to overwrite.
     kept = memory if prim is not None and not prim.saves_x else copy.copy(memory)
     old = make(kept, x.node, x._tracks)
     args = tuple(old if arg is x else arg for arg in args)
@@ -152,19 +152,19 @@ def overwrite(
 
 def _array_of(y: Array, x: Tensor) -> Array:
     array = y.array if isinstance(y, Tensor) else np.asarray(y)
-    # Two numbers of one kind: bool into float and the like is what assignment does in NumPy.
+    # Convert booleans to the dtype of `x`, as an assignment in NumPy does.
     return array.astype(x.dtype) if type(array) is _ndarray and array.dtype.kind == "b" else array
 
 
 @cache
 def _ufunc_of(prim: Primitive | None) -> Any:
-    """Return NumPy's function that a primitive is, if it is one."""
+    """Return the NumPy function that a primitive equals, if there is one."""
     ufunc = getattr(np, prim.forward, None) if prim is not None and isinstance(prim.forward, str) else None
     return ufunc if isinstance(ufunc, np.ufunc) else None
 
 
 def _by_ufunc(prim: Primitive | None, memory: Array, args: tuple[Array, ...]) -> bool:
-    """Let NumPy write directly, where the op is one of its functions; tell whether it could."""
+    """Let NumPy write directly, if the op is one of its functions; tell whether it did."""
     ufunc = _ufunc_of(prim)
     if ufunc is None or MODE.flags > RECORDING or not memory.flags.writeable:
         return False
@@ -174,13 +174,13 @@ def _by_ufunc(prim: Primitive | None, memory: Array, args: tuple[Array, ...]) ->
     try:
         ufunc(memory, *plain, out=memory, casting="same_kind")
     except (TypeError, ValueError):
-        return False  # the general path fails too, with a message
+        return False  # the general path fails too, but with a message
     MUTATIONS.record(memory)
     return True
 
 
 def _move(x: Tensor, node: Node | None, tracks: bool) -> None:
-    """Give `x` its new place on the tape, and rebase what shares its memory."""
+    """Give `x` its new node on the tape, and rebase tensors that share its memory."""
     extra = x._extra
     hooks = None
     if extra is not None and "retain" in extra and x.node is not None and x.node.hooks:
@@ -194,7 +194,7 @@ def _move(x: Tensor, node: Node | None, tracks: bool) -> None:
 
 
 def _replace(x: Tensor, node: Node | None, tracks: bool) -> None:
-    """Put `x` at another place on the tape; a transform that runs has to know of it."""
+    """Give `x` another node on the tape, and inform a running transform."""
     x.node, x._tracks = node, tracks
     if MODE.moved is not None:
         MODE.moved.append(weakref.ref(x))
@@ -204,9 +204,9 @@ def _replace(x: Tensor, node: Node | None, tracks: bool) -> None:
 
 
 def _settle(x: Tensor, taped: bool = True) -> None:
-    """Rebase what `x` is a view of, up to the root, and all other views of that.
+    """Rebase the bases of the view `x`, up to the root, and all their other views.
 
-    Without `taped` only values are brought up to date, and everything keeps its place on the tape.
+    Without `taped` only values are brought up to date, and all tensors keep their nodes.
     """
     path = {id(x)}
     link = _link(x)
@@ -217,7 +217,7 @@ def _settle(x: Tensor, taped: bool = True) -> None:
         if taped:
             _replace(base, new.node, new._tracks)
         if prim is enter_p:
-            _store(base, new.array, "writing to an argument of vmap")  # a batch is memory of its own
+            _store(base, new.array, "writing to an argument of vmap")  # a batch has its own memory
         else:
             _rebind(base, new.array)
         x = base
@@ -235,12 +235,12 @@ def _follow(x: Tensor) -> None:
 
 
 def _has_memory(x: Tensor) -> bool:
-    """Tell whether `x` has memory that views share, as values inside vmap have not."""
+    """Tell whether `x` has memory that views share, unlike values inside vmap."""
     return type(x.array) is _ndarray or hasattr(x.array, "write")
 
 
 def _rebind(x: Tensor, array: Array) -> None:
-    """Replace the value of `x` unless it has memory, where the new one lies already."""
+    """Replace the value of `x` unless it has memory, which then already holds the new value."""
     if not _has_memory(x):
         x.array = array
 
@@ -255,7 +255,7 @@ def _written_back(base: Tensor, prim: Primitive, params: dict[str, Any], view: T
 
 
 def _refresh(base: Tensor, path: set[int], taped: bool) -> None:
-    """Refresh all views of `base` except those on the path, which were written themselves."""
+    """Refresh all views of `base` except those on the path, which are already up to date."""
     for reference in list((base._extra or {}).get("views", ())):
         view = reference()
         link = None if view is None else _link(view)
@@ -331,7 +331,7 @@ def _as_array(value: Array, x: Tensor) -> Array:
 
 
 def _plain_key(key: Any) -> Any:
-    """Take the arrays out of the Tensors in an index."""
+    """Replace the Tensors in an index by their arrays."""
     if isinstance(key, tuple):
         return tuple(_plain_key(part) for part in key)
     if type(key) is _ndarray:
@@ -344,7 +344,7 @@ def _plain_key(key: Any) -> Any:
 
 
 def _set(x: Tensor, value: Tensor, arrays: list[Array], spec: Array) -> Tensor:
-    """Return a tensor of the memory of `x` whose place on the tape is `x` with x[index] = value.
+    """Return a tensor on the memory of `x` whose node on the tape is `x` with x[index] = value.
 
     The memory has been written already; the node keeps the index and nothing else.
     """
@@ -376,7 +376,7 @@ def fill(x: Tensor, value: Array) -> Tensor:
 
 # --- methods --------------------------------------------------------------------------------------
 
-# Every one of these functions f gets a method f_ that writes its result into the tensor it is called on.
+# Each function f named here gets a method f_ that writes its result into the tensor.
 IN_PLACE = words(
     """
     abs absolute acos acosh add addcdiv addcmul arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh
@@ -398,13 +398,13 @@ def _method(name: str, op: str) -> Callable[..., Tensor]:
         return overwrite(x, function, args, kwargs, op)
 
     call.__name__ = call.__qualname__ = op
-    vars(call)["__wrapped__"] = function  # whose signature it has
+    vars(call)["__wrapped__"] = function  # `call` has its signature
     call.__doc__ = f"`{name}`, written into the tensor itself; return it."
     return call
 
 
 def _operator(name: str, theirs: str) -> Callable[[Tensor, Any], Tensor]:
-    """Return the method behind `x += other`; where it returns NotImplemented, Python tries `x + other`."""
+    """Return the method behind `x += other`; if it returns NotImplemented, Python tries `x + other`."""
     function = names.PUBLIC[name]
 
     def call(x: Tensor, other: Array) -> Array:
@@ -433,7 +433,7 @@ def copy_(x: Tensor, src: Array, non_blocking: bool = False) -> Tensor:
 def fill_diagonal_(x: Tensor, fill_value: float, wrap: bool = False) -> Tensor:
     """Write a number on the main diagonal; return x.
 
-    With `wrap` the diagonal of a tall matrix begins again after each block of as many rows as it has columns, and one.
+    With `wrap` the diagonal of a tall matrix with n columns begins again after every n + 1 rows.
     """
     if wrap and len(x.shape) == 2 and x.shape[0] > x.shape[1]:
         rows = np.arange(x.shape[0])
@@ -446,7 +446,7 @@ def fill_diagonal_(x: Tensor, fill_value: float, wrap: bool = False) -> Tensor:
 
 
 def detach_(x: Tensor) -> Tensor:
-    """Cut the tensor from its history; return it."""
+    """Detach the tensor from its history; return it."""
     x.node, x._tracks = None, False
     if x._extra is not None:
         x._extra.pop("view", None)
@@ -474,7 +474,7 @@ def exponential_(x: Tensor, lambd: float = 1.0, *, generator: Generator | None =
 
 
 def random_(x: Tensor, from_: int = 0, to: int | None = None, *, generator: Generator | None = None) -> Tensor:
-    """Write integers from `from_` up to and without `to`; with one number, from 0 to it. Return x."""
+    """Write integers from `from_` to `to`, without `to`; one number means [0, number). Return x."""
     if to is None:
         most = 1 << (24 if x.dtype == np.float32 else 53) if x.dtype.kind in "fV" else np.iinfo(x.dtype).max
         from_, to = (0, from_) if from_ else (0, most)
@@ -484,7 +484,7 @@ def random_(x: Tensor, from_: int = 0, to: int | None = None, *, generator: Gene
 _EXTRA = (zero_, fill_, copy_, fill_diagonal_, detach_, normal_, uniform_, bernoulli_, exponential_, random_)
 
 
-# Every in-place function by its name, for `glassgrad.relu_(x)` and the like.
+# Every in-place function by name, for `glassgrad.relu_(x)` and the like.
 FUNCTIONS: dict[str, Callable[..., Tensor]] = {f"{name}_": _method(name, f"{name}_") for name in IN_PLACE} | {
     function.__name__: function for function in _EXTRA
 }

@@ -15,11 +15,11 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 RECORDING = 1  # ops on tensors that require a gradient are recorded
 TRACING = 2  # a compiler's tracer is running: tensors are lifted to Symbols at first touch
 WATCHED = 4  # watchers decide what nodes keep: hooks on saved values, checkpoints (see saved_tensors.py)
-ANOMALY = 8  # every op and every cotangent is looked at (see anomaly.py)
-AUTOCAST = 32  # some ops round what they take to bfloat16 (see autocast.py)
-FINITE = 16  # compiled steps tell whether the weights they write are finite (see compile/front/finite.py)
+ANOMALY = 8  # every op and every cotangent is checked (see walks/anomaly.py)
+AUTOCAST = 32  # some ops round their operands to bfloat16 (see autocasting.py)
+FINITE = 16  # compiled steps report whether the weights they write are finite (see compile/front/finite.py)
 
-KEYED = RECORDING | FINITE | AUTOCAST  # what a compiled function's traces differ by
+KEYED = RECORDING | FINITE | AUTOCAST  # the flags that select among a compiled function's traces
 
 
 class _Mode(threading.local):
@@ -29,15 +29,15 @@ class _Mode(threading.local):
     lift: Callable[..., None] | None = None  # tensor -> its array becomes a Symbol
     lift_number: Callable[[dict[str, Any], str], Any] | None = None  # an option -> a Symbol
     draws: Callable[[Any], Any] | None = None  # a Generator -> a stream whose draws are inputs of the program
-    replay: Callable[[Callable[[], Any], Any], None] | None = None  # code to run in every call, and whose it is
-    once: Callable[[], None] | None = None  # says that what is being traced happens in the first call only
+    replay: Callable[[Callable[[], Any], Any], None] | None = None  # code to run in every call, and its owner
+    once: Callable[[], None] | None = None  # says that the traced code runs in the first call only
     observer: Any = None  # a `tape.Observer` of the backward walks of a trace
-    finite: Any = None  # what the latest step under FINITE told: an array of one number, NaN if one of them was not
+    finite: Any = None  # report of the latest step under FINITE: an array of one number, NaN if a weight was not finite
     witness: Any = None  # notified of backward passes and optimizer steps
     stop: Callable[[Any], Any] | None = None  # an array -> the same one, marked as off the tape
-    whole: frozenset[str] = frozenset()  # composites that a trace keeps as one op where nothing is recorded
+    whole: frozenset[str] = frozenset()  # composites that a trace keeps as one op if nothing is recorded
     levels: tuple[Level, ...] = ()  # the calls of vmap that are running, outermost first
-    watchers: tuple[Any, ...] = ()  # who watches, outermost first
+    watchers: tuple[Any, ...] = ()  # active watchers, outermost first
     part: Any = None  # the checkpointed part of a program that is being traced
 
     def saved(self) -> dict[str, Any]:
@@ -45,11 +45,11 @@ class _Mode(threading.local):
         return dict(self.__dict__)
 
     def restore(self, saved: dict[str, Array]) -> None:
-        """Restore settings that `save` returned."""
+        """Restore settings that `saved` returned."""
         self.__dict__.clear()
         self.__dict__.update(saved)
 
-    moved: list[Any] | None = None  # inside a transform: weak references to tensors whose writes the tape knows
+    moved: list[Any] | None = None  # inside a transform: weak references to tensors whose writes are on the tape
 
 
 MODE = _Mode()
@@ -87,8 +87,8 @@ class no_grad(_Switch):  # noqa: N801 - PyTorch's name
     """Ops inside are not recorded: a context manager and a decorator, for the current thread only.
 
     Args:
-        args: nothing; or the function that it decorates (`@gg.no_grad` does without brackets); or a `mode`, as
-            `enable_grad` takes it.
+        args: nothing; or the decorated function (`@gg.no_grad` works without brackets); or a `mode`, as for
+            `enable_grad`.
 
     Example:
         >>> import glassgrad as gg

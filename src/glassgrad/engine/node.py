@@ -27,10 +27,10 @@ next_sequence = itertools.count(1).__next__
 class Node:
     """One recorded application of a primitive.
 
-    `saved` is ``(y, *x)`` as the rules take it, with placeholders for what `prim` does not save, or a
-    `Freed` once a backward walk has used it up, or an object whose `unpack(node)` returns it (see
-    saved_tensors.py). `code` and `lasti` say where in the user's code. `levels`, set only where there are
-    some, are the batches of vmap that the result has beside its shape.
+    `saved` is ``(y, *x)`` as the rules take it, with placeholders for what `prim` does not save, or a `Freed` once a
+    backward walk has used it up, or an object whose `unpack(node)` returns it (see saved_tensors.py). `code` and
+    `lasti` are the place in the user's code. `levels`, if set, are the vmap batches that the result has in addition to
+    its shape.
     """
 
     __slots__ = (
@@ -77,7 +77,7 @@ class Node:
 
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
-        """The parents, in the form PyTorch gives them."""
+        """The parents, in PyTorch's form."""
         return tuple((parent, 0) for parent in self.parents)
 
     def __repr__(self) -> str:
@@ -94,7 +94,7 @@ def record(
     code: CodeType,
     lasti: int,
 ) -> Node:
-    """Build a node. A plain function: calling a class with an __init__ takes twice the time."""
+    """Build a node. This is a plain function, since calling a class with an __init__ takes twice as long."""
     node = _new(Node)
     node.prim = prim
     node.parents = parents
@@ -113,7 +113,7 @@ _new = object.__new__
 
 
 class Freed:
-    """Replaces `Node.saved` once the graph was freed; knows which backward() call freed it."""
+    """Replaces `Node.saved` after the graph was freed; knows which backward() call freed it."""
 
     __slots__ = ("code", "lasti")
 
@@ -139,7 +139,7 @@ PICK.visit = lambda walk, node, g: walk.deliver_pick(node, g)
 
 
 def describe(tensor: Any, node: Node | None = None) -> str:
-    """Name a tensor for a message: the user's variable if known, else what made it."""
+    """Name a tensor for a message: the user's variable if known, else the op that made it."""
     node = node if node is not None else tensor.node
     if node is None:
         return f"the tensor of shape {tuple(tensor.shape)}"

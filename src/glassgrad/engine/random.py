@@ -1,7 +1,7 @@
 """Random numbers: a seedable Generator and the functions that draw from one.
 
-Every draw goes through a `Generator`, so that a run is repeatable, resumable from the generator's state
-and the same under compilation.
+Every draw goes through a `Generator`, so a run is repeatable, can be resumed from the generator's state, and gives the
+same numbers under compilation.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ GENERATORS: weakref.WeakSet[Generator] = weakref.WeakSet()
 
 
 class _Uses:
-    """Counts the uses of all generators: as long as the number is the same, so are their states."""
+    """Counts the uses of all generators: while the number is unchanged, so are their states."""
 
     count = 0
 
@@ -55,7 +55,7 @@ class Generator:
         devices.check(device)
         self._seed: int | None = None
         self._rng: np.random.Generator | None = None
-        self.unseeded: tuple[CodeType, int] | None = None  # where it was first drawn from without a seed of the user's
+        self.unseeded: tuple[CodeType, int] | None = None  # the place of its first draw without a seed from the user
         self._chosen = False
         USES.count += 1
         GENERATORS.add(self)
@@ -77,7 +77,7 @@ class Generator:
 
     @property
     def rng(self) -> np.random.Generator:
-        """NumPy's generator, made when it is first asked for: importing `numpy.random` takes a while."""
+        """NumPy's generator, made on first access, because importing `numpy.random` takes a while."""
         USES.count += 1
         if self._rng is None and not self._chosen:
             frame = provenance.user_frame()
@@ -90,13 +90,13 @@ class Generator:
         return self._rng
 
     def initial_seed(self) -> int:
-        """Return the seed last given, 0 if none was."""
+        """Return the last given seed, 0 if there was none."""
         return self._seed or 0
 
     def get_state(self) -> dict[str, Any]:
         """Return the state as a dictionary of plain numbers that JSON can hold.
 
-        While a step is traced it is empty; every call fills it at this point.
+        During tracing it is empty; every call of the compiled step fills it at this point.
         """
         if MODE.flags & TRACING and MODE.replay is not None:
             state: dict[str, Any] = {}
@@ -105,7 +105,7 @@ class Generator:
         return dict(self.rng.bit_generator.state)
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go back to a state from `get_state`."""
+        """Return to a state from `get_state`."""
         self._chosen, self.unseeded = True, None
         if MODE.flags & TRACING and MODE.replay is not None:
             MODE.replay(lambda: self._go_back(state), self)
@@ -126,25 +126,25 @@ def get_states() -> dict[Generator, dict[str, Any]]:
 
 
 def set_states(states: Mapping[Generator, dict[str, Any]]) -> None:
-    """Go back to states from `get_states`."""
+    """Return to states from `get_states`."""
     for generator, state in states.items():
         generator._go_back(state)
 
 
 def manual_seed(seed: int) -> Generator:
-    """Seed the generator that is used where none is given."""
+    """Seed the default generator."""
     return default_generator.manual_seed(seed)
 
 
 def _rng(generator: Generator | None) -> Any:
     generator = generator or default_generator
-    # Whenever a step is being traced, MODE.draws is set.
+    # During tracing, MODE.draws is always set.
     stream = MODE.draws(generator) if MODE.flags & TRACING and MODE.draws is not None else generator.rng
     return Stream(stream, MODE.levels) if MODE.levels else stream
 
 
 def _of_parts(draw: Callable[..., Any], rng: np.random.Generator, size: tuple[int, ...], dtype: np.dtype) -> Array:
-    """Draw complex numbers, both parts alike."""
+    """Draw complex numbers; both parts have the same distribution."""
     parts = draw(rng, (*size, 2), np.float32 if dtype == np.complex64 else np.float64)
     return (parts[..., 0] + parts[..., 1] * dtype.type(1j)).astype(dtype)
 
@@ -159,7 +159,7 @@ def _uniform(rng: np.random.Generator, size: tuple[int, ...], dtype: DType) -> A
 
 def _normal(rng: np.random.Generator, size: tuple[int, ...], dtype: DType) -> Array:
     wanted = np.dtype(dtype or creation.DEFAULT)
-    if wanted.kind == "c":  # of variance 1 together
+    if wanted.kind == "c":  # both parts together have variance 1
         return _of_parts(_normal, rng, size, wanted) * math.sqrt(0.5)
     drawn = rng.standard_normal(size, dtype=np.float32 if wanted == np.float32 else np.float64)
     return drawn.astype(wanted, copy=False)
@@ -202,7 +202,7 @@ def randint(
     requires_grad: bool = False,
     device: Device = None,
 ) -> Tensor:
-    """Integers from `low` up to and without `high`; `randint(high, size)` starts at 0."""
+    """Integers from `low` to `high`, without `high`; `randint(high, size)` starts at 0."""
     if size is None:
         low, high, size = 0, low, high
     elif high is None:
@@ -236,7 +236,7 @@ def normal(
     requires_grad: bool = False,
     device: Device = None,
 ) -> Tensor:
-    """Normal numbers; the shape is `size` or that of `mean` and `std`, the dtype that of the first of them."""
+    """Normal numbers; the shape is `size` or that of `mean` and `std`; the dtype is that of the first of them."""
     refuse_complex("normal", (mean, std))
     given = [x.dtype for x in (mean, std) if isinstance(x, Tensor) and x.dtype.kind in "fV"]
     dtype = dtype or (given[0] if given else creation.DEFAULT)
@@ -285,14 +285,14 @@ def multinomial(
         if num_samples > weights.shape[-1]:
             expected = f"at most {weights.shape[-1]}, or replacement=True"
             raise bad_option("multinomial", "num_samples", num_samples, expected)
-        # The smallest of exponential clocks, one per class: Efraimidis and Spirakis 2006.
+        # Each class gets an exponential clock and the smallest wins: Efraimidis and Spirakis 2006.
         clocks = rng.exponential(size=rows.shape) / np.maximum(rows, 1e-300)
         drawn = np.argsort(clocks, axis=-1)[:, :num_samples]
     return make(drawn.reshape((*weights.shape[:-1], num_samples)), None, False)
 
 
 def _multinomial_traced(weights: Tensor, num_samples: int, replacement: bool, rng: np.random.Generator) -> Tensor:
-    """`multinomial` in ops, of weights that a step computes: the same numbers from the same draws."""
+    """`multinomial` written in ops, for weights computed in a step: the same numbers from the same draws."""
     rows = weights.reshape(-1, weights.shape[-1]).to(np.float64)
     if replacement or num_samples == 1:
         edges = rows.cumsum(-1)
@@ -312,9 +312,9 @@ def _useless(rows: Any) -> Array:
 
 
 def _multinomial_in_vmap(weights: Tensor, num_samples: int, replacement: bool, rng: np.random.Generator) -> Tensor:
-    """`multinomial` in ops that can be batched: the smallest of exponential clocks, once or for each draw."""
+    """`multinomial` in ops that can be batched: the smallest exponential clock wins, once or per draw."""
     *lead, classes = weights.shape
-    weights = weights.clip(1e-30)  # an impossible class never comes first
+    weights = weights.clip(1e-30)  # so that an impossible class never wins
     if replacement:
         clocks = make(rng.exponential(size=(*lead, num_samples, classes)), None, False)
         drawn: Tensor = (clocks / weights.unsqueeze(-2)).argmin(-1)
@@ -360,7 +360,7 @@ def randn_like(
 
 @contextmanager
 def fork_rng(devices: Any = None, enabled: bool = True, **_hints: object) -> Iterator[None]:
-    """Put the state of the default generator back at the end of the block.
+    """Restore the state of the default generator at the end of the block.
 
     Example:
         >>> import glassgrad as gg
@@ -395,5 +395,5 @@ def get_rng_state() -> dict[str, Any]:
 
 
 def set_rng_state(new_state: dict[str, Any]) -> None:
-    """Go back to a state from `get_rng_state`."""
+    """Return to a state from `get_rng_state`."""
     default_generator.set_state(new_state)

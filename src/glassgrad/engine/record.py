@@ -1,7 +1,7 @@
 """The Tensor interpreter: apply a primitive to Tensors and record it on the tape.
 
-`apply` computes on the arrays inside and records a node when somebody wants a gradient; it is the hot path of
-eager mode. The operators and methods of `Tensor` are attached here from the tables. No derivative is written here.
+`apply` computes on the tensors' arrays and records a node if a gradient is required; it is the hot path of eager mode.
+The operators and methods of `Tensor` are attached here from the tables. No derivative is written here.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _ndarray = np.ndarray
 _internal = provenance.INTERNAL
 _getframe = sys._getframe
 _new = object.__new__
-# The caller of a thread whose outermost function is ours. Its file is nobody's, so a search ends there.
+# The caller of a thread whose outermost function is ours. Its file belongs to no user, so a search ends there.
 _NOBODY: Any = SimpleNamespace(f_code=compile("", "<no user>", "exec"), f_lasti=0, f_back=None)
 _ORDINARY = frozenset({_ndarray, float, int, bool, np.float32, np.float64, np.int64, np.bool_})
-_OPERANDS = _ORDINARY | {Tensor}  # what an operator takes without a second look
+_OPERANDS = _ORDINARY | {Tensor}  # operands that an operator accepts without further checks
 
 
 def apply(prim: Primitive, args: tuple[Array, ...], params: dict[str, Any]) -> Array:  # noqa: C901, PLR0912, PLR0915 - the hot path, written out: a call more for each op would cost a tenth of it
-    """Compute `prim` on Tensors (and arrays and numbers); record it when a gradient may be wanted."""
+    """Compute `prim` on Tensors (and arrays and numbers); record it if a gradient may be required."""
     flags = MODE.flags
     if flags > RECORDING and (watched := _prepared(prim, args, params)) is not None:
         return watched
@@ -70,7 +70,7 @@ def apply(prim: Primitive, args: tuple[Array, ...], params: dict[str, Any]) -> A
         return _decomposed(prim, args, params, (arrays, parents, tracked and flags & RECORDING))
     try:
         y = prim(*arrays, **params) if not plain else evaluate(*arrays, **params) if params else evaluate(*arrays)
-    except (errors.GlassgradError, Warning):  # a filter makes errors of NumPy's warnings
+    except (errors.GlassgradError, Warning):  # a warning filter may turn NumPy's warnings into errors
         raise
     except Exception as error:  # reported in terms of the user's line
         raise op_errors.explain(prim, args, params, error) from error
@@ -84,14 +84,14 @@ def apply(prim: Primitive, args: tuple[Array, ...], params: dict[str, Any]) -> A
             return _finish_special(prim, saved_y, args, arrays, parents, params, tracked and flags & RECORDING)
         y = np.asarray(y)
         saved_y = y if decompose is None else saved_y
-    result = _new(Tensor)  # as `make` does
+    result = _new(Tensor)  # like `make`
     result.array, result._grad, result._extra = y, None, None
     if tracked and flags & RECORDING and y.dtype.kind in "fcV":
-        frame = _getframe(2)  # of an operator or a function of the table; asking for a frame makes an object of it
+        frame = _getframe(2)  # of an operator or a function of the table; getting a frame creates an object
         while _internal[(code := frame.f_code).co_filename]:
             frame = frame.f_back or _NOBODY
         kept = arrays if saves_x else parents if part is None else views.placeholders(part, arrays, parents)
-        result._tracks, result.node = True, (node := _new(Node))  # as `record` does
+        result._tracks, result.node = True, (node := _new(Node))  # like `record`
         node.prim, node.params, node.parents = prim, params, tuple(parents)
         node.saved = (saved_y if saves_y else None, *kept)
         node.shape, node.dtype, node.hooks = y.shape, y.dtype, None
@@ -102,12 +102,12 @@ def apply(prim: Primitive, args: tuple[Array, ...], params: dict[str, Any]) -> A
 
 
 def _prepared(prim: Primitive, args: tuple[Array, ...], params: dict[str, Any]) -> Array:
-    """Compute where somebody watches or casts; else bring the arguments into the trace, if any, and return None."""
+    """Compute under watchers or autocast; otherwise lift the arguments into the trace, if any, and return None."""
     flags = MODE.flags
     if flags & (WATCHED | AUTOCAST):
         return _cast(prim, args, params) if flags & AUTOCAST else _watched(prim, args, params)
     lift = MODE.lift
-    if lift is not None:  # None under a flag that is not about tracing
+    if lift is not None:  # None if no trace is running
         for arg in args:
             if isinstance(arg, Tensor):
                 lift(arg)
@@ -115,7 +115,7 @@ def _prepared(prim: Primitive, args: tuple[Array, ...], params: dict[str, Any]) 
 
 
 def _cast(prim: Primitive, args: tuple[Array, ...], params: dict[str, Any]) -> Array:
-    """Compute a primitive in the dtype that autocast wants for it, and its parts in the same."""
+    """Compute a primitive in the dtype that autocast requires; its decomposition uses the same dtype."""
     args, flags = cast_for(prim, args), MODE.flags
     MODE.flags = flags & ~AUTOCAST
     try:
@@ -125,9 +125,9 @@ def _cast(prim: Primitive, args: tuple[Array, ...], params: dict[str, Any]) -> A
 
 
 def _decomposed(prim: Primitive, args: tuple[Array, ...], params: dict[str, Any], begun: Any = None) -> Array:
-    """Compute a fused primitive on what is not plain arrays: op by op, each of which records itself.
+    """Compute a fused primitive on other operands than plain arrays: op by op, and each op records itself.
 
-    `begun` holds the arrays and parents that recording it whole takes, and whether it is recorded.
+    `begun` holds the arrays and parents for recording it as one op, and whether to record it.
     """
     assert prim.decompose is not None
     if prim.saves_results and begun is not None and prim.name in MODE.whole and not any(map(levels_of, begun[0])):
@@ -145,14 +145,14 @@ def _decomposed(prim: Primitive, args: tuple[Array, ...], params: dict[str, Any]
 
 
 def _as_array(arg: Array, prim: Primitive, args: tuple[Array, ...]) -> Array:
-    """Return another library's array, PyTorch's say, as one of NumPy's; anything else as it is."""
+    """Convert another library's array, such as PyTorch's, to NumPy's; return anything else unchanged."""
     if isinstance(arg, _ndarray):
         return base_class(arg)
     if type(arg) in INTERPRETERS or isinstance(arg, np.generic) or hasattr(arg, "__array_namespace__"):
         return arg
     if hasattr(arg, "__array__"):
         return np.asarray(arg)
-    if prim.kind == "elementwise" and is_foreign(arg):  # NumPy would make an array of objects of it
+    if prim.kind == "elementwise" and is_foreign(arg):  # NumPy would make an array of objects from it
         raise _no_numbers(prim, args, arg)
     return arg
 
@@ -171,7 +171,7 @@ def _finish_special(
     params: Any,
     tracked: Any,
 ) -> Array:
-    """Do the end of `apply` for what is not one plain array: several results, residuals, views, batches, Symbols."""
+    """Finish `apply` for other results than one plain array: several results, residuals, views, batches, Symbols."""
     companions: tuple[Array, ...] = ()
     saved_y, multiple = y, prim.multiple
     if prim.decompose is not None:
@@ -206,7 +206,7 @@ def _watched(prim: Primitive, args: tuple[Array, ...], params: dict[str, Any]) -
     """Compute a primitive and show the watchers its node."""
     plain = all(type(arg.array) is _ndarray for arg in args if isinstance(arg, Tensor))
     if prim.decompose is not None and not plain:
-        return _decomposed(prim, args, params)  # every op of it is watched by itself
+        return _decomposed(prim, args, params)  # every op in it is watched separately
     watchers, flags = MODE.watchers, MODE.flags
     chosen = prim
     if plain:
@@ -226,7 +226,7 @@ def _watched(prim: Primitive, args: tuple[Array, ...], params: dict[str, Any]) -
 
 
 def node_of(result: Any) -> Node | None:
-    """Return the node of what a primitive returned: the common one, if it has several results."""
+    """Return the node of a primitive's result: the common one, if it has several results."""
     for part in result if isinstance(result, tuple) else (result,):
         if part.node is not None:
             node: Node = part.node
@@ -238,7 +238,7 @@ def node_of(result: Any) -> Node | None:
 
 
 def _binary(prim: Primitive, theirs: str) -> Callable[[Tensor, Array], Array]:
-    """Return the method of an operator; `theirs` is what Python asks the other class for when we return nothing."""
+    """Return the method of an operator; `theirs` is the other class's method that Python tries next."""
 
     def operator(self: Tensor, other: Array) -> Array:
         if type(other) not in _OPERANDS and type(other) not in INTERPRETERS and is_foreign(other):
@@ -265,7 +265,7 @@ def _left_to(other: Array, theirs: str, prim: Primitive, args: tuple[Array, ...]
 
 
 def _equality(prim: Primitive) -> Callable[[Tensor, Array], Array]:
-    # Without an answer of either side, Python compares identities: `x == None` is False, `x != "a"` True.
+    # If neither side answers, Python compares identities: `x == None` is False, `x != "a"` True.
     def operator(self: Tensor, other: Array) -> Array:
         if type(other) not in _OPERANDS and type(other) not in INTERPRETERS and is_foreign(other):
             return NotImplemented
@@ -281,7 +281,7 @@ def _unary(prim: Primitive) -> Callable[[Tensor], Array]:
     return operator
 
 
-# What Python asks the other operand for; for an equality nothing.
+# The method that Python tries on the other operand; none for equality.
 _TURNED = {"lt": "__gt__", "le": "__ge__", "gt": "__lt__", "ge": "__le__"}
 
 

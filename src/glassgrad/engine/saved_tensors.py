@@ -1,7 +1,7 @@
 """Control over what nodes keep for the backward pass: `saved_tensors_hooks` and checkpoints.
 
-While somebody watches, every op is computed as usual and its new node is then shown to the watchers, the
-innermost first. A watcher may replace `Node.saved` by an object whose ``unpack(node)`` returns it later.
+While a watcher is active, every op is computed as usual and its new node is then shown to the watchers, the innermost
+first. A watcher may replace `Node.saved` by an object whose ``unpack(node)`` returns it later.
 This module is `glassgrad.autograd.graph`.
 """
 
@@ -21,10 +21,10 @@ from glassgrad.ops.vmap.batched import Batched
 
 
 class Watcher:
-    """Watches ops while it is entered; subclasses decide what nodes save."""
+    """Watches ops while it is active; subclasses decide what nodes save."""
 
     def note(self, node: Node) -> None:
-        """Look at a node that was just recorded."""
+        """Inspect a newly recorded node."""
 
     def stand_in(self, prim: Primitive) -> Primitive:
         """Return the function that replaces a primitive."""
@@ -41,21 +41,21 @@ class Watcher:
 
 
 def show(node: Node) -> None:
-    """Show the watchers, if there are any, a node that was recorded by hand."""
+    """Show the watchers, if there are any, a node recorded outside `apply`."""
     if MODE.flags & WATCHED:
         for watcher in reversed(MODE.watchers):
             watcher.note(node)
 
 
 def computed_by(prim: Primitive, evaluate: Callable[..., Any]) -> Primitive:
-    """Return a copy of a primitive that is evaluated by another function."""
-    twin: Primitive = object.__new__(type(prim))  # `copy` returns primitives themselves
+    """Return a copy of a primitive that another function evaluates."""
+    twin: Primitive = object.__new__(type(prim))  # `copy` would return the primitive itself
     twin.__dict__.update(prim.__dict__, evaluate=evaluate)
     twin.__dict__.pop("traits", None)
     return twin
 
 
-# --- hooks on what is saved -------------------------------------------------------------------------
+# --- hooks on saved values --------------------------------------------------------------------------
 
 
 class _Packed:
@@ -96,10 +96,10 @@ def _each(value: Array, kind: Any, function: Callable[[Any], Any]) -> Any:
 
 
 class saved_tensors_hooks(Watcher):  # noqa: N801 - PyTorch's name
-    """Inside, what nodes save passes through `pack_hook`, and through `unpack_hook` when it is needed.
+    """In the block, values that nodes save pass through `pack_hook`, and through `unpack_hook` when they are needed.
 
-    `pack_hook` gets a tensor and may return anything: a name of a file, a tensor of fewer bits;
-    `unpack_hook` gets that and returns a tensor of the same shape.
+    `pack_hook` gets a tensor and may return anything, such as a file name or a tensor of fewer bits;
+    `unpack_hook` gets this result and returns a tensor of the same shape.
 
     Example:
         >>> import glassgrad as gg

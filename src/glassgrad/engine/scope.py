@@ -1,4 +1,4 @@
-"""The names of tensors and modules in a function or a frame, and the module call under way."""
+"""The names of tensors and modules in a function or a frame, and the running module call."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from glassgrad.engine.snapshot import Snapshot
 from glassgrad.engine.tensor import Tensor
 from glassgrad.ops.core import Array
 
-_MOST = 1000  # entries of a list that are looked at
+_MOST = 1000  # entries of a list that are inspected
 
 
 class Scope:
     """Names of tensors and modules as the user would write them.
 
     Attributes:
-        tensors: names of leaves, and of the nodes of the tape that made the others.
+        tensors: names of leaves, and of the tape nodes that made other tensors.
         arrays: names of the arrays of tensors, by id.
-        modules: the outermost modules with their names; that of the function itself is empty.
-        optimizers: those among the variables.
+        modules: the outermost modules with their names; the name is empty for the function itself.
+        optimizers: the optimizers among the variables.
     """
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class Scope:
         return scope
 
     def look(self, name: str, value: object) -> None:
-        """Note a variable: a tensor, a module with its parameters, a list or dictionary of them."""
+        """Record a variable: a tensor, a module with its parameters, or a list or dictionary of them."""
         if _is_unbound(value) or isinstance(value, ModuleType | type):
             return
         if isinstance(value, Tensor):
@@ -86,17 +86,17 @@ class Scope:
             self._note(prefix + inner, tensor)
 
     def _note(self, name: str, tensor: Array) -> None:
-        self.arrays.setdefault(id(tensor.array), name)  # alive: the tensor is, as long as the caller holds it
+        self.arrays.setdefault(id(tensor.array), name)  # the id stays valid: the caller keeps the tensor alive
         self.tensors.setdefault(tensor if tensor.node is None else tensor.node, name)
 
     def snapshot(self) -> Snapshot:
-        """Save everything that was found, and the random numbers to come, to be put back after a call."""
+        """Save everything found and the random states, to restore them after a call."""
         found = [key for key in self.tensors if isinstance(key, Tensor)]
         return Snapshot(tensors=found, gradients=found, states=self.optimizers, randoms=True)
 
 
 def _entries(name: str, value: object) -> Iterable[tuple[str, Any]]:
-    """Return what is in a container, or in the object whose method it is, as the user would write it."""
+    """Return the entries of a container, or of a method's object, named as the user would write them."""
     if isinstance(value, list | tuple) and len(value) <= _MOST:
         return [(f"{name}[{at}]", entry) for at, entry in enumerate(value)]
     if isinstance(value, dict) and len(value) <= _MOST:
@@ -107,23 +107,23 @@ def _entries(name: str, value: object) -> Iterable[tuple[str, Any]]:
 
 
 def _is_module(value: object) -> bool:
-    # Of the type, since a user's __getattr__ may do or raise anything; PyTorch's modules keep their hooks elsewhere.
+    # Read on the type, since a user's __getattr__ may do or raise anything; PyTorch's modules keep hooks elsewhere.
     kind = type(value)
     return hasattr(kind, "named_modules") and hasattr(kind, "_hooks")
 
 
 def _is_unbound(value: object) -> bool:
-    """Tell whether a value is a proxy that stands for nothing now, such as a web framework's request."""
+    """Tell whether a value is a proxy that is not bound to an object now, such as a web framework's request."""
     with contextlib.suppress(Exception):  # whatever the proxy raises
         return value.__class__ is None
     return True
 
 
 class ModuleCalls:
-    """Says which call of which module is under way, while it is entered.
+    """Tracks the running module calls while it is active.
 
     Attributes:
-        path: the calls that are under way, the outermost first; a second call of a module has a name of its own.
+        path: the running calls, outermost first; a second call of a module has its own name.
         kinds: the class of each module, by path.
     """
 
@@ -136,7 +136,7 @@ class ModuleCalls:
 
     @contextlib.contextmanager
     def seen(self) -> Iterator[None]:
-        """Hook the modules; they are as before afterwards."""
+        """Hook the modules in the block."""
         hooked = {id(module): (name, module) for name, module in reversed(self._named())}
         handles, bare = [], []
         for name, module in hooked.values():
@@ -180,4 +180,4 @@ class ModuleCalls:
         self.changed()
 
     def changed(self) -> None:
-        """Note that another call is under way; for those who keep a record of it."""
+        """Called when another call becomes current; subclasses may record it."""

@@ -1,4 +1,4 @@
-"""Save what a block of code may change, and put it back."""
+"""Save the state that a block of code may change, and restore it."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ class Snapshot:
     """A copy of the given state.
 
     Args:
-        tensors: their memory and what is in it.
-        arrays: what is in them. They are restored in place, so that views of them follow, and only where something
-            changed: a write would make a graph that is still alive refuse its backward pass.
-        gradients: the ``.grad`` of these tensors, which gradient it is and not what is in it.
-        attributes: of objects, by name: which object each of them is.
-        dicts: their entries; those that are added stay.
-        mappings: their entries; those that are added go.
+        tensors: their memory and its contents.
+        arrays: their contents. They are restored in place, so that views follow, and only where something changed: a
+            write would make a live graph refuse its backward pass.
+        gradients: the ``.grad`` of these tensors, the object, not its contents.
+        attributes: of objects, by name; the references, not the contents.
+        dicts: their entries; added entries stay.
+        mappings: their entries; added entries are removed.
         states: objects with ``state_dict()`` and ``load_state_dict()``.
-        streams: random generators of ours, NumPy's and Python's.
-        randoms: all generators of ours that there are.
-        more: functions that put back anything else; they are called last.
+        streams: random generators of glassgrad, NumPy and Python.
+        randoms: all existing generators of glassgrad.
+        more: functions that restore anything else; they are called last.
 
     Example:
         >>> import glassgrad as gg

@@ -1,9 +1,9 @@
 """The tape's walks: cotangents from outputs to leaves, youngest node first.
 
-A node (`node.py`) is always younger than its parents, so walking by falling sequence number is a reverse
-topological order and needs no recursion and no search beforehand. The backward walk here pushes
-cotangents with the vjp rules; `tangents.py` pushes tangents the other way, over the same nodes, with the
-jvp rules. `mode.py` says whether ops are recorded, `writes.py` guards saved values.
+A node (`node.py`) is always younger than its parents, so walking by falling sequence number is a reverse topological
+order; it needs no recursion and no search beforehand. The backward walk here pushes cotangents with the vjp rules;
+`tangents.py` pushes tangents the other way, over the same nodes, with the jvp rules. `mode.py` says whether ops are
+recorded, `writes.py` guards saved values.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from glassgrad.ops.vmap.batched import Level
 
 
 def match_cotangent(g: Array, like: Array) -> Array:
-    """Undo broadcasting and promotion: give the cotangent the shape and dtype of what it belongs to.
+    """Undo broadcasting and promotion: give the cotangent the shape and dtype of its value.
 
-    This is the one place where it happens; rules may return cotangents of the broadcast shape.
+    Only this function does so; rules may return cotangents of the broadcast shape.
     """
     wanted = like.shape
     if g.shape != wanted:
@@ -58,7 +58,7 @@ class Observer:
         """A rule of `node` is about to be applied: the one for a parent's position, or the one for all of them."""
 
     def sent(self, target: Any, c: Array) -> None:
-        """A cotangent is about to be added to what a node or leaf has collected."""
+        """A cotangent is about to be added to the sum of a node or leaf."""
 
     def left(self, node: Node) -> None:
         """All rules of `node` were applied."""
@@ -69,12 +69,12 @@ _new = object.__new__
 
 
 class Kept(list[Node]):
-    """The nodes that a walk would have freed, for somebody who may want to walk once more."""
+    """The nodes that a walk would have freed, kept for a possible second walk."""
 
     freed: Freed | None = None
 
     def free(self) -> None:
-        """Free them, as a walk that keeps nothing frees them on its way."""
+        """Free them, as a walk that keeps nothing does."""
         for node in self:
             node.saved = self.freed
             node.parents = ()
@@ -87,7 +87,7 @@ class Walk:
         retain: keep the saved values for another walk.
         create_graph: call the rules with Tensors, so that the result can be differentiated again.
         wanted: nodes and leaves whose cotangents are wanted; None means every leaf.
-        observer: is notified of every rule and every cotangent.
+        observer: receives every rule and every cotangent.
     """
 
     __slots__ = (
@@ -126,7 +126,7 @@ class Walk:
         self.kept: Kept | None = None
         if not retain:
             frame = provenance.user_frame(2)
-            freed = self.freed = _new(Freed)  # without the call of a class, as `record` does
+            freed = self.freed = _new(Freed)  # without calling the class, like `record`
             freed.code, freed.lasti = frame.f_code, frame.f_lasti
 
     @classmethod
@@ -138,8 +138,8 @@ class Walk:
         given: set[int],
         freed: Freed | None,
     ) -> Walk:
-        """Return a walk to all leaves that has come so far (`plain_walk`)."""
-        walk = _new(cls)  # without the call of a class, as `record` does
+        """Return a walk to all leaves that continues from this state (`plain_walk`)."""
+        walk = _new(cls)  # without calling the class, like `record`
         walk.observer = walk.wanted = walk.asked = walk.kept = None
         walk.create_graph = walk.batched = False
         walk.heap, walk.cotangents, walk.found, walk.given, walk.freed = heap, cotangents, found, given, freed
@@ -156,18 +156,18 @@ class Walk:
             and g.dtype is target.dtype
             and g.shape == target.shape
         ):
-            self.cotangents[target] = g  # as `accumulate` would
+            self.cotangents[target] = g  # like `accumulate`
             heappush(self.heap, (-target.seq, target))
         else:
             self.accumulate(target, g)
 
     def place(self, node: Node, at: float) -> None:
-        """Let the walk visit a node without a cotangent, between those with sequence numbers above and below `at`."""
+        """Schedule a visit of a node without a cotangent, between those with sequence numbers above and below `at`."""
         self.cotangents[node] = None
         heappush(self.heap, (-at, node))
 
     def run(self) -> dict[Any, Array]:
-        """Walk; return the cotangent of every leaf reached, or of what was wanted."""
+        """Walk; return the cotangent of every leaf reached, or of every wanted node."""
         wanted = self.wanted or ()
         needed = None if self.wanted is None else self._needed(self.wanted)
         heap, cotangents = self.heap, self.cotangents
@@ -204,7 +204,7 @@ class Walk:
     def apply_rules(self, node: Node, g: Array, saved: tuple[Array, ...]) -> None:
         """Turn the cotangent of a node's result into those of its parents."""
         prim, parents, asked = node.prim, node.parents, self.asked
-        if asked is not None:  # of the weights of a layer, say, none where only its input's gradient is wanted
+        if asked is not None:  # for example no cotangents of a layer's weights if only its input's gradient is wanted
             parents = tuple([parent if parent in asked else None for parent in parents])
         if self.create_graph:
             saved = saved_tensors(node, saved)
@@ -221,7 +221,7 @@ class Walk:
         self._apply_joint(node, g, saved, parents)
 
     def _apply_joint(self, node: Node, g: Array, saved: tuple[Array, ...], parents: Sequence[Any]) -> None:
-        """Apply the rule for all arguments at once; that of a fused primitive is for plain arrays."""
+        """Apply the rule for all arguments at once; the joint rule of a fused primitive takes only plain arrays."""
         prim, needs = node.prim, [parent is not None for parent in parents]
         if prim.decompose is None or not (self.create_graph or self.batched):
             assert prim.joint_vjp is not None
@@ -243,9 +243,9 @@ class Walk:
             self.accumulate(parent, c)
 
     def _step_decomposed(self, node: Node, g: Array, saved: Sequence[Array], parents: Sequence[Any]) -> None:
-        """Differentiate the decomposition of a fused primitive: in tensors, and so differentiable again.
+        """Differentiate the decomposition of a fused primitive: in tensors, so the result is differentiable again.
 
-        `parents` are the node's, None for those that get no cotangent.
+        `parents` are the node's, None for parents that get no cotangent.
         """
         inputs = [alias(x) for x in saved[1:]]
         with enable_grad():
@@ -263,7 +263,7 @@ class Walk:
                 self.accumulate(parent, found[x.node])
 
     def deliver_pick(self, node: Node, g: Array) -> None:
-        """Put the cotangent of one result of several into its slot at their common node."""
+        """Put the cotangent of one result of several into its slot at the common node."""
         (parent,) = node.parents
         slots = self.cotangents.get(parent)
         if slots is None:
@@ -280,7 +280,7 @@ class Walk:
         if self.batched:
             c = _without_batches(target, c)
         is_node = type(target) is Node
-        like = target if is_node else target.array  # the properties of a Tensor would cost a call each
+        like = target if is_node else target.array  # reading the properties of a Tensor would cost a call each
         if c.shape != like.shape or (c.dtype is not like.dtype and c.dtype != like.dtype):
             c = match_cotangent(c, target)
         store: dict[Any, Array] = self.cotangents if is_node else self.found
@@ -290,12 +290,12 @@ class Walk:
                 store[target] = c
                 heappush(self.heap, (-target.seq, target))
             elif type(c) is np.ndarray and c.base is None and id(c) not in self.given:
-                store[target] = c  # as `_own` would say
+                store[target] = c  # like `_own`
                 self.given.add(id(c))
             else:
                 store[target] = self._own(c)
         elif target in self.owned and type(c) is np.ndarray:
-            # The sum lives in a buffer that only this walk knows, so it may grow in place.
+            # The sum is in a buffer that only this walk uses, so it is updated in place.
             store[target] = before.__iadd__(c) if c.size < parallel.LARGE else parallel.add(before, c, before)
         else:
             large = type(c) is np.ndarray and c.size >= parallel.LARGE
@@ -306,16 +306,16 @@ class Walk:
                 self.owned.discard(target)
 
     def _own(self, g: Array) -> Array:
-        """Return `g`, or a copy if its memory is a seed's or was handed out before: each leaf owns its gradient."""
+        """Return `g`, or a copy if its memory is a seed's or was returned before: each leaf owns its gradient."""
         return owned(g, self.given) if type(g) is _ndarray else g
 
     @staticmethod
     def is_running(level: Level) -> bool:
-        """Tell whether this walk runs inside a call of vmap."""
+        """Tell whether this walk runs inside this call of vmap."""
         return level in MODE.levels
 
     def meet_batches(self) -> None:
-        """Mark that cotangents may now carry batches of vmap, which `accumulate` must match as well."""
+        """Note that cotangents may now carry vmap batches, which `accumulate` must then match too."""
         self.batched = True
 
     def run_hooks(self, node: Node, g: Array) -> Array:
@@ -327,7 +327,7 @@ class Walk:
         return g
 
     def _needed(self, wanted: set[Any]) -> set[Any]:
-        """Return the nodes on a path from the roots to what is wanted; ask for the cotangents of both."""
+        """Return the nodes on a path from the roots to the wanted ones; record both in `asked`."""
         reachable: dict[Node, None] = {}
         stack = [node for _, node in self.heap]
         while stack:
@@ -335,7 +335,7 @@ class Walk:
             if node not in reachable:
                 reachable[node] = None
                 if type(node.saved) is Freed:
-                    unpack(node)  # raises: what lies behind it is no longer known
+                    unpack(node)  # raises, because its parents are no longer known
                 stack.extend(parent for parent in node.parents if type(parent) is Node)
         needed: set[Any] = set()
         for node in sorted(reachable, key=_sequence):
@@ -351,8 +351,8 @@ plain_walk.begun = Walk.begun
 def _without_batches(target: Any, c: Array) -> Array:
     """Sum a cotangent over the batches of vmap that its target does not have.
 
-    Not so over those of calls of vmap that are still running: there everything, and so this gradient too, is
-    meant for one example.
+    Batches of running vmap calls are not summed: inside such a call everything, including this gradient, belongs to one
+    example.
     """
     for level in levels_of(c):
         if level not in MODE.levels and level not in levels_of(target):
@@ -361,7 +361,7 @@ def _without_batches(target: Any, c: Array) -> Array:
 
 
 def levels_of(value: Array) -> tuple[Level, ...]:
-    """Return the batches of vmap that a node's result, a tensor or an array has beside its shape."""
+    """Return the batches of vmap that a node's result, a tensor or an array has in addition to its shape."""
     if type(value) is Node:
         return getattr(value, "levels", ())
     return batched.levels_of(unwrap(value))
@@ -371,8 +371,8 @@ def _sequence(node: Node) -> int:
     return node.seq
 
 
-# Weak references to functions that see every walk to all leaves before it begins (`distributed/reducer.py`), and may
-# return another one, which gets the gradients of the leaves after it.
+# Weak references to functions that receive every walk to all leaves before it begins (`distributed/reducer.py`), and
+# may return a function that receives the leaves' gradients after it.
 BEFORE_WALK: list[Any] = []
 
 
@@ -387,17 +387,17 @@ def backward(
 ) -> dict[Any, Array]:
     """Walk back from `roots` (nodes or leaves); return {leaf or wanted node: cotangent}.
 
-    The nodes that would be freed are added to `kept` instead, if there is one; its `free` frees them.
+    If `kept` is given, it receives the nodes instead of freeing them; its `free` frees them later.
     """
     walk = Walk(retain_graph, create_graph, wanted, MODE.observer)
     if kept is not None:
         walk.kept, kept.freed = kept, walk.freed
     before, walk.batched = MODE.flags, bool(MODE.levels)
-    # Cotangents may be Symbols while a step is traced, Tensors under create_graph, batches inside vmap.
+    # Cotangents may be Symbols during tracing, Tensors under create_graph, batches inside vmap.
     plain = wanted is None and not (create_graph or walk.batched or before & TRACING or walk.observer)
     MODE.flags = before | RECORDING if create_graph else before & ~RECORDING
     try:
-        for root, g in zip(roots, gradients, strict=False):  # as long as each other; to ask takes time
+        for root, g in zip(roots, gradients, strict=False):  # of equal length; checking it takes time
             if g.dtype.kind == "c":
                 g = turned(g)
             walk.seed(root, wrap(g) if create_graph else g)
@@ -418,8 +418,8 @@ def backward(
 def turned(g: Array) -> Array:
     """Convert a cotangent between PyTorch's convention and that of the rules: the conjugate, both ways.
 
-    For a complex z = a + ib the rules pass on dL/da - i dL/db, with which those of holomorphic functions stay as
-    they are; PyTorch shows dL/da + i dL/db, the direction of steepest ascent. What is real stays the same.
+    For a complex z = a + ib the rules use dL/da - i dL/db, so that rules of holomorphic functions stay unchanged;
+    PyTorch shows dL/da + i dL/db, the direction of steepest ascent. Real cotangents stay the same.
     """
     return complexes.conj_p(g) if g.dtype.kind == "c" else g
 
@@ -441,7 +441,7 @@ def unwrap(value: Array) -> Array:
 
 
 def pick(node: Node, part: Array, position: int, count: int) -> Tensor:
-    """Return one of several results, with a node of its own that leads to the common one."""
+    """Return one of several results, with its own node, whose parent is the common one."""
     if not hasattr(part, "shape"):
         part = np.asarray(part)
     if part.dtype.kind not in "fcV":
@@ -454,7 +454,7 @@ def pick(node: Node, part: Array, position: int, count: int) -> Tensor:
 
 
 def saved_tensors(node: Node, saved: tuple[Array, ...]) -> tuple[Array, ...]:
-    """Return ``(y, *x)`` of a node with Tensors instead of the arrays that have a history."""
+    """Return ``(y, *x)`` of a node with Tensors instead of arrays that have a history."""
     prim = node.prim
     y = saved[0]
     if prim.saves_y and prim.decompose is None:

@@ -1,7 +1,7 @@
 """Tensor: an array and its place on the tape.
 
-The class holds what a tensor is and the autograd controls. Its operators and its differentiable methods are
-attached from the tables of ops by `record.py`, which also says what calling an op with a Tensor does.
+The class holds a tensor's data and the autograd controls. Its operators and differentiable methods are attached from
+the tables of ops by `record.py`, which also defines how an op applies to a Tensor.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PLAIN = frozenset({_ndarray, int, float, bool, np.float32, np.float64, np.int64
 
 
 class Size(tuple[int, ...]):
-    """A shape: a tuple that also knows how many elements there are.
+    """A shape: a tuple that also counts its elements.
 
     Args:
         iterable: the sizes, ints.
@@ -68,7 +68,7 @@ class Size(tuple[int, ...]):
 
 
 class _Sizes(dict[tuple[int, ...], Size]):
-    """The Size of every shape that was asked for: looking it up takes a third of the time of building it."""
+    """The Size of every shape that was requested: looking it up takes a third of the time of building it."""
 
     def __missing__(self, shape: tuple[int, ...]) -> Size:
         if len(self) > 4096:
@@ -117,7 +117,7 @@ class Handle:
 def base_class(array: Array) -> Any:
     """Return a memory map, a matrix or another subclass of `ndarray` as an `ndarray` of the same memory.
 
-    Subclasses bring operators of their own, and views that own no memory of the tensor's; a Tensor holds neither.
+    Subclasses have their own operators, and views that do not own the tensor's memory; a Tensor holds neither.
     """
     if type(array) is _ndarray or not isinstance(array, _ndarray):
         return array
@@ -128,9 +128,9 @@ def base_class(array: Array) -> Any:
 
 
 def numeric(array: Array, kind: str) -> Array:
-    """Return an array of numbers as it is, or in this machine's order of bytes; refuse texts, dates and objects.
+    """Return an array of numbers unchanged, or in this machine's byte order; reject text, dates and objects.
 
-    `kind` is the type of what the user gave, for the message.
+    `kind` is the type of the user's value, for the message.
     """
     array = base_class(array)
     if array.dtype.kind not in "biufc" and not narrow.is_bfloat16(array.dtype):
@@ -148,7 +148,7 @@ class Tensor(TensorMethods):
     """A multidimensional array that can take part in automatic differentiation.
 
     Build one with `glassgrad.tensor`, `zeros`, `randn` and so on. `array` is the array inside (an
-    `ndarray`, or what stands for one inside a transformation); `data` is, as in PyTorch, a Tensor that
+    `ndarray`, or its replacement inside a transformation); `data` is, as in PyTorch, a Tensor that
     shares it and has no history.
 
     Example:
@@ -167,7 +167,7 @@ class Tensor(TensorMethods):
     _grad: Tensor | None
     _extra: dict[str, Any] | None
     __array_priority__ = 1000
-    _interpreter: ClassVar[Interpreter]  # set in `record.py`, which says what calling an op with a Tensor does
+    _interpreter: ClassVar[Interpreter]  # set in `record.py`, which applies ops to Tensors
 
     def __init__(self, data: Array = (), *sizes: int, requires_grad: bool = False) -> None:
         if isinstance(data, Tensor):
@@ -179,7 +179,7 @@ class Tensor(TensorMethods):
             raise errors.NOT_SIZES(kind=type(data).__name__, where=provenance.here())
         if isinstance(data, _ndarray):
             self.array = numeric(data, "ndarray")
-        else:  # what stands for an array in a transformation is one
+        else:  # the replacement of an array in a transformation
             self.array = data if type(data) in INTERPRETERS else np.asarray(data, dtype=np.float32)
         self.node = None
         self._grad = None
@@ -192,7 +192,7 @@ class Tensor(TensorMethods):
         super().__init_subclass__(**kwargs)
         INTERPRETERS[cls] = cls._interpreter
 
-    # --- what it is -------------------------------------------------------------------------------
+    # --- data and properties ----------------------------------------------------------------------
 
     @property
     def shape(self) -> Size:
@@ -293,11 +293,11 @@ class Tensor(TensorMethods):
 
     @property
     def ctypes(self) -> Any:
-        """The memory, as arrays of NumPy have it: what `safetensors.numpy` reads."""
+        """The memory, in the form of NumPy's `ctypes`, which `safetensors.numpy` reads."""
         return self.numpy().ctypes if type(self.array) is not np.ndarray else self.array.ctypes
 
     def lifted(self) -> Array:
-        """Return the array inside, or the Symbol that stands for it while a step is being traced."""
+        """Return the array inside, or during tracing the Symbol that represents it."""
         if MODE.flags & TRACING:
             assert MODE.lift is not None  # set whenever the flag is
             MODE.lift(self, True)
@@ -318,7 +318,7 @@ class Tensor(TensorMethods):
     # --- out of the tape --------------------------------------------------------------------------
 
     def detach(self) -> Tensor:
-        """Return a Tensor of the same memory that gradients do not flow through."""
+        """Return a Tensor on the same memory that stops gradients."""
         if self._tracks:
             provenance.EXITS.note(".detach()")
         stop = MODE.stop
@@ -480,5 +480,5 @@ def _rebuild(kind: type[Tensor], array: Array, tracks: bool) -> Tensor:
     return tensor
 
 
-# What an op takes where a user has a tensor: for annotations.
+# The annotation for operands: a tensor or what an op accepts instead.
 TensorLike: TypeAlias = Tensor | np.ndarray[Any, Any] | complex | np.number[Any] | np.bool_

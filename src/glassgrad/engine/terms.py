@@ -1,8 +1,8 @@
-"""Terms and numbers, in which the equations of an update rule are written.
+"""Terms and numbers: the operands in the equations of an update rule.
 
-A rule is written as in its paper, ``m = b1 * m + (1 - b1) * g``: a `Term` stands for an array, a `Number` for an option
-or a count of steps. An evaluator decides what an operator does: compute at once, on arrays or on the Symbols of a
-trace, or note what is to be computed. Numbers are weak: an array that meets one keeps its dtype.
+A rule is written as in its paper, ``m = b1 * m + (1 - b1) * g``: a `Term` represents an array, a `Number` an option or
+a count of steps. An evaluator decides what an operator does: compute at once, on arrays or on the Symbols of a trace,
+or record the computation. Numbers are weak: an array combined with one keeps its dtype.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from glassgrad.ops.core import INTERPRETERS, REGISTRY, Array, Interpreter, Primi
 from glassgrad.ops.operators import attach
 from glassgrad.ops.shape import astype
 
-# What a primitive is for plain numbers: as text, and as a function.
+# The equivalents of primitives for plain numbers: as text, and as a function.
 PLAIN: dict[str, tuple[str, Callable[..., Any]]] = {
     "add": ("{} + {}", operator.add),
     "subtract": ("{} - {}", operator.sub),
@@ -43,14 +43,14 @@ PLAIN: dict[str, tuple[str, Callable[..., Any]]] = {
 
 
 class Evaluator:
-    """Says what the operators of terms and numbers do."""
+    """Defines the operators of terms and numbers."""
 
     def compute(self, prim: Primitive, args: tuple[Array, ...], params: dict[str, Any]) -> Array:
-        """Return the term that a primitive makes of terms, numbers and literals."""
+        """Return the term that a primitive computes from terms, numbers and literals."""
         raise NotImplementedError
 
     def number(self, name: str, args: tuple[Array, ...]) -> Array:
-        """Return the number that an entry of `PLAIN` makes of numbers and literals."""
+        """Return the number that an entry of `PLAIN` computes from numbers and literals."""
         raise NotImplementedError
 
     def truth(self, number: Number) -> bool:
@@ -68,7 +68,7 @@ class Term:
 
     Attributes:
         by: the evaluator that it belongs to.
-        what: the array, or what the evaluator keeps in its place.
+        what: the array, or the evaluator's representation of it.
     """
 
     __slots__ = ("by", "what")
@@ -81,7 +81,7 @@ class Term:
         # Operators are attached from the table.
         def __neg__(self) -> Array: ...
 
-    __array_ufunc__ = None  # so that NumPy leaves operators to this class
+    __array_ufunc__ = None  # NumPy then leaves operators to this class
     __hash__ = object.__hash__
 
     def __bool__(self) -> bool:
@@ -103,7 +103,7 @@ class Number:
     Attributes:
         by: the evaluator that it belongs to.
         what: its value, a Symbol, or the text that computes it.
-        known: its value, where there is one while the rule runs.
+        known: its value, if it is known while the rule runs.
     """
 
     __slots__ = ("by", "known", "what")
@@ -141,7 +141,7 @@ def _of_terms(name: str) -> Callable[..., Any]:
 
     def operate(*args: Array) -> Array:
         if name in {"add", "multiply"} and type(args[0]) is not Term:
-            args = args[::-1]  # the array first, as if it were changed in place
+            args = args[::-1]  # the array first, as in an in-place update
         if name == "multiply" and type(args[1]) is int and args[1] == 1:
             return args[0]
         if name == "power" and type(args[1]) is int and args[1] == 2 and type(args[0]) is Term:
@@ -159,7 +159,7 @@ def _of_numbers(name: str) -> Callable[..., Any]:
 class Immediate(Evaluator):
     """Computes at once.
 
-    It stands in this folder, not beside the rules, so that the origin of an instruction is the line of the rule.
+    It is in this folder, not beside the rules, so that an instruction's origin is the line of the rule.
     """
 
     def compute(self, prim: Primitive, args: tuple[Array, ...], params: dict[str, Any]) -> Array:
@@ -170,7 +170,7 @@ class Immediate(Evaluator):
             for arg in args
         ]
         if prim.name == "where" and type(args[0]) is Number:
-            given[0] = args[0].what  # a truth value
+            given[0] = args[0].what  # a boolean
         return Term(self, prim(*given, **params))
 
     def number(self, name: str, args: tuple[Array, ...]) -> Array:
@@ -183,17 +183,17 @@ class Immediate(Evaluator):
 
 
 def literal(number: Array) -> Array:
-    """Return a literal as a number of Python's: a float of NumPy's would widen an array."""
+    """Return a literal as a Python number: a NumPy float would widen an array."""
     return float(number) if isinstance(number, float) else number
 
 
 def weak(value: Array, dtype: np.dtype) -> Array:
-    """Return a number that does not widen an array of a dtype: a float as it is, a Symbol in that dtype."""
+    """Return a number that does not widen an array of a dtype: a float unchanged, a Symbol cast to that dtype."""
     return value if isinstance(value, float | int) else astype(value, dtype)
 
 
 attach(Term, _of_terms)
 attach(Number, _of_numbers)
-# So that functions such as `sqrt` and `where` take both.
+# Lets functions such as `sqrt` and `where` take both.
 INTERPRETERS[Term] = Interpreter(rank=60, apply=_computed)
 INTERPRETERS[Number] = Interpreter(rank=59, apply=_counted)

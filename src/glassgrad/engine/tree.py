@@ -1,7 +1,7 @@
-"""Nested containers of tensors: taken apart into a flat list of leaves and put together again.
+"""Nested containers of tensors: flattened into a list of leaves and rebuilt.
 
 Containers are lists, tuples, named tuples and dictionaries with their subclasses, nested in any way. Everything else is
-a leaf; None holds nothing for `flatten` and what is built on it, and is a leaf for `map_tree` and `every_leaf`.
+a leaf; None is an empty container for `flatten` and its callers, and a leaf for `map_tree` and `every_leaf`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Nested = Any  # leaves, alone or in lists, tuples and dictionaries
 
 
 class Tree(NamedTuple):
-    """The structure of a container: its kind, what it needs beside the children, and their structures."""
+    """The structure of a container: its kind, its data besides the children, and their structures."""
 
     kind: Any
     keys: tuple[Any, ...]
@@ -47,14 +47,14 @@ NOTHING = Tree("nothing", (), ())
 
 
 def is_container(value: Nested) -> bool:
-    """Tell whether a value is taken apart."""
+    """Tell whether a value is a container."""
     return isinstance(value, tuple | list | dict)
 
 
 def _kind_of(value: Nested) -> Any:
-    """Return what a container of the same kind is made of: its class, or an empty copy where the class says not all.
+    """Return what is needed to rebuild a container: its class, or an empty copy if the class is not enough.
 
-    A defaultdict, for one, has a function that makes its values.
+    A defaultdict, for example, also has a function that makes its values.
     """
     if not isinstance(value, dict) or type(value) in (dict, OrderedDict):
         return type(value)
@@ -117,7 +117,7 @@ def map_tree(function: Callable[[Any, Path], Any], value: Nested, path: Path = (
 
 
 def every_leaf(value: Nested) -> list[Any]:
-    """Return the leaves in order, None among them."""
+    """Return the leaves in order, including None."""
     if not is_container(value):
         return [value]
     return [leaf for part in (value.values() if isinstance(value, dict) else value) for leaf in every_leaf(part)]
@@ -145,7 +145,7 @@ def tree_map(function: Callable[..., Any], value: Nested, *others: Any) -> Neste
 
 
 def flatten_like(tree: Tree, value: Nested, name: str) -> list[Any]:
-    """Return the leaves of a value that has to have the structure `tree`; dictionaries in its order of keys."""
+    """Return the leaves of a value that must have the structure `tree`; dictionaries in the tree's key order."""
     leaves: list[Any] = []
     if not _follow(tree, value, leaves):
         raise errors.TREE_DIFFERS(name=name, given=flatten(value)[1], expected=tree, where=provenance.here())
@@ -168,9 +168,9 @@ def _follow(tree: Tree, value: Nested, leaves: list[Any]) -> bool:
 
 
 def spread(prefix: Nested, tree: Tree, name: str) -> list[Any]:
-    """Return one entry per leaf of `tree`: `prefix` names one for each, or one for a whole container.
+    """Return one entry per leaf of `tree`: `prefix` has one entry per leaf or per container.
 
-    None is an entry here, not an empty container; that is what axes need.
+    None is an entry here, not an empty container, because axes may be None.
     """
     if tree is LEAF:
         if is_container(prefix):

@@ -37,7 +37,7 @@ class EighResult(NamedTuple):
     eigenvectors: Tensor
 
 class Extreme(NamedTuple):
-    """What `max(dim=...)`, `min(dim=...)`, `sort` and `topk` return."""
+    """The result of `max(dim=...)`, `min(dim=...)`, `sort` and `topk`."""
 
     values: Tensor
     indices: Tensor
@@ -119,11 +119,11 @@ class TensorMethods:
     def __array_namespace__(self, *, api_version: builtins.str | None = None) -> Any: ...
     def __array_ufunc__(self, function: Any, method: builtins.str, *inputs: TensorLike, **kwargs: Any) -> Any: ...
     def __copy__(self) -> Tensor:
-        """The same memory and the same place on the tape."""
+        """Return a tensor with the same memory and the same place on the tape."""
     def __dlpack__(self, **how: builtins.object) -> Any:
         """Return a capsule of the tensor's memory: `Tensor.__dlpack__`."""
     def __dlpack_device__(self) -> builtins.tuple[builtins.int, builtins.int]:
-        """Return where the memory is: `Tensor.__dlpack_device__`."""
+        """Return the device of the memory: `Tensor.__dlpack_device__`."""
     def __eq__(self, other: TensorLike) -> Tensor:  # type: ignore[override]  # by elements, as in NumPy
         ...
     def __floordiv__(self, other: TensorLike) -> Tensor: ...
@@ -217,7 +217,7 @@ class TensorMethods:
         """Airy's function Ai(x)"""
     @overload
     def all(self, dim: Ints | None = None, keepdim: builtins.bool = False) -> Tensor:
-        """Whether all elements are true; over no dimensions, `dim=()`, whether each is."""
+        """Whether all elements are true; with `dim=()`, whether each is."""
     @overload
     def all(self, *, axis: Ints | None = None, keepdims: builtins.bool = False) -> Tensor: ...
     def allclose(
@@ -246,10 +246,10 @@ class TensorMethods:
         self, *, axis: Ints | None = None, keepdims: builtins.bool = False
     ) -> builtins.tuple[Tensor, Tensor]: ...
     def angle(self) -> Tensor:
-        """Argument of a complex number, between -pi and pi; of a real one 0 or pi."""
+        """Argument of a complex number, between -pi and pi; 0 or pi for a real number."""
     @overload
     def any(self, dim: Ints | None = None, keepdim: builtins.bool = False) -> Tensor:
-        """Whether any element is true; over no dimensions, `dim=()`, whether each is."""
+        """Whether any element is true; with `dim=()`, whether each is."""
     @overload
     def any(self, *, axis: Ints | None = None, keepdims: builtins.bool = False) -> Tensor: ...
     def arccos(self) -> Tensor:
@@ -305,13 +305,13 @@ class TensorMethods:
         """Round to `decimals` places, ties to even. The gradient is 0."""
     @overload
     def array_split(self, indices_or_sections: Ints | TensorLike, dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
-        """Split along `dim` into nearly equal sections, or before each of the indices given: NumPy's `array_split`."""
+        """Split along `dim` into nearly equal sections, or before each of the given indices: NumPy's `array_split`."""
     @overload
     def array_split(
         self, indices_or_sections: Ints | TensorLike, *, axis: builtins.int = 0
     ) -> builtins.tuple[Tensor, ...]: ...
     def as_strided(self, size: Ints, stride: Ints, storage_offset: builtins.int | None = None) -> Tensor:
-        """The elements that lie `stride` apart in memory, from `storage_offset` on; read-only, with a gradient."""
+        """The elements `stride` apart in memory, starting at `storage_offset`; read-only, with a gradient."""
     def asin(self) -> Tensor:
         """arcsin(x)"""
     def asin_(self) -> Self:
@@ -321,7 +321,7 @@ class TensorMethods:
     def asinh_(self) -> Self:
         """`asinh`, written into the tensor itself; return it."""
     def astype(self, dtype: DTypeLike | None) -> Tensor:
-        """Return `x` in another dtype; `x` itself when it has it already."""
+        """Return `x` in another dtype; `x` itself if it already has that dtype."""
     def atan(self) -> Tensor:
         """arctan(x)"""
     def atan2(self, other: TensorLike) -> Tensor:
@@ -336,17 +336,17 @@ class TensorMethods:
         """`atanh`, written into the tensor itself; return it."""
     @overload
     def atleast_1d(self) -> Tensor:
-        """x with at least one dimension; of several tensors, or a list of them, a tuple."""
+        """x with at least one dimension; a tuple for several tensors or a list of them."""
     @overload
     def atleast_1d(self, *tensors: TensorLike) -> builtins.tuple[Tensor, ...]: ...
     @overload
     def atleast_2d(self) -> Tensor:
-        """x with at least two dimensions, new ones first; of several tensors, or a list of them, a tuple."""
+        """x with at least two dimensions, new ones first; a tuple for several tensors or a list of them."""
     @overload
     def atleast_2d(self, *tensors: TensorLike) -> builtins.tuple[Tensor, ...]: ...
     @overload
     def atleast_3d(self) -> Tensor:
-        """x with at least three dimensions: (1, n, 1) from a vector, (m, n, 1) from a matrix; of several a tuple."""
+        """x with at least three dimensions: (1, n, 1) from a vector, (m, n, 1) from a matrix; a tuple for several."""
     @overload
     def atleast_3d(self, *tensors: TensorLike) -> builtins.tuple[Tensor, ...]: ...
     def backward(
@@ -372,7 +372,7 @@ class TensorMethods:
     def bessel_y1(self) -> Tensor:
         """Bessel function Y1(x)"""
     def bfloat16(self, memory_format: str | None = None) -> Tensor:
-        """The tensor in bfloat16, rounded to the nearest; itself if it has that dtype already."""
+        """The tensor in bfloat16, rounded to the nearest; itself if it already has that dtype."""
     def bincount(self, weights: TensorLike | None = None, minlength: builtins.int = 0) -> Tensor:
         """Count each of the integers 0, 1, ... in x, or sum its `weights`, which get gradients."""
     def bitwise_and(self, other: TensorLike) -> Tensor:
@@ -445,7 +445,7 @@ class TensorMethods:
     def conj(self) -> Tensor:
         """Complex conjugate."""
     def contiguous(self) -> Tensor:
-        """The tensor in one run of memory: itself, or a copy."""
+        """The tensor in contiguous memory: itself, or a copy."""
     def copy(self, *, memory_format: builtins.str | None = None) -> Tensor:
         """Return a copy through which gradients flow to `x`."""
     def copy_(self, src: TensorLike, non_blocking: builtins.bool = False) -> Self:
@@ -466,7 +466,7 @@ class TensorMethods:
         """`cosh`, written into the tensor itself; return it."""
     @overload
     def count_nonzero(self, dim: Ints | None = None) -> Tensor:
-        """How many elements are not zero."""
+        """The number of elements that are not zero."""
     @overload
     def count_nonzero(self, *, axis: Ints | None = None) -> Tensor: ...
     @overload
@@ -538,7 +538,7 @@ class TensorMethods:
     def det(self) -> Tensor:
         """determinant of x"""
     def detach_(self) -> Self:
-        """Cut the tensor from its history; return it."""
+        """Detach the tensor from its history; return it."""
     @property
     def device(self) -> device: ...
     def diag(self, diagonal: builtins.int = 0) -> Tensor:
@@ -557,7 +557,7 @@ class TensorMethods:
         prepend: TensorLike | None = None,
         append: TensorLike | None = None,
     ) -> Tensor:
-        """x[i+1] - x[i] along `dim`, taken `n` times, of x with `prepend` and `append` joined to its ends."""
+        """x[i+1] - x[i] along `dim`, `n` times, after joining `prepend` and `append` to the ends of x."""
     @overload
     def diff(
         self,
@@ -582,11 +582,11 @@ class TensorMethods:
     def divide_(self, other: TensorLike, *, rounding_mode: builtins.str | None = None) -> Self:
         """`divide`, written into the tensor itself; return it."""
     def dot(self, b: TensorLike) -> Tensor:
-        """Inner product of two vectors. NumPy's product of matrices under this name is `np.dot`, and `matmul` here."""
+        """Inner product of two vectors. NumPy's `np.dot` also multiplies matrices; here `matmul` does."""
     def double(self, memory_format: str | None = None) -> Tensor:
         """The tensor with dtype float64; itself if it has it already."""
     def dsplit(self, indices_or_sections: Ints | TensorLike) -> builtins.tuple[Tensor, ...]:
-        """Split along the third dimension into equal parts, or before each of the indices given."""
+        """Split along the third dimension into equal parts, or before each of the given indices."""
     def eig(self) -> EigResult:
         """Eigenvalues (..., n) and eigenvectors (columns) of (..., n, n), real or complex; both results are complex."""
     def eigh(self, UPLO: builtins.str = "L") -> EighResult:
@@ -604,7 +604,7 @@ class TensorMethods:
     def eq(self, other: TensorLike) -> Tensor:
         """a == b"""
     def equal(self, other: TensorLike) -> builtins.bool:
-        """Whether two tensors have the same shape and elements: one bool, as in PyTorch. Elementwise it is `eq`."""
+        """Whether two tensors have the same shape and elements: one bool, as in PyTorch. `eq` is elementwise."""
     def erf(self) -> Tensor:
         """2 / sqrt(pi) * integral of exp(-u**2) from 0 to x"""
     def erf_(self) -> Self:
@@ -697,9 +697,9 @@ class TensorMethods:
     def frac_(self) -> Self:
         """`frac`, written into the tensor itself; return it."""
     def gammainc(self, other: TensorLike) -> Tensor:
-        """Regularised lower incomplete gamma function P(input, other), with a gradient in `other` alone."""
+        """Regularised lower incomplete gamma function P(input, other); only `other` has a gradient."""
     def gammaincc(self, other: TensorLike) -> Tensor:
-        """Regularised upper incomplete gamma function Q(input, other) = 1 - P, with a gradient in `other` alone."""
+        """Regularised upper incomplete gamma function Q(input, other) = 1 - P; only `other` has a gradient."""
     def gammaln(self) -> Tensor:
         """log(|Gamma(x)|)"""
     @overload
@@ -714,7 +714,7 @@ class TensorMethods:
     def ger(self, b: TensorLike) -> Tensor:
         """Outer product of two vectors: shape (n, m)."""
     def get_device(self) -> builtins.int:
-        """-1, as for every tensor of the processor."""
+        """-1, as for every tensor on the CPU."""
     def getitem(self, index: Any) -> Tensor:
         """x[index], with slices, integers, None, ..., integer arrays and boolean arrays."""
     def greater(self, other: TensorLike) -> Tensor:
@@ -749,7 +749,7 @@ class TensorMethods:
     ) -> Histogram:
         """Counts of the values between the edges of `bins` (or sums of their `weight`), and the edges; no gradient."""
     def hsplit(self, indices_or_sections: Ints | TensorLike) -> builtins.tuple[Tensor, ...]:
-        """Split columns (of a vector, elements) into equal parts, or before each of the indices given."""
+        """Split columns (of a vector, elements) into equal parts, or before each of the given indices."""
     def hypot(self, other: TensorLike) -> Tensor:
         """sqrt(a**2 + b**2)"""
     def hypot_(self, other: TensorLike) -> Self:
@@ -763,9 +763,9 @@ class TensorMethods:
     def i1e(self) -> Tensor:
         """exp(-|x|) * I1(x)"""
     def igamma(self, other: TensorLike) -> Tensor:
-        """Regularised lower incomplete gamma function P(input, other), with a gradient in `other` alone."""
+        """Regularised lower incomplete gamma function P(input, other); only `other` has a gradient."""
     def igammac(self, other: TensorLike) -> Tensor:
-        """Regularised upper incomplete gamma function Q(input, other) = 1 - P, with a gradient in `other` alone."""
+        """Regularised upper incomplete gamma function Q(input, other) = 1 - P; only `other` has a gradient."""
     @overload
     def index_add(
         self, dim: builtins.int, index: TensorLike, source: TensorLike, *, alpha: builtins.float = 1
@@ -828,13 +828,13 @@ class TensorMethods:
     def is_complex(self) -> builtins.bool:
         """Tell whether the dtype is complex."""
     def is_contiguous(self) -> builtins.bool:
-        """Tell whether the elements lie in memory in their order, without gaps."""
+        """Tell whether the elements are in memory in order, without gaps."""
     @property
     def is_cpu(self) -> builtins.bool: ...
     @property
     def is_cuda(self) -> builtins.bool: ...
     def is_floating_point(self) -> builtins.bool:
-        """Tell whether the dtype is one of floating-point numbers."""
+        """Tell whether the dtype is a floating-point type."""
     def is_nonzero(self) -> builtins.bool:
         """Tell whether the only element is not zero."""
     def is_pinned(self, device: Device = None) -> builtins.bool:
@@ -1008,7 +1008,7 @@ class TensorMethods:
     def matrix_exp(self) -> Tensor:
         """Exponential of (..., n, n): 1 + x + x @ x / 2! + x @ x @ x / 3! + ..."""
     def matrix_power(self, n: builtins.int) -> Tensor:
-        """x multiplied by itself n times (its inverse, for negative n), by repeated squaring."""
+        """x multiplied by itself n times by repeated squaring (the inverse of x for negative n)."""
     def matrix_transpose(self) -> Tensor:
         """Swap the last two dimensions."""
     @overload
@@ -1030,7 +1030,7 @@ class TensorMethods:
     def mean(
         self, dim: Ints | None = None, keepdim: builtins.bool = False, *, dtype: DTypeLike | None = None
     ) -> Tensor:
-        """Arithmetic mean over `dim`; NaN over no elements."""
+        """Arithmetic mean over `dim`; NaN if there are no elements."""
     @overload
     def mean(
         self, *, axis: Ints | None = None, keepdims: builtins.bool = False, dtype: DTypeLike | None = None
@@ -1159,7 +1159,7 @@ class TensorMethods:
     def nelement(self) -> builtins.int:
         """Number of elements."""
     def new(self, *size: Ints, device: Device = None) -> Tensor:
-        """PyTorch's older spelling: values that are not set, of the given sizes or given data, with the dtype of x."""
+        """PyTorch's older spelling: uninitialised values of the given sizes, or the given data, with the dtype of x."""
     def new_empty(
         self, *size: Ints, dtype: DTypeLike | None = None, requires_grad: builtins.bool = False, device: Device = None
     ) -> Tensor:
@@ -1224,7 +1224,7 @@ class TensorMethods:
     def permute_dims(self, *dims: Ints) -> Tensor:
         """Return `x` with its dimensions in the order `dims`."""
     def pin_memory(self, device: Device = None) -> Tensor:
-        """The tensor as it is: it is where it is used."""
+        """The tensor itself; nothing has to be pinned."""
     def pinv(
         self,
         *,
@@ -1306,7 +1306,7 @@ class TensorMethods:
     def random_(
         self, from_: builtins.int = 0, to: builtins.int | None = None, *, generator: Generator | None = None
     ) -> Self:
-        """Write integers from `from_` up to and without `to`; with one number, from 0 to it. Return x."""
+        """Write integers from `from_` to `to`, without `to`; one number means [0, number). Return x."""
     def ravel(self, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
         """Merge the dimensions from `start_dim` to `end_dim`, both included."""
     def reciprocal(self) -> Tensor:
@@ -1341,7 +1341,7 @@ class TensorMethods:
     def repeat_interleave(
         self, repeats: Ints | TensorLike, dim: builtins.int | None = None, *, output_size: builtins.int | None = None
     ) -> Tensor:
-        """Repeat each element along `dim` (of the flattened tensor without it) `repeats` times: one number or one each."""
+        """Repeat each element along `dim`, by default of the flattened tensor; `repeats` is a number or one per element."""
     @overload
     def repeat_interleave(
         self, repeats: Ints | TensorLike, *, axis: builtins.int | None = None, output_size: builtins.int | None = None
@@ -1434,7 +1434,7 @@ class TensorMethods:
         *,
         include_self: builtins.bool = True,
     ) -> Tensor:
-        """x reduced with the elements of `src` for each place: "sum", "mean", "prod", "amax" or "amin"."""
+        """Combine x with the elements of `src` for each place: "sum", "mean", "prod", "amax" or "amin"."""
     @overload
     def scatter_reduce(
         self,
@@ -1481,11 +1481,11 @@ class TensorMethods:
     def selu_(self) -> Self:
         """`selu`, written into the tensor itself; return it."""
     def sgn(self) -> Tensor:
-        """x / |x| of a complex number, 0 of 0; of a real one its sign."""
+        """x / |x| for complex numbers, with 0 for 0; the sign for real numbers."""
     def sgn_(self) -> Self:
         """`sgn`, written into the tensor itself; return it."""
     def share_memory_(self, device: Device = None) -> Self:
-        """The tensor as it is: it is where it is used."""
+        """The tensor itself; nothing has to be pinned."""
     def short(self, memory_format: str | None = None) -> Tensor:
         """The tensor with dtype int16; itself if it has it already."""
     def sigmoid(self) -> Tensor:
@@ -1564,7 +1564,7 @@ class TensorMethods:
         """The x with a x = b (or x a = b, if not `left`) for triangular a; the other triangle is not read."""
     @overload
     def sort(self, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False) -> Extreme:
-        """The elements along `dim` in order, and where each of them was."""
+        """The sorted elements along `dim`, and the previous position of each."""
     @overload
     def sort(
         self, *, axis: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False
@@ -1590,7 +1590,7 @@ class TensorMethods:
         """`square`, written into the tensor itself; return it."""
     @overload
     def squeeze(self, dim: Ints | None = None) -> Tensor:
-        """Drop dimensions of size 1: all of them, or those in `dim` that have it."""
+        """Drop dimensions of size 1: all of them, or those of `dim` that have size 1."""
     @overload
     def squeeze(self, *, axis: Ints | None = None) -> Tensor: ...
     @overload
@@ -1672,11 +1672,11 @@ class TensorMethods:
     def svdvals(self) -> Tensor:
         """Singular values of (..., m, n), in descending order."""
     def swapaxes(self, dim0: Ints | None = None, dim1: builtins.int | None = None) -> Tensor:
-        """Swap two dimensions; without them reverse all, and with one tuple permute, as NumPy does."""
+        """Swap two dimensions; without arguments reverse all of them, with one tuple permute, like NumPy."""
     def swapaxes_(self, dim0: Ints | None = None, dim1: builtins.int | None = None) -> Self:
         """`swapaxes` of the tensor itself, which has another shape from then on; return it."""
     def swapdims(self, dim0: Ints | None = None, dim1: builtins.int | None = None) -> Tensor:
-        """Swap two dimensions; without them reverse all, and with one tuple permute, as NumPy does."""
+        """Swap two dimensions; without arguments reverse all of them, with one tuple permute, like NumPy."""
     def swapdims_(self, dim0: Ints | None = None, dim1: builtins.int | None = None) -> Self:
         """`swapdims` of the tensor itself, which has another shape from then on; return it."""
     def t(self) -> Tensor:
@@ -1690,12 +1690,12 @@ class TensorMethods:
     def take(self, index: TensorLike, *, axis: builtins.int | None = None) -> Tensor: ...
     @overload
     def take_along_axis(self, index: TensorLike, dim: builtins.int | None = None) -> Tensor:
-        """Pick along one axis; the other axes of `x` and `index` broadcast. Without `dim` from the flattened tensor."""
+        """Pick along one axis; the other axes of `x` and `index` broadcast. Without `dim`, pick from the flattened tensor."""
     @overload
     def take_along_axis(self, index: TensorLike, *, axis: builtins.int | None = None) -> Tensor: ...
     @overload
     def take_along_dim(self, index: TensorLike, dim: builtins.int | None = None) -> Tensor:
-        """Pick along one axis; the other axes of `x` and `index` broadcast. Without `dim` from the flattened tensor."""
+        """Pick along one axis; the other axes of `x` and `index` broadcast. Without `dim`, pick from the flattened tensor."""
     @overload
     def take_along_dim(self, index: TensorLike, *, axis: builtins.int | None = None) -> Tensor: ...
     def tan(self) -> Tensor:
@@ -1712,7 +1712,7 @@ class TensorMethods:
     def tensor_split(
         self, indices_or_sections: Ints | TensorLike, dim: builtins.int = 0
     ) -> builtins.tuple[Tensor, ...]:
-        """Split along `dim` into nearly equal sections, or before each of the indices given: NumPy's `array_split`."""
+        """Split along `dim` into nearly equal sections, or before each of the given indices: NumPy's `array_split`."""
     @overload
     def tensor_split(
         self, indices_or_sections: Ints | TensorLike, *, axis: builtins.int = 0
@@ -1720,7 +1720,7 @@ class TensorMethods:
     def threshold_(self, threshold: builtins.float, value: builtins.float) -> Self:
         """`threshold`, written into the tensor itself; return it."""
     def tile(self, *dims: Ints) -> Tensor:
-        """`repeat`, with 1 for leading dimensions that have no number."""
+        """`repeat`, with 1 for missing leading dimensions."""
     def to(
         self,
         *targets: Any,
@@ -1729,11 +1729,11 @@ class TensorMethods:
         copy: builtins.bool = False,
         **_hints: builtins.object,
     ) -> Tensor:
-        """The tensor with another dtype, on a device (there is the cpu), or with the dtype of another tensor."""
+        """The tensor with another dtype, on a device (only the cpu exists), or with the dtype of another tensor."""
     def to_dense(self) -> Tensor:
         """The tensor itself, which is dense."""
     def to_device(self, device: Device, /, *, stream: Any = None) -> Tensor:
-        """The tensor on a device, of which there is the cpu: the array API's name of it."""
+        """The tensor on a device, which can only be the cpu: the array API's name for `to`."""
     def to_sparse(self, sparse_dim: builtins.int | None = None) -> Any:
         """The elements that are not 0 as a sparse matrix, see `glassgrad.sparse`: all its dimensions are sparse ones."""
     def to_sparse_coo(self, sparse_dim: builtins.int | None = None) -> Any:
@@ -1750,7 +1750,7 @@ class TensorMethods:
     def trace(self) -> Tensor:
         """Sum of the diagonal of a matrix (n, m)."""
     def transpose(self, dim0: Ints | None = None, dim1: builtins.int | None = None) -> Tensor:
-        """Swap two dimensions; without them reverse all, and with one tuple permute, as NumPy does."""
+        """Swap two dimensions; without arguments reverse all of them, with one tuple permute, like NumPy."""
     def transpose_(self, dim0: Ints | None = None, dim1: builtins.int | None = None) -> Self:
         """`transpose` of the tensor itself, which has another shape from then on; return it."""
     def tril(self, diagonal: builtins.int = 0) -> Tensor:
@@ -1770,7 +1770,7 @@ class TensorMethods:
     def trunc_(self) -> Self:
         """`trunc`, written into the tensor itself; return it."""
     def type(self, dtype: DTypeLike | None = None, non_blocking: builtins.bool = False) -> Any:
-        """The tensor in another dtype, or without one the name of PyTorch's for its own, such as "torch.FloatTensor"."""
+        """The tensor in another dtype, or without `dtype`, PyTorch's name of its dtype, such as "torch.FloatTensor"."""
     def type_as(self, other: TensorLike) -> Tensor:
         """The tensor with the dtype of `other`."""
     @overload
@@ -1814,7 +1814,7 @@ class TensorMethods:
         return_counts: builtins.bool = False,
         dim: builtins.int | None = None,
     ) -> Any:
-        """The values of x (its slices along `dim`) without those that repeat the one before."""
+        """The values of x (its slices along `dim`) without consecutive repeats."""
     @overload
     def unique_consecutive(
         self,
@@ -1903,7 +1903,7 @@ class TensorMethods:
         dtype: DTypeLike | None = None,
     ) -> Tensor: ...
     def view(self, *shape: Ints) -> Tensor:
-        """`reshape` under PyTorch's name (it copies where there is no view); with a dtype the same bits read as that dtype."""
+        """`reshape` under PyTorch's name (it copies if no view is possible); with a dtype, read the bits as that dtype."""
     def view_as(self, other: TensorLike) -> Tensor:
         """x in the shape of `other`."""
     def view_as_complex(self) -> Tensor:
@@ -1911,7 +1911,7 @@ class TensorMethods:
     def view_as_real(self) -> Tensor:
         """Complex numbers (...) as pairs (..., 2) of real and imaginary part."""
     def vsplit(self, indices_or_sections: Ints | TensorLike) -> builtins.tuple[Tensor, ...]:
-        """Split rows into equal parts, or before each of the indices given."""
+        """Split rows into equal parts, or before each of the given indices."""
     def where(self, condition: TensorLike, other: TensorLike) -> Tensor:
         """The elements of the tensor where `condition` is true, else those of `other`."""
     def xlog1py(self, other: TensorLike) -> Tensor:

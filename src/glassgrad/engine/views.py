@@ -1,7 +1,7 @@
 """Views: tensors that share the memory of another tensor.
 
-A view keeps what it was made from and how; the other holds weak references to its views. Nobody reads this
-until one of them is written to in place: then `inplace.py` gives all of them their new place on the tape.
+A view keeps its base and the op that made it; the base holds weak references to its views. This is read only after an
+in-place write to one of them: then `inplace.py` gives all of them their new node on the tape.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _View = TypeVar("_View", bound=Any)
 
 
 def link(view: Array, prim: Primitive, args: tuple[Array, ...], params: dict[str, Any]) -> Array:
-    """Let `view`, the result of a view primitive, and the tensor it views know of each other; return it."""
+    """Let `view`, the result of a view primitive, and its base refer to each other; return it."""
     base, array = args[0], view.array
     if (
         len(args) > 1  # integer arrays as indices make copies
@@ -40,8 +40,8 @@ def link(view: Array, prim: Primitive, args: tuple[Array, ...], params: dict[str
 
 
 def _is_copy(array: Array, base: Array, prim: Primitive, params: dict[str, Any]) -> bool:
-    """Tell whether a traced or batched result has memory of its own: a reshape of what lies there in another order, an
-    index with a mask of no dimensions.
+    """Tell whether a traced or batched result has its own memory: a reshape of memory in another order, or an index
+    with a mask of no dimensions.
     """
     if type(array) is Batched:
         if prim is reshape_p:
@@ -50,7 +50,7 @@ def _is_copy(array: Array, base: Array, prim: Primitive, params: dict[str, Any])
     return getattr(array, "view", array) is None
 
 
-# What .detach() gives inside vmap, where tensors share no memory that a write to one of them could reach.
+# The result of .detach() inside vmap, where tensors share no memory, so writes must be passed on explicitly.
 detached_p = Custom(
     "detached",
     lambda xp, x: x,
@@ -74,14 +74,14 @@ def bind(view: Array, base: Array, prim: Primitive, params: dict[str, Any]) -> A
     """Let `view` be a view of `base`, made from it by `prim`; return it."""
     view._extra = {"view": (base, prim, params)}
     if base.node is None and base._tracks:
-        return view  # such a leaf is never rewritten on the tape, so its views never are
+        return view  # a write to such a leaf is never on the tape, so neither are its views
     extra = base._extra
     if extra is None:
         base._extra = {"views": [_ref(view)], "limit": 64}
         return view
     views = extra.setdefault("views", [])
     if len(views) >= extra.setdefault("limit", 64):
-        # Forget the views that are gone, rarely enough that it costs nothing on average.
+        # Drop views that no longer exist, rarely enough that it costs nothing on average.
         views[:] = [known for known in views if known() is not None]
         extra["limit"] = max(64, 2 * len(views))
     views.append(_ref(view))
@@ -89,7 +89,7 @@ def bind(view: Array, base: Array, prim: Primitive, params: dict[str, Any]) -> A
 
 
 def placeholders(part: tuple[int, int | None], arrays: list[Array], parents: Sequence[Any]) -> list[Array]:
-    """Keep the arrays from one position on, or in front of another; of the others only shapes and dtypes."""
+    """Keep the arrays from one position on, or in front of another; for the others only shapes and dtypes."""
     start, stop = part
     if stop is not None:
         last = zip(arrays[stop:], parents[stop:], strict=True)

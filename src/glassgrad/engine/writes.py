@@ -1,4 +1,4 @@
-"""In-place writes: which memory was overwritten, when and where, and whether a saved value was among it."""
+"""In-place writes: which memory was overwritten, when and where, and whether a saved value was in it."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from glassgrad.ops.core import Array
 from glassgrad.ops.views import memory_owner
 from glassgrad.ops.vmap.batched import Batched
 
-# A write to some memory: when, where, and (address, shape, strides, dtype) of the part; None for all of it.
+# A write to memory: when, where, and (address, shape, strides, dtype) of the part; None for all of it.
 _Layout = tuple[int, tuple[int, ...], tuple[int, ...], np.dtype[Any]]
 _Write = tuple[int, CodeType, int, _Layout | None]
 _MOST_PARTS = 256  # with more of them, the older half becomes one write to all of the memory
 
 
-_share: Callable[..., bool] = np.may_share_memory  # its stub knows two values of `max_work`; True if it takes more
+_share: Callable[..., bool] = np.may_share_memory  # the stub allows two values of `max_work`; True if it takes more
 
 
 def _layout(array: Array) -> _Layout:
@@ -45,7 +45,7 @@ def _meet(owner: Any, layout: _Layout | None, read: Any) -> bool:
 
 
 class Writer:
-    """Somebody who overwrites the same arrays again and again, as an optimizer does: noting it is cheap."""
+    """Repeatedly overwrites the same arrays, like an optimizer; makes recording such writes cheap."""
 
     def __init__(self) -> None:
         self.arrays: list[Array] = []
@@ -55,7 +55,7 @@ class Writer:
         MUTATIONS.writers.add(self)
 
     def __reduce__(self) -> Any:
-        return Writer, ()  # a copy has written nothing yet
+        return Writer, ()  # a copy has no writes yet
 
     def __del__(self) -> None:
         if self.arrays and not sys.is_finalizing():
@@ -92,7 +92,7 @@ class _Mutations:
         for array in arrays:
             owner = array if array.base is None else memory_owner(array)
             known = log.get(id(owner))
-            if owner is array or array.nbytes >= owner.nbytes:  # what was written before no longer matters
+            if owner is array or array.nbytes >= owner.nbytes:  # earlier writes no longer matter
                 reference = known[0] if known is not None and known[0]() is owner else weakref.ref(owner)
                 log[id(owner)] = (reference, [(latest, code, lasti, None)])
                 continue
@@ -105,7 +105,7 @@ class _Mutations:
                 writes[: len(writes) // 2 + 1] = [(*half[:3], None)]
 
     def keep(self, writer: Writer) -> None:
-        """Enter the last writes of a writer into the log, before they are followed by others or nobody knows it."""
+        """Enter the last writes of a writer into the log, before it writes again or is deleted."""
         log = self._swept()
         for owner in map(memory_owner, writer.arrays):
             assert writer.code is not None
@@ -116,16 +116,16 @@ class _Mutations:
             log[id(owner)] = (reference, [(writer.seq, writer.code, writer.lasti, None), *later])
 
     def _swept(self) -> dict[int, tuple[Any, list[_Write]]]:
-        """Return the log; where it is long, without the memory that is gone."""
+        """Return the log; if it is long, without memory that was freed."""
         if len(self.log) > 4096:
-            # A copy, as a writer that is collected meanwhile adds to it.
+            # A copy, because a writer that is collected meanwhile adds to it.
             self.log = {key: entry for key, entry in self.log.copy().items() if entry[0]() is not None}
         return self.log
 
     def write_since(self, seq: int, owner: Any, read: Any = None) -> provenance.Place | None:
         """Return where the memory of `owner` was overwritten after `seq`, if it was.
 
-        With `read`, a view of it, only writes to what the view shows count.
+        With `read`, a view of it, only writes to the view's elements count.
         """
         entry = self.log.get(id(owner))
         if entry is not None and entry[0]() is owner:
@@ -149,7 +149,7 @@ class _Mutations:
     def check(self, node: Node, traced: bool = False) -> None:
         """Raise when something that `node` saved was overwritten after it was saved.
 
-        With `traced` Symbols count too. A traced backward walk does without: the tracer sees what its rules read.
+        With `traced`, Symbols count too. A traced backward walk skips them: the tracer sees what its rules read.
         """
         for position, array in _arrays(node.saved):
             if isinstance(array, np.ndarray):
@@ -171,7 +171,7 @@ class _Mutations:
             )
 
 
-# op -> position of an argument -> positions of the arguments whose derivatives read it; those left out are always read.
+# op -> position of an argument -> positions of the arguments whose derivatives read it; by default it is always read.
 _READERS: dict[str, dict[int, tuple[int, ...]]] = {
     "multiply": {1: (2,), 2: (1,)},
     "matmul": {1: (2,), 2: (1,)},
@@ -180,20 +180,20 @@ _READERS: dict[str, dict[int, tuple[int, ...]]] = {
     "linear": {1: (2,), 2: (1,), 3: ()},
     "lerp": {1: (3,), 2: (3,), 3: (1, 2)},
 }
-# Ops that remember their result though PyTorch's do not: before a write they get a copy of it.
+# Ops that save their result although PyTorch's do not: before a write they get a copy of it.
 _COPIED = frozenset({"max_pool2d", "gelu"})
 
 
 def _is_read(node: Node, position: int) -> bool:
-    """Tell whether a backward pass reads what was saved at a position: `h * 2` does not need h."""
+    """Tell whether a backward pass reads the saved value at a position: `h * 2` does not need h."""
     readers = _READERS.get(node.prim.name, {}).get(position)
     return readers is None or any(len(node.parents) >= at and node.parents[at - 1] is not None for at in readers)
 
 
 def spare_result(x: Array) -> None:
-    """Before `x` is overwritten, let the op that made it remember a copy, where PyTorch does not remember the result.
+    """Before `x` is overwritten, give the op that made it a copy, if PyTorch's op does not save its result.
 
-    So an activation may work in place on the result of a pooling.
+    So an activation may work in place on the result of a pooling, as in PyTorch.
     """
     while x is not None:
         node = x.node
@@ -203,7 +203,7 @@ def spare_result(x: Array) -> None:
 
 
 def _arrays(saved: Array, position: int | None = None) -> Iterator[tuple[int, Array]]:
-    """Yield the arrays among saved values, those in tuples as well, with the position of the outermost entry."""
+    """Yield the arrays among saved values, including those in tuples, with the position of the outermost entry."""
     for at, value in enumerate(saved):
         while type(value) is Batched:
             value = value.value  # all examples of a call of vmap
@@ -214,7 +214,7 @@ def _arrays(saved: Array, position: int | None = None) -> Iterator[tuple[int, Ar
 
 
 def part_of(memory: Array, key: Any) -> Array:
-    """Return the part of an array that an index names, or all of it where that is no view."""
+    """Return the part of an array that an index names, or all of it if the part is not a view."""
     named = key if type(key) is tuple else (key,)
     if not all((isinstance(one, int | slice) and type(one) is not bool) or one is ... for one in named):
         return memory

@@ -1,10 +1,9 @@
 """Every message a user can meet: one entry each, one file per area.
 
-An entry is a `Message`: the exception type to raise and a template that says what was given, what was
-expected, where, and what to do next. Raise it as ``raise errors.NO_GRADIENT_PATH(where=..., ...)``.
-Nothing here computes anything; the caller supplies the facts. A new entry goes into the file of its
-area and is found as ``errors.NAME`` at once; `tools/stubs.py` writes all names for type checkers. The files are
-imported with the first message that somebody meets.
+An entry is a `Message`: the exception type to raise and a template that says what was given, what was expected, where,
+and what to do next. Raise it as ``raise errors.NO_GRADIENT_PATH(where=..., ...)``. Nothing here computes anything; the
+caller supplies the facts. A new entry goes into the file of its area and is then available as ``errors.NAME``;
+`tools/stubs.py` writes all names for type checkers. The files are imported when the first message is needed.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """Return the exceptions and warnings, which programs catch; only the library raises the entries."""
+    """Return the exceptions and warnings, for programs to catch; only the library raises the entries."""
     _load()
     kinds = [(name, value) for name, value in globals().items() if not name.startswith("_")]
     return sorted(name for name, value in kinds if isinstance(value, type) and issubclass(value, Exception))

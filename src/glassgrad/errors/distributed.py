@@ -10,7 +10,7 @@ class DistributedError(GlassgradError, RuntimeError):
 
 
 class BackendWarning(UserWarning):
-    """A backend of PyTorch's was asked for, and MPI is used."""
+    """A PyTorch backend was requested, and MPI is used instead."""
 
 
 NO_MPI = Message(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from glassgrad.errors.kinds import Message
 from glassgrad.errors.runs import InputError, RunError
 
-# One line each where the command line prints them as `error: ...`.
+# Each is one line, because the command line prints them as `error: ...`.
 
 LAUNCH_NO_MPI = Message(
     InputError,
@@ -29,7 +29,7 @@ RANK_KILLED_UNNAMED = Message(
     RunError, "process {pid} on {host} was killed by signal {signal} ({name}{hint}); all ranks were ended"
 )
 
-# What is written to standard error before all ranks are ended.
+# Text written to standard error before all ranks are ended.
 RANK_RAISED = Message(RunError, "{rank} raised {error}; all ranks were ended")
 RANK_DIED = Message(
     RunError,
@@ -70,7 +70,7 @@ RANKS_DIFFER = Message(
 
 
 class OtherRankError(RunError):
-    """Rank 0 could not go on, and says why itself."""
+    """Rank 0 could not continue; it reports the reason itself."""
 
 
 OTHER_RANK = Message(OtherRankError, "rank {rank} ends, because rank 0 could not go on: {reason}")

@@ -10,7 +10,7 @@ from glassgrad import errors
 
 
 def missing(module: str, name: str, known: Iterable[str], instead: Mapping[str, str] | None = None) -> Exception:
-    """Return the exception, which names the nearest thing that exists.
+    """Return the exception, which names the nearest existing name.
 
     Args:
         module: the module.
@@ -20,7 +20,7 @@ def missing(module: str, name: str, known: Iterable[str], instead: Mapping[str, 
     """
     if instead is not None and name in instead:
         return errors.MISSING_NAME(module=module, name=name, nearest=f"\nNext: {instead[name]}")
-    if name.startswith("_"):  # Python's own look-ups, whose message nobody reads
+    if name.startswith("_"):  # Python's own look-ups; nobody reads their message
         return AttributeError(f"module {module!r} has no attribute {name!r}")
     import difflib
 
@@ -40,7 +40,7 @@ def getter(module: str, instead: Mapping[str, str] | None = None) -> Callable[[s
 
 
 def lister(module: str) -> Callable[[], list[str]]:
-    """Return a `__dir__` for a module: its public names, and nothing that it imports for itself."""
+    """Return a `__dir__` for a module: its public names, without its own imports."""
 
     def listed() -> list[str]:
         return sorted(_own(sys.modules[module]))
@@ -49,7 +49,7 @@ def lister(module: str) -> Callable[[], list[str]]:
 
 
 def _own(module: Any) -> list[str]:
-    """Return the names that a module offers: its `__all__`, or what it defines."""
+    """Return the names that a module offers: its `__all__`, or the names it defines."""
     listed = getattr(module, "__all__", None) if "__all__" in vars(module) else None
     if listed is not None:
         return list(listed)

@@ -1,7 +1,7 @@
-"""Packages that only some features need: what is said where one is missing, and who can do without it.
+"""Packages that only some features need: the message if one is missing, and the features that work without it.
 
-NumPy is enough to import glassgrad and to train eagerly. Each feature that needs more imports it where it is used,
-inside of ``with needed("matplotlib", "pictures", extra="pictures"):``, so that a smaller installation says what to do.
+Importing glassgrad and eager training need only NumPy. Each feature that needs more imports it on use, in a block
+``with needed("matplotlib", "pictures", extra="pictures"):``, so that a smaller installation says what to install.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ MISSING_PACKAGE = Message(
 
 @contextmanager
 def needed(package: str, feature: str, extra: str = "") -> Iterator[None]:
-    """Import inside of this; where `package` itself is missing, say which feature needs it and how to get it.
+    """A block for imports; if `package` itself is missing, say which feature needs it and how to get it.
 
     Args:
-        package: the name under which Python imports it; without an `extra`, pip knows it by the same.
-        feature: what the user asked for, as the subject of a sentence.
-        extra: the extra of glassgrad that brings the package; without one it is named itself.
+        package: the name under which Python imports it; without an `extra`, also its name for pip.
+        feature: what the user requested, as the subject of a sentence.
+        extra: the extra of glassgrad that brings the package; without one the package is named.
 
     Raises:
         PackageError: instead of the ModuleNotFoundError for the package.

@@ -1,8 +1,8 @@
-"""What a user sees of the library in a traceback: nothing, unless `GLASSGRAD_FULL_TRACEBACK` is set.
+"""Leave the library's own frames out of tracebacks, unless `GLASSGRAD_FULL_TRACEBACK` is set.
 
-An error is the user's line and the message. Frames of the library are left out where an error is shown, in a script, a
-thread, a notebook and by pytest; the exception itself keeps them, and a program that works pays nothing: the places
-that show errors are told when the first error of ours is made, or the first function is compiled.
+A traceback shows the user's line and the message. The hooks of scripts, threads, notebooks and pytest drop the
+library's frames when they show an error; the exception itself keeps them. The hooks are installed when the first of the
+library's errors is made or the first function is compiled, so a program without errors pays nothing.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _STANDARD = str(Path(os.__file__).parent) + os.sep
 
 
 def wanted() -> bool:
-    """Tell whether the library's frames are to be left out."""
+    """Return whether tracebacks should leave out the library's frames."""
     return os.environ.get("GLASSGRAD_FULL_TRACEBACK", "") in {"", "0"}
 
 
 def tell() -> None:
-    """Tell whatever shows errors to leave the library's frames out; pytest again when modules were loaded since."""
+    """Install the hooks that leave out the library's frames; mark newly loaded modules for pytest."""
     if not wanted():
         return
     if "pytest" in sys.modules and TOLD["modules"] != len(sys.modules):
@@ -43,9 +43,10 @@ def tell() -> None:
 
 
 def is_ours(file: str) -> bool:
-    """Tell whether a file is part of the library that a user does not look at.
+    """Return whether a file belongs to the library's internals, whose frames are left out.
 
-    Training loops count as a user's code where messages name the line of an op, but nobody who calls `fit` wrote them.
+    Messages that name the line of an op treat training loops as user code. Here they count as internal: a caller of
+    `fit` did not write them.
     """
     from glassgrad.base import provenance
 
@@ -54,7 +55,7 @@ def is_ours(file: str) -> bool:
 
 
 def trimmed(trace: TracebackType | None) -> TracebackType | None:
-    """Return a traceback without the library's frames, and without those of what the library called in the end."""
+    """Return a traceback without the library's frames and without the frames of other code that it called."""
     kept: list[TracebackType] = []
     inside = False
     while trace is not None:
@@ -70,7 +71,7 @@ def trimmed(trace: TracebackType | None) -> TracebackType | None:
 
 
 def _is_foreign(file: str) -> bool:
-    """Tell whether a file is one that the library calls: Python's own, NumPy's, or text that was made in passing."""
+    """Return whether a file is code that the library calls: the standard library, NumPy, or generated source."""
     from glassgrad.base import provenance
 
     standard = file.startswith(_STANDARD) and "site-packages" not in file
@@ -78,9 +79,9 @@ def _is_foreign(file: str) -> bool:
 
 
 def shortened(error: BaseException) -> TracebackType | None:
-    """Return what to show of an error's traceback, and let go of causes that lie within the library.
+    """Return the traceback to show for an error, and drop causes that were raised within the library.
 
-    An error that the library did not mean to raise is shown whole.
+    The traceback of an error that the library did not raise on purpose is shown in full.
     """
     result = error.__traceback__
     one: BaseException | None = error
@@ -97,7 +98,7 @@ def shortened(error: BaseException) -> TracebackType | None:
 
 
 def _cut(error: BaseException) -> tuple[TracebackType | None, BaseException | None]:
-    """Return what to show of one error's traceback, and the next error of the chain if that is to be cut as well."""
+    """Return the traceback to show for one error, and the next error of the chain if it needs cutting as well."""
     last = error.__traceback__
     while last is not None and last.tb_next is not None:
         last = last.tb_next
@@ -141,7 +142,7 @@ def _in_notebooks() -> None:
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None and hasattr(ipython, "get_ipython") else None
     if shell is None or getattr(shell, "custom_exceptions", None):
-        return  # somebody has a handler of their own
+        return  # another custom handler is installed
 
     def show(shell: Any, kind: Any, error: Any, trace: Any, tb_offset: Any = None) -> None:
         if wanted():

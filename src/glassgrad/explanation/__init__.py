@@ -64,16 +64,16 @@ class Explanation:
     _repr_html_ = html
 
     def show(self, path: str | os.PathLike[str] | None = None) -> Path:
-        """Open the page of the call in a browser or in the notebook that asks; with a path, write it there instead."""
+        """Open the page of the call in a browser or in the calling notebook; with a path, write it there instead."""
         return shown(self.page(), self.record.function, path)
 
 
 def explain(function: Callable[..., Any], *args: Array, **options: Any) -> Explanation:
     """Explain the derivative of `function` at the given arguments.
 
-    It is differentiated with respect to numbers, floating-point arrays and Tensors among the arguments, and
-    the parameters of modules among them, or to Values of `glassgrad.scalar`; the result has to be one number. Every
-    op is a step: its formula, its value (or shape), the user's line, and in the backward pass its cotangent, the
+    The derivative is taken with respect to the numbers, floating-point arrays and Tensors among the arguments and the
+    parameters of modules among them, or with respect to Values of `glassgrad.scalar`. The result must be one number.
+    Every op is a step: its formula, its value (or shape), the user's line, and in the backward pass its cotangent, the
     local derivative for each argument and the term that it adds to the argument's gradient.
 
     Args:

@@ -39,26 +39,26 @@ def draw(
 ) -> Drawing:
     """Draw the graph of a computation, with values, gradients and local derivatives.
 
-    Boxes are ops, with the user's variable, the shape, the value (of more than four numbers their norm) and the
-    gradient; at the end of an edge stands the local derivative. More is shown where the pointer rests: the formula,
-    statistics, the user's line. In the page (`.html`, and in notebooks) a click on a module opens and shuts it.
+    Boxes are ops, with the user's variable, the shape, the value (the norm, for more than four numbers) and the
+    gradient. Each edge ends with its local derivative. Hovering over a box shows the formula, statistics and the user's
+    line. In the page (`.html`, and in notebooks) a click on a module opens or closes it.
 
     Args:
-        what: a tensor or a `scalar.Value` with a history; or a function or module, which is called with `inputs`, and
-            whose tensors, modules, optimizers and random numbers are put back afterwards; or a compiled function that
-            was called, whose program is drawn.
+        what: a tensor or a `scalar.Value` with a history; or a function or module, which is called with `inputs` (its
+            tensors, modules, optimizers and random state are restored afterwards); or a compiled function that was
+            called before, whose program is drawn.
         inputs, options: arguments; numbers and arrays of floats get gradients.
-        view: "ops"; "layers", with modules shut; "neurons", a network of linear layers number by number; or "sweeps",
-            the passes of forward mode from each input beside the one of reverse mode.
-        depth: how many modules deep is shown open; None opens them while the picture can be read.
-        opened: modules to open beside that, by name, as "blocks.0.attention".
-        max_nodes: more boxes than this are an error.
+        view: "ops"; "layers", with modules closed; "neurons", a network of linear layers number by number; or "sweeps",
+            the forward-mode pass from each input beside the one reverse-mode pass.
+        depth: how many levels of modules are open; None opens as many as stay readable.
+        opened: further modules to open, by name, such as "blocks.0.attention".
+        max_nodes: the largest number of boxes; more raise an error.
 
     Returns:
         The drawing: `.svg`, `.html` and `.json` are text, `.save(path)` writes one of them, `.graph` is the data.
 
     Raises:
-        ArgumentError: where there is nothing to draw, or too much.
+        ArgumentError: there is nothing to draw, or too much.
 
     Example:
         >>> import glassgrad as gg
@@ -96,7 +96,7 @@ def draw(
 
 
 def _of_values(called: Any, inputs: Sequence[Array], max_nodes: int, view: str) -> Drawing:
-    """Draw what a function or a network makes of Values; a network need not be a variable of the caller's."""
+    """Draw the result of a function or a network on Values; the network need not be a variable of the caller."""
     from glassgrad import scalar
     from glassgrad.scalar.drawing import drawn
 
@@ -139,7 +139,7 @@ def _graph(what: Any, inputs: Sequence[Array], options: dict[str, Any], view: st
 
 
 def _by_name(paths: Sequence[Path], wanted: Collection[str]) -> set[Path]:
-    """Return the paths of modules given by name, with those around them."""
+    """Return the paths of modules given by name, with the modules that contain them."""
     names = {".".join(path): path for path in paths}
     for name in wanted:
         if name not in names:
@@ -149,7 +149,7 @@ def _by_name(paths: Sequence[Path], wanted: Collection[str]) -> set[Path]:
 
 
 def _readable(graph: Graph, paths: Sequence[Path]) -> set[Path]:
-    """Return the modules of as many floors as keep the picture readable."""
+    """Return the modules of as many levels as keep the picture readable."""
     shown: set[Path] = set()
     for depth in sorted({len(path) for path in paths}):
         wider = {path for path in paths if len(path) <= depth}
@@ -160,7 +160,7 @@ def _readable(graph: Graph, paths: Sequence[Path]) -> set[Path]:
 
 
 def _count(graph: Graph, shown: set[Path]) -> int:
-    """Count the boxes that are to be seen."""
+    """Count the visible boxes."""
     seen = set()
     for at, node in enumerate(graph.nodes):
         shut = next(

@@ -1,4 +1,4 @@
-"""The modules of a tensor's history, which the tape does not know: inferred from whose parameters its ops read."""
+"""Infer the modules of a tensor's history, which the tape does not record, from the parameters that its ops read."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _UNCALLED = frozenset({"ModuleList", "ModuleDict"})
 def gathered(modules: Sequence[tuple[str, Any]], nodes: Sequence[Any]) -> tuple[dict[Any, Path], dict[Path, str]]:
     """Return the module that each op belongs to, and the class of each module, both empty where that is not clear.
 
-    An op that reads a parameter belongs to the module that owns it, and any other op to the innermost module that
-    holds both what it reads and what reads it. A parameter that several ops read tells nothing: its module may have
-    been called several times. Neither does a module that the computation leaves and enters again.
+    An op that reads a parameter belongs to the module that owns it. Any other op belongs to the innermost module that
+    contains both its inputs and its readers. A parameter that several ops read is no evidence: its module may have been
+    called several times. Neither is a module that the computation leaves and enters again.
 
     Args:
         modules: the outermost modules with their names.
-        nodes: of the tape, oldest first.
+        nodes: nodes of the tape, oldest first.
     """
     owners, kinds = _owners(modules)
     direct: dict[Any, Path] = {}
@@ -62,7 +62,7 @@ def _owners(modules: Sequence[tuple[str, Any]]) -> tuple[dict[int, Path], dict[P
         for name, inner in module.named_modules():
             above, _, last = name.rpartition(".")
             path, rest = (called[above], last) if name else ((), outer)
-            if path and path[-1].endswith("."):  # below a list of modules, which is never called itself
+            if path and path[-1].endswith("."):  # inside a list of modules, which is never called itself
                 path, rest = path[:-1], path[-1] + rest
             kind = type(inner).__name__
             path = (*path, rest + ("." if kind in _UNCALLED else "")) if rest else path
@@ -86,7 +86,7 @@ def _leaves_and_enters(path: Path, found: Mapping[Any, Path], readers: Mapping[A
 
 
 def maker(parent: Any) -> Any:
-    """Return what made a value: of one of several results of an op, the op."""
+    """Return the node that made a value; for one of several results of an op, the op."""
     while type(parent) is Node and parent.prim.name == "pick":
         parent = parent.parents[0]
     return parent

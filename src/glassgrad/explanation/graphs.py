@@ -1,4 +1,4 @@
-"""From what was recorded to the data of a drawing: of a tensor with a history, and of a call of a function."""
+"""Turn a recorded computation into the data of a drawing: a tensor with a history, or a call of a function."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from glassgrad.ops.core import Array
 from glassgrad.verify.spy import Applied, Spy
 from glassgrad.verify.truth import Recorder, walked
 
-_SWEEPS = 4  # forward-mode sweeps that are drawn; more inputs are counted only
+_SWEEPS = 4  # at most so many forward-mode sweeps are drawn; further inputs are only counted
 
 
 @dataclass
 class Ops:
-    """A recorded computation: its ops in order, its results, and what is known of names, modules and gradients."""
+    """A recorded computation: its ops in order, its results, and the known names, modules and gradients."""
 
     name: str
     applied: list[Applied]
@@ -57,7 +57,7 @@ class _PathSpy(Spy):
 
 
 def of_call(function: Any, args: Sequence[Array], options: Mapping[str, Any]) -> tuple[Ops, Traced]:
-    """Run a function; the tensors, modules and optimizers that it can see are as before afterwards."""
+    """Run a function, and restore the tensors, modules and optimizers that it can see."""
     scope = Scope.of_call(function, arguments(function, args, options))
     spy = _PathSpy()
     spy.calls = ModuleCalls(scope.modules)
@@ -98,7 +98,7 @@ def _behind(applied: Sequence[Applied], roots: Sequence[TapeNode]) -> list[Appli
 
 
 def _of_these(tensors: Mapping[Array, str], applied: Sequence[Applied]) -> dict[str, Any]:
-    """Return what takes part by its name: the names of the others are free to be given."""
+    """Return the tensors that take part, by name; the names of the others stay free for ops."""
     taking_part = {entry.node for entry in applied} | {parent for entry in applied for parent in entry.node.parents}
     found: dict[str, Any] = {}
     for key, name in tensors.items():
@@ -111,7 +111,7 @@ def _walk(ops: Ops, result: Array) -> None:
     """Find the gradients, if the result is one number."""
     if isinstance(result, Tensor) and result.numel() == 1 and not _is_freed(ops):
         hooks = [(entry.node, entry.node.hooks) for entry in ops.applied if entry.node.hooks]
-        for node, _ in hooks:  # the user's own; they are not to notice
+        for node, _ in hooks:  # hooks of the user, which must not run
             node.hooks = None
         try:
             ops.seen, ops.gradients = walked(result.node, np.ones(result.shape, result.dtype))
@@ -151,7 +151,7 @@ def of_tensor(tensor: Tensor, scope: Scope) -> Ops:
 
 
 def _recalled(node: TapeNode) -> Applied:
-    """Return an op with what it saved; None stands for what it did not."""
+    """Return an op with its saved values, None for values that it did not save."""
     if type(node.saved) is Freed:
         raise errors.DRAW_FREED(op=node.name, built=node.place, freed=node.saved.place)
     y, *x = unpack(node)
@@ -166,7 +166,7 @@ def _array(part: Array) -> Array:
 
 
 def _fill(applied: Sequence[Applied]) -> None:
-    """Find what an op did not save: its readers may have, or it can be computed from its arguments."""
+    """Find values that an op did not save: its readers may have saved them, or they are computed from its arguments."""
     values = {entry.node: entry.value for entry in applied if entry.value is not None}
     for entry in applied:
         for parent, array in zip(entry.node.parents, entry.args, strict=False):
@@ -199,7 +199,7 @@ def _known(array: Array, parent: Any, values: Mapping[Array, Array]) -> Array:
 
 
 def _literal(node: TapeNode, at: int, count: int) -> float | None:
-    """Return a number that stands in the user's line."""
+    """Return a number that is written in the user's line."""
     operands = node.place.operands
     try:
         return float(operands[at]) if len(operands) == count else None

@@ -22,14 +22,14 @@ _MOST = 10
 class _Layer:
     name: str
     weight: Array  # (out, in)
-    before: Array  # what enters, of the first example
+    before: Array  # input of the layer for the first example
     after: Array
     gradient: Array
     ops: list[str]
 
 
 def graph_of_neurons(ops: Ops) -> Graph:
-    """Return the neurons of a chain of linear layers. Raises where there is none."""
+    """Return the neurons of a chain of linear layers. Raises if there is none."""
     layers = _chain(ops)
     if not layers:
         raise errors.DRAW_NO_NEURONS(name=ops.name)

@@ -111,7 +111,7 @@ class Record:
 
 @dataclass
 class Traced:
-    """A call of a function as it was recorded: its arguments by name, those that are differentiated, ops, result."""
+    """A recorded call of a function: its arguments by name, those that are differentiated, its ops and its result."""
 
     function: Any
     named: dict[str, Any]
@@ -171,7 +171,7 @@ def arguments(function: Any, args: Sequence[Array], options: Mapping[str, Any]) 
     try:
         signature = inspect.signature(getattr(function, "forward", function))
         bound = signature.bind(*args, **options).arguments
-    except (TypeError, ValueError):  # no signature, or one that does not fit: the call itself says so
+    except (TypeError, ValueError):  # no signature, or one that does not fit: the call itself will raise
         return {f"x{i + 1}": value for i, value in enumerate(args)} | dict(options)
     found: dict[str, Any] = {}
     for name, value in bound.items():
@@ -220,9 +220,7 @@ class Names:
         taken = set(self.of.values())
         count = 0
         inner = _inner(applied)
-        frame = (
-            provenance.user_frame()
-        )  # the line that asks: what a module is drawn on is not what its result is called
+        frame = provenance.user_frame()  # the calling line: its variable holds the drawing, not the module's result
         asking = frame.f_code, frame.f_lasti
         for entry in applied:
             if entry.node in self.of:

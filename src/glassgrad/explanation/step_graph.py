@@ -1,4 +1,4 @@
-"""The program of a compiled function as the data of a drawing; the ops of one line of the user's are a module."""
+"""The program of a compiled function as the data of a drawing; ops from the same user line form a module."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class _Maker:
         return self.index[operand]
 
     def finish(self) -> None:
-        """Append what is written at the end of a call."""
+        """Append the writes at the end of a call."""
         for target, value in self.program.updates:
             tail = self._operand(value)
             self.nodes.append(Node("update", name=target.name or "", shape=target.shape, dtype=str(target.dtype)))

@@ -19,7 +19,7 @@ from glassgrad.ops.core import PRIMITIVES, Array
 if TYPE_CHECKING:
     from glassgrad.scalar import Value
 
-# The op of the table that has the formulas of an op on Values.
+# For each op on Values, the primitive whose formulas apply.
 _SAME = pairs(
     """
     +=add -=subtract *=multiply /=divide **=power max=maximum neg=negative abs=abs exp=exp log=log

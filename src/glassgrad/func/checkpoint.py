@@ -39,8 +39,8 @@ def checkpoint(
 ) -> Nested:
     """Return ``function(*args, **kwargs)`` and recompute its saved values when the backward pass needs them.
 
-    Inside of a compiled function the values are recomputed in native code; random numbers are drawn once, and of calls
-    inside of one another the outermost decides what is kept.
+    Inside a compiled function the values are recomputed in native code and random numbers are drawn once. Of nested
+    calls, the outermost decides which values are kept.
 
     Args:
         function: called now and once more in the backward pass; it must do the same both times.
@@ -76,13 +76,13 @@ def checkpoint(
 
 @dataclass(eq=False)
 class TracedPart:
-    """A checkpointed call inside of a compiled function, as a mark on its instructions (`compile.plan.recompute`)."""
+    """A checkpointed call inside a compiled function, as a mark on its instructions (`compile.plan.recompute`)."""
 
     keep: frozenset[str]
 
 
 def _traced(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], keep: frozenset[str]) -> Nested:
-    """Mark what a call adds to the program; of calls inside of one another the outermost decides."""
+    """Mark the instructions that a call adds to the program; of nested calls, the outermost decides."""
     before = MODE.part
     if before is None:
         MODE.part = TracedPart(keep | {"matmul"} if "linear" in keep else keep)

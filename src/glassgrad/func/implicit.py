@@ -29,7 +29,7 @@ def custom_root(
     tangent_solve: Solver | None = None,
     has_aux: bool = False,
 ) -> Nested:
-    """Return x with ``function(x) = 0``, found by `solve` and differentiable in all that `function` closes over.
+    """Return x with ``function(x) = 0``, found by `solve` and differentiable in everything `function` closes over.
 
     From f(x, p) = 0 follows dx = -(df/dx)^-1 (df/dp) dp (the implicit function theorem), so neither mode
     differentiates through `solve`.

@@ -90,9 +90,8 @@ class Recording:
     def _release(self, written: list[Any]) -> None:
         """Detach tensors that were written inside and outlive the call, unless an outer transform differentiates them.
 
-        These are arguments of the caller, or tensors that the function closes over: their memory has the new
-        values, as after a plain call of the function, and the history recorded only for this transform is of no
-        further use.
+        These are arguments of the caller, or tensors that the function closes over. Their memory has the new values, as
+        after a plain call of the function. The history recorded only for this transform is no longer needed.
         """
         for x in {id(x): x for x in (reference() for reference in written) if x is not None}.values():
             if not (self.recording and reaches_outside([x], self.nodes)):
@@ -179,7 +178,7 @@ def zeros(like: Nested) -> Tensor:
 
 
 def reaches_outside(outputs: Sequence[Tensor], own: Sequence[Node]) -> bool:
-    """Tell whether the history of `outputs` leads to anything differentiable but the aliases in `own`.
+    """Return whether the history of `outputs` leads to anything differentiable other than the aliases in `own`.
 
     Aliases of enclosing transforms are older than those in `own`; younger ones are left from transforms that ended
     inside.

@@ -1,9 +1,9 @@
-"""Lessons on backpropagation that run, and exercises that judge the answers.
+"""Runnable lessons on backpropagation, and exercises with automatic checks.
 
 `glassgrad lesson` and `glassgrad exercise` show them. A lesson is a program in `programs/`; an exercise is a program
-with gaps in `starters/` and the judge of its steps in `judges/`. Lessons use `figure` and `chart`; `check` judges an
-exercise from within. `program.py` cuts programs into cells, `checking.py` runs and judges, `showing.py` prints,
-`writing.py` and `notebook.py` write files; `quiz.py` asks the questions of `questions.py`.
+with gaps in `starters/` and the judge of its steps in `judges/`. Lessons use `figure` and `chart`; a program calls
+`check` to judge its own exercise. `program.py` cuts programs into cells, `checking.py` runs and judges, `showing.py`
+prints, `writing.py` and `notebook.py` write files; `quiz.py` asks the questions of `questions.py`.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from glassgrad.lessons.program import execute
 __all__ = ["ERROR", "LIMIT", "NOT_YET", "RIGHT", "WRONG", "LoadError", "Outcome", "is_loading", "judge", "load"]
 
 RIGHT, WRONG, ERROR, NOT_YET = "right", "wrong", "error", "open"
-LIMIT = 5.0  # seconds for one step; all of them are done in a fraction of one
+LIMIT = 5.0  # seconds for one step; a right answer takes a fraction of a second
 
 _LOADING: list[Path] = []  # files being run: a call of `check` in one of them does nothing
 
@@ -95,7 +95,7 @@ def _pieces(path: Path) -> Iterator[tuple[str, str]]:
 
 @contextmanager
 def _reported(files: set[str]) -> Iterator[None]:
-    """Turn any exception of a learner's code into a LoadError with their line; an interrupt passes through."""
+    """Turn any exception of a learner's code into a LoadError that names their line; an interrupt passes through."""
     try:
         yield
     except (KeyboardInterrupt, LoadError):
@@ -134,7 +134,7 @@ def _said(error: BaseException) -> str:
 
 
 def judge(exercise: Exercise, names: Names, limit: float = LIMIT, only: Step | None = None) -> Iterator[Outcome]:
-    """Judge the steps of an exercise, or one of them; each is judged whatever became of the others.
+    """Judge the steps of an exercise, or one of them; each is judged independently of the others.
 
     Example:
         >>> from glassgrad.lessons.exercise import exercises
@@ -167,7 +167,7 @@ def _outcome(step: Step, exercise: Exercise, names: Names, limit: float) -> Outc
     files = {str(names.get("__file__", "")), *(code.co_filename for code in _codes(names))}
     try:
         with _reported(files), limited(limit), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a wrong attempt may divide by zero; what it gives is judged
+            warnings.simplefilter("ignore")  # a wrong attempt may divide by zero; only its result is judged
             hint = first_hint(step.judge(**arguments))
     except EndlessError:
         raise

@@ -72,7 +72,7 @@ def _all(read: _Reader, gradients: Sequence[str], hints: Hints) -> Callable[...,
         report = each.check_all()
         wrong = {name for step in each.derivation.steps for said, name in step.targets if said == report.wrong_name}
         if any(not each.check(name) for name in wrong):
-            return OPEN  # its own step says so; this one is about how they go together
+            return OPEN  # the gradient's own step reports it; this step judges the derivation as a whole
         return hint_for(report, None, hints)
 
     return judge

@@ -20,7 +20,7 @@ __all__ = ["OPEN", "Answer", "Exercise", "Names", "Step", "Steps", "Verdict", "e
 
 Names = dict[str, Any]
 Answer = Callable[..., Any]  # a function that the learner has written
-Verdict = str | None  # a hint, or None for what is right
+Verdict = str | None  # a hint, or None for a right answer
 Judge = Callable[..., Verdict | Iterator[Verdict]]  # if it yields several, the first hint counts
 OPEN = "not done yet"  # the hint of a judge that finds nothing to judge
 
@@ -31,8 +31,8 @@ class Step:
 
     Attributes:
         name: its name, which learners see and give after `--answer`.
-        judge: a function of the learner's names, and of `given`, which returns a hint, or None if all is right; or
-            yields both, one after the other, up to the first hint.
+        judge: a function of the learner's names and of `given`. It returns a hint, or None if all is right; or it
+            yields several of these, of which the first hint counts.
         takes: the names that the judge is called with.
         gaps: the names that must have been changed before there is something to judge, as `f` or `Class.method`.
         section: the heading of the lesson below which the answer is.
@@ -112,7 +112,7 @@ class Exercise:
     def given(self) -> Names:
         """The names of the untouched starter."""
         text, file = self.starter.text, f"exercise {self.number} as given"
-        linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)  # the file is shorter than that
+        linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)  # the file is shorter
         names: Names = {"__name__": "exercise", "__file__": str(self.starter.path)}
         execute(compile(text, file, "exec"), names)
         return names

@@ -1,4 +1,4 @@
-"""Whether a gap of an exercise has been filled in: `...` as a statement or a value, or a source as it was given."""
+"""Detect gaps of an exercise that are still open: `...` as a statement or a value, or source that is unchanged."""
 
 from __future__ import annotations
 
@@ -38,8 +38,7 @@ def is_open(name: str, names: dict[str, Any], given: dict[str, Any]) -> str | No
     """Tell whether a name of an exercise is still open: as the starter made it, or with gaps left.
 
     Returns:
-        What remains to be said of it: nothing if it is untouched, the line of a gap that was left in what was changed;
-        None if it is not open.
+        A note: empty if the name is untouched, a sentence if changed code still has a gap; None if it is not open.
     """
     thing = find(name, names)
     if thing is ...:
@@ -54,7 +53,7 @@ def is_open(name: str, names: dict[str, Any], given: dict[str, Any]) -> str | No
 
 
 def _parsed(thing: Any) -> ast.AST | None:
-    """Return the program of a function or class; None if it has no source."""
+    """Return the syntax tree of a function or class; None if it has no source."""
     try:
         if inspect.isclass(thing):
             return _class(thing)
@@ -64,7 +63,7 @@ def _parsed(thing: Any) -> ast.AST | None:
 
 
 def _class(thing: type) -> ast.AST | None:
-    """Return the program of a class, found by one of its methods: an exercise is no module that can be asked."""
+    """Return the syntax tree of a class, found through one of its methods: an exercise is not an importable module."""
     methods = [value for value in vars(thing).values() if inspect.isfunction(value)]
     if not methods:
         return None

@@ -53,7 +53,7 @@ class Watchdog:
 
     Args:
         file: the learner's program, whose line is named.
-        seconds: after how long without a `reset`.
+        seconds: the longest time without a `reset`.
     """
 
     def __init__(self, file: str, seconds: float) -> None:

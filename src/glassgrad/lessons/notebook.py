@@ -1,7 +1,7 @@
 """Lessons and exercises as notebooks.
 
-A notebook is JSON, and version 4.5 of its format needs very little for cells without outputs. It is therefore written
-here: the library for notebooks depends on a dozen packages, mostly for validation.
+A notebook is JSON, and version 4.5 of its format needs very little for cells without outputs. This module writes it
+directly, because the `nbformat` library depends on a dozen packages, mostly for validation.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ Point = tuple[float, float]
 
 INK, LINE, FONT = "#52606d", "#cbd2d9", 'font-family="ui-monospace,Menlo,Consolas,monospace" font-size="11"'
 WARM, COLD, PAPER = (203, 110, 23), (47, 111, 159), (255, 255, 255)
-_GRID = (44, 28)  # cells in which the lines of equal height are looked for
+_GRID = (44, 28)  # cells in which contour lines are searched
 
 
 def svg(width: float, height: float, label: str, parts: Sequence[str]) -> str:
@@ -81,11 +81,11 @@ def surface(
     *,
     size: tuple[int, int] = (560, 300),
 ) -> str:
-    """Draw lines of equal height, and on them paths of steps, one colour each.
+    """Draw contour lines, and on them paths of steps, one colour each.
 
     Args:
         height: a function of two arrays.
-        box: left, right, bottom and top of what is shown.
+        box: left, right, bottom and top of the visible area.
         paths: points by name; all begin at the same place.
         levels: the heights of the lines.
         size: of the picture.
@@ -131,10 +131,10 @@ def _crossings(xs: Array, ys: Array, z: Array) -> Iterator[tuple[Point, Point]]:
 
 
 def linear_gradient(x: Array, w: Array, dy: Array, entry: tuple[int, int]) -> str:
-    """Draw the gradients of `y = x @ w + b` cell by cell; one entry of `dw` with the two columns that it is made of.
+    """Draw the gradients of `y = x @ w + b` cell by cell; one entry of `dw` is framed with its row and column.
 
     Args:
-        x, w: the input, rows of samples, and the weights; small whole numbers are read best.
+        x, w: the input, rows of samples, and the weights; small whole numbers are the most readable.
         dy: the gradient of the loss for every entry of y.
         entry: row and column of `dw`.
     """
@@ -176,7 +176,7 @@ def linear_gradient(x: Array, w: Array, dy: Array, entry: tuple[int, int]) -> st
 
 
 def pull_and_push(dlogits: Array, rows: Sequence[str], columns: Sequence[str], right: Sequence[int]) -> str:
-    """Draw the gradient of scores: what is pulled up in blue, pushed down in orange; the right column has a frame."""
+    """Draw the gradient of scores: blue where a score is pulled up, orange where pushed down; targets are framed."""
     wide, tall, left, top = 19.0, 19.0, 54.0, 42.0
     marked = [(row, column) for row, column in enumerate(right)]
     parts = [words(left, 15, "blue: pulled up    orange: pushed down    framed: the right letter")]

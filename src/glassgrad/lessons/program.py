@@ -41,7 +41,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Program:
-    """A lesson, or what an exercise starts from: a file whose name begins with its number.
+    """A lesson or the starter of an exercise: a file whose name begins with its number.
 
     In a starter the comment `# From the lesson: f, g` stands for the definitions of `f` and `g` in its lesson.
 
@@ -124,7 +124,7 @@ def programs(folder: str = "programs") -> list[Program]:
 def _cells(source: str) -> list[Cell]:
     lines = source.splitlines()
     body = ast.parse(source).body
-    inside = {  # lines that belong to a statement, where a line that starts with # is no prose
+    inside = {  # lines within a statement, where a line that starts with # is not prose
         line for node in body for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
     }
     start = (body[0].end_lineno or 1) + 1  # behind the docstring
@@ -151,7 +151,7 @@ def _definitions(source: str, names: set[str]) -> str:
         if names & _defined(node):
             taken.append("\n".join(lines[end : node.end_lineno]))
         end = node.end_lineno or end
-    # What stood between a function and the next piece may be left out: two empty lines follow a function.
+    # The code between a function and the next piece may be left out, so two empty lines follow each function.
     return re.sub(r"(\n +[^\n]+)\n\n(?=\S)", r"\1\n\n\n", "\n".join(taken))
 
 

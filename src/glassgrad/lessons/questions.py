@@ -11,7 +11,7 @@ __all__ = ["QUESTIONS", "Question"]
 
 @dataclass(frozen=True)
 class Question:
-    """One question: the lesson it is about, its text, what can be chosen, which choice is right, and why."""
+    """One question: its lesson, its text, the choices, the right choice, and the reason."""
 
     lesson: int
     text: str

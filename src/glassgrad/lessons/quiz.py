@@ -36,8 +36,8 @@ def chosen(lesson: int | None, count: int, rng: random.Random) -> list[Question]
 
     Args:
         lesson: its number; None for all.
-        count: how many; 0 for all that there are.
-        rng: draws where there are more.
+        count: the number of questions; 0 for all.
+        rng: the generator that draws when there are more than `count`.
 
     Raises:
         errors.InputError: there are none on this lesson.
@@ -66,11 +66,11 @@ def ask(
     """Ask questions, and explain each after its answer.
 
     Args:
-        questions: what to ask.
-        read: shows a prompt and returns a line; None where there are no more, which ends the quiz.
+        questions: the questions to ask.
+        read: shows a prompt and returns a line; None at the end of input, which ends the quiz.
         write: takes text.
-        rng: the order of what can be chosen.
-        width: of the text.
+        rng: shuffles the choices.
+        width: the width of the text.
     """
     right, asked = 0, 0
     again: list[int] = []
@@ -95,7 +95,7 @@ def ask(
 
 
 def _answer(letters: str, read: Callable[[str], str | None], write: Callable[[str], object]) -> str | None:
-    """Read until there is a letter; None to stop."""
+    """Read lines until one is a valid letter; return None to stop."""
     while (line := read(f"\nYour answer ({letters[0]}-{letters[-1]}, q to stop): ")) is not None:
         word = line.strip().lower().rstrip(").")
         if word in STOP:

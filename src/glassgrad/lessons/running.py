@@ -28,7 +28,7 @@ def running(program: Program) -> Iterator[Cell]:
     for cell in program.cells:
         yield cell
         if cell.kind == CODE:
-            # Empty lines in front keep the numbers of lines right, for tools that read the source.
+            # Leading empty lines keep line numbers correct for tools that read the source.
             code = compile("\n" * (cell.line - 1) + cell.text, str(program.path), "exec")
             with np.errstate():
                 execute(code, names)

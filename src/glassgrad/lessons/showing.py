@@ -100,10 +100,10 @@ def summary(exercise: Exercise, outcomes: list[Outcome]) -> str:
 
 
 def check(number: int, names: Names | None = None) -> bool:
-    """Judge an exercise in the program or notebook that calls this; print how far it is, and tell whether all is right.
+    """Judge an exercise in the calling program or notebook; print the progress and return whether all is right.
 
     Args:
-        number: of the exercise.
+        number: the number of the exercise.
         names: the names to judge; those of the caller if not given.
 
     Example:

@@ -1,7 +1,7 @@
 """Backpropagation by hand: layers, losses and optimizers with a written backward pass, on plain NumPy arrays.
 
-There is no tape here and nothing is differentiated automatically; each class derives its gradient in its
-docstring, line by line. Names, shapes and defaults are those of `glassgrad.nn` and `glassgrad.optim`.
+There is no tape and no automatic differentiation; each class derives its gradient in its docstring, line by line.
+Names, shapes and defaults are those of `glassgrad.nn` and `glassgrad.optim`.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ documents.complete_all(__name__, globals())
 
 
 def __getattr__(name: str) -> Any:
-    # Names that need the engine are loaded on request; the layers do without it.
+    # Load names that need the engine on request; the layers do not need it.
     if name in {"as_function", "show_twin", "twin"}:
         value = getattr(importlib.import_module("glassgrad.manual.bridge"), name)
         documents.complete(__name__, name, value)

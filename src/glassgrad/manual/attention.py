@@ -9,7 +9,7 @@ from glassgrad.manual.protocols import Array, Module
 
 
 class ScaledDotProductAttention(Module):
-    """y = softmax(q kᵀ / √e) v: every query takes a mean of the values, weighted by how well their keys match.
+    """y = softmax(q kᵀ / √e) v: each query gets a mean of the values, weighted by how well their keys match.
 
     Shapes: q (..., l, e), k (..., s, e), v (..., s, f), y (..., l, f). With a = 1/√e:
 

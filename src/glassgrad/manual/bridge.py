@@ -1,6 +1,6 @@
 """The bridge between hand-written layers and the engine: `as_function`, `twin` and `show_twin`.
 
-This is the only file of the package that uses the engine. Everything else needs only NumPy.
+This is the only file of the package that uses the engine; the others need only NumPy.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Remember which forward pass saved the values of a layer, and refuse the backward pass of another one.
 
-A layer keeps one set of saved values, those of its latest forward pass. Four calls would use them wrongly and give
-numbers of the right shape: `Module` and the losses have their `forward` and `backward` watched for these.
+A layer keeps one set of saved values, those of its latest forward pass. Four sequences of calls would misuse them and
+return wrong numbers of the right shape. `Module` and the losses wrap their `forward` and `backward` to detect these.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Latest:
 
 
 def watch(kind: type) -> None:
-    """Replace the `forward` and `backward` that a class defines by ones that check each other."""
+    """Replace a class's own `forward` and `backward` with versions that check each other."""
     for name, watched in (("forward", _forward), ("backward", _backward)):
         method = vars(kind).get(name)
         if callable(method) and not getattr(method, "__isabstractmethod__", False):

@@ -84,7 +84,7 @@ def update(
     clip_value: float | None = None,
     skip_nonfinite: bool = False,
 ) -> tuple[float, bool]:
-    """Scale the gradients, clip them, and step, unless `skip_nonfinite` and one is NaN or inf.
+    """Scale the gradients, clip them, and step. With `skip_nonfinite`, do not step if one is NaN or inf.
 
     Returns:
         The norm before clipping, and whether the step was made.

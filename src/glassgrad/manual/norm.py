@@ -96,9 +96,9 @@ class BatchNorm1d(Module):
 class LayerNorm(Module):
     """y = w · (x - mean) / sqrt(var + eps) + b, mean and variance of each sample over the last axes.
 
-    Shapes: x (..., d), where d may be several axes; w, b (d); mean, var (..., 1). The statistics run along
-    another axis than in batch norm, the derivation is the same up to dx̂ = dy w, which now differs within one
-    mean, so w cannot be taken out of the sums:
+    Shapes: x (..., d), where d may be several axes; w, b (d); mean, var (..., 1). The statistics run along other axes
+    than in batch norm. The derivation is the same up to dx̂ = dy w. Here w differs within one mean, so it cannot be
+    taken out of the sums:
 
         dw = sum over the leading axes of dy x̂
         db = sum over the leading axes of dy

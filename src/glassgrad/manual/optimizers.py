@@ -30,7 +30,7 @@ class _Optimizer(ABC):
         for option, (given, fits, expected) in {"lr": (lr, lr >= 0, "a rate of at least 0"), **limits}.items():
             if not fits:
                 raise errors.MANUAL_OPTION(layer=name, name=option, given=given, expected=expected)
-        # The form in which schedules of `glassgrad.optim.lr_scheduler` set the rate.
+        # Schedules of `glassgrad.optim.lr_scheduler` set the rate in this form.
         self.param_groups: list[dict[str, Any]] = [{"params": self.parameters, "lr": lr}]
 
     @property
@@ -256,7 +256,7 @@ BY_NAME: dict[str, type[_Optimizer]] = {
 
 
 def kind_of(name: str) -> type[_Optimizer]:
-    """Return the class of a name. Raises `ArgumentError` for one that is unknown."""
+    """Return the optimizer class with this name. Raises `ArgumentError` for an unknown name."""
     kind = BY_NAME.get(name.lower())
     if kind is None:
         raise errors.OPTIMIZER_NAME(given=name, known=", ".join(sorted({*BY_NAME} - {"sgdmomentum"})))
@@ -268,7 +268,7 @@ def get_optimizer(name: str, parameters: Iterable[Parameter], lr: float | None =
 
     Args:
         name: the name, in any case.
-        parameters: what it updates.
+        parameters: the parameters to update.
         lr: the rate; None for the class's own default.
         **options: further options of its class; "sgd" with a momentum is "momentum".
 

@@ -124,7 +124,7 @@ class Saving:
 
     training: bool = True
     saved: Any = None
-    _latest: cache.Latest | None = None  # the forward pass that `saved` is of
+    _latest: cache.Latest | None = None  # the forward pass that filled `saved`
     _inside = False
 
     def __init_subclass__(cls, **options: Any) -> None:

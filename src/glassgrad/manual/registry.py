@@ -19,7 +19,7 @@ Inputs = Callable[[np.random.Generator], tuple[Array, ...]]
 
 @dataclass(frozen=True)
 class Entry:
-    """A class, the arguments to build one with, and inputs (in float64) to call it with.
+    """A class, its constructor arguments, and inputs (in float64) for a call.
 
     `twin` is the name in `glassgrad.nn`, `glassgrad.optim` and PyTorch. `deterministic` is False if two calls differ on
     purpose.

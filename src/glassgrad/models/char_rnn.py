@@ -80,7 +80,7 @@ class CharRNN(nn.Module):
 
 
 class CharRNNDecoder:
-    """Keeps the state of the network, so that each token is read once."""
+    """Keep the state of the network, so that each token is read once."""
 
     def __init__(self, model: CharRNN) -> None:
         self._model = model

@@ -48,17 +48,17 @@ GREEDY, DRAWN, RANKED, SHOWN = "greedy", "drawn", "ranked", "shown"
 
 
 class Loop:
-    """Memory for generating with a model, some rows at once, and the programs that do.
+    """Memory for generating several rows with a model, and the compiled programs that use it.
 
-    Public attributes are the state of the step: the token to read and its place, how many were drawn, which, and what
-    decides on them. `most_compared` is the number of tokens up to which native code ranks each by comparing it with
-    all others; beyond that NumPy sorts them.
+    Public attributes are the state of the step: the token to read and its position, the number of drawn tokens, the
+    tokens themselves, and the random numbers and options that decide on them. Up to `most_compared` tokens, native code
+    ranks each by comparing it with all others; beyond that NumPy sorts them.
     """
 
     most_compared = 1024
 
     def __init__(self, model: GPT, rows: int) -> None:
-        from glassgrad.compile.api import compile  # not needed by those who only train a model
+        from glassgrad.compile.api import compile  # imported here because training a model does not need it
 
         self.model, self.rows = model, rows
         weight = model.tokens.weight
@@ -73,14 +73,14 @@ class Loop:
         self.logits = zeros(rows, weight.shape[0], dtype=weight.dtype)
         size = sum(parameter.nbytes for parameter in model.parameters())
         threads = 1 if size < _SMALL else None
-        self.size = 1  # of the next piece; it grows as long as pieces are quick
+        self.size = 1  # tokens in the next piece; it grows while pieces are quick
         self.compiled_step: Compiled[..., None] = compile(self.step, threads=threads)
         self.compiled_reading: Compiled[..., None] = compile(self.reading, threads=threads)
 
-    # --- what is compiled ------------------------------------------------------------------------------
+    # --- compiled parts --------------------------------------------------------------------------------
 
     def step(self, how: str) -> None:
-        """Read the token and draw the next one, which becomes the token; or leave the choice to NumPy."""
+        """Read the current token and replace it by the next drawn one, or leave the choice to NumPy."""
         with no_grad():
             logits = self.model(self.token, self.memories)[:, -1]
             self.place.add_(1)
@@ -93,7 +93,7 @@ class Loop:
             self.at.add_(1)
 
     def choice(self, logits: Tensor, *, ranked: bool) -> Tensor:
-        """`Sampling.choose` in operations that native code knows: of equal logits the first one is the likelier."""
+        """`Sampling.choose` in operations that native code knows; equal logits rank in their order."""
         weights = ((logits - logits.amax(1, keepdim=True)) / self.temperature).exp()
         if ranked:
             mine, other = weights.unsqueeze(2), weights.unsqueeze(1)
@@ -110,7 +110,7 @@ class Loop:
         with no_grad():
             self.model.stream_of(tokens, self.memories)
 
-    # --- what Python does ------------------------------------------------------------------------------
+    # --- Python parts ----------------------------------------------------------------------------------
 
     def begin(self, text: Array, *, compiled: bool) -> None:
         """Take tokens (rows, n) as the whole text so far."""
@@ -149,7 +149,7 @@ class Loop:
                 native.again(count - 1)
 
     def _sorted(self, count: int, sampling: Sampling, *, compiled: bool) -> Array:
-        """Draw with NumPy's sorting, where there are too many tokens to compare each with each."""
+        """Draw with NumPy's sorting, because there are too many tokens to compare all pairs."""
         step, drawn = self.compiled_step if compiled else self.step, np.empty((self.rows, count), np.int64)
         for at in range(count):
             step(SHOWN)
@@ -163,9 +163,9 @@ _LOCK = threading.Lock()
 
 
 class Loops:
-    """The loops of a model that nobody uses at the moment. Copies of the model begin without any.
+    """The idle loops of a model. Copies of the model begin without any.
 
-    The slot keeps them out of sight of a compiled function that reads the model.
+    The slot hides them from a compiled function that reads the model.
     """
 
     __slots__ = ("_free",)
@@ -189,7 +189,7 @@ class Loops:
         return Loop(model, rows)
 
     def give_back(self, loop: Loop) -> None:
-        """Keep a loop for the next time, and few of those that have not been used for long."""
+        """Keep a loop for reuse, and drop all but a few of the least recently used ones."""
         with _LOCK:
             self._free = [loop, *self._free[:3]]
 
@@ -197,9 +197,9 @@ class Loops:
 def draw(model: GPT, text: Array, most: int, sampling: Sampling, chances: Chances) -> Iterator[Array]:
     """Yield pieces (rows, n) of the continuation of tokens (rows, length), `most` tokens in all.
 
-    `chances(n)` gives the numbers (rows, n) in [0, 1) that decide on the next n tokens. A text that has become longer
-    than the context is seen from `first_seen` on, and read again from there. Both the compiled code and the tokens
-    depend only on the arguments, to the last bit of the logits.
+    `chances(n)` returns the numbers (rows, n) in [0, 1) that decide on the next n tokens. Once a text is longer than
+    the context, the model reads it again from `first_seen` on. Both the compiled code and the tokens depend only on the
+    arguments, to the last bit of the logits.
     """
     context, rows, length = model.context, len(text), text.shape[1]
     compiled, end = most >= _WORTH_COMPILING, length + most

@@ -27,9 +27,9 @@ class Request:
 
     Attributes:
         text: the prompts, (rows, length) of int64.
-        most: tokens to add to each at most.
-        ends: token sequences of which each ends a text.
-        fill: what stands behind the end of a text that is shorter than others.
+        most: the largest number of tokens to add to each.
+        ends: token sequences, each of which ends a text.
+        fill: the token that pads a text that ended earlier than others.
         single: whether one prompt was given, without a dimension for rows.
     """
 
@@ -104,7 +104,7 @@ def _stops(owner: str, stop: Any) -> tuple[tuple[int, ...], ...]:
 
 
 def _chances(rows: int, generator: Generator | None) -> Chances:
-    """Numbers that decide on tokens; those of one place are drawn after those of the places before it."""
+    """Return a source of the numbers that decide on tokens, drawn position by position."""
     return lambda count: rand(count, rows, generator=generator, dtype=np.float64).numpy().T
 
 
@@ -116,10 +116,10 @@ class Endings:
         rows = len(request.text)
         self.done = np.zeros(rows, np.bool_)
         longest = max((len(one) for one in request.ends), default=0)
-        self.tail = np.full((rows, longest), -1, np.int64)  # of what was generated: a prompt ends nothing
+        self.tail = np.full((rows, longest), -1, np.int64)  # the latest generated tokens; the prompt does not count
 
     def column(self, tokens: Array) -> Array:
-        """Return the tokens (rows) to hand out for those drawn: `fill` where a text had ended before."""
+        """Return the tokens (rows) for the user: the drawn ones, or `fill` where a text had already ended."""
         found = np.where(self.done, self.request.fill, tokens)
         if self.request.ends:
             self.tail = np.concatenate([self.tail, found[:, None]], axis=1)[:, 1:]

@@ -57,8 +57,8 @@ class Memory:
 class FixedMemory:
     """The key-value cache of a block in tensors that keep their shape, so that a compiled step can write to them.
 
-    Several tokens at once are the first ones of a text. A single one stands at `place`, a tensor of one number, and
-    sees the places up to there.
+    Several tokens at once must be the first ones of a text. A single token is at `place`, a tensor of one number, and
+    sees all places up to it.
     """
 
     def __init__(self, shape: tuple[int, int, int, int], dtype: Any, place: Tensor) -> None:
@@ -71,7 +71,7 @@ class FixedMemory:
         return self.place if count == 1 else arange(count)
 
     def extend(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Write keys and values (batch, heads, n, width / heads); return what there is to see, and who sees what."""
+        """Write keys and values (batch, heads, n, width / heads); return what to attend to, and the mask."""
         count = keys.shape[2]
         if count > 1:
             self.keys[:, :, :count] = keys
@@ -177,7 +177,7 @@ class GPT(nn.Module):
         return logits
 
     def stream_of(self, tokens: Tensor, memories: Sequence[Memory | FixedMemory] | None = None) -> Tensor:
-        """Return the residual stream (batch, length, width) behind the last block."""
+        """Return the residual stream (batch, length, width) after the last block."""
         places = memories[0].places(tokens.shape[1]) if memories else arange(tokens.shape[1])
         x = self.tokens(tokens) + self.positions(places)
         if self.dropout:
@@ -200,30 +200,31 @@ class GPT(nn.Module):
         eos: int | None = None,
         stop: Sequence[int] | Sequence[Sequence[int]] | None = None,
     ) -> Tensor:
-        """Return the prompts with what the model adds to them, one token drawn after the other.
+        """Return the prompts followed by generated tokens, drawn one after the other.
 
-        A step that reads a token and draws the next is compiled where 32 tokens or more are wanted, and runs in native
-        code many times in a row. Keys and values of what was read are kept. A text longer than the context is seen from
-        `first_seen` on: of a prompt its end, and later half a context less whenever the context is full. The model is
-        in evaluation mode meanwhile.
+        For 32 tokens or more, the step that reads a token and draws the next is compiled and runs many times in native
+        code. Keys and values of read tokens are cached. If a text is longer than the context, the model sees it from
+        `first_seen` on: the end of a prompt, and later half a context less whenever the context is full. The model is
+        in evaluation mode during the call.
 
         Args:
             idx: tokens (length) of a prompt, or (rows, length) of several; a tensor, array or list of integers.
-            max_new_tokens: how many tokens to add at most.
+            max_new_tokens: the largest number of tokens to add.
             temperature: divides the logits; 0 takes the most likely token each time.
             top_k: draw from this many of the most likely tokens.
             top_p: draw from the most likely tokens whose probability together reaches this (Holtzman et al. 2020).
-            do_sample: False takes the most likely token each time, whatever the temperature.
+            do_sample: False takes the most likely token each time and ignores the temperature.
             seed: the same seed gives the same tokens.
-            generator: where random numbers come from without a seed; by default `gg.manual_seed`'s generator.
-            eos: a token that ends a text; what would follow is filled with it.
-            stop: a sequence of tokens that ends a text, or several. With no `eos` zeros fill what would follow.
+            generator: the source of random numbers if there is no seed; by default `gg.manual_seed`'s generator.
+            eos: a token that ends a text; it also fills the rest of the row.
+            stop: a sequence of tokens that ends a text, or several. Without `eos`, zeros fill the rest of the row.
 
         Returns:
-            int64 of shape (length + n), or (rows, length + n): n is less than `max_new_tokens` where all texts ended.
+            int64 of shape (length + n), or (rows, length + n): n is less than `max_new_tokens` if all texts ended
+            earlier.
 
         Raises:
-            ArgumentError: for an argument outside of its range, prompts of different lengths, or none.
+            ArgumentError: an argument is out of range, prompts have different lengths, or there is no prompt.
 
         Example:
             >>> import glassgrad as gg
@@ -237,10 +238,10 @@ class GPT(nn.Module):
         return generation.generate(self, asked)
 
     def stream(self, idx: Any, max_new_tokens: int, **options: Any) -> Iterator[Any]:
-        """Yield what `generate` would add to the prompts token by token; the arguments are the same.
+        """Yield the tokens that `generate` would add, one at a time; the arguments are the same.
 
         A prompt of shape (length) gives numbers, several give tensors (rows) of int64. Tokens come in small bunches, at
-        most some fiftieths of a second apart, so that an interrupt leaves what was handed out.
+        most some fiftieths of a second apart, so an interrupt loses few tokens.
 
         Example:
             >>> model = GPT(tokens=5, context=8, width=16, heads=2, layers=1)

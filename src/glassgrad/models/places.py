@@ -1,4 +1,4 @@
-"""Which part of a text a model with a context of fixed length sees."""
+"""The part of a text that a model with a context of fixed length sees."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Neural-network building blocks with PyTorch's names; each family is a file, loaded when it is first used.
 
-Arrays or tensors go in; layers give tensors. `module.py` and `parameter.py` define a module and its state, `state.py`
-loads one, `hooks.py` calls hooks, `containers.py` holds lists of modules, `init.py` draws weights, `overview.py` prints
-a model's table, `parallel.py` trains on several ranks. The rooms: `layers/` has one file for each family of layers,
-`functional/` the functions behind them, `utils/` the functions for whole models.
+Layers take arrays or tensors and return tensors. `module.py` and `parameter.py` define a module and its state,
+`state.py` loads one, `hooks.py` calls hooks, `containers.py` holds lists of modules, `init.py` draws weights,
+`overview.py` prints a model's table, `parallel.py` trains on several ranks. `layers/` has one file for each family of
+layers, `functional/` has the functions behind them, and `utils/` has functions for whole models.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Name the two layers between which shapes do not fit: the one that refused them, and the one before.
+"""Name the two layers whose shapes do not fit together: the layer that raised, and the one before it.
 
-Called only after a layer has failed. The tape shows the layer before: it owns the parameter that was used last for
-the input.
+This runs only after a layer has failed. The tape shows the layer before: it owns the parameter that was last used to
+compute the input.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _OWN = f"{__package__}."
 
 
 def name_layers(model: Any, args: tuple[Any, ...], error: ShapeError) -> None:
-    """Add to a message the names of the two layers, as the outermost model that has them calls them.
+    """Add the names of the two layers to a message, as named by the outermost model that contains them.
 
     Every module that the error passes through on its way out calls this, the innermost first.
     """
@@ -61,7 +61,7 @@ def _before(model: Any, x: Tensor) -> tuple[str, Any] | None:
 
 
 def _in_row(model: Any, layer: Any) -> tuple[str, Any] | None:
-    """Return (name, layer) of the layer in front of another within a Sequential, where nothing was recorded."""
+    """Return (name, layer) of the layer before another within a Sequential, for when the tape recorded nothing."""
     for path, module in model.named_modules():
         children = list(module.named_children())
         at = next((at for at, (_, child) in enumerate(children) if child is layer), 0)

@@ -17,7 +17,7 @@ class _Numbered(Module):
     holds: tuple[type[Any], ...] = (Module,)
 
     def _named(self) -> dict[str, Any]:
-        """Return the entries by name; None is an entry too: a place that is left empty."""
+        """Return the entries by name; None is also an entry, an empty place."""
         holds = self.holds
         return {
             name: value
@@ -125,7 +125,7 @@ class Sequential(_Numbered):
     def forward(self, input: Any) -> Any:
         for name, module in tuple(self.__dict__.items()):  # as `_named`, but without building a dictionary
             is_entry = isinstance(module, Module) or (module is None and name.isdigit())
-            if is_entry:  # an empty place cannot be called, as Python says
+            if is_entry:  # calling an empty place raises Python's own error
                 input = module(input)
         return input
 

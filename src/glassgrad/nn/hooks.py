@@ -30,7 +30,7 @@ class Hooks:
         return Handle(listed, hook)
 
     def call(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call the module's `forward` with everything around it."""
+        """Call the module's `forward` and its hooks."""
         for hook, with_kwargs in list(self.before):
             args, kwargs = _changed_arguments(hook, with_kwargs, module, args, kwargs)
         watch = None

@@ -22,17 +22,17 @@ from glassgrad.ops.core import Array, bad_option
 _GAINS = dict.fromkeys(("linear", "conv1d", "conv2d", "sigmoid"), 1.0)
 _GAINS |= {"tanh": 5 / 3, "relu": math.sqrt(2), "selu": 3 / 4}
 _DRAWN = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
-_BLOCK = 1 << 15  # numbers that stay in the nearest caches between the passes
+_BLOCK = 1 << 15  # elements that stay in the nearest caches between the passes
 
 
 def _fill(tensor: Tensor, values: Array) -> Tensor:
     MUTATIONS.record(tensor.array)
-    tensor.assign(np.asarray(values) if isinstance(values, np.generic) else values)  # drawn for no dimensions
+    tensor.assign(np.asarray(values) if isinstance(values, np.generic) else values)  # a draw without dimensions
     return tensor
 
 
 def _draws_in_place(tensor: Tensor, rng: np.random.Generator, *numbers: float) -> bool:
-    """Tell whether numbers can be drawn into a tensor's own memory, with the same rounding as in new arrays."""
+    """Return whether numbers can be drawn into a tensor's own memory with the same rounding as in new arrays."""
     array = tensor.array
     return (
         type(array) is np.ndarray
@@ -46,7 +46,7 @@ def _draws_in_place(tensor: Tensor, rng: np.random.Generator, *numbers: float) -
 def _drawn(tensor: Tensor, draw: Callable[..., np.ndarray], shift: float, scale: float) -> Tensor:
     """Fill with `shift` + `scale` times the drawn numbers, block by block.
 
-    New arrays would take longer, because the system has to provide four times the memory of the weights.
+    New arrays would take longer: the system would have to provide four times the memory of the weights.
     """
     MUTATIONS.record(tensor.array)
     flat = tensor.array.reshape(-1)

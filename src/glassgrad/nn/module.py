@@ -1,4 +1,4 @@
-"""Module: its state is the parameters, buffers and modules among its attributes.
+"""Module, the base class of layers and models.
 
 A module has no registries. Its state is every `Parameter`, `Buffer` and `Module` among its attributes, in the order of
 assignment, so that reading `self.weight` is a plain attribute lookup. A parameter assigned to the name of a method, as
@@ -32,7 +32,7 @@ Back_co = TypeVar("Back_co", covariant=True)
 
 
 class _HasForward(Protocol[Given, Back_co]):
-    """What can be called as its `forward`."""
+    """An object whose call has the signature of its `forward`."""
 
     @property
     def _hooks(self) -> Hooks | None: ...
@@ -64,16 +64,16 @@ class Module:
         def __getattr__(self, name: str) -> Any: ...
 
     def __init__(self) -> None:
-        # Nothing to prepare: defaults live on the class, state in the attributes.
+        # Nothing to prepare: defaults are on the class, state is in the attributes.
         super().__init__()
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Compute the output; subclasses must define it."""
         raise errors.FORWARD_MISSING(owner=type(self).__name__)
 
-    # Typed as `forward` of the subclass, so that a checker sees what a model takes and gives.
+    # Typed as `forward` of the subclass, so that a type checker sees a model's arguments and results.
     def __call__(self: _HasForward[Given, Result], *args: Given.args, **kwargs: Given.kwargs) -> Result:
-        try:  # costs nothing where nothing is raised
+        try:  # costs nothing if nothing is raised
             if self._hooks is None:
                 return self.forward(*args, **kwargs)
             return self._hooks.call(self, args, kwargs)
@@ -86,7 +86,7 @@ class Module:
     def __setattr__(self, name: str, value: Any) -> None:
         if type(value) is Tensor:
             current = self.__dict__.get(name)
-            # A buffer stays one when a plain tensor is assigned to its name; a parameter would cease to be one.
+            # Assigning a plain tensor to a buffer's name keeps it a buffer; a parameter would stop being one.
             if isinstance(current, Buffer):
                 value = buffer_of(value, current.persistent)
             elif isinstance(current, Parameter):
@@ -156,7 +156,7 @@ class Module:
     def named_modules(
         self, memo: set[Any] | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Module]]:
-        """Yield this module and all below it with dotted names; shared ones once, unless told otherwise."""
+        """Yield this module and all below it with dotted names; shared ones once by default."""
         seen = set() if memo is None else memo
         if self in seen:
             return
@@ -240,7 +240,7 @@ class Module:
         """Copy values into the parameters and buffers of the same names, in place.
 
         Args:
-            state_dict: tensors of ours or of PyTorch's, or arrays, by name.
+            state_dict: glassgrad's or PyTorch's tensors, or arrays, by name.
             strict: every name has to be on both sides.
             assign: use the given memory and dtype instead of copying.
 
@@ -251,7 +251,7 @@ class Module:
         own = self.state_dict(keep_vars=True)
         return state.load(type(self).__name__, own, state_dict, strict, assign)
 
-    # --- what is done to all --------------------------------------------------------------------------
+    # --- changes to all state -------------------------------------------------------------------------
 
     def train(self, mode: bool = True) -> Self:
         """Set training mode here and below; return self."""
@@ -264,7 +264,7 @@ class Module:
         return self.train(False)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients of all parameters."""
+        """Clear the gradients of all parameters."""
         for parameter in self.parameters():
             if set_to_none or parameter._grad is None:
                 parameter._grad = None
@@ -317,7 +317,7 @@ class Module:
         return self.to(bfloat16())
 
     def cpu(self) -> Self:
-        """Return self: everything lives in the computer's memory."""
+        """Return self: all tensors are in main memory."""
         return self
 
     def cuda(self, device: Any = None) -> Self:
@@ -336,7 +336,7 @@ class Module:
     ) -> Handle:
         """Call `hook(module, args)` before forward; it may return other arguments.
 
-        With `with_kwargs` it is called with the keyword arguments as well, and returns both or None.
+        With `with_kwargs` the hook also gets the keyword arguments, and returns both or None.
         """
         return self._hook("before", (hook, with_kwargs), prepend)
 
@@ -345,8 +345,8 @@ class Module:
     ) -> Handle:
         """Call `hook(module, args, output)` after forward; it may return another output.
 
-        With `with_kwargs` the keyword arguments come before the output. With `always_call` it is also called when a
-        hook before it has failed, or forward has: then the output is None.
+        With `with_kwargs` the keyword arguments come before the output. With `always_call` it is also called after
+        forward or an earlier hook has failed; then the output is None.
         """
         return self._hook("after", (hook, with_kwargs, always_call), prepend)
 

@@ -25,9 +25,9 @@ class Row:
     Attributes:
         name: its dotted name, "" for the model.
         kind: its class.
-        depth: how deep it lies.
+        depth: its nesting level.
         output: shapes of its outputs, in its first call.
-        parameters: numbers in parameters of its own, not those of modules below.
+        parameters: the size of its own parameters, without those of modules below.
         flops: floating-point operations of its own, over all calls; a multiplication and an addition count as two.
         calls: how often it was called.
     """
@@ -47,7 +47,7 @@ class Summary:
 
     Attributes:
         rows: one for each module, in the order of definition.
-        parameters, trainable: numbers in parameters, shared ones once.
+        parameters, trainable: the sizes of all and of trainable parameters, shared ones once.
         flops: of one forward pass.
         size: bytes of parameters and buffers.
 
@@ -100,7 +100,7 @@ class Summary:
 
 
 def amount(count: int) -> str:
-    """Return a number of operations for people: 1.5 M."""
+    """Return a readable number of operations, such as 1.5 M."""
     for size, unit in ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k")):
         if count >= size:
             return f"{count / size:.1f} {unit}"
@@ -111,7 +111,7 @@ def summary(model: Module, *inputs: Any, **kwargs: Any) -> Summary:
     """Run a model once on inputs and describe each layer.
 
     Args:
-        model: the model; it is run in evaluation mode, without recording, and left as it was.
+        model: the model; it runs in evaluation mode, without recording, and is unchanged afterwards.
         inputs: its arguments; a tuple of ints stands for zeros of that shape.
         kwargs: its keyword arguments.
 

@@ -1,4 +1,4 @@
-"""`torch.nn.parallel`: one model on several processes, and wrappers for the one device there is."""
+"""`torch.nn.parallel`: one model on several processes, and wrappers for the only device, the CPU."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from glassgrad.ops.core import Array
 
 
 class DataParallel(Module):
-    """Calls the module it holds, whose names in `state_dict` begin with "module.", as PyTorch's do.
+    """Calls its module; names in `state_dict` begin with "module.", as in PyTorch.
 
     Example:
         >>> import glassgrad as gg
@@ -61,19 +61,19 @@ class DistributedDataParallel(Module):
 
     Every rank wraps the same model, works on its part of the data (`utils.data.DistributedSampler`), and takes the
     same optimizer step. Parameters and buffers start with the values of rank 0. Gradients are averaged in buckets, each
-    as soon as it is complete, while the backward pass continues (Li et al. 2020); also in a compiled step. With a loss
-    that is a mean over the batch, N ranks with a batch of B give the same result as one rank with N * B.
+    as soon as it is complete, while the backward pass continues (Li et al. 2020). A compiled step does the same. With a
+    loss that is a mean over the batch, N ranks with a batch of B give the same result as one rank with N * B.
 
-    Names in `state_dict` begin with "module.", as PyTorch's do; `ddp.module` is the model itself.
+    Names in `state_dict` begin with "module.", as in PyTorch; `ddp.module` is the model itself.
 
     Args:
         module: the model; at least one parameter requires a gradient.
-        device_ids: accepted, as `output_device` and `dim`: tensors are on the CPU.
+        device_ids: accepted and ignored, like `output_device` and `dim`: tensors are on the CPU.
         broadcast_buffers: before each forward, copy the buffers of rank 0 (running statistics).
         init_sync: check that the models are the same, and copy the values of rank 0.
         process_group: the ranks; by default all.
         bucket_cap_mb: megabytes of a bucket; by default 25, the first 1.
-        find_unused_parameters: a backward pass may leave parameters out; those that all ranks leave out keep their
+        find_unused_parameters: allow a backward pass to leave parameters out; those that all ranks leave out keep their
             gradient.
         check_reduction: accepted; every backward pass is checked.
         gradient_as_bucket_view: accepted; gradients have separate memory.
@@ -138,9 +138,9 @@ class DistributedDataParallel(Module):
 
     @contextmanager
     def no_sync(self) -> Iterator[None]:
-        """Leave gradients as they are on each rank: for forward passes inside, whose gradients are accumulated.
+        """Do not average gradients of forward passes in the block; each rank accumulates its own.
 
-        The first backward pass of a forward outside averages all that was accumulated.
+        The first backward pass of a forward outside the block averages the accumulated gradients.
         """
         before = self.require_backward_grad_sync
         self.require_backward_grad_sync = False

@@ -1,4 +1,4 @@
-"""Parameter and Buffer: what a module's state consists of."""
+"""Parameter and Buffer, the tensors of a module's state."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Buffer(Tensor):
     """
 
     persistent: bool
-    owner: weakref.ref[Any] | None = None  # the module that has it; to others it is a tensor like any other
+    owner: weakref.ref[Any] | None = None  # the module that has it; other modules treat it as a plain tensor
 
     def __init__(self, data: TensorLike | Sequence[Any] = (), *, persistent: bool = True) -> None:
         super().__init__(data)
@@ -63,7 +63,7 @@ def _buffer(array: np.ndarray, persistent: bool) -> Buffer:
 
 
 def buffer_of(tensor: Tensor, persistent: bool) -> Buffer:
-    """Return a tensor as a buffer: the same memory, and the same history, through which gradients flow."""
+    """Return a tensor as a buffer with the same memory and the same history, so gradients flow through it."""
     if tensor.node is None and tensor.requires_grad:
         tensor = tensor.view_as(tensor)  # a leaf: the buffer is computed from it
     buffer = Buffer(tensor.array, persistent=persistent)

@@ -9,7 +9,7 @@ _KNOWN = frozenset({"mean", "sum", "none"})
 
 
 def reduction_of(reduction: str, size_average: bool | None, reduce: bool | None, op: str) -> str:
-    """Return the reduction, also from PyTorch's older options; raise on an unknown one."""
+    """Return the reduction, which may come from PyTorch's older options; raise on an unknown one."""
     if size_average is not None or reduce is not None:
         if reduce is False:
             return "none"

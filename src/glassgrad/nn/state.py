@@ -26,25 +26,25 @@ class Incompatible(NamedTuple):
 
 
 def as_array(value: Any) -> np.ndarray:
-    """Return the values of a Tensor of ours, of PyTorch's, or of an array."""
+    """Return the values of a Tensor, of a PyTorch tensor, or of an array."""
     if hasattr(value, "detach"):
         value = value.detach()
     return np.asarray(value)
 
 
 def load(model: str, own: Mapping[str, Tensor], given: Any, strict: bool, assign: bool) -> Incompatible:
-    """Copy what is given into the tensors of the same names.
+    """Copy the given values into the tensors of the same names.
 
     Args:
         model: its name, for the message.
         own: the model's tensors by name.
-        given: tensors (ours or PyTorch's) or arrays by name.
+        given: tensors (glassgrad's or PyTorch's) or arrays by name.
         strict: every name has to be on both sides.
         assign: use the given memory and dtype instead of copying.
 
     Raises:
         AutogradError: on missing or unexpected keys (if `strict`) or a wrong shape; nothing is changed then.
-        KindError: `given` is no dictionary.
+        KindError: `given` is not a dictionary.
     """
     if not isinstance(given, Mapping):
         advice = "\nNext: pass its state_dict()." if hasattr(given, "state_dict") else ""

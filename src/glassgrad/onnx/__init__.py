@@ -1,4 +1,4 @@
-"""Models in the ONNX format: `export` writes a module for other runtimes, `load` reads one to be trained further.
+"""Models in the ONNX format: `export` writes a module for other runtimes, `load` reads one for further training.
 
 The package `onnx` is imported with the first call (``pip install 'glassgrad[onnx]'``).
 """

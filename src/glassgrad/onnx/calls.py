@@ -1,4 +1,4 @@
-"""One node of a file that is read, and what the operators have in common."""
+"""One node of a loaded file, with helpers that the operators share."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Call:
         op: the operator.
         inputs, outputs: names of values; empty where one is left out.
         attributes: as Python values.
-        name: of the node.
+        name: the node's name.
         opset: the version of the operators.
         path: the file, for messages.
     """
@@ -42,14 +42,14 @@ class Call:
         return self.attributes.get(name, default)
 
     def ints(self, name: str, given: Any, default: Sequence[int] | None = None) -> list[int] | None:
-        """Return integers that older versions have as an attribute and newer ones as an input."""
+        """Return integers that are an attribute in older versions and an input in newer ones."""
         if given is not None:
             return [int(number) for number in np.ravel(self.known(given, name))]
         found = self.get(name, default)
         return None if found is None else [int(number) for number in np.ravel(found)]
 
     def known(self, value: Any, what: str) -> Any:
-        """Return numbers that have to be known before the model runs: constants, and what is computed from shapes."""
+        """Return numbers that must be known before the model runs: constants, and values computed from shapes."""
         if not isinstance(value, np.ndarray | np.generic | int | float):
             raise self.refused(
                 f"computes its {what} from the numbers of the input", "export the model with fixed sizes."

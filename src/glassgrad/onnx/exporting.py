@@ -25,7 +25,7 @@ from glassgrad.onnx.traced import Program, Slot, sized, trace
 from glassgrad.onnx.writer import Value, Writer
 
 LOWEST, DEFAULT, HIGHEST = 18, 18, 23
-# A protocol buffer holds less than this; larger models have their weights in a file beside them.
+# The size limit of a protocol buffer; larger models store their weights in a file beside them.
 LARGEST = 2**31 - 2**20
 
 Axes = Mapping[str, Mapping[int, str] | Sequence[int]]
@@ -41,11 +41,11 @@ def export(
     dynamic_axes: Axes | None = None,
     opset: int = DEFAULT,
 ) -> Any:
-    """Write a model as ONNX, for onnxruntime and whatever else reads the format.
+    """Write a model as ONNX, for onnxruntime and other readers of the format.
 
     The model is traced in evaluation mode, at several sizes of the axes that may vary. Its parameters and buffers
     become initializers under their names in the `state_dict`, and the nodes are named after the modules that they come
-    from. Recurrent layers become the operators LSTM, GRU and RNN, so that the length of sequences may vary too.
+    from. Recurrent layers become the operators LSTM, GRU and RNN, so the length of sequences may vary too.
 
     Args:
         model: a module, or a function of tensors.
@@ -53,8 +53,8 @@ def export(
         path: where to write the file; None writes none.
         input_names, output_names: by default the parameters of `forward`, and `output`.
         dynamic_axes: the axes that may have other sizes, ``{"x": {0: "batch"}}``; axes of one name have one size. A
-            list of axes, as in PyTorch, gives each a name of its own. By default the first axis of every input is
-            `batch`; `{}` fixes all sizes.
+            list of axes, as in PyTorch, gives each its own name. By default the first axis of every input is `batch`;
+            `{}` fixes all sizes.
         opset: version of the operators, 18 to 23; older runtimes read lower ones.
 
     Returns:
@@ -62,8 +62,8 @@ def export(
 
     Raises:
         PackageError: the package `onnx` is not installed (``pip install 'glassgrad[onnx]'``).
-        OnnxError: an op has no form in ONNX, with its place; the model draws random numbers or writes to its state; or
-            it is another program for other sizes.
+        OnnxError: an op has no ONNX form (the message names its place); the model draws random numbers or writes to its
+            state; or its program differs between sizes.
         ArgumentError: axes, names or the opset do not fit.
 
     Example:
@@ -92,7 +92,7 @@ def export(
 
 
 def package(feature: str) -> Any:
-    """Import the package `onnx`, which only this part needs."""
+    """Import the package `onnx`, which only this subpackage needs."""
     with needed("onnx", feature, extra="onnx"):
         onnx = importlib.import_module("onnx")
         for part in ("helper", "numpy_helper", "checker"):
@@ -102,7 +102,7 @@ def package(feature: str) -> Any:
 
 @contextmanager
 def _evaluated(model: Any) -> Iterator[None]:
-    """Put a module into evaluation mode, and each of its parts back into its own."""
+    """Put a module into evaluation mode, and restore the mode of each part afterwards."""
     modes = [(module, module.training) for module in model.modules()] if isinstance(model, Module) else []
     try:
         if modes:
@@ -161,7 +161,7 @@ def _axes(names: list[str], arrays: Sequence[Any], given: Axes | None) -> list[d
 
 
 def _samples(names: list[str], arrays: Sequence[Any], axes: Sequence[Mapping[int, str]]) -> Samples:
-    """Choose the sizes of the traces: close to the given ones, which the model can be called with."""
+    """Choose the sizes of the traces, close to the given ones, which the model accepts."""
     given: dict[str, int] = {}
     owners: dict[str, str] = {}
     for name, array, varying in zip(names, arrays, axes, strict=True):
@@ -173,7 +173,8 @@ def _samples(names: list[str], arrays: Sequence[Any], axes: Sequence[Mapping[int
             if extent == 0:
                 raise errors.ONNX_AXES(problem=f"the axis {axis} of {name!r} is empty", example=names[0])
             owners.setdefault(size, name)
-    # With a size of 1, axes are repeated that otherwise are not. Smaller sizes fit where larger ones may not.
+    # An axis of size 1 would broadcast, so sizes start at 2. Prefer smaller sizes: the model may not accept larger
+    # ones.
     first = {name: max(size, 2) for name, size in given.items()}
     down = {name: size >= 4 for name, size in first.items()}
     second = {name: size - 1 if down[name] else size + 1 for name, size in first.items()}
@@ -241,7 +242,7 @@ class _Export:
         return self._info(name, slot.dtype, slot.shape)
 
     def _output(self, found: Any, name: str) -> Any:
-        """Give a result its name: the node that makes it, or one more for a value that has a name already."""
+        """Name a result: rename the output of its node, or add a node if the value already has a name."""
         w = self.writer
         value = self.values[id(found)] if isinstance(found, Slot) else w.constant(np.asarray(found))
         if value.name not in self.made or value.name in self.renamed:
@@ -261,7 +262,7 @@ def _default_outputs(count: int) -> list[str]:
 
 
 def _state_names(model: Any) -> dict[int, str]:
-    """Return the names of parameters and buffers, of a shared one its first."""
+    """Return the names of parameters and buffers; a shared one has its first name."""
     if not isinstance(model, Module):
         return {}
     found: dict[int, str] = {}
@@ -277,11 +278,11 @@ def _used(w: Writer, outputs: Sequence[Any]) -> list[Any]:
 
 
 def write(onnx: Any, model: Any, path: Path, largest: int = LARGEST) -> None:
-    """Write the file whole, or not at all; the weights of a model of `largest` bytes lie in a file beside it."""
+    """Write the file atomically; a model of `largest` bytes or more is written with its weights in a second file."""
     if model.ByteSize() < largest:
         try:
             write_atomically(path, model.SerializeToString())
-        except OSError as error:  # it names the temporary file
+        except OSError as error:  # its message names the temporary file
             raise type(error)(error.errno, error.strerror, str(path)) from None
         return
     onnx.save_model(model, str(path), save_as_external_data=True, location=f"{path.name}.data")

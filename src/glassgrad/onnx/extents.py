@@ -1,8 +1,8 @@
 """Extents that follow the sizes of a call: sums of products of named sizes, fitted to traces at several of them.
 
-A trace has fixed shapes. So a function is traced at a few sizes of each dynamic axis, and an integer that differs from
-trace to trace is written as the polynomial, linear in each size, that goes through all of them. One trace more than the
-polynomial has coefficients tells whether it is right.
+A trace has fixed shapes. So a function is traced at two sizes of each dynamic axis. An integer that differs between
+traces is written as the polynomial, linear in each size, that goes through all of them. One additional trace checks the
+polynomial.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ Sizes = Mapping[str, int]
 
 @dataclass(frozen=True)
 class Extent:
-    """A size that depends on those of the call: the sum of coefficient * product of the named sizes.
+    """A size that depends on the sizes of the call: the sum of coefficient * product of the named sizes.
 
     Attributes:
-        terms: pairs (names, coefficient), without zeros; no names are the constant.
+        terms: pairs (names, coefficient), without zeros; the constant has no names.
     """
 
     terms: tuple[tuple[tuple[str, ...], int], ...]
@@ -39,7 +39,7 @@ class Extent:
         return " + ".join(parts)
 
 
-Dim = int | Extent | None  # None: it changes with the sizes, but not as a polynomial
+Dim = int | Extent | None  # None: it depends on the sizes, but not as such a polynomial
 
 
 class Samples:
@@ -48,7 +48,7 @@ class Samples:
     Args:
         first: a size of every name.
         second: another size of every name.
-        check: a third one, for the trace that only confirms.
+        check: a third size of every name, for the trace that checks the fit.
     """
 
     def __init__(self, first: Sizes, second: Sizes, check: Sizes) -> None:
@@ -68,7 +68,7 @@ class Samples:
             self.sizes.append(dict(check))
 
     def fit(self, values: Sequence[int]) -> Dim:
-        """Return the integer that all traces share, the polynomial through them, or None where there is none."""
+        """Return the integer that all traces share, the polynomial through them, or None if there is none."""
         if len(set(values)) == 1:
             return values[0]
         factors = np.rint(self._inverse @ np.array(values[: len(self._monomials)], np.float64)).astype(int).tolist()

@@ -1,4 +1,4 @@
-"""ONNX files and their weights, with everything that a file says about itself checked before it is believed."""
+"""Read ONNX files and their weights, and check all metadata of a file before using it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from glassgrad import errors
 from glassgrad.ops.narrow import is_bfloat16
 
-# Elements that are not numbers, as the labels of classes.
+# Elements that are not numbers, such as class labels.
 TEXT = 8
 
 
@@ -20,13 +20,13 @@ def read(onnx: Any, path: Path) -> Any:
     """Return the model of a file.
 
     Raises:
-        OnnxError: it is no ONNX file, or not a whole one.
+        OnnxError: it is not an ONNX file, or it is truncated.
     """
     content = path.read_bytes()
     model = onnx.ModelProto()
     try:
         model.ParseFromString(content)
-    except Exception as error:  # of the package for protocol buffers, which has several of its own
+    except Exception as error:  # the protocol buffer package has several exceptions of its own
         raise errors.ONNX_DAMAGED(path=path, problem="it cannot be parsed") from error
     if not model.graph.node and not model.graph.output:
         raise errors.ONNX_DAMAGED(path=path, problem="it holds no graph")
@@ -52,7 +52,7 @@ class Tensors:
         """Return a tensor as a writable array.
 
         Raises:
-            OnnxError: sizes that contradict the data, a kind of element that is unknown, or data outside of the folder.
+            OnnxError: sizes contradict the data, the element type is unknown, or the data is outside the folder.
         """
         name = tensor.name or "a constant"
         dims = tuple(tensor.dims)

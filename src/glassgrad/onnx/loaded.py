@@ -1,4 +1,4 @@
-"""The module that an ONNX file becomes: its nodes, called one after the other, with weights that can be trained."""
+"""The module made from an ONNX file: it calls the nodes in order, with trainable weights."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from glassgrad.onnx.read_shape import SHAPES
 
 OPERATORS: dict[str, Operator] = {**MATH, **SHAPES, **LAYERS}
 
-# Operators that pass a weight on to the one that uses it.
+# Operators that pass a weight on to its user.
 _PASSING = frozenset(words("Identity Transpose Reshape Squeeze Unsqueeze Slice Concat Cast Flatten Expand Split"))
-# Which inputs of an operator are weights; those of one that is not here are constants.
+# The positions of weights among an operator's inputs; inputs of other operators are constants.
 _WEIGHTS: dict[str, tuple[int, ...]] = {
     op: inputs
     for inputs, ops in {
@@ -66,12 +66,12 @@ class OnnxModel(Module):
             self._keep(name, array, uses)
 
     def _keep(self, name: str, array: Any, uses: Uses) -> None:
-        """Make a parameter, a buffer or a constant of a tensor."""
+        """Turn a tensor into a parameter, a buffer or a constant."""
         number = array.dtype.kind in "fV"
         trained = name in uses.weights or (name in uses.factors and array.size > 1)
         weight = name in uses.statistics or (trained and array.ndim > 0)
         if not number or (array.size < 2 and not weight):
-            # What has to be known before the model runs: shapes, axes, scales; and masks.
+            # Values that must be known before the model runs: shapes, axes, scales; and masks.
             self._constants[name] = array
             return
         holder: Module = self
@@ -104,7 +104,7 @@ class OnnxModel(Module):
         return outputs[0] if len(outputs) == 1 else outputs
 
     def _mode(self, call: Call) -> Call:
-        """Return a node with the mode of the module, where the operator has two."""
+        """Return a node with the module's mode, if the operator has two modes."""
         if not self.training or call.op not in {"BatchNormalization", "Dropout"}:
             return call
         attributes = {**call.attributes, "training": True}
@@ -115,7 +115,7 @@ class OnnxModel(Module):
         return ", ".join(f"{op} x {count}" if count > 1 else op for op, count in counted.items())
 
     def __repr__(self) -> str:
-        return f"{self._get_name()}({self.extra_repr()})"  # the parts hold weights and nothing else
+        return f"{self._get_name()}({self.extra_repr()})"  # the parts hold only weights
 
 
 class Part(Module):
@@ -144,12 +144,12 @@ def _tensor(value: Any) -> Any:
 
 @dataclass
 class Uses:
-    """Which values are what.
+    """The roles of values.
 
     Attributes:
         weights: weights of some operator, or biases of a product.
-        factors: what else is added, multiplied and so on; a single number of these is no weight.
-        statistics: what training updates.
+        factors: other operands of sums, products and so on; a single number among these is not a weight.
+        statistics: values that training updates.
     """
 
     weights: set[str] = field(default_factory=set)
@@ -158,7 +158,7 @@ class Uses:
 
 
 def _uses(calls: Sequence[Call]) -> Uses:
-    """Return what values are used as, through operators that pass them on."""
+    """Return the roles of values, traced through operators that pass them on."""
     found = Uses()
     makers = {name: call.op for call in calls for name in call.outputs}
     for call in reversed(calls):

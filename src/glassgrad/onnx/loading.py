@@ -19,20 +19,20 @@ def load(path: str | Path) -> OnnxModel:
     """Read an ONNX file as a module that computes, trains and compiles like any other.
 
     Initializers that are the weights of some operator become parameters, under their names; running statistics of
-    batch norm and other tables of floats become buffers; integers and masks are constants. In training mode, batch
-    norm and dropout do what layers here do. Outputs that are text, such as the labels of a classifier from
+    batch norm and other tables of floats become buffers; integers and masks are constants. In training mode, batch norm
+    and dropout act like the layers of `glassgrad.nn`. Outputs that are text, such as the labels of a classifier from
     scikit-learn, are left out.
 
     Args:
-        path: the file. Weights in files of their own are read from its folder alone.
+        path: the file. Weights in separate files are read only from its folder.
 
     Returns:
         The module; `inputs` and `outputs` are the names of its arguments and results.
 
     Raises:
         PackageError: the package `onnx` is not installed.
-        OnnxError: the file is damaged, uses operators that are not known here (all are listed), or refers to files
-            outside of its folder.
+        OnnxError: the file is damaged, uses unsupported operators (all are listed), or refers to files outside its
+            folder.
         FileNotFoundError: there is no such file.
 
     Example:
@@ -61,7 +61,7 @@ def load(path: str | Path) -> OnnxModel:
 
 
 def _check_operators(path: Path, graph: Any) -> None:
-    """Raise with the list of all operators that are not known."""
+    """Raise with the list of all unsupported operators."""
     unknown = {
         f"{node.domain}.{node.op_type}" if node.domain else node.op_type
         for node in graph.node
@@ -74,7 +74,7 @@ def _check_operators(path: Path, graph: Any) -> None:
 def _computable(
     calls: list[Call], outputs: list[str], given: set[str], kept: dict[str, Any], path: Path
 ) -> tuple[list[Call], list[str]]:
-    """Return the nodes and outputs that do not work on text; raise where a value is read that nothing computes."""
+    """Return the nodes and outputs that do not work on text; raise if nothing computes a value that is read."""
     text = {name for name, array in kept.items() if array.dtype == object}
     known = set(given)
     left: list[Call] = []

@@ -1,4 +1,4 @@
-"""Operators of ONNX as functions here: convolutions, pooling, normalisation, recurrent layers."""
+"""ONNX operators as functions: convolutions, pooling, normalisation, recurrent layers."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def _scaler(call: Call, x: Array) -> Array:
 
 # --- recurrent layers -------------------------------------------------------------------------------
 
-# In which places of ONNX's gates ours are: our i f g o of its i o f c, our r z n of its z r h.
+# Positions of our gates among ONNX's: our i f g o in its i o f c, our r z n in its z r h.
 _ORDER = {"LSTM": (0, 2, 3, 1), "GRU": (1, 0, 2), "RNN": (0,)}
 _ACTIVATIONS = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "RNN": ["Tanh"]}
 
@@ -247,7 +247,7 @@ _PRIMITIVES = {"LSTM": lstm_p, "GRU": gru_p, "RNN": rnn_p}
 
 
 def _understood(call: Call, kind: str, peepholes: Array) -> bool:
-    """Raise unless the layer is one that is known here; tell whether it is rectified."""
+    """Return whether the layer uses ReLU; raise if it is not supported."""
     directions = 2 if call.get("direction", "forward") == "bidirectional" else 1
     given = call.get("activations") or _ACTIVATIONS[kind] * directions
     rectified = kind == "RNN" and given == ["Relu"] * directions

@@ -1,7 +1,7 @@
-"""Operators of ONNX as functions here: arithmetic, comparisons, activations, reductions, products.
+"""ONNX operators as functions: arithmetic, comparisons, activations, reductions, products.
 
-Inputs are tensors, or arrays of NumPy for what is known before the model runs (constants, shapes); the functions of the
-library take both.
+Inputs are tensors, or NumPy arrays for values known before the model runs (constants, shapes); the library's functions
+take both.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _softmax(function: Callable[..., Any]) -> Operator:
         axis = call.get("axis", -1 if call.opset >= 13 else 1)
         if call.opset >= 13:
             return function(x, axis)
-        # Then it meant all axes from this one on.
+        # In that version it meant all axes from this one on.
         rows = math.prod(x.shape[: axis % x.ndim])
         return function(x.reshape(rows, -1), 1).reshape(x.shape)
 

@@ -1,4 +1,4 @@
-"""Operators of ONNX as functions here: shapes, slices, places."""
+"""ONNX operators as functions: shapes, slices, positions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import glassgrad.nn.functional as F
 from glassgrad.onnx.calls import Call, Operator, gg
 from glassgrad.ops.core import Array
 
-_FARTHEST = 1 << 40  # further away than any end of an axis
+_FARTHEST = 1 << 40  # beyond the end of any axis
 
 
 def _shape(call: Call, x: Array) -> Any:

@@ -60,7 +60,7 @@ def _bits(kind: str, of_booleans: str) -> Row:
 
 
 def _booleans_as(kind: str, row: Row) -> Row:
-    """A sum or product, which of booleans is `or` or `and`."""
+    """A sum or product, which for booleans becomes `or` or `and`."""
 
     def chosen(w: Writer, step: Step, *xs: Any) -> Value:
         if step.out.dtype == np.bool_:
@@ -101,7 +101,7 @@ def _clip(w: Writer, step: Step, x: Value, *, low: Any = None, high: Any = None)
 
 
 def _rest(w: Writer, a: Value, b: Value) -> Value:
-    """What is left of a division of floats that rounds down, with the sign of the divisor, to the last bit."""
+    """The exact remainder of floor division of floats; it has the sign of the divisor."""
     zero = w.cast(0.0, a.dtype)
     left = w.op("Mod", a, b, fmod=1)
     signs = [w.op("Less", x, zero, dtype=np.bool_) for x in (left, b)]
@@ -119,7 +119,7 @@ def _floor_divide(w: Writer, step: Step, a: Any, b: Any) -> Value:
     a, b = w.alike((a, b), step.out.dtype)
     if step.out.dtype.kind == "f":
         return w.op("Round", w.op("Div", w.op("Sub", a, _rest(w, a, b)), b), shape=step.out.shape)
-    # Div of integers rounds towards 0, and Mod has the sign of the divisor.
+    # For integers, Div rounds towards 0, and Mod has the sign of the divisor.
     return w.op("Div", w.op("Sub", a, w.op("Mod", a, b)), b, shape=step.out.shape)
 
 
@@ -165,7 +165,7 @@ def _power_of(base: float) -> Row:
 
 
 def _atan2(w: Writer, step: Step, a: Any, b: Any) -> Value:
-    """The angle of (b, a): 2 atan(a / (r + b)) right of the origin, 2 atan((r - b) / a) left of it."""
+    """The angle of (b, a): atan(a / b), plus or minus pi where b < 0; 0 at the origin."""
     a, b = w.alike((a, b), step.out.dtype)
     zero, dtype = w.cast(0.0, a.dtype), a.dtype
     right = w.op("GreaterOrEqual", b, zero, dtype=np.bool_)
@@ -273,7 +273,7 @@ def _sinc(w: Writer, step: Step, x: Value) -> Value:
 
 
 def _copysign(w: Writer, step: Step, a: Any, b: Any) -> Value:
-    """The sign of b; of a zero that of its reciprocal, which is infinite."""
+    """|a| with the sign of b; the sign of a zero comes from its reciprocal, which is infinite."""
     a, b = w.alike((a, b), step.out.dtype)
     zero = w.cast(0.0, b.dtype)
     signed = w.op("Where", w.op("Equal", b, zero, dtype=np.bool_), w.op("Reciprocal", b), b, dtype=b.dtype)
@@ -282,7 +282,7 @@ def _copysign(w: Writer, step: Step, a: Any, b: Any) -> Value:
 
 
 def _lerp(w: Writer, step: Step, a: Any, b: Any, share: Any) -> Value:
-    """From the nearer end, so that both ends are met."""
+    """Interpolate from the nearer end, so that both ends are exact."""
     a, b, share = w.alike((a, b, share), step.out.dtype)
     way = w.op("Sub", b, a)
     from_a = w.op("Add", a, w.op("Mul", share, way))
@@ -320,7 +320,7 @@ def _nan_to_num(w: Writer, step: Step, x: Value, *, nan: Any, posinf: Any, negin
 
 
 def _whole(kind: str) -> Row:
-    """Rounding, which leaves integers alone."""
+    """Rounding, which leaves integers unchanged."""
     rounded = direct(kind)
     return lambda w, step, x: x if x.dtype.kind != "f" else rounded(w, step, x)
 

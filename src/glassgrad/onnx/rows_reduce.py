@@ -58,7 +58,7 @@ def _cumsum(w: Writer, step: Step, x: Value, *, axis: int, reverse: bool) -> Val
 
 
 def _sorted(w: Writer, step: Step, x: Value, *, k: Any, axis: int, largest: bool) -> Value:
-    """Positions in order; of equal ones the first comes first."""
+    """The sorted positions; equal elements keep their order."""
     x = w.cast(x, np.int32) if x.dtype == np.bool_ else x
     outputs = [(x.dtype, step.out.shape), (np.int64, step.out.shape)]
     return w.ops("TopK", [x, w.ints(k)], outputs, axis=axis, largest=int(largest), sorted=1)[1]
@@ -73,13 +73,13 @@ def _topk(w: Writer, step: Step, x: Value, *, k: Any, axis: int, largest: bool, 
 
 
 def _kth(w: Writer, step: Step, x: Value, *, k: int, axis: int, **_or_nan: Any) -> Value:
-    """ONNX does not say where NaN comes in an order, nor does this."""
+    """The position of NaN is undefined, as in ONNX."""
     first = _sorted(w, step, x, k=k + 1, axis=axis, largest=False)
     return w.op("Slice", first, w.ints(k), w.ints(k + 1), w.ints(axis), shape=step.out.shape)
 
 
 def _searchsorted(w: Writer, step: Step, edges: Value, x: Value, *, right: bool) -> Value:
-    """How many edges lie below: edges may have leading axes like those of x."""
+    """The number of edges below x; edges may have leading axes like those of x."""
     edges, x = w.alike((edges, x))
     beside = w.op("Unsqueeze", x, w.ints(-1))
     if edges.ndim > 1:

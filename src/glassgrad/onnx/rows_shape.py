@@ -20,7 +20,7 @@ _END = np.iinfo(np.int64).max
 
 
 def reshaped(w: Writer, x: Value, shape: Sequence[Dim]) -> Value:
-    """Return a value in another shape, of which one extent may follow the call without being computed."""
+    """Return a value in another shape; one extent may depend on the call without being computed."""
     if x.shape is not None and tuple(shape) == x.shape and None not in shape:
         return x
     open_ends = [at for at, dim in enumerate(shape) if not isinstance(dim, int)]
@@ -51,7 +51,7 @@ def expanded(w: Writer, x: Value, shape: Sequence[Dim]) -> Value:
     """Return a value repeated to a shape."""
     if x.shape is not None and x.shape == tuple(shape) and None not in shape:
         return x
-    # An extent that x has already may be said as 1, so that it need not be known.
+    # Write 1 for an extent that x already has, so that it need not be known.
     own = (*(1,) * (len(shape) - x.ndim), *(x.shape or ()))
     dims = [1 if dim == have and not isinstance(dim, int) else dim for dim, have in zip(shape, own, strict=True)]
     return w.op("Expand", x, w.ints(*dims), shape=shape)
@@ -75,7 +75,7 @@ def _concat(w: Writer, step: Step, *xs: Value, axis: int) -> Value:
 
 
 def sliced(w: Writer, x: Value, cuts: Sequence[tuple[int, Any, Any, int]]) -> Value:
-    """Return x with axes cut: (axis, start, stop, step), None where there is no end."""
+    """Return x with axes cut: (axis, start, stop, step), None if there is no end."""
     if not cuts:
         return x
     axes = [axis for axis, *_ in cuts]
@@ -142,7 +142,7 @@ def indexed(w: Writer, x: Value, arrays: Sequence[Value], spec: Sequence[Any]) -
     entries = _entries(spec, x.ndim)
     if any(isinstance(entry, bool) for entry in entries):
         raise w.refused("True and False as an index have no operator")
-    # Slices and single places first, one operator for all of them.
+    # Slices and single positions first, with one operator for all of them.
     cuts: list[tuple[int, Any, Any, int]] = []
     singles: list[int] = []
     kept: list[Any] = []
@@ -159,7 +159,7 @@ def indexed(w: Writer, x: Value, arrays: Sequence[Value], spec: Sequence[Any]) -
             kept.append("axis")
         elif isinstance(entry, IndexArray):
             kept.append(next(supply))
-        elif fancy:  # among arrays an integer is an array
+        elif fancy:  # beside index arrays, an integer acts as an array
             kept.append(w.constant(np.int64(entry)))
         else:
             cuts.append((axis, entry, None if entry == -1 else entry + 1, 1))
@@ -176,7 +176,7 @@ def indexed(w: Writer, x: Value, arrays: Sequence[Value], spec: Sequence[Any]) -
 
 
 def _gathered(w: Writer, y: Value, kept: list[Any], chosen: list[Value]) -> Value:
-    """Read by arrays, in axes that are adjacent or not; the axes of the arrays take their place, or the front."""
+    """Read by index arrays. Their axes replace adjacent indexed axes, or come first if those are not adjacent."""
     places = [at for at, part in enumerate(kept) if isinstance(part, Value)]
     inner = [part for part in kept if part is not None]  # the axes of y
     axes = [at for at, part in enumerate(inner) if isinstance(part, Value)]
@@ -214,7 +214,7 @@ def _getitem(w: Writer, step: Step, x: Value, *arrays: Value, spec: tuple[Any, .
 
 
 def _flat_places(w: Writer, shape: Sequence[Dim], arrays: Sequence[Value], spec: Sequence[Any]) -> Value:
-    """Return which elements of an array of that shape, read in order, an index means."""
+    """Return the flat positions that an index selects in an array of that shape."""
     if all(isinstance(dim, int) for dim in shape):
         fixed = [dim for dim in shape if isinstance(dim, int)]
         numbers = w.constant(np.arange(int(np.prod(fixed)), dtype=np.int64).reshape(fixed))
@@ -288,7 +288,7 @@ def _isin(w: Writer, step: Step, x: Value, choices: Value) -> Value:
     return _with(w.cast(found, np.bool_), step)
 
 
-# --- what reads by a table of places ----------------------------------------------------------------
+# --- reads by a table of positions ------------------------------------------------------------------
 
 
 def _diagonal(w: Writer, step: Step, x: Value, *, offset: int, axis1: int, axis2: int) -> Value:
@@ -327,7 +327,7 @@ def _overlap_add(w: Writer, step: Step, x: Value, *, axis: int, step_: int, leng
         spread[np.arange(size) + at * size, at * step_ + np.arange(size)] = 1
     rest = [at for at in range(x.ndim - 1) if at != axis]
     y = transposed(w, x, (*rest, axis, x.ndim - 1))
-    # As a product: each window has a row of places.
+    # A matrix product: each element of a window has a row that marks its position.
     rows = w.op("Reshape", y, w.ints(*[step.out.shape[at] for at in rest], count * size))
     y = w.op("MatMul", rows, w.constant(spread))
     back = np.argsort([*rest, axis]).tolist()
@@ -335,7 +335,7 @@ def _overlap_add(w: Writer, step: Step, x: Value, *, axis: int, step_: int, leng
 
 
 def _renamed(row: Row) -> Row:
-    """A parameter `step` beside the step."""
+    """Pass a parameter named `step` on as `step_`."""
     return lambda w, step_of, x, *, step, **params: row(w, step_of, x, step_=step, **params)
 
 

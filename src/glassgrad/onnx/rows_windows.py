@@ -22,7 +22,7 @@ def _ends(padding: Pads) -> list[int]:
 
 
 def _bordered(w: Writer, x: Value, padding: Sequence[tuple[int, int]], value: float = 0) -> Value:
-    """Return images with a border, also a negative one."""
+    """Return images with a border, which may be negative."""
     if not any(map(any, padding)):
         return x
     ends = [0, 0, *(before for before, _ in padding), 0, 0, *(after for _, after in padding)]
@@ -70,7 +70,7 @@ def _conv_input(
     dilation: Ints,
     groups: int,
 ) -> Value:
-    """A transposed convolution: all of it, cut to the image and with zeros where no window reaches."""
+    """A transposed convolution, cropped to the image, with zeros where no window reaches."""
     g, weight = w.alike((g, weight), step.out.dtype)
     kernel, before = w.fixed((weight.shape or ())[2:]), w.fixed((g.shape or ())[2:])
     whole = [(n - 1) * s + d * (k - 1) + 1 for n, s, d, k in zip(before, stride, dilation, kernel, strict=True)]
@@ -86,7 +86,7 @@ def _conv_input(
 
 
 def _as_images(w: Writer, x: Value) -> Value:
-    """Return (..., H, W) as (N, 1, H, W), if it has not four axes."""
+    """Return (..., H, W) as (N, 1, H, W), unless it has four axes."""
     return x if x.ndim == 4 else reshaped(w, x, (-1, 1, *(x.shape or ())[-2:]))
 
 
@@ -99,7 +99,7 @@ def _hanging(
     padding: Pads,
     dilation: Ints,
 ) -> Pads:
-    """Return the border with what windows that hang over the end need more."""
+    """Return the border, enlarged for windows that reach beyond the end."""
     before, after = (x.shape or ())[-2:], step.out.shape[-2:]
     if not all(isinstance(dim, int) for dim in (*before, *after)):
         return padding
@@ -157,7 +157,7 @@ def _max_index(
     if "pads" not in attributes:
         raise w.refused("positions in a border as wide as the window have no operator")
     found = w.ops("MaxPool", [image], [(x.dtype, None), (np.int64, None)], **attributes)[1]
-    # ONNX counts through all images.
+    # ONNX counts positions over all images.
     height, width = w.fixed((x.shape or ())[-2:])
     return reshaped(w, w.op("Mod", found, w.constant(np.int64(height * width))), step.out.shape)
 
@@ -193,7 +193,7 @@ def _im2col(
     stride: Ints,
     ceil: bool,
 ) -> Value:
-    """A convolution with kernels of one 1 each, one for each place of a window and each channel."""
+    """A convolution with one-hot kernels, one for each position of a window and each channel."""
     (channels,) = w.fixed((x.shape or ())[1:2])
     area = kernel[0] * kernel[1]
     ones = np.tile(np.eye(area, dtype=x.dtype).reshape(area, 1, *kernel), (channels, 1, 1, 1))
@@ -228,7 +228,7 @@ def _col2im(
 
 
 def _resample(w: Writer, step: Step, x: Value, *, axis: int, how: Resizing) -> Value:
-    """Neighbours along the axis times their weights, added up."""
+    """The weighted sum of neighbours along the axis."""
     w.fixed(how[1:3])
     total = None
     for index, weight in neighbours(how):
@@ -244,7 +244,7 @@ def _resample(w: Writer, step: Step, x: Value, *, axis: int, how: Resizing) -> V
 
 # --- recurrent layers -----------------------------------------------------------------------------
 
-# In which order ONNX wants the gates: its i o f c of our i f g o, its z r h of our r z n.
+# The order of ONNX's gates: its i o f c from our i f g o, its z r h from our r z n.
 _ORDER = {"LSTM": (0, 3, 1, 2), "GRU": (1, 0, 2), "RNN": (0,)}
 
 

@@ -1,6 +1,6 @@
 """The ONNX form of every primitive: a row, its decomposition, or the reason why there is none.
 
-`form_of` tells which, and a test asks it about every primitive.
+`form_of` returns which; a test calls it for every primitive.
 """
 
 from __future__ import annotations

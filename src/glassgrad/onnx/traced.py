@@ -1,6 +1,6 @@
-"""A model as steps with parameters, shapes and constants that follow the sizes of the call.
+"""A model as steps, with parameters, shapes and constants that depend on the sizes of the call.
 
-The traces of `compile.front`, one for each sample of sizes, merged into one program.
+Traces of `compile.front`, one for each sample of sizes, are merged into one program.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from glassgrad.engine.tensor import Tensor, make
 from glassgrad.nn.module import Module
 from glassgrad.onnx.extents import Dim, Samples
 
-# Composites with an operator of their own in ONNX, which a trace otherwise takes apart.
+# Composites with their own ONNX operator; a trace would otherwise decompose them.
 WHOLE = frozenset({"linear", "layer_norm", "lstm", "gru", "rnn", "prod"})
 _CALL = Module.__call__.__code__
 
@@ -95,7 +95,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Filled:
-    """A constant whose elements are all the same, of a shape that follows the call."""
+    """A constant with equal elements, whose shape depends on the call."""
 
     value: Any
     shape: tuple[Dim, ...]
@@ -103,7 +103,7 @@ class Filled:
 
 @dataclass(frozen=True)
 class Counted:
-    """The constant start, start + 1, ... of a length that follows the call; with no length one number."""
+    """The constant start, start + 1, ..., whose length depends on the call; without a length, one number."""
 
     start: Dim
     length: Dim | None = None
@@ -111,7 +111,7 @@ class Counted:
 
 @dataclass(frozen=True)
 class Triangle:
-    """A matrix of ones (or True) on and below a diagonal, or above it, in a shape that follows the call."""
+    """A matrix of ones (or True) on and below a diagonal, or above it, whose shape depends on the call."""
 
     shape: tuple[Dim, ...]
     lower: bool
@@ -120,10 +120,10 @@ class Triangle:
 
 @dataclass(eq=False)
 class Program:
-    """What is exported.
+    """The exported program.
 
     Attributes:
-        name: of the model.
+        name: the model's name.
         inputs: the slots of the arguments, with their names.
         weights: slots and tensors of state.
         constants: slots and their arrays, or `Filled`, `Counted`, `Triangle`.
@@ -159,10 +159,10 @@ def trace(model: Callable[..., Any], args: tuple[Any, ...], samples: Samples, si
             traces.append(_traced(model, sized(args, sizes) if samples.names else args))
         except (errors.GlassgradError, ValueError, IndexError, TypeError) as error:
             with no_grad():
-                model(*args)  # a call that is wrong itself says best what is wrong
+                model(*args)  # raises the clearest error if the call itself is wrong
             if not samples.names:
                 raise
-            _traced(model, args)  # as does a model that cannot be traced
+            _traced(model, args)  # raises if the model cannot be traced at all
             shown = ", ".join(f"{name}={size}" for name, size in sizes.items())
             example = (parameter_names(model) or ["x"])[0]
             raise errors.ONNX_SIZES(sizes=shown, problem=str(error).split("\n")[0], example=example) from error
@@ -212,7 +212,7 @@ def _paths(model: Any, tracer: ModelTracer) -> dict[Instr, str]:
 
 
 def _outputs(result: Any, graph: Graph, given: Mapping[int, Any]) -> list[Any]:
-    """Return what the leaves of the result are: operands, `Given` arguments, or tensors from outside."""
+    """Return the leaves of the result: operands, `Given` arguments, or tensors from outside."""
     found: list[Any] = []
 
     def leaf(spec: Any, _path: tree.Path) -> Any:
@@ -277,7 +277,7 @@ class _Merge:
                 )
 
     def _input(self, leaf: int) -> Slot:
-        """Return the slot of an argument, also of one that the model does not use."""
+        """Return the slot of an argument, which the model may not use."""
         if leaf in self.first.arguments:
             return self._slot([one.arguments[leaf] for one in self.traces])
         shapes = zip(*[one.given[leaf].shape for one in self.traces], strict=True)
@@ -329,7 +329,7 @@ class _Merge:
         return self._merged(step, "a number", operands)
 
     def _merged(self, step: Step, what: str, values: Sequence[Any]) -> Any:
-        """Return one parameter for those of all traces."""
+        """Merge a parameter's values from all traces."""
         first = values[0]
         if isinstance(first, dict):
             return {key: self._merged(step, f"the {key}", [value[key] for value in values]) for key in first}
@@ -411,14 +411,14 @@ def _triangle(slot: Slot, values: Sequence[Any], samples: Samples) -> Triangle |
 
 
 def _diagonal(matrix: Any, lower: bool) -> int:
-    """Return the diagonal up to which (or from which) the first row (or column) has ones."""
+    """Return the offset of the diagonal up to which (or from which) the matrix has ones."""
     row = matrix[0] if lower else matrix[0][::-1]
     count = int(row.astype(bool).sum())
     return count - 1 if lower else matrix.shape[1] - count
 
 
 def sized(args: tuple[Any, ...], axes: Sequence[Mapping[int, str]], sizes: Mapping[str, int]) -> tuple[Any, ...]:
-    """Return arguments with named axes of other sizes: their slices repeated or left out."""
+    """Return arguments with named axes resized by repeating or dropping slices."""
     leaves = iter(axes)
 
     def resize(leaf: Any, _path: tree.Path) -> Any:

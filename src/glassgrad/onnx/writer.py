@@ -1,4 +1,4 @@
-"""The graph that is being written: nodes with readable names, constants kept once, and shapes that follow the call."""
+"""The graph under construction: named nodes, deduplicated constants, and shapes that depend on the call."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Value:
 
     Attributes:
         name: unique in the graph.
-        shape: its extents; None where no row needs them.
-        dtype: of its elements.
+        shape: its extents; None if no row needs them.
+        dtype: the dtype of its elements.
     """
 
     __slots__ = ("dtype", "name", "shape")
@@ -60,7 +60,7 @@ class Writer:
     # --- names ------------------------------------------------------------------------------------------
 
     def unique(self, name: str) -> str:
-        """Return a name that nothing has yet: this one, or numbered."""
+        """Return this name, numbered if it is already taken."""
         self._taken[name] += 1
         if self._taken[name] == 1:
             return name
@@ -71,13 +71,13 @@ class Writer:
     def op(
         self, kind: str, *inputs: Value | None, dtype: Any = None, shape: Sequence[Dim] | None = None, **attributes: Any
     ) -> Value:
-        """Append a node with one result, of the dtype of its first input unless told otherwise."""
+        """Append a node with one result, by default of the dtype of its first input."""
         first = next((one for one in inputs if one is not None), None)
         dtype = first.dtype if dtype is None and first is not None else dtype
         return self.ops(kind, inputs, [(dtype, shape)], **attributes)[0]
 
     def ops(self, kind: str, inputs: Sequence[Value | None], outputs: Sequence[Any], **attributes: Any) -> list[Value]:
-        """Append a node; `outputs` are pairs of dtype and shape, or None for a result that is not wanted."""
+        """Append a node; `outputs` are pairs of dtype and shape, or None for an unused result."""
         path = f"/{self.step.module.replace('.', '/')}/" if self.step.module else "/"
         name = self.unique(f"{path}{kind}")
         found = [
@@ -112,7 +112,7 @@ class Writer:
         return self._constants[key]
 
     def ints(self, *numbers: Any) -> Value:
-        """Return a vector of int64, whose elements may follow the call."""
+        """Return a vector of int64, whose elements may depend on the call."""
         if all(isinstance(number, int | np.integer) for number in numbers):
             return self.constant(np.array(numbers, np.int64))
         return self.op("Concat", *map(self._dim, numbers), axis=0, dtype=np.int64, shape=(len(numbers),))
@@ -165,7 +165,7 @@ class Writer:
         return self.op("Cast", x, dtype=dtype, shape=x.shape, to=self.onnx.helper.np_dtype_to_tensor_dtype(dtype))
 
     def alike(self, operands: Sequence[Any], wanted: Any = None) -> tuple[Value, ...]:
-        """Return operands in the dtype that NumPy gives them together; floating if the result is."""
+        """Return operands in NumPy's common dtype, or in a floating dtype if the result is floating."""
         common = np.result_type(
             *[
                 operand.dtype if isinstance(operand, Value) else operand if isinstance(operand, int | float) else 0
@@ -176,7 +176,7 @@ class Writer:
             common = wanted
         return tuple([self.cast(operand, common) for operand in operands])
 
-    # --- constants that follow the call ---------------------------------------------------------------------
+    # --- constants that depend on the call ------------------------------------------------------------------
 
     def known(self, found: Any, dtype: Any) -> Value:
         """Return a constant of the program."""
@@ -202,12 +202,12 @@ class Writer:
     # --- refusals -------------------------------------------------------------------------------------------
 
     def refused(self, reason: str) -> Exception:
-        """Return the exception for the present step."""
+        """Return the exception for the current step."""
         step = self.step
         return errors.ONNX_OP(op=step.op, where=step.where, module=step.beside(), reason=reason)
 
     def fixed(self, dims: Sequence[Dim]) -> tuple[int, ...]:
-        """Return extents that an operator wants as numbers; raise where they follow the call."""
+        """Return extents that an operator needs as numbers; raise if they depend on the call."""
         found = [dim for dim in dims if isinstance(dim, int)]
         if len(found) < len(dims):
             raise self.refused("it needs the sizes of these axes to be fixed, and dynamic_axes lets them vary")
@@ -220,5 +220,5 @@ class Writer:
 
 
 def _brief(where: Any) -> str:
-    """Return a place without the folders of the machine."""
+    """Return a place with the file's name instead of its full path."""
     return str(where).rpartition("/")[2]

@@ -1,1 +1,1 @@
-"""The primitive table, one family of ops a file; `names.py` gives them their public names."""
+"""The primitive table, one file per family of ops; `names.py` assigns their public names."""

@@ -23,7 +23,7 @@ from glassgrad.ops.samples import reals
 from glassgrad.ops.shape import astype
 from glassgrad.ops.special import erfc
 
-_HALF = frozenset("e?bB")  # half precision, and the integers for which NumPy's exp returns it
+_HALF = frozenset("e?bB")  # half precision, and the integers for which NumPy's exp returns half precision
 
 
 def _choose(xp: ModuleType, mask: Array, a: Array, b: Array) -> Array:
@@ -35,8 +35,8 @@ def _choose(xp: ModuleType, mask: Array, a: Array, b: Array) -> Array:
 
 @in_native_blocks
 def _sigmoid(xp: ModuleType, x: Array) -> Array:
-    # e / (1 + e) keeps the small values far to the left. To the right e is capped where the quotient is already 1
-    # to the last bit, so that it can't overflow; half precision overflows earlier.
+    # e / (1 + e) keeps the small values for very negative x. For large x, e is capped where the quotient rounds to 1,
+    # so it cannot overflow; half precision overflows earlier.
     half = getattr(getattr(x, "dtype", None), "char", None) in _HALF
     e = xp.exp(xp.minimum(x, 11.0 if half else 40.0))
     return e / (1 + e)
@@ -93,7 +93,7 @@ mish.describe(
 )
 
 _DENSITY = 1 / math.sqrt(2 * math.pi)
-_SLOPE = math.sqrt(2 / math.pi)
+_TWICE_SLOPE = 2 * math.sqrt(2 / math.pi)
 _CUBE = 0.044715  # Hendrycks and Gimpel, Gaussian Error Linear Units, 2016
 
 
@@ -110,7 +110,7 @@ def _gelu_slope(y: Array, x: Array) -> Array:
         return approximations.gelu_slope(y, x)
     # The rule must not use y / x, which would be differentiated in turn: near 0 its digits cancel.
     u = x * -math.sqrt(0.5)
-    return 0.5 * erfc(u) + x * (_DENSITY * ew.exp(-u * u))  # the exponential that erfc(u) is made of
+    return 0.5 * erfc(u) + x * (_DENSITY * ew.exp(-u * u))  # the same exponential as in erfc(u)
 
 
 gelu_p = elementwise("gelu", _gelu, (_gelu_slope,), saves=("x", "y"))
@@ -124,13 +124,13 @@ gelu_p.describe(
 
 @in_native_blocks
 def _gelu_tanh_slope(y: Array, x: Array) -> Array:
-    u = ew.tanh(_SLOPE * (x + _CUBE * x * x * x))
-    return 0.5 * (1 + u) + 0.5 * x * (1 - u * u) * (_SLOPE * (1 + 3 * _CUBE * x * x))
+    s = sigmoid(_TWICE_SLOPE * (x + _CUBE * x * x * x))
+    return s + x * s * (1 - s) * (_TWICE_SLOPE * (1 + 3 * _CUBE * x * x))
 
 
 gelu_tanh_p = elementwise(
     "gelu_tanh",
-    in_native_blocks(lambda xp, x: 0.5 * x * (1 + xp.tanh(_SLOPE * (x + _CUBE * x * x * x)))),
+    in_native_blocks(lambda xp, x: x * sigmoid.within(xp, _TWICE_SLOPE * (x + _CUBE * x * x * x))),
     (_gelu_tanh_slope,),
     saves="x",
 )
@@ -139,7 +139,7 @@ gelu_tanh_p.describe(
     "(1 + u) / 2 + x / 2 * (1 - u**2) * sqrt(2 / pi) * (1 + 0.134145 * x**2)",
     reals(-4, 4),
     edge=EDGES,
-    notes="gelu with approximate='tanh'",
+    notes="gelu with approximate='tanh'; sigmoid(2 * u), which is (1 + tanh(u)) / 2, keeps its digits far to the left",
 )
 
 # --- with a kink ----------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ relu.describe("max(x, 0)", "x > 0", reals(-3, 3, 0), edge=EDGES)
 
 @in_native_blocks
 def _leaky_relu(xp: ModuleType, x: Array, *, slope: Any) -> Array:
-    # For a slope between 0 and 1 it is max(x, slope * x); a slope of 0 would give NaN at infinite x.
+    # For a slope between 0 and 1 this is max(x, slope * x); a slope of 0 would give NaN at infinite x.
     between = isinstance(slope, float) and 0 < slope <= 1
     return xp.maximum(x, slope * x) if between else _choose(xp, x > 0, x, slope * x)
 
@@ -224,8 +224,8 @@ hardswish.describe(
 def softplus(x: Array, beta: float = 1.0, threshold: float | None = None) -> Array:
     """log(1 + exp(beta * x)) / beta, exact for x of any size.
 
-    PyTorch returns x itself where beta * x > threshold, by default 20; here that happens only if a
-    threshold is given.
+    PyTorch returns x itself where beta * x > threshold, by default 20; this function does so only if a threshold is
+    given.
 
     Example:
         >>> import glassgrad as gg
@@ -251,7 +251,7 @@ def leaky_relu(x: Array, negative_slope: float = 0.01) -> Array:
 def prelu(x: Array, weight: Array) -> Array:
     """Leaky relu with a learned slope: one, or one for each channel (dimension 1)."""
     if math.prod(weight.shape) == 1:
-        weight = weight.reshape(())  # also beside a scalar
+        weight = weight.reshape(())  # so that it also broadcasts against a scalar
     elif len(x.shape) > 1:
         weight = weight.reshape(weight.shape[0], *(1,) * (len(x.shape) - 2))
     return ew.where(x > 0, x, weight * x)
@@ -332,5 +332,5 @@ def logit(x: Array, eps: float | None = None) -> Array:
         x = ew.clip_p(x, low=eps, high=1 - eps)
     x = as_real(x)
     y = ew.log(x) - ew.log1p(-x)
-    # Outside of [0, 1] the slopes of the two logarithms are finite, but the function is not defined.
+    # Outside [0, 1] the derivatives of the two logarithms are finite, but the function is undefined.
     return y * ew.where(ew.logical_or(x < 0, x > 1), y.dtype.type(math.nan), y.dtype.type(1)) if eps is None else y

@@ -1,4 +1,4 @@
-"""Repeating, padding, stacking and cutting: functions composed of the primitives in `shape` and `index`."""
+"""Repeating, padding, stacking and splitting, composed of the primitives in `shape` and `index`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Shape = tuple[int, ...]
 def repeat(x: Array, *sizes: Any) -> Array:
     """Lay copies of x side by side, `sizes` of them along each dimension; new dimensions come first.
 
-    PyTorch's `repeat`. NumPy's repeats single elements: that is `repeat_interleave` here.
+    This is PyTorch's `repeat`. NumPy's `repeat` repeats single elements, like `repeat_interleave` here.
     """
     times = _ints(sizes)
     lead = len(times) - len(x.shape)
@@ -41,14 +41,14 @@ def repeat(x: Array, *sizes: Any) -> Array:
 
 
 def tile(x: Array, *dims: Any) -> Array:
-    """`repeat`, with 1 for leading dimensions that have no number."""
+    """`repeat`, with 1 for missing leading dimensions."""
     times = _ints(dims)
     return repeat(x, *(1,) * (len(x.shape) - len(times)), *times)
 
 
 @own_memory
 def repeat_interleave(x: Array, repeats: Any, dim: int | None = None, *, output_size: int | None = None) -> Array:
-    """Repeat each element along `dim` (of the flattened tensor without it) `repeats` times: one number or one each."""
+    """Repeat each element along `dim`, by default of the flattened tensor; `repeats` is a number or one per element."""
     if dim is None:
         x, dim = reshape_p(x, shape=(math.prod(x.shape),)), 0
     axis = canonical_axis(dim, len(x.shape))
@@ -68,7 +68,7 @@ def _pick(x: Array, positions: Array, axis: int) -> Array:
 
 # --- padding --------------------------------------------------------------------------------------
 
-# NumPy's names of PyTorch's borders.
+# NumPy's names for PyTorch's modes.
 _BORDERS = pairs("reflect=reflect replicate=edge edge=edge circular=wrap wrap=wrap symmetric=symmetric")
 
 
@@ -81,7 +81,7 @@ def pad(x: Array, pad: Any, mode: str = "constant", value: Any = None, *, consta
         pad: PyTorch's form, a flat list (left, right, top, bottom, ...) that begins at the last dimension, or NumPy's,
             a pair for each dimension or one number for all. Negative numbers crop.
         mode: "constant", "reflect", "symmetric", "replicate" (or "edge"), "circular" (or "wrap").
-        value: what a constant border is filled with; NumPy's name is `constant_values`.
+        value: the fill value of a constant border; NumPy's name is `constant_values`.
 
     Example:
         >>> import glassgrad as gg
@@ -108,7 +108,7 @@ def pad(x: Array, pad: Any, mode: str = "constant", value: Any = None, *, consta
 
 
 def _border(n: int, before: int, after: int, mode: str) -> Array:
-    """Return which element each place of the padded axis repeats; negative widths crop."""
+    """Return the source position of each element of the padded axis; negative widths crop."""
     most = n - 1 if mode == "reflect" else n
     if n == 0 or (mode in {"reflect", "circular"} and max(before, after) > most) or before + n + after < 0:
         raise bad_option(
@@ -139,19 +139,19 @@ def _widths(pad: Any, ndim: int) -> tuple[tuple[int, int], ...]:
 
 
 def atleast_1d(*tensors: Any) -> Any:
-    """x with at least one dimension; of several tensors, or a list of them, a tuple."""
+    """x with at least one dimension; a tuple for several tensors or a list of them."""
     return _each(lambda x: x if x.shape else reshape_p(x, shape=(1,)), tensors)
 
 
 def atleast_2d(*tensors: Any) -> Any:
-    """x with at least two dimensions, new ones first; of several tensors, or a list of them, a tuple."""
+    """x with at least two dimensions, new ones first; a tuple for several tensors or a list of them."""
     return _each(
         lambda x: x if len(x.shape) > 1 else reshape_p(x, shape=(1,) * (2 - len(x.shape)) + tuple(x.shape)), tensors
     )
 
 
 def atleast_3d(*tensors: Any) -> Any:
-    """x with at least three dimensions: (1, n, 1) from a vector, (m, n, 1) from a matrix; of several a tuple."""
+    """x with at least three dimensions: (1, n, 1) from a vector, (m, n, 1) from a matrix; a tuple for several."""
 
     def widen(x: Array) -> Array:
         shape = {0: (1, 1, 1), 1: (1, *x.shape, 1), 2: (*x.shape, 1)}.get(len(x.shape))
@@ -226,7 +226,7 @@ def unbind(x: Array, dim: int = 0) -> tuple[Array, ...]:
 
 
 def tensor_split(x: Array, indices_or_sections: Any, dim: int = 0) -> tuple[Array, ...]:
-    """Split along `dim` into nearly equal sections, or before each of the indices given: NumPy's `array_split`."""
+    """Split along `dim` into nearly equal sections, or before each of the given indices: NumPy's `array_split`."""
     axis = canonical_axis(dim, len(x.shape))
     size = x.shape[axis]
     given = concrete(indices_or_sections, "tensor_split")
@@ -255,25 +255,25 @@ def _in_equal_parts(x: Array, op: str, indices_or_sections: Any, dim: int) -> tu
 
 
 def hsplit(x: Array, indices_or_sections: Any) -> tuple[Array, ...]:
-    """Split columns (of a vector, elements) into equal parts, or before each of the indices given."""
+    """Split columns (of a vector, elements) into equal parts, or before each of the given indices."""
     _checked(x, "hsplit", 1)
     return _in_equal_parts(x, "hsplit", indices_or_sections, 0 if len(x.shape) == 1 else 1)
 
 
 def vsplit(x: Array, indices_or_sections: Any) -> tuple[Array, ...]:
-    """Split rows into equal parts, or before each of the indices given."""
+    """Split rows into equal parts, or before each of the given indices."""
     _checked(x, "vsplit", 2)
     return _in_equal_parts(x, "vsplit", indices_or_sections, 0)
 
 
 def dsplit(x: Array, indices_or_sections: Any) -> tuple[Array, ...]:
-    """Split along the third dimension into equal parts, or before each of the indices given."""
+    """Split along the third dimension into equal parts, or before each of the given indices."""
     _checked(x, "dsplit", 3)
     return _in_equal_parts(x, "dsplit", indices_or_sections, 2)
 
 
 def block_diag(*tensors: Array) -> Array:
-    """Matrices along the diagonal of one, zeros elsewhere; vectors and numbers count as rows.
+    """One matrix with the given ones along its diagonal and zeros elsewhere; vectors and numbers count as rows.
 
     Example:
         >>> import glassgrad as gg
@@ -332,7 +332,7 @@ def t(x: Array) -> Array:
 
 
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Array, ...]:
-    """The coordinates of the points of a grid: one array a dimension. "xy" swaps the first two dimensions."""
+    """The coordinates of the points of a grid, one array per dimension. "xy" swaps the first two dimensions."""
     if indexing not in {"ij", "xy"}:
         raise bad_option("meshgrid", "indexing", indexing, "'ij' or 'xy'")
     xs = list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else list(tensors)

@@ -1,4 +1,4 @@
-"""Small helpers about shapes and axes that several op files share; nothing here is an op of its own."""
+"""Helpers for shapes and axes that several op files share; none is an op."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def reduced_shape(x: Any, *, axis: Axes, keepdims: bool, **_params: Any) -> tupl
 
 
 def summed(x: Any, *, axis: Axes, keepdims: bool) -> Aval:
-    """The type of a sum, which NumPy takes in a wider dtype for small integers."""
+    """The type of a sum; NumPy uses a wider dtype for small integers."""
     return Aval(reduced_shape(x, axis=axis, keepdims=keepdims), _sum_dtype(x.dtype))
 
 
@@ -54,7 +54,7 @@ _ARRAYS = (np.ndarray, np.generic)  # NumPy's arithmetic on 0-d arrays returns a
 
 
 def spread(g: Array, shape: Sequence[int], axis: Axes, keepdims: bool) -> Array:
-    """Return a reduced array broadcast back to the shape before the reduction."""
+    """Broadcast a reduced array back to the shape before the reduction."""
     if isinstance(g, _ARRAYS) and math.prod(shape) <= _COPY_UP_TO:
         full = np.empty(shape, g.dtype)
         full[...] = g if keepdims or not g.ndim else g.reshape(kept_shape(shape, axis))
@@ -63,12 +63,12 @@ def spread(g: Array, shape: Sequence[int], axis: Axes, keepdims: bool) -> Array:
 
 
 def count(shape: Sequence[int], axes: Axes) -> int:
-    """Return how many elements the axes hold together."""
+    """Return the number of elements along the axes."""
     return math.prod([shape[axis] for axis in axes])
 
 
 def as_real(x: Array) -> Array:
-    """Convert integers to floats that hold them, since differences of unsigned ones would wrap around."""
+    """Convert integers to floats, since differences of unsigned integers would wrap around."""
     return x if x.dtype.kind in "fcV" else astype(x, np.result_type(x.dtype, np.float32))
 
 
@@ -98,7 +98,7 @@ def widened(y: Array, x: Array, dtype: Any) -> Array:
 
 
 def fitting(op: str, value: Any, dtype: np.dtype[Any]) -> Any:
-    """Convert one number to a dtype as PyTorch's fills do: drop its fraction, refuse what is out of range."""
+    """Convert one number to a dtype like PyTorch's fills: drop the fraction, refuse numbers out of range."""
     if hasattr(value, "shape") and not isinstance(value, np.generic):
         if value.shape:
             raise bad_option(op, "value", f"an array of shape {tuple(value.shape)}", "one number")
@@ -133,7 +133,7 @@ def swap_last(x: Array) -> Array:
 
 
 def unknown(x: Any) -> bool:
-    """Tell whether `x` has no numbers yet, inside a transformation."""
+    """Return whether `x` is abstract inside a transformation, without values."""
     return hasattr(x.array if hasattr(x, "_tracks") else x, "no_numbers")
 
 
@@ -141,11 +141,11 @@ def concrete(x: Any, op: str) -> Array:
     """Return the values of `x` as an ndarray, for ops whose result shape depends on them.
 
     Raises:
-        GlassgradError: inside a transformation, where there are no values yet.
+        GlassgradError: `x` has no values, inside a transformation.
     """
     array = x.array if hasattr(x, "_tracks") else x
     if isinstance(array, np.ndarray):
         return array
-    if hasattr(array, "no_numbers"):  # it knows where it comes from
+    if hasattr(array, "no_numbers"):  # it knows its origin and makes the message
         raise array.no_numbers(op)
     return np.asarray(array)

@@ -1,9 +1,9 @@
-"""Complex support of ops: an op is right for complex numbers, or refuses them.
+"""Complex support of ops: an op is correct for complex numbers or refuses them.
 
 A primitive that states `takes_complex=True`, or a function with the decorator `@takes_complex`, has the right value,
-gradient and tangent for complex arguments; linear primitives do unless they state the opposite, and a file whose
-functions all do says so once, at its end. All others refuse them, so that an op nobody has checked for complex numbers
-raises instead of returning a wrong result. Primitives check in their call, functions in their public form.
+gradient and tangent for complex arguments. Linear primitives have them unless they state the opposite. A file whose
+functions all have them says so once, at its end. All other ops refuse complex arguments, so an unchecked op raises
+instead of returning a wrong result. Primitives check in their call, functions in their public form.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def takes_complex(function: Function) -> Function:
-    """Mark a function as right for complex numbers."""
+    """Mark a function as correct for complex numbers."""
     function.takes_complex = True  # type: ignore[attr-defined]  # read below
     return function
 
 
 def all_take_complex(module: Mapping[str, Any], but: Iterable[str] = ()) -> None:
-    """Mark the functions that a module defines as right for complex numbers, except those that are named.
+    """Mark the functions that a module defines, except those in `but`, as correct for complex numbers.
 
-    One that is added at the end of a file is marked, too: tests/ops/complex_calls.py holds a call of each against
-    PyTorch, and a test fails for a function without one.
+    This includes functions that are added later. tests/ops/complex_calls.py compares a call of each with PyTorch, and a
+    test fails for a function without such a call.
     """
     for name, value in module.items():
         defined = isinstance(value, FunctionType) and value.__module__ == module["__name__"]
@@ -40,7 +40,7 @@ def all_take_complex(module: Mapping[str, Any], but: Iterable[str] = ()) -> None
 
 
 def refuses_complex(function: Function) -> Function:
-    """Mark a function that refuses complex numbers by itself: on its usual way by the primitive it calls."""
+    """Mark a function that refuses complex numbers itself, usually through the primitive that it calls."""
     function.takes_complex = False  # type: ignore[attr-defined]  # read below
     return function
 
@@ -57,7 +57,7 @@ def complex_dtype(values: Iterable[Any]) -> Any:
         kind = type(value)
         if kind in _REAL:
             continue
-        # A Tensor's own `dtype` would be a call.
+        # A Tensor's `dtype` property would cost a call.
         dtype = value.dtype if kind is _ndarray else getattr(getattr(value, "array", value), "dtype", None)
         if dtype is _SINGLE or dtype is _LONG or dtype is _DOUBLE:
             continue
@@ -81,8 +81,8 @@ def refuse_complex(op: str, values: Iterable[Any]) -> None:
 
 
 def guarded(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """Return the function as users call it: refusing complex arguments unless it takes them."""
-    if hasattr(function, "takes_complex"):  # it takes them, or is guarded already
+    """Return the public form of a function, which refuses complex arguments unless the function takes them."""
+    if hasattr(function, "takes_complex"):  # it takes them or is already guarded
         return function
 
     @functools.wraps(function)
@@ -96,5 +96,5 @@ def guarded(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 
 def guard_all(module: MutableMapping[str, Any], names: Iterable[str]) -> None:
-    """Replace functions of a module by their guarded forms, for everybody who imports them."""
+    """Replace functions of a module by their guarded forms, for all importers."""
     module.update({name: guarded(module[name], name) for name in names})

@@ -1,9 +1,9 @@
 """Complex numbers: their parts, and conversions between complex and real arrays.
 
-In the rules of all ops the cotangent of a complex z is dL/d(re) - i dL/d(im), which lets those of holomorphic
-functions (sums, products, matrix products, exp, ...) stay as they are; the other rules conjugate where necessary.
-Users see its conjugate, dL/d(re) + i dL/d(im), which is PyTorch's convention: `tape.turned` converts between the two
-where gradients enter and leave a walk.
+In the rules of all ops the cotangent of a complex z is dL/d(re) - i dL/d(im), so the rules of holomorphic functions
+(sums, products, matrix products, exp, ...) need no change; other rules conjugate where necessary. Users see its
+conjugate, dL/d(re) + i dL/d(im), PyTorch's convention. `tape.turned` converts between the two where gradients enter and
+leave a walk.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ def _as_pairs(xp: ModuleType, z: Array) -> Array:
 
 
 def _as_complex(xp: ModuleType, pairs: Array) -> Array:
-    """View an array (..., 2) as complex numbers (...); a copy where the two parts do not lie beside each other."""
+    """View an array (..., 2) as complex numbers (...); a copy if the two parts are not adjacent."""
     if pairs.strides[-1] != pairs.itemsize:
         pairs = xp.ascontiguousarray(pairs)
     kind = xp.complex64 if pairs.dtype == xp.float32 else xp.complex128
     return pairs.view(kind)[..., 0]
 
 
-# Not in the registry, whose tests are about real arrays; tests/ops/test_fft.py is about these.
+# Not in the registry, whose tests use real arrays; tests/ops/test_fft.py tests these.
 
 view_as_complex_p: Linear = linear(
     "view_as_complex",
@@ -71,14 +71,14 @@ def view_as_real(x: Array) -> Array:
 
 
 def complex(real: Array, imag: Array) -> Array:
-    """real + i imag, from two real tensors that broadcast: the way to a complex tensor with a gradient."""
+    """real + i imag, from two real tensors that broadcast; gradients flow to both."""
     shape = np.broadcast_shapes(tuple(real.shape), tuple(imag.shape))
     parts = [part if tuple(part.shape) == shape else broadcast_to_p(part, shape=shape) for part in (real, imag)]
     return view_as_complex_p(stack(parts, -1))
 
 
 def real(x: Array) -> Array:
-    """Real part; a real tensor is returned as it is."""
+    """Real part; a real tensor is returned unchanged."""
     return view_as_real_p(x)[..., 0] if is_complex(x) else x
 
 
@@ -86,7 +86,7 @@ def imag(x: Array) -> Array:
     """Imaginary part of a complex tensor."""
     if is_complex(x):
         return view_as_real_p(x)[..., 1]
-    return PRIMITIVES["where"](np.False_, x, np.zeros((), x.dtype))  # 0 beside infinite numbers too
+    return PRIMITIVES["where"](np.False_, x, np.zeros((), x.dtype))  # 0 for infinite numbers too
 
 
 def conj(x: Array) -> Array:
@@ -95,7 +95,7 @@ def conj(x: Array) -> Array:
 
 
 def _squared_size(x: Array) -> Array:
-    """|x|**2, for complex numbers without a square root in between."""
+    """|x|**2, computed without a square root for complex numbers."""
     return real(x * conj_p(x)) if is_complex(x) else x * x
 
 

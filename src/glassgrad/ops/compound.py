@@ -121,7 +121,7 @@ def positive(x: Array) -> Array:
 def ldexp(x: Array, other: Array) -> Array:
     """x * 2**other."""
     if hasattr(x, "dtype") and hasattr(other, "dtype") and _has_fractions(x) and not _has_fractions(other):
-        other = astype(other, x.dtype)  # integers do not widen a result of floating point
+        other = astype(other, x.dtype)  # integers do not widen a floating-point result
     return x * ew.exp2(other * 1.0)
 
 
@@ -186,15 +186,15 @@ _PYTHON_NUMBERS = (float, int, bool)
 def where(condition: Array, input: Any = None, other: Any = None) -> Any:
     """`input` where `condition` is true, else `other`; with `condition` alone, the indices where it is true.
 
-    Entries that are not chosen have gradient 0, but a NaN or inf in the computation that led to them turns it into
-    NaN, since 0 * inf is NaN. `safe_where` avoids that.
+    Entries that are not chosen have gradient 0. A NaN or inf in the computation behind them turns that 0 into NaN,
+    since 0 * inf is NaN. `safe_where` avoids this.
     """
     if input is None and other is None:
         return nonzero_p(condition)
-    if getattr(condition, "dtype", None) != np.uint8:  # PyTorch's masks in early versions
+    if getattr(condition, "dtype", None) != np.uint8:  # masks of early PyTorch versions
         expect_mask("where", condition, "condition")
     if type(input) in _PYTHON_NUMBERS and type(other) in _PYTHON_NUMBERS and float in (type(input), type(other)):
-        input, other = np.float32(input), np.float32(other)  # the dtype of numbers without a tensor beside them
+        input, other = np.float32(input), np.float32(other)  # the dtype of plain numbers without a tensor
     return ew.where(condition, input, other)
 
 
@@ -203,15 +203,15 @@ def safe_where(cond: Array, function: Callable[..., Array], *xs: Array, otherwis
     """`function(*xs)` where `cond` is true, else `otherwise`, with clean gradients on both sides.
 
     ``where(x > 0, log(x), 0)`` has the right value at x = 0 but the gradient NaN: log is computed there too, and its
-    derivative inf is multiplied by 0. Here `function` sees `fill`, which must be harmless, in place of the arguments
-    that are not chosen.
+    derivative inf is multiplied by 0. Here `function` gets `fill`, a harmless value, instead of the arguments that are
+    not chosen.
 
     Args:
         cond: where the function is defined.
         function: takes as many tensors as `xs` holds; each element of its result may depend on the matching elements.
         xs: its arguments; they broadcast against `cond`.
         otherwise: the value elsewhere.
-        fill: what stands in for the arguments elsewhere.
+        fill: the value that replaces the arguments elsewhere.
 
     Example:
         >>> import glassgrad as gg
@@ -232,7 +232,7 @@ def isclose(x: Array, other: Array, rtol: float = 1e-5, atol: float = 1e-8, equa
     x, other = (as_real(v) if hasattr(v, "dtype") and v.dtype.kind == "b" else v for v in (x, other))
     near = ew.abs(x - other) <= atol + rtol * ew.abs(other)
     near = ew.logical_and(near, ew.logical_and(ew.isfinite(x), ew.isfinite(other)))
-    near = ew.logical_or(near, ew.equal(x, other))  # infinities of one sign
+    near = ew.logical_or(near, ew.equal(x, other))  # infinities of the same sign
     return ew.logical_or(near, ew.logical_and(ew.isnan(x), ew.isnan(other))) if equal_nan else near
 
 
@@ -244,7 +244,7 @@ def allclose(x: Array, other: Array, rtol: float = 1e-5, atol: float = 1e-8, equ
 
 @takes_complex
 def equal(x: Array, other: Array) -> bool:
-    """Whether two tensors have the same shape and elements: one bool, as in PyTorch. Elementwise it is `eq`."""
+    """Whether two tensors have the same shape and elements: one bool, as in PyTorch. `eq` is elementwise."""
     if tuple(np.shape(x)) != tuple(np.shape(other)):
         return False
     return bool(np.array_equal(concrete(x, "equal"), concrete(other, "equal")))
@@ -260,7 +260,7 @@ def isneginf(x: Array) -> Array:
     return ew.equal(x, -math.inf)
 
 
-# --- complex numbers by their size and angle ------------------------------------------------------
+# --- complex numbers by magnitude and angle -------------------------------------------------------
 
 
 def polar(abs: Array, angle: Array) -> Array:
@@ -270,7 +270,7 @@ def polar(abs: Array, angle: Array) -> Array:
 
 @takes_complex
 def sgn(x: Array) -> Array:
-    """x / |x| of a complex number, 0 of 0; of a real one its sign."""
+    """x / |x| for complex numbers, with 0 for 0; the sign for real numbers."""
     if not complexes.is_complex(x):
         return ew.sign(x)
     zero = ew.equal(x, 0)
@@ -279,7 +279,7 @@ def sgn(x: Array) -> Array:
 
 @takes_complex
 def angle(x: Array) -> Array:
-    """Argument of a complex number, between -pi and pi; of a real one 0 or pi."""
+    """Argument of a complex number, between -pi and pi; 0 or pi for a real number."""
     if complexes.is_complex(x):
         return ew.atan2(complexes.imag(x), complexes.real(x))
     # atan2(0 * x, x) would be -pi for negative x, since 0 * x is -0.0, and NaN for infinite x.

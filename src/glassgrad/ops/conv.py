@@ -11,8 +11,8 @@ conv2d_input   x from y, w         y: conv2d,       w: conv2d_weight
 conv2d_weight  w from x, y         x: conv2d_input, y: conv2d
 =============  ==================  =====================================
 
-The work is done by BLAS on gathered windows (`ops/kernels/windows.py`). Results keep their channels innermost behind
-the usual axis order; NumPy's elementwise functions keep this layout for the next convolution.
+BLAS multiplies gathered windows (`ops/kernels/windows.py`). Results have the usual axis order, but their channels are
+innermost in memory. NumPy's elementwise functions keep this layout for the next convolution.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from glassgrad.ops.samples import S
 # From this many positions on, an image's product with the cotangent is large enough to run on its own.
 _MANY = 64
 
-# Nanoseconds that NumPy takes for one multiply-add, and to transpose or gather one element.
+# NumPy's nanoseconds for one multiply-add, and for transposing or gathering one element.
 _NS_A_PRODUCT, _NS_A_COPY = 0.05, 1.0
 
 
@@ -126,7 +126,7 @@ def _taps(xp: ModuleType, w: Array, c: int, wide: int) -> Array:
 
 
 def _depthwise(xp: ModuleType, x: Array, w: Array, plan: Plan, dtype: Any) -> Array:
-    """One input channel a group: a weighted sum of kh*kw shifted images, with nothing to multiply as matrices."""
+    """One input channel per group: a weighted sum of kh*kw shifted images, without a matrix product."""
     n, c = x.shape[:2]
     images = Images(xp, x, plan.padding)
     several = w.shape[0] // c
@@ -165,7 +165,7 @@ def _conv_input(
     if not depthwise and groups == 1 and stride[1] == 1:
         return _conv_input_by_rows(xp, g, w, plan)
     dtype = xp.result_type(g.dtype, w.dtype)
-    # With a stride, windows may end before the input does: its last rows get zeros.
+    # With a stride, the last windows may end before the input; its last rows get zeros.
     padded = xp.zeros((g.shape[0], *plan.full, c), dtype)
     if depthwise:
         _add_windows_depthwise(xp, padded, g, w, plan)
@@ -175,7 +175,7 @@ def _conv_input(
 
 
 def _conv_input_cut(xp: ModuleType, g: Array, w: Array, plan: Plan) -> Array:
-    """Negative padding: rows of the input that the convolution did not see get zeros."""
+    """Negative padding: cropped rows and columns of the input get zeros."""
     seen = [(max(-a, 0), n - max(-b, 0)) for n, (a, b) in zip(plan.size, plan.padding, strict=True)]
     inner = _conv_input(
         xp,
@@ -207,8 +207,8 @@ def _conv_input_turned(xp: ModuleType, g: Array, w: Array, plan: Plan) -> Array:
 def _conv_input_by_rows(xp: ModuleType, g: Array, w: Array, plan: Plan) -> Array:
     """At stride 1 along rows, gather windows along the rows only and add up kernel rows afterwards.
 
-    Compared with gathering whole windows this copies kh times less, and the product has kh times more columns,
-    which is faster in BLAS than the few channels of an early layer.
+    Compared with gathering whole windows, this copies kh times less. The product has kh times more columns, which BLAS
+    multiplies faster than the few channels of an early layer.
     """
     o, c, kh, kw = w.shape
     wide = plan.reach(1) - 1
@@ -242,7 +242,7 @@ def _conv_input_by_rows(xp: ModuleType, g: Array, w: Array, plan: Plan) -> Array
 
 
 def _reached_rows(plan: Plan) -> list[tuple[slice, slice]]:
-    """For every row of the kernel, which rows of the output reach which rows of the input."""
+    """For every row of the kernel, the rows of the output and the rows of the input that it connects."""
     found = []
     for i in range(plan.kernel[0]):
         step, (first, last) = plan.stride[0], plan.inside(0, i)
@@ -252,7 +252,7 @@ def _reached_rows(plan: Plan) -> list[tuple[slice, slice]]:
 
 
 def _add_rows(parts: list[Array], target: Array, reach: list[tuple[slice, slice]]) -> None:
-    """target[row] = sum of the parts that reach it; rows are the leading axis."""
+    """target[row] = sum of the parts that reach the row; rows are the leading axis."""
     whole = next((at for at, (_, rows) in enumerate(reach) if rows == slice(0, len(target), 1)), None)
     if whole is None:
         target[...] = 0
@@ -264,7 +264,7 @@ def _add_rows(parts: list[Array], target: Array, reach: list[tuple[slice, slice]
 
 
 def _add_windows(xp: ModuleType, padded: Array, g: Array, w: Array, plan: Plan) -> None:
-    """Add every cotangent times the kernel where its window was: the product, then col2im."""
+    """Add every cotangent times the kernel at its window: a product, then col2im."""
     groups, c = plan.groups, padded.shape[3]
     matrix = _weight_matrix(xp, w, groups).swapaxes(-1, -2)
     positions = math.prod(plan.out)
@@ -325,7 +325,7 @@ def _conv_weight(
 
 
 def _conv_weight_by_rows(xp: ModuleType, x: Array, g: Array, plan: Plan, dtype: Any) -> Array:
-    """At stride 1 along columns, reuse the windows along the rows for every kernel row, shifted by it.
+    """At stride 1 along columns, reuse the windows along the rows for every kernel row, with a shift.
 
     Compared with gathering whole windows this copies kh times less, and g keeps its memory layout.
     """
@@ -351,7 +351,7 @@ def _conv_weight_by_rows(xp: ModuleType, x: Array, g: Array, plan: Plan, dtype: 
 
 
 def _added_up(sums: dict[int, Array]) -> Array:
-    """The sum over the shares in the order of the samples, whichever finished first."""
+    """The sum over the shares in the order of the samples, independent of which finished first."""
     total: Array = functools.reduce(operator.iadd, (sums[first] for first in sorted(sums)))
     return total
 

@@ -1,7 +1,7 @@
-"""What a primitive is: one differentiable function with its rules, called through one place.
+"""Primitives: differentiable functions with their rules, all called through one method.
 
 `Primitive.__call__` hands the call to the interpreter of the highest kind among its arguments (`Tensor`, then the
-batched arrays of `vmap`, then `Symbol`). Four kinds of primitive state the least that determines the rest:
+batched arrays of `vmap`, then `Symbol`). Each of four kinds of primitive states a minimum that determines the rest:
 
 =============  =========================================  =======================================
 kind           states                                     derived
@@ -13,8 +13,8 @@ kind           states                                     derived
 =============  =========================================  =======================================
 
 In rules: ``g`` cotangent, ``t`` tangent, ``y`` output, ``x`` inputs. A rule is written in operators and other
-primitives, so that it serves plain arrays, Tensors (higher order) and Symbols (compilation). An argument that it does
-not save arrives as a placeholder that has only shape and dtype.
+primitives, so it serves plain arrays, Tensors (higher order) and Symbols (compilation). An unsaved argument reaches the
+rule as a placeholder with only shape and dtype.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ Array = ways.Array
 Rule = Callable[..., Any]
 
 REGISTRY: dict[str, Primitive] = {}
-PRIMITIVES: dict[str, Primitive] = {}  # all that a trace may name: the table, and a few with separate tests
+PRIMITIVES: dict[str, Primitive] = {}  # all primitives that a trace may name: the table, and a few with separate tests
 
 
 class Interpreter(NamedTuple):
-    """How one kind of argument computes a primitive; the highest rank among the arguments decides."""
+    """How one kind of argument evaluates a primitive; the highest rank among the arguments decides."""
 
     rank: int
     apply: Callable[[Primitive, tuple[Any, ...], dict[str, Any]], Any]
@@ -53,7 +53,7 @@ class Interpreter(NamedTuple):
 INTERPRETERS: dict[type, Interpreter] = {}
 HIGHEST = 100  # the rank of Tensors
 
-# Types that belong to no interpreter and no other array library.
+# Types that belong neither to an interpreter nor to another array library.
 _PLAIN = frozenset({_ndarray, float, int, bool, np.float32, np.float64, np.int64, np.bool_})
 
 
@@ -78,26 +78,26 @@ class Primitive:
         tolerance: how much larger than usual the error of finite differences may be.
         evaluate: the function on NumPy arrays.
         saves_y, saves_x: whether the tape keeps output and inputs for the rules.
-        saves_from, saves_to: keep only the arguments from this position on (index arrays, as a rule), or in front of
-            it; the others reach the rules as placeholders, whether they have a gradient or not.
+        saves_from, saves_to: keep only the arguments from this position on (usually index arrays), or before it; the
+            others reach the rules as placeholders, even if they have a gradient.
         vjps: per argument ``rule(g, y, *x, **params)``, None where no gradient flows; or None when `joint_vjp`
             ``(g, needs, y, *x, **params) -> sequence`` serves all arguments at once.
         jvps: per argument ``rule(t, y, *x, **params)``; or None when `joint_jvp` ``(tangents, y, *x, **params)`` does.
-        indices: of an op that only moves elements, ``rule(at, x, **params)``: the place of an element in the first
-            argument from its place in the result, one index a dimension.
-        write_back: of a view: ``rule(x, view, assign, **params)``, the first argument after a write to the view, where
-            ``assign(x, value, arrays, spec)`` is x with x[index] = value. None is a refusal.
+        indices: for an op that only moves elements, ``rule(at, x, **params)`` returns the position of an element in the
+            first argument from its position in the result, one index per dimension.
+        write_back: for a view, ``rule(x, view, assign, **params)`` returns the first argument after a write to the
+            view, where ``assign(x, value, arrays, spec)`` is x with x[index] = value. None refuses the write.
         is_view: whether the result may share memory with the first argument.
-        takes_complex: whether value and rules are right for complex numbers, which are refused otherwise.
-        visit: for the few primitives that the backward walk has to treat itself, ``visit(walk, node, g)``;
-            `NotImplemented` leaves a node to the rules after all.
+        takes_complex: whether value and rules are correct for complex numbers, which are otherwise refused.
+        visit: for the few primitives that need special treatment in the backward walk, ``visit(walk, node, g)``; if it
+            returns `NotImplemented`, the usual rules apply.
     """
 
     kind: ClassVar[str] = "primitive"
     decompose: Rule | None = None
     vjp_in_ops: Rule | None = None
     companions: int = 0
-    saves_results = False  # whether the residuals are the results, so that a trace can hold it as one instruction
+    saves_results = False  # whether the residuals are the results, so that a trace can hold the op as one instruction
     visit: Rule | None = None
 
     def __init__(
@@ -133,7 +133,7 @@ class Primitive:
         self.sample_params, self.tolerance = dict(sample_params or {}), 1.0
         self.multiple, self.shape_rule, self.batch = multiple, shape, batch
         self.indices, self.write_back, self.is_view = indices, write_back, write_back is not None
-        self.takes_complex = takes_complex or not register  # unregistered primitives run the code of users
+        self.takes_complex = takes_complex or not register  # unregistered primitives run user code
         self.vjps: tuple[Rule | None, ...] | None = None
         self.jvps: tuple[Rule | None, ...] | None = None
         self.joint_vjp: Rule | None = None
@@ -142,10 +142,10 @@ class Primitive:
     def describe(
         self, formula: str, derivative: str = "", *domains: Domain, edge: Sequence[float] = (), notes: str = ""
     ) -> Self:
-        """Say what it computes, for the op table and the generic tests; return the primitive.
+        """Describe the primitive for the op table and the generic tests; return it.
 
         An elementwise primitive is sampled from `domains`, one for each argument; others set `samples`, sample calls.
-        At the numbers of `edge` the tests compare function and derivative with PyTorch's.
+        At the numbers in `edge`, the tests compare function and derivative with PyTorch's.
         """
         self.__doc__ = f"{self.name}: {formula}"
         self.formula, self.derivative, self.notes = formula, derivative, notes
@@ -185,7 +185,7 @@ class Primitive:
 
     @cached_property
     def traits(self) -> tuple[Any, ...]:
-        """The fields that recording needs, in one attribute: each look-up on differing classes is slow."""
+        """The fields that recording needs, in one attribute, because each look-up on differing classes is slow."""
         part = None if self.saves_from is self.saves_to is None else (self.saves_from or 0, self.saves_to)
         keeps = self.saves_x, self.saves_y, part
         return self.evaluate, self.decompose, self.special, *keeps, self.is_view, self.takes_complex
@@ -214,7 +214,7 @@ class Primitive:
         return self.evaluate(*args, **params)
 
     def within(self, namespace: Any, *args: Any, **params: Any) -> Any:
-        """Compute inside another op's forward, by the namespace's function of this name if it has one."""
+        """Compute inside another op's forward, with the namespace's function of this name if it exists."""
         own = self.evaluate if namespace is np else getattr(namespace, self.name, None)
         return self.compute_in(namespace, args, params) if own is None else own(*args, **params)
 
@@ -252,8 +252,8 @@ def _hollow(arg: Any) -> Any:
 class select:  # noqa: N801 - reads as a function where entries use it
     """A partial that is 1 where the mask holds and 0 elsewhere; the cotangent is selected, not scaled.
 
-    Selecting keeps 0 * inf out of the gradient, as PyTorch does. With ``keep=False`` the mask says where the partial is
-    0 instead, which decides the case of a NaN, since it compares false. `natively` does it for large arrays.
+    Selecting keeps 0 * inf out of the gradient, as PyTorch does. With ``keep=False`` the mask marks where the partial
+    is 0 instead; the choice matters for NaN, which compares false. `natively` computes the product for large arrays.
     """
 
     def __init__(self, mask: Rule, keep: bool = True, natively: Rule | None = None) -> None:
@@ -296,7 +296,7 @@ class Elementwise(Primitive):
         shape = shapes[0] if len({*shapes}) == 1 else np.broadcast_shapes(*shapes)
         if params:
             return Aval(shape, self._dtype(args, params))
-        # Python numbers matter by type alone, but an int by value too: it may not fit the dtype.
+        # Only the type of a Python number matters, except for an int, whose value may not fit the dtype.
         key = tuple([arg.dtype if hasattr(arg, "dtype") else arg if type(arg) is int else type(arg) for arg in args])
         dtype = self._dtypes.get(key)
         if dtype is None:
@@ -304,9 +304,9 @@ class Elementwise(Primitive):
         return Aval(shape, dtype)
 
     def _dtype(self, args: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
-        """Return the result's dtype: what comes out for arrays of one element."""
+        """Return the result's dtype, found by computing with arrays of one element."""
         if self.arity == 1 and callable(self.partials[0]) and not params and args[0].dtype.kind in "fV":
-            return args[0].dtype  # as for every differentiable op, without importing SciPy
+            return args[0].dtype  # true for every differentiable op, and avoids importing SciPy
         tiny = [np.ones((1,) * min(len(arg.shape), 1), arg.dtype) if hasattr(arg, "dtype") else arg for arg in args]
         return np.asarray(self.compute(tuple(tiny), params)).dtype
 
@@ -321,7 +321,7 @@ def _chain(partial: Partial, prim: Elementwise) -> Rule | None:  # noqa: C901, P
         if (blocked := product_in_blocks(partial, prim.arity, prim.saves_x)) is not None:
             return blocked
     elif partial == 0:
-        # A zero gradient rather than none, so that inputs of step functions are reached, as in PyTorch.
+        # Return a zero gradient instead of None, so that the walk reaches the inputs of step functions, as in PyTorch.
         return lambda c, y, *x, **params: REGISTRY["where"](False, c, 0)
     if prim.sample_params or prim.arity > 2:
         if callable(partial):
@@ -364,7 +364,7 @@ class Linear(Primitive):
 
     `transpose` holds per argument the rule ``(g, *x, **params)``, None where no gradient flows. The jvp with respect to
     an argument is the op itself with the tangent in its place. Variadic ops (concatenate) are linear in all arguments
-    together and state `joint_transpose` instead. Real factors and moved elements are right for complex numbers too.
+    together and state `joint_transpose` instead. Scaling by reals and moving elements is right for complex numbers too.
     """
 
     kind = "linear"
@@ -468,7 +468,7 @@ elementwise, linear, custom, fused = Elementwise, Linear, Custom, Fused  # as en
 
 
 def canonical_axes(dim: int | Iterable[int] | None, ndim: int) -> tuple[int, ...]:
-    """Return the axes as sorted non-negative integers; None and () mean all of them, of which 0-d arrays have none."""
+    """Return the axes as sorted non-negative integers; None and () mean all axes."""
     if dim is None:
         return tuple(range(ndim))
     if type(dim) is int and -ndim <= dim < ndim:

@@ -1,8 +1,8 @@
 """Connectionist temporal classification (Graves et al. 2006): -log of the probability of a label sequence.
 
-Labels are interleaved with blanks; a path stays on a place of this row, moves to the next, or skips a blank
-between two different labels. `alpha[t, n, s]` is the log-probability of all path prefixes of example n that are on
-place s at time t, `beta` that of the suffixes. All examples advance together, one time step after the other.
+Labels are interleaved with blanks; in each time step a path stays at its place in this row, moves to the next, or skips
+a blank between two different labels. `alpha[t, n, s]` is the log-probability of all path prefixes of example n that are
+on place s at time t, `beta` that of the suffixes. All examples advance together, one time step after the other.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _extended(targets: Array, blank: int) -> Array:
 
 
 def _may_skip(places: Array, blank: int) -> Array:
-    """Where a path may come from two places before."""
+    """A mask of the places that a path may reach from two places before."""
     allowed = np.zeros(places.shape, bool)
     allowed[:, 2:] = (places[:, 2:] != blank) & (places[:, 2:] != places[:, :-2])
     return allowed
@@ -66,13 +66,13 @@ def _alphas(emitted: Array, skip: Array) -> Array:
 def _forward(
     xp: ModuleType, x: Array, targets: Array, lengths: Array, target_lengths: Array, *, blank: int
 ) -> tuple[Array, tuple[Array, ...]]:
-    places = _extended(targets, blank)  # no path comes back from behind the end of a target
+    places = _extended(targets, blank)  # places after a target's end do not matter: paths only move forward
     n = len(places)
     emitted = x[:, np.arange(n)[:, None], places]
     skip = _may_skip(places, blank)
     alpha = _alphas(emitted, skip)
     last = alpha[lengths - 1, np.arange(n)]
-    # With no time at all, only the empty sequence is possible.
+    # With zero time steps, only the empty sequence is possible.
     last = np.where((lengths == 0)[:, None], np.where(np.arange(places.shape[1]) == 0, 0.0, _NEVER), last)
     ends = _ends(last, target_lengths)
     losses = -_logaddexp3(ends[:, 0], ends[:, 1], np.full(n, _NEVER))
@@ -126,7 +126,7 @@ def _vjp(
     d = np.zeros(x.shape, weights.dtype)
     for place in range(places.shape[1]):
         d[:, np.arange(n), places[:, place]] -= weights[:, :, place]
-    # An impossible sequence has no gradient: NaN, unless its loss was dropped.
+    # The gradient of an impossible sequence is NaN, unless its loss was dropped.
     d *= np.where(possible | (g == 0), g, math.nan)[:, None]
     return d.astype(x.dtype, copy=False), None, None, None
 

@@ -1,7 +1,7 @@
-"""Ops whose result has a shape that depends on the numbers: nonzero, unique, bincount, histograms.
+"""Ops whose result shape depends on the values: nonzero, unique, bincount, histograms.
 
-They need the values, so they refuse the abstract arrays inside a transformation. They return positions; values
-come from indexing with these, through which gradients flow.
+They need the values, so they refuse the abstract arrays inside a transformation. They return positions. Indexing with
+these gives the values, and gradients flow through the indexing.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def unique(
     Gradients flow to the first occurrence of each value.
 
     Returns:
-        The values; with flags a tuple of the values and the inverse or counts asked for.
+        The values; with flags, a tuple of the values and the requested inverse or counts.
     """
     axis = None if dim is None else canonical_axis(dim, len(x.shape))
     first, inverse, counts = unique_p(x, axis=axis)
@@ -104,7 +104,7 @@ def unique(
 def unique_consecutive(
     x: Array, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
-    """The values of x (its slices along `dim`) without those that repeat the one before."""
+    """The values of x (its slices along `dim`) without consecutive repeats."""
     if dim is None:
         flat = reshape_p(x, shape=(math.prod(x.shape),))
         first, inverse, counts = consecutive_p(flat, axis=0)
@@ -160,8 +160,8 @@ def histogram(
 ) -> Histogram:
     """Counts of the values between the edges of `bins` (or sums of their `weight`), and the edges; no gradient.
 
-    Both have the dtype of x, as in PyTorch; of integers the counts are integers. `density` divides by the total and by
-    the width of each bin.
+    Both have the dtype of x, as in PyTorch; for integers, the counts are integers. `density` divides by the total and
+    by the width of each bin.
     """
     bins = concrete(bins, "histogram") if np.ndim(bins) else bins
     edges = np.histogram_bin_edges(concrete(x, "histogram"), bins, range)
@@ -176,7 +176,7 @@ def histc(x: Array, bins: int = 100, min: float = 0, max: float = 0) -> Array:
     """Counts of the values in `bins` equal bins from `min` to `max` (of x itself if both are equal); no gradient."""
     plain = concrete(x, "histc")
     low, high = (plain.min(), plain.max()) if min == max and plain.size else (min, max)
-    wider = 0 if high > low else 1  # numbers that are all the same lie in the middle
+    wider = 0 if high > low else 1  # equal numbers then lie in the middle of the range
     edges = np.linspace(low - wider, high + wider, bins + 1)
     return astype(histogram_p(x, edges, density=False)[0], x.dtype)
 
@@ -200,7 +200,7 @@ histogram_p.describe("how many values lie between the edges, or the sum of their
 
 @takes_complex
 def count_nonzero(x: Array, dim: Any = None) -> Array:
-    """How many elements are not zero."""
+    """The number of elements that are not zero."""
     from glassgrad.ops.reduce import sum
 
     return sum(ew.not_equal(x, 0), dim)

@@ -1,7 +1,7 @@
 """Eigenvalues and eigenvectors of general matrices, which are complex even where the matrix is real.
 
-The primitive works on pairs (re, im), so that it is a function of real numbers. The derivative of eigenvectors is that
-of Boeddeker et al. (2017), with LAPACK's own choice of their length and phase.
+The primitive works on pairs (re, im), so it is a function of real numbers. The derivative of eigenvectors follows
+Boeddeker et al. (2017), with LAPACK's choice of their length and phase.
 """
 
 from __future__ import annotations
@@ -104,7 +104,8 @@ def _eig_vjp(gs: Cotangents, needs: Sequence[bool], y: Array, x: Array) -> tuple
     if g_vectors is not None:
         re, im = _apart(vectors)
         g_re, g_im = _apart(g_vectors)
-        # The transpose of rotating every vector until its largest component is real, then of keeping its length.
+        # Transpose the rotation that makes the largest component of every vector real, then the normalisation of its
+        # length.
         places = _real_places(vectors)
         turn = _columns_sum(g_re * im - g_im * re)
         g_im = g_im + places * turn / _columns_sum(places * re)
@@ -135,7 +136,7 @@ def _eig_jvp(tangents: Sequence[Array], y: Array, x: Array) -> tuple[Array, Arra
 
 
 def _general(*lead: int, size: int) -> Any:
-    """Draw complex matrices with eigenvalues that lie apart, as pairs."""
+    """Draw complex matrices with well-separated eigenvalues, as pairs."""
 
     def draw(rng: np.random.Generator) -> Array:
         apart = np.zeros((size, size, 2))

@@ -1,9 +1,9 @@
 """Sums of products in index notation, contracted pair by pair in a planned order.
 
-A plan is made once per equation and shapes and remembered. Each step of it is an application of ordinary
-primitives: sums and diagonals within one operand, then, for a pair, axes brought into the order (shared and
-kept, only here, summed) and one batched matrix product, so that BLAS does the work and every step has its
-derivative. The order of three or more operands is found by NumPy.
+A plan is made once per equation and shapes, then cached. Each step applies ordinary primitives, so every step has its
+derivative: first sums and diagonals within one operand; then, for a pair, a transpose into the order (shared and kept,
+only here, summed) and one batched matrix product by BLAS. NumPy finds the order of contractions for three or more
+operands.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class _Pair(NamedTuple):
 
 
 class _Plan(NamedTuple):
-    """What to do: the letters of each operand (ellipsis spelled out), the steps, and the result's letters."""
+    """The letters of each operand (with the ellipsis expanded), the steps, and the result's letters."""
 
     terms: tuple[str, ...]
     steps: tuple[_Pair, ...]
@@ -68,7 +68,7 @@ def _plan(equation: str, shapes: tuple[Shape, ...]) -> _Plan:
         raise _fail(equation, shapes, f"index {unknown[0]!r} of the result is in no operand")
     if len(set(out)) != len(out):
         raise _fail(equation, shapes, "an index occurs twice in the result")
-    # Before any product, each operand takes its diagonals and sums the indices that nobody else needs.
+    # Before any product, each operand takes its diagonals and sums the indices that occur nowhere else.
     own = [_reduced(term, [*terms[:at], *terms[at + 1 :], out]) for at, term in enumerate(terms)]
     steps = []
     current = list(own)
@@ -91,7 +91,7 @@ def _spelled_out(equation: str, shapes: Sequence[Shape]) -> tuple[list[str], str
     wrong = [char for char in letters if char not in _LETTERS]
     if wrong:
         raise _fail(equation, shapes, f"{wrong[0]!r} is no index; expected letters, ',', '->' and '...'")
-    # A result that is not given has every index that occurs once, in alphabetic order.
+    # By default the result has every index that occurs once, in alphabetic order.
     implied = "".join(sorted(char for char in set(letters) if left.count(char) == 1))
     free = [char for char in reversed(_LETTERS) if char not in letters]
     hidden = 0
@@ -131,7 +131,7 @@ def _order(terms: Sequence[str], out: str, sizes: dict[str, int]) -> list[tuple[
     """The pairs to contract, as positions in the shrinking list of operands."""
     if len(terms) < 3:
         return [(0, 1)] if len(terms) == 2 else []
-    # Shapes decide; arrays without memory of their own stand for the operands.
+    # NumPy needs only shapes; arrays that broadcast one element stand for the operands.
     stands = [np.broadcast_to(np.float32(0), tuple(sizes[letter] for letter in term)) for term in terms]
     search = "optimal" if len(terms) <= ALL_ORDERS else "greedy"
     equation = f"{','.join(terms)}->{out}"
@@ -185,7 +185,7 @@ def _ordered(x: Array, term: str, wanted: str) -> Array:
 
 
 def _shaped(x: Array, shape: Shape) -> Array:
-    """Return x in a shape; matrices have theirs already, as a rule."""
+    """Return x in a shape; matrices usually have it already."""
     return x if tuple(x.shape) == shape else reshape_p(x, shape=shape)
 
 
@@ -214,7 +214,7 @@ def _contract(a: Array, a_term: str, b: Array, b_term: str, out: str) -> Array:
     shared = [letter for letter in a_term if letter in b_term]
     kept = "".join(letter for letter in out if letter in shared)
     summed = "".join(letter for letter in shared if letter not in out)
-    # In the order of the result, so that no transpose is needed afterwards.
+    # Use the order of the result, so that no transpose is needed afterwards.
     a_free = "".join(letter for letter in out if letter in a_term and letter not in shared)
     b_free = "".join(letter for letter in out if letter in b_term and letter not in shared)
     if not summed:
@@ -234,7 +234,7 @@ def _count(sizes: dict[str, int], letters: str) -> int:
 
 
 def _product(a: Array, a_term: str, b: Array, b_term: str, out: str) -> Array:
-    """Nothing to sum: elementwise, with size-1 axes where an operand lacks an index."""
+    """The elementwise product when no index is summed, with size-1 axes where an operand lacks an index."""
 
     def spread(x: Array, term: str) -> Array:
         order = "".join(letter for letter in out if letter in term)
@@ -296,7 +296,7 @@ def _from_lists(*parts: Array) -> tuple[str, tuple[Any, ...]]:
 
 @takes_complex
 def chain_matmul(*matrices: Array) -> Array:
-    """Product of several matrices in the order that costs least (`linalg.multi_dot`)."""
+    """Product of several matrices in the cheapest order (`linalg.multi_dot`)."""
     if len(matrices) == 1:
         return matrices[0]
     letters = "abcdefghijklmnopqrstuvwxyz"

@@ -1,7 +1,7 @@
 """Elementwise primitives: arithmetic, selection, exponentials, trigonometry, rounding, comparisons.
 
 Each entry states the function and its local derivatives; everything else is derived from them.
-Edges are NumPy's and PyTorch's; where the two disagree the entry says so in `notes`.
+Edge cases follow NumPy and PyTorch; where the two disagree, the entry says so in `notes`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ EDGES = (0.0, -0.0, 1.0, -1.0, 1e3, -1e3, 1e-30, _inf, -_inf, _nan)
 
 
 def _smooth(name: str, forward: str, slope: Rule, saves: str, native: bool = False) -> Elementwise:
-    """Declare a function of one argument that NumPy has, for complex numbers as well."""
+    """Declare a NumPy function of one argument that also takes complex numbers."""
     return elementwise(name, forward, (slope,), saves=saves, takes_complex=True, native=native)
 
 
@@ -74,7 +74,7 @@ def _power_exponent(y: Array, a: Array, b: Array) -> Array:
     zero = logical_and(a == 0, _real_part(b) >= 0)
     base: Any = where(zero, 1, a)
     if complex_dtype((b,)) is not None:
-        base = base - 0j  # so that the logarithm of a negative number is complex; an imaginary -0.0 stays what it is
+        base = base - 0j  # so that the logarithm of a negative number is complex; an imaginary -0.0 stays unchanged
     return where(zero, 0, power(a, b) * log(base))
 
 
@@ -153,9 +153,9 @@ where.describe("a if c else b", "-, c, not c", booleans, reals(-3, 3), reals(-3,
 
 
 def _larger(a: Array, b: Array) -> Array:
-    # On ties each gets half of the gradient; NaN compares false, so that both get all of it.
+    # On ties each argument gets half of the gradient. NaN compares false, so both get all of it.
     if type(a) is type(b) is np.ndarray and a.dtype == b.dtype:
-        # The same as below, without branches and in the dtype of the arguments.
+        # The same formula as below, without branches and in the dtype of the arguments.
         half = (a <= b).astype(a.dtype)
         half += a < b
         half *= -0.5
@@ -197,7 +197,7 @@ def _heaviside(xp: ModuleType, a: Array, b: Array) -> Array:
     y = xp.heaviside(a, b)
     if xp is not np:
         return y
-    wanted = np.result_type(a, b)  # NumPy has the function for floats only
+    wanted = np.result_type(a, b)  # NumPy's function returns floats
     return y if wanted.kind in "fV" else y.astype(wanted)
 
 
@@ -383,7 +383,7 @@ _BETWEEN_HALVES = reals(-1.9, 1.9, -1.5, -0.5, 0.5, 1.5)
 sign: Elementwise = _step(
     "sign", "sign", "sign(x)", reals(-1.9, 1.9, 0.0), notes="sign(NaN) is NaN, as in NumPy; PyTorch's is 0"
 )
-# A boolean is its own sign, as in PyTorch; NumPy's function refuses booleans.
+# The sign of a boolean is the boolean itself, as in PyTorch; NumPy's function refuses booleans.
 sign.evaluate = natively(lambda x: x.copy() if getattr(x, "dtype", None) == np.bool_ else np.sign(x), "sign")
 floor = _step("floor", "floor", "largest integer <= x", _BETWEEN_WHOLE)
 ceil = _step("ceil", "ceil", "smallest integer >= x", _BETWEEN_WHOLE)

@@ -1,7 +1,7 @@
-"""Examples for the functions of the op table, whose docstrings are made at run time, and for those beside them.
+"""Examples for the functions of the op table, whose docstrings are made at run time, and for related functions.
 
-`examples.txt` holds a call for each of them and what it returns. `python tools/examples.py` runs the calls and writes
-the results; a test compares them.
+`examples.txt` holds a call and its result for each of them. `python tools/examples.py` runs the calls and writes the
+results; a test compares them.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _SETUP = ">>> import glassgrad as gg"
 
 @cache
 def table() -> dict[str, str]:
-    """Return the calls and their results by the name of the function, without `glassgrad.` in front."""
+    """Return the calls and their results by function name, without the prefix `glassgrad.`."""
     with open(FILE, encoding="utf-8") as file:  # noqa: PTH123 - `pathlib` takes longer to import than this to read
         sections = file.read().split("\n\n[")[1:]
     return {name: text.strip("\n") for name, _, text in (section.partition("]\n") for section in sections)}
 
 
 def show(module: str, functions: Mapping[str, Any]) -> None:
-    """Complete the docstrings of a public module's functions: shared arguments, an example, and what comes back."""
+    """Complete the docstrings of a public module's functions with shared arguments, an example and its result."""
     prefix = f"{module}.".removeprefix("glassgrad.")
     for name, function in functions.items():
         if not isinstance(function, FunctionType) or (function.__module__ == "glassgrad" and module != "glassgrad"):

@@ -1,6 +1,6 @@
-"""PyTorch's checks of indices, masks and sources of indexing ops, made once before anything is computed.
+"""PyTorch's checks of indices, masks and sources of indexing ops, made once before any computation.
 
-NumPy broadcasts, casts and crops where PyTorch refuses, and so guesses what the user meant.
+NumPy would guess the user's intention: it broadcasts, casts and crops where PyTorch raises.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ def as_index(op: str, index: Any, *, vector: bool = False) -> Any:
 
 
 def expect_dimension(op: str, x: Array) -> None:
-    """Raise for an array of no dimensions."""
+    """Raise for a 0-d array."""
     if not x.shape:
         raise bad_option(op, "x", "an array of no dimensions", "at least one")
 
 
 def expect_mask(op: str, mask: Any, name: str = "mask") -> None:
-    """Raise unless a mask is of booleans."""
-    kind = getattr(getattr(mask, "dtype", None), "kind", "b")  # another library's dtypes have none
+    """Raise unless a mask is boolean."""
+    kind = getattr(getattr(mask, "dtype", None), "kind", "b")  # dtypes of other libraries have no `kind`
     if kind != "b":
         raise bad_option(op, name, f"an array of {mask.dtype}", f"booleans: {name} != 0")
 
 
 def expect_dtype(op: str, x: Array, source: Any) -> None:
-    """Raise unless a source has the dtype of what it is written to."""
+    """Raise unless a source has the dtype of its destination."""
     if isinstance(getattr(source, "dtype", None), np.dtype) and source.dtype != x.dtype:
         raise bad_option(op, "src", f"an array of {source.dtype}", f"the dtype of the tensor, {x.dtype}")
 

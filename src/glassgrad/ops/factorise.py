@@ -5,7 +5,7 @@ and Lehmann (2010) and Seeger et al., "Auto-differentiating linear algebra" (201
 (2008); singular values after Townsend, "Differentiating the singular value decomposition" (2016).
 
 The primitives `cholesky` and `eigh` work on (x + xT) / 2, so that their gradients are symmetric and agree with finite
-differences; the public functions give them one triangle, as LAPACK reads it. Eigenvectors and singular vectors have no
+differences; the public functions pass them one triangle, as LAPACK does. Eigenvectors and singular vectors have no
 derivative where two values coincide: gradients through them are infinite or NaN there, while gradients of the values
 alone stay finite.
 """
@@ -260,7 +260,7 @@ def _svd_vjp(gs: Cotangents, needs: Sequence[bool], y: Array, x: Array, *, full:
     with np.errstate(divide="ignore", invalid="ignore"):
         inner: Any = 0
         outside: Any = 0
-        turning: Any = 0  # the gradients' part along the phases of the vectors, on which u and v have to agree
+        turning: Any = 0  # the part of the gradients along the vectors' phases, which u and v share
         if g_u is not None:
             g_u = _first_columns(g_u, count)
             within = matmul(_adjoint(u), g_u)
@@ -365,14 +365,14 @@ def qr(x: Array, mode: str = "reduced") -> QRResult:
     if rows >= columns:
         q, r = qr_p(x)
     else:
-        # The first square block decides q; the other columns of r are its transpose times theirs.
+        # The first square block determines q; the other columns of r are q's transpose times the other columns of x.
         q, r = qr_p(x[..., :rows])
         r = concatenate_p(r, matmul(_adjoint(q), x[..., rows:]), axis=len(x.shape) - 1)
     return QRResult(_no_elements(x) if mode == "r" else q, r)
 
 
 def _no_elements(x: Array) -> Array:
-    """Return an array of no elements in place of a result that nobody asked for."""
+    """Return an array without elements for a result that was not requested."""
     return reshape_p(x, shape=(math.prod(x.shape),))[:0]
 
 

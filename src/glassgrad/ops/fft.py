@@ -1,8 +1,8 @@
 """Discrete Fourier transforms.
 
 The primitives work on pairs: real arrays with a last dimension of 2 for real and imaginary parts. So each is a linear
-map of real numbers with an ordinary transpose. The public functions take and return complex arrays, which are views
-of the same memory; see `complexes`.
+map of real numbers with an ordinary transpose. The public functions take and return complex arrays that are views of
+the same memory; see `complexes`.
 """
 
 from __future__ import annotations
@@ -164,13 +164,13 @@ def irfft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = 
     size = 2 * (z.shape[axis] - 1) if n is None else n
     pairs = view_as_real_p(z) if is_complex(z) else stack([z, np.zeros(z.shape, z.dtype)], -1)
     pairs = _resized(pairs, axis, size // 2 + 1)
-    # `rfft_back` counts every frequency once, but all that differ from their mirror image stand for two.
+    # `rfft_back` counts every frequency once, but a frequency that differs from its mirror image stands for two.
     doubled = pairs * (1 / _half_weights(np, size, len(pairs.shape), axis, pairs.dtype))
     return _times(rfft_back_p(doubled, axis=axis, size=size), _scale(norm, size, inverse=True))
 
 
 def hfft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = None) -> Array:
-    """The real spectrum, `n` numbers, of a signal whose mirror image is its conjugate, given by its first half."""
+    """The real spectrum (`n` numbers) of a conjugate-symmetric signal, given by its first half."""
     return irfft(conj(input), n, dim, _opposite(norm))
 
 
@@ -188,7 +188,7 @@ def _opposite(norm: str | None) -> str | None:
 
 
 def _plan(input: Array, s: Any, dim: Any, op: str) -> list[tuple[int | None, int]]:
-    """The requested size (or None) of every dimension; without `dim` of all, or of the last len(s)."""
+    """The requested size (or None) of every dimension; without `dim`, all dimensions or the last len(s)."""
     ndim = len(input.shape)
     if dim is None:
         dims: Sequence[int] = range(ndim) if s is None else range(ndim - len(s), ndim)
@@ -204,10 +204,10 @@ def _plan(input: Array, s: Any, dim: Any, op: str) -> list[tuple[int | None, int
 def _over(
     name: str, last: Callable[..., Array], others: Callable[..., Array], about: str, *, last_first: bool = False
 ) -> tuple[Callable[..., Array], Callable[..., Array]]:
-    """Return a transform over any dimensions and over two: `last` over the last of them, `others` over the others.
+    """Return two transforms, over any dimensions and over two: `last` on the last dimension, `others` on the others.
 
-    `about` is the docstring, with what the dimensions are called in place of {dims}, {named} and {others}; {form}
-    is "n" or "2".
+    `about` is the docstring. Descriptions of the dimensions replace {dims}, {named} and {others} in it; {form} is "n"
+    or "2".
     """
 
     def over_any(input: Array, s: Any = None, dim: Any = None, norm: str | None = None) -> Array:

@@ -1,4 +1,4 @@
-"""Formulas as text and LaTeX: those of the op table with actual names substituted, simplified slightly."""
+"""Write formulas of the op table as text and LaTeX, with actual names substituted and slightly simplified."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _substituted(text: str, prim: Primitive, arguments: Sequence[str], result: s
     known = dict(zip(_argument_names(prim, len(arguments)), arguments, strict=True))
     if result is not None:
         known["y"] = result
-    if not all(map(str.isidentifier, known.values())):  # numbers, which the formula is simplified for
+    if not all(map(str.isidentifier, known.values())):  # simplify the formula for numbers
         return _put_in(text, known)
     template = _template(text, tuple(known))
     return None if template is None else _PLACE.sub(lambda found: known[found[1]], template)
@@ -88,7 +88,7 @@ _PLACE = re.compile(r"\bplace_of_(\w+)_here\b")
 
 @lru_cache(maxsize=1024)
 def _template(text: str, letters: tuple[str, ...]) -> str | None:
-    """Return a formula with a place for each argument; where arguments are names, only those differ between calls."""
+    """Return a formula with a placeholder for each argument. It is cached: calls differ only in the names."""
     return _put_in(text, {letter: f"place_of_{letter}_here" for letter in letters})
 
 
@@ -160,7 +160,7 @@ _POWER, _PRODUCT, _SUM = 3, 2, 1
 
 
 def latex(text: str) -> str:
-    """Write a formula in LaTeX; prose comes out as text."""
+    """Write a formula in LaTeX; prose becomes text."""
     tree = _parse(text)
     return _words(text) if tree is None else _latex(tree)[0]
 

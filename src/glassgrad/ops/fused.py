@@ -1,7 +1,7 @@
 """Fused primitives: hot composites with a hand-written backward, for speed in eager mode.
 
 Each states its `decompose`, the same function in other ops; a generic test compares the two.
-Forwards get NumPy arrays and may work in place on what they allocated themselves.
+Forwards get NumPy arrays and may work in place on arrays that they allocated.
 """
 
 from __future__ import annotations
@@ -101,10 +101,10 @@ _HALF = np.dtype(np.float16)
 def _fused_in_single(
     name: str, forward: Rule, *, joint_vjp: Rule, decompose: Rule, companions: int = 0, **facts: Any
 ) -> Fused:
-    """Enter a fused primitive that computes half precision in single and rounds once, where it returns.
+    """Declare a fused primitive that computes half precision in single precision and rounds only its results.
 
-    Squares, and the 1 / std**3 that the derivative of 1 / std holds, soon leave the range of half precision, and
-    little is left of a row's variance in it.
+    Squares, and the 1 / std**3 in the derivative of 1 / std, soon leave the range of half precision, and a row's
+    variance loses most of its digits in it.
     """
 
     @functools.wraps(forward)
@@ -137,7 +137,7 @@ def _single(x: Array) -> Array:
 
 
 def _rounded(found: Array, x: Array, parts: Sequence[Array]) -> Any:
-    """Return a result in the dtype that its arguments have together, and statistics beside it in that of the input."""
+    """Return a result in the common dtype of its arguments, and its statistics in the dtype of the input."""
     dtype = np.result_type(x.dtype, *(part.dtype for part in parts))
     if type(found) is tuple:
         return astype(found[0], dtype), *(astype(one, x.dtype) for one in found[1:])
@@ -148,7 +148,7 @@ def _rounded(found: Array, x: Array, parts: Sequence[Array]) -> Any:
 
 
 def _channel(x: Array) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the axes that are averaged (all but 1) and the shape of a channel vector beside x."""
+    """Return the averaged axes (all but 1) and the shape in which a channel vector broadcasts against x."""
     ndim = len(x.shape)
     if ndim == 2:
         return (0,), (1, x.shape[1])
@@ -175,12 +175,12 @@ def _batch_norm(xp: ModuleType, x: Array, weight: Array, bias: Array, *, eps: fl
 
 
 def _normalised(x: Array, weight: Array, bias: Array, eps: float) -> tuple[Array, ...]:
-    """Return the result, mean and variance, and what the vjp needs."""
+    """Return the result, mean, variance and the residuals for the vjp."""
     share = x.shape[1] / max(x.size, 1)
     over_batch = sums.rows if x.ndim == 2 else _over_batch
     mean = over_batch(x, share)
     centred = x - mean
-    mean = mean + over_batch(centred, share)  # what rounding has left out of it
+    mean = mean + over_batch(centred, share)  # corrects its rounding error
     np.subtract(x, mean, centred)
     y = centred * centred
     var = over_batch(y, share)
@@ -220,7 +220,7 @@ def _normalised_back(g: Array, centred: Array, inverse: Array, scale: Array) -> 
 
 
 def _scale_back(g: Array, centred: Array, inverse: Array, _scale: Array) -> tuple[None, Array, Array]:
-    """Return the cotangents of weight and bias alone."""
+    """Return the cotangents of weight and bias only."""
     over_batch = sums.rows if g.ndim == 2 else _over_batch
     dw = over_batch(g * centred)
     dw *= inverse
@@ -313,7 +313,7 @@ def _cross_entropy_vjp(
     exponentials, total, picked_at, keep, scale = residuals
     weight = g * scale
     if keep is not None:
-        weight = np.where(keep, weight, 0)  # where all are ignored, the weight is not a number
+        weight = np.where(keep, weight, 0)  # the weight is NaN if all labels are ignored
     d = np.multiply(exponentials, (weight / total)[:, None], order="C")
     d.reshape(-1)[picked_at] -= weight
     return d, None

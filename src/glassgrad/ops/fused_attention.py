@@ -92,19 +92,19 @@ def _scores_vjp_in_parts(d: Array, weights: Array, scale: float) -> Array | None
 
 
 def _weights(scores: Array, *mask: Array, scale: float) -> tuple[Array]:
-    """Return softmax(scores * scale), over what the mask lets through, as native code takes it."""
+    """Return softmax(scores * scale) over unmasked scores, in the form that native code takes."""
     scaled = scores * scale
     return (softmax_p(ew.where(mask[0], scaled, -math.inf) if mask else scaled, axis=2),)
 
 
 def _scores_vjp(d: Array, weights: Array, *, scale: float) -> tuple[Array]:
-    """Return the cotangent of scores from that of the weights, as native code takes it."""
+    """Return the cotangent of scores from that of the weights, in the form that native code takes."""
     inner = sum_p(d * weights, axis=(2,), keepdims=True)
     return ((d - inner) * weights * scale,)
 
 
 def _for_all_of(mask: Array, scores: Array) -> Array:
-    """Return scores for every example that a mask is for; as a rule these are the examples that there are."""
+    """Return scores broadcast to the examples of a mask; usually the scores already have them."""
     if mask.shape == scores.shape[-mask.ndim :]:
         return scores
     shape = np.broadcast_shapes(scores.shape, mask.shape)
@@ -146,7 +146,7 @@ def _attention_vjp(
     if type(kept) is attention.Statistics:
         if (found := attention.attend_back(g, kept, q, k, v, scale, causal)) is not None:
             return found
-        kept = _attention_weights(q, k, None, scale, causal)  # another thread is at work
+        kept = _attention_weights(q, k, None, scale, causal)  # another thread is using the pool
     weights: Array = kept
     mask, factor = _extra(extra, masked, dropped)
     seen = weights if factor is None else weights * factor
@@ -185,7 +185,7 @@ def _attention_decomposed(
     if not masked:
         weights = softmax_p(scores, axis=last)
     else:
-        # A fully masked row becomes 0, not NaN.
+        # A fully masked row gives 0 instead of NaN.
         alive = ew.not_equal(max_p(scores, axis=(last,), keepdims=True), -math.inf)
         weights = ew.where(alive, softmax_p(ew.where(alive, scores, 0.0), axis=last), 0.0)
     return matmul(weights if factor is None else weights * factor, v)

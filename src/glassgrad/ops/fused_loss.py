@@ -1,7 +1,6 @@
 """Fused elementwise losses: squared error and binary cross-entropy, with their reduction.
 
-The gradient of a mean is computed in the passes over the data that the loss itself needs: no array of
-the losses' gradients is ever made.
+The cotangent of a mean enters the gradient as one factor, so no array of the losses' cotangents is made.
 """
 
 from __future__ import annotations
@@ -166,8 +165,8 @@ def _bce_decomposed(x: Array, target: Array, *, reduction: str) -> Array:
 
 
 def _floored_log_op(x: Array) -> Array:
-    # Below the smallest normal number, 1 / x is infinite in single precision and 0 * inf would be NaN: use a line with
-    # the slope of the rule above there.
+    # Below the smallest normal number, 1 / x is infinite in single precision and 0 * inf would be NaN: there, use a
+    # line with the slope of the rule above.
     small = x < max(math.exp(LOG_FLOOR), float(finfo(x.dtype).tiny))
     return ew.where(small, x * (1 / _SMALLEST) + LOG_FLOOR, ew.log(ew.where(small, 1, x)))
 

@@ -1,7 +1,7 @@
 """Fused normalisations over the last dimensions: layer norm and RMS norm.
 
-Both treat the input as rows, one for each place that is normalised. Sums along a row are products with ones:
-BLAS adds a short row several times faster than a reduction does.
+Both treat the input as rows, one for each normalised position. Sums along a row are products with ones: BLAS adds a
+short row several times faster than a reduction does.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _row_mean_of_product(a: Array, b: Array) -> Array:
 
 
 def _affine(y: Array, parts: Sequence[Array]) -> Array:
-    """y * weight + bias, for those given; `y` itself is kept for the vjp."""
+    """y * weight + bias, if given; the vjp keeps `y` itself."""
     if not parts:
         return y.copy()
     result: Array = y * parts[0].reshape(-1)
@@ -49,7 +49,7 @@ def _affine(y: Array, parts: Sequence[Array]) -> Array:
 
 
 def _affine_vjp(g: Array, normal: Array, parts: Sequence[Array], needs: Sequence[bool]) -> list[Array | None]:
-    """Cotangents of weight and bias, for those given."""
+    """The cotangents of weight and bias, if given."""
     found: list[Array | None] = []
     if parts:
         found.append(sums.rows(g * normal).reshape(parts[0].shape) if needs[1] else None)
@@ -59,12 +59,12 @@ def _affine_vjp(g: Array, normal: Array, parts: Sequence[Array], needs: Sequence
 
 
 def _norm_vjp(centred: bool) -> Callable[..., Any]:
-    """Return the vjp of n = (x - mean) / std, or without a mean of n = x / rms, times w plus b."""
+    """Return the vjp of n w + b, where n = (x - mean) / std if `centred`, else n = x / rms."""
 
     def vjp(
         g: Array, needs: Sequence[bool], residuals: Any, x: Array, *parts: Array, dims: int, eps: float
     ) -> tuple[Any, ...]:
-        # With h = g w: dx = (h - mean(h) - n mean(h n)) / std; what is not centred lacks mean(h).
+        # With h = g w: dx = (h - mean(h) - n mean(h n)) / std; without centring, there is no mean(h).
         normal, inverse = residuals
         rows = g.reshape(normal.shape)
         if all(needs) and pays(rows):
@@ -87,7 +87,7 @@ def _norm_vjp(centred: bool) -> Callable[..., Any]:
 
 
 def _in_rows(centred: bool, count: int) -> Callable[..., Any]:
-    """Return the formula of that vjp for matrices, with `count` parts of weight and bias, as native code takes it."""
+    """Return the formula of that vjp for matrices, with `count` of weight and bias, for native code."""
 
     def vjp(g: Array, normal: Array, inverse: Array, *weight: Array) -> tuple[Array, ...]:
         share = 1 / g.shape[1]
@@ -105,7 +105,7 @@ _VJPS = {(centred, count): _in_rows(centred, count) for centred in (True, False)
 
 
 def _forward_in_parts(formula: Callable[..., Any], x: Array, rows: Array, parts: Sequence[Array], eps: float) -> Any:
-    """Return what a forward returns, from native code; None if NumPy should compute it."""
+    """Return a forward's results from native code; None if NumPy should compute them."""
     y, normal, inverse = np.empty_like(rows), np.empty_like(rows), np.empty((len(rows), 1), rows.dtype)
     vectors = [part.reshape(-1) for part in parts]
     if not in_parts(formula, (rows,), vectors, (y, normal, inverse), dims=1, eps=eps):
@@ -122,7 +122,7 @@ def _layer_norm(xp: ModuleType, x: Array, *parts: Array, dims: int, eps: float) 
         return found  # type: ignore[no-any-return]  # the pair that the line below returns
     mean = _row_mean(rows)
     normal = rows - mean
-    mean += _row_mean(normal)  # what rounding has left out of it
+    mean += _row_mean(normal)  # corrects its rounding error
     np.subtract(rows, mean, normal)
     inverse = 1 / np.sqrt(_row_mean_of_product(normal, normal) + rows.dtype.type(eps))
     normal *= inverse

@@ -1,11 +1,11 @@
 """Fused recurrent networks: a whole sequence through one layer in one direction, with a hand-written backward.
 
 x is (steps, batch, inputs), or (batch, steps, inputs) with `batch_first`; states are (batch, hidden); the weights have
-PyTorch's layout. With `ragged` the last argument holds the length of each sequence: after its end the state stays and
-the output is 0. With `reverse` the sequence is read from its end.
+PyTorch's layout. With `ragged` the last argument holds the length of each sequence; after its end the state stays and
+the output is 0. With `reverse` the sequence is read backwards.
 
-The loop over time is in `recurrent_loops`. A trace has it as one instruction of `recurrent_scan`, between products of
-all steps together.
+The loop over time is in `recurrent_loops`. In a trace it is one `recurrent_scan` instruction, between matrix products
+over all steps.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from glassgrad.ops.samples import S, integers
 
 
 class _Layer(NamedTuple):
-    """One call of any kind: the sequence, the states before it, the weights, and how it is read."""
+    """One call of any kind of layer: the sequence, the initial states, the weights and the options."""
 
     form: Form
     x: Array
@@ -40,13 +40,13 @@ class _Layer(NamedTuple):
 
     @property
     def bias(self) -> tuple[Array, ...]:
-        """What is added to the products of the inputs: both biases together, where they are added to the same."""
+        """The bias added to the products of the inputs: the sum of both biases, except for a GRU."""
         if self.b_ih is None:
             return ()
         return (self.b_ih,) if self.form.kind == "gru" else (self.b_ih + self.b_hh,)
 
     def scan(self, a: Array) -> Scan:
-        """Return the loop over what the inputs give to the gates."""
+        """Return the loop over time for `a`, the inputs' contribution to the gates."""
         alive = None
         if self.lengths is not None:
             steps = self.x.shape[int(self.form.batch_first)]
@@ -75,10 +75,9 @@ def _recurrent(name: str, cell: Rule, states: int) -> Fused:
     """Declare a kind of layer.
 
     Args:
-        name: of the primitive.
-        cell: one step of it in other ops.
-        states: how many there are.
-        facts: the rest of the entry.
+        name: the name of the primitive.
+        cell: one step in other ops.
+        states: the number of states.
     """
 
     def layer_of(

@@ -1,7 +1,7 @@
 """Primitives that pick elements by position and put them back: indexing, gather, scatter, embedding.
 
-`places` says how an index becomes arrays and a static `spec`. Reading is linear in x and its transpose is
-adding at the same places; each is the other's transpose. Rules keep the index arrays, never the values.
+`places` turns an index into arrays and a static `spec`. Reading and adding at the same places are
+linear, and each is the transpose of the other. Rules keep the index arrays, never the values.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ ROWS = (PLACES,)  # the spec of an embedding
 
 def _getitem(xp: ModuleType, x: Array, *arrays: Array, spec: Spec) -> Array:
     if arrays and spec[-1] is PLACES:
-        check_places(arrays[-1], x.shape[len(spec) - 1], len(spec) - 1)  # huge ones too
+        check_places(arrays[-1], x.shape[len(spec) - 1], len(spec) - 1)  # also detects huge indices
     if len(spec) == 1 and arrays:
         if spec[0] is not PLACES:
             refuse_huge(arrays[0])
         return x.take(arrays[0], axis=0) if xp is np else xp.take(x, arrays[0], axis=0)
     y = x[join_index(spec, arrays)]
     if isinstance(y, np.generic) and not arrays:
-        return x[(*join_index(spec, ()), ...)]  # one element, as a writable view
+        return x[(*join_index(spec, ()), ...)]  # a single element, as a writable view
     return y
 
 
@@ -75,7 +75,7 @@ def _indexed(x: Array, *arrays: Array, spec: Spec) -> Aval:
 
 def _getitem_transpose(g: Array, needs: Sequence[bool], x: Array, *arrays: Array, spec: Spec) -> tuple[Any, ...]:
     if type(g) is np.ndarray and (not arrays or _PLAIN.issuperset(map(type, arrays))):
-        # The forward pass has checked the index.
+        # The forward pass has already checked the index.
         return add_at(np, g, spec, arrays, x.shape), *_no_gradients(len(arrays))
     return put_add_p(g, *arrays, spec=spec, shape=x.shape), *_no_gradients(len(arrays))
 
@@ -97,7 +97,7 @@ _ROWS = (
 
 
 def _first(rule: Any) -> Any:
-    """Make a joint rule of one that only concerns the first argument."""
+    """Turn a rule for the first argument into a joint rule."""
     return lambda g, needs, *x, **params: (rule(g, *x, **params), *_no_gradients(len(x) - 1))
 
 
@@ -170,7 +170,7 @@ def _at_set_vjp(
     if needs[1]:
         to_value = getitem_p(g, *arrays, spec=spec)
         if arrays:
-            # Of several values for one place the last one stays, and only that one has a gradient.
+            # If several values go to one place, the last one stays, and only that one has a gradient.
             number = np.arange(math.prod(to_value.shape)).reshape(to_value.shape)
             owner = at_set_p(np.zeros(x.shape, np.int64), number, *arrays, spec=spec)
             to_value = ew.where(ew.equal(getitem_p(owner, *arrays, spec=spec), number), to_value, 0)
@@ -208,7 +208,7 @@ def _grids(shape: Shape, axis: int) -> tuple[Any, ...]:
     return _small_grids(shape, axis) if max(shape) <= _REMEMBERED else _small_grids.__wrapped__(shape, axis)
 
 
-_REMEMBERED = 4096  # positions along an axis; for longer rows, making them costs little beside using them
+_REMEMBERED = 4096  # longest row of positions to cache; making longer rows costs little compared with using them
 
 
 @lru_cache(maxsize=256)
@@ -227,7 +227,7 @@ def _along(index: Array, axis: int) -> tuple[Any, ...]:
 
 
 def _rows(index: Array, axis: int, shape: Shape) -> Array | None:
-    """Return the rows that an index along axis 0 names, if it was expanded over all that a row holds; else None."""
+    """Return the row numbers if an index along axis 0 was expanded over whole rows; else None."""
     if axis or index.ndim < 2 or not index.size or index.shape[1:] != shape[1:]:
         return None
     repeats = all(n == 1 or not stride for n, stride in zip(index.shape[1:], index.strides[1:], strict=True))
@@ -260,7 +260,7 @@ def _put_along_add(xp: ModuleType, g: Array, index: Array, *, axis: int, shape: 
     if rows is not None:
         size = math.prod(shape[1:])
         return add_rows(g.reshape(-1, size), _flat_places(rows, 0, shape[:1]), shape[0]).reshape(shape)
-    if index.shape[axis] == 1:  # then no place occurs twice
+    if index.shape[axis] == 1:  # then no place repeats
         check_places(index, shape[axis], axis)
         out = np.zeros(shape, g.dtype)
         out[_along(index, axis)] = g
@@ -308,7 +308,7 @@ def _put_along_vjp(
     to_x = put_along_p(g, np.zeros((), g.dtype), index, axis=axis) if needs[0] else None
     to_value = None
     if needs[1]:
-        # As above, the last value for a place counts.
+        # As above, the last value for a place wins.
         number = np.arange(math.prod(index.shape)).reshape(index.shape)
         owner = put_along_p(np.zeros(x.shape, np.int64), number, index, axis=axis)
         stays = ew.equal(take_along_axis_p(owner, index, axis=axis), number)
@@ -377,7 +377,7 @@ def getitem(x: Array, index: Any) -> Array:
 
 
 def take_along_axis(x: Array, index: Array, dim: int | None = None) -> Array:
-    """Pick along one axis; the other axes of `x` and `index` broadcast. Without `dim` from the flattened tensor.
+    """Pick along one axis; the other axes of `x` and `index` broadcast. Without `dim`, pick from the flattened tensor.
 
     Negative indices count from the end, as in NumPy.
     """
@@ -402,7 +402,7 @@ def gather(x: Array, dim: int, index: Array, *, sparse_grad: bool = False) -> Ar
     """PyTorch's `gather`: y[i, j] = x[index[i, j], j] for dim 0. `index` may be smaller than `x`.
 
     Raises:
-        IndexRangeError: an index that is negative or behind the end.
+        IndexRangeError: an index is negative or beyond the end.
 
     Example:
         >>> import glassgrad as gg
@@ -411,7 +411,7 @@ def gather(x: Array, dim: int, index: Array, *, sparse_grad: bool = False) -> Ar
         [[2.0], [3.0]]
     """
     index, axis = as_index("gather", index), canonical_axis(dim, len(x.shape))
-    if tuple(x.shape) == tuple(index.shape) != ():  # as a rule; what follows are questions about other shapes
+    if tuple(x.shape) == tuple(index.shape) != ():  # the usual case; the checks below are for other shapes
         return take_along_axis_p(x, index, axis=axis)
     expect_along("gather", x, axis, index)
     if not math.prod(index.shape) and len(index.shape) != len(x.shape):  # an empty index of any shape
@@ -424,7 +424,7 @@ def index_select(x: Array, dim: int, index: Array) -> Array:
     """Return the slices of `x` at the positions `index` along `dim`.
 
     Raises:
-        IndexRangeError: an index that is negative or behind the end.
+        IndexRangeError: an index is negative or beyond the end.
     """
     return _slices_at(x, dim, as_row(as_index("index_select", index, vector=True)), PLACES)
 
@@ -447,7 +447,7 @@ def take(x: Array, index: Array, dim: int | None = None) -> Array:
 
 
 def _from_front(index: Array, size: int) -> Array:
-    """Return an index with its negative numbers, which count from the end, counted from the front."""
+    """Return an index with negative numbers, which count from the end, converted to positive ones."""
     plain = getattr(index, "array", index)
     if type(plain) is np.ndarray and (not plain.size or least(plain) >= 0):
         return index

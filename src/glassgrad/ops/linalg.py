@@ -152,7 +152,7 @@ def vdot(a: Array, b: Array) -> Array:
 
 
 def dot(a: Array, b: Array) -> Array:
-    """Inner product of two vectors. NumPy's product of matrices under this name is `np.dot`, and `matmul` here."""
+    """Inner product of two vectors. NumPy's `np.dot` also multiplies matrices; here `matmul` does."""
     _check_dims("dot", a, b, (1, 1))
     return matmul(a, b)
 
@@ -247,7 +247,8 @@ def trace(x: Array) -> Array:
 def cdist(x1: Array, x2: Array, p: float = 2.0, compute_mode: str | None = None) -> Array:
     """Distances between rows: (..., n, d) and (..., m, d) to (..., n, m), in the norm `p`.
 
-    Always from the differences: PyTorch's `compute_mode` is accepted and not needed. The gradient at distance 0 is 0.
+    The distances come from the differences: PyTorch's `compute_mode` is accepted but ignored. The gradient at distance
+    0 is 0.
     """
     for x in (x1, x2):
         if len(x.shape) < 2 or x.shape[-1] != x1.shape[-1]:

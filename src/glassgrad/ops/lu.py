@@ -155,7 +155,7 @@ def _pivot_rows(xp: ModuleType, pivots: Array, *, rows: int) -> Array:
 
 
 def _eliminated(a: Array) -> Array:
-    """Gaussian elimination without row swaps; a column that is already zero is left alone."""
+    """Gaussian elimination without row swaps; a column that is already zero is skipped."""
     y = a.copy()
     for k in range(min(y.shape)):
         if y[k, k] != 0:
@@ -203,7 +203,7 @@ def _from_right_turned(upper: Array, x: Array) -> Array:
 
 
 def _parts(y: Array) -> tuple[int, int, int, Array, Array, Array, Array]:
-    """Return rows, columns and the smaller number k of them, L and U, and their first k rows and columns."""
+    """Return rows, columns, k = min(rows, columns), L, U, the first k rows of L and the first k columns of U."""
     rows, columns = y.shape[-2:]
     k = min(rows, columns)
     lower, upper = _lower(y), _upper(y)
@@ -212,7 +212,7 @@ def _parts(y: Array) -> tuple[int, int, int, Array, Array, Array, Array]:
 
 def _lu_vjp(g: Array, y: Array, x: Array) -> Array:
     rows, columns, k, lower, upper, low, up = _parts(y)
-    # What stands in the other triangles of both meets zeros below.
+    # Entries in the unused triangle of either factor are multiplied by zeros below.
     g_low = g_up = g[..., :k, :k]
     rest = None
     if rows > k:
@@ -315,7 +315,7 @@ def linalg_lu_solve(LU: Array, pivots: Array, B: Array, *, left: bool = True, ad
 
 
 def _solved(LU: Array, pivots: Array, B: Array, turned: bool) -> Array:
-    """The x with a x = b, or with aT x = b if `turned`."""
+    """The x with a x = b, or with a.T x = b if `turned`."""
     order = pivot_rows_p(pivots, rows=LU.shape[-1])
     lower, upper = _lower(LU), _upper(LU)
     if not turned:
@@ -354,7 +354,7 @@ cholesky_info_p.describe("0, or the size of the first minor that is not positive
 
 
 def _where_possible(function: Callable[[Array], Array], x: Array, info: Array) -> Array:
-    """function(x), NaN for the matrices that LAPACK failed on."""
+    """function(x), with NaN for the matrices that LAPACK failed on."""
     fine = reshape_p(ew.equal(info, 0), shape=(*info.shape, 1, 1))
     y = function(ew.where(fine, x, np.eye(x.shape[-1], dtype=x.dtype)))
     return ew.where(fine, y, np.asarray(np.nan, y.dtype))

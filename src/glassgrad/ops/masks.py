@@ -1,4 +1,4 @@
-"""Masks whose numbers are not known yet, inside a transformation: writing through one is choosing with it."""
+"""Masks with unknown values, inside a transformation: an assignment through one becomes a `where`."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from glassgrad.ops.shape import astype, reshape_p
 
 
 def instead_of_mask(x: Array, index: Any, value: Any) -> tuple[Any, Array] | None:
-    """Return an index and a value that write the same as a mask whose numbers are not known yet; None if there is none.
+    """Return an index and a value equivalent to assigning through a mask with unknown values; None if impossible.
 
-    Where the value does not depend on how many elements the mask selects, ``x[rest, mask] = value`` is a choice between
-    the value and what is there: ``x[rest, :] = where(mask, value, x[rest, :])``.
+    If the shape of the value does not depend on how many elements the mask selects, ``x[rest, mask] = value`` chooses
+    between the value and the old element: ``x[rest, :] = where(mask, value, x[rest, :])``.
     """
     parts = index if type(index) is tuple else (index,)
     arrays = [at for at, part in enumerate(parts) if hasattr(part, "dtype")]
@@ -32,7 +32,7 @@ def instead_of_mask(x: Array, index: Any, value: Any) -> tuple[Any, Array] | Non
     value = value if hasattr(value, "shape") else np.asarray(value, dtype=x.dtype)
     taken = tuple(value.shape)
     if len(taken) > after:
-        if taken[-after - 1] != 1:  # an element for each that is selected
+        if taken[-after - 1] != 1:  # one element for each selected place
             return None
         taken = (*taken[: -after - 1], *(1,) * width, *taken[len(taken) - after :])
     shape = tuple(there.shape)

@@ -1,4 +1,4 @@
-"""Results that own their memory, where a view or the argument itself would have the same values."""
+"""Results that own their memory instead of being a view of the argument or the argument itself."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 def own_memory(function: _Function) -> _Function:
     """Make a function return a copy if its result shares memory with its first argument.
 
-    PyTorch's functions do the same: `y = x.repeat(1, 1)` does not follow a later write to x.
+    PyTorch's functions do the same: a later write to x does not change `y = x.repeat(1, 1)`.
     """
 
     @functools.wraps(function)

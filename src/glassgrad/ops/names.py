@@ -1,7 +1,7 @@
-"""One table of the public names: which function, under which names, as function and as method.
+"""One table of the public names of functions and methods.
 
-Public is every function and primitive that a module in `_MODULES` defines under a name without a leading
-underscore or a trailing ``_p``; helpers that several op files share live in `axes` and `places`.
+A function or primitive is public if a module in `_MODULES` defines it under a name without a leading underscore or a
+trailing ``_p``; helpers that several op files share live in `axes` and `places`.
 `PUBLIC` maps a name to its function. `ALIASES` gives the other libraries' names for the same thing,
 `KEYWORDS` their spelling of arguments. A name in `NOT_METHODS` is a function only.
 """
@@ -64,7 +64,7 @@ compiled.register()
 
 _FRONT = "glassgrad"
 
-# Keyword given -> parameter names of ours, in order of preference. A parameter of the same name takes precedence.
+# Given keyword -> our parameter names, in order of preference. A parameter of the same name takes precedence.
 KEYWORDS: dict[str, tuple[str, ...]] = {
     given: tuple(ours.split("|"))
     for given, ours in pairs("""
@@ -77,7 +77,7 @@ KEYWORDS: dict[str, tuple[str, ...]] = {
     """).items()
 }
 FIRST = words("input x a x1 arr m array self tensors arrays ary elements A prototype tensor")
-# Other libraries' names for the arguments that we take one by one, as in reshape(x, 2, 3).
+# Other libraries' names for the arguments that we take as separate values, as in reshape(x, 2, 3).
 REST = ("shape", "size", "newshape", "dims", "axes", "axis", "sizes", "repeats", "reps")
 
 ALIASES = pairs("""
@@ -99,7 +99,7 @@ _MODULES: tuple[ModuleType, ...] = (
     sampling, special_functions,
 )  # fmt: skip  # a table
 
-# Functions whose first argument is not the tensor that the method would belong to.
+# Functions that cannot be methods: their first argument is not the tensor.
 NOT_METHODS = {
     *words("""
     where safe_where embedding cat concat concatenate stack one_hot hstack vstack dstack column_stack row_stack
@@ -108,11 +108,11 @@ NOT_METHODS = {
     betainc
     """)
 }
-_OF_IMAGES = (spatial, pooling, resize, sampling)  # none of their functions is a method
+_OF_IMAGES = (spatial, pooling, resize, sampling)  # none of their functions becomes a method
 
 
 class _Form(NamedTuple):
-    """How a function takes its arguments: by keyword, the first one, and whether more come one by one."""
+    """The arguments of a function: its keywords, its first parameter, and whether it takes `*args`."""
 
     keywords: frozenset[str]
     first: str | None
@@ -142,7 +142,7 @@ def _renames(form: _Form) -> dict[str, str]:
 
 
 def _translator(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the slow path of a call with keywords: rename them, refuse those that the function lacks."""
+    """Return the slow path of a call with keywords: rename them, reject unknown ones."""
 
     def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         form = _form(function)
@@ -176,7 +176,7 @@ def _unknown(op: str, given: str, known: frozenset[str]) -> Exception:
 
 
 def public(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """Return the public form of a function or primitive: it takes the other libraries' keywords as well."""
+    """Return the public form of a function or primitive, which also takes the other libraries' keywords."""
     if isinstance(function, Primitive):
         return _public_primitive(function, name)
     function = guarded(function, name)
@@ -198,12 +198,12 @@ def public(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     return call
 
 
-# What Python and NumPy raise for an invalid argument; our own errors are of these classes as well.
+# What Python and NumPy raise for an invalid argument; our own errors derive from these classes.
 _RAW = (ValueError, IndexError, ZeroDivisionError, OverflowError)
 
 
 def _told(name: str, args: tuple[Any, ...], error: Exception) -> Exception | None:
-    """Return our error for a raw one that an op of ours raised; None for our own errors and the user's."""
+    """Return our error for a raw one raised inside an op of ours; None for our own errors and the user's."""
     if isinstance(error, errors.GlassgradError):
         return None
     trace = error.__traceback__
@@ -222,13 +222,13 @@ def _is_engine(filename: str) -> bool:
 
 
 def _own_keywords(function: Callable[..., Any]) -> frozenset[str]:
-    """Return the keywords that a function takes itself, without its first: they need no translation."""
+    """Return the keywords that a function itself takes, except its first parameter: they need no translation."""
     code = _innermost(function).__code__
     return frozenset(code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount])
 
 
 def _innermost(function: Any) -> FunctionType:
-    """Return the function below its decorators, as `inspect.unwrap` does without its slow import."""
+    """Return the function below its decorators, like `inspect.unwrap` but without that slow import."""
     while hasattr(function, "__wrapped__"):
         function = function.__wrapped__
     return function  # type: ignore[no-any-return]  # what decorators of functions wrap are functions
@@ -265,7 +265,7 @@ def _public_primitive(prim: Primitive, name: str) -> Callable[..., Any]:
 
 
 def _told_of(prim: Primitive, arity: int) -> str:
-    """Return what `help` says of a primitive: formula, derivative and errors."""
+    """Return the `help` text of a primitive: formula, derivative and errors."""
     text = prim.formula
     raised = "" if prim.takes_complex else "\n        KindError: complex numbers are given; real ones are expected."
     if prim.kind == "elementwise":
@@ -301,9 +301,9 @@ PUBLIC: dict[str, Any] = _collect()
 
 
 def at_home(module: str, table: Mapping[str, Any]) -> None:
-    """Let the functions of a public module say that they are found there, unless they are found where they say.
+    """Set the module and name of functions to those of a public module, unless they can be found where they say.
 
-    Wrappers bear the name of what they wrap or of where they were made; by that they could not be pickled.
+    Wrappers carry the name of the wrapped function or of the place that made them; pickle cannot find them by it.
     """
     examples.show(module, table)
     for name, function in table.items():
@@ -315,12 +315,12 @@ def at_home(module: str, table: Mapping[str, Any]) -> None:
 
 
 def registered(name: str) -> Primitive:
-    """Return the primitive of a name: what a pickled one is found by."""
+    """Return the primitive of a name; pickle finds it with this function."""
     return REGISTRY[name]
 
 
 def _reduced(prim: Primitive) -> str | tuple[Any, ...]:
-    """Copies and pickles of a primitive are the primitive itself."""
+    """Make copies and pickles of a primitive resolve to the primitive itself."""
     return (registered, (prim.name,)) if REGISTRY.get(prim.name) is prim else prim.name
 
 
@@ -328,5 +328,5 @@ Primitive.__reduce__ = _reduced  # type: ignore[method-assign, assignment]  # he
 
 
 def methods() -> dict[str, Any]:
-    """Return what `Tensor` gets as methods."""
+    """Return the methods of `Tensor`."""
     return {name: function for name, function in PUBLIC.items() if name not in NOT_METHODS}

@@ -1,8 +1,8 @@
-"""bfloat16: how ops compute on numbers that are the upper halves of float32.
+"""bfloat16: how ops compute on numbers that are the upper half of a float32.
 
-NumPy has no such dtype; `ml_dtypes` adds it, of kind "V". An op on bfloat16 computes in float32 and rounds its result
-once, as PyTorch's do; so do its derivative rules. Ops that only move numbers leave them as they are. All of this is put
-around the primitives when the dtype is first asked for, so that whoever never does pays nothing for it (docs/adr/031).
+NumPy has no such dtype; `ml_dtypes` adds it, with kind "V". An op on bfloat16 computes in float32 and rounds its result
+once, as in PyTorch; so do its derivative rules. Ops that only move numbers are unchanged. The first use of the dtype
+wraps the primitives, so programs without bfloat16 pay nothing (docs/adr/031).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _BEFORE: dict[Primitive, dict[str, Any]] = {}
 
 @functools.cache
 def bfloat16() -> np.dtype[Any]:
-    """Return the dtype; from then on, the ops that there are know what to do with it: the engine has imported all.
+    """Return the dtype, after teaching it to all ops; the engine has imported them by then.
 
     Raises:
         PackageError: where `ml_dtypes` is not installed.
@@ -58,7 +58,7 @@ def bfloat16() -> np.dtype[Any]:
 
 
 def forget() -> bool:
-    """Let ops be those of a process that has never named bfloat16, to measure them; tell whether they were not."""
+    """Unwrap the primitives, as before the first use of bfloat16, to measure them; return whether they were wrapped."""
     with _LOCK:
         known = bool(_BEFORE)
         for prim, attributes in _BEFORE.items():
@@ -70,12 +70,12 @@ def forget() -> bool:
 
 
 def is_bfloat16(dtype: np.dtype[Any]) -> bool:
-    """Tell whether a dtype, of an array from anywhere, is bfloat16; from then on, ops know it."""
+    """Tell whether the dtype of any array is bfloat16; if so, teach it to the ops."""
     return dtype.kind == NARROW and dtype.name == "bfloat16" and dtype == bfloat16()
 
 
 def finfo(dtype: Any) -> Any:
-    """Return what `np.finfo` says about a floating-point dtype: eps, tiny, min, max, bits; also about bfloat16.
+    """Return the `np.finfo` of a floating-point dtype, including bfloat16: eps, tiny, min, max, bits.
 
     Example:
         >>> import glassgrad as gg
@@ -91,7 +91,7 @@ def finfo(dtype: Any) -> Any:
 
 
 def result_type(*values: Any) -> np.dtype[Any]:
-    """Return the dtype of a result of arrays, dtypes and numbers, as `np.result_type` does, or bfloat16.
+    """Return the result dtype of arrays, dtypes and numbers: like `np.result_type`, but also for bfloat16.
 
     Example:
         >>> import glassgrad as gg
@@ -109,7 +109,7 @@ def result_type(*values: Any) -> np.dtype[Any]:
 
 
 def promote_types(type1: Any, type2: Any) -> np.dtype[Any]:
-    """Return the dtype of what comes of two dtypes, as `np.promote_types` does; with bfloat16 as PyTorch does.
+    """Return the common dtype of two dtypes: like `np.promote_types`, with bfloat16 as in PyTorch.
 
     Example:
         >>> import glassgrad as gg
@@ -120,42 +120,42 @@ def promote_types(type1: Any, type2: Any) -> np.dtype[Any]:
 
 
 def is_narrow(x: Any) -> bool:
-    """Tell whether something has the dtype bfloat16."""
+    """Tell whether an object has the dtype bfloat16."""
     return getattr(getattr(x, "dtype", None), "kind", None) == NARROW
 
 
 def wide(x: Any) -> Any:
-    """Return what is in bfloat16 in float32, also inside of tuples and lists; anything else as it is."""
+    """Convert bfloat16 to float32, also inside tuples and lists; return anything else unchanged."""
     if type(x) is tuple or type(x) is list:
         return type(x)(map(wide, x))
     if not is_narrow(x):
         return x
     if isinstance(x, np.ndarray | np.generic) and type(x) not in INTERPRETERS:
         return x.astype(_SINGLE)
-    return astype_p(x, dtype=_SINGLE) if type(x) in INTERPRETERS else x  # a placeholder has no numbers
+    return astype_p(x, dtype=_SINGLE) if type(x) in INTERPRETERS else x  # a placeholder has no values
 
 
 def rounded(x: Any) -> Any:
-    """Return floats in bfloat16; anything else as it is."""
+    """Convert floats to bfloat16; return anything else unchanged."""
     if getattr(getattr(x, "dtype", None), "kind", None) != "f":
         return x
     return astype_p(x, dtype=bfloat16()) if type(x) in INTERPRETERS else np.asarray(x).astype(bfloat16())
 
 
 def beside(bias: Any, y: Any) -> Any:
-    """Return what is added to a product in bfloat16 as the product is: it would widen the sum to float32."""
+    """Round what is added to a bfloat16 product to bfloat16; otherwise it would widen the sum to float32."""
     return rounded(bias) if is_narrow(y) else bias
 
 
 def stays(prim: Primitive, args: Iterable[Any]) -> bool:
-    """Tell whether a primitive takes its arguments as they are, in bfloat16, where a step is traced."""
+    """Tell whether a primitive takes its arguments in bfloat16 while a step is traced."""
     if prim.name in MOVES:
         return True
     return prim.name in {"matmul", "concat"} and all(is_narrow(arg) for arg in args)
 
 
 def rounds(args: Iterable[Any], params: Any) -> bool:
-    """Tell whether a result is in bfloat16: if all floats among the arguments are, beside which numbers are weak."""
+    """Tell whether a result is in bfloat16: if all floats among the arguments are, apart from weak ones (numbers)."""
     if "dtype" in params:
         return False
     kinds = [arg.dtype.kind for arg in args if hasattr(arg, "dtype") and not getattr(arg, "weak", False)]
@@ -163,7 +163,7 @@ def rounds(args: Iterable[Any], params: Any) -> bool:
 
 
 def in_single(compute: Callable[..., Any], args: Sequence[Array], params: Any, first: bool = False) -> Any:
-    """Compute in float32, and round: every result, or the first one alone."""
+    """Compute in float32, then round every result, or only the first."""
     found = compute(*map(wide, args), **params)
     if not rounds(args, params):
         return found
@@ -176,12 +176,12 @@ def in_single(compute: Callable[..., Any], args: Sequence[Array], params: Any, f
 
 
 def _prepare(prim: Primitive) -> None:
-    """Put float32 around what a primitive computes."""
+    """Wrap a primitive to compute in float32."""
     if prim.name in MOVES:
         return
     prim.evaluate = _evaluate(prim, prim.evaluate)
-    prim.__dict__.pop("traits", None)  # where recording finds `evaluate`
-    if prim.joint_vjp is not None:  # for plain arrays, also of products
+    prim.__dict__.pop("traits", None)  # recording looks up `evaluate` there
+    if prim.joint_vjp is not None:  # for plain arrays, products included
         prim.joint_vjp = _rule(prim.joint_vjp)
     if prim.name in PRODUCTS:
         return
@@ -216,7 +216,7 @@ def _evaluate(prim: Primitive, evaluate: Callable[..., Any]) -> Callable[..., An
 
 
 def bare(prim: Primitive) -> Callable[..., Any]:
-    """Return what a primitive computes on arrays that are not in bfloat16."""
+    """Return the primitive's function for arrays that are not bfloat16."""
     found: Callable[..., Any] = getattr(prim.evaluate, "__wrapped__", prim.evaluate)
     return found
 
@@ -232,7 +232,7 @@ def _decompose(decompose: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _rule(rule: Callable[..., Any], prim: Primitive | None = None) -> Callable[..., Any]:
-    """Return a rule ``(g, *saved)``, or of tangents, that computes in float32; the walk rounds what comes out."""
+    """Wrap a vjp rule ``(g, *saved)`` or a jvp rule to compute in float32; the walk rounds its results."""
     keeps_y, keeps_x = _kept(prim)
 
     @functools.wraps(rule)
@@ -246,7 +246,7 @@ def _rule(rule: Callable[..., Any], prim: Primitive | None = None) -> Callable[.
 
 
 def _kept(prim: Primitive | None) -> tuple[bool, bool]:
-    """Return whether a rule gets output and inputs; in place of others it has tensors that it must not compute with."""
+    """Return whether a rule gets the output and the inputs; if not, it gets tensors that it must not compute with."""
     if prim is None:
         return True, True
     return prim.saves_y, prim.saves_x or prim.saves_from is not None or prim.saves_to is not None

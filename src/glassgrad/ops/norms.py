@@ -108,7 +108,7 @@ def dist(x: Array, other: Array, p: Any = 2) -> Array:
 def renorm(x: Array, p: float, dim: int, maxnorm: float) -> Array:
     """`x` with each slice along `dim` whose p-norm exceeds `maxnorm` scaled down to that norm.
 
-    As in PyTorch, 1e-7 is added to the norm that is divided by.
+    As in PyTorch, the divisor is the norm plus 1e-7.
 
     Raises:
         ArgumentError: fewer than two dimensions, a `p` that is not positive, or a negative `maxnorm`.

@@ -8,7 +8,7 @@ from typing import Any
 from glassgrad.base.tables import pairs
 from glassgrad.ops import elementwise, linalg  # noqa: F401 - importing them fills the registry
 
-# Python's name of an operator -> the op of the table.
+# Python's name of an operator -> the op in the table.
 BINARY = pairs("""
     add=add sub=subtract mul=multiply truediv=divide floordiv=floor_divide mod=remainder pow=power matmul=matmul
     and=bitwise_and or=bitwise_or xor=bitwise_xor lshift=left_shift rshift=right_shift
@@ -18,7 +18,7 @@ UNARY = {"neg": "negative", "abs": "abs", "invert": "bitwise_not"}
 
 
 def attach(cls: type, function_of: Callable[[str], Callable[..., Any]]) -> None:
-    """Give a class every operator; `function_of` returns the function that computes an op, a method of the class."""
+    """Give a class every operator; `function_of` returns the method that computes an op."""
 
     def reflected(function: Callable[..., Any]) -> Callable[..., Any]:
         return lambda b, a: function(a, b)

@@ -1,4 +1,4 @@
-"""Splitting an index into static part and arrays, joining it again, and adding at many places at once.
+"""Splitting an index into its static part and its arrays, joining it again, and adding at many places at once.
 
 An index is split into its arrays, which are arguments (they may be Tensors or Symbols), and a static
 `Spec` of everything else, so that one primitive serves slices, integers, new axes and integer arrays.
@@ -25,7 +25,7 @@ from glassgrad.ops.kernels.choose import largest, least
 Shape = tuple[int, ...]
 Spec = tuple[Any, ...]
 
-# From this many numbers on, loading SciPy's sparse matrices (once, 0.1 s) is worth the threefold speed.
+# From this many numbers on, loading SciPy's sparse matrices (once, 0.1 s) pays: they are three times as fast.
 SPARSE_FROM = 1 << 16
 
 # Up to this size, building a one-hot matrix and multiplying by it is fastest.
@@ -41,7 +41,7 @@ class Slice(NamedTuple):
 
 
 class IndexArray:
-    """Mark the place of an integer array in a spec."""
+    """Marker for the place of an integer array in a spec."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -85,7 +85,7 @@ def split_index(index: Any, shape: Shape | None = None) -> tuple[Spec, list[Any]
 
 
 def _width(part: Any) -> int:
-    """Return how many dimensions a part of an index consumes; not for `...`."""
+    """Return how many dimensions a part of an index consumes; not defined for `...`."""
     if part is None or isinstance(part, bool | np.bool_):
         return 0
     kind = getattr(part, "dtype", None)
@@ -96,7 +96,7 @@ def _expect_fit(parts: Sequence[Any], number: int, shape: Shape) -> None:
     """Raise unless every array of an index has a dimension to index, and a mask matches its dimensions."""
     part = parts[number] if not isinstance(parts[number], list | tuple) else np.asarray(parts[number])
     before = [other for other in parts[:number] if other is not Ellipsis]
-    if len(before) < number:  # what follows `...` is counted from the end
+    if len(before) < number:  # parts after `...` count from the end
         first = len(shape) - sum(_width(other) for other in parts[number:])
     else:
         first = sum(_width(other) for other in before)
@@ -108,7 +108,7 @@ def _expect_fit(parts: Sequence[Any], number: int, shape: Shape) -> None:
 
 
 def is_byte_mask(part: Any) -> bool:
-    """Recognise PyTorch's older masks, tensors of uint8; a NumPy array of uint8 holds positions."""
+    """Tell whether a part is an older mask of PyTorch's, a tensor of uint8; a NumPy array of uint8 holds positions."""
     return getattr(part, "dtype", None) == _BYTE and type(part) is not np.ndarray
 
 
@@ -119,8 +119,8 @@ _BASIC = frozenset({int, slice, type(None), type(...)})
 def in_two_steps(index: Any) -> tuple[Any, Any] | None:
     """Split an index that NumPy and PyTorch read differently into its integers and the rest; else return None.
 
-    In ``x[0, :, rows]`` NumPy counts the 0 among the arrays, which are then apart, so that their dimension comes first;
-    PyTorch takes the slice x[0] and then [:, rows] of it. Tensors are PyTorch's here.
+    In ``x[0, :, rows]`` NumPy treats the 0 as an array. The arrays are then not adjacent, so their dimension comes
+    first. PyTorch takes the slice x[0] and then [:, rows] of it. Tensors behave like PyTorch's here.
     """
     if type(index) is not tuple or _BASIC.issuperset(map(type, index)):
         return None
@@ -153,7 +153,7 @@ def _kind(part: Any) -> str:
 
 
 def _slice(start: Any, stop: Any, step: Any) -> Slice:
-    """Return a slice of Python integers, whatever integer types it was given with."""
+    """Return a slice of Python integers, whichever integer types are given."""
     return Slice(*[part if part is None or type(part) is int else part.__index__() for part in (start, stop, step)])
 
 
@@ -177,7 +177,7 @@ def _listed(part: Any) -> Array:
 
 
 def join_index(spec: Spec, arrays: Sequence[Any]) -> tuple[Any, ...]:
-    """Put an index together again, for the array library."""
+    """Join the parts of an index, for the array library."""
     if not arrays:
         return tuple([slice(*part) if type(part) is Slice else part for part in spec])
     for array in arrays:
@@ -194,7 +194,7 @@ def makes_axis(part: Any) -> bool:
 
 
 def has_masks(spec: Spec) -> bool:
-    """Tell whether a spec has 0-d masks, with which an index without arrays makes a copy as well."""
+    """Tell whether a spec has 0-d masks; with them, an index without arrays makes a copy, too."""
     return any(isinstance(part, bool) for part in spec)
 
 
@@ -216,7 +216,7 @@ _UNSIGNED_64 = frozenset("LQ" if np.dtype("L").itemsize == 8 else "Q")
 
 
 def check_places(index: Array, size: int, axis: int) -> None:
-    """Raise `IndexError` for a negative place; one that is too large is found where it is used."""
+    """Raise `IndexError` for a negative place; an overlarge one is found where it is used."""
     if index.dtype.char in _UNSIGNED_64:
         refuse_huge(index)
     if index.size and least(index) < 0:
@@ -232,7 +232,7 @@ _UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 def all_classes(labels: Array, classes: int) -> bool:
     """Tell whether all labels are from 0 to classes - 1."""
-    # Viewed as unsigned, negative labels are huge: one pass checks both ends.
+    # Viewed as unsigned integers, negative labels are huge: one pass checks both ends.
     return not labels.size or bool(largest(labels.view(_UNSIGNED[labels.dtype.itemsize])) < classes)
 
 
@@ -271,17 +271,17 @@ def add_at(xp: Any, g: Array, spec: Spec, arrays: Sequence[Array], shape: Shape)
 
 
 def _wrapped(index: Array, size: int) -> Array:
-    if index.size and largest(index) >= size:  # in a flattened array it would silently be another row
+    if index.size and largest(index) >= size:  # in a flattened array this would silently be another row
         raise IndexError(f"index {largest(index)} is out of range for a dimension of size {size}")
     return np.where(index < 0, index + size, index) if index.size and least(index) < 0 else index
 
 
 def _add_along(xp: ModuleType, g: Array, index: Array, axis: int, shape: Shape) -> Array:
     """Add slices of `g` at positions along one axis."""
-    shape = tuple(shape)  # an index into a Size is a call
+    shape = tuple(shape)  # indexing a Size is a Python call
     if axis == 0 and shape[0] <= 256 and index.size * shape[0] <= ONE_HOT_UP_TO:
-        # Few rows: the product with their one-hot matrix is a single call of BLAS.
-        # Were a number not finite, 0 * inf would make NaN in rows that no index names: add row by row then.
+        # Few rows: the product with their one-hot matrix is a single BLAS call.
+        # If a number is not finite, 0 * inf makes NaN in rows that no index names: add row by row then.
         flat = g.reshape(-1)
         if _is_finite(flat):
             one_hot = _identity(shape[0], g.dtype).take(index.reshape(-1), 0)
@@ -303,7 +303,7 @@ def _is_finite(flat: Array) -> bool:
     """Tell whether all numbers of an array of one dimension are finite."""
     if flat.dtype.char not in "fd" or not flat.size:
         return bool(np.isfinite(flat).all())
-    # Both find a NaN first, and take less time than an array of truth values.
+    # Both propagate NaN, and take less time than an array of booleans.
     return math.isfinite(flat.item(flat.argmax())) and math.isfinite(flat.item(flat.argmin()))
 
 

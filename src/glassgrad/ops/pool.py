@@ -59,7 +59,7 @@ def _lowest(dtype: Any) -> float:
     return -math.inf if dtype.kind in "fV" else int(np.iinfo(dtype).min)
 
 
-# Nanoseconds that NumPy takes per element of x: to compare it, and to scatter the cotangent to the winners.
+# Nanoseconds of NumPy per element of x: to compare it, and to scatter the cotangent to the maxima.
 _NS_TO_COMPARE, _NS_TO_SCATTER = 0.7, 5.0
 
 
@@ -80,11 +80,11 @@ def _max_pool(xp: ModuleType, x: Array, **p: Any) -> Array:
 
 
 def _winners(xp: ModuleType, x: Array, y: Array, grid: Plan) -> list[Array]:
-    """For every position inside the windows, a mask of those where it is the first maximum, as in PyTorch.
+    """For every position inside the windows, a mask of the windows with their first maximum there, as in PyTorch.
 
-    A border, which may count as low as the maximum, is never chosen; of several NaN the first one is.
+    A border is never chosen, even if its value equals the maximum; of several NaN the first one is.
     """
-    unequal = x.dtype.kind in "fV"  # to everything, a border of NaN
+    unequal = x.dtype.kind in "fV"  # a border of NaN is unequal to everything
     full = _bordered(xp, x, grid, math.nan if unequal else _lowest(x.dtype))
     found: list[Array] = []
     taken = None
@@ -183,7 +183,7 @@ def _chosen(shape: Shape, **p: Any) -> tuple[Any, Any]:
     return (lambda rng: x), (lambda rng: _max_pool(np, x, **p))
 
 
-# Both are linear maps fixed by where x has its maxima (y holds their values), and each other's transpose.
+# Both are linear maps determined by where x has its maxima (y holds their values), and each other's transpose.
 max_pool2d_scatter_p: Linear = linear(
     "max_pool2d_scatter",
     _max_scatter,

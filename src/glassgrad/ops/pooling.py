@@ -1,7 +1,7 @@
-"""Pooling over any number of axes as users call it: the largest, the mean or a power of windows, and the way back.
+"""The public pooling functions, over any number of axes: maximum, mean or power mean of windows, and unpooling.
 
-The primitives go over two axes. With more, the last axes are pooled first and the first one afterwards, with the
-others as one axis that stays as it is.
+The primitives pool over two axes. With more, the last axes are pooled first and the first one afterwards; the others
+are then one axis that stays unchanged.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _depth_apart(y: Array, x: Array) -> Array:
 
 
 def _flattened(first: Window) -> Window:
-    """Return the windows of an axis, with the others as one that stays as it is."""
+    """Return the windows of the first axis, with the others as one axis that stays unchanged."""
     return {key: (*along, ALONE[key]) for key, along in first.items()}
 
 
@@ -73,7 +73,7 @@ def _max_pool(dims: int) -> Callable[..., Any]:
     ) -> Any:
         """Largest element of each window of (N, C, {sizes}); on ties the first gets the gradient.
 
-        `stride` is `kernel_size` unless given. With `return_indices` the positions {place} come as well.
+        `stride` defaults to `kernel_size`. With `return_indices` the positions {place} are returned, too.
 
         Example:
             >>> import glassgrad as gg
@@ -89,7 +89,7 @@ def _max_pool(dims: int) -> Callable[..., Any]:
 
 
 def _largest(x: Array, window: Window, ceil: bool, indices: bool) -> tuple[Array, Array]:
-    """Return the largest of each window, and where asked for their positions."""
+    """Return the maximum of each window and, on request, its position."""
     if len(window["stride"]) == 2:
         y = max_pool2d_p(x, **window, ceil=ceil)
         return y, max_pool2d_index_p(x, y, **window, ceil=ceil) if indices else None
@@ -154,7 +154,7 @@ def _means(
     op = f"avg_pool{dims}d"
     image, back = as_images(x, dims, op)
     window, ceil = pool_window(dims, op, kernel, stride, padding, 1), bool(ceil)
-    if x.dtype.kind in "biu" and x.dtype != np.int64:  # their sums could overflow; PyTorch refuses them too
+    if x.dtype.kind in "biu" and x.dtype != np.int64:  # sums could overflow; PyTorch refuses these dtypes, too
         raise errors.IMAGE_DTYPE(op=op, given=x.dtype, expected="floating-point or int64", where=provenance.here())
     total = _sums(image, window, ceil)
     if divisor is not None:
@@ -179,14 +179,14 @@ def _sums(x: Array, window: Window, ceil: bool) -> Array:
 
 
 def _mean_of(total: Array, count: Any) -> Array:
-    """The total over a count; for integers the quotient truncated, as in PyTorch."""
+    """The total divided by a count; truncated for integers, as in PyTorch."""
     if total.dtype.kind in "iu":
         return divide(total, count, rounding_mode="trunc")
     return total * (float(1 / count) if not np.ndim(count) else (1 / count).astype(total.dtype))
 
 
 def _window_sizes(size: int, kernel: int, stride: int, pad: tuple[int, int], ceil: bool, include_pad: bool) -> Array:
-    """How many elements of one axis each window averages."""
+    """The number of elements of one axis that each window averages."""
     starts = np.arange(out_size(size, kernel, stride, pad, 1, ceil)) * stride - pad[0]
     stops = np.minimum(starts + kernel, size + pad[1])
     if not include_pad:
@@ -253,7 +253,7 @@ def _adaptive_max_pool(dims: int) -> Callable[..., Any]:
     def adaptive_max_pool(input: Array, output_size: Any, return_indices: bool = False) -> Any:
         """Largest element of about equal parts of (N, C, {sizes}), as many as `output_size`; None keeps an axis.
 
-        Parts are those of `adaptive_avg_pool{dims}d`. With `return_indices` the positions {place} come as well.
+        Parts are those of `adaptive_avg_pool{dims}d`. With `return_indices` the positions {place} are returned, too.
 
         Example:
             >>> import glassgrad as gg
@@ -278,7 +278,7 @@ def _adaptive_max_pool(dims: int) -> Callable[..., Any]:
 
 
 def _largest_of_parts(x: Array, index: Array, axis: int, count: int) -> tuple[Array, Array]:
-    """The largest element of `count` parts of an axis, and its entry of `index`."""
+    """The maximum of each of `count` parts of an axis, and its entry of `index`."""
     size = x.shape[axis]
     part = np.arange(count)[:, None]
     first, last = part * size // count, -(-(part + 1) * size // count) - 1
@@ -330,7 +330,7 @@ def _max_unpool(dims: int) -> Callable[..., Array]:
 def _unpooled_size(
     dims: int, op: str, x: Array, kernel: Ints, stride: Any, padding: Ints, size: Any
 ) -> tuple[int, ...]:
-    """The size before the pooling: the smallest possible, or the requested one."""
+    """The size before pooling: the smallest possible one, or the requested one."""
     window = several(kernel, dims, "kernel_size", op)
     steps = window if stride is None else several(stride, dims, "stride", op)
     border = several(padding, dims, "padding", op)

@@ -1,9 +1,9 @@
-"""The loop over time of recurrent layers, without the products of the inputs: forwards and backwards.
+"""The loop over time of recurrent layers, without the products of the inputs: forward and backward.
 
-``a`` is what the inputs give to the gates of all steps, (steps, batch, gates * hidden), or (batch, steps, ...) with
-`batch_first`; states are (batch, hidden), the weights have PyTorch's layout. With `reverse` the sequence is read from
-its end. Native code runs the loops where that pays (`kernels.recurrent`); the functions here are NumPy's way, and say
-what native code computes.
+``a`` holds the contributions of the inputs to the gates of all steps, (steps, batch, gates * hidden), or
+(batch, steps, ...) with `batch_first`. States are (batch, hidden); the weights have PyTorch's layout. With `reverse`
+the sequence is read from its end. Native code runs the loops where that pays (`kernels.recurrent`). The functions here
+are NumPy's way and define the results of the native code.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from glassgrad.ops.shape import cat
 
 
 class Scan(NamedTuple):
-    """One loop: how it is read, the gates' inputs, the states before it, and the weights.
+    """One loop: its layout, the gates' inputs, the initial states, and the weights.
 
-    `alive` is a mask (steps, batch, 1) of the steps, in reading order, that each sequence has; None for all. After its
-    end, or in front of it, the state of a sequence stays.
+    `alive` is a mask (steps, batch, 1), in reading order, of the steps that each sequence has; None for all. Outside of
+    those steps the state of a sequence is unchanged.
     """
 
     form: Form
@@ -35,7 +35,7 @@ class Scan(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """What the backward pass needs: the states after all steps, as y is laid out, and the activated gates."""
+    """Values for the backward pass: the states after all steps, in the layout of y, and the activated gates."""
 
     y: Array
     cells: Array | None
@@ -43,13 +43,13 @@ class Kept(NamedTuple):
 
 
 def in_order(x: Array, form: Form) -> Array:
-    """Turn an array into reading order, with time in front."""
+    """Put time first and the steps into reading order."""
     x = x.swapaxes(0, 1) if form.batch_first else x
     return x[::-1] if form.reverse else x
 
 
 def before(y: Array, first: Array, form: Form) -> Array:
-    """Return the states before all steps, as y is laid out."""
+    """Return the states before all steps, in the layout of y."""
     steps, axis = y.shape[int(form.batch_first)], int(form.batch_first)
     if not steps:
         return y
@@ -60,7 +60,7 @@ def before(y: Array, first: Array, form: Form) -> Array:
 
 
 def forward(scan: Scan, own: bool = False) -> tuple[tuple[Array, ...], Kept]:
-    """Return y and the last states, and what the backward pass needs; `own` says that `a` may be overwritten."""
+    """Return y, the last states, and values for the backward pass; with `own`, `a` may be overwritten."""
     form, a, states, w = scan[:4]
     gates = None
     if form.kind in _WITH_GATES:
@@ -86,7 +86,7 @@ def forward(scan: Scan, own: bool = False) -> tuple[tuple[Array, ...], Kept]:
 
 
 def backward(scan: Scan, g: Sequence[Array | None], kept: Kept) -> tuple[Array, Array, list[Array]]:
-    """Return the cotangents of `a`, of what the weights give, and of the first states. `scan.a` is not read."""
+    """Return the cotangents of `a`, of the product with the weights and of the first states; does not read `scan.a`."""
     form, _, states, w = scan[:4]
     if scan.alive is None:
         found = recurrent.backward(form, g, kept._asdict(), states, w)
@@ -104,7 +104,7 @@ def backward(scan: Scan, g: Sequence[Array | None], kept: Kept) -> tuple[Array, 
 
 
 def _sigmoid(x: Array) -> None:
-    """Put sigmoid(x) = tanh(x / 2) / 2 + 1 / 2 in the place of x."""
+    """Compute sigmoid(x) = tanh(x / 2) / 2 + 1 / 2 in place."""
     x *= 0.5
     np.tanh(x, out=x)
     x *= 0.5

@@ -1,8 +1,8 @@
-"""Loops over time as primitives: what a traced recurrent layer consists of besides ordinary products.
+"""Loops over time as primitives: a traced recurrent layer consists of these and ordinary products.
 
-``lstm_scan(a, h, c, w)`` runs all steps on what the inputs give to the gates; its derivative is ``lstm_scan_back``, and
-products of all steps together. Residuals are results, so that a trace holds a loop as one instruction. Higher
-derivatives, forward mode and vmap decompose it into single steps.
+``lstm_scan(a, h, c, w)`` runs all steps on the contributions of the inputs to the gates. Its derivative is
+``lstm_scan_back`` and products over all steps together. Residuals are results, so a trace holds a loop as one
+instruction. Higher derivatives, forward mode and vmap decompose it into single steps.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class _Loop(NamedTuple):
     """A kind of layer, and the rules of its loop in both directions.
 
     Attributes:
-        name: of the kind.
-        states: how many there are.
-        has_cells, has_gates: what the derivative needs besides y and the first states.
+        name: name of the kind.
+        states: number of states.
+        has_cells, has_gates: values that the derivative needs besides y and the first states.
     """
 
     name: str
@@ -82,7 +82,7 @@ class _Loop(NamedTuple):
         return y, *_like(first, a), *[y] * self.has_cells, *[gates] * self.has_gates
 
     def decomposed(self, a: Array, *rest: Array, reverse: bool, batch_first: bool, **options: Any) -> tuple[Array, ...]:
-        """The same step by step, in other ops."""
+        """The same loop step by step, in other ops."""
         now, w, bias = self._split(rest)
         steps = a.shape[int(batch_first)]
         found: list[Any] = [None] * steps

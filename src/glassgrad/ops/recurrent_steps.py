@@ -1,4 +1,4 @@
-"""One step of each recurrent network in other ops: cells compute it, and the fused networks decompose into it."""
+"""One step of each recurrent network in other ops: cells use it, and the fused networks decompose into it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _given(bias: Array) -> tuple[Any, ...]:
 
 
 def lstm_cell(gates: Array, c: Array) -> tuple[Array, Array, tuple[Array, ...]]:
-    """From the sums for all gates: the new hidden state and cell, and the activated gates."""
+    """From the inputs of all gates, compute the new hidden state, the new cell, and the activated gates."""
     n = c.shape[-1]  # h may be a projection to fewer features
     i, f, g, o = (gates[..., at * n : (at + 1) * n] for at in range(4))
     # Each value has a name because the readable source of a compiled function prints it.
@@ -31,7 +31,7 @@ def lstm_cell(gates: Array, c: Array) -> tuple[Array, Array, tuple[Array, ...]]:
 
 
 def gru_cell(from_x: Array, from_h: Array, h: Array) -> tuple[Array, tuple[Array, ...]]:
-    """From what input and state give to the gates: the new hidden state, the activated gates and h's part of one."""
+    """From the gates' inputs by x and by h, return new state, activated gates and h's part of the candidate."""
     n = h.shape[-1]
     reset_gate = sigmoid(from_x[..., :n] + from_h[..., :n])
     update_gate = sigmoid(from_x[..., n : 2 * n] + from_h[..., n : 2 * n])

@@ -249,7 +249,7 @@ def _without_slope(name: str, formula: str, takes_complex: bool = False, forward
 
 
 def _by_method(name: str) -> Any:
-    """Return a forward that calls an array's own method, which takes half the time of NumPy's function."""
+    """Return a forward that calls an array's own method: half the time of NumPy's function."""
     method = getattr(np.ndarray, name)
 
     def forward(xp: ModuleType, x: Array, *, axis: int | None, keepdims: bool) -> Array:
@@ -268,7 +268,7 @@ any_p = _without_slope("any", "any of x over axes", takes_complex=True)
 
 
 class Extreme(NamedTuple):
-    """What `max(dim=...)`, `min(dim=...)`, `sort` and `topk` return."""
+    """The result of `max(dim=...)`, `min(dim=...)`, `sort` and `topk`."""
 
     values: Any
     indices: Any
@@ -290,7 +290,7 @@ def sum(x: Array, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) 
 
 @takes_complex
 def mean(x: Array, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Array:
-    """Arithmetic mean over `dim`; NaN over no elements."""
+    """Arithmetic mean over `dim`; NaN if there are no elements."""
     if dtype is not None:
         x = astype(x, dtype)
     shape = x.shape
@@ -317,7 +317,7 @@ def var(
 ) -> Array:
     """Variance over `dim`, the sum of squares divided by n - `correction`.
 
-    PyTorch's default: correction 1 (Bessel). `unbiased=False`, or False in place of `correction`, is 0.
+    The default correction is 1 (Bessel), as in PyTorch. `unbiased=False`, or False instead of `correction`, means 0.
     """
     dim, correction = _correction(dim, correction, unbiased)
     axes = canonical_axes(dim, len(x.shape))
@@ -375,7 +375,7 @@ def argmin(x: Array, dim: int | None = None, keepdim: bool = False) -> Array:
 
 @takes_complex
 def all(x: Array, dim: Any = None, keepdim: bool = False) -> Array:
-    """Whether all elements are true; over no dimensions, `dim=()`, whether each is."""
+    """Whether all elements are true; with `dim=()`, whether each is."""
     if isinstance(dim, tuple | list) and not dim:
         return ew.not_equal(x, 0)
     return all_p(x, axis=canonical_axes(dim, len(x.shape)), keepdims=keepdim)
@@ -383,7 +383,7 @@ def all(x: Array, dim: Any = None, keepdim: bool = False) -> Array:
 
 @takes_complex
 def any(x: Array, dim: Any = None, keepdim: bool = False) -> Array:
-    """Whether any element is true; over no dimensions, `dim=()`, whether each is."""
+    """Whether any element is true; with `dim=()`, whether each is."""
     if isinstance(dim, tuple | list) and not dim:
         return ew.not_equal(x, 0)
     return any_p(x, axis=canonical_axes(dim, len(x.shape)), keepdims=keepdim)
@@ -414,7 +414,7 @@ def _extreme_along(x: Array, dim: int, keepdim: bool, arg: Any) -> Any:
 
 def max(x: Array, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
     """Largest element of all; with an int `dim`, `(values, indices)` along it; with a tensor, `maximum`."""
-    if isinstance(dim, int | np.integer):  # the latter has a shape as well
+    if isinstance(dim, int | np.integer):  # a NumPy integer has a shape, too
         return _extreme_along(x, int(dim), keepdim, argmax)
     if other is None and not hasattr(dim, "shape"):
         return amax(x, dim, keepdim)
@@ -423,7 +423,7 @@ def max(x: Array, dim: Any = None, keepdim: bool = False, *, other: Any = None) 
 
 def min(x: Array, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
     """Smallest element of all; with an int `dim`, `(values, indices)` along it; with a tensor, `minimum`."""
-    if isinstance(dim, int | np.integer):  # the latter has a shape as well
+    if isinstance(dim, int | np.integer):  # a NumPy integer has a shape, too
         return _extreme_along(x, int(dim), keepdim, argmin)
     if other is None and not hasattr(dim, "shape"):
         return amin(x, dim, keepdim)
@@ -445,7 +445,7 @@ def logsumexp(x: Array, dim: Any = None, keepdim: bool = False) -> Array:
 
 
 def _complex_logsumexp(x: Array, axis: Axes, keepdim: bool) -> Array:
-    """Shift by the largest real part, as PyTorch does, rounded to an integer and so without gradient."""
+    """Shift by the largest real part, as in PyTorch; it is rounded to an integer and so has no gradient."""
     if not count(x.shape, axis):
         return sum_p(x, axis=axis, keepdims=keepdim) - math.inf
     top = ew.floor(max_p(real(x), axis=axis, keepdims=True))
@@ -457,7 +457,7 @@ def _complex_logsumexp(x: Array, axis: Axes, keepdim: bool) -> Array:
 
 
 def _softmax_input(x: Array, dtype: Any) -> Array:
-    """Convert the input to `dtype`; to a real one, complex numbers lose their imaginary part, as in PyTorch."""
+    """Convert the input to `dtype`; complex numbers lose their imaginary part in a real dtype, as in PyTorch."""
     return as_real(x) if dtype is None else astype(real(x) if np.dtype(dtype).kind != "c" else x, dtype)
 
 

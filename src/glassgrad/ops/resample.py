@@ -1,8 +1,8 @@
 """Resizing along one axis: each output is a weighted sum of a few neighbouring inputs.
 
-The neighbours and weights of an axis are worked out once per (mode, sizes, scale) and remembered. An image
-is resized one axis after the other. Conventions (half-pixel centres, clamped borders, the cubic kernel of
-Keys 1981 with a = -0.75) are PyTorch's.
+The neighbours and weights of an axis are computed once per (mode, sizes, scale) and cached. An image is resized one
+axis after the other. Conventions (half-pixel centres, clamped borders, the cubic kernel of Keys 1981 with a = -0.75)
+are PyTorch's.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class Resizing(NamedTuple):
 
 @lru_cache(maxsize=256)
 def neighbours(how: Resizing) -> list[tuple[Any, Any]]:
-    """Return pairs (index, weight), one for each neighbour; indices never fall along the axis."""
+    """Return pairs (index, weight), one for each neighbour; indices never decrease along the axis."""
     last = how.before - 1
     place = np.arange(how.after)
     if how.mode in {"nearest", "nearest-exact"}:
-        # In single precision, as in PyTorch: rounding decides at the borders of cells.
+        # In single precision, as in PyTorch: rounding matters at the borders of cells.
         shift = np.float32(0.5 if how.mode == "nearest-exact" else 0)
         index = np.floor((place.astype(np.float32) + shift) * np.float32(how.scale)).astype(np.int64)
         return [(np.minimum(index, last), None)]
@@ -77,7 +77,7 @@ def matrix_of(how: Resizing, dtype: Any) -> Array:
     return matrix.astype(dtype)
 
 
-# Up to this size, a product with the mostly zero matrix of weights is faster than reading single neighbours.
+# Up to this size, a product with the mostly zero matrix of weights is faster than reading neighbours one by one.
 DENSE = 128
 
 

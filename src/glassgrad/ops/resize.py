@@ -1,4 +1,4 @@
-"""Resizing images as users call it: PyTorch's `interpolate`, `pixel_shuffle` and `pixel_unshuffle`."""
+"""The public functions that resize images: PyTorch's `interpolate`, `pixel_shuffle` and `pixel_unshuffle`."""
 
 from __future__ import annotations
 

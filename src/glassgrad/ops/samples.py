@@ -1,4 +1,4 @@
-"""Sample inputs of the primitives, from which generic tests, benchmarks and docs draw.
+"""Sample inputs of the primitives for generic tests, benchmarks and docs.
 
 An elementwise entry names one domain per argument (`reals`, `booleans`); any other entry lists
 `S(shape, shape, ..., **params)`, where a shape may be replaced by a function of a random generator.
@@ -15,7 +15,7 @@ import numpy as np
 class Domain(NamedTuple):
     """The inputs on which one argument of an elementwise op is sampled.
 
-    `avoid` lists kinks; draws keep `gap` away from them, so that finite differences hold.
+    `avoid` lists kinks; samples keep a distance of `gap` from them, so that finite differences hold.
     """
 
     low: float
@@ -32,7 +32,7 @@ class Domain(NamedTuple):
         for kink in self.avoid:
             near = np.abs(x - kink) < self.gap
             side = np.where(x < kink, -1.0, 1.0)
-            # At the edge of the domain there is room on one side only.
+            # At the edge of the domain only one side has room.
             side = np.where(kink - self.gap < self.low, 1.0, np.where(kink + self.gap > self.high, -1.0, side))
             x = np.where(near, kink + side * self.gap * 1.5, x)
         return x.astype(dtype)
@@ -71,7 +71,7 @@ def positive(*shape: int) -> Callable[[np.random.Generator], Any]:
 
 
 def distinct(*shape: int) -> Callable[[np.random.Generator], Any]:
-    """Draw numbers no two of which are closer than 0.1, for ops that compare their inputs."""
+    """Draw numbers at least 0.1 apart, for ops that compare their inputs."""
     count = int(np.prod(shape))
     return lambda rng: (rng.permutation(count) * 0.25 - count * 0.11 + rng.uniform(0, 0.1, count)).reshape(shape)
 

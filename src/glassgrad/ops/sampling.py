@@ -1,6 +1,6 @@
-"""Sampling an image or a volume between its pixels: PyTorch's `grid_sample` and `affine_grid`.
+"""Sampling images or volumes between their pixels: PyTorch's `grid_sample` and `affine_grid`.
 
-Each neighbour of a place is read by a flat index and weighted along every axis (Jaderberg et al. 2015, "Spatial
+Each neighbour of a place is read with a flat index and weighted along every axis (Jaderberg et al. 2015, "Spatial
 transformer networks"; Keys 1981 for the cubic weights). Weights are differentiated, indices are constants.
 """
 

@@ -43,7 +43,7 @@ def _along(x: Array, axis: int, start: int | None, stop: int | None) -> Array:
 
 
 def _shifted(x: Array, axis: int, back: bool = False, fill: float = 0.0) -> Array:
-    """Shift every element by one place (or `back`), with `fill` in the vacant place."""
+    """Shift every element by one place (backwards with `back`), with `fill` in the vacant place."""
     ndim = len(x.shape)
     kept = _along(x, axis, 1, None) if back else _along(x, axis, None, x.shape[axis] - 1)
     widths = tuple(((0, 1) if back else (1, 0)) if at == axis else (0, 0) for at in range(ndim))
@@ -53,7 +53,7 @@ def _shifted(x: Array, axis: int, back: bool = False, fill: float = 0.0) -> Arra
 # --- sums -----------------------------------------------------------------------------------------
 
 
-# Longer rows are few, as a rule, and a kernel is made for each length.
+# There are usually few longer rows, and each length needs its own kernel.
 _LONGEST_ROW = 8_192
 
 
@@ -82,7 +82,7 @@ cumsum_p.samples = [S((2, 4), axis=1, reverse=False), S((3, 2), axis=0, reverse=
 
 
 def _rows_summed(x: Array) -> tuple[Array]:
-    """Return running sums of rows, as native code takes them; NumPy adds each of them to memory first."""
+    """Return running sums of rows, as a formula for native code; NumPy stores and reloads every partial sum."""
     return (cumsum_p(x, axis=1, reverse=False),)
 
 
@@ -269,7 +269,7 @@ def _running(largest: bool) -> Any:
     best = np.maximum if largest else np.minimum
 
     def positions(xp: ModuleType, x: Array, *, axis: int) -> Array:
-        # The last place so far that reaches the extreme; a NaN counts as the extreme from then on.
+        # The last place so far with the extreme value; from the first NaN on, NaN counts as the extreme.
         reached = (x == best.accumulate(x, axis=axis)) | (x != x)  # noqa: PLR0124 - that is what NaN is
         steps = np.arange(x.shape[axis]).reshape((-1,) + (1,) * (x.ndim - 1 - axis))
         return np.maximum.accumulate(np.where(reached, steps, 0), axis=axis)
@@ -352,7 +352,7 @@ def prod(x: Array, dim: Any = None, keepdim: bool = False, *, dtype: Any = None)
 
 @own_memory
 def diff(x: Array, n: int = 1, dim: int = -1, prepend: Array | None = None, append: Array | None = None) -> Array:
-    """x[i+1] - x[i] along `dim`, taken `n` times, of x with `prepend` and `append` joined to its ends."""
+    """x[i+1] - x[i] along `dim`, `n` times, after joining `prepend` and `append` to the ends of x."""
     axis = canonical_axis(dim, len(x.shape))
     if n < 0 or not x.shape:
         raise bad_option("diff", "n", n, "0 or more, of at least one dimension")
@@ -368,7 +368,7 @@ def diff(x: Array, n: int = 1, dim: int = -1, prepend: Array | None = None, appe
 
 
 def trapezoid(y: Array, x: Array | None = None, dx: float = 1.0, dim: int = -1) -> Array:
-    """The integral along `dim` by the trapezoidal rule, over the points `x` or steps of `dx`."""
+    """The integral along `dim` by the trapezoidal rule, with the points `x` or steps of `dx`."""
     axis = canonical_axis(dim, len(y.shape))
     middles = _along(y, axis, 1, None) + _along(y, axis, None, y.shape[axis] - 1)
     if x is None:

@@ -48,7 +48,7 @@ def _scatter_extreme(xp: ModuleType, x: Array, source: Array, index: Array, *, a
 
 
 def _reached(y: Array, x: Array, source: Array, index: Array, axis: int) -> tuple[Array, Array, Array]:
-    """Return 0/1 masks of where x and the source reach the extreme, and how many do at each place."""
+    """Return 0/1 masks of where x and the source equal the extreme, and how many of them do at each place."""
     by_x = astype(ew.equal(x, y), x.dtype)
     by_source = astype(ew.equal(source, take_along_axis_p(y, index, axis=axis)), x.dtype)
     return by_x, by_source, by_x + put_along_add_p(by_source, index, axis=axis, shape=tuple(x.shape))
@@ -91,7 +91,7 @@ scatter_extreme_p.samples = [
 
 
 def at_set(x: Array, index: Any, value: Any) -> Array:
-    """x with x[index] = value: what `x[index] = value` does, on a copy.
+    """A copy of x after x[index] = value.
 
     Example:
         >>> import glassgrad as gg
@@ -146,7 +146,7 @@ def masked_select(x: Array, mask: Array) -> Array:
 def put(x: Array, index: Array, source: Array, accumulate: bool = False) -> Array:
     """x with the elements of `source` at the places `index` of the flattened tensor; added there if `accumulate`.
 
-    Negative places count from the end. Of several elements for one place the last one stays.
+    Negative places count from the end. If several elements have the same place, the last one wins.
 
     Raises:
         ArgumentError: index and source have different numbers of elements, or the source has another dtype than x.
@@ -169,7 +169,7 @@ def masked_scatter(x: Array, mask: Array, source: Array) -> Array:
     x = x if tuple(x.shape) == shape else broadcast_to_p(x, shape=shape)
     flat = reshape_p(source, shape=(math.prod(source.shape),))
     if unknown(mask) and flat.shape[0]:
-        # Where the mask has no numbers yet, each place asks for the next element; one too many is out of range.
+        # Where the values of the mask are unknown, each place reads the next element; one too many is out of range.
         mask = broadcast_to_p(mask, shape=shape)
         number = cumsum(reshape_p(mask, shape=(math.prod(shape),)), 0) - 1
         taken = getitem(flat, ew.where(mask, reshape_p(number, shape=shape), 0))
@@ -305,7 +305,7 @@ def scatter_add(x: Array, dim: int, index: Array, src: Array) -> Array:
 
 
 def scatter_reduce(x: Array, dim: int, index: Array, src: Array, reduce: str, *, include_self: bool = True) -> Array:
-    """x reduced with the elements of `src` for each place: "sum", "mean", "prod", "amax" or "amin".
+    """Combine x with the elements of `src` for each place: "sum", "mean", "prod", "amax" or "amin".
 
     With `include_self=False` the elements of x stay only where nothing is scattered. Elements that are equal extremes
     share the gradient.

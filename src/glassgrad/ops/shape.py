@@ -1,4 +1,4 @@
-"""Primitives that move numbers without changing them: reshape, transpose, broadcast, join, pad, cast.
+"""Primitives that only move numbers: reshape, transpose, broadcast, join, pad, cast.
 
 All are linear. The public functions with PyTorch's names and argument forms are below the entries.
 """
@@ -38,7 +38,7 @@ reshape_p.describe("the same numbers in another shape", "reshape back")
 reshape_p.samples = [S((2, 6), shape=(3, 4)), S((4,), shape=(2, 1, 2)), S((1,), shape=())]
 
 
-@lru_cache(maxsize=256)  # in the midst of a step, sorting by NumPy takes tens of microseconds
+@lru_cache(maxsize=256)  # in the middle of a step, sorting with NumPy takes tens of microseconds
 def _inverse(axes: Shape) -> Shape:
     return tuple(int(axis) for axis in np.argsort(axes))
 
@@ -56,7 +56,7 @@ permute_p.samples = [S((2, 3), axes=(1, 0)), S((2, 3, 4), axes=(2, 0, 1))]
 
 
 def _unbroadcast(g: Array, x: Array, **_params: Any) -> Array:
-    return g  # the tape sums a cotangent to the shape of x, which is the transpose of broadcasting
+    return g  # the tape sums a cotangent to the shape of x: the transpose of broadcasting
 
 
 broadcast_to_p = linear(
@@ -79,7 +79,7 @@ def _astype(xp: ModuleType, x: Array, *, dtype: Any) -> Array:
 
 
 def _bits_shape(x: Array, *, dtype: Any) -> Shape:
-    """The shape of the same bytes in another dtype: its size changes the last dimension."""
+    """The shape of the same bytes in another dtype, which changes the size of the last dimension."""
     before, after = x.dtype.itemsize, dtype.itemsize
     if before == after:
         return tuple(x.shape)
@@ -97,8 +97,8 @@ def _view_bits(xp: ModuleType, x: Array, *, dtype: Any) -> Array:
     shape = _bits_shape(x, dtype=dtype)
     try:
         return x.view(dtype).reshape(shape)
-    except ValueError:  # elements of the last dimension lie apart, and their size changes
-        return xp.ascontiguousarray(x).view(dtype).reshape(shape).copy()  # memory that it owns, as every copy does
+    except ValueError:  # the elements of the last dimension are not adjacent, and their size changes
+        return xp.ascontiguousarray(x).view(dtype).reshape(shape).copy()  # owns its memory, like every copy
 
 
 view_bits_p: Custom = custom(
@@ -125,7 +125,7 @@ alias_p.samples = [S((2, 3))]
 
 
 def _flip(xp: ModuleType, x: Array, *, axis: Shape) -> Array:
-    if xp is np:  # np.flip with a tenth of its overhead; a copy, so that writes don't reach x
+    if xp is np:  # np.flip with a tenth of its overhead; a copy, so that writes do not reach x
         return x[tuple([_BACKWARDS if at in axis else _ALL for at in range(x.ndim)])].copy()
     return xp.flip(x, axis=axis)
 
@@ -215,7 +215,7 @@ pad_p = linear(
 )
 pad_p.describe("x with a border of `value`", "cut the border off")
 pad_p.samples = [S((2, 3), widths=((1, 0), (2, 1)), value=0.0), S((2,), widths=((0, 3),), value=1.5)]
-# Affine rather than linear if value is not 0.
+# Affine instead of linear if value is not 0.
 pad_p.jvps = (lambda t, y, x, *, widths, value: pad_p(t, widths=widths, value=0.0),)
 
 # --- several arrays -------------------------------------------------------------------------------
@@ -264,7 +264,7 @@ def _ints(sizes: tuple[Any, ...]) -> Shape:
 def _full_shape(shape: Shape, size: int) -> Shape:
     """Replace the -1 in `shape` by the size that `size` elements imply."""
     known = -math.prod(shape)  # the product of the other sizes, if there is one -1
-    # With a size of 0 among the others, the -1 could be any number.
+    # If another size is 0, the -1 could be any number.
     if shape.count(-1) > 1 or min(shape) < -1 or not known or size % known:
         raise bad_option("reshape", "shape", shape, f"sizes of {size} elements, one of which may be -1")
     return tuple(size // known if n == -1 else n for n in shape)
@@ -283,7 +283,7 @@ def reshape(x: Array, *shape: Any) -> Array:
 
 
 def view(x: Array, *shape: Any) -> Array:
-    """`reshape` under PyTorch's name (it copies where there is no view); with a dtype the same bits read as that dtype.
+    """`reshape` under PyTorch's name (it copies if no view is possible); with a dtype, read the bits as that dtype.
 
     Example:
         >>> import glassgrad as gg
@@ -306,7 +306,7 @@ def permute(x: Array, *dims: Any) -> Array:
 
 
 def transpose(x: Array, dim0: Any = None, dim1: int | None = None) -> Array:
-    """Swap two dimensions; without them reverse all, and with one tuple permute, as NumPy does."""
+    """Swap two dimensions; without arguments reverse all of them, with one tuple permute, like NumPy."""
     ndim = len(x.shape)
     if dim0 is None:
         return permute_p(x, axes=tuple(reversed(range(ndim))))
@@ -339,7 +339,7 @@ def movedim(x: Array, source: Any, destination: Any) -> Array:
 
 
 def squeeze(x: Array, dim: Any = None) -> Array:
-    """Drop dimensions of size 1: all of them, or those in `dim` that have it."""
+    """Drop dimensions of size 1: all of them, or those of `dim` that have size 1."""
     ndim = len(x.shape)
     dims = range(ndim) if dim is None else distinct_axes([dim] if isinstance(dim, int) else dim, ndim)
     return reshape_p(x, shape=tuple(n for axis, n in enumerate(x.shape) if not (n == 1 and axis in dims)))
@@ -467,7 +467,7 @@ def stack(tensors: Sequence[Array], dim: int = 0) -> Array:
 
 
 def astype(x: Array, dtype: Any) -> Array:
-    """Return `x` in another dtype; `x` itself when it has it already."""
+    """Return `x` in another dtype; `x` itself if it already has that dtype."""
     wanted = np.dtype(dtype)
     return x if x.dtype == wanted else astype_p(x, dtype=wanted)
 

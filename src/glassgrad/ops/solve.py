@@ -1,4 +1,4 @@
-"""Inverses, systems of equations and determinants, of one matrix or a batch of them (leading dimensions).
+"""Inverses, systems of equations and determinants of one matrix or of a batch of them (leading dimensions).
 
 Derivatives after Giles, "Collected matrix derivative results for forward and reverse mode algorithmic
 differentiation" (2008), and Golub and Pereyra (1973) for the pseudo-inverse.
@@ -196,9 +196,9 @@ solve_triangular_p.samples = [
 
 
 def _cofactor(xp: ModuleType, x: Array) -> Array:
-    """det(x) x**-T, which exists for singular x too: from x = u s vh it is det(u) det(vh) conj(u s' vh).
+    """det(x) x**-T, which exists for singular x, too: with x = u s vh it is det(u) det(vh) conj(u s' vh).
 
-    s' holds for each singular value the product of the others.
+    For each singular value, s' holds the product of the others.
     """
     u, s, vh = xp.linalg.svd(x)
     ones = xp.ones_like(s[..., :1])
@@ -360,13 +360,13 @@ def logdet(x: Array) -> Array:
 
 @own_memory
 def matrix_power(x: Array, n: int) -> Array:
-    """x multiplied by itself n times (its inverse, for negative n), by repeated squaring."""
+    """x multiplied by itself n times by repeated squaring (the inverse of x for negative n)."""
     if len(x.shape) < 2 or x.shape[-1] != x.shape[-2]:
         raise errors.SQUARE_MATRIX(op="matrix_power", given=tuple(x.shape), where=provenance.here())
     if n < 0:
         return matrix_power(inv(x), -n)
     if n == 0:
-        return ew.where(np.False_, x, np.eye(x.shape[-1], dtype=x.dtype))  # infinite elements have no say either
+        return ew.where(np.False_, x, np.eye(x.shape[-1], dtype=x.dtype))  # infinite elements are ignored, too
     result = None
     while True:
         if n & 1:

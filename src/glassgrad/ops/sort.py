@@ -1,7 +1,7 @@
 """Sorting and order statistics: sort, topk, median, quantiles, searching in sorted arrays.
 
-The primitives compute positions only, which have no derivative; values are gathered at them, so gradients flow back
-to where each value came from. NaN counts as larger than every number, as in NumPy and PyTorch.
+The primitives compute positions only, which have no derivative. The values are gathered at these positions, so
+gradients flow back to where each value came from. NaN counts as larger than every number, as in NumPy and PyTorch.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ topk_p = _positions(
 
 
 def _kth(xp: ModuleType, x: Array, *, k: int, axis: int, or_nan: bool = False) -> Array:
-    """Position of the k-th smallest, where NaN is the largest; with `or_nan` that of a NaN if there is one."""
+    """Position of the k-th smallest, where NaN is the largest; with `or_nan` the position of a NaN if there is one."""
     index = np.take(np.argpartition(x, k, axis=axis), [k], axis=axis)
     bad = x != x  # noqa: PLR0124 - that is what NaN is
     if or_nan and bad.any():
@@ -89,7 +89,7 @@ def _mode(xp: ModuleType, x: Array, *, axis: int) -> Array:
     place = np.broadcast_to(np.arange(ranked.shape[-1]), ranked.shape)
     starts = np.ones(ranked.shape, bool)
     starts[..., 1:] = ranked[..., 1:] != ranked[..., :-1]
-    # At each place the length of the run of equal elements so far: its maximum is the end of the longest run.
+    # At each place, the length so far of the run of equal elements: its maximum is the end of the longest run.
     run = place - np.maximum.accumulate(np.where(starts, place, 0), axis=-1)
     index = np.take_along_axis(order, run.argmax(axis=-1, keepdims=True), axis=-1)
     return np.moveaxis(index, -1, axis)
@@ -135,7 +135,7 @@ isin_p.describe("whether x is one of the choices", "none")
 
 
 def sort(x: Array, dim: int = -1, descending: bool = False, stable: bool = False) -> Extreme:
-    """The elements along `dim` in order, and where each of them was.
+    """The sorted elements along `dim`, and the previous position of each.
 
     Example:
         >>> import glassgrad as gg
@@ -206,7 +206,7 @@ def _middle(x: Array, axis: int, keepdim: bool) -> Extreme:
 
 
 def _read(x: Array, index: Array, axis: int, keepdim: bool) -> Extreme:
-    """The elements at an index of size 1 along an axis, and the index."""
+    """The elements at an index of size 1 along an axis, and the index itself."""
     values = take_along_axis_p(x, index, axis=axis)
     if keepdim:
         return Extreme(values, index)
@@ -246,7 +246,7 @@ _BETWEEN = {
     "lower": lambda low, high, weight: low,
     "higher": lambda low, high, weight: ew.where(weight > 0, high, low),
     "midpoint": lambda low, high, weight: ew.where(weight > 0, (low + high) * 0.5, low),
-    "nearest": lambda low, high, weight: low,  # which `at` is rounded to
+    "nearest": lambda low, high, weight: low,  # `at` is already rounded
 }
 
 
@@ -268,13 +268,13 @@ def quantile(
         keep = (*x.shape[:axis], *((1,) if keepdim else ()), *x.shape[axis + 1 :])
     first = movedim(sort(x, axis).values, axis, 0)
     at = fractions.reshape(-1) * (first.shape[0] - 1)
-    at = np.rint(at) if interpolation == "nearest" else at  # a half to the even one, as NumPy and PyTorch
+    at = np.rint(at) if interpolation == "nearest" else at  # rounds half to even, like NumPy and PyTorch
     below = np.floor(at).astype(np.int64)
     # Between two elements the quantile is linear in q, which may require a gradient.
     exact = reshape_p(q, shape=(fractions.size,)) * (first.shape[0] - 1) if hasattr(q, "_tracks") else at
     weight = reshape_p(astype(exact - below, x.dtype), shape=(fractions.size,) + (1,) * (len(first.shape) - 1))
     found = _BETWEEN[interpolation](first[below], first[np.ceil(at).astype(np.int64)], weight)
-    hidden = any(ew.isnan(x), axis)  # NaN is sorted to the end, where no fraction may see it
+    hidden = any(ew.isnan(x), axis)  # sorted to the end, NaN would be missed by small fractions
     return reshape_p(ew.where(hidden, math.nan, found), shape=(*fractions.shape, *keep))
 
 
@@ -289,7 +289,8 @@ def searchsorted(
 ) -> Array:
     """Where to insert the elements of x to keep the last dimension of `sorted_sequence` sorted.
 
-    `right` (or `side="right"`): after equal elements. `sorter`: the positions that would sort `sorted_sequence`.
+    `right` (or `side="right"`) inserts after equal elements. `sorter` holds the positions that would sort
+    `sorted_sequence`.
     """
     if side not in {None, "left", "right"} or (right and side == "left"):
         raise bad_option("searchsorted", "side", side, "'left' or 'right', as `right` says")

@@ -1,4 +1,4 @@
-"""The product of a sparse matrix, given by entries and their places, and a dense one, computed by SciPy."""
+"""The product of a sparse matrix, given by entries and their places, with a dense one, computed by SciPy."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _sparse_product(xp: ModuleType, values: Array, dense: Array, rows: Array, co
 
 
 def _entries(g: Array, values: Array, dense: Array, rows: Array, columns: Array, *, size: int) -> Array:
-    """g denseT, at the places of the entries only."""
+    """g @ dense.T, only at the places of the entries."""
     return sum_p(index_select(g, 0, rows) * index_select(dense, 0, columns), axis=(1,), keepdims=False)
 
 

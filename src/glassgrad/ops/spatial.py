@@ -1,7 +1,7 @@
-"""Convolution over any number of axes and unfolding as users call them: PyTorch's signatures over the primitives.
+"""The public functions of convolution and unfolding, over any number of axes, with PyTorch's signatures.
 
-The primitives go over two axes. With more, the slices that a window reaches into along the first axis become channels,
-so that each position along it is a convolution over one axis less.
+The primitives work on two axes. With more, the slices that a window covers along the first axis become channels, so
+each position along that axis is a convolution over one axis less.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _kernel_of(weight: Array, dims: int, op: str) -> tuple[int, ...]:
 
 
 def _as_rows(weight: Array) -> Array:
-    """Return the kernels of signals as those of images of height 1."""
+    """Turn kernels of signals into kernels of images of height 1."""
     return reshape_p(weight, shape=(*weight.shape[:2], 1, weight.shape[2]))
 
 
@@ -115,7 +115,7 @@ def _correlated(x: Array, weight: Array, window: Window, groups: int) -> Array:
 
 
 def _check_channels(op: str, x: Array, weight: Array, channels: int, groups: int) -> None:
-    """Check the channels here, since the slices have others."""
+    """Check the channels of the original input: the slices have others."""
     if x.shape[1] != channels or weight.shape[0] % groups:
         expected = f"{channels} channels for a weight {tuple(weight.shape)} with groups={groups}"
         raise bad_option(op, "input", tuple(x.shape), expected)
@@ -195,7 +195,7 @@ def _transposed(
         (n - 1) * s - 2 * p + d * (k - 1) + e + 1
         for n, s, p, d, k, e in zip(before, steps, border, spread, kernel, extra, strict=True)
     )
-    # The extra rows at the end are rows that the convolution does not read.
+    # The convolution does not read the extra rows at the end.
     pads = tuple((p, p - e) for p, e in zip(border, extra, strict=True))
     window: Window = {"stride": steps, "padding": pads, "dilation": spread}
     return (size, window) if dims > 1 else ((1, *size), on_images(window))
@@ -218,7 +218,7 @@ def _spread_back(x: Array, weight: Array, size: tuple[int, ...], window: Window,
 
 
 def _stacked_up(y: Array, along: _Along) -> Array:
-    """Add the slices (N, O, D, ..., kernel) where windows reach, without the padding."""
+    """Add up the slices (N, O, D, ..., kernel) at their windows, without the padding."""
     kernel, dilation = along.kernel, along.dilation
     none = ((0, 0),) * len(y.shape)
     if dilation > 1:

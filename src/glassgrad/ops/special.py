@@ -1,4 +1,4 @@
-"""Special functions, computed by SciPy, which is imported at their first call.
+"""Special functions of SciPy, which is imported on their first call.
 
 Some have faster forms for large arrays in `kernels/approximations.py`.
 
@@ -28,7 +28,7 @@ _nan = float("nan")
 _TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 
 
-# Where SciPy is not installed, Python computes these number by number: slow, but GELU and erf train.
+# Without SciPy, Python computes these one number at a time: slow, but GELU and erf work.
 _PYTHONS = {"erf": math.erf, "erfc": math.erfc}
 
 
@@ -47,7 +47,7 @@ def _scipy(name: str) -> Callable[..., Any]:
     function: Callable[..., Any] = getattr(scipy.special, name)
 
     def of_halves(*x: Array) -> Any:
-        # SciPy has no float16 loops and answers in float32 or float64, depending on the function.
+        # SciPy has no float16 loops and returns float32 or float64, depending on the function.
         if all(getattr(one, "dtype", None) == np.float16 for one in x):
             return np.asarray(function(*[one.astype(np.float32) for one in x])).astype(np.float16)
         return function(*x)
@@ -56,7 +56,7 @@ def _scipy(name: str) -> Callable[..., Any]:
 
 
 def _by(name: str) -> Callable[..., Any]:
-    """Return a forward that calls `name` of SciPy, or of the array namespace if that has its own."""
+    """Return a forward that calls SciPy's `name`, or the array namespace's own function if it has one."""
     return lambda xp, *x: (_scipy(name) if xp is np else getattr(xp, name, None) or _scipy(name))(*x)
 
 
@@ -111,7 +111,7 @@ digamma: Elementwise = elementwise("digamma", _by("psi"), (lambda y, x: polygamm
 digamma.describe("Gamma'(x) / Gamma(x)", "polygamma(1, x)", reals(0.3, 5), edge=(1.0, 2.0, 1e3, _nan))
 
 
-# SciPy takes 0.2 microseconds per element, the passes of our own trigamma 20 microseconds per call.
+# SciPy takes 0.2 microseconds per element, our own trigamma 20 microseconds per call.
 _TRIGAMMA_FROM = 128
 
 
@@ -214,7 +214,7 @@ def polygamma(n: int, x: Array) -> Array:
         >>> round(gg.polygamma(1, gg.tensor(1.0)).item(), 4)
         1.6449
     """
-    if hasattr(n, "_tracks"):  # as a method the tensor comes first
+    if hasattr(n, "_tracks"):  # when called as a method, the tensor comes first
         n, x = x, n
     return digamma(x) if n == 0 else polygamma_p(x, order=int(n))
 

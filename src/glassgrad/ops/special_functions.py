@@ -1,7 +1,7 @@
-"""Incomplete gamma and beta functions, Bessel functions and Airy's, computed by SciPy, with their derivatives.
+"""Incomplete gamma and beta functions, Bessel and Airy functions, computed by SciPy, with their derivatives.
 
-Definitions and derivatives: Abramowitz and Stegun, chapters 6, 9, 10 and 26. Functions of order 1 have x in a
-denominator of their derivative; its limit at 0 is stated where there is one.
+Definitions and derivatives: Abramowitz and Stegun, chapters 6, 9, 10 and 26. Derivatives of functions of order 1
+divide by x; where a limit at 0 exists, the code states it.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def _refuse_tracked(op: str, **given: Array) -> None:
 
 
 def gammainc(input: Array, other: Array) -> Array:
-    """Regularised lower incomplete gamma function P(input, other), with a gradient in `other` alone.
+    """Regularised lower incomplete gamma function P(input, other); only `other` has a gradient.
 
     Example:
         >>> import glassgrad as gg
@@ -143,13 +143,13 @@ def gammainc(input: Array, other: Array) -> Array:
 
 
 def gammaincc(input: Array, other: Array) -> Array:
-    """Regularised upper incomplete gamma function Q(input, other) = 1 - P, with a gradient in `other` alone."""
+    """Regularised upper incomplete gamma function Q(input, other) = 1 - P; only `other` has a gradient."""
     _refuse_tracked("gammaincc", input=input)
     return gammaincc_p(input, other)
 
 
 def betainc(a: Array, b: Array, x: Array) -> Array:
-    """Regularised incomplete beta function I_x(a, b), with a gradient in `x` alone."""
+    """Regularised incomplete beta function I_x(a, b); only `x` has a gradient."""
     _refuse_tracked("betainc", a=a, b=b)
     return betainc_p(a, b, x)
 

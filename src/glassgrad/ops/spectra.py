@@ -63,7 +63,7 @@ def stft(
         align_to_window: accepted as None or False.
 
     Returns:
-        (batch, frequencies, pieces).
+        (batch, frequencies, frames).
 
     Example:
         >>> import glassgrad as gg
@@ -117,7 +117,7 @@ def istft(
         return_complex: whether the signal is complex, which requires all frequencies.
 
     Raises:
-        ArgumentError: the windows add up to zero somewhere, so that the signal is undetermined there.
+        ArgumentError: the squared windows add up to zero somewhere, so the signal is undetermined there.
     """
     if not is_complex(input):
         input = view_as_complex(input)
@@ -133,14 +133,14 @@ def istft(
     if halved and return_complex:
         raise bad_option("istft", "return_complex", return_complex, "False where half of the frequencies are given")
     norm = "ortho" if normalized else "backward"
-    # The first half determines a real signal, and is all that is read.
+    # The first half determines a real signal; the rest is not read.
     pieces = ifft(spectra, n_fft, norm=norm) if return_complex else irfft(spectra, n_fft, norm=norm)
     signal = _added(pieces * weights, weights * weights, step, n_fft // 2 if center else 0, length)
     return signal[0] if alone else signal
 
 
 def _added(pieces: Array, squares: Array, step: int, border: int, length: int | None) -> Array:
-    """Overlap-add frames (batch, count, n) and divide by the sum of the windows, between the borders."""
+    """Overlap-add frames (batch, count, n) and divide by the sum of the squared windows, between the borders."""
     _, count, n = pieces.shape
     full = n + step * (count - 1)
     total = overlap_add_p(pieces, axis=1, step=step, length=full)
@@ -148,7 +148,7 @@ def _added(pieces: Array, squares: Array, step: int, border: int, length: int | 
     stop = full - border if length is None else min(border + length, full)
     weight = weight[border:stop]
     known = getattr(weight, "array", weight)
-    if isinstance(known, np.ndarray):  # unknown while a step is traced: the signal gets infinities then
+    if isinstance(known, np.ndarray):  # unknown while a step is traced: the signal then gets infinities
         least = float(abs(known).min()) if known.size else 1.0
         if least < 1e-11:
             expected = "windows whose squares add up to more than 0 everywhere (see scipy.signal.check_NOLA)"

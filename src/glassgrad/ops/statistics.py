@@ -1,4 +1,4 @@
-"""Covariance matrices, and finite-difference derivatives of samples: compositions of other ops."""
+"""Covariance matrices and finite differences of samples, composed of other ops."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from glassgrad.ops.strided import diagonal_p
 
 
 def _as_floats(x: Array) -> Array:
-    """Return integers and booleans as float64, as `mean` and `var` do (docs/adr/005); PyTorch returns float32."""
+    """Return integers and booleans as float64, like `mean` and `var` (docs/adr/005); PyTorch returns float32."""
     return x if x.dtype.kind in "fcV" else astype(x, np.float64)
 
 

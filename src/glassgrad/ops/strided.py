@@ -24,7 +24,7 @@ Shape = tuple[int, ...]
 
 
 def _diagonal(xp: ModuleType, x: Array, *, offset: int, axis1: int, axis2: int) -> Array:
-    """View a diagonal; unlike that of `np.diagonal` it is writable."""
+    """Return a writable view of a diagonal; the view of `np.diagonal` is read-only."""
     square = np.moveaxis(x, (axis1, axis2), (-2, -1))[..., max(-offset, 0) :, max(offset, 0) :]
     n = min(square.shape[-2:])
     return np.einsum("...ii->...i", square[..., :n, :n])
@@ -52,7 +52,7 @@ def _set_diagonal(x: Array, view: Array, assign: Any, *, offset: int, axis1: int
     steps = np.arange(view.shape[-1])
     spec = [ARRAY if axis in {axis1, axis2} else EVERYTHING for axis in range(len(x.shape))]
     rows_first = [steps + max(-offset, 0), steps + max(offset, 0)][:: 1 if axis1 < axis2 else -1]
-    # NumPy puts the dimension of adjacent index arrays in their place, and of separate ones first.
+    # NumPy puts the result dimension of adjacent index arrays in their place, that of separate ones first.
     place = min(axis1, axis2) if abs(axis1 - axis2) == 1 else 0
     return assign(x, movedim(view, -1, place), rows_first, tuple(spec))
 
@@ -98,7 +98,7 @@ def _windows_shape(x: Array, *, axis: int, size: int, step: int) -> Shape:
 
 
 def _overlap_add(xp: ModuleType, x: Array, *, axis: int, step: int, length: int) -> Array:
-    """Add windows (elements along the last axis) at the places they were read from."""
+    """Add windows (elements along the last axis) at the places where they were read."""
     windows = np.moveaxis(x, (axis, -1), (0, 1))
     count, size = windows.shape[:2]
     out = np.zeros((length, *windows.shape[2:]), x.dtype)
@@ -160,7 +160,7 @@ def _add_strided(xp: ModuleType, x: Array, *, shape: Shape, stride: Shape, offse
 
 
 def _strided_batch(prim: Any, size: int, values: list[Any], batched: list[bool], params: dict[str, Any]) -> Array:
-    """Treat the batch as one more stride: examples follow one another in memory."""
+    """Treat the batch as one more stride: examples are consecutive in memory."""
     (x,) = values
     named = "size" if "size" in params else "shape"
     width = math.prod(x.shape[1:] if named == "size" else params["shape"])
@@ -263,10 +263,10 @@ def sliding_window_view(x: Array, window_shape: Any, dim: Any = None) -> Array:
 
 
 def as_strided(x: Array, size: Any, stride: Any, storage_offset: int | None = None) -> Array:
-    """The elements that lie `stride` apart in memory, from `storage_offset` on; read-only, with a gradient.
+    """The elements `stride` apart in memory, starting at `storage_offset`; read-only, with a gradient.
 
-    The memory is that of the tensor itself, and has to be in the order of its elements: a transpose is refused. For a
-    view of a larger tensor `storage_offset` is refused, since PyTorch counts it from the larger tensor's start.
+    The memory must be the tensor's own and hold the elements in order: a transpose is refused. A `storage_offset` into
+    a view of a larger tensor is refused, since PyTorch counts it from the start of the larger tensor.
 
     Example:
         >>> import glassgrad as gg
@@ -286,7 +286,7 @@ def as_strided(x: Array, size: Any, stride: Any, storage_offset: int | None = No
     offset = 0 if storage_offset is None else int(storage_offset)
     if len(sizes) != len(steps) or min((*sizes, *steps, offset)) < 0:
         raise bad_option("as_strided", "stride", stride, f"one step for each of {len(sizes)} sizes, none below 0")
-    # The last element that is read; of no elements there is none.
+    # The last element that is read; none if the result is empty.
     last = offset + sum((n - 1) * step for n, step in zip(sizes, steps, strict=True)) if 0 not in sizes else -1
     most = math.prod(x.shape) - 1
     if last > most:
@@ -295,7 +295,7 @@ def as_strided(x: Array, size: Any, stride: Any, storage_offset: int | None = No
 
 
 def _values_of_examples(x: Array) -> Array | None:
-    """Return the numbers of all examples of a value inside vmap, of which each lies in order; else None."""
+    """Return the values of all examples inside vmap if each example is in memory order; else None."""
     array = outer = x.array if hasattr(x, "_tracks") else x
     while hasattr(outer, "level"):
         outer = outer.value

@@ -19,8 +19,8 @@ def _alone(prim: Any, size: int, values: list[Any], _batched: list[bool], params
     return prim(values[0], **params)  # the only argument has the batch
 
 
-# A function of one triangle has a gradient in that triangle only; as in PyTorch, we return the gradient of the function
-# of the full symmetric matrix. Both give the same gradients for whatever a symmetric matrix was computed from.
+# A function of one triangle has a gradient in that triangle only. As in PyTorch, we return the gradient of the function
+# of the full symmetric matrix. Both give the same gradients for everything that the symmetric matrix was computed from.
 mirror_p: Custom = custom(
     "mirror",
     _mirror,
@@ -38,7 +38,7 @@ mirror_p.describe(
 
 
 def mirrored(op: str, x: Array, *, lower: bool) -> Array:
-    """Return the symmetric (Hermitian) matrix that one triangle of x stands for, as LAPACK reads it."""
+    """Return the symmetric (Hermitian) matrix given by one triangle of x, as LAPACK reads it."""
     if len(x.shape) < 2 or x.shape[-1] != x.shape[-2]:
         raise errors.SQUARE_MATRIX(op=op, given=tuple(x.shape), where=provenance.here())
     return mirror_p(x, lower=lower)

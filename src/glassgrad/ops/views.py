@@ -1,7 +1,8 @@
-"""Shared by entries of view ops: index formulas, and the refusal to write back.
+"""Shared by view ops: index formulas, and refusing to write back.
 
-An op that only moves elements states in `indices` where the elements of its result come from; a view states in
-`write_back` how a write to it reaches its source. Eager mode, the tracer and the native plan read these two fields.
+An op that only moves elements states in `indices` where the elements of its result come from. A view states in
+`write_back` how a write to the view reaches its source. Eager mode, the tracer and the native plan read these two
+fields.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ def broadcast_indices(at: Any, shape: Shape) -> Any:
 
 
 def read_only(x: Any, view: Any, assign: Any, **_params: Any) -> None:
-    """Refuse to write back: several elements of the view are one number of `x`."""
+    """Refuse to write back: several elements of the view are the same number of `x`."""
 
 
 def memory_owner(array: Any) -> Any:
-    """Return the array that owns the memory which `array` is a view of."""
+    """Return the array that owns the memory viewed by `array`."""
     while True:
         base = getattr(array, "base", None)
         if not isinstance(base, np.ndarray):

@@ -1,6 +1,6 @@
-"""What functions over windows share: PyTorch's arguments, and one definition for one, two and three axes.
+"""Shared by functions over windows: PyTorch's arguments, and one definition for one, two and three axes.
 
-A signal (N, C, L) is an image of height 1; an input without the batch dimension gets one and loses it again.
+A signal (N, C, L) is an image of height 1; an input without a batch dimension gets one temporarily.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PLACES = {1: "l", 2: "h W + w", 3: "(d H + h) W + w"}
 
 
 def over_axes(name: str, make: Callable[[int], Function], counts: Sequence[int] = (1, 2, 3)) -> tuple[Function, ...]:
-    """Return what `make` defines for each number of axes, called `name` with the number in place of {}.
+    """Return the function that `make` defines for each number of axes, called `name` with the number instead of {}.
 
     The docstring names the axes: {sizes} stands for "H, W", {first} for "H", {kernel} for "kh, kw", {after} for
     "H', W'", {place} for "h W + w", {twos} for "2, 2" and so on, {dims} for the number of axes.
@@ -64,7 +64,7 @@ def is_alone(x: Array, dims: int, op: str) -> bool:
 
 
 def as_images(x: Array, dims: int, op: str) -> tuple[Array, Callable[[Array], Array]]:
-    """Return `x` as (N, C, H, W), or with further axes before H, and how to give a result the dimensions of `x`."""
+    """Return `x` as (N, C, H, W), or with more axes before H, and a function that gives results its dimensions."""
     alone = is_alone(x, dims, op)
     shape = tuple(x.shape)
     full = ((1,) if alone else ()) + shape
@@ -127,7 +127,7 @@ ALONE = {"kernel": 1, "stride": 1, "padding": (0, 0), "dilation": 1}
 
 
 def on_images(window: Window) -> Window:
-    """Return the windows of a signal as those of an image of height 1."""
+    """Turn the windows of a signal into those of an image of height 1."""
     return {key: (ALONE[key], *along) for key, along in window.items()}
 
 
@@ -162,7 +162,7 @@ def _named_padding(
 
 
 def pool_window(dims: int, op: str, kernel: Ints, stride: Any, padding: Ints, dilation: Ints) -> Window:
-    """Return the windows of a pooling on images; the stride is the kernel's size unless given."""
+    """Return the windows of a pooling on images; the stride defaults to the kernel's size."""
     size = several(kernel, dims, "kernel_size", op)
     steps = size if stride is None or stride in ([], ()) else several(stride, dims, "stride", op)
     border = several(padding, dims, "padding", op)

@@ -25,15 +25,15 @@ class NormStatistics(NamedTuple):
 class GradientAccumulator:
     """Makes one optimizer step from every `steps` micro-batches, with their combined gradient.
 
-    Losses are means over their batch, so the gradients are averaged: by the sizes of the micro-batches where they are
-    given, equally otherwise. Used around each backward pass, or through `backward`.
+    Losses are means over their batch. So the gradients are averaged: weighted by the sizes of the micro-batches if
+    given, else equally. Use it around each backward pass, or call `backward`.
 
     Args:
         optimizer: one of `glassgrad.optim` or `glassgrad.manual`. It steps after the last micro-batch; then its
             gradients are cleared.
         steps: micro-batches per step.
         max_norm: clip the gradients of a step to this norm.
-        skip_nonfinite: skip a step whose gradients hold NaN or inf, and count it in `skipped`.
+        skip_nonfinite: skip a step whose gradients contain NaN or inf, and count it in `skipped`.
 
     Attributes:
         stepped: whether the last micro-batch completed a step.
@@ -70,7 +70,7 @@ class GradientAccumulator:
     # --- plain ----------------------------------------------------------------------------------------
 
     def backward(self, loss: Tensor, size: float | None = None) -> bool:
-        """Add the gradient of one micro-batch; return whether that completed a step.
+        """Add the gradient of one micro-batch; return whether it completed a step.
 
         Args:
             loss: the mean over the micro-batch.
@@ -167,7 +167,7 @@ class GradientAccumulator:
         self._count, self._weight = 0, 0.0
 
     def statistics(self) -> NormStatistics:
-        """Return mean, spread and range of the gradient norms that were finite."""
+        """Return mean, spread and range of the finite gradient norms."""
         finite = [norm for norm in self.norms if np.isfinite(norm)]
         if not finite:
             return NormStatistics(len(self.norms), *(float("nan"),) * 4)
@@ -175,8 +175,8 @@ class GradientAccumulator:
 
 
 def _gradient(parameter: Any) -> Any:
-    """Return the gradient of a parameter as an array, None if it has none."""
-    if not hasattr(parameter, "_grad"):  # of a layer by hand
+    """Return the gradient of a parameter as an array; None if it has none."""
+    if not hasattr(parameter, "_grad"):  # of a hand-written layer
         return parameter.grad
     return None if parameter._grad is None else parameter._grad.array
 

@@ -22,7 +22,7 @@ class Adafactor(Optimizer):
     Args:
         params: parameters or parameter groups.
         lr: the largest relative rate.
-        beta2_decay: at step t the running means weigh the new value by t**beta2_decay.
+        beta2_decay: at step t the running means give the new value the weight t**beta2_decay.
         eps: floor of sqrt(v), by default the smallest step of the dtype, and of rms(p).
         d: the largest root mean square of a step.
         weight_decay: decoupled decay.
@@ -70,7 +70,7 @@ class Adafactor(Optimizer):
 
 
 def mean_square(g: Array, state: State, new: Array, least: Array) -> Array:
-    """Return the running mean of g**2, from those of its rows and columns; `new` is the share of this step."""
+    """Return the running mean of g**2 from those of its rows and columns; `new` is the weight of this step."""
     squares = g**2
     last = len(g.shape) - 1
     if last < 1:

@@ -9,7 +9,7 @@ from glassgrad.optim.optimizer import Optimizer, Params
 
 _SHORT: dict[str, tuple[str, dict[str, Any]]] = {
     "momentum": ("SGD", {"momentum": 0.9})
-}  # names that are a class with an option
+}  # names of a class with an option
 
 
 def optimizer_names() -> list[str]:
@@ -18,7 +18,7 @@ def optimizer_names() -> list[str]:
 
 
 def kind_of(name: str) -> type[Optimizer]:
-    """Return the class of a name. Raises `ArgumentError` for one that is unknown."""
+    """Return the class of a name. Raises `ArgumentError` for an unknown name."""
     kind = _kinds().get(_SHORT.get(name.lower(), (name,))[0].lower())
     if kind is None:
         raise errors.OPTIMIZER_NAME(given=name, known=", ".join(optimizer_names()))

@@ -1,4 +1,4 @@
-"""An exponential moving average of a model's weights, to be swapped in for validation."""
+"""An exponential moving average of a model's weights, to use for validation."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class EMA:
 
     @property
     def updates(self) -> int:
-        """How often the average was updated."""
+        """The number of updates of the average."""
         return int(self._updates.array)
 
     def tensors(self) -> list[Tensor]:
@@ -67,7 +67,7 @@ class EMA:
         return [self._updates, *self.shadow.values()]
 
     def update(self) -> None:
-        """Update the average with the current weights; also inside of a compiled step."""
+        """Update the average with the current weights; works in a compiled step, too."""
         count = self._updates.lifted()
         keep: Any = self.decay
         if self.warmup:
@@ -83,7 +83,7 @@ class EMA:
 
     @contextmanager
     def applied(self) -> Iterator[Module]:
-        """Give the model the averaged weights within the block."""
+        """Give the model the averaged weights during the block."""
         trained = Snapshot(tensors=self.model.parameters())
         self._write(self._averages())
         try:

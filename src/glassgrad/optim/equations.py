@@ -1,8 +1,8 @@
 """Evaluation of update rules: the arguments of a rule, and the evaluator for Symbols.
 
 A rule ``update(p, g, state, group)`` is pure: it takes terms and returns the new value of p; its assignments to
-`state` are stored at its end. So the same text can be computed directly (`Direct`: in a compiled step, where arrays are
-Symbols) or compiled to a function that works in place (`glassgrad.optim.in_place`: everywhere else).
+`state` are stored at its end. So the same text can be computed directly (`Direct`: in a compiled step, where arrays
+are Symbols) or compiled to a function that works in place (`glassgrad.optim.in_place`: everywhere else).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Update = Callable[[Any, Any, Any, Any], Any]
 
 
 class Group:
-    """The options of a parameter group as a rule reads them: ``group.lr``; numbers become terms' `Number`."""
+    """The options of a parameter group inside a rule: ``group.lr``; a number becomes a `Number` of the terms."""
 
     __slots__ = ("_run",)
 
@@ -36,9 +36,9 @@ class Group:
 
 
 class State:
-    """The state of a parameter as a rule sees it: ``state.exp_avg``, at first zeros in the parameter's shape.
+    """The state of a parameter inside a rule: ``state.exp_avg``, initially zeros in the parameter's shape.
 
-    A rule reads the value from before the step, or the value that it has assigned itself.
+    A rule reads the value from before the step, or the value that it assigned itself.
     """
 
     __slots__ = ("_run",)
@@ -58,11 +58,11 @@ class State:
         self._run.news[name] = value
 
     def like(self, name: str, term: Any) -> Any:
-        """Return the array `name`, which has the shape and dtype of a term."""
+        """Return the array `name`, with the shape and dtype of a term."""
         return self._run.array(name, term)
 
     def number(self, name: str, start: float = 0.0) -> Any:
-        """Return the number `name`, which is initially `start`."""
+        """Return the number `name`, initially `start`."""
         return self._run.stored(name, start)
 
     def count(self) -> Any:
@@ -104,11 +104,11 @@ class Run(Evaluator):
         return new
 
     def option(self, name: str) -> Any:
-        """Return an option: numbers as `Number`, also in a tuple, and everything else unchanged."""
+        """Return an option: numbers as `Number`, also in a tuple; everything else unchanged."""
         raise NotImplementedError
 
     def array(self, name: str, like: Term) -> Any:
-        """Return an array of the state, which is created like another one."""
+        """Return an array of the state, created with the shape and dtype of another one if missing."""
         raise NotImplementedError
 
     def stored(self, name: str, start: float) -> Any:
@@ -116,12 +116,12 @@ class Run(Evaluator):
         raise NotImplementedError
 
     def lacks(self, name: str) -> bool:
-        """Tell whether the state has no array of this name yet."""
+        """Tell whether the state has no array of this name."""
         raise NotImplementedError
 
 
 class Direct(Immediate, Run):
-    """Computes directly with the arrays of the tensors, usually the Symbols of a trace.
+    """Computes directly on the arrays of the tensors, usually the Symbols of a trace.
 
     Args:
         parameter: the parameter.
@@ -152,7 +152,8 @@ class Direct(Immediate, Run):
         p = self.apply(update)
         written = [(self.parameter, p), *((self.values[name], value) for name, value in self.news.items())]
         memory = [tensor.array for tensor, _ in written]
-        # A result that is itself an array from before the step is copied before that array is written.
+        # A result that is itself an array from before the step is copied before the rule's results overwrite that
+        # array.
         found = [copy_p(one.what) if any(one.what is array for array in memory) else one.what for _, one in written]
         for (tensor, _), value in zip(written, found, strict=True):
             if type(value) is Batched and tensor is not self.parameter:
@@ -202,7 +203,7 @@ class Direct(Immediate, Run):
 
 
 def begin(values: dict[str, Any], name: str, shape: tuple[int, ...], dtype: np.dtype, start: float = 0.0) -> Tensor:
-    """Return the tensor of a state array; if there is none, make it filled with one number."""
+    """Return the tensor of a state array; if missing, create it filled with one number."""
     if name not in values:
         values[name] = make(fresh.zeros(shape, dtype) if start == 0 else np.full(shape, start, dtype), None, False)
         if MODE.flags & TRACING and MODE.lift is not None:
@@ -218,7 +219,7 @@ def check_shape(owner: str, name: str, given: tuple[int, ...], expected: tuple[i
 
 
 def _write(target: Tensor, value: Any) -> None:
-    """Write to the memory of a tensor, which others may share; replace an array that cannot be written."""
+    """Write to the memory of a tensor, which others may share; replace an array that is read-only."""
     array = target.array
     if type(array) is np.ndarray:
         array[...] = value

@@ -2,10 +2,11 @@
 
 The first step of a parameter runs the rule on terms that record the computation. From the record a function is
 generated: numbers and conditions first, then one NumPy call per operator, which writes to an array that is no longer
-needed. Native code takes their place for large parameters (`native_update`). Later steps call that function, once for
-all parameters in a row that it is known to fit: what depends on the options of their group alone stands before its
-loop. It checks whether the conditions still hold, such as ``if group.weight_decay`` or ``t == 1``, and returns the
-parameter for which they do not, whose rule is recorded again. `InPlace.sources` has the text of the functions.
+needed. For large parameters, native code replaces these calls (`native_update`). Later steps call that function once
+for several parameters in a row. Everything that depends only on the options of the group is computed before its loop.
+The function checks whether the conditions still hold, such as ``if group.weight_decay`` or ``t == 1``. It returns the
+first parameter for which they do not hold; the rule is then recorded again for that parameter. `InPlace.sources` has
+the text of the functions.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from glassgrad.optim.value import Value, as_number
 
 Options = dict[str, Any]  # of a group, or the state of a parameter
 Item = tuple[Array, Array, Options]  # a parameter's array, its gradient, its state
-Step = Callable[[Iterator[Item], Options], Item | None]  # returns the first item that it does not fit
+Step = Callable[[Iterator[Item], Options], Item | None]  # returns the first item that does not fit
 
 _SMALL = 8192  # elements up to which a new array costs less than reusing one
 _MOST = 16  # functions kept per shape
@@ -41,18 +42,18 @@ _TAKEN = "natively", "batch", "p", "g", "state", "items", "group", "shape", "np"
 class InPlace:
     """The functions generated from one optimizer's rule, and the memory that they share.
 
-    A rule reads numbers from its group and its state. Anything that it reads elsewhere is taken to be constant.
+    A rule reads numbers from its group and its state. Anything read from elsewhere counts as constant.
 
     Attributes:
-        steps: the functions for each shape of a parameter, the latest first.
-        latest: the one that fitted last, for each shape.
-        batch: what native code is to update; a step ends with ``batch.end()``.
+        steps: the functions for each shape of a parameter, newest first.
+        latest: the last function that fitted, for each shape.
+        batch: parameters for native code; a step ends with ``batch.end()``.
     """
 
     def __init__(self) -> None:
         self.steps: dict[tuple[int, ...], list[Step]] = {}
         self.latest: dict[tuple[int, ...], Step] = {}
-        # Functions for parameters of any shape: for small ones, and for others.
+        # Functions for parameters of any shape: one list for small ones, one for the others.
         self._general: dict[bool, list[Step]] = {True: [], False: []}
         self._pools: dict[tuple[Dtype, int], Array] = {}
         self.batch = Batch()
@@ -105,7 +106,7 @@ class InPlace:
         return step
 
     def scratch(self, like: Array, count: int) -> list[Array]:
-        """Return arrays for intermediate results: views of buffers that all parameters use in turn."""
+        """Return arrays for intermediate results: views of buffers that the parameters use one after the other."""
         found = []
         for slot in range(count):
             pool = self._pools.get((like.dtype, slot))
@@ -121,7 +122,7 @@ def is_small(p: Array) -> bool:
 
 
 def fits_none(items: Iterator[Item], group: Options) -> Item | None:
-    """The `Step` of a shape for which no function was generated yet."""
+    """The `Step` of a shape that has no generated function yet."""
     return next(items, None)
 
 
@@ -134,13 +135,13 @@ class Recorder(Run):
     """Records the computation of a rule.
 
     Attributes:
-        first: the lines of the function for numbers and conditions that the options alone decide, in order.
-        lines: the other lines for numbers and conditions, which stand in the loop over parameters.
+        first: the lines of the function for numbers and conditions that depend only on the options, in order.
+        lines: the other lines for numbers and conditions, inside the loop over parameters.
         slots: name in the state -> its array before the step.
         counts: name in the state -> the variable of the tensor of a number.
-        computed: the arrays that the rule makes, in order.
-        of_options: the variables of numbers that the options alone decide.
-        of_one_shape: whether the record holds for parameters of this shape only.
+        computed: the arrays made by the rule, in order.
+        of_options: the variables of numbers that depend only on the options.
+        of_one_shape: whether the record holds only for parameters of this shape.
         small: whether the function is for small parameters.
     """
 
@@ -185,10 +186,10 @@ class Recorder(Run):
         return self._named(text.format(*[_text(arg) for arg in args]), value)
 
     def _named(self, text: str, value: Any, name: str = "") -> Number:
-        """Return the number that a text computes, reusing an earlier one of the same text."""
+        """Return the number that a text computes, reusing an earlier one with the same text."""
         if text not in self._numbers:
             variable = self.new_variable(name) if name else f"n{len(self._numbers)}"
-            # Options are read first; what is computed after a condition on the state must not be computed before it.
+            # Options are read first; a number computed after a condition on the state must not move before it.
             first = not self.lines or bool(name)
             (self.first if first else self.lines).append(f"{variable} = {text}")
             if first:
@@ -210,13 +211,13 @@ class Recorder(Run):
         return value
 
     def _demand(self, unfit: str) -> None:
-        """Make the function return a parameter for which its record does not hold."""
+        """Make the function return a parameter that its record does not fit."""
         line = f"if {unfit}: {_UNFIT}"
         if line not in self.lines:
             self.lines.append(line)
 
     def _demand_first(self, unfit: str) -> None:
-        """Make the function return before its loop if its record does not hold for the options."""
+        """Make the function return before its loop if the options do not fit its record."""
         line = f"if {unfit}: {_NONE_FITS}"
         if line not in self.first:
             self.first.append(line)
@@ -284,8 +285,8 @@ def _text(arg: Any) -> str:
 class Writer:
     """Generates the function of a record, and assigns memory to every array.
 
-    An operator writes to memory that is no longer needed: preferably the state array or parameter whose new value it
-    contributes to; else the memory of an operand; else scratch memory.
+    An operator writes to memory that is no longer needed: preferably the state array or parameter to whose new value it
+    contributes; else the memory of an operand; else scratch memory.
     """
 
     def __init__(self, recorder: Recorder, batch: Batch) -> None:
@@ -345,7 +346,7 @@ class Writer:
         return order, last
 
     def _goals(self) -> dict[Value, Value]:
-        """Return for each value the target that it contributes to."""
+        """Return for each value the target to which it contributes."""
         goals: dict[Value, Value] = {}
         for target, new in self.targets:
             if new.prim is not None and new.is_like(target):
@@ -387,7 +388,7 @@ class Writer:
         self.free += [slot for one in over if (slot := self.lies_in.get(one)) and slot != self.lies_in.get(value)]
 
     def _operand(self, arg: Any, value: Value, function: object) -> str:
-        """Return the text of an operand; numbers become arrays before the loop where NumPy would make one each time."""
+        """Return the text of an operand; numbers that NumPy would convert each time become arrays before the loop."""
         if type(arg) is Value:
             return self.variable[arg]
         text = _text(arg)
@@ -400,7 +401,7 @@ class Writer:
         return self.numbers[key]
 
     def _out(self, at: int, value: Value) -> str | None:
-        """Return the variable of the memory that a value is written to; None for new memory."""
+        """Return the variable of the memory for a value; None for new memory."""
         if self._takes(value, at):
             return self.goals[value].variable
         for arg in value.arrays:
@@ -415,7 +416,7 @@ class Writer:
         return self.free.pop()
 
     def _takes(self, value: Value, at: int) -> bool:
-        """Put a value into the memory of the target that it contributes to, if the old value is no longer needed."""
+        """Put a value into the memory of the target to which it contributes, if the old value is no longer needed."""
         target = self.goals.get(value)
         if target is None or self.last.get(self.holds[target], -1) > at:
             return False
@@ -446,7 +447,7 @@ class Writer:
         return ["shape = p.shape", f"if {' or '.join(tests)}: {_UNFIT}"]
 
     def _is_not(self, variable: str, value: Value) -> str:
-        """Return a test for another dtype; identity comes first, since most dtypes are singletons."""
+        """Return a test for a different dtype; it compares identity first, since most dtypes are singletons."""
         dtype = self._dtype(value)
         return f"({variable}.dtype is not {dtype} and {variable}.dtype != {dtype})"
 
@@ -473,7 +474,7 @@ class Writer:
         return [f"[{', '.join(self.slots)}] = scratch(p, {len(self.slots)})"] if self.slots else []
 
     def _moved(self) -> None:
-        """Write the lines that store arrays which are not in their place yet."""
+        """Write the lines that store arrays which are not yet in their place."""
         moved = [(target, new) for target, new in self.targets if self.holds[target] is not new]
         for at, (target, new) in enumerate(moved):
             if any(new is other for other, _ in moved[:at]):  # it would be overwritten

@@ -98,12 +98,12 @@ class LBFGS(Optimizer):
     # --- the step ---------------------------------------------------------------------------------------
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Iterate until a limit or a tolerance is reached; return the loss before."""
+        """Iterate until a limit or a tolerance is reached; return the initial loss."""
         if closure is None:
             raise errors.CLOSURE_NEEDED(owner="LBFGS", where=provenance.here())
         with enable_grad():
             first = closure()
-        self._runs()  # raises for one that is read-only
+        self._runs()  # raises for a read-only parameter
         witness = MODE.witness
         if witness is not None:
             witness.stepping(self)
@@ -184,7 +184,7 @@ class LBFGS(Optimizer):
         length = self.state[self._parameters[0]]["t"]
         if group["line_search_fn"] is None:
             self._move(direction, length)
-            if iteration == group["max_iter"]:  # the next call evaluates the last move
+            if iteration == group["max_iter"]:  # the next call of `step` evaluates the last move
                 return here._replace(step=length), 0
             return self._evaluate(closure, length, direction), 1
         before = Snapshot(tensors=self._parameters)
@@ -208,7 +208,7 @@ class LBFGS(Optimizer):
 
 
 class Search:
-    """A line search for the strong Wolfe conditions: bracket a good step, then narrow the bracket by cubics.
+    """A line search for the strong Wolfe conditions: bracket a good step, then shrink the bracket with cubics.
 
     Algorithms 3.5 and 3.6 of Nocedal and Wright, with the safeguards of Moré and Thuente (1994).
     """
@@ -269,7 +269,7 @@ class Search:
         return ends[low]
 
     def _trial(self, one: Point, other: Point, stuck: bool) -> tuple[float, bool]:
-        """Return the next step to try; one that stays near the same end twice is moved inwards."""
+        """Return the next step length; one that stays near the same end twice is moved inwards."""
         least, most = sorted((one.step, other.step))
         step = cubic(one, other, least, most)
         margin = 0.1 * (most - least)
@@ -281,7 +281,7 @@ class Search:
 
 
 def _lower(ends: list[Point]) -> int:
-    """Return which of two points has the lower loss."""
+    """Return the index of the point with the lower loss."""
     return 0 if ends[0].loss <= ends[1].loss else 1
 
 

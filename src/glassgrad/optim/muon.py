@@ -1,4 +1,4 @@
-"""Muon: momentum whose matrices are nearly orthogonalised before each step (Jordan et al. 2024)."""
+"""Muon: momentum with matrices that are nearly orthogonalised before each step (Jordan et al. 2024)."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Muon(Optimizer):
         ns_coefficients: coefficients of the polynomial that is applied to the singular values.
         eps: lower bound of the norm in the denominator.
         ns_steps: how often the polynomial is applied.
-        adjust_lr_fn: s is sqrt(max(1, rows / columns)) for None or "original", 0.2 * sqrt(max(rows, columns)) for
-            "match_rms_adamw", with which AdamW's learning rates can be kept.
+        adjust_lr_fn: None or "original" for s = sqrt(max(1, rows / columns)); "match_rms_adamw" for
+            s = 0.2 * sqrt(max(rows, columns)), which works with AdamW's learning rates.
         maximize: maximise the objective instead of minimising it.
 
     Raises:

@@ -1,7 +1,7 @@
 """The arithmetic of an update rule as one native loop, for large parameters.
 
-NumPy makes a pass over memory for each operator of a rule, a dozen for AdamW. The record that `in_place` writes a
-function from is a graph as well: native code reads parameter, gradient and state once and writes them once.
+NumPy makes a pass over memory for each operator of a rule: a dozen for AdamW. The record from which `in_place` writes a
+function is also a graph: native code reads parameter, gradient and state once and writes them once.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from glassgrad.ops.kernels import native, products
 from glassgrad.ops.kernels.ways import Dtype, least
 from glassgrad.optim.value import Value
 
-FROM = least("update")  # one parameter or all together
-CHUNK = 4_000  # elements that the kernel is made for: they stay in the first-level cache
-_LEAST = 4  # operators: for fewer, NumPy's passes cost no more
+FROM = least("update")  # elements, of one parameter or of all together
+CHUNK = 4_000  # elements per kernel call: they stay in the first-level cache
+_LEAST = 4  # operators: with fewer, NumPy's passes are as cheap
 _PRODUCTS = 16  # multiplications of matrices that take as long as an element
 _HEAD = struct.Struct("<q i 4x q q q q i")  # address, axes, shape, strides, base, type, flags
 _READ, _WRITEABLE = 0x101, 0x400  # contiguous and aligned
 
 
 class Update:
-    """What a rule computes, for arrays of one dtype in one shape.
+    """The computation of a rule, for arrays of one dtype in one shape.
 
-    Equal records make equal updates, so that the kernels of one optimizer serve the next.
+    Equal records make equal updates, so an optimizer can reuse the kernels of another.
 
     Args:
-        arrays: the values that are given: parameter, gradient, and arrays of state.
+        arrays: the given values: parameter, gradient, and arrays of state.
         order: the values to compute, in order.
-        targets: pairs of given arrays and the values that are written to them.
+        targets: pairs of a given array and the value to write to it.
 
     Attributes:
-        numbers: variables of the numbers that are given besides the arrays.
+        numbers: variables of the numbers given besides the arrays.
     """
 
     __name__ = "update"
@@ -60,7 +60,7 @@ class Update:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What the update is known by."""
+        """The key of the update in the cache."""
         return self.count, len(self.numbers), self.lines, self.targets
 
     def __eq__(self, other: object) -> bool:
@@ -70,7 +70,7 @@ class Update:
         return self._hash
 
     def __call__(self, *given: Term) -> dict[int, Term]:
-        """Compute on terms; return the new value of each array that is written to, by its place."""
+        """Compute on terms; return the new value of each written array, by its place."""
         values, numbers = list(given[: self.count]), given[self.count :]
         for prim, operands, params in self.lines:
             taken = {"value": values, "number": numbers}
@@ -79,7 +79,7 @@ class Update:
         return {target: values[new] for target, new in self.targets}
 
     def loop(self, dtype: Dtype, shares: int) -> Any:
-        """Return the native loop over parameters of a dtype; None where there is no native code."""
+        """Return the native loop over parameters of a dtype; None without native code."""
         known = self._loops.get((dtype, shares))
         if known is None:
             types = (*[((CHUNK,), dtype)] * self.count, *[((), dtype)] * len(self.numbers))
@@ -92,14 +92,14 @@ _Entry = tuple[tuple[int, ...], int, tuple[Array, ...]]  # addresses of arrays, 
 
 
 class Batch:
-    """The parameters of an optimizer's step that native code will update, all of them in one call for each rule.
+    """The parameters of an optimizer's step that native code will update, in one call per rule.
 
-    Those too small to be worth a call of their own are taken as well if the step before has shown that all together are
+    It also takes parameters too small for a call of their own, if the previous step has shown that all together are
     large.
 
     Attributes:
-        offered: elements of the parameters that this step has asked about.
-        few: whether those of the step before were too few.
+        offered: elements of the parameters that this step has offered.
+        few: whether those of the previous step were too few.
     """
 
     def __init__(self) -> None:
@@ -107,7 +107,7 @@ class Batch:
         self.offered, self.few = 0, True
 
     def take(self, update: Update, arrays: tuple[Array, ...], numbers: tuple[float, ...]) -> bool:
-        """Take a parameter's arrays for `flush`; return False where NumPy has to update it."""
+        """Take a parameter's arrays for `flush`; return False if NumPy has to update it."""
         p = arrays[0]
         size = p.size
         self.offered += size
@@ -131,19 +131,19 @@ class Batch:
         return True
 
     def end(self) -> None:
-        """Update what was taken in a step of the optimizer."""
+        """Update the parameters taken during a step of the optimizer."""
         self.few, self.offered = self.offered < FROM, 0
         self.flush()
 
     def flush(self) -> None:
-        """Update what was taken."""
+        """Update the parameters taken so far."""
         entries, self._entries = self._entries, {}
         for (update, dtype, numbers), listed in entries.items():
             pairs = [(addresses, size) for addresses, size, _ in listed]
             if _apart(pairs, dtype.itemsize):
                 count = products.shares(_PRODUCTS * sum(size for _, size in pairs))
                 update.loop(dtype, count).run(pairs, numbers)
-            else:  # one after the other, as they were given
+            else:  # one after the other, in the given order
                 for pair in pairs:
                     update.loop(dtype, 1).run([pair], numbers)
 
@@ -159,7 +159,7 @@ def _apart(entries: list[tuple[tuple[int, ...], int]], itemsize: int) -> bool:
 
 @functools.cache
 def _data() -> int:
-    """Return where array objects keep what they are: address, axes, flags."""
+    """Return the offset of an array object's fields: address, axes, flags."""
     return int(importlib.import_module("glassgrad.compile.native.executable").object_layout()[1])
 
 
@@ -170,7 +170,7 @@ def _operand(arg: Any, place: dict[Any, int], numbers: list[str]) -> tuple[str, 
 
 
 def update_of(given: list[Value], order: list[Value], targets: list[tuple[Value, Value]]) -> Update | None:
-    """Return the update of a record; None for one that is no loop over elements of one floating dtype."""
+    """Return the update of a record; None if it is not a loop over elements of one floating dtype."""
     p = given[0]
     if p.dtype.char not in "fd" or len(order) < _LEAST or not all(value.is_like(p) for value in (*given, *order)):
         return None
@@ -182,9 +182,9 @@ def update_of(given: list[Value], order: list[Value], targets: list[tuple[Value,
 def guarded(
     update: Update | None, batch: Batch, given: list[Value], lines: list[str], names: dict[str, Any], is_small: bool
 ) -> list[str]:
-    """Return lines that do what others do, but leave it to native code where a batch takes the arrays.
+    """Return lines that run the given ones, unless a batch takes the arrays for native code.
 
-    Small parameters ask only where larger ones are taken anyway: by themselves they cost less than a call each.
+    Small parameters are offered only together with larger ones: on their own they cost less than a call each.
     """
     if update is None:
         return lines

@@ -1,7 +1,7 @@
 """The base of all optimizers: parameter groups, state, and the loop over parameters.
 
 A subclass states `defaults` and one method, `update`: the equations of the paper for one parameter.
-It does not decide where results are stored: see `glassgrad.optim.equations`.
+It does not decide where results are stored; see `glassgrad.optim.equations`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from glassgrad.optim.in_place import InPlace, Item, fits_none
 
 
 class Hints(TypedDict, total=False):
-    """PyTorch's hints on how to compute, accepted and ignored by every optimizer."""
+    """PyTorch's implementation flags, accepted and ignored by every optimizer."""
 
     foreach: bool | None
     fused: bool | None
@@ -41,14 +41,14 @@ _NO_OPTIONS = frozenset({"self", "__class__", "params", "hints"})
 _NO_FUNCTION = object()
 _first = itemgetter(0)
 
-Params = Iterable[Any]  # tensors, pairs of a name and a tensor, or dictionaries of groups
+Params = Iterable[Any]  # tensors, (name, tensor) pairs, or dictionaries of groups
 Options = dict[str, Any]  # of a group, with its parameters
 StepRun = tuple[Any, Options, list[Item]]
 Limit = tuple[str, Callable[[Any], bool], str]
 
 
 def options(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of a group, from the `locals()` of a constructor that has an argument for each of them."""
+    """Return the options of a group from the `locals()` of a constructor with an argument for each option."""
     return {name: value for name, value in arguments.items() if name not in _NO_OPTIONS}
 
 
@@ -58,7 +58,7 @@ def at_least(name: str, low: float) -> Limit:
 
 
 def share(name: str) -> Limit:
-    """Return the check of an option that is a share."""
+    """Return the check of an option that must be a fraction."""
     return name, lambda v: 0 <= v <= 1, "a share between 0 and 1"
 
 
@@ -70,12 +70,12 @@ class Optimizer:
 
     Args:
         params: tensors, or dictionaries of groups with "params" and their options.
-        defaults: the options of groups that do not set them.
+        defaults: the options for groups that do not set them.
         hints: PyTorch's implementation flags (`foreach`, `fused`, ...), which are ignored.
 
     Attributes:
-        moving: options besides the rate that a schedule changes.
-        checks: of options besides the rate and the weight decay; see `limits`.
+        moving: options that a schedule changes, besides the rate.
+        checks: checks of options besides the rate and the weight decay; see `limits`.
 
     Raises:
         ArgumentError: no parameters, one that is not a leaf, or an invalid option.
@@ -124,7 +124,7 @@ class Optimizer:
             raise errors.EMPTY_PARAMETERS(owner=type(self).__name__, where=provenance.here())
 
     def _not_iterable(self, params: object) -> Exception:
-        """Return the error for something else than parameters: a single tensor, a model, or its method."""
+        """Return the error for an object that is not parameters: a single tensor, a model, or its method."""
         given, instead = f"a {type(params).__name__}", "give it a list of tensors"
         if isinstance(params, Tensor):
             given, instead = "one tensor", "put it into a list"
@@ -171,7 +171,7 @@ class Optimizer:
     # --- the step -------------------------------------------------------------------------------------
 
     def update(self, p: Array, g: Array, state: State, group: Group) -> Array:
-        """Return the new value of a parameter: the rule, whose only side effects are assignments to `state`.
+        """Return the new value of a parameter: the rule. Its only side effects are assignments to `state`.
 
         Args:
             p: the parameter.
@@ -182,7 +182,7 @@ class Optimizer:
         raise errors.UPDATE_MISSING(owner=type(self).__name__)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update every parameter that has a gradient; return what `closure` returns, if there is one."""
+        """Update every parameter that has a gradient; return the result of `closure`, if given."""
         loss = None
         if closure is not None:
             with enable_grad():
@@ -204,7 +204,7 @@ class Optimizer:
                     self._in_place.step(self.update, p, g, state, group, owner)
                 written += map(_first, items)
         finally:
-            if self._in_place.batch.offered:  # also after an error: state has changed for what was taken
+            if self._in_place.batch.offered:  # also after an error: the state of the taken parameters has changed
                 self._in_place.batch.end()
         self._writer.wrote(written)
         if witness is not None:
@@ -212,9 +212,9 @@ class Optimizer:
         return loss
 
     def _runs(self) -> list[StepRun]:
-        """Return runs of parameters with a gradient that one function updates: the function, their group, their items.
+        """Return runs of consecutive parameters that one function updates: the function, their group, their items.
 
-        All parameters are checked before any is changed; a read-only one raises. The function is the latest one that
+        All parameters are checked before any is changed; a read-only one raises. The function is the last one that
         fitted the parameter's shape, `fits_none` if there is none yet, or `Direct` if the rule is not compiled.
         """
         latest, states = self._in_place.latest, self.state
@@ -292,7 +292,7 @@ class Optimizer:
         """Load a state from `state_dict()`; the parameters must have the same order and shapes.
 
         Raises:
-            ArgumentError: the groups differ, or options of this optimizer are missing; nothing is changed then.
+            ArgumentError: the groups differ, or options of this optimizer are missing. Nothing is changed in this case.
         """
         groups = state_dict["param_groups"]
         sizes = [len(group["params"]) for group in groups]
@@ -303,7 +303,7 @@ class Optimizer:
                 expected=[len(group["params"]) for group in self.param_groups],
                 where=provenance.here(),
             )
-        # Flags were added over the years and have defaults; numbers are part of the method and required.
+        # PyTorch added flags over the years, so they have defaults; numbers are part of the method and required.
         numbers = {name for name, value in self.defaults.items() if value is not None and not isinstance(value, bool)}
         missing = sorted({name for given in groups for name in numbers if name not in given})
         if missing:
@@ -341,7 +341,7 @@ class Optimizer:
 
 def _name_of(parameter: Tensor) -> str | None:
     """Return a name of a parameter for messages: its name in a module, or a global variable."""
-    # Since Python 3.13 objects hold their attributes themselves, and their dictionary is made when asked for.
+    # Since Python 3.13 objects store attributes themselves and create their dictionary on demand.
     referrers = gc.get_referrers(parameter)
     holders = [one if isinstance(one, dict) else getattr(one, "__dict__", {}) for one in referrers]
     names = (key for holder in holders for key, value in holder.items() if value is parameter and isinstance(key, str))

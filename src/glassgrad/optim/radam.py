@@ -23,7 +23,7 @@ class RAdam(Optimizer):
         lr: learning rate.
         betas: b1 and b2.
         eps: added to the denominator.
-        weight_decay: multiple of p added to g, or with `decoupled_weight_decay` of p taken from p.
+        weight_decay: multiple of p added to g; with `decoupled_weight_decay`, subtracted from p.
         decoupled_weight_decay: see `weight_decay`.
         maximize: maximise the objective instead of minimising it.
 

@@ -14,9 +14,9 @@ _bounds: Limit = ("step_sizes", lambda v: len(v) == 2 and 0 <= v[0] <= v[1], "tw
 
 
 class Rprop(Optimizer):
-    """p -= s * sign(g); s grows by eta+ where g kept its sign, and shrinks by eta- where it did not.
+    """p -= s * sign(g); s grows by eta+ where g keeps its sign, and shrinks by eta- where it changes.
 
-    Where the sign changed, p keeps its value for one step. It needs gradients of the full batch.
+    Where the sign changes, p keeps its value for one step. Rprop needs gradients of the full batch.
 
     Args:
         params: parameters or parameter groups.

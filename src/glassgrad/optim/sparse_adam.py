@@ -1,4 +1,4 @@
-"""SparseAdam: Adam for tables of which each step uses few rows (Kingma and Ba 2015)."""
+"""SparseAdam: Adam for tables with few rows used in each step (Kingma and Ba 2015)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from glassgrad.optim.optimizer import Optimizer, Params, at_least, betas, option
 
 
 class SparseAdam(Optimizer):
-    """Adam that leaves rows of p and their state unchanged if the gradient of the row is 0.
+    """Adam that does not change rows of p, or their state, if the gradient of the row is 0.
 
-    Gradients are dense here, also those of `Embedding(sparse=True)`: a row counts as used if its gradient is not all 0.
-    PyTorch's SparseAdam, which takes sparse gradients only, also updates rows that were used with a gradient of 0.
+    Gradients are dense here, also those of `Embedding(sparse=True)`: a row counts as used if its gradient has a nonzero
+    element. PyTorch's SparseAdam takes only sparse gradients; it also updates rows that were used with a gradient of 0.
 
     Args:
-        params: parameters or parameter groups; the rows are those of the first dimension.
+        params: parameters or parameter groups; rows are along the first dimension.
         lr: learning rate.
         betas: decay rates of the running mean and of the mean square.
         eps: added to the denominator.

@@ -96,14 +96,14 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> MultiAverage:
 
 
 class AveragedModel(Module):
-    """A copy of a model whose parameters are an average of the model's, taken at every `update_parameters`.
+    """A copy of a model whose parameters are an average of the model's, updated by `update_parameters`.
 
     Args:
         model: the model; its copy is the attribute `module`.
         device: accepted for compatibility with PyTorch.
         avg_fn: ``(averaged, current, number of averages so far) -> averaged``; the plain average by default.
         multi_avg_fn: the same for lists of tensors, in place; it takes precedence.
-        use_buffers: average running statistics too; otherwise they are copied.
+        use_buffers: average running statistics, too; otherwise copy them.
 
     Example:
         >>> import glassgrad as gg
@@ -164,7 +164,7 @@ def _write(target: Tensor, value: Array) -> None:
 def update_bn(loader: Iterable[Any], model: Module, device: Device = None) -> None:
     """Recompute the running statistics of batch norms for averaged weights, over the inputs of a loader.
 
-    The loader may give inputs, or tuples that start with them.
+    The loader may yield inputs, or tuples that start with them.
 
     Example:
         >>> import glassgrad as gg
@@ -229,7 +229,7 @@ class SWALR(LRScheduler):
         return (1 - math.cos(math.pi * share)) / 2 if self.anneal_strategy == "cos" else share
 
     def get_lr(self) -> list[float]:
-        # The start follows from the previous rate, since another schedule may have set it.
+        # Start from the previous rate, since another schedule may have set it.
         step = self.last_epoch if self.anneal_epochs else max(1, self.last_epoch)
         before, now = self._done(max(0, step - 1)), self._done(step)
         rates = []

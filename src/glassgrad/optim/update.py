@@ -49,18 +49,18 @@ def update(
     norm: bool = False,
     averages: EMA | None = None,
 ) -> Updated:
-    """Make an optimizer step from the present gradients.
+    """Make an optimizer step from the current gradients.
 
     Args:
         optimizer: the optimizer of parameters with gradients.
         factor: multiplies the gradients first: 1 / micro-batches, 1 / loss scale.
         max_norm: clip the gradients to this total norm.
         clip_value: clip every element of the gradients to this size.
-        skip_nonfinite: leave weights, state and averages as they are if the norm is NaN or inf.
+        skip_nonfinite: do not change weights, state and averages if the norm is NaN or inf.
         norm: return the norm even if nothing needs it.
         averages: an `EMA` to update after the step.
 
-    In a compiled step, a skipped update is computed and discarded, by a select between old and new values; so the
+    In a compiled step, a skipped update is computed and then discarded by a select between old and new values. So the
     optimizer's state must exist beforehand (see `has_state`).
     """
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
@@ -87,7 +87,7 @@ def update(
 
 
 class OldValues:
-    """The values of tensors, to restore if a step is skipped; it works eagerly and in a compiled step.
+    """The old values of tensors, to restore if a step is skipped; works eagerly and in a compiled step.
 
     Example:
         >>> import glassgrad as gg

@@ -10,7 +10,7 @@ from glassgrad.ops.core import Primitive
 
 
 class Value:
-    """An array in the record: the variable that holds it from the start, or the call that makes it."""
+    """An array in the record: either the variable of a given array, or the call that makes it."""
 
     __slots__ = ("args", "dtype", "params", "prim", "shape", "variable")
 
@@ -31,7 +31,7 @@ class Value:
         self.params = params or {}
 
     def is_like(self, other: Value) -> bool:
-        """Tell whether the same memory could hold both."""
+        """Tell whether the same memory could hold both values."""
         return self.shape == other.shape and self.dtype == other.dtype
 
     @property
@@ -59,5 +59,5 @@ class Value:
 
 
 def as_number(value: Any) -> float | None:
-    """Return an option as a float, if it is a number at all."""
+    """Return an option as a float if it is a number, else None."""
     return None if value is None or isinstance(value, bool | str | tuple | list) else float(value)

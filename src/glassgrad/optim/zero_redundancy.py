@@ -22,20 +22,20 @@ from glassgrad.optim.optimizer import Limit, Optimizer, Options, Params
 class ZeroRedundancyOptimizer(Optimizer):
     """Wraps an optimizer: each rank keeps the state of its share of the parameters and updates only these.
 
-    It then sends the new values to the other ranks. Gradients have to be the same on all ranks, as
-    `nn.parallel.DistributedDataParallel` leaves them. Whole parameters are distributed, the largest first, each to the
-    rank that has the least so far.
+    It then sends the new values to the other ranks. Gradients must be the same on all ranks, as after
+    `nn.parallel.DistributedDataParallel`. Each parameter goes as a whole, largest first, to the rank that has the least
+    so far.
 
     Args:
         params: parameters or groups of them, the same on all ranks.
-        optimizer_class: the class of the optimizer, such as `optim.Adam`; one whose rule sees one parameter at a time.
+        optimizer_class: the class of the optimizer, such as `optim.Adam`; its rule must see one parameter at a time.
         process_group: the ranks; by default all.
         parameters_as_bucket_view: accepted; parameters stay where they are.
         overlap_with_ddp: must be False; gradients overlap with the backward pass anyway.
         defaults: options of the optimizer.
 
     Raises:
-        DistributedError: before `init_process_group`; `state_dict` on a rank that has not the whole state.
+        DistributedError: before `init_process_group`; `state_dict` on a rank without the whole state.
 
     Example:
         >>> import glassgrad as gg, glassgrad.distributed as dist
@@ -73,7 +73,7 @@ class ZeroRedundancyOptimizer(Optimizer):
         self._share_out()
 
     def _share_out(self) -> None:
-        """Give every parameter that has no owner to the rank with the least."""
+        """Give every parameter without an owner to the rank with the smallest load."""
         new = [one for one in self._parameters() if id(one) not in self._owners]
         for parameter in sorted(new, key=lambda one: -one.numel()):
             rank = min(range(len(self._loads)), key=self._loads.__getitem__)
@@ -96,7 +96,7 @@ class ZeroRedundancyOptimizer(Optimizer):
         return self.optim.limits()
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update this rank's share, and take the other parameters from the ranks that have updated them."""
+        """Update this rank's share, and receive the other parameters from the ranks that updated them."""
         loss = None
         if closure is not None:
             with enable_grad():
@@ -106,7 +106,7 @@ class ZeroRedundancyOptimizer(Optimizer):
         mine = any(self._is_mine(one) and one._grad is not None for one in self._parameters())
         try:
             for parameter in others:
-                parameter._grad = None  # a parameter without a gradient is left alone, and gets no state
+                parameter._grad = None  # a parameter without a gradient is skipped and gets no state
             if mine:
                 self.optim.step()
         finally:
@@ -133,7 +133,7 @@ class ZeroRedundancyOptimizer(Optimizer):
     # --- saving ---------------------------------------------------------------------------------------
 
     def consolidate_state_dict(self, to: int = 0) -> None:
-        """Gather the state of all ranks on one; every rank calls it before that one calls `state_dict`."""
+        """Gather the state of all ranks on rank `to`; every rank must call it before `to` calls `state_dict`."""
         group = self.process_group
         target = group.place_of(to, "consolidate_state_dict", "to")
         own = self.optim.state_dict()["state"]
@@ -145,17 +145,17 @@ class ZeroRedundancyOptimizer(Optimizer):
             self._whole = {**self.optim.state_dict(), "state": dict(sorted(whole.items()))}
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state of all parameters, as one rank's optimizer would; after `consolidate_state_dict`."""
+        """Return the state of all parameters, as from a single optimizer; call `consolidate_state_dict` first."""
         if self._whole is None:
             raise errors.ZERO_NOT_WHOLE(rank=self.process_group.me, where=provenance.here())
         return self._whole
 
     def known_state_dict(self) -> dict[str, Any]:
-        """Return what was gathered here, and otherwise the state of this rank's share, which can be loaded again."""
+        """Return the gathered state, or else the state of this rank's share; either can be loaded again."""
         return self.optim.state_dict() if self._whole is None else self._whole
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Load a whole state, from any number of ranks, and keep this rank's share of it."""
+        """Load a whole state, from any number of ranks, and keep only this rank's share."""
         self.optim.load_state_dict(state_dict)
         for parameter in self._parameters():
             if not self._is_mine(parameter):
@@ -167,7 +167,7 @@ class ZeroRedundancyOptimizer(Optimizer):
 
 
 def _from_rank(state: dict[int, dict[str, Any]], rank: int, group: world.ProcessGroup) -> dict[int, dict[str, Any]]:
-    """Return the state that a rank gives, on all ranks: first what there is, then the arrays."""
+    """Send the state of one rank to all: first its description, then the arrays."""
     if group.size() == 1:
         return state
     listed = [[at, name, *_described(value)] for at, values in state.items() for name, value in values.items()]
@@ -186,7 +186,7 @@ def _from_rank(state: dict[int, dict[str, Any]], rank: int, group: world.Process
 
 
 def _described(value: Any) -> tuple[Any, Any]:
-    """Return dtype and shape of a tensor; None and the value itself for a plain one."""
+    """Return dtype and shape of a tensor; (None, value) for a plain value."""
     return (value.dtype.name, list(value.shape)) if isinstance(value, Tensor) else (None, value)
 
 

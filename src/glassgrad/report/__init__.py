@@ -1,4 +1,4 @@
-"""Pictures and texts from records of `glassgrad.doctor`; this package only draws, each file on its first use."""
+"""Pictures and texts from records of `glassgrad.doctor`. This package only draws; each file is loaded on first use."""
 
 from __future__ import annotations
 

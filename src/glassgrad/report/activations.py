@@ -1,4 +1,4 @@
-"""Outputs of the layers, and their dead and saturated units."""
+"""Outputs of the layers, with their dead and saturated units."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from glassgrad.report.style import Axes, Figure
 
 
 def plot_activations(source: Any, activations: Sequence[str] | str | None = None) -> Figure:
-    """Draw mean and spread of each activation's output, and beside it the share that is dead or saturated by step.
+    """Draw mean and spread of each activation's output, and the fraction of dead or saturated units by step.
 
     A unit of a ReLU is dead if it is zero for the whole batch; an entry of tanh, sigmoid and similar functions is
-    saturated if it is so close to a bound that hardly any gradient passes. The map should stay light.
+    saturated if it is so close to a bound that hardly any gradient passes. In a healthy net the map stays light.
 
     Args:
         source: a `GradientMonitor` that watches activations, its data, or the path of its file.

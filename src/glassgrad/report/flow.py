@@ -95,7 +95,7 @@ def _present(axes: Axes, places: Array, data: MonitorData, rows: list[int], at: 
     known = np.concatenate([mean, std, largest, _positive(data.gradient_abs_mean[0, rows])])
     known = known[np.isfinite(known)]
     axes.set_xscale("log")
-    if known.size:  # room on both sides, and at least two powers of ten, so that small differences look small
+    if known.size:  # margins, and at least two powers of ten, so that small differences look small
         low, high = np.log10(known.min()), np.log10(known.max())
         extra = max(2 - (high - low), 0) / 2 + 0.15
         axes.set_xlim(10 ** (low - extra), 10 ** (high + extra))
@@ -156,7 +156,7 @@ def plot_total_norm(source: Any) -> Figure:
             zorder=3,
             label="before clipping" if clipped.any() else "all gradients",
         )
-        if clipped.any():  # wider and below, since the two coincide where nothing was clipped
+        if clipped.any():  # wider and below, since the two curves coincide where nothing was clipped
             axes.plot(data.steps, after, color=style.ACCENT, linewidth=3, alpha=0.55, label="after clipping")
             cut = after[clipped] < before[clipped] * (1 - 1e-6)
             note = f"clipped in {cut.mean():.0%} of the sampled steps"

@@ -23,15 +23,16 @@ def plot_gradient_histograms(
 ) -> Figure:
     """Draw the distribution of |gradient| over the steps, a heat map for each parameter, on a log scale.
 
-    A column is one sample: the darker, the larger the share of the entries in that bin. A band that sinks is a layer
-    whose gradient dies away; one that splits has units that get none. The share of exact zeros, which have no place on
-    the scale, stands in the corner.
+    A column is one sample: the darker a bin, the larger its share of the entries. A sinking band shows a layer with a
+    vanishing gradient; a splitting band shows units that get no gradient. The share of exact zeros, which the log scale
+    cannot show, is in the corner.
 
     Args:
         source: a `GradientMonitor`, a `Watch` of preset "full", their data, the path of a file, or a model.
-        parameters: names, or patterns such as "*.weight"; without them all, and of more than 12 the matrices only.
-        signed: draw the gradients with their signs instead: over the steps, mean and standard deviation as lines; of a
-            model, or a monitor that has seen nothing yet, as histograms of this moment.
+        parameters: names, or patterns such as "*.weight"; by default all, or only the matrices if there are more than
+            12.
+        signed: draw the signed gradients instead: over the steps, mean and standard deviation as lines; for a model, or
+            a monitor without samples, histograms of the current gradients.
 
     Returns:
         A matplotlib figure.
@@ -94,7 +95,7 @@ def _drawn(data: MonitorData, shown: list[int], note: str) -> Figure:
     _ticks(grid[0, 0], data, shown, rows * 4 if small else 8)
     for axes in grid.flat[len(shown) :]:
         axes.set_visible(False)
-    for place in range(max(len(shown) - columns, 0), len(shown)):  # the lowest of each column
+    for place in range(max(len(shown) - columns, 0), len(shown)):  # the lowest map of each column
         style.steps_axis(grid.flat[place])
         grid.flat[place].tick_params(labelbottom=True)
     figure.supylabel("|gradient|", fontsize=8, color=style.GREY, x=0.01)

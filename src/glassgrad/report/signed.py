@@ -21,7 +21,7 @@ _MOST = 72
 
 
 def plot_signed(model: Module, parameters: Sequence[str] | str | None, owner: str) -> Figure:
-    """Draw the histograms of a model's gradients as they are now, with mean and standard deviation in the title."""
+    """Draw histograms of a model's current gradients, with mean and standard deviation in the titles."""
     held = {name: g for name, parameter in model.named_parameters() if (g := library.gradient(parameter)) is not None}
     if not held:
         raise errors.PICTURE_EMPTY(owner=owner, reason="no parameter has a gradient", next="call it after backward()")
@@ -33,7 +33,7 @@ def plot_signed(model: Module, parameters: Sequence[str] | str | None, owner: st
 
 
 def plot_signed_steps(data: MonitorData, parameters: Sequence[str] | str | None, owner: str) -> Figure:
-    """Draw the histograms of a record over its steps, with the mean as a line between a deviation less and one more."""
+    """Draw the histograms of a record over its steps, with the mean as a line, and one deviation below and above it."""
     if not data.gradient_signed.any():
         raise errors.PICTURE_EMPTY(
             owner=owner,
@@ -83,7 +83,7 @@ def _steps(axes: Axes, name: str, data: MonitorData, place: int) -> None:
 
 
 def common_edges(mean: Array, std: Array) -> Array:
-    """Return edges that cover most samples; one step that is far larger than the others may exceed them."""
+    """Return edges that cover most samples; a step that is far larger than the others may exceed them."""
     known = np.isfinite(mean + std)
     if not known.any():
         return signed_edges(0.0, 0.0)
@@ -92,7 +92,7 @@ def common_edges(mean: Array, std: Array) -> Array:
 
 
 def shared_out(counts: Array, edges: Array, others: Array) -> Array:
-    """Rebin counts: return the share of entries in other bins, with entries evenly spread within their old bin."""
+    """Rebin counts: return the share of entries in other bins, assuming entries evenly spread within their old bin."""
     below = np.concatenate([[0.0], np.cumsum(counts)]) / max(int(counts.sum()), 1)
     return np.diff(np.interp(others, edges, below))
 

@@ -35,7 +35,7 @@ def data_of(source: Any, owner: str) -> MonitorData:
 def chosen(names: Sequence[str], wanted: Sequence[str] | str | None, owner: str, what: str) -> list[int]:
     """Return the positions of the wanted names, given as names or patterns such as "*.weight"; None for all.
 
-    Raises `ArgumentError` for one that matches nothing.
+    Raises `ArgumentError` if one matches nothing.
     """
     if wanted is None:
         return list(range(len(names)))
@@ -54,21 +54,21 @@ FEW = 12
 
 
 def matrices_of_many(data: MonitorData, places: list[int], named: bool) -> list[int]:
-    """Return the matrices among more than `FEW` parameters that nobody named; else all."""
+    """Return only the matrices if there are more than `FEW` parameters and the user named none; else all."""
     if named or len(places) <= FEW:
         return places
     return [place for place in places if data.dims[place] > 1] or places
 
 
 def evenly(places: list[int], most: int) -> list[int]:
-    """Return at most `most` of the places, evenly chosen."""
+    """Return at most `most` of the places, evenly spaced."""
     if len(places) <= most:
         return places
     return [places[at] for at in np.linspace(0, len(places) - 1, most).round().astype(int)]
 
 
 def at_step(data: MonitorData, step: int | None) -> int:
-    """Return the position of the last sample, or of the last one up to a step."""
+    """Return the position of the last sample, or of the last one up to and including a step."""
     if step is None:
         return len(data) - 1
     return max(int((data.steps <= step).sum()) - 1, 0)

@@ -20,7 +20,7 @@ def plot_statistics(source: Any, parameters: Sequence[str] | str | None = None) 
 
     Args:
         source: a `GradientMonitor`, its data, or the path of its file.
-        parameters: names, or patterns such as "*.weight"; without them all, and of more than 12 some matrices.
+        parameters: names, or patterns such as "*.weight"; by default all, or some matrices if there are more than 12.
 
     Returns:
         A matplotlib figure.

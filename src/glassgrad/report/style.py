@@ -1,4 +1,4 @@
-"""The style of all pictures: light, with few colours that colour-blind readers can distinguish, and legible names."""
+"""The style of all pictures: light, with a few colours that colour-blind readers can distinguish, and legible names."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _picture_class() -> Any:
 
 @contextmanager
 def drawing() -> Iterator[None]:
-    """Draw in matplotlib's default style, whatever the user's is."""
+    """Draw in matplotlib's default style, whatever style the user has set."""
     with needed("matplotlib", "pictures", extra="pictures"):
         import matplotlib as mpl
 
@@ -80,7 +80,7 @@ def headline(axes: Axes, text: str, note: str = "") -> None:
 
 
 def row_height(rows: int) -> float:
-    """Return the height in inches of one of `rows` rows: it shrinks with their number, but never below its letters."""
+    """Return the height in inches of one of `rows` rows: smaller for many rows, but never below its text's."""
     return float(np.clip(9 / max(rows, 1), 0.155, 0.34))
 
 
@@ -93,7 +93,7 @@ def steps_axis(axes: Axes, label: bool = True) -> None:
 
 
 def log_axis(axis: Any, ratio: float) -> None:
-    """Make an axis logarithmic with plain numbers, and more of them over a short range (`ratio` of its ends)."""
+    """Make an axis logarithmic with plain numbers; a short range (`ratio` of its ends) gets more of them."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     axis._set_axes_scale("log")
@@ -104,7 +104,7 @@ def log_axis(axis: Any, ratio: float) -> None:
 
 
 def share_bar(figure: Figure, image: Any, label: str, **options: Any) -> None:
-    """Put the scale of a heat map of shares beside it; the options give its position."""
+    """Put a colour scale beside a heat map of shares; the options give its position."""
     bar = figure.colorbar(image, **options)
     bar.ax.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
     bar.ax.tick_params(labelsize=7, colors=GREY, length=0)
@@ -122,5 +122,5 @@ def cell_edges(steps: Array) -> Array:
 
 
 def beside(axes: Axes, text: str, place: Any, *, at: float = 0.01, **look: Any) -> None:
-    """Write beside a row of a picture: `at` is a share of the width, which may lie outside of the axes."""
+    """Write beside a row of a picture: `at` is a fraction of the width, possibly outside of the axes."""
     axes.annotate(text, (at, place), xycoords=("axes fraction", "data"), va="center", **look)

@@ -1,4 +1,4 @@
-"""Fewer points of long curves, with every spike still in them: a bucket of steps keeps its smallest and largest."""
+"""Fewer points of long curves, without losing a spike: each bucket of steps keeps its smallest and largest value."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from glassgrad.doctor.library import Array
 
 
 def thinned(steps: Array, values: Array, most: int) -> tuple[Array, Array]:
-    """Return at most about `most` rows of `values`, with the steps they stand at.
+    """Return at most about `most` rows of `values`, with their steps.
 
-    Neighbouring rows make a bucket, and of each a column keeps the smallest and the largest number, in the order in
-    which they came, at the first and the last step of the bucket. NaN counts only where a bucket has nothing else;
-    infinities are numbers. First and last row stay as they are.
+    Neighbouring rows make a bucket. In each column a bucket keeps its smallest and largest number, in their original
+    order, at its first and last step. A NaN is kept only if a bucket has nothing else; infinities count as numbers. The
+    first and the last row are unchanged.
 
     Args:
         steps: (n,) increasing.
@@ -47,7 +47,7 @@ def thinned(steps: Array, values: Array, most: int) -> tuple[Array, Array]:
 
 
 def _ends(part: Array) -> tuple[Array, Array]:
-    """Return the smallest and the largest of each column, the one that comes first first."""
+    """Return the smallest and the largest number of each column, in their original order."""
     unknown = np.isnan(part)
     low = np.where(unknown, np.inf, part).argmin(0)
     high = np.where(unknown, -np.inf, part).argmax(0)

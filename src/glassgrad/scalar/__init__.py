@@ -1,8 +1,8 @@
 """Backpropagation on one page.
 
-A `Value` is a number that remembers which values it was made from, and its slope with respect to each. `backward()`
+A `Value` is a number that remembers the values it was made from, and its slope with respect to each. `backward()`
 walks this record from the result to the inputs and applies the chain rule, `input.grad += output.grad * slope`: a
-value used twice acts on the result twice. The API is micrograd's, and numbers raise what floats raise.
+value used twice acts on the result twice. The API is micrograd's; numbers raise the same errors as floats.
 
     >>> x, w, b = Value(2.0), Value(-3.0), Value(1.0)
     >>> loss = (x * w + b) ** 2
@@ -54,12 +54,12 @@ class Value:
         self._seq = self._tick()
 
     def backward(self) -> None:
-        """Add d(self)/d(leaf) to the `grad` of every leaf; every value in between gets its own afresh."""
+        """Add d(self)/d(leaf) to the `grad` of every leaf; replace the `grad` of every value in between."""
         reached, frontier = {self}, {self}
         while frontier:
             frontier = set(chain.from_iterable(value._args for value in frontier)) - reached
             reached |= frontier
-        # Youngest first, so that each value follows everything that was made from it.
+        # Youngest first: each value comes after everything that was made from it.
         inner = sorted((v for v in reached if v._args), key=attrgetter("_seq"), reverse=True)
         for value in inner:
             value.grad = 0.0
@@ -116,10 +116,10 @@ class Value:
     __radd__, __rmul__ = __add__, __mul__
     __rsub__, __rtruediv__, __rpow__ = map(reflected, (__sub__, __truediv__, __pow__))
 
-    __hash__ = object.__hash__  # numbers decide comparisons, but in a set or dict each Value is itself
+    __hash__ = object.__hash__  # comparisons use the numbers, but in a set or dict each Value is a key of its own
     __eq__, __lt__, __le__, __gt__, __ge__ = map(comparison, (eq, lt, le, gt, ge))
 
-    __getattr__ = absent  # says what to use instead
+    __getattr__ = absent  # names the replacement
     _repr_html_ = html  # the picture in a notebook
     _prev = property(lambda self: set(self._args), doc="The values that this one was made from.")
 
@@ -141,7 +141,7 @@ class Vector(list[Value]):
 
 
 class Module:
-    """Something with parameters: its own, or those of its parts."""
+    """Base of everything with parameters: its own, or those of its parts."""
 
     parts: Sequence[Any] = ()
 

@@ -23,7 +23,7 @@ def compile(function: Callable[..., Any] | Value, inputs: Sequence[Value] = (), 
     `function` takes Values (for a 1-D argument) or lists of Values (for the rows of a 2-D one) and
     returns one Value. It is run once, on the first sample; the graph it builds is compiled. Values that
     existed before are its parameters: every call reads their values and writes their gradients.
-    An existing expression can be given instead, with the Values to be replaced by the batch as `inputs`.
+    An existing expression can be given instead; `inputs` are its Values to replace by the batch.
 
     `engine` is "llvm" (needs llvmlite), "numpy" (a generated NumPy program) or "auto". Where a Python
     float raises (log(0)), compiled code follows IEEE 754 instead and gives -inf or nan.

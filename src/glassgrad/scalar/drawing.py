@@ -15,21 +15,21 @@ if TYPE_CHECKING:
     from glassgrad.scalar import Value
 
 VIEWS = ("ops", "layers", "neurons", "sweeps")
-_MOST = 1000  # entries of a list that are looked at
+_MOST = 1000  # entries of a list that are examined
 
 
 def draw(value: Value, max_values: int = 200, view: str = "ops") -> Drawing:
     """Draw the graph that computed `value`, with data and grad of every value and the slopes on the edges.
 
-    Inputs are on the left, the result is on the right. A value without a label has the name of the caller's
-    variable, a parameter that of its neuron. If the graph has more than `max_values` values, those nearest to the
-    result are drawn, and dashed boxes mark where it continues.
+    Inputs are on the left, the result is on the right. A value without a label gets the name of the caller's variable,
+    a parameter that of its neuron. If the graph has more than `max_values` values, only those nearest to the result are
+    drawn; dashed boxes mark where the graph continues.
 
     Args:
         value: the result.
         max_values: the largest number of boxes.
-        view: "ops"; "layers", with the layers of networks among the caller's variables shut; "neurons", a network as
-            circles joined by its weights; or "sweeps", the passes of forward mode beside the one of reverse mode.
+        view: "ops"; "layers", with the layers of networks among the caller's variables closed; "neurons", a network as
+            circles joined by its weights; or "sweeps", the passes of forward mode beside that of reverse mode.
 
     Example:
         >>> from glassgrad.scalar import Value
@@ -90,7 +90,7 @@ def _nearest(root: Value, count: int) -> list[Value]:
 
 
 def _names(variables: Mapping[str, Any]) -> dict[Value, str]:
-    """Return what the user calls the Values, those in lists and networks too."""
+    """Return the user's names of the Values, including those in lists and networks."""
     return {
         value: name
         for variable, thing in variables.items()
@@ -100,7 +100,7 @@ def _names(variables: Mapping[str, Any]) -> dict[Value, str]:
 
 
 def names_within(name: str, thing: Any) -> Iterator[tuple[str, Value]]:
-    """Yield the Values in a variable as a user would write them: a Value, a list, a neuron, a network."""
+    """Yield the Values in a variable, named as a user would write them: a Value, a list, a neuron, a network."""
     if hasattr(type(thing), "_slopes"):
         yield name, thing
     elif isinstance(thing, list | tuple) and len(thing) <= _MOST:
@@ -108,7 +108,7 @@ def names_within(name: str, thing: Any) -> Iterator[tuple[str, Value]]:
             yield from names_within(f"{name}[{at}]", entry)
     elif hasattr(thing, "parameters") and hasattr(thing, "__dict__") and not isinstance(thing, type):
         for key, entry in vars(thing).items():
-            if key != "parts":  # another name for what a layer is made of
+            if key != "parts":  # another name for the parts of a layer
                 yield from names_within(f"{name}.{key}", entry)
 
 

@@ -1,8 +1,8 @@
 """A traced program as one native function: eight samples at a time, forward and backward in one pass.
 
 Values and cotangents of a block of samples stay in a scratch area that fits the first-level cache; steps that
-do not vary between samples are computed once. The emitted text is already in its final form, so no optimiser
-runs on it, and compiling takes time proportional to its length (about 20 µs per step).
+do not vary between samples are computed once. The emitted text is already in its final form, so it needs no optimiser
+and compiling takes time proportional to its length (about 20 µs per step).
 """
 
 from __future__ import annotations
@@ -170,11 +170,11 @@ done:
 
 
 class _Writer:
-    """Writes the three parts and the loop around them.
+    """Writes the three parts of the function and the loop.
 
-    Scratch memory has five areas, each with one entry per step: `values` and `cots` are blocks of samples
-    and their cotangents; `sums` are running cotangents of steps that do not vary between samples, `once`
-    and `once_cots` the numbers and final cotangents of those.
+    Scratch memory has five areas, each with one entry per step. `values` and `cots` are blocks of samples and their
+    cotangents. For steps that do not vary between samples, `sums` are running cotangents, `once` the values and
+    `once_cots` the final cotangents.
     """
 
     def __init__(self, program: Program) -> None:
@@ -282,7 +282,7 @@ class _Writer:
                 self.add(m, arg, RULES[step.op].pull(m, k, cotangent, y, step.number, args))
 
     def add(self, m: _Emitter, i: int, share: _Number) -> None:
-        """Add to the cotangent of step i."""
+        """Add a share to the cotangent of step i."""
         in_loop = "cots" if self.steps[i].varying else "sums"
         area = in_loop if m.type == VECTOR else "once_cots"
         if area != "cots" or i in self.started:  # the other areas start at zero, or at the loop's total
@@ -292,7 +292,7 @@ class _Writer:
 
 
 class _Loaded(Sequence[_Number]):
-    """The arguments of a step, loaded when a rule reads them: most pulls need one of many."""
+    """The arguments of a step, loaded when a rule reads them: most pulls need only one."""
 
     def __init__(self, writer: _Writer, m: _Emitter, step: Instruction) -> None:
         self.writer, self.m, self.step = writer, m, step
@@ -305,7 +305,7 @@ class _Loaded(Sequence[_Number]):
 
 
 def _declarations() -> str:
-    """Declarations of the C library's functions, and each of them over a block, lane by lane."""
+    """Declare the functions of the C library, and define each over a block, lane by lane."""
     out = [
         "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
         f"declare double @llvm.vector.reduce.fadd.v{LANES}f64(double, {VECTOR})",
@@ -331,7 +331,7 @@ def _declarations() -> str:
 
 
 def _native(text: str) -> tuple[Any, Any]:
-    """Compile LLVM's text for this machine. Returns the engine, which owns the code, and the function."""
+    """Compile LLVM text for this machine. Return the engine, which owns the code, and the function."""
     from llvmlite import binding
 
     binding.initialize_native_target()
@@ -364,7 +364,7 @@ def build(program: Program) -> tuple[Callable[..., Any], str]:
         samples = seeds.size
         blocks = -(-samples // LANES)
         padded = blocks * LANES
-        # Copies of the last sample fill the last block; they share its seed, so that gradients stay the same.
+        # Copies of the last sample fill the last block and share its seed, so gradients are unchanged.
         rows = np.empty((max(len(columns), 1), padded))
         weights = np.empty(padded)
         for row, column in zip(rows, columns, strict=False):

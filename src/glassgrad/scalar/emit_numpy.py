@@ -106,7 +106,7 @@ def build(program: Program) -> tuple[Callable[..., Any], str]:
     run = names["program"]
 
     def quiet(columns: Any, leaves: Any, seeds: Any) -> Any:
-        with np.errstate(all="ignore"):  # no warnings, as a Value computes
+        with np.errstate(all="ignore"):  # without warnings, like a Value
             return run(columns, leaves.tolist(), seeds)
 
     return quiet, source

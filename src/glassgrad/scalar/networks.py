@@ -1,4 +1,4 @@
-"""Find the neuron and the layer that made each value of a graph, by the parameters that it uses."""
+"""Find the neuron and the layer that made each value of a graph, by its parameters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST = 10
 
 @dataclass
 class Call:
-    """A neuron's part of a graph: its layer and its number there, its weights, and the values that it made."""
+    """A neuron's part of a graph: its layer, its number there, its weights, and the values that it made."""
 
     layer: str
     number: int
@@ -28,7 +28,7 @@ class Call:
 
     @property
     def inputs(self) -> Sequence[Value]:
-        """The values that its weights are multiplied by."""
+        """The values that are multiplied by its weights."""
         arguments = self.made[0]._args
         weights = set(self.neuron.w)
         half = len(arguments) // 2
@@ -40,7 +40,7 @@ class Call:
 
 
 def neurons_of(variables: Mapping[str, Any]) -> Iterator[tuple[str, int, Any]]:
-    """Yield layer, number and neuron of the networks among a user's variables; a neuron by itself is a layer of one."""
+    """Yield layer, number and neuron of the networks among a user's variables; a single neuron is a layer of one."""
     for name, thing in variables.items():
         if name.isidentifier() and not name.startswith("_") and not isinstance(thing, type):
             yield from _within(name, thing, ("", 0))
@@ -51,7 +51,7 @@ def _within(name: str, thing: Any, place: tuple[str, int]) -> Iterator[tuple[str
         yield place[0] or name, place[1], thing
     elif hasattr(thing, "parameters") and hasattr(thing, "__dict__"):
         for key, entry in vars(thing).items():
-            if key != "parts" and isinstance(entry, list | tuple):  # `parts` is another name for what it is made of
+            if key != "parts" and isinstance(entry, list | tuple):  # `parts` is another name for its components
                 for at, part in enumerate(entry):
                     inside = f"{name}.{key}[{at}]"
                     yield from _within(inside, part, (name, at))
@@ -81,7 +81,7 @@ def calls_of(values: Sequence[Value], variables: Mapping[str, Any]) -> list[Call
 
 
 def paths_of(calls: Sequence[Call]) -> dict[Value, Path]:
-    """Return the modules that each value was made in, the outermost first; a second call has a name of its own."""
+    """Return the modules in which each value was made, outermost first; a second call gets a name of its own."""
     found: dict[Value, Path] = {}
     counts: dict[tuple[str, int], int] = {}
     for call in calls:
@@ -94,7 +94,7 @@ def paths_of(calls: Sequence[Call]) -> dict[Value, Path]:
 
 
 def graph_of_neurons(name: str, calls: Sequence[Call]) -> Graph:
-    """Return the neurons of the latest call of a network, in columns. Raises where there is none."""
+    """Return the neurons of the latest call of a network, in columns. Raise if there is none."""
     from glassgrad.base.drawing import Edge, Graph, Node, Numbers
 
     latest: dict[str, dict[int, Call]] = {}

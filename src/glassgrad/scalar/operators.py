@@ -1,4 +1,4 @@
-"""Operators of a class of numbers that follow from others: with a number on the left, and comparisons."""
+"""Operators of a number class that derive from others: with a number on the left, and comparisons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A traced function of Values as data: a flat list of instructions, from which both emitters write their code."""
+"""A traced function of Values as data: a flat list of instructions, the input of both emitters."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The forward and backward rule of each op of `glassgrad.scalar`, for any kind of number.
 
-The emitters pass objects whose `+ - * /` emit code: NumPy source in one, LLVM instructions in the other. `m` holds
+The emitters pass objects whose `+ - * /` emit code: NumPy source or LLVM instructions. `m` holds
 the functions that have no operator (`m.exp`, `m.where`, ...), `g` is the cotangent of the result `y`.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-# What an emitter computes with: it has `+ - * /`, and stands for numbers of any kind.
+# The emitters' numbers, of any kind, with the operators `+ - * /`.
 Number = Any
 
 
@@ -68,7 +68,7 @@ def _share(m: Any, g: Number, mine: Number, other: Number) -> Number:
 
 
 def _sigmoid(m: Any, x: Number, zero: Number, one: Number) -> Number:
-    """exp(min(x, 0)) / (1 + exp(-|x|)), which overflows on neither side."""
+    """exp(min(x, 0)) / (1 + exp(-|x|)), which does not overflow for either sign."""
     return m.exp(m.where("lt", x, zero, x, zero)) / (one + m.exp(-m.abs(x)))
 
 

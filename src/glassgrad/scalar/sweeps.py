@@ -1,4 +1,4 @@
-"""Slopes of any op, and the sweeps of both modes over a graph of Values, without touching its gradients."""
+"""Slopes of any op, and sweeps of both modes over a graph of Values, without changing its gradients."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST = 4
 
 
 def slopes_of(value: Value) -> Sequence[float]:
-    """Return the slopes of an op; of one with its own `_backward`, what that adds for a gradient of 1."""
+    """Return the slopes of an op; with its own `_backward`, what that adds for a gradient of 1."""
     if value._backward is None:
         if len(value._slopes) != len(value._args):
             raise errors.SCALAR_NO_SLOPES(op=value._op, children=len(value._args))
@@ -28,7 +28,7 @@ def slopes_of(value: Value) -> Sequence[float]:
         for arg in different:
             arg.grad = 0.0
         value._backward()
-        # An argument that is given twice has the sum of both slopes: the first place gets it.
+        # The sum of both slopes of an argument given twice goes to its first place.
         found = {arg: arg.grad for arg in different}
         return [found.pop(arg, 0.0) for arg in value._args]
     finally:
@@ -48,7 +48,7 @@ def backward_of(root: Value, values: Sequence[Value]) -> dict[Value, float]:
 
 
 def forward_of(source: Value, values: Sequence[Value]) -> tuple[dict[Value, float], int]:
-    """Return d(value)/d(source) for every value that it reaches, and the products: one sweep of forward mode."""
+    """Return d(value)/d(source) for every value that depends on it, and the count of products: one forward sweep."""
     found, products = {source: 1.0}, 0
     for value in values:
         pairs = [
@@ -63,7 +63,7 @@ def forward_of(source: Value, values: Sequence[Value]) -> tuple[dict[Value, floa
 
 
 def sweeps_of(root: Value, values: Sequence[Value], graph: Graph) -> list[Sweep]:
-    """Return the sweep of reverse mode, and those of forward mode from the inputs, of values in the graph's order."""
+    """Return the sweep of reverse mode, and those of forward mode from each input, with values in the graph's order."""
     from glassgrad.base.drawing import Sweep
 
     at = {value: number for number, value in enumerate(values)}

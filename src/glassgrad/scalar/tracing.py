@@ -22,7 +22,7 @@ _one_at_a_time = threading.Lock()
 
 
 def trace(function: Callable[..., Any], row: Row) -> Program:
-    """Run `function` on one sample and return what it computed."""
+    """Run `function` on one sample and return the program that it computed."""
     start = Value._tick()
     inputs = [Vector(map(Value, part)) if isinstance(part, list) else Value(part) for part in row]
     columns = [v for part in inputs for v in (part if isinstance(part, Vector) else [part])]
@@ -76,7 +76,7 @@ def _ancestors(result: Value, stop: dict[Value, int]) -> list[Value]:
 
 @contextmanager
 def _watched() -> Iterator[None]:
-    """Refuse comparisons and reads of `.data` in the traced code, in this thread only."""
+    """Refuse comparisons and reads of `.data` in the traced code, only in this thread."""
     thread = threading.get_ident()
     slot = vars(Value)["data"]
 

@@ -1,4 +1,4 @@
-"""The errors of ops on Values where a float would raise: op, value, name and line, and what to write instead."""
+"""Errors of ops on Values where a float would raise: op, value, name and line, and the correction."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _NEXT = {
 
 
 def named(op: str) -> Callable[[Function], Function]:
-    """Return a decorator: an op that raises as floats do names itself, its arguments and the user's line."""
+    """Return a decorator: an op that raises like a float names itself, its arguments and the user's line."""
 
     def decorate(method: Function) -> Function:
         @functools.wraps(method)
@@ -77,12 +77,12 @@ def _is_number(arg: object) -> bool:
 
 
 def absent(value: Any, name: str) -> Any:
-    """Raise for an attribute that Values lack, with what to use instead."""
+    """Raise for an attribute that Values lack, naming the replacement."""
     raise missing("scalar.Value", name, dir(type(value)), _OF_VALUE)
 
 
 def no_slopes(value: Any) -> Sequence[float]:
-    """Raise for an op without slopes that backward() has reached."""
+    """Raise when backward() reaches an op without slopes."""
     raise errors.SCALAR_NO_SLOPES(op=value._op, children=len(value._args))
 
 
@@ -100,7 +100,7 @@ def _error(error: Exception, op: str, args: tuple[object, ...]) -> Exception:
 
 
 def _what(op: str, args: tuple[Any, ...], names: dict[int, str]) -> str:
-    """Return the op as it would be written, and the value of every name in it."""
+    """Return the source form of an op, and the value of every name in it."""
     shown: list[str] = []
     known: list[str] = []
     for arg in args:
@@ -128,6 +128,6 @@ def user_frame() -> FrameType:
 
 
 def variables(frame: FrameType) -> dict[int, str]:
-    """Return the names of the Values that a frame sees by themselves, by id."""
+    """Return the names of the Values among a frame's own variables, by id."""
     seen = {**frame.f_globals, **frame.f_locals}
     return {id(value): name for name, value in seen.items() if name.isidentifier() and hasattr(type(value), "_slopes")}

@@ -1,7 +1,7 @@
-"""The tasks of `glassgrad train`: names, digits, text and points in the plane, and any that are added here.
+"""The tasks of `glassgrad train`: names, digits, text, points in the plane, and any task file added here.
 
-A file that assigns `KINDS` defines tasks; `glassgrad train` has a command for each. Options go in, a run directory
-comes out. `task.py` is the interface, `runner.py` makes and resumes runs, `learners.py` and `learners_by_hand.py` build
+A file that assigns `KINDS` defines tasks; `glassgrad train` has a command for each. It takes options and produces a run
+directory. `task.py` is the interface, `runner.py` makes and resumes runs, `learners.py` and `learners_by_hand.py` build
 models; `trained.py`, `sample.py` and `exported.py` use a trained one.
 """
 

@@ -19,7 +19,7 @@ _MARGIN = 0.12
 
 
 def draw_boundary(picture: Path, probability: Callable[[Array], Array], data: PlaneData, title: str) -> None:
-    """Draw to a PNG file where the `probability` of class 1, a function of points (n, 2), exceeds one half.
+    """Draw to a PNG file where `probability`, the probability of class 1 at points (n, 2), exceeds one half.
 
     Raises `OSError`.
     """
@@ -36,7 +36,7 @@ def draw_boundary(picture: Path, probability: Callable[[Array], Array], data: Pl
     grid = np.stack(np.meshgrid(*sides), axis=-1)
     shares = probability(grid.reshape(-1, 2)).reshape(grid.shape[:2])
     with mpl.rc_context():
-        mpl.rcdefaults()  # ignore the user's own style
+        mpl.rcdefaults()  # ignore the user's style
         width, height = high - low + 2 * room
         figure = Figure(figsize=(6.5, min(max(5.4 * height / width, 2.5), 8) + 1), dpi=110, layout="constrained")
         FigureCanvasAgg(figure)

@@ -17,7 +17,7 @@ Array = np.ndarray
 
 
 def mlp(layers: Any, inputs: int, hidden: int, count: int, outputs: int) -> list[Any]:
-    """Return the layers of a network, `layers` being the module that has their classes: `nn` or `manual`."""
+    """Return the layers of a network; `layers` is the module with their classes, `nn` or `manual`."""
     found = []
     for _ in range(count):
         found += [layers.Linear(inputs, hidden), layers.ReLU()]
@@ -26,7 +26,7 @@ def mlp(layers: Any, inputs: int, hidden: int, count: int, outputs: int) -> list
 
 
 def image_layers(layers: Any, config: ImagesConfig, size: tuple[int, int], classes: int) -> list[Any]:
-    """Return the layers of a configuration, as `mlp` does."""
+    """Return the layers of a configuration, like `mlp`."""
     channels, hidden = config.channels, config.hidden
     if config.model == "mlp":
         return mlp(layers, size[0] * size[1], hidden, config.layers, classes)
@@ -57,7 +57,7 @@ def first_weights(weights: Mapping[str, Array], seed: int) -> dict[str, Array]:
 
 
 def begun(learner: Learner, seed: int) -> Learner:
-    """Return a learner with its initial weights, which depend only on the seed."""
+    """Load the initial weights into a learner and return it; they depend only on the seed."""
     learner.load_weights(first_weights(learner.weights(), seed))
     return learner
 

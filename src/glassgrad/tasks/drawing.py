@@ -41,7 +41,8 @@ class SampleOptions:
 def sample_words(learner: Learner, description: Mapping[str, Any], options: SampleOptions) -> Iterator[str]:
     """Yield words drawn from a model; the same seed gives the same words."""
     tokenizer, begun = prompted(description, options, words=True)
-    # Words hardly ever reach twice the longest training word; the limit stops a model that never ends a word.
+    # Words hardly ever reach twice the length of the longest training word; the limit stops a model that never ends a
+    # word.
     longest = 2 * description["longest"] + 2
     decoder = _decoder(learner, description["config"].get("context", 1))
     start, count = [BOUNDARY, *begun], options.count or WORDS
@@ -50,13 +51,13 @@ def sample_words(learner: Learner, description: Mapping[str, Any], options: Samp
 
 
 def sample_texts(learner: Learner, description: Mapping[str, Any], options: SampleOptions) -> Iterator[str]:
-    """Yield texts drawn from a model; the same seed gives the same, and a longer one begins with a shorter one."""
+    """Yield texts drawn from a model; the same seed gives the same text, and a longer one begins with a shorter one."""
     for pieces in sample_pieces(learner, description, options):
         yield "".join(pieces)
 
 
 def sample_pieces(learner: Learner, description: Mapping[str, Any], options: SampleOptions) -> Iterator[Iterator[str]]:
-    """Yield each text in pieces, as they are drawn."""
+    """Yield each text as a stream of pieces."""
     tokenizer, begun = prompted(description, options, words=False)
     start = begun or tokenizer.encode("\n" if "\n" in description["alphabet"] else description["beginning"])
     for place in range(options.count or TEXTS):
@@ -97,7 +98,7 @@ def prompted(description: Mapping[str, Any], options: SampleOptions, *, words: b
 
 
 def check_known(tokenizer: CharTokenizer, text: str) -> None:
-    """Raise `errors.InputError` unless `text` has characters, all of which the model knows."""
+    """Raise `errors.InputError` unless `text` is non-empty and the model knows all its characters."""
     if not text:
         raise errors.PREDICT_EMPTY(given=text)
     try:
@@ -107,7 +108,7 @@ def check_known(tokenizer: CharTokenizer, text: str) -> None:
 
 
 def check_alphabet(tokenizer: CharTokenizer, alphabet: Sequence[str], source: object) -> None:
-    """Raise `errors.InputError` unless data have the characters that a trained model knows."""
+    """Raise `errors.InputError` unless the data have exactly the characters that a trained model knows."""
     if list(tokenizer.alphabet) != list(alphabet):
         raise errors.DATA_OTHER_ALPHABET(
             path=source, given=len(tokenizer.alphabet), expected=_shown(CharTokenizer(alphabet))
@@ -120,7 +121,7 @@ def _shown(tokenizer: CharTokenizer) -> str:
 
 
 def _decoder(learner: Learner, context: int) -> Callable[[], Decoder]:
-    """Return a decoder factory: the model's own, which reads each token once, or a window that is reread."""
+    """Return a decoder factory: the model's own decoder, which reads each token once, or a window that is reread."""
     own: Callable[[], Decoder] | None = getattr(learner.model, "decoder", None)
     if own is None:
         return lambda: WindowDecoder(learner.logits, context)

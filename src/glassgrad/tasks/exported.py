@@ -46,7 +46,7 @@ def export_model(path: Path, to: str, out: Path | None = None) -> list[Path]:
 
 
 def _on_the_engine(trained: Trained) -> Any:
-    """Return the model as a module; a model of layers by hand is rebuilt with the same weights."""
+    """Return the model as a module; a hand-written model is rebuilt with the same weights."""
     config = trained.description["config"]
     if config.get("engine") != "manual" or trained.kind.restore is None:
         return trained.learner.model
@@ -64,7 +64,7 @@ def _onnx(model: Any, trained: Trained, example: Example, place: Path) -> list[P
 
 
 def _numpy(model: Any, trained: Trained, example: Example, place: Path) -> list[Path]:
-    """Write a program for one example, and beside it the weights with the example by which it checks itself."""
+    """Write a program for one example, and a file with the weights and the example for its self-check."""
     call = compiled(model, backend="numpy")
     inputs = np.ascontiguousarray(example.inputs[:1])
     with no_grad():
@@ -81,7 +81,7 @@ def _numpy(model: Any, trained: Trained, example: Example, place: Path) -> list[
 
 
 def _weight(state: Mapping[str, Any], argument: str) -> Any:
-    """Return the weight with this name in a program, which may begin with the name of the model."""
+    """Return the weight for an argument of a program; the argument may begin with the name of the model."""
     fitting = [name for name in state if argument == name or argument.endswith(f"_{name}")]
     return state[max(fitting, key=len)]
 

@@ -131,7 +131,7 @@ class ImagesTask(CommandTask):
         return {**super().description(), "size": size, "mean": self._mean, "spread": self._spread}
 
     def check_data(self, facts: Mapping[str, Any]) -> None:
-        """Raise `errors.InputError` unless the images are those that the run was started with."""
+        """Raise `errors.InputError` unless the run was started with these images."""
         if facts["images"] != self.given.digest:
             raise errors.RUN_OTHER_IMAGES(path=self.data.source)
 
@@ -142,7 +142,7 @@ class ImagesTask(CommandTask):
         yield f"model      {self.config.model}, {self.learner.parameters:,} parameters, {self.config.epochs} epochs"
 
     def adopt(self, description: Mapping[str, Any]) -> None:
-        """Scale images as the trained model does. Raises `errors.InputError` if they have another size."""
+        """Scale images as for the trained model. Raises `errors.InputError` if they have another size."""
         if list(self.data.size) != list(description["size"]):
             raise errors.DATA_OTHER_SIZE(
                 path=self.data.source, given=self.data.size, expected=tuple(description["size"])
@@ -179,7 +179,7 @@ def _restore(config: type[ImagesConfig]) -> Callable[[Mapping[str, Any]], Learne
 
 
 def predict(learner: Learner, description: Mapping[str, Any], files: Sequence[str]) -> Iterator[Prediction]:
-    """Yield the digit that the model sees in each picture. Raises `errors.InputError` before it looks at any."""
+    """Yield the digit that the model sees in each picture. Raises `errors.InputError` before it reads any."""
     size, model = tuple(description["size"]), description["config"]["model"]
     brightest = brightest_of(size)
     images = [read_digit(Path(file), size, brightest) for file in files]

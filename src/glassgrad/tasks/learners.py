@@ -1,4 +1,4 @@
-"""The learners of the tasks on the engine: the model and optimizer of each configuration."""
+"""The engine's learners for the tasks: the model and optimizer of each configuration."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 def _loss(logits: Any, targets: Any) -> Any:
-    """Mean cross entropy, for sequences over all places whose target is not -100."""
+    """Mean cross entropy; for sequences, over all places whose target is not -100."""
     if logits.ndim > 2:
         logits, targets = logits.flatten(0, 1), targets.flatten()
     return F.cross_entropy(logits, targets)
 
 
 def _learner(model: nn.Module, optimizer: Any, config: Any, clip: float = 0.0, dropout: float = 0.0) -> EngineLearner:
-    """Build the learner of a configuration; dropout starts from the seed."""
+    """Build the learner of a configuration; the seed determines dropout."""
     if dropout:
         manual_seed(config.seed)
     dtype = "" if config.dtype == DTYPES[0] else config.dtype
@@ -72,13 +72,13 @@ def text_learner(config: TextConfig, tokens: int) -> EngineLearner:
 
 
 def plane_learner(config: PlaneConfig, classes: int) -> EngineLearner:
-    """Return the model of a configuration for points in the plane; its weights are still to be loaded."""
+    """Return the model of a configuration for points in the plane; the caller loads its weights."""
     model = nn.Sequential(*mlp(nn, 2, config.hidden, config.layers, classes))
     return _learner(model, optim.SGD(model.parameters(), lr=config.rate, momentum=config.momentum), config)
 
 
 def images_learner(config: ImagesConfig, size: tuple[int, int], classes: int) -> EngineLearner:
-    """Return the model of a configuration; its weights are still to be loaded."""
+    """Return the model of a configuration; the caller loads its weights."""
     model = nn.Sequential(*image_layers(nn, config, size, classes))
     optimizer = optim.RMSprop(model.parameters(), lr=config.rate, alpha=config.alpha, momentum=config.momentum)
     return _learner(model, optimizer, config)

@@ -21,7 +21,7 @@ Array = Any  # np.ndarray
 
 
 class Bigram(Module):
-    """Looks up the logits of the next character by the last one: tokens (n, context) to logits (n, tokens)."""
+    """A table of logits for the next character, indexed by the last one: tokens (n, context) to logits (n, tokens)."""
 
     def __init__(self, tokens: int) -> None:
         self.logits = Embedding(tokens, tokens)
@@ -35,7 +35,7 @@ class Bigram(Module):
 
 
 def names_learner(config: NamesConfig, tokens: int, longest: int) -> HandLearner:
-    """Return the model of a configuration with the same initial weights as on the other engines.
+    """Return the model of a configuration with the same initial weights as with the other engines.
 
     None of these models depends on the length of the longest word.
     """
@@ -60,12 +60,12 @@ def _draw_names_weights(model: NamesMLP, seed: int) -> None:
 
 
 def images_learner(config: ImagesConfig, size: tuple[int, int], classes: int) -> HandLearner:
-    """Return the model of a configuration; its weights are still to be loaded."""
+    """Return the model of a configuration; the caller loads its weights."""
     model = manual.Net(*image_layers(manual, config, size, classes))
     return HandLearner(model, RMSprop(model.parameters(), config.rate, config.alpha, momentum=config.momentum))
 
 
 def plane_learner(config: PlaneConfig, classes: int) -> HandLearner:
-    """Return the model of a configuration for points in the plane; its weights are still to be loaded."""
+    """Return the model of a configuration for points in the plane; the caller loads its weights."""
     model = manual.Net(*mlp(manual, 2, config.hidden, config.layers, classes))
     return HandLearner(model, SGDMomentum(model.parameters(), config.rate, config.momentum))

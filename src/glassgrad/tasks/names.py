@@ -90,7 +90,7 @@ class NamesConfig:
 
 @dataclass(frozen=True)
 class NamesKind(ModelKind):
-    """`whole`: trained on whole words, each place predicting the next, with AdamW and a cosine schedule."""
+    """`whole`: trains on whole words, predicting the next token at each place, with AdamW and a cosine schedule."""
 
     batch_norm: bool = False
     whole: bool = False
@@ -109,9 +109,9 @@ MODELS = {
     "gpt": NamesKind(
         without=(*_NEVER_WHOLE, "hidden"), defaults={**_WHOLE_DEFAULTS, "embedding": 64, "layers": 3}, whole=True
     ),
-    # Each row of the table is used by about one example in thirty, hence the large rates.
+    # About one example in thirty uses each row of the table, hence the large rates.
     "bigram": NamesKind(
-        # A lookup in a table computes no product.
+        # A table lookup computes no product.
         without=("dtype", "context", "embedding", "hidden", "norm_momentum", *_ONLY_WHOLE),
         defaults={"context": 1, "rate": 10.0, "final_rate": 1.0},
     ),
@@ -124,7 +124,7 @@ BY_HAND = ("mlp", "bigram")
 def configure(layers: list[Layer]) -> NamesConfig:
     """Build a configuration from layers and check conditions on several values.
 
-    Raises `errors.InputError` naming the option or the key and file of a value that cannot be used.
+    Raises `errors.InputError` naming the option, or the key and file, of an invalid value.
     """
     config: NamesConfig = resolve_for_model(NamesConfig, layers, MODELS)
     kind, model = MODELS[config.model], config.model
@@ -146,7 +146,7 @@ def load_words(config: NamesConfig) -> WordList:
 def build_learner(config: NamesConfig, tokens: int, longest: int) -> Learner:
     """Build the model of a configuration with its initial weights, which depend only on the seed.
 
-    Arguments: how many tokens there are, and the length of the longest word.
+    `tokens` is the number of tokens, `longest` the length of the longest word.
     """
     learner: Learner = learners_of(config.engine).names_learner(config, tokens, longest)
     return learner
@@ -183,7 +183,7 @@ class NamesTask(CommandTask):
         return measure(self.learner.logits, examples, chunk).loss
 
     def description(self) -> dict[str, Any]:
-        """Return the description that is needed to rebuild the model and read its tokens."""
+        """Return the description for rebuilding the model and reading its tokens."""
         alphabet = "".join(self.data.tokenizer.alphabet)
         return {**super().description(), "alphabet": alphabet, "longest": self.data.longest}
 
@@ -199,7 +199,7 @@ class NamesTask(CommandTask):
         yield f"model      {self.config.model}, {self.learner.parameters:,} parameters, {data.tokenizer.size} tokens"
 
     def adopt(self, description: Mapping[str, Any]) -> None:
-        """Raise `errors.InputError` unless the words have the characters that the trained model knows, in its order."""
+        """Raise `errors.InputError` unless the words have the trained model's characters, in the same order."""
         check_alphabet(self.data.tokenizer, description["alphabet"], self.data.words.source)
 
     def assess(self) -> dict[str, float]:
@@ -232,7 +232,7 @@ class NamesTask(CommandTask):
 
 
 def build(config: NamesConfig) -> NamesTask:
-    """Read the words and build the task. Raises `errors.InputError`, whose messages show the path as it was given."""
+    """Read the words and build the task. Raises `errors.InputError`, whose messages show the given path."""
     return NamesTask(with_absolute_data(config), load_words(config))
 
 
@@ -243,7 +243,7 @@ def restore(description: Mapping[str, Any]) -> Learner:
 
 
 def predict(learner: Learner, description: Mapping[str, Any], words: Sequence[str]) -> Iterator[Prediction]:
-    """Yield the likelihood of each word, and the next characters. Raises `errors.InputError` before it reads any."""
+    """Yield the likelihood of each word, and the next characters. Raises `errors.InputError` before reading any."""
     config, longest = description["config"], description["longest"]
     tokenizer = CharTokenizer(description["alphabet"], boundary=True)
     whole = MODELS[config["model"]].whole
@@ -263,7 +263,7 @@ def predict(learner: Learner, description: Mapping[str, Any], words: Sequence[st
 
 
 def example(description: Mapping[str, Any]) -> Example:
-    """Return words of one letter, as the model reads them."""
+    """Return words of one letter, in the model's input form."""
     config, whole = description["config"], MODELS[description["config"]["model"]].whole
     tokenizer = CharTokenizer(description["alphabet"], boundary=True)
     words = [description["alphabet"][0]] * 4

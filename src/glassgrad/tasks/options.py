@@ -28,7 +28,7 @@ def dtype() -> str:
 
 
 def check_dtype(config: Any, layers: Sequence[Layer]) -> None:
-    """Raise `errors.InputError` if layers by hand are to use another dtype."""
+    """Raise `errors.InputError` if hand-written layers get another dtype."""
     if config.engine == "manual" and config.dtype != DTYPES[0]:
         raise errors.CONFIG_DTYPE(name=name_of("dtype", layers), given=config.dtype)
 

@@ -101,7 +101,7 @@ class PlaneTask(CommandTask):
         return 1 / (1 + np.exp(np.clip(logits[:, 0] - logits[:, 1], -500, 500)))
 
     def results(self, final: Mapping[str, float], run: Path) -> Iterator[str]:
-        """Yield the final losses and accuracies, and where the decision boundary was drawn."""
+        """Yield the final losses and accuracies, and the path of the picture of the decision boundary."""
         yield from final_lines(final)
         picture = run / BOUNDARY
         try:
@@ -115,7 +115,7 @@ class PlaneTask(CommandTask):
 
 
 def predict(learner: Learner, description: Mapping[str, Any], points: Sequence[str]) -> Iterator[Prediction]:
-    """Yield the class of points, given as "x,y" or as text files with one on a line. Raises `errors.InputError`."""
+    """Yield the class of points, given as "x,y" or as text files with one per line. Raises `errors.InputError`."""
     found = [point for given in points for point in read_points(given)]
     for point in found:
         logits = learner.logits(np.array([point], dtype=np.float32))[0]

@@ -6,7 +6,7 @@ import math
 
 
 def warm_up_and_cosine(step: int, steps: int, highest: float, final: float, warm_up: float) -> float:
-    """Return the rate of a step: linear warm-up over the share `warm_up` of the steps, then cosine decay.
+    """Return the rate of a step: linear warm-up over the fraction `warm_up` of the steps, then cosine decay.
 
     Example:
         >>> [round(warm_up_and_cosine(step, 10, 1.0, 0.1, 0.2), 2) for step in (0, 1, 2, 6, 9)]

@@ -1,4 +1,4 @@
-"""The graph of a step of a run that `glassgrad train` made, rebuilt from its directory."""
+"""The graph of a step of a run made by `glassgrad train`, rebuilt from its directory."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from glassgrad.train.show.run_graph import write_graph
 
 
 def rebuild_graph(path: Path) -> Path:
-    """Write the graph of the step that follows the last checkpoint of a run, with the data and weights of then.
+    """Write the graph of the step after the last checkpoint of a run, with the data and weights of that step.
 
     Raises:
-        errors.InputError: the run is none of the tasks, or by hand, or its checkpoint or its data are gone or damaged.
+        errors.InputError: the run is not of a task, or is by hand, or its checkpoint or data are missing or damaged.
     """
     run = RunDirectory.existing(path)
     name = read_config(path)[0].get("task")

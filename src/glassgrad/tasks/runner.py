@@ -43,8 +43,8 @@ def start(
 ) -> int:
     """Begin a run and train it to its end; return the exit code.
 
-    `options` are those of the command line (None if not given); `callbacks` get the run's events; `quiet` prints
-    only the path of the run.
+    `options` are those of the command line (None if not given); `callbacks` get the run's events; `quiet` prints only
+    the path of the run.
     Raises `errors.InputError` before anything is written, `errors.RunError` if training cannot continue.
     """
     ranks = joined()
@@ -71,7 +71,7 @@ def resume(
 ) -> int:
     """Resume a run from its last checkpoint, as if it had never stopped; return the exit code.
 
-    Raises `errors.InputError` if there is no complete run at `path` or `options` would make it another run.
+    Raises `errors.InputError` if there is no complete run at `path` or `options` would make it a different run.
     """
     ranks = joined()
     run = RunDirectory.existing(path)
@@ -105,7 +105,7 @@ _DTYPES = {
 
 
 class _Session:
-    """The part of one process in a run, from the first step to the closing lines."""
+    """One process's part in a run, from the first step to the closing lines."""
 
     run: RunDirectory
 
@@ -131,7 +131,7 @@ class _Session:
         return self.loop.start(path, self.kind.name, self._toml())
 
     def lengthen(self, run: RunDirectory, stored: Layer) -> None:
-        """Store that a resumed run is longer, for the next time it is resumed."""
+        """Store the new length of a resumed run, for the next time it is resumed."""
         config, before = self.task.config, self.kind.configure([stored])
         if any(
             getattr(config, key) != getattr(before, key) for key, (_, rule) in rules(type(config)).items() if rule.grows
@@ -144,7 +144,7 @@ class _Session:
         return to_toml(config, self.kind.name, leave_out=models[config.model].without if models else ())
 
     def follow(self) -> int:
-        """Train as a rank that shows and writes nothing; return the exit code."""
+        """Train as a rank that prints and writes nothing; return the exit code."""
         try:
             with self.stop:
                 finished = self.loop.run(None, Display(), self.stop)
@@ -157,7 +157,7 @@ class _Session:
         self.run, self.begun = run, (self.loop.step, self.loop.seconds)
         for line in self.task.introduction():
             self.display.say(line)
-        dtype = getattr(self.task.config, "dtype", DTYPES[0])  # a task need not have the option
+        dtype = getattr(self.task.config, "dtype", DTYPES[0])  # tasks may lack this option
         if dtype != DTYPES[0]:
             self.display.say(f"dtype      {_DTYPES[dtype]}")
         if self.task.ranks is not None:
@@ -187,7 +187,7 @@ class _Session:
 
     def _tell(self, text: str) -> None:
         text += f"\ngo on with: glassgrad train {self.kind.name} --resume {shlex.quote(str(self.run.path))}"
-        PlainDisplay(sys.stderr).say(text)  # for the person at the keyboard, wherever output goes
+        PlainDisplay(sys.stderr).say(text)  # for the user at the terminal, wherever the output goes
 
     def _finish(self) -> None:
         """Evaluate, save, draw and print; repeating this gives the same result."""
@@ -227,7 +227,7 @@ class _Session:
                 write_samples(self.run.path, samples)
 
     def _report(self) -> str:
-        """Write the page; return its path, or the reason why there is none."""
+        """Write the page; return its path, or the reason why it is missing."""
         from glassgrad.train.show.run_page import write_report
 
         try:
@@ -236,7 +236,7 @@ class _Session:
             return f"no report: {error}"
 
     def _draw(self) -> str:
-        """Draw the picture and return its path, or the reason why not: a run succeeds without it."""
+        """Draw the picture; return its path, or the reason why it is missing: a run succeeds without it."""
         kind, run = self.kind, self.run
         try:
             title = f"{kind.name}: {self.task.config.model}"

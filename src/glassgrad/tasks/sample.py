@@ -15,7 +15,7 @@ from glassgrad.train.learners.learner import Learner
 
 
 def sample_options(given: Mapping[str, Any]) -> SampleOptions:
-    """Return the options with defaults for those given as None. Raises `errors.InputError` naming a wrong one."""
+    """Return the options, with defaults for None. Raises `errors.InputError` naming an invalid one."""
     return resolve(SampleOptions, [command_line(given)])
 
 

@@ -1,4 +1,4 @@
-"""The interface of tasks to `glassgrad train`. A file of this folder that assigns `KINDS` defines some."""
+"""The interface between tasks and `glassgrad train`. A file of this folder that assigns `KINDS` defines tasks."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ class CommandTask(Task, ABC):
 
     Attributes:
         kind: the name of the task.
-        what: the name of the data `given` that a resumed run must have; "" if there are none.
-        given: has their `digest`, and their `source` for a message.
+        what: the name of the data in `given`, which a resumed run must have; "" if there are none.
+        given: the data's `digest`, and their `source` for messages.
     """
 
     kind: str
     what = ""
     given: Any = None
     learner: Learner
-    hopeless = 10.0  # of a cross entropy, which starts at the value of guessing
+    hopeless = 10.0  # a cross entropy, which starts at the value of guessing
 
     def __init__(self, config: Any, learner: Learner) -> None:
         self.config, self.learner = config, learner
@@ -57,7 +57,7 @@ class CommandTask(Task, ABC):
         """Evaluate on the validation examples: "loss" and any other measures."""
 
     def description(self) -> dict[str, Any]:
-        """Return the description that is needed to use the weights."""
+        """Return the description for using the weights."""
         return {"task": self.kind, "config": settled(self.config)}
 
     def facts(self) -> dict[str, Any]:
@@ -66,24 +66,24 @@ class CommandTask(Task, ABC):
         return {**found, self.what: self.given.digest} if self.what else found
 
     def check(self, facts: Mapping[str, Any], run: RunDirectory) -> None:
-        """Raise `errors.InputError` unless a checkpoint is of this configuration and of these data."""
+        """Raise `errors.InputError` unless a checkpoint belongs to this configuration and these data."""
         with named_as_damaged(run.state):
             before = dict(facts["config"])
         defaults = {entry.name: entry.default for entry in fields(self.config)}
         for key, value in settled(self.config).items():
-            then = before.get(key, defaults[key])  # an option that came later: the run is as if it had its default
+            then = before.get(key, defaults[key])  # a newer option: the run counts as if it had its default
             if not rules(type(self.config))[key][1].allows(then, value):
                 raise errors.RUN_CHANGED(name=f"{key} in {run.config}", before=then, after=value)
         with named_as_damaged(run.state):
             self.check_data(facts)
 
     def check_data(self, facts: Mapping[str, Any]) -> None:
-        """Raise `errors.InputError` unless the data are those that the run was started with."""
+        """Raise `errors.InputError` unless the run was started with these data."""
         if self.what and facts[self.what] != self.given.digest:
             raise errors.RUN_OTHER_DATA(what=self.what, path=self.given.source)
 
     def save_model(self, run: RunDirectory) -> None:
-        """Write the weights under their PyTorch names, with what is needed to use them. Raises `OSError`."""
+        """Write the weights under their PyTorch names, with a description for using them. Raises `OSError`."""
         write_weights(run.model, self.learner.weights(), self.description())
 
     @abstractmethod
@@ -92,14 +92,14 @@ class CommandTask(Task, ABC):
 
     @abstractmethod
     def assess(self) -> dict[str, float]:
-        """Return the model's present losses on each part of the data, "train_loss" and others."""
+        """Return the model's current losses on each part of the data: "train_loss" and others."""
 
     def settle(self) -> dict[str, float]:
         """Make the trained model ready for use and assess it."""
         return self.assess()
 
     def adopt(self, description: Mapping[str, Any]) -> None:
-        """Read the data as a trained model does. Raises `errors.InputError` where its description does not fit them."""
+        """Prepare the data as for a trained model. Raises `errors.InputError` if its description does not fit them."""
 
     @abstractmethod
     def results(self, final: Mapping[str, float], run: Path) -> Iterator[str]:
@@ -146,14 +146,14 @@ def likeliest(probabilities: Any, labels: Sequence[str], count: int = 3) -> tupl
 
 @dataclass(frozen=True)
 class ModelKind:
-    """One model of a task: the hyperparameters that it lacks, and its own defaults."""
+    """One model of a task: the hyperparameters that it does not use, and its own defaults."""
 
     without: tuple[str, ...] = ()
     defaults: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Example(NamedTuple):
-    """Inputs of a model, of any numbers, and which of their axes may have other sizes."""
+    """Example inputs of a model with arbitrary numbers, and their axes of variable size."""
 
     inputs: Any
     axes: dict[int, str]
@@ -169,12 +169,12 @@ class TaskKind:
         config: the class of its configuration.
         configure: merges layers of configuration.
         build: reads the data.
-        models: the `ModelKind` of each model that needs one.
+        models: the `ModelKind` of each model that has one.
         axis: the label of the loss axis in the picture.
         restore: builds the learner of a trained model from its description.
-        inputs: what `predict` takes, for the message where nothing is given.
-        predict: yields what a trained model says about inputs of a user; None if there is nothing to say.
-        example: returns inputs of a trained model by its description.
+        inputs: the arguments of `predict`, for the message if none is given.
+        predict: yields a trained model's answers for a user's inputs; None if there are none.
+        example: returns example inputs for a trained model, from its description.
     """
 
     name: str
@@ -193,7 +193,7 @@ class TaskKind:
 def resolve_for_model(cls: type[Any], layers: list[Layer], models: Mapping[str, ModelKind]) -> Any:
     """Merge layers of configuration over the defaults of the model that they choose.
 
-    Raises `errors.InputError` naming the option or the key and file of a value that cannot be used.
+    Raises `errors.InputError` naming the option, or the key and file, of an invalid value.
     """
     chosen = [
         Layer({key: layer.values[key] for key in ("model",) if key in layer.values}, layer.name) for layer in layers
@@ -209,7 +209,7 @@ def resolve_for_model(cls: type[Any], layers: list[Layer], models: Mapping[str, 
 
 
 def learners_of(engine: str) -> Any:
-    """Return the module with the learners of an engine; that of `manual` does not load the autograd engine."""
+    """Return the module with the learners of an engine; for `manual` this does not load the autograd engine."""
     if engine == "manual":
         from glassgrad.tasks import learners_by_hand
 

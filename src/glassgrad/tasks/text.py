@@ -62,7 +62,7 @@ class TextConfig:
 
 
 def configure(layers: list[Layer]) -> TextConfig:
-    """Merge layers. Raises `errors.InputError` naming the option or the key and file of a wrong value."""
+    """Merge layers. Raises `errors.InputError` naming the option, or the key and file, of an invalid value."""
     config = resolve(TextConfig, layers)
     check_divides("heads", config.heads, "width", config.width, layers)
     if not config.data:
@@ -94,11 +94,11 @@ class TextTask(CommandTask):
         return measure(self.learner.logits, windows, max(_CHUNK // self.config.context, 1)).loss
 
     def evaluate(self) -> dict[str, float]:
-        """Return the loss over windows of the text kept for validation (nats per character)."""
+        """Return the loss over windows of the validation text (nats per character)."""
         return {"loss": self._loss(self._validation)}
 
     def description(self) -> dict[str, Any]:
-        """Return the description that is needed to rebuild the model and read its tokens."""
+        """Return the description for rebuilding the model and reading its tokens."""
         alphabet = "".join(self.data.tokenizer.alphabet)
         return {**super().description(), "alphabet": alphabet, "beginning": self.data.beginning}
 
@@ -109,7 +109,7 @@ class TextTask(CommandTask):
         yield f"model      {self.config.model}, {self.learner.parameters:,} parameters, {data.tokenizer.size} tokens"
 
     def adopt(self, description: Mapping[str, Any]) -> None:
-        """Raise `errors.InputError` unless the text has the characters that the trained model knows, in its order."""
+        """Raise `errors.InputError` unless the text has the trained model's characters, in the same order."""
         check_alphabet(self.data.tokenizer, description["alphabet"], self.data.source)
 
     def assess(self) -> dict[str, float]:
@@ -138,7 +138,7 @@ class TextTask(CommandTask):
 
 
 def build(config: TextConfig) -> TextTask:
-    """Read the text and build the task. Raises `errors.InputError`, whose messages show the path as it was given."""
+    """Read the text and build the task. Raises `errors.InputError`, whose messages show the given path."""
     return TextTask(with_absolute_data(config), TextData.read(config.data, config.context))
 
 
@@ -148,7 +148,7 @@ def restore(description: Mapping[str, Any]) -> Learner:
 
 
 def predict(learner: Learner, description: Mapping[str, Any], given: Sequence[str]) -> Iterator[Prediction]:
-    """Yield how likely texts or the texts in files are, and what would come next. Raises `errors.InputError`."""
+    """Yield how likely texts (or the texts in files) are, and their continuation. Raises `errors.InputError`."""
     tokenizer = CharTokenizer(description["alphabet"])
     found = [read_text(one, EXPECTED) if Path(one).is_file() else one for one in given]
     for text in found:

@@ -1,7 +1,7 @@
 """Write a PyTorch program for the model of a run: the printed layers, and `forward`.
 
-The printed form of a layer is the expression that makes PyTorch's layer. The `forward` of each class of
-`glassgrad.models` is repeated here in PyTorch; tests compare the outputs.
+The printed form of a layer is the expression that constructs PyTorch's layer. Here the `forward` of each class of
+`glassgrad.models` is repeated in PyTorch; tests compare the outputs.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from glassgrad.nn.containers import ModuleList, Sequential
 
-# Below the `__init__` of a class, by its name. Numbers of the model stand in its attributes.
+# Code after the `__init__` line of a class, by its name. Numbers of the model are in its attributes.
 _FORWARD = {
     "Bigram": """
     def forward(self, tokens):  # (batch, context) of int64
@@ -52,7 +52,7 @@ _NUMBERS = ("heads", "dropout")
 
 
 def program(model: Any) -> str | None:
-    """Return the lines that define and build a model, from imports to `model = `; None for a class unknown here."""
+    """Return the lines that define and build a model, from imports to `model = `; None for an unknown class."""
     if isinstance(model, Sequential):
         layers = "".join(f"    nn.{layer!r},\n" for layer in model)
         return f"from torch import nn\n\nmodel = nn.Sequential(\n{layers})\n"

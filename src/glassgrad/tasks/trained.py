@@ -27,9 +27,9 @@ class Trained:
 
 
 def open_trained(path: Path, tasks: Sequence[str] = (), refusal: errors.Message = errors.MODEL_OF_NO_TASK) -> Trained:
-    """Return the model in a run directory or a model file; `tasks` are those wanted, by default all.
+    """Return the model in a run directory or a model file; `tasks` are the accepted ones, by default all.
 
-    Raises `errors.InputError` if there is none, if it is damaged, or `refusal` if it is not that of such a task.
+    Raises `errors.InputError` if there is none or if it is damaged, and `refusal` if it is not from an accepted task.
     """
     if not path.exists():
         raise errors.RUN_MISSING(path=path, reason="there is no such file or directory")
@@ -50,7 +50,7 @@ def open_trained(path: Path, tasks: Sequence[str] = (), refusal: errors.Message 
 
 
 def content(description: Mapping[str, Any]) -> str:
-    """Name the content of an intact file by its description."""
+    """Return what an intact file contains, from its description."""
     task = description.get("task")
     if isinstance(task, str):
         return f"a model of the task {task!r}"
@@ -58,7 +58,7 @@ def content(description: Mapping[str, Any]) -> str:
 
 
 def predictions(trained: Trained, given: Sequence[str]) -> Iterator[Prediction]:
-    """Yield a model's answers for inputs. Raises `errors.InputError` before it looks at any."""
+    """Yield a model's answers for inputs. Raises `errors.InputError` before it reads any."""
     predict = trained.kind.predict
     if predict is None:
         known = ", ".join(kind.name for kind in task_kinds() if kind.predict is not None)
@@ -69,7 +69,7 @@ def predictions(trained: Trained, given: Sequence[str]) -> Iterator[Prediction]:
 
 
 def assessed(path: Path, data: Path | None) -> dict[str, float]:
-    """Return losses and accuracies of a finished run's model on the parts of its data, or of other data.
+    """Return losses and accuracies of a finished run's model on the parts of its data, or on other data.
 
     Raises `errors.InputError` if there is no finished run at `path`, or if the data cannot be read or do not fit.
     """

@@ -26,10 +26,10 @@ def calibrate_batch_norm(model: Any, inputs: Array, chunk: int = 8_192) -> None:
 
 
 def calibrate_layers(layers: Sequence[Any], forward: Callable[[Array], Any], inputs: Array, chunk: int = 8_192) -> None:
-    """Set the running statistics of `layers` to those that `forward` gives them over `inputs` (N, ...), in chunks.
+    """Set the running statistics of `layers` to those of `forward` over `inputs` (N, ...), in chunks.
 
     Chunks are merged by the exact formula for means and sums of squares (Chan, Golub, LeVeque 1979), in float64. After
-    another batch-norm layer, each chunk is normalised by its own statistics, as in training.
+    another batch-norm layer, each chunk is normalised with its own statistics, as in training.
     """
     if not layers:
         return
@@ -64,7 +64,7 @@ class _Moments:
         self.squares: Array = 0.0
 
     def add(self, count: int, mean: Array, variance: Array) -> None:
-        """Add a chunk by its mean and its variance, the latter as sum of squares over count - 1."""
+        """Add a chunk by its mean and its variance (the sum of squares over count - 1)."""
         total = self.count + count
         step = mean.astype(np.float64) - self.mean
         self.squares = self.squares + variance.astype(np.float64) * (count - 1) + step**2 * (self.count * count / total)

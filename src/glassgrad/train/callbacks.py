@@ -1,7 +1,7 @@
-"""Callbacks: user code that a run calls at its events, and the view of the run that it gets.
+"""Callbacks: user code that a run calls at its events, and their view of the run.
 
-A callback does not change the result of a run unless it means to: `RunState.gradients` gives the gradients of the
-next batch without touching the random numbers, the running statistics or the compiled step.
+A callback does not change the result of a run unless it wants to: `RunState.gradients` returns the gradients of the
+next batch without changing the random numbers, the running statistics or the compiled step.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class RunState:
 
     Attributes:
         model, optimizer: the trained model and its optimizer; None in a loop around a bare function.
-        directory: where the run keeps its files; None if it keeps none.
+        directory: the directory of the run's files; None without files.
         batch: the batch of the next step in `on_step_start`, of the last step in `on_step_end`.
         loss: the loss of the last step; None before the first.
     """
@@ -42,22 +42,22 @@ class RunState:
 
     @property
     def task(self) -> Task:
-        """The task, which also says when validation, logging and saving are due."""
+        """The task, which also decides when validation, logging and saving are due."""
         return self._loop.task
 
     @property
     def step(self) -> int:
-        """How many steps are done."""
+        """The number of steps done."""
         return self._loop.step
 
     @property
     def steps(self) -> int:
-        """How many steps the run has."""
+        """The number of steps of the run."""
         return self._loop.task.steps
 
     @property
     def epoch(self) -> int:
-        """How many epochs are done; always 0 if the task has none."""
+        """The number of epochs done; always 0 if the task has none."""
         every = self._loop.task.epoch_steps
         return self._loop.step // every if every else 0
 
@@ -78,7 +78,7 @@ class RunState:
     def log(self, event: str, **values: Any) -> None:
         """Add a record of this step to the metrics; numbers that are not finite are stored as null.
 
-        Raises `errors.RunError` when the disk is full.
+        Raises `errors.RunError` if the disk is full.
         """
         self._write(event=event, step=self.step, **{key: _storable(value) for key, value in values.items()})
 
@@ -87,10 +87,10 @@ class RunState:
         return self._loop.saving(self._run)
 
     def gradients(self) -> AbstractContextManager[float]:
-        """Give every parameter the gradient of the next batch within the block, and yield its loss.
+        """Give every parameter the gradient of the next batch within the block; yield the loss.
 
-        For `on_step_start`. Forward and backward pass run eagerly, so that hooks on the model run; afterwards
-        all state is restored, and the step itself is unaffected.
+        For `on_step_start`. Forward and backward pass run eagerly, so hooks on the model run. Afterwards all state is
+        restored, so the step itself is unaffected.
 
         Raises `errors.RunError` for a model without `.grad` (the engine `manual`).
         """
@@ -102,19 +102,19 @@ class RunState:
         return learner.gradients(*self.batch)
 
     def clip(self) -> float | None:
-        """Clip within `gradients` as the run does; return the norm before, or None if the run does not clip."""
+        """Clip inside `gradients` as the run does; return the norm before, or None if the run does not clip."""
         clip = getattr(self._loop.task.learner, "clip", None)
         norm = clip() if clip is not None else None
         return None if norm is None else float(norm)
 
 
 class Callback:
-    """Base of callbacks: every method does nothing unless it is overridden.
+    """Base of callbacks: each method does nothing unless overridden.
 
-    A callback that must continue where it was when a run is resumed returns its state from `state_dict`.
+    A callback that must continue in a resumed run returns its state from `state_dict`.
 
     Attributes:
-        every: `on_step_start` and `on_step_end` are called at steps that are multiples of it.
+        every: `on_step_start` and `on_step_end` are called at steps that are multiples of `every`.
 
     Example:
         >>> class Watch(Callback):
@@ -138,7 +138,7 @@ class Callback:
         """`run.epoch` epochs are done."""
 
     def on_validation_end(self, run: RunState, measures: Mapping[str, float]) -> None:
-        """The validation examples were measured: "loss" and any metrics."""
+        """The validation examples were evaluated: "loss" and any metrics."""
 
     def on_train_end(self, run: RunState) -> None:
         """All steps are done, or the run was asked to stop; not called after an error."""
@@ -163,7 +163,7 @@ class Callbacks:
         self._ending = self._that_have("on_step_end")
 
     def _that_have(self, method: str) -> tuple[Callback, ...]:
-        """Return the callbacks that override a method, so that the hot loop calls no others."""
+        """Return the callbacks that override a method, so that the hot loop calls only these."""
         return tuple(one for one in self.all if getattr(type(one), method, None) is not getattr(Callback, method))
 
     def due(self, step: int) -> int | None:
@@ -194,7 +194,7 @@ class Callbacks:
         return found
 
     def load_state_dict(self, state: dict[str, Any], /) -> None:
-        """Load states; a callback that the checkpoint lacks starts afresh."""
+        """Load states; a callback missing in the checkpoint starts afresh."""
         left = {name: list(states) for name, states in state.items()}
         for one in self.all:
             if left.get(type(one).__name__):

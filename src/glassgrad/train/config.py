@@ -1,7 +1,7 @@
 """Configurations: one dataclass gives the defaults, the keys of the TOML file and the options of the command line.
 
-A field is declared with `option`, which carries its help text and the values it may have. `resolve` puts the layers
-together (defaults, then a file, then the command line) and checks every value, naming the place a wrong one came from.
+A field is declared with `option`, which takes its help text and its allowed values. `resolve` merges the layers
+(defaults, then a file, then the command line) and checks every value. An error names the source of an invalid value.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ C = TypeVar("C")
 
 @dataclass(frozen=True)
 class Rule:
-    """Which values a field may have. Bounds are inclusive, except `above`.
+    """The allowed values of a field. Bounds are inclusive, except `above`.
 
-    `more` gives further choices: names that take modules to find, loaded when a value is none of `choices`.
+    `more` finds further choices. This may load modules, so it is called only for a value that is none of `choices`.
     """
 
     help: str
@@ -43,7 +43,7 @@ class Rule:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """All choices; empty where any text will do."""
+        """All choices; empty if any text is allowed."""
         return (*self.choices, *(self.more() if self.more else ()))
 
     def describe(self, kind: type) -> str:
@@ -61,7 +61,7 @@ class Rule:
         return " ".join([noun, " and ".join(bounds)]).strip()
 
     def allows(self, before: Any, after: Any) -> bool:
-        """Tell whether a resumed run may have another value than the one it began with."""
+        """Tell whether a resumed run may have another value than at its start."""
         return self.resumable or before == after or (self.grows and after > before)
 
     def admits(self, value: Any) -> bool:
@@ -77,7 +77,7 @@ class Rule:
 
 
 class Bounds(TypedDict, total=False):
-    """What `option` takes besides the default and the help: the fields of a `Rule`."""
+    """The arguments of `option` besides the default and the help: the fields of a `Rule`."""
 
     low: float | None
     above: float | None
@@ -92,8 +92,8 @@ class Bounds(TypedDict, total=False):
 def option(default: C, help: str, **rule: Unpack[Bounds]) -> C:
     """Declare a field of a configuration: its default, its help text and its `Rule`.
 
-    Arguments: low, above, high (bounds), choices, more (further choices, found when they are needed), resumable (may
-    change when a run is resumed), grows (may be raised then, for a longer run), unit.
+    Arguments: low, above, high (bounds), choices, more (further choices, found on demand), resumable (may change when a
+    run is resumed), grows (may increase then, for a longer run), unit.
 
     Example:
         >>> from dataclasses import dataclass
@@ -109,7 +109,7 @@ def option(default: C, help: str, **rule: Unpack[Bounds]) -> C:
 
 @dataclass(frozen=True)
 class Layer:
-    """Values from one source, and that source's name of a field (`--batch`, or `batch in train.toml`)."""
+    """Values from one source, and the name of a field there (`--batch`, or `batch in train.toml`)."""
 
     values: Mapping[str, Any]
     name: Callable[[str], str]
@@ -121,7 +121,7 @@ def flag(key: str) -> str:
 
 
 def command_line(values: Mapping[str, Any]) -> Layer:
-    """Return the layer of the given options (`None` means not given)."""
+    """Return the layer of the given options (`None`: not given)."""
     return Layer({key: value for key, value in values.items() if value is not None}, flag)
 
 
@@ -138,13 +138,13 @@ def rules(config: Any) -> dict[str, tuple[type, Rule]]:
 def resolve(cls: type[C], layers: Sequence[Layer]) -> C:
     """Build a configuration from its defaults and layers; later layers win.
 
-    Raises `errors.InputError` naming the option or the key and file of a value that cannot be used.
+    Raises `errors.InputError` naming the option, or the key and file, of an invalid value.
     """
     return cls(**resolve_values(cls, layers))
 
 
 def resolve_values(cls: type[Any], layers: Sequence[Layer]) -> dict[str, Any]:
-    """Return the values of layers without the defaults; later layers win. Raises as `resolve` does."""
+    """Return the values of layers without the defaults; later layers win. Raises like `resolve`."""
     known = rules(cls)
     values: dict[str, Any] = {}
     for layer in layers:
@@ -182,7 +182,7 @@ def _checked(value: Any, kind: type, rule: Rule, name: str) -> Any:
 
 
 def nearest(given: str, known: Sequence[str]) -> str:
-    """Return a suggestion to append to a message, empty if no known word is near."""
+    """Return a suggestion to append to a message; empty if no known word is similar."""
     close = difflib.get_close_matches(given, known, n=1)
     return f"; did you mean {close[0]!r}?" if close else ""
 
@@ -190,7 +190,7 @@ def nearest(given: str, known: Sequence[str]) -> str:
 def read_toml(path: Path, cls: type[Any], task: str) -> Layer:
     """Read a configuration file into a layer.
 
-    Raises `errors.InputError` if it cannot be read, is not TOML, is for another task or has a key that `cls` lacks.
+    Raises `errors.InputError` if it cannot be read, is not TOML, is for another task or has a key unknown to `cls`.
     """
     try:
         table = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
@@ -198,7 +198,7 @@ def read_toml(path: Path, cls: type[Any], task: str) -> Layer:
         raise errors.CONFIG_UNREADABLE(source=path, reason=error.strerror) from None
     except RecursionError:
         raise errors.CONFIG_NOT_TOML(source=path, reason="it is nested too deeply") from None
-    except ValueError as error:  # not TOML, not UTF-8, or a number of thousands of digits
+    except ValueError as error:  # not TOML, not UTF-8, or a number with thousands of digits
         raise errors.CONFIG_NOT_TOML(source=path, reason=error) from None
     found = table.pop(TASK_KEY, task)
     if found != task:
@@ -211,7 +211,7 @@ def read_toml(path: Path, cls: type[Any], task: str) -> Layer:
 
 
 def to_toml(config: Any, task: str, *, leave_out: Sequence[str] = ()) -> str:
-    """Return a configuration as TOML, each key under its help text, so that the file can be read and edited.
+    """Return a configuration as TOML, each key under its help text, ready to read and edit.
 
     Example:
         >>> @dataclass

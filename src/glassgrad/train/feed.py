@@ -1,7 +1,7 @@
-"""Batches of a user's loader, one step's worth at a time, from any place within an epoch.
+"""Batches of a user's loader for one step at a time, starting anywhere in an epoch.
 
-A loader with `state_dict` (ours) reports its position. Any other iterable is restarted with the random state at the
-beginning of its epoch, and the batches already given are skipped; that gives the same batches if its order comes from
+A loader with `state_dict` (ours) reports its position. Any other iterable is restarted with the random state from the
+beginning of its epoch, and the batches already used are skipped. This gives the same batches if the order comes from
 `glassgrad.random`, `numpy.random` or `random`.
 """
 
@@ -21,9 +21,9 @@ Array = Any  # np.ndarray
 
 
 class LoaderFeed:
-    """Gives the batches of a loader, epoch after epoch.
+    """Yields the batches of a loader, epoch after epoch.
 
-    Arguments: the loader; accumulate, batches per step; check, look for NaN and inf in every batch.
+    Arguments: the loader; `accumulate`, batches per step; `check`, whether to look for NaN and inf in every batch.
     """
 
     def __init__(self, loader: Any, accumulate: int = 1, check: bool = True) -> None:
@@ -42,7 +42,7 @@ class LoaderFeed:
 
     @property
     def batches(self) -> int | None:
-        """Batches per epoch; None if the loader does not know."""
+        """Batches per epoch; None if unknown."""
         try:
             return len(self.loader)
         except TypeError:
@@ -70,7 +70,7 @@ class LoaderFeed:
         return tuple(found)
 
     def _next(self) -> tuple[Array, ...] | None:
-        """Return the next batch of this epoch as tensors, None after its last."""
+        """Return the next batch of this epoch as tensors; None after the last."""
         if self._iterator is None:
             self._begin()
         assert self._iterator is not None
@@ -99,7 +99,7 @@ class LoaderFeed:
         array = getattr(part, "array", None)
         if not isinstance(array, np.ndarray) or array.dtype.kind not in "fV" or not array.size:
             return
-        # NaN and infinity survive a sum, which costs a fraction of testing every number.
+        # NaN and infinity survive a sum, which takes a fraction of the time of testing every number.
         total = np.add.reduce(array, axis=None)
         if total - total == 0 or (bad := ~np.isfinite(array)).sum() == 0:
             return
@@ -115,14 +115,14 @@ class LoaderFeed:
         )
 
     def pause(self) -> None:
-        """Stop the loader's processes, if there are any; the next batch is unaffected."""
+        """Stop the loader's processes, if any; the next batch is unaffected."""
         if getattr(self.loader, "num_workers", 0) and self._stateful and isinstance(self._iterator, Generator):
             state = self.state_dict()
-            self._iterator.close()  # of our loader
+            self._iterator.close()  # our loader's
             self.load_state_dict(state)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return which batch comes next."""
+        """Return the position of the next batch."""
         begun = self._iterator is not None
         return {
             "epoch": self.epoch,
@@ -132,7 +132,7 @@ class LoaderFeed:
         }
 
     def load_state_dict(self, state: dict[str, Any], /) -> None:
-        """Continue from where `state_dict` was taken."""
+        """Continue at the position of `state_dict`."""
         self.epoch, self._iterator = state["epoch"], None
         if state["given"] is None:
             return

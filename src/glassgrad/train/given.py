@@ -1,4 +1,4 @@
-"""Checks of what a `Trainer` or `find_rate` is given: the kinds of the parts, and that the configuration agrees."""
+"""Checks of the arguments of `Trainer` and `find_rate`: their kinds, and that the configuration agrees with them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from glassgrad.train.training_config import TrainingConfig
 
 
 def check_kinds(owner: str, model: Any, optimizer: Any, loss_fn: Any, scheduler: Any = None) -> None:
-    """Check the types, since the order of the arguments is easily confused."""
+    """Check the types: the order of the arguments is easily confused."""
     by_hand = is_by_hand(model)
     for name, given, fine, expected in (
         ("model", model, by_hand or isinstance(model, Module), "a module of glassgrad.nn, or of glassgrad.manual"),
@@ -26,7 +26,7 @@ def check_kinds(owner: str, model: Any, optimizer: Any, loss_fn: Any, scheduler:
 
 
 def _own_kinds(by_hand: bool, optimizer: Any, loss_fn: Any) -> Iterator[tuple[str, Any, bool, str]]:
-    """Yield the checks of optimizer and loss, which belong to the kind of the model."""
+    """Yield the checks of optimizer and loss, which depend on the kind of the model."""
     if by_hand:
         fits = all(hasattr(optimizer, name) for name in ("parameters", "step", "zero_grad", "param_groups"))
         yield "optimizer", optimizer, fits, "an optimizer of glassgrad.manual, as the model's layers are by hand"
@@ -38,7 +38,7 @@ def _own_kinds(by_hand: bool, optimizer: Any, loss_fn: Any) -> Iterator[tuple[st
 
 
 def check_config(config: TrainingConfig, model: Any, optimizer: Any, loader: Any, scheduler: Any) -> None:
-    """Refuse options that would have no effect: those that need the engine, and those that the parts contradict."""
+    """Refuse options without effect: those that need the engine, and those that contradict the parts."""
     for option in ("dtype", "ema", "loss_scale") if is_by_hand(model) else ():
         if getattr(config, option):
             raise errors.FIT_BY_HAND(option=f"{option}={getattr(config, option)}")
@@ -55,7 +55,7 @@ def check_config(config: TrainingConfig, model: Any, optimizer: Any, loader: Any
 def _agreements(
     config: TrainingConfig, optimizer: Any, loader: Any, scheduler: Any
 ) -> Iterator[tuple[str, str, Any, bool]]:
-    """Yield option, part, what the part has, and whether they agree; a schedule may have moved the rate already."""
+    """Yield option, part, the part's value, and whether they agree; a schedule may have changed the rate already."""
     if config.optimizer:
         yield "optimizer", "optimizer", type(optimizer).__name__, isinstance(optimizer, _kinds(config, optimizer))
     rates = [float(group["lr"]) for group in optimizer.param_groups]

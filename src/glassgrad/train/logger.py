@@ -19,12 +19,13 @@ from glassgrad.train.kept.rundir import METRICS
 class Logger(AbstractContextManager["Logger"]):
     """Prints and stores the measurements of your own training loop.
 
-    The directory can be looked at while the loop runs and afterwards: `glassgrad report`, `glassgrad runs`, `glassgrad
-    doctor` and `glassgrad live` take it as a run.
+    `glassgrad report`, `glassgrad runs`, `glassgrad doctor` and `glassgrad live` accept the directory as a run, while
+    the loop runs and afterwards.
 
     Args:
-        run_dir: where files go; it is made, and records are added to those that are there. None for no files.
-        log_to: where to, separated by commas: console, jsonl, csv, tensorboard (by tensorboardX), wandb.
+        run_dir: the directory for the files. It is created if missing; records are appended to existing ones. None for
+            no files.
+        log_to: targets, separated by commas: console, jsonl, csv, tensorboard (with tensorboardX), wandb.
         print_every: print every n-th record of an event; all are stored.
 
     Raises:
@@ -64,22 +65,22 @@ class Logger(AbstractContextManager["Logger"]):
         self.step = max((record["step"] for record in before), default=0)
 
     def log(self, values: Mapping[str, Any], step: int | None = None, event: str = "train") -> None:
-        """Take the numbers of a step.
+        """Log the numbers of a step.
 
         Args:
-            values: numbers by their names: Python's, NumPy's, or tensors of one element (also PyTorch's).
-            step: the step they belong to; by default the next for the event train, else that of the last record.
-            event: what was measured: "train", "validation", "final", or a name of your own.
+            values: numbers by their names: Python's, NumPy's, or tensors with one element (also PyTorch's).
+            step: their step; by default the next one for "train", the last record's for other events.
+            event: what was measured: "train", "validation", "final", or any other name.
 
         Raises:
-            ArgumentError: a value is no single number.
-            OSError: the disk is full. What was logged before stays readable.
+            ArgumentError: a value is not a single number.
+            OSError: the disk is full. Earlier records stay readable.
         """
         numbers = {name: _number(name, value) for name, value in values.items()}
         if step is None:
             step = self.step + (event == "train")
         self.step = int(step)
-        # JSON has no NaN; null stands for it, and `glassgrad doctor` sees when it began.
+        # JSON has no NaN; null represents it, and `glassgrad doctor` finds its first step.
         kept = {name: value if math.isfinite(value) else None for name, value in numbers.items()}
         for log in self._logs:
             log.write(event=event, step=self.step, **kept)
@@ -93,7 +94,7 @@ class Logger(AbstractContextManager["Logger"]):
         print("  ".join(parts if event == "train" else [event, *parts]), flush=True)  # noqa: T201 - what it is for
 
     def write(self, **record: Any) -> None:
-        """Take a record as the loggers of a `Trainer` do: "event", "step" and numbers."""
+        """Write a record, like the loggers of a `Trainer`: "event", "step" and numbers."""
         place = {key: record.pop(key) for key in ("event", "step") if key in record}
         self.log(record, **place)
 
@@ -121,7 +122,7 @@ def _number(name: str, value: Any) -> float:
 
 
 def _refused(name: str, given: object, expected: str) -> Exception:
-    depth = 1  # this file counts as the user's code, as all of `train` does
+    depth = 1  # this file counts as the user's code, like the rest of `train`
     while sys._getframe(depth).f_code.co_filename == __file__:
         depth += 1
     return errors.BAD_OPTION(owner="Logger", name=name, given=given, expected=expected, where=provenance.here(depth))

@@ -1,6 +1,6 @@
 """The training loop: steps with learning rate, metrics, validation, checkpoints, display and a clean stop.
 
-The loop knows nothing of models. It runs a `Task`: a `Trainer` is the task of a user's model and loader, and each
+The loop does not know models. It runs a `Task`: a `Trainer` is the task of a user's model and loader, and each
 command of `glassgrad train` has its own.
 """
 
@@ -34,13 +34,13 @@ Array = np.ndarray
 
 _FORMAT = 2
 _TICK_SECONDS = 0.1
-_PATIENCE = 3  # records with a hopeless loss, one after another, that end a run
+_PATIENCE = 3  # successive records with a hopeless loss that end a run
 PHASES = ("data", "step", "validation", "checkpoint")
 """The phases of a run's time; metrics.jsonl has the seconds of each since the previous line."""
 
 
 def tags_of(text: str) -> list[str]:
-    """Return the tags in a text, which commas separate."""
+    """Return the comma-separated tags in a text."""
     return [tag.strip() for tag in text.split(",") if tag.strip()]
 
 
@@ -78,7 +78,7 @@ class Loop:
     def start(self, path: Path | None, name: str, config: str) -> RunDirectory:
         """Make the directory of a new run, atomically with its configuration and first checkpoint.
 
-        Without a path, the next free `runs/NAME-NNN` is taken. Raises `errors.InputError` when it cannot be made.
+        Without a path, take the next free `runs/NAME-NNN`. Raises `errors.InputError` if it cannot be made.
         """
 
         def fill(run: RunDirectory) -> None:
@@ -88,7 +88,7 @@ class Loop:
         return rundir.create(path, name, fill)
 
     def save(self, run: RunDirectory) -> None:
-        """Write a checkpoint. Raises `OSError`; the previous checkpoint then stays intact."""
+        """Write a checkpoint. Raises `OSError`; the previous checkpoint is then unchanged."""
         arrays: dict[str, Array] = {}
         parts = {name: pack(part.state_dict(), name, arrays) for name, part in self.task.parts.items()}
         rest = {
@@ -111,7 +111,7 @@ class Loop:
     def load(self, run: RunDirectory) -> None:
         """Load the last checkpoint and drop the metrics of later steps.
 
-        Raises `errors.InputError` if it is damaged or belongs to another task; no part is changed then.
+        Raises `errors.InputError` if it is damaged or belongs to another task; nothing is changed in this case.
         """
         self.read(run)
         with self.saving(run):
@@ -121,7 +121,7 @@ class Loop:
         self._history = History(losses)
 
     def read(self, run: RunDirectory) -> None:
-        """Load the last checkpoint and leave the directory as it is; errors as for `load`."""
+        """Load the last checkpoint without changing the directory; errors as for `load`."""
         arrays, rest = load_checkpoint(run.state)
         if rest.get("format") != _FORMAT:
             raise errors.RUN_DAMAGED(
@@ -156,10 +156,8 @@ class Loop:
     ) -> bool:
         """Train until the last step, the step `until`, or a request to stop.
 
-        A checkpoint of the step reached is then in the directory `run`; without one nothing is kept but what `loggers`
-        were given.
-        Returns whether nothing is left to be done. Raises `errors.RunError` when the loss is no longer finite or
-        nothing can be written any more.
+        The directory `run` then has a checkpoint of the step reached. Without a directory, only `loggers` keep results.
+        Returns whether the run is complete. Raises `errors.RunError` if the loss is not finite or writing fails.
         """
         try:
             with contextlib.ExitStack() as stack:
@@ -182,7 +180,7 @@ class Loop:
             yield {}
             return
         with contextlib.suppress(OSError):
-            (run.path / rundir.STOP).unlink()  # asked of a process that is gone
+            (run.path / rundir.STOP).unlink()  # meant for a process that has ended
         facts = {"steps": self.task.steps, "held_out": self.task.held_out, **({"tags": self.tags} if self.tags else {})}
         with session(run.path, facts, self.step) as told:
             try:
@@ -208,7 +206,7 @@ class Loop:
 
     @contextlib.contextmanager
     def saving(self, run: RunDirectory | None) -> Iterator[None]:
-        """Turn an `OSError` in the block into the error that the run could not be saved."""
+        """Convert an `OSError` in the block into the error that the run could not be saved."""
         try:
             yield
         except OSError as error:
@@ -217,7 +215,7 @@ class Loop:
             raise self.not_saved(run, error) from None
 
     def not_saved(self, run: RunDirectory, error: OSError) -> Exception:
-        """Return the error to raise when something of the run could not be written."""
+        """Return the error to raise if a file of the run could not be written."""
         kept = ""
         if self.saved_step is not None:
             how = self.task.resume_by.format(path=run.path)
@@ -253,7 +251,7 @@ class _Running:
         self.rate = 0.0
 
     def write(self, **record: Any) -> None:
-        """Give a record to every logger."""
+        """Send a record to every logger."""
         with self.loop.saving(self.run):
             for logger in self.loggers:
                 logger.write(**record)
@@ -276,7 +274,7 @@ class _Running:
         self.display.update(loop.progress(self.speedometer.mark(loop.seconds, loop.step)))
 
     def stopping(self) -> bool:
-        """Tell whether the run was asked to stop; with several ranks, only once all of them have agreed."""
+        """Tell whether the run was asked to stop; with several ranks, only after all ranks have agreed."""
         return bool(self.stop.requested) if self.task.ranks is None else self.task.ranks.stopping
 
     def next_stop(self) -> int:
@@ -288,7 +286,7 @@ class _Running:
         return min(due if (called := self.callbacks.due(step)) is None else [*due, called])
 
     def advance(self, until: int) -> None:
-        """Train up to a step, or less if something else is due. All overhead per step is in here."""
+        """Train up to a step, or less if something else is due. This method has all overhead per step."""
         loop, stop, clock = self.loop, self.stop, time.perf_counter
         train_step, batch_at, rate_at = self.task.step, self.task.batch_at, self.task.rate_at
         step, ranks = loop.step, self.task.ranks
@@ -331,14 +329,14 @@ class _Running:
         loop._phases["step"] += working
 
     def show(self, watching: list[Callback], batch: tuple[Array, ...]) -> float:
-        """Show callbacks the next step; return the time, which does not count for the step."""
+        """Show callbacks the next step; return the time they took, which does not count for the step."""
         self.state.batch = batch
         for callback in watching:
             callback.on_step_start(self.state)
         return time.perf_counter()
 
     def settle(self) -> None:
-        """Do what is due at this step; callbacks run before the checkpoint, which holds their state."""
+        """Do the work due at this step; callbacks run before the checkpoint, which stores their state."""
         loop, task = self.loop, self.task
         now = time.perf_counter()
         last = loop.step == task.steps
@@ -385,7 +383,7 @@ class _Running:
             return
         loop._windows_above += 1
         if loop._windows_above == 1:
-            loop._rate_above = self.rate  # a schedule may have lowered it by the time the run is ended
+            loop._rate_above = self.rate  # a schedule may have lowered it by the end of the run
         if loop._windows_above == _PATIENCE:
             raise errors.RUN_GREW(
                 value=loss, first=first, step=loop.step, rate=loop._rate_above, kept=self.kept(), count=_PATIENCE
@@ -397,7 +395,7 @@ class _Running:
             return
         began = time.perf_counter()
         found = self.task.evaluate()
-        if self.task.ranks is not None:  # decisions are made of it
+        if self.task.ranks is not None:  # decisions depend on it
             found = self.task.ranks.shared(found)
         loop._phases["validation"] += time.perf_counter() - began
         measures = dict(found) if isinstance(found, Mapping) else {"loss": found}
@@ -411,7 +409,7 @@ class _Running:
         ranks = self.task.ranks
         if ranks is not None and ranks.gather is not None:
             ranks.gather()
-            self.loop.saved_step = self.loop.step  # on all ranks, since all gather
+            self.loop.saved_step = self.loop.step  # on all ranks, since all of them gather
         if self.run is None:
             return
         began = time.perf_counter()
@@ -425,13 +423,13 @@ class _Running:
         self.next_save = ended + max(self.task.config.save_every, (ended - began) / self.task.save_share)
 
     def diverged(self, loss: float, step: int, rate: float) -> Exception:
-        """Return the error to raise for a non-finite loss; weights that became NaN are never saved."""
+        """Return the error to raise for a non-finite loss; NaN weights are never saved."""
         return errors.RUN_DIVERGED(
             value="NaN" if math.isnan(loss) else "infinite", step=step, rate=rate, kept=self.kept()
         )
 
     def kept(self) -> str:
-        """Say which checkpoint is left, after a semicolon; empty where there is none."""
+        """Name the last checkpoint, after a semicolon; empty if there is none."""
         saved = self.loop.saved_step
         if saved is None or self.run is None:
             return ""

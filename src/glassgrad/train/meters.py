@@ -27,11 +27,11 @@ class AverageMeter:
         self.reset()
 
     def reset(self) -> None:
-        """Forget everything."""
+        """Reset the meter."""
         self.val, self.sum, self.count = 0.0, 0.0, 0.0
 
     def update(self, val: SupportsFloat, n: float = 1) -> None:
-        """Add a value that stands for `n` examples."""
+        """Add the mean value of `n` examples."""
         self.val = float(val)
         self.sum += self.val * n
         self.count += n
@@ -63,8 +63,8 @@ def accuracy(
     Args:
         outputs: scores, shape (n, classes), or (n, classes, ...) for several predictions per example.
         targets: class numbers, shape (n,) or (n, ...).
-        topk: how many guesses count; a tuple gives a tuple. Of equal scores the first counts.
-        ignore_index: targets to leave out.
+        topk: the number of guesses; a tuple gives a tuple. Of equal scores the first counts.
+        ignore_index: targets with this value are left out.
 
     Raises:
         ArgumentError: the shapes do not match, or `topk` exceeds the number of classes.

@@ -1,4 +1,4 @@
-"""The dtype of a forward pass, while the trained weights keep theirs."""
+"""The dtype of a forward pass; the trained weights keep theirs."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Policy:
     """Calls a model so that it computes in `dtype`.
 
     bfloat16    products round weights and inputs to bfloat16 and sum in float32 (`amp.autocast`); weights, gradients,
-                losses and optimizer stay in float32, and no loss has to be scaled; outputs are float32 again
-    float16     weights and inputs are rounded to half precision for the pass; the trained weights stay as they are
-                (Micikevicius et al. 2018), and so do gradients and optimizer; outputs are float32 again
-    float32, float64   the model itself is converted, once, and the inputs at every call
-    ""          nothing is changed
+                losses and optimizer stay in float32; losses need no scaling; outputs are float32
+    float16     weights and inputs are rounded to half precision for the pass; trained weights, gradients and optimizer
+                keep their dtype (Micikevicius et al. 2018); outputs are float32
+    float32, float64   the model itself is converted once, and the inputs at every call
+    ""          no conversion
 
     Example:
         >>> import glassgrad as gg
@@ -59,7 +59,7 @@ class Policy:
         return _widened(value) if self.half else self.cast(value)
 
     def cast(self, value: Array) -> Array:
-        """Return a tensor of real numbers in the policy's dtype; everything else as it is."""
+        """Convert a tensor of real numbers to the policy's dtype; return everything else unchanged."""
         if self.dtype is not None and isinstance(value, Tensor) and value.dtype.kind in "fV":
             return astype(value, self.dtype)
         return value

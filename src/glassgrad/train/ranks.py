@@ -1,7 +1,8 @@
 """Train on several ranks: each computes its part of every batch, and all make the same steps.
 
-Every rank reads the whole batch and takes its rows, so that order, epochs and checkpoints are the same as in one
-process, and a run can be resumed with another number of ranks. Rank 0 decides what depends on clocks, signals or files.
+Every rank reads the whole batch and takes its rows. So order, epochs and checkpoints are the same as in one process,
+and a run can be resumed with another number of ranks. Rank 0 decides everything that depends on clocks, signals or
+files.
 """
 
 from __future__ import annotations
@@ -51,11 +52,11 @@ class Ranks:
         """Return this rank's rows of a batch, and its weight in the mean over the ranks.
 
         Each rank differentiates weight times the mean loss of its rows; the mean over the ranks is then the gradient of
-        the mean loss of the batch. A rank without rows computes the first row, with weight 0.
+        the batch's mean loss. A rank without rows computes the first row, with weight 0.
 
         Args:
             batch: (inputs..., targets); the first axis is that of the examples.
-            whole: what the weights refer to, for one of several batches of a step; `counted` of them together.
+            whole: the reference of the weights if a step has several batches: `counted` of all of them together.
         """
         if not self._compared:
             self._compare(batch)
@@ -66,7 +67,7 @@ class Ranks:
         return rows, 0.0 if empty else counted(rows) * self.count / (whole or counted(batch))
 
     def _compare(self, batch: Sequence[Array]) -> None:
-        """Raise on every rank when their first batches differ, because of different shuffling or files."""
+        """Raise on every rank if their first batches differ, because of different shuffling or files."""
         self._compared = True
         digest = 0
         for array in _arrays(batch):
@@ -80,7 +81,7 @@ class Ranks:
     # --- agreement ------------------------------------------------------------------------------------
 
     def agree(self, loss: float, stop: StopSignals, saving: bool) -> float:
-        """Return the mean loss over the ranks, and share the wish of any rank to stop or to save."""
+        """Return the mean loss over the ranks; share any rank's wish to stop or to save."""
         asked = stop.requested
         wishes = [asked == signal.SIGINT, asked not in (0, signal.SIGINT), stop.by_file, saving]
         sums = np.array([loss, *wishes], np.float64)
@@ -99,11 +100,11 @@ class Ranks:
         for array in arrays:
             mine = array.copy()
             requests.append((self.group.comm.Iallreduce(mine, array), mine))
-        for request, _mine in requests:  # MPI reads its memory until then
+        for request, _mine in requests:  # until then MPI reads the memory
             self._wait(request)
 
     def shared(self, value: Any) -> Any:
-        """Return the value that rank 0 has: numbers, strings, arrays, lists and dictionaries of them."""
+        """Return the value of rank 0: numbers, strings, arrays, lists and dictionaries of them."""
         from glassgrad.distributed.objects import broadcast_object_list
 
         found = [value]
@@ -114,7 +115,7 @@ class Ranks:
         """Run a function only on rank 0 and return its result there, None elsewhere; all ranks wait for it.
 
         Raises:
-            OtherRankError: on the other ranks, when it has raised on rank 0.
+            OtherRankError: on the other ranks, if the function raised on rank 0.
         """
         result = None
         if self.first:
@@ -129,8 +130,8 @@ class Ranks:
         return result
 
     def alone(self) -> AbstractContextManager[None]:
-        """Announce that rank 0 may need long for this block, such as a large checkpoint; the others wait for it."""
-        from glassgrad.engine.reports.announced import announced  # not on import: layers by hand do without the engine
+        """Announce that rank 0 may take long in this block, such as for a large checkpoint; the others wait for it."""
+        from glassgrad.engine.reports.announced import announced  # not on import: layers by hand need no engine
 
         return announced("what rank 0 does alone")
 
@@ -141,7 +142,7 @@ class Ranks:
 
 
 def joined() -> Ranks | None:
-    """Return the ranks that a launcher has started this process with, joining them; None if it is alone."""
+    """Join the ranks with which a launcher started this process, and return them; None if it is alone."""
     if world.launched() == 1 and not world.is_initialized():
         return None
     if not world.is_initialized():
@@ -158,7 +159,7 @@ def once(ranks: Ranks | None, function: Callable[[], Any]) -> Any:
 
 
 def counted(batch: Sequence[Array]) -> float:
-    """Return how many targets of a batch count for its mean loss: labels that are not `IGNORED`, or all examples."""
+    """Return the number of targets in a batch's mean loss: labels that are not `IGNORED`, or all examples."""
     size = size_of(batch)
     target = getattr(batch[-1], "array", batch[-1])
     if len(batch) > 1 and isinstance(target, np.ndarray) and target.dtype.kind == "i" and target.shape[:1] == (size,):
@@ -167,13 +168,13 @@ def counted(batch: Sequence[Array]) -> float:
 
 
 def size_of(batch: Sequence[Array]) -> int:
-    """The number of examples, which is the length of the first part."""
+    """Return the number of examples: the length of the first part."""
     first = batch[0]
     return len(next(iter(first.values())) if isinstance(first, Mapping) else first)
 
 
 def _cut(part: Array, size: int, low: int, high: int) -> Array:
-    """Return rows of a part that has one row per example, and any other part unchanged."""
+    """Return rows of a part with one row per example; return any other part unchanged."""
     if isinstance(part, Mapping):
         return {name: _cut(one, size, low, high) for name, one in part.items()}
     if not getattr(part, "shape", None) or len(part) != size:

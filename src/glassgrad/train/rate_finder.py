@@ -94,14 +94,14 @@ def find_rate(
     """Return the losses over learning rates from `low` to `high`; all state is restored afterwards.
 
     Args:
-        model, optimizer, loss_fn, loader: as for `Trainer`, layers by hand among them.
+        model, optimizer, loss_fn, loader: as for `Trainer`, including hand-written layers.
         low, high: the first and the last rate, for every group of the optimizer.
-        steps: training steps; ends earlier where the loss has become large.
+        steps: training steps; stops earlier if the loss becomes large.
         picture: a PNG file to draw to.
 
     Raises:
-        errors.InputError: rates that do not grow, fewer than 10 steps, an empty loader, parts of another kind than
-            the model.
+        errors.InputError: the rates do not grow, there are fewer than 10 steps, the loader is empty, or the other parts
+        do not fit the model.
 
     Example:
         >>> import glassgrad as gg
@@ -147,7 +147,7 @@ def find_rate(
 
 
 def _learner(model: Any, optimizer: Any, loss_fn: Any) -> tuple[Any, Snapshot]:
-    """Return what makes the steps, and a copy of all state that they change."""
+    """Return the learner that makes the steps, and a copy of all state that they change."""
     if not is_by_hand(model):
         tensors = [*model.parameters(), *model.buffers()]
         before = Snapshot(tensors=tensors, gradients=model.parameters(), states=[optimizer], randoms=True)
@@ -162,12 +162,12 @@ def _learner(model: Any, optimizer: Any, loss_fn: Any) -> tuple[Any, Snapshot]:
 def _steepest(rates: list[float], losses: list[float]) -> float:
     """The rate at which the loss falls fastest over the logarithm of the rate, before it reaches its minimum.
 
-    After the minimum it jumps up and down, so a steep fall there means nothing.
+    After the minimum the loss jumps up and down, so a steep fall there means nothing.
     """
     count = int(np.argmin(losses)) + 1 if losses else 0
     if count < 5:
         return math.nan
-    # Over several steps: between two steps the difference of batches outweighs what was learned.
+    # Over several steps: between two steps the difference of the batches outweighs the learning.
     width = max(1, count // 8)
     window = np.full(2 * width + 1, 1 / (2 * width + 1))
     slopes = np.gradient(np.convolve(np.pad(losses[:count], width, "edge"), window, "valid"), np.log(rates[:count]))

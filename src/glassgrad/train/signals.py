@@ -10,15 +10,15 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Self
 
-_NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")  # if the system has them; the last is Windows' Ctrl-Break
+_NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")  # those that the system has; the last is Ctrl-Break on Windows
 
 
 class StopSignals:
     """While entered, Ctrl-C, SIGTERM and SIGHUP set `requested` to their number instead of ending the process.
 
-    The loop checks `requested` after every step. A second signal raises `KeyboardInterrupt` at once, as a step may be
-    long, unless a file is being saved (`protected`): then it is raised when the file is complete.
-    Outside the main thread, where Python delivers no signals, no handlers are installed; use `request` to stop.
+    The loop checks `requested` after every step. A second signal raises `KeyboardInterrupt` at once, since a step may
+    take long. While a file is being saved (`protected`), it raises only when the file is complete. Outside the main
+    thread Python delivers no signals, so no handlers are installed; use `request` to stop.
 
     Example:
         >>> from glassgrad.train import StopSignals
@@ -33,7 +33,7 @@ class StopSignals:
         """Raise at the first signal: for work after the last save, which can be interrupted without loss."""
         self.by_file = False
         """Whether it was a file in the run directory that asked, and no signal that somebody sent to the process."""
-        self._expected = 0  # the signal that another rank has had already
+        self._expected = 0  # a signal that another rank has already received
         self._depth = 0
         self._overdue = False
         self._former: dict[int, Any] = {}
@@ -43,12 +43,12 @@ class StopSignals:
         self.requested = self.requested or int(number)
 
     def join(self, number: int) -> None:
-        """Stop because another rank received a signal, which may still arrive here and then counts as the first."""
+        """Stop because another rank received a signal; if it arrives here later, it counts as the first."""
         self._expected = number
         self.request(number)
 
     def look_for(self, file: Path) -> None:
-        """Ask the loop to stop if a file is there, and take the file away if that can be done."""
+        """Ask the loop to stop if a file exists, and remove the file if possible."""
         if self.requested or not file.exists():
             return
         with contextlib.suppress(OSError):
@@ -83,7 +83,7 @@ class StopSignals:
         if threading.current_thread() is threading.main_thread():
             for name in _NAMES:
                 number = getattr(signal, name, None)
-                # A signal that is ignored (nohup does that) stays ignored.
+                # A signal that is already ignored (by nohup) stays ignored.
                 if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
                     self._former[number] = signal.signal(number, self._receive)
         return self

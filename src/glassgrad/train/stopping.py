@@ -27,7 +27,7 @@ class Watched:
         self.monitor, self.higher = monitor, higher
 
     def of(self, measures: Mapping[str, float]) -> float:
-        """Return the measure with its sign such that lower is better. Raises as `measured` does."""
+        """Return the measure, negated if higher is better. Raises like `measured`."""
         value = measured(self.monitor, measures)
         return math.inf if math.isnan(value) else -value if self.higher else value
 
@@ -35,12 +35,12 @@ class Watched:
 class EarlyStopping(Callback):
     """Ends a run when a measure has not improved for `patience` validations.
 
-    Your own loop can use it by `update`.
+    Your own loop can call `update`.
 
     Args:
         patience: validations without improvement after which to stop.
-        monitor: which measure, "loss" or the name of a metric.
-        min_delta: the least change that counts as an improvement.
+        monitor: the measure: "loss" or the name of a metric.
+        min_delta: the smallest change that counts as an improvement.
         higher: whether larger is better.
 
     Example:
@@ -73,7 +73,7 @@ class EarlyStopping(Callback):
             run.stop(f"{name} has not improved for {self.waited} validations")
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the best value and how long ago it was."""
+        """Return the best value and how long ago it occurred."""
         return {"best": None if math.isinf(self.best) else self.best, "waited": self.waited}
 
     def load_state_dict(self, state: dict[str, Any], /) -> None:
@@ -84,8 +84,8 @@ class BestWeights(Callback):
     """Keeps the weights of the best validations in the run's directory: best/step-00001200.safetensors and so on.
 
     Args:
-        count: how many to keep.
-        monitor: which measure decides, "loss" or the name of a metric.
+        count: how many files to keep.
+        monitor: the measure that decides: "loss" or the name of a metric.
         higher: whether larger is better.
 
     Attributes:
@@ -108,11 +108,11 @@ class BestWeights(Callback):
 
     @staticmethod
     def path(directory: Path, step: int) -> Path:
-        """Return where the weights of a step are."""
+        """Return the path of the weights of a step."""
         return directory / BEST / f"step-{step:08d}.safetensors"
 
     def on_train_start(self, run: RunState) -> None:
-        """Remove files from after the checkpoint that the run resumes from; they will be written again."""
+        """Remove files newer than the checkpoint from which the run resumes; they will be written again."""
         if run.directory is None:
             return
         known = {self.path(run.directory, step) for _, step in self._ranking}
@@ -121,7 +121,7 @@ class BestWeights(Callback):
                 path.unlink()
 
     def on_validation_end(self, run: RunState, measures: Mapping[str, float]) -> None:
-        """Write the weights if they are among the best, and remove files that no longer are."""
+        """Write the weights if they are among the best, and remove files that are not any more."""
         value = self.watched.of(measures)
         entry = (value, run.step)
         if math.isinf(value) or entry in self._ranking:

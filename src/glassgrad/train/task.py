@@ -13,27 +13,27 @@ from glassgrad.train.ranks import Ranks
 
 
 class Task:
-    """What is trained, and on which schedule. A subclass or an instance sets the attributes without a value here.
+    """A model with its training schedule. A subclass or an instance sets the attributes without a value here.
 
     Attributes:
         config: has `log_every`, in steps, and `save_every`, in seconds.
         learner: the model as callbacks see it; None for a bare function.
         parts: the parts of a checkpoint, in the order in which they are loaded.
-        step: makes a step on a batch and returns the loss; an eager function or a compiled one.
+        step: makes a step on a batch and returns the loss; either eager or compiled.
         batch_at: returns the batch of a step, counted from 0, so that a resumed run gets the same batches.
         rate_at: returns the learning rate of a step.
-        set_rate: sets it for the following steps.
+        set_rate: sets the learning rate of the following steps.
         evaluate: returns the loss on the validation examples, or a mapping with "loss" and other measures.
         extras: returns further values for a line of the metrics.
-        steps: their number.
+        steps: the number of steps.
         eval_every: steps between validations.
         epoch_steps: steps per epoch; 0 if there are no epochs.
         held_out: the name of the validation examples.
         skips: whether `step` skips non-finite losses itself, so that a NaN loss does not stop the run.
-        hopeless: how many times the loss of the first step ends the run, once recorded losses stay above that.
-        save_share: approximate upper limit of the share of time spent on saving, for any model and disk.
-        ranks: the processes that train together; None for one alone.
-        resume_by: how a user resumes the run at `{path}`.
+        hopeless: the run ends if its recorded losses stay above this many times the loss of the first step.
+        save_share: approximate upper limit of the fraction of time spent on saving, for any model and disk.
+        ranks: the processes that train together; None for a single process.
+        resume_by: the instruction for resuming the run at `{path}`.
     """
 
     config: Any

@@ -45,7 +45,7 @@ from glassgrad.train.training_config import TASK, TrainingConfig
 from glassgrad.train.transaction import named_as_damaged
 
 _NEVER = 10**18
-_LOOKED_AT = 5_000  # validation examples among which mistakes are looked for
+_LOOKED_AT = 5_000  # validation examples searched for mistakes
 
 
 @dataclass(frozen=True)
@@ -53,13 +53,13 @@ class FitResult:
     """The result of `fit`.
 
     Attributes:
-        step, epoch: how many steps and epochs are done.
-        loss: the mean since the last record.
+        step, epoch: the number of steps and epochs done.
+        loss: the mean loss since the last record.
         measures: the results of the last validation.
         finished: whether the training is complete.
-        ended: why the run ended before its last step; None if it did not.
+        ended: the reason why the run ended before its last step; None if it did not.
         seconds: total time of the run, resumed parts included.
-        records: everything that was logged, in order.
+        records: all log records, in order.
         best: (value, step) of the best validations, the best first.
         directory: the run directory.
 
@@ -95,19 +95,19 @@ class Trainer(Task):
 
     Args:
         model: a module, or a layer of `glassgrad.manual`.
-        optimizer: the optimizer of its parameters; for a layer by hand one of `glassgrad.manual`.
+        optimizer: the optimizer of its parameters; for a hand-written layer one of `glassgrad.manual`.
         loss_fn: (outputs, targets) -> loss; None for a model that returns its loss, alone or last in a tuple. For a
-            layer by hand a loss of `glassgrad.manual`; its metrics get arrays.
-        train_loader: a `DataLoader` or any iterable of (inputs..., targets); arrays of other libraries are taken too.
+            hand-written layer a loss of `glassgrad.manual`; its metrics get arrays.
+        train_loader: a `DataLoader` or any iterable of (inputs..., targets); it accepts other libraries' arrays.
         val_loader: the same for validation examples.
         scheduler: the optimizer's schedule; the configuration says whether it counts steps or epochs.
         config: all options that are plain values.
         callbacks: called at the run's events.
         metrics: name -> function(outputs, targets) of a validation batch; means over the examples are logged.
-        more_loggers: loggers besides those that the configuration names.
+        more_loggers: loggers besides those of the configuration.
 
     Raises:
-        errors.InputError: an empty loader, a loader without length and no number of steps, options that contradict.
+        errors.InputError: an empty loader, no number of steps for a loader without length, or contradictory options.
 
     Example:
         >>> import glassgrad as gg
@@ -214,7 +214,7 @@ class Trainer(Task):
         parts: dict[str, Stateful] = {**self.learner.parts, "feed": feed}
         if self.scheduler is not None:
             parts["scheduler"] = AsArrays(self.scheduler)
-        self.parts = {**parts, "random": feed.random}  # last, as restoring a loader may draw
+        self.parts = {**parts, "random": feed.random}  # last, since restoring a loader may draw random numbers
 
     @property
     def validates(self) -> bool:
@@ -235,7 +235,7 @@ class Trainer(Task):
         return {"shapes": shapes_of(self.model), "options": options}
 
     def check(self, facts: Mapping[str, Any], run: RunDirectory) -> None:
-        """Raise `errors.InputError` if a checkpoint is of another model, or was made with other options."""
+        """Raise `errors.InputError` if a checkpoint belongs to another model or was made with other options."""
         with named_as_damaged(run.state):
             check_shapes(self.model, facts.get("shapes", {}), run.state)
             options = dict(facts.get("options", {}))
@@ -254,7 +254,7 @@ class Trainer(Task):
             yield self._best
 
     def step(self, *batch: Array) -> Array:
-        """Make a step; the first one runs a trial before, whose errors name the user's own code."""
+        """Make a step; before the first one, run a trial whose errors name the user's own code."""
         try:
             if not self._tried:
                 self._try(batch)
@@ -280,7 +280,7 @@ class Trainer(Task):
     def evaluate(self, loader: Any = None) -> dict[str, float]:
         """Return the mean loss and metrics over a loader (the validation loader by default).
 
-        It uses the averaged weights, if an average is kept, and leaves the random state unchanged.
+        It uses the averaged weights if an average is kept, and does not change the random state.
         """
         loader = self.val_loader if loader is None else loader
         totals: dict[str, float] = dict.fromkeys(("loss", *self.metrics), 0.0)
@@ -303,17 +303,17 @@ class Trainer(Task):
     def fit(self, resume: bool = False, until: int | None = None) -> FitResult:
         """Train to the end, or to the step `until`; a further call continues.
 
-        A model in evaluation mode is put into training mode; a layer that is in evaluation mode by itself, such as a
-        normalisation with frozen statistics, remains in it.
+        A model in evaluation mode is put into training mode. A part that is in evaluation mode while the model is not,
+        such as a normalisation with frozen statistics, stays in it.
 
         With a `run_dir` everything is kept there, and Ctrl-C (SIGTERM, SIGHUP) saves before it ends the run.
 
         Args:
             resume: continue the run in `run_dir` if there is one, bit for bit as if it had never stopped.
-            until: stop after this step for now, as if it had been interrupted.
+            until: stop after this step for now, as if interrupted.
 
         Raises:
-            errors.InputError: `run_dir` holds a run and `resume` is not set, or its checkpoint is damaged or of
+            errors.InputError: `run_dir` contains a run and `resume` is not set, or its checkpoint is damaged or of
                 another model; a batch that cannot be trained on.
             errors.RunError: a non-finite loss, a full disk, a step that cannot be compiled.
         """
@@ -323,7 +323,7 @@ class Trainer(Task):
             self._open_together(stack, resume)
             with self.loop.saving(self.run):
                 taking = [self._records, *((*self._loggers, *self._named_loggers(stack)) if first else ())]
-            if not self.model.training:  # otherwise parts in evaluation mode are so on purpose
+            if not self.model.training:  # otherwise parts are in evaluation mode on purpose
                 self.model.train()
             stack.enter_context(stop)
             stack.callback(self.feed.pause)
@@ -339,17 +339,17 @@ class Trainer(Task):
         return self._result(finished)
 
     def report(self, path: str | Path | None = None, *, graph: bool = True) -> Path:
-        """Write one HTML file about the run: what is wrong first, then curves and settings; layers, if it was watched.
+        """Write one HTML file about the run: findings first, then curves and settings; also layers, if it was watched.
 
         Args:
-            path: where to write it; without it report.html in the run directory.
-            graph: draw a step on the last batch as well, into step.html in the run directory, and link to it.
+            path: the file to write; by default report.html in the run directory.
+            graph: also draw a step on the last batch into step.html in the run directory, and link to it.
 
         Returns:
             The path of the file.
 
         Raises:
-            errors.InputError: the run keeps no directory, or has none yet, or the file cannot be written.
+            errors.InputError: the run has no directory, or not yet, or the file cannot be written.
         """
         if not self.config.run_dir:
             raise errors.REPORT_NO_DIRECTORY(owner="Trainer.report")
@@ -363,7 +363,7 @@ class Trainer(Task):
         return write_report(self.config.run_dir, path=path)
 
     def _open_together(self, stack: contextlib.ExitStack, resume: bool) -> None:
-        """Open the run directory on rank 0, and begin on the others from the same state."""
+        """Open the run directory on rank 0; start the other ranks from the same state."""
         ranks = self.ranks
         if ranks is None:
             self._open(stack, resume)
@@ -376,10 +376,10 @@ class Trainer(Task):
             self.loop.read(RunDirectory.existing(self.config.run_dir))
         elif not loaded and not self.loop.step:
             self.feed.random.load_state_dict(ranks.shared(self.feed.random.state_dict()))
-        ranks.shared(None)  # nobody writes a new checkpoint while another rank reads the last
+        ranks.shared(None)  # no rank writes a new checkpoint while another reads the last one
 
     def _open(self, stack: contextlib.ExitStack, resume: bool) -> bool:
-        """Make the run directory or open it, and lock it; return whether a checkpoint was loaded."""
+        """Create or open the run directory and lock it; return whether a checkpoint was loaded."""
         if not self.config.run_dir:
             return False
         path = Path(self.config.run_dir)
@@ -418,7 +418,7 @@ class Trainer(Task):
         return PlainDisplay(sys.stdout) if self.config.progress == "plain" else choose_display()
 
     def _save_weights(self) -> None:
-        """Write model.safetensors: the weights to use, under PyTorch's names."""
+        """Write model.safetensors: the weights for evaluation, under PyTorch's names."""
         if self.run is None:
             return
         with self.loop.saving(self.run):

@@ -1,7 +1,7 @@
 """`TrainingConfig`: the plain options of a run, defined once for Python, TOML files and the command line.
 
-A script adds its own options by subclassing, with `option` for each; they then appear in the file and on the command
-line as well, with the same checks and messages.
+A script adds options in a subclass, with `option` for each. They then appear in the file and on the command line, too,
+with the same checks and messages.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _optimizers() -> Sequence[str]:
 
 
 class _Fields:
-    """The signature of a class, made from its fields on first use."""
+    """The signature of a class, built from its fields on first use."""
 
     def __get__(self, instance: object, owner: Any) -> Any:
         import inspect
@@ -42,9 +42,9 @@ class _Fields:
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """The options of a `Trainer`, and of the optimizer and the loader that a script makes by them.
+    """The options of a `Trainer`, and of the optimizer and the loader that a script makes from them.
 
-    Raises `errors.InputError` for an unknown name, with the nearest one, and for a value that cannot be used.
+    Raises `errors.InputError` for an unknown name, suggesting the nearest one, and for an invalid value.
 
     Example:
         >>> TrainingConfig(epochs=3, clip_norm=1.0).clip_norm
@@ -106,10 +106,10 @@ class TrainingConfig:
     distributed: bool = option(True, "share every batch among the ranks, where MPI has started several")
     progress: str = option("auto", "how to show progress", choices=("auto", "plain", "none"))
 
-    __signature__ = _Fields()  # what `__new__` takes says nothing
+    __signature__ = _Fields()  # the signature of `__new__` says nothing
 
     def __new__(cls, *args: Any, **values: Any) -> Self:
-        """Check the names, since a dataclass would suggest no correction."""
+        """Check the names, since a dataclass's error would suggest no correction."""
         known = [entry.name for entry in dataclasses.fields(cls)]
         for key in values:
             if key not in known:
@@ -124,7 +124,7 @@ class TrainingConfig:
     # --- the parts of a run ---
 
     def make_optimizer(self, parameters: Iterable[Any], **options: Any) -> Any:
-        """Return the optimizer of the configuration, of `manual` for parameters of layers by hand.
+        """Return the optimizer of the configuration; for parameters of hand-written layers, one of `manual`.
 
         Args:
             parameters: tensors, groups of them, or parameters of `manual`.
@@ -174,9 +174,9 @@ class TrainingConfig:
 
     @classmethod
     def from_toml(cls, path: str | Path, **changes: Any) -> Self:
-        """Read a configuration file, and change some of its values.
+        """Read a configuration file, and override some of its values.
 
-        Raises `errors.InputError` if it cannot be read, is not TOML, or has a key or value that cannot be used.
+        Raises `errors.InputError` if it cannot be read, is not TOML, or has an invalid key or value.
         """
         return resolve(cls, [read_toml(Path(path), cls, TASK), Layer(changes, str)])
 
@@ -188,7 +188,7 @@ class TrainingConfig:
 
     @classmethod
     def add_arguments(cls, parser: argparse.ArgumentParser) -> None:
-        """Give a parser one option for every field, and --config."""
+        """Add one option for every field to a parser, and --config."""
         parser.add_argument("--config", metavar="FILE", help="read values from a TOML file; options go before them")
         for key, (kind, rule) in rules(cls).items():
             default = next(entry.default for entry in dataclasses.fields(cls) if entry.name == key)
@@ -202,7 +202,7 @@ class TrainingConfig:
 
     @classmethod
     def from_arguments(cls, arguments: argparse.Namespace | Mapping[str, Any]) -> Self:
-        """Build a configuration from the file of --config and the given options."""
+        """Build a configuration from the file given with --config and the given options."""
         given = dict(arguments if isinstance(arguments, Mapping) else vars(arguments))
         kinds = {key: kind for key, (kind, _) in rules(cls).items()}
         values = {key: _read(given[key], kind) for key, kind in kinds.items() if given.get(key) is not None}
@@ -211,11 +211,11 @@ class TrainingConfig:
 
     @classmethod
     def from_command_line(cls, arguments: Sequence[str] | None = None, description: str = "") -> Self:
-        """Read the options of a script, --config among them; the error for a misspelt one suggests the nearest.
+        """Read the options of a script, including --config; the error for a misspelt option suggests the nearest one.
 
-        Raises `errors.InputError` for an unknown option or a value that cannot be used; `--help` ends the program.
+        Raises `errors.InputError` for an unknown option or an invalid value; `--help` ends the program.
         """
-        own = (cls.__doc__ or "").partition("\n")[0]  # a dataclass without a docstring has its signature there
+        own = (cls.__doc__ or "").partition("\n")[0]  # without a docstring, a dataclass has its signature there
         parser = argparse.ArgumentParser(
             description=description or ("" if own.startswith(f"{cls.__name__}(") else own), allow_abbrev=False
         )
@@ -232,12 +232,12 @@ documents.complete("glassgrad.train", "TrainingConfig", TrainingConfig, _OPTIONS
 
 
 def check(cls: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values converted to their types. Raises `errors.InputError` naming the one that cannot be used."""
+    """Return values converted to their types. Raises `errors.InputError` naming an invalid one."""
     return resolve_values(cls, [Layer(values, lambda key: f"{cls.__name__}.{key}")])
 
 
 def _read(text: Any, kind: type) -> Any:
-    """Convert an option's text to its type; the check of all values reports text that cannot be converted."""
+    """Convert an option's text to its type; the check of all values reports unconvertible text."""
     if not isinstance(text, str) or kind is str:
         return text
     try:

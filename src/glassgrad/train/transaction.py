@@ -1,4 +1,4 @@
-"""Loading a state as a whole: the parts are compared first, and an error restores everything."""
+"""Loading a state as a whole: the parts are compared first; after an error everything is restored."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _FOREIGN = (KeyError, TypeError, ValueError, IndexError, AttributeError, Overflo
 
 
 def described(part: Any) -> dict[str, Any]:
-    """Return the facts of a part that must match those of the stored state."""
+    """Return the facts of a part that must match the stored state."""
     if hasattr(part, "parameters") and hasattr(part, "state_dict") and not _is_optimizer(part):
         dtypes = {name: str(value.dtype) for name, value in part.state_dict().items() if hasattr(value, "dtype")}
         return {"dtypes": dtypes}
     found: dict[str, Any] = {}
-    if type(part).__module__.partition(".")[0] == __name__.partition(".")[0]:  # a user may rename a class
+    if type(part).__module__.partition(".")[0] == __name__.partition(".")[0]:  # users may rename their classes
         found["kind"] = type(part).__name__
     if _is_optimizer(part):
         found["parameters"] = [[list(one.shape) for one in group["params"]] for group in part.param_groups]
@@ -33,9 +33,9 @@ def described(part: Any) -> dict[str, Any]:
 
 
 def check_parts(parts: Mapping[str, Any], shapes: Mapping[str, Any], stored: Mapping[str, Any], path: Path) -> None:
-    """Raise `errors.InputError` unless each part has the class, shapes and dtypes that were stored.
+    """Raise `errors.InputError` unless each part has the stored class, shapes and dtypes.
 
-    A file from before descriptions were stored has `shapes` only.
+    Files written before descriptions were stored have only `shapes`.
     """
     for name, given in shapes.items():
         check_shapes(parts[name], given, path)
@@ -64,16 +64,16 @@ def _text(value: object) -> str:
 
 @contextlib.contextmanager
 def all_or_nothing(parts: Mapping[str, Stateful]) -> Iterator[None]:
-    """Restore the parts if the block ends in an error.
+    """Restore the parts if the block raises.
 
-    It uses their own states rather than the engine's snapshots, since manual learners load nothing of the engine.
+    It uses the parts' own states instead of the engine's snapshots, since manual learners must not load the engine.
     """
     before = [(part, copy.deepcopy(part.state_dict()), _attributes(part)) for part in parts.values()]
     try:
         yield
     except BaseException:
         for part, state, attributes in before:
-            with contextlib.suppress(Exception):  # the original error is the one to report
+            with contextlib.suppress(Exception):  # report the original error
                 part.load_state_dict(state)
             for owner, values in attributes:
                 vars(owner).update(values)
@@ -81,7 +81,7 @@ def all_or_nothing(parts: Mapping[str, Stateful]) -> Iterator[None]:
 
 
 def _attributes(part: Any) -> list[tuple[Any, dict[str, Any]]]:
-    """Return the attributes of a part, some of which its state may lack: a loader's position, for example."""
+    """Return the attributes of a part, some of which may be missing in its state, such as a loader's position."""
     inner = getattr(part, "_part", part)  # inside `AsArrays`
     return [] if _is_module(inner) or not hasattr(inner, "__dict__") else [(inner, dict(vars(inner)))]
 
@@ -96,7 +96,7 @@ def _is_optimizer(part: object) -> bool:
 
 @contextlib.contextmanager
 def named_as_damaged(path: Path) -> Iterator[None]:
-    """Turn errors about an invalid description into one that names the file."""
+    """Convert errors about an invalid description into one that names the file."""
     try:
         yield
     except errors.InputError:
@@ -107,7 +107,7 @@ def named_as_damaged(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def named_as_unfit(path: Path, name: str) -> Iterator[None]:
-    """Turn errors about a state that does not fit into one that names the file and the part."""
+    """Convert errors about a state that does not fit into one that names the file and the part."""
     try:
         yield
     except errors.InputError:

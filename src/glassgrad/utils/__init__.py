@@ -1,4 +1,4 @@
-"""PyTorch's `torch.utils`: data sets and loaders, checkpoints that recompute, a writer for TensorBoard."""
+"""PyTorch's `torch.utils`: data sets and loaders, checkpoints with recomputation, a writer for TensorBoard."""
 
 from __future__ import annotations
 

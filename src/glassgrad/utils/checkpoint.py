@@ -10,7 +10,7 @@ from glassgrad.func.checkpoint import checkpoint, checkpoint_sequential
 
 
 def get_device_states(*args: object) -> tuple[list[int], list[Any]]:
-    """Return the generator states of other devices that hold arguments: there are none.
+    """Return the generator states of other devices with arguments: there are none.
 
     Example:
         >>> from glassgrad.utils.checkpoint import get_device_states

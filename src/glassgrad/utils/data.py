@@ -36,17 +36,17 @@ from glassgrad.utils.sampling import (
 )
 from glassgrad.utils.workers import WorkerInfo, Workers, get_worker_info
 
-_ENDLESS = 1 << 24  # for longer samplers, the order of an epoch is drawn as it is needed
-_BLOCK = 32_768  # examples gathered at once by the fast path, so that a batch costs a slice
+_ENDLESS = 1 << 24  # longer samplers draw the order of an epoch on demand
+_BLOCK = 32_768  # examples that the fast path gathers at once, so that a batch costs a slice
 
 
 # --- putting examples together --------------------------------------------------------------------
 
 
 def default_collate(batch: list[Any]) -> Any:
-    """Make one batch of a list of examples: tensors and numbers are stacked, within tuples and dictionaries.
+    """Make one batch from a list of examples: tensors and numbers are stacked, also within tuples and dictionaries.
 
-    Python floats become float32, unlike PyTorch's float64, as everywhere in this library.
+    Python floats become float32, unlike float64 in PyTorch, as everywhere in this library.
 
     Example:
         >>> import glassgrad as gg
@@ -109,13 +109,13 @@ class DataLoader:
         shuffle: whether every epoch has a new random order.
         sampler: an iterable of indices that defines the order instead.
         batch_sampler: an iterable of lists of indices that defines the batches instead.
-        num_workers: processes that load ahead; 0 loads here.
-        collate_fn: makes a batch of a list of examples; `default_collate` by default.
+        num_workers: processes that load ahead; 0 loads in this process.
+        collate_fn: makes a batch from a list of examples; `default_collate` by default.
         pin_memory: accepted for compatibility with PyTorch.
-        drop_last: leave out a last batch that is not full.
+        drop_last: leave out an incomplete last batch.
         timeout: accepted for compatibility with PyTorch.
-        worker_init_fn: called in each process with the process's number.
-        multiprocessing_context: how processes are started.
+        worker_init_fn: called in each process with its number.
+        multiprocessing_context: the start method of processes.
         generator: the random generator that draws the order; the global one by default.
         prefetch_factor: batches that each process loads ahead, 2 by default; only with `num_workers`.
         persistent_workers: keep the processes for the next epoch; only with `num_workers`.
@@ -250,7 +250,7 @@ class DataLoader:
         return np.arange(len(self.sampler)) if type(self.sampler) is SequentialSampler else np.asarray([*self.sampler])
 
     def _sliced(self, skipped: int) -> Iterator[list[Tensor]]:
-        """Gather a block of examples at a time and give slices of it."""
+        """Gather a block of examples at a time and yield slices of it."""
         assert self._source is not None
         assert self.batch_size is not None
         tensors, chosen = self._source
@@ -319,11 +319,11 @@ class DataLoader:
     # --- resuming within an epoch -----------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the position in this epoch: its seed and the number of batches given."""
+        """Return the position in this epoch: its seed and the number of batches yielded."""
         return {"seed": self._seed, "given": self._given}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Make the next iteration continue where `state_dict()` was taken."""
+        """Make the next iteration continue at the position of `state_dict()`."""
         self._resume = dict(state_dict) if state_dict["seed"] is not None else None
 
 
@@ -339,7 +339,7 @@ def _tensors_of(dataset: Any) -> tuple[tuple[Tensor, ...], Any] | None:
     return None
 
 
-# PyTorch's names that this library lacks, and what to use instead.
+# PyTorch's names that this library lacks, and their replacements.
 _INSTEAD = {
     "distributed": "everything in it is here: utils.data.DistributedSampler.",
     "StackDataset": "TensorDataset, or a Dataset whose __getitem__ returns a tuple.",

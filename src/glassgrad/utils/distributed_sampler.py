@@ -14,22 +14,24 @@ from glassgrad.utils.sampling import Sampler
 
 
 class DistributedSampler(Sampler):
-    """Every `num_replicas`-th index of one order, from `rank` on: each rank's part of a data set.
+    """Every `num_replicas`-th index of one order, starting at `rank`: each rank's part of a data set.
 
-    As PyTorch's: all ranks get equally many, which takes repeating a few from the beginning of the order, or with
-    `drop_last` leaving out a few from its end. With ``pad=False`` each index belongs to exactly one rank and none is
-    left out; then some ranks have one more, so it is for evaluation, where ranks need not take equally many steps.
+    As in PyTorch, all ranks get equally many indices. To this end a few from the beginning of the order are repeated
+    or, with `drop_last`, a few from its end are left out. With ``pad=False`` each index belongs to exactly one rank and
+    none is left out. Some ranks then have one more, so use it for evaluation, where ranks need not make equally many
+    steps.
 
-    The order depends only on `seed` and the epoch. Call ``set_epoch`` before each epoch, or all have the same order.
+    The order depends only on `seed` and the epoch. Call ``set_epoch`` before each epoch, or all epochs have the same
+    order.
 
     Args:
         dataset: the data set; only its length is used.
         num_replicas: the number of ranks; by default all of the process group.
-        rank: of this process; by default its own.
+        rank: the rank of this process; by default its own.
         shuffle: whether the order is random.
         seed: the same on all ranks.
-        drop_last: leave out the samples that do not go round, instead of repeating some.
-        pad: repeat or leave out so that all ranks have equally many.
+        drop_last: leave out the remaining samples instead of repeating some.
+        pad: repeat or leave out samples so that all ranks get equally many.
 
     Raises:
         ArgumentError: `rank` is not below `num_replicas`.
@@ -80,7 +82,7 @@ class DistributedSampler(Sampler):
         return self.num_samples * self.num_replicas if self.pad else len(self.dataset)
 
     def order(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        """Return the order that all ranks share in this epoch, repeated or cut to `total_size`."""
+        """Return the common order of all ranks in this epoch, repeated or cut to `total_size`."""
         size = len(self.dataset)
         if self.shuffle:
             found = np.random.Generator(np.random.PCG64([self.seed, self.epoch])).permutation(size)

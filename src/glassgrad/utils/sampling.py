@@ -12,7 +12,7 @@ from glassgrad.base import provenance
 from glassgrad.engine.random import Generator, default_generator
 from glassgrad.ops.core import bad_option
 
-_BLOCK = 65_536  # indices that a random sampler draws at once
+_BLOCK = 65_536  # indices drawn at once by a random sampler
 
 
 def new_seed(generator: Generator | None = None) -> int:
@@ -93,7 +93,7 @@ class RandomSampler(Sampler):
         return order[: self.num_samples]
 
     def stream(self, seed: int) -> Iterator[int]:
-        """Yield the same order block by block, for samplers of up to 10**10 indices of which few are used."""
+        """Yield the same order in blocks, for samplers of up to 10**10 indices of which few are used."""
         rng = np.random.Generator(np.random.PCG64(seed))
         size, left = len(self.data_source), self.num_samples
         while left > 0:

@@ -1,4 +1,4 @@
-"""PyTorch's `torch.utils.tensorboard`: the writer of the package tensorboardX, which takes our tensors here."""
+"""PyTorch's `torch.utils.tensorboard`: the writer of the package tensorboardX, which accepts our tensors here."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _as_array(value: Any, _path: tree.Path) -> Any:
 
 
 def _taking(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a method that takes tensors wherever the package's own takes arrays."""
+    """Return a method that takes tensors wherever the package's method takes arrays."""
 
     @functools.wraps(method)
     def taking(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -30,7 +30,7 @@ def _taking(method: Callable[..., Any]) -> Callable[..., Any]:
 
 @functools.cache
 def _writer() -> type[Any]:
-    """Return the class, made from that of the package."""
+    """Return the class, derived from that of the package."""
     with needed("tensorboardX", "SummaryWriter", extra="tensorboard"):
         base = importlib.import_module("tensorboardX").SummaryWriter
     methods = {name: _taking(method) for name, method in vars(base).items() if name.startswith("add_")}
@@ -43,7 +43,7 @@ def __getattr__(name: str) -> Any:
     raise missing("glassgrad.utils.tensorboard", name, ["SummaryWriter"])
 
 
-SummaryWriter: type  # made when it is asked for
+SummaryWriter: type  # made on first use
 
 __all__ = ["SummaryWriter"]
 __dir__ = lister(__name__)

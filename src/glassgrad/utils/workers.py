@@ -21,8 +21,8 @@ class WorkerInfo:
 
     Attributes:
         id: number of the process, from 0.
-        num_workers: how many there are.
-        seed: the seed of the batch that is being loaded.
+        num_workers: the number of processes.
+        seed: the seed of the batch being loaded.
         dataset: the data set.
 
     Example:
@@ -80,8 +80,8 @@ class Workers:
     Args:
         fetch: indices -> batch; runs in the processes.
         dataset: the data set that `get_worker_info` returns.
-        count: processes.
-        context: how they are started ("fork", "spawn", "forkserver"), or a context of `multiprocessing`.
+        count: number of processes.
+        context: their start method ("fork", "spawn", "forkserver"), or a context of `multiprocessing`.
         prepare: called with the number of each process when it starts.
     """
 
@@ -103,7 +103,7 @@ class Workers:
         )
 
     def run(self, seed: int, batches: Iterator[Any], ahead: int) -> Iterator[Any]:
-        """Yield the batches in order, with up to `ahead` of them being loaded."""
+        """Yield the batches in order, loading up to `ahead` of them in advance."""
         waiting: deque[Future[Any]] = deque()
         number = 0
         try:

@@ -37,7 +37,7 @@ from glassgrad.verify.words import speaking, words
 
 @dataclass(frozen=True)
 class CheckedLine:
-    """A line that assigned a gradient, and its comparison; unless it is `complete`, later lines add the rest.
+    """A line that assigned a gradient, and its comparison; if it is not `complete`, later lines add the rest.
 
     Example:
         >>> from glassgrad.verify import check_my_backward
@@ -52,7 +52,7 @@ class CheckedLine:
     source: str
     comparison: Comparison
     complete: bool
-    kink: str = ""  # where it differs from ours, but is as good
+    kink: str = ""  # why a gradient that differs from ours is equally valid
 
 
 def _note(checked: CheckedLine, report: BackwardReport) -> str:
@@ -67,9 +67,8 @@ def _note(checked: CheckedLine, report: BackwardReport) -> str:
 class BackwardReport:
     """The result of `check_my_backward`. True if every line is right.
 
-    `wrong_line`, `wrong_source`, `wrong_name` and `diagnosis` describe the first wrong line, and are None
-    if there is none; `error` is what it raised, if it could not be run. `missing` are inputs whose gradient was
-    not derived.
+    `wrong_line`, `wrong_source`, `wrong_name` and `diagnosis` describe the first wrong line, and are None if there is
+    none; `error` is the exception if it could not be run. `missing` lists inputs without a derived gradient.
 
     Example:
         >>> from glassgrad.verify import check_my_backward
@@ -112,11 +111,11 @@ def check_my_backward(
 ) -> BackwardReport:
     """Run a hand-written derivation line by line, compare every gradient with the true one, and report.
 
-    `forward` is a function of `inputs` that returns the loss; write it one named step per line. The
-    derivation, text or a function, assigns `dNAME` (or `d_NAME`, `dL_dNAME`, `grad_NAME`) for variables NAME of the
-    forward pass, all of which it can use as NumPy arrays, or as Tensors if it is written in PyTorch's words: `torch`
-    and `F` are then ours. A cell of a notebook may be given as it is. A variable used several times may be assigned
-    first and added to later. Everything runs in float64. The report is printed unless `show` is False.
+    `forward` is a function of `inputs` that returns the loss; write it one named step per line. The derivation, text or
+    a function, assigns `dNAME` (or `d_NAME`, `dL_dNAME`, `grad_NAME`) for variables NAME of the forward pass. It can
+    use all these variables as NumPy arrays, or as Tensors if it is written for PyTorch: `torch` and `F` are then ours.
+    A notebook cell may be given unchanged. A variable used several times may be assigned first and added to later.
+    Everything runs in float64. The report is printed unless `show` is False.
 
         >>> import numpy as np
         >>> def forward(x, w, b):
@@ -147,17 +146,17 @@ def check_my_backward(
 
 
 def names_for(derivation: Derivation, forward: Callable[..., Any]) -> dict[str, Any]:
-    """Return the names that a derivation can see besides the variables of the forward pass."""
+    """Return the names available to a derivation besides the variables of the forward pass."""
     around = {**getattr(forward, "__globals__", {}), **inspect.getclosurevars(forward).nonlocals}
     return {"np": np, **words(), **derivation.names, **around}
 
 
 def checked(derivation: Derivation, truth: Truth, names: Mapping[str, Any]) -> BackwardReport:
-    """Run a derivation on arrays or on Tensors, as it is written, and report."""
+    """Run a derivation on arrays or on Tensors, depending on how it is written, and report."""
     run = _Run(derivation, truth, {**names, **_values(truth, as_tensors=derivation.in_torch)})
     report = run.report
     if run.failed:
-        # A line that uses PyTorch's methods fails on arrays; if Tensors get further, that was the reason.
+        # A line with PyTorch's methods fails on arrays; if Tensors get further, that was the reason.
         again = _Run(derivation, truth, {**names, **_values(truth, as_tensors=not derivation.in_torch)}).report
         if len(again.lines) > len(report.lines) or again:
             report = again
@@ -170,7 +169,7 @@ def _input_names(forward: Any, truth: Truth) -> list[str]:
 
 
 def _values(truth: Truth, as_tensors: bool) -> dict[str, Any]:
-    """Copies of the variables of the forward pass, which a derivation may overwrite."""
+    """Return copies of the variables of the forward pass, which a derivation may overwrite."""
     if as_tensors:
         return {
             name: Tensor(value.copy()) if isinstance(value, np.ndarray) else value
@@ -187,13 +186,13 @@ class _Run:
         self.report = BackwardReport()
         self.failed = False
         self.history: list[_Past] = []
-        self.finished: dict[str, tuple[Any, int]] = {}  # right gradients, and the lines that made them
+        self.finished: dict[str, tuple[Any, int]] = {}  # right gradients, and the lines that computed them
         for step in derivation.steps:
             if not self.take(step):
                 break
 
     def take(self, step: Step) -> bool:
-        """Run one step and judge the gradients that it assigned; False ends the run."""
+        """Run one step and judge the gradients that it assigned; return False to end the run."""
         past = _Past(step, {key: copied(value) for key, value in self.names.items()}, judged=bool(step.targets))
         error = execute(step.node, self.names, self.derivation.file)
         self.failed, self.report.error = error is not None, error
@@ -212,7 +211,7 @@ class _Run:
             if error is None and not rest and self.at_kink(name, mine):
                 continue
             if error is None and any(_reworks(other, spelling) for other in rest):
-                past.judged = False  # unfinished: judged when the last line of it has run
+                past.judged = False  # unfinished: judged after its last line has run
                 continue
             wrong = WrongLine(step, name, spelling, past.before, mine, error, bool(rest), self.truth, gradients)
             self.blame(*_explain(wrong, self.history))
@@ -221,7 +220,7 @@ class _Run:
         return self.keeps_others(step)
 
     def at_kink(self, name: str, mine: Array) -> bool:
-        """Tell whether a gradient differs from ours at kinks only; then what follows is judged by this one."""
+        """Tell whether a gradient differs from ours only at kinks; if so, judge what follows by this gradient."""
         found = kink_at(self.truth, name, as_array(mine))
         if found is None or not found.between:
             return False
@@ -232,7 +231,7 @@ class _Run:
         return True
 
     def keeps_others(self, step: Step) -> bool:
-        """Tell whether a step has left the gradients of other names unchanged; blame it if not."""
+        """Tell whether a step left the gradients of other names unchanged; blame it if not."""
         own = {spelling for spelling, _ in step.targets}
         for spelling, (was, made) in self.finished.items():
             now = as_array(self.names.get(spelling))
@@ -266,7 +265,7 @@ class _Past:
 
 
 def _reworks(step: Step, spelling: str) -> bool:
-    """Tell whether a later line transforms a gradient rather than adding a term: dx /= n, dx[i] -= 1, dx = dx.T."""
+    """Tell whether a later line transforms a gradient instead of adding a term: dx /= n, dx[i] -= 1, dx = dx.T."""
     node = step.node
     if isinstance(node, ast.AugAssign):
         return not isinstance(node.op, ast.Add) or isinstance(node.target, ast.Subscript)
@@ -277,7 +276,7 @@ def _reworks(step: Step, spelling: str) -> bool:
 
 
 def _overwrites(step: Step, spelling: str, before: Mapping[str, Any]) -> bool:
-    """Tell whether a plain assignment discards a term that an earlier line had stored."""
+    """Tell whether a plain assignment discards a term stored by an earlier line."""
     node = step.node
     if not isinstance(node, ast.Assign) or not any(isinstance(t, ast.Name) and t.id == spelling for t in node.targets):
         return False
@@ -305,7 +304,7 @@ def _explain(wrong: WrongLine, history: list[_Past]) -> tuple[Step, str | None, 
 
 
 def _repair_earlier(wrong: WrongLine, path: list[_Past]) -> Diagnosis | None:
-    """Try edits of the first step of `path`, running the following steps up to the wrong line."""
+    """Try edits of the first step of `path`, then run the following steps up to the wrong line."""
     first, *rest = path
     for edit in all_edits(first.step.node, surroundings(wrong.truth, first.before)):
         names = after(edit.node, first.before)

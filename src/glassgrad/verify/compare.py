@@ -9,7 +9,7 @@ import numpy as np
 
 from glassgrad.ops.core import Array
 
-RELATIVE, ABSOLUTE = 1e-5, 1e-8  # what counts as approximately equal, as in numpy.allclose
+RELATIVE, ABSOLUTE = 1e-5, 1e-8  # the tolerances of "approximately equal", as in numpy.allclose
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class Comparison:
 def compare(name: str, mine: Array, theirs: Array, *, show: bool = True) -> Comparison:
     """Compare two gradients, print one aligned line (unless `show` is False) and return the outcome.
 
-    Both may be arrays, Tensors or numbers. Shapes have to be the same: a gradient that only broadcasts to
-    the right shape is wrong. `maxdiff` is the largest absolute difference (inf where shapes differ).
+    Both may be arrays, Tensors or numbers. The shapes must be equal: a gradient that only broadcasts to the right shape
+    is wrong. `maxdiff` is the largest absolute difference (inf if the shapes differ).
 
         >>> import numpy as np
         >>> _ = compare("w", np.array([1.0, 2.0]), np.array([1.0, 2.0 + 1e-9]))

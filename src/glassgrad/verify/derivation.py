@@ -16,7 +16,7 @@ from glassgrad.verify.words import of_import, spoken, translated
 
 @dataclass(frozen=True)
 class Step:
-    """One top-level statement. `targets` are the gradients that it assigns or changes: spelling and variable."""
+    """One top-level statement. `targets` are the gradients that it assigns or changes, as spelling and variable."""
 
     number: int
     line: int
@@ -27,7 +27,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Derivation:
-    """The statements of a derivation, and the names that its code can see besides the forward pass."""
+    """The statements of a derivation, and the names available to its code besides the forward pass."""
 
     steps: list[Step]
     file: str
@@ -35,12 +35,12 @@ class Derivation:
 
     @property
     def in_torch(self) -> bool:
-        """Tell whether it names PyTorch's module or functions."""
+        """Tell whether the derivation names PyTorch's module or functions."""
         return spoken(step.node for step in self.steps)
 
 
 def execute(statement: ast.stmt, names: dict[str, Any], file: str) -> Exception | None:
-    """Execute a statement of the user's, perhaps with a change; return what it raised, or None."""
+    """Execute a user's statement, possibly edited; return the exception that it raised, or None."""
     module = ast.fix_missing_locations(ast.Module([statement], []))
     try:
         exec(compile(module, file, "exec"), names)  # noqa: S102 - running the user's lines is its purpose
@@ -50,17 +50,17 @@ def execute(statement: ast.stmt, names: dict[str, Any], file: str) -> Exception 
 
 
 _OF_LOSS = ("L", "l", "J", "E", "C", "loss", "cost", "out")
-_SHOWN = {"cmp", "compare", "display"}  # what notebooks call to show something
+_SHOWN = {"cmp", "compare", "display"}  # functions that notebooks call to show something
 
 
 def spellings(name: str) -> Iterator[str]:
-    """Yield how people write the gradient of a variable: dx, d_x, dL_dx, dLdx, grad_x, x_grad, ..."""
+    """Yield the usual spellings of the gradient of a variable: dx, d_x, dL_dx, dLdx, grad_x, x_grad, ..."""
     yield from (f"d{name}", f"d_{name}", f"grad_{name}", f"{name}_grad", f"g_{name}", f"delta_{name}")
     yield from (f"d{loss}{between}d{name}" for loss in _OF_LOSS for between in ("_", ""))
 
 
 def spelled(variables: Iterable[str]) -> dict[str, str]:
-    """Return the variable that every spelling of a gradient is of; names of variables themselves are none."""
+    """Map every spelling of a gradient to its variable, except spellings that are themselves variables."""
     variables = list(variables)
     return {text: name for name in variables for text in spellings(name) if text not in variables}
 
@@ -68,8 +68,8 @@ def spelled(variables: Iterable[str]) -> dict[str, str]:
 def parse(source: str | Callable[..., Any], variables: Iterable[str]) -> Derivation:
     """Split a derivation, given as text or as a function, into its statements.
 
-    A gradient is an assignment to `dNAME`, or another of the `spellings`, with NAME a variable of the forward pass.
-    Left out are a returned value, a docstring, imports of PyTorch, and calls that only show something.
+    A gradient is an assignment to `dNAME`, or another of the `spellings`, with NAME a variable of the forward pass. A
+    return statement, a docstring, imports of PyTorch, and calls that only show something are left out.
     """
     names: dict[str, Any] = {}
     file, first_line = "<derivation>", 1
@@ -90,7 +90,7 @@ def parse(source: str | Callable[..., Any], variables: Iterable[str]) -> Derivat
         body = functions[0].body
     known = spelled(variables)
     if body and isinstance(body[-1], ast.Expr) and isinstance(body[-1].value, ast.Name | ast.Attribute | ast.Tuple):
-        body = body[:-1]  # what a cell shows at its end
+        body = body[:-1]  # the value that a cell shows at its end
     steps: list[Step] = []
     for node in body:
         bound = of_import(node)
@@ -107,7 +107,7 @@ def parse(source: str | Callable[..., Any], variables: Iterable[str]) -> Derivat
 
 
 def _of_cell(text: str) -> str:
-    """Return the Python of a notebook cell or of a session: without magics, and without prompts."""
+    """Return the Python code of a notebook cell or a session, without magics and prompts."""
     lines = [re.sub(r"^(\s*)(?:>>> ?|\.\.\. ?|In \[\d*\]: ?)", r"\1", line) for line in text.splitlines()]
     lines = ["" if re.match(r"\s*[%!?]", line) else line for line in lines]
     return textwrap.dedent("\n".join(lines))
@@ -121,7 +121,7 @@ def _parsed(text: str) -> list[ast.stmt]:
 
 
 def _only_shows(node: ast.stmt) -> bool:
-    """Tell whether a statement is print(...), or a call that a training loop makes beside the derivation."""
+    """Tell whether a statement is print(...), or a call of the training loop, not of the derivation."""
     if not isinstance(node, ast.Expr):
         return False
     call = node.value

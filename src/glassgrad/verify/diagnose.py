@@ -1,4 +1,4 @@
-"""Explain why a line of a derivation is wrong: first by its result, then by the small edit that would correct it."""
+"""Explain why a line of a derivation is wrong: first from its result, then by a small edit that corrects it."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ class Diagnosis:
 
 @dataclass(frozen=True)
 class WrongLine:
-    """The first wrong line with all that is known about it.
+    """The first wrong line, with everything known about it.
 
-    `before` are the names just before it ran, `mine` the gradient it left (None if it failed with `error`),
-    `later` whether another line changes the same gradient after it.
+    `before` are the names just before it ran, `mine` is the gradient after it (None if it failed with `error`). `later`
+    tells whether another line changes the same gradient afterwards.
     """
 
     step: Step
@@ -69,7 +69,7 @@ def close(value: Array, target: Array, scale: float) -> bool:
 
 
 def acceptable(value: Array, gradients: list[Gradient], later: bool) -> bool:
-    """Tell whether a value is the gradient, or part of it if a later line may add the rest."""
+    """Tell whether a value is the gradient, or a part of it if a later line may add the rest."""
     for gradient in gradients:
         if close(value, gradient.total, gradient.scale):
             return True
@@ -98,7 +98,7 @@ def partial_sums(gradient: Gradient) -> Iterator[tuple[tuple[Share, ...], Array]
 
 
 def diagnose(wrong: WrongLine) -> Diagnosis:
-    """Diagnose the line, as far as possible."""
+    """Return the best diagnosis of the line."""
     for finder in (
         _by_tie,
         _by_assignment,
@@ -117,7 +117,7 @@ def diagnose(wrong: WrongLine) -> Diagnosis:
     return Diagnosis(UNKNOWN, _worst_entry(wrong))
 
 
-# --- by the result ------------------------------------------------------------------------------
+# --- from the result ----------------------------------------------------------------------------
 
 
 def _by_assignment(wrong: WrongLine) -> Diagnosis | None:
@@ -155,7 +155,7 @@ def kink_at(truth: Truth, name: str, mine: Array) -> Kink | None:
 
 
 def _by_shape_alone(wrong: WrongLine) -> Diagnosis | None:
-    """Find the right numbers in another shape: a kept axis of size 1, or a flattened array."""
+    """Find the right numbers in a wrong shape: a kept axis of size 1, or a flattened array."""
     if wrong.error is not None:
         return None
     mine = as_array(wrong.mine)
@@ -180,7 +180,7 @@ def _by_shares(wrong: WrongLine) -> Diagnosis | None:
             if close(wrong.mine, total, gradient.scale):
                 missing = [share for share in gradient.shares if share not in chosen]
                 if {share.line for share in missing} <= {share.line for share in chosen}:
-                    continue  # x * x uses x twice, but there a factor of 2 is missing rather
+                    continue  # x * x uses x twice, but more likely a factor of 2 is missing there
                 uses = "; ".join(f"line {share.line}: {share.source}" for share in missing)
                 times = f"{wrong.name} is used {len(gradient.shares)} times in the forward pass"
                 return Diagnosis(edits.ACCUMULATION, f"{times}, and a share is missing, that of {uses}")
@@ -188,7 +188,7 @@ def _by_shares(wrong: WrongLine) -> Diagnosis | None:
 
 
 def _by_coefficients(wrong: WrongLine) -> Diagnosis | None:
-    """Solve for `mine` as a combination of the terms: a coefficient other than 1 names the wrong one and its factor."""
+    """Solve for `mine` as a combination of the terms: a coefficient that is not 1 names the wrong term and factor."""
     if wrong.error is not None:
         return None
     for gradient in wrong.gradients:
@@ -274,7 +274,7 @@ def _worst_entry(wrong: WrongLine) -> str:
     )
 
 
-# --- by the edit that corrects it -----------------------------------------------------------------
+# --- from the edit that corrects it ---------------------------------------------------------------
 
 
 def sizes_of(truth: Truth) -> frozenset[int]:
@@ -312,12 +312,12 @@ def _mends(wrong: WrongLine, edit: edits.Edit) -> bool:
     value = names[wrong.spelling]
     if not acceptable(value, wrong.gradients, wrong.later):
         return False
-    # An edit whose result is only zeros corrects nothing, unless the line failed without it.
+    # An edit with only zeros as its result corrects nothing, unless the line failed without it.
     return bool(np.any(as_array(value))) or wrong.error is not None or not any(np.any(g.total) for g in wrong.gradients)
 
 
 def after(statement: ast.stmt, before: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the names after a statement that is the user's with a change, or None if it fails."""
+    """Return the names after an edited statement of the user's, or None if it fails."""
     changed = set(assigned(statement))
     names = {name: copied(value) if name in changed else value for name, value in before.items()}
     with warnings.catch_warnings(), np.errstate(all="ignore"):  # invalid edits are expected
@@ -327,7 +327,7 @@ def after(statement: ast.stmt, before: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def copied(value: object) -> Any:
-    """Return a copy of an array or Tensor, anything else as it is."""
+    """Return a copy of an array or Tensor, and anything else unchanged."""
     if isinstance(value, np.ndarray):
         return value.copy()
     return value.clone() if isinstance(value, Tensor) else value

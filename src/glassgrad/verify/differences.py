@@ -1,7 +1,7 @@
 """Numerical slopes of a function of one number, with its noise, kinks and jumps.
 
-A difference quotient has two errors: the step is too long (it shrinks with the step), or the function is
-too rough (it grows as the step shrinks). Both are measured, so that a disagreement can be told apart from noise.
+A difference quotient has two errors: truncation, which shrinks with the step, and noise, which grows as the step
+shrinks. Both are measured, to distinguish a disagreement from noise.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Line:
         self, moved: Callable[[float], tuple[Array, float]], weights: Array, scale: float, spacing: float
     ) -> None:
         self.moved = moved
-        self.weights = weights  # one row per examined combination of the results
+        self.weights = weights  # one row per combination of results to check
         self.scale = scale
         self.spacing = spacing  # the relative distance of adjacent floats
         self._known: dict[float, tuple[Array, float]] = {}
@@ -62,22 +62,22 @@ class Line:
         (ahead, forth), (here, _), (behind, back) = self.at(h), self.at(0.0), self.at(-h)
         right = self.combine(ahead - here) / forth
         left = self.combine(here - behind) / -back
-        # Through the outer points, not the mean of both sides: the function may be undefined at the middle.
+        # Use the outer points, not the mean of both sides: the function may be undefined in the middle.
         return self.combine(ahead - behind) / (forth - back), left, right
 
     def combine(self, results: Array) -> Array:
         if np.isfinite(results).all():
             return self.weights @ results
-        # Results with weight 0 do not count, even NaN.
+        # Ignore results with weight 0, even NaN.
         return (self.weights * np.where(self.weights == 0, 0.0, results)).sum(axis=1)
 
     @cached_property
     def noise(self) -> Array:
         """The standard deviation of the function's rounding errors, per row of the weights.
 
-        Estimated by high-order differences of values at close points (Moré and Wild 2011), which vanish for smooth
-        functions; on each side separately, so that a kink or a jump is not taken for noise. A function that returns
-        float32 numbers has at least their rounding error, even where it looks constant.
+        Estimated with high-order differences of values at close points (Moré and Wild 2011), which vanish for smooth
+        functions. Each side is estimated separately, so a kink or a jump does not count as noise. A function that
+        returns float32 numbers has at least their rounding error, even if it seems constant.
         """
         delta = max(2e-5, 64 * self.spacing) * self.scale
         sides = []
@@ -99,7 +99,7 @@ Measured = tuple[float, float, float, float]  # the step; the central, left and 
 
 @dataclass(frozen=True)
 class Finding:
-    """The verdict of differences about one derivative."""
+    """The verdict of finite differences about one derivative."""
 
     status: str
     numeric: float
@@ -130,7 +130,7 @@ def _measure(line: Line, row: int, step: float) -> Measured:
 
 
 def _decide(reliable: list[Measured], noise: float, analytic: float, tolerance: Tolerance) -> Finding:
-    """Judge by the shortest steps on which rounding errors are small enough."""
+    """Judge by the shortest steps with small enough rounding errors."""
     shortest = reliable[:3]
     best = min(shortest, key=lambda entry: _off(analytic, entry[1], tolerance))
     _, central, left, right = shortest[0]
@@ -162,7 +162,7 @@ def _is_kink(shortest: list[Measured], noise: float, tolerance: Tolerance) -> bo
 
 
 def _edge(measured: list[Measured], analytic: float, tolerance: Tolerance) -> Finding:
-    """Judge a function that is defined on one side only."""
+    """Judge a function that is defined only on one side."""
     _, central, left, right = measured[0]
     for side, value in (("left", left), ("right", right)):
         if np.isfinite(value):
@@ -173,7 +173,7 @@ def _edge(measured: list[Measured], analytic: float, tolerance: Tolerance) -> Fi
 
 
 def _too_noisy(finite: list[Measured], noise: float, analytic: float) -> Finding:
-    """Judge where no step is both long enough to exceed the noise and short enough to approximate a derivative."""
+    """Judge if no step is both long enough to exceed the noise and short enough to approximate a derivative."""
     step, central, left, right = min(finite, key=lambda entry: noise / entry[0] + abs(entry[2] - entry[3]))
     allowed = noise / step + abs(left - right)
     note = f"rounding errors of the function alone change the numeric value by {noise / step:.1e}"

@@ -1,4 +1,4 @@
-"""Check every gradient of a derivation by itself, so that a mistake in one does not hide the next."""
+"""Check every gradient of a derivation separately, so that one mistake does not hide the next."""
 
 from __future__ import annotations
 
@@ -79,5 +79,5 @@ class Each:
         return self._checked(part, {**names_for(part, self._forward), **true})
 
     def check_all(self) -> BackwardReport:
-        """Check the derivation as a whole, as `check_my_backward` does."""
+        """Check the derivation as a whole, like `check_my_backward`."""
         return self._checked(self.derivation, names_for(self.derivation, self._forward))

@@ -1,7 +1,7 @@
-"""Small changes to a line of a derivation, each of which would correct one kind of mistake.
+"""Small edits of a line of a derivation, each of which corrects one kind of mistake.
 
-If one of them makes a wrong line right, it names the mistake. Edits come in the order in which they are
-tried: the commonest mistakes first, and among those the smallest changes.
+If an edit makes a wrong line right, it names the mistake. Edits are tried in order: the commonest mistakes first, and
+among those the smallest changes.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def _is_module(node: ast.expr) -> bool:
 
 
 def of_assignment(statement: ast.stmt) -> Iterator[Edit]:
-    """Yield the edits of the assignment: =, +=, -=, and accumulation where an index repeats."""
+    """Yield the edits of the assignment: =, +=, -=, and accumulation if an index repeats."""
     target = statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", None)
     if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
         add_at: Array = ast.parse("np.add.at(1, 2, 3)").body[0]
@@ -163,7 +163,7 @@ def _placed(new: ast.stmt, old: ast.stmt) -> ast.stmt:
     return ast.fix_missing_locations(ast.copy_location(new, old))
 
 
-Changes = Iterator[tuple[str, str, ast.expr]]  # kind, words, what to put in the place of a part
+Changes = Iterator[tuple[str, str, ast.expr]]  # kind, words, the replacement of a part
 
 
 def _signs(part: ast.expr, _around: Surroundings) -> Changes:
@@ -355,14 +355,14 @@ def _variables(part: ast.expr, around: Surroundings) -> Changes:
 
 
 def _chain(part: ast.expr) -> list[tuple[ast.operator | None, ast.expr]]:
-    """Return the factors of a product with the sign in front of each: a * b / c."""
+    """Return the factors of a product, each with its operator: a * b / c."""
     if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mult | ast.Div):
         return [*_chain(part.left), (part.op, part.right)]
     return [(None, part)]
 
 
 def _two_fewer(part: ast.expr) -> Changes:
-    """Leave out two neighbouring factors: the slope of a sigmoid, p * (1 - p), that was there already."""
+    """Leave out two neighbouring factors: a sigmoid slope, p * (1 - p), that is already present."""
     chain = _chain(part)
     for at in range(1, len(chain) - 1):
         rest = chain[0][1]

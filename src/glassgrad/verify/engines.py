@@ -1,4 +1,4 @@
-"""The interface of checks to a tensor library: this one, and PyTorch if it is installed."""
+"""The interface between checks and a tensor library: ours, or PyTorch if it is installed."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class _Glassgrad(Engine):
         return isinstance(value, Tensor | np.ndarray) and value.dtype.kind == "c"
 
     def is_module(self, value: object) -> bool:
-        # Recognised by its methods, since the layer classes live above this module.
+        # Recognise it by its methods, since the layer classes are in a higher module.
         return all(hasattr(value, name) for name in ("forward", "named_parameters", "named_buffers"))
 
     def dtype(self, value: Array) -> np.dtype:
@@ -121,7 +121,7 @@ class _Torch(Engine):
         return isinstance(value, self.torch.nn.Module)
 
     def dtype(self, value: Array) -> np.dtype:
-        # NumPy has no bfloat16; float16 is as coarse where it matters here.
+        # NumPy has no bfloat16; float16 is coarse enough for this purpose.
         name = str(value.dtype).removeprefix("torch.")
         return np.dtype(np.float16 if name == "bfloat16" else name)
 

@@ -36,37 +36,37 @@ def gradcheck(
 ) -> Verdict:
     """Compare a gradient with finite differences of the function, and interpret the comparison.
 
-    Everything is computed in float64, whatever was given, so that rounding is not taken for a mistake. Where a
-    difference is suspicious, the step is varied and both sides are examined, so that a kink is not either.
+    Everything is computed in float64, whatever the inputs' dtype, so rounding does not look like a mistake. If a
+    difference is suspicious, other steps and both sides are examined, so a kink does not look like one either.
 
     Args:
-        fn: a function of Tensors that returns Tensors; one of Tensors or arrays that returns a number and its gradient,
-            which is then checked; a module (its parameters are checked too); a layer or
-            hand-written loss with `forward`, `backward(dout)` and `parameters()` on NumPy arrays or Tensors; a function
-            of `scalar.Value`s or a network of them; a function or module of PyTorch.
-        *inputs: what to call it with: floating-point tensors and arrays of any shape, and containers of them, are
-            varied (only those with `requires_grad`, if any has it); the rest is passed on. One tuple of all of
-            them is accepted, as in `torch.autograd.gradcheck`.
-        eps: the relative step; by default 1e-6, with a sweep of steps where that is not enough.
+        fn: one of these: a function of Tensors that returns Tensors; a function of Tensors or arrays that returns a
+            number and its gradient, which is then checked; a module (its parameters are checked, too); a hand-written
+            layer or loss with `forward`, `backward(dout)` and `parameters()` on NumPy arrays or Tensors; a function of
+            `scalar.Value`s or a network of them; a function or module of PyTorch.
+        *inputs: its arguments. Floating-point tensors and arrays of any shape, and containers of them, are varied (only
+            those with `requires_grad`, if there are any); other arguments are passed on. One tuple of all arguments is
+            accepted, as in `torch.autograd.gradcheck`.
+        eps: the relative step; by default 1e-6, with a sweep of steps if that is not enough.
         atol, rtol: the criterion of equality, ``|analytic - numeric| <= atol + rtol * |numeric|``.
-        raise_exception: whether to raise the verdict, unless it is "right" or "float32 noise".
-        nondet_tol: the allowed difference of two runs.
-        samples: the number of entries of larger inputs and parameters that are varied one by one; all of them are
-            also varied together along random directions.
+        raise_exception: whether to raise an error, unless the verdict is "right" or "float32 noise".
+        nondet_tol: the allowed difference between two runs.
+        samples: the number of entries of larger inputs and parameters to vary one by one; all entries are also varied
+            together along random directions.
 
     Returns:
         A `Verdict`, whose `kind` is one of
 
         - "right";
         - "wrong": finite differences and the rule disagree at a point where the function is smooth;
-        - "float32 noise": the rule is right, but in the precision that was given (or that the function computes in)
+        - "float32 noise": the rule is right, but in the given precision (or the one that the function computes in)
           rounding errors are larger than the tolerance;
         - "kink here": the function has no derivative at this point (relu at 0, a tie of a maximum); try another;
         - "nondeterministic": two runs on the same numbers differ (dropout).
 
     Raises:
-        KindError: nothing to vary, or results that are not tensors.
-        GradcheckError: with `raise_exception`.
+        KindError: there is nothing to vary, or results are not tensors.
+        GradcheckError: the verdict is a failure, with `raise_exception`.
 
     Example:
         >>> import numpy as np
@@ -94,7 +94,7 @@ def gradgradcheck(
     nondet_tol: float = 0.0,
     samples: int = 200,
 ) -> Verdict:
-    """Check second derivatives: `gradcheck` of the gradient, as a function of the inputs and of its cotangents.
+    """Check second derivatives: `gradcheck` of the gradient, as a function of the inputs and the cotangents.
 
     Arguments, verdicts and errors are those of `gradcheck`. Hand-written layers have no second derivative.
 
@@ -149,7 +149,7 @@ def _runs(subject: Subject) -> bool:
         raise
     except Exception:  # noqa: BLE001 - any error of a kernel without float64
         subject.exact = False
-        subject.evaluate(values)  # an error unrelated to precision is the caller's
+        subject.evaluate(values)  # an error unrelated to precision goes to the caller
         return False
     return True
 
@@ -165,7 +165,7 @@ def _check(
     entries = [entry for probe in probes(subject, samples) for entry in check.compare(*probe)]
     entries = check.look_closely(entries)
     if any(entry.status != RIGHT for entry in entries):
-        # Two random runs that happened to agree must not lead to the verdict "wrong".
+        # Two random runs that happen to agree must not give the verdict "wrong".
         differing = _nondeterministic(subject, values, nondet_tol, 2 * REPEATS)
         if differing is not None:
             return Verdict(NONDETERMINISTIC, differing, (), "two runs on the same numbers differ", title)
@@ -183,7 +183,7 @@ def _check_as_given(subject: Subject, verdict: Verdict, eps: float | None, toler
     exact = Check(subject, eps, tolerance)
     subject.exact = False
     works = False
-    with suppress(Exception):  # mixed dtypes may only work together in float64
+    with suppress(Exception):  # mixed dtypes may work together only in float64
         subject.evaluate([variable.value for variable in subject.variables])
         works = True
     found = as_given(exact, Check(subject, eps, tolerance)) if works else None

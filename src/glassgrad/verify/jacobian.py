@@ -1,4 +1,4 @@
-"""The comparison of a Jacobian by the rule with finite differences, and a study of disagreements."""
+"""Compare a Jacobian by the rule with finite differences, and study disagreements."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from glassgrad.verify.subjects import Subject
 from glassgrad.verify.verdict import NOISE, RIGHT, WRONG, Entry
 
 Array = Any
-UNIT_ROWS = 32  # up to this many results the whole Jacobian is compared, beyond it random combinations of its rows
-LOCATED = 256  # up to this many results are tried one by one, to name the wrong one
-STUDIED = 40  # at most this many suspicious entries are studied, once one is known to be wrong
+UNIT_ROWS = 32  # up to this many results, compare the whole Jacobian; beyond, random combinations of its rows
+LOCATED = 256  # up to this many results, try them one by one to name the wrong one
+STUDIED = 40  # study at most this many suspicious entries, once one is known to be wrong
 
 Probe = tuple[int, tuple[int, ...] | None, Array]  # variable, position or None, direction
 
@@ -52,7 +52,7 @@ class Check:
         self.weights, self.outputs = _rows_of_weights(self.results)
         self.jacobian = [self._row(weights) for weights in self.weights]
         if len(self.weights) > 1 and not all(np.isfinite(g).all() for row in self.jacobian for g in row):
-            # A cotangent of 0 times an infinite slope is NaN, which reveals nothing about the slope.
+            # A cotangent of 0 times an infinite slope is NaN, which says nothing about the slope.
             self.weights, self.outputs = _rows_of_weights(self.results, units=0)
             self.jacobian = [self._row(weights) for weights in self.weights]
         digits = finfo(np.float64 if subject.exact else subject.lowest).eps
@@ -87,11 +87,11 @@ class Check:
     def analytic(self, row: int, number: int, position: tuple[int, ...] | None, direction: Array) -> float:
         """Return the derivative by the rule: an entry of the Jacobian, or its product with a direction."""
         gradient = self.jacobian[row][number]
-        # A product with a unit vector would hide this entry if another is infinite: 0 * inf.
+        # A product with a unit vector would hide this entry if another one is infinite: 0 * inf.
         return float(gradient[position]) if position is not None else float(np.sum(gradient * direction))
 
     def compare(self, number: int, position: tuple[int, ...] | None, direction: Array) -> Iterator[Entry]:
-        """Yield an entry for every row of the Jacobian, judged by one step."""
+        """Yield an entry for every row of the Jacobian, judged with a single step."""
         line = self.line(number, direction)
         central, left, right = line.slopes(self.base)
         for row, output in enumerate(self.outputs):
@@ -124,7 +124,7 @@ class Check:
         )
 
     def look_closely(self, entries: list[Entry]) -> list[Entry]:
-        """Study the suspicious entries over many steps, or the worst of them if there are very many."""
+        """Study the suspicious entries over many steps; if there are very many, only the worst."""
         suspects = sorted(self._suspects.values(), key=lambda found: -self.badness(found[0]))
         judged: dict[int, Entry] = {}
         for count, (entry, line, row, direction) in enumerate(suspects):
@@ -138,7 +138,7 @@ class Check:
         return [judged.get(id(entry), entry) for entry in entries]
 
     def _study(self, entry: Entry, line: Line, row: int) -> Finding:
-        """Study one entry over many steps; for a tiny value, small steps first, unless these are inconclusive."""
+        """Study one entry over many steps; for a tiny value, try small steps first, unless they are inconclusive."""
         steps = STEPS if self.eps is None else (self.eps * 10, self.eps, self.eps / 10)
         if entry.position is not None and self.eps is None:
             size = abs(float(self.values[entry.variable][entry.position]))
@@ -153,7 +153,7 @@ class Check:
         return float(np.nan_to_num(entry.absolute / self.tolerance.of(entry.numeric), nan=np.inf))
 
     def _narrow(self, found: Entry, row: int, direction: Array) -> Entry:
-        """Find a wrong entry in a wrong direction by bisection: the half with the larger error has one."""
+        """Find a wrong entry in a wrong direction by bisection: the half with the larger error contains one."""
         chosen = np.argwhere(direction != 0)
         while len(chosen) > 1:
             halves = (chosen[: len(chosen) // 2], chosen[len(chosen) // 2 :])
@@ -192,9 +192,9 @@ class Check:
 
 
 def as_given(exact: Check, given: Check) -> Entry | None:
-    """Return the entry in which low precision is farthest from a verified Jacobian, if it is too far.
+    """Return the entry where low precision differs most from a verified Jacobian, if it differs too much.
 
-    Either the rule loses its digits, or the function does, so that no step gives its slope to within one percent.
+    Either the rule loses digits, or the function does, so no step gives its slope to within one percent.
     """
     worst: tuple[float, Entry] | None = None
     largest = [max(float(np.max(np.abs(g), initial=0.0)) for g in row) for row in exact.jacobian]
@@ -221,7 +221,7 @@ def _distance(one: float, other: float) -> float:
 
 
 def _rows_of_weights(results: Sequence[Array], units: int = UNIT_ROWS) -> tuple[Array, list[Array]]:
-    """Return the combinations of results to compare, and the place of each that is a single result."""
+    """Return the combinations of results to compare, and the place of each if it is a single result, else None."""
     total = sum(y.size for y in results)
     if total <= units or total == 1:
         return np.eye(total), list(_places(results))

@@ -1,7 +1,7 @@
-"""Accept at a kink any slope between the slopes of its two sides, though it differs from ours.
+"""At a kink, accept any slope between the slopes of the two sides, even if it differs from ours.
 
 At relu(0) or a tie of a maximum there is no derivative but a range of subgradients, and libraries and books choose
-differently. The ops that used the variable are evaluated a little to either side, for each entry that differs.
+differently. For each differing entry, the ops that used the variable are evaluated slightly to either side.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ Use = tuple[Applied, Any, Array]
 
 @dataclass(frozen=True)
 class Kink:
-    """The findings at a kink: ops, entries that differ, and whether the given slopes lie between those of the sides.
+    """The findings at a kink: ops, number of differing entries, and whether the given slopes lie within the range.
 
     Attributes:
         ops: the names of the ops with a kink there.
-        entries: how many entries differ.
-        between: whether the given gradient is as good as ours; else each entry is, but not all of them together.
+        entries: the number of entries that differ.
+        between: whether the given gradient as a whole is within the range; if False, only each entry by itself is.
     """
 
     ops: tuple[str, ...]
@@ -39,12 +39,12 @@ class Kink:
 
 
 def kink_of(mine: Array, total: Array, value: Array, uses: Sequence[Use], key: Any, scale: float) -> Kink | None:
-    """Return the kink that explains why `mine` differs from the gradient `total`, or None.
+    """Return the kink that explains the difference between `mine` and the gradient `total`, or None.
 
     Args:
         mine, total: the given gradient and ours.
         value: the variable.
-        uses: the ops that used it, each with its cotangent and what it sent to the variable.
+        uses: the ops that used it, each with its cotangent and the cotangent it sent to the variable.
         key: the variable's node or leaf, to find it among the arguments.
         scale: the size of the terms.
     """
@@ -71,8 +71,8 @@ def kink_of(mine: Array, total: Array, value: Array, uses: Sequence[Use], key: A
 def _between(
     change: Array, direction: Array, value: Array, uses: Sequence[Use], key: Any, scale: float
 ) -> set[str] | None:
-    """Return the ops with a kink along a direction; None if the gradient plus `change` is outside of its slopes."""
-    low = high = 0.0  # of what the slope may be, beyond what it is
+    """Return the ops with a kink along a direction; None if the gradient plus `change` is outside of its range."""
+    low = high = 0.0  # bounds on `change` along the direction
     bent: set[str] = set()
     allowed = 1e-4 * max(scale, 1e-300) * float(np.abs(direction).sum())
     for entry, cotangent, sent in uses:

@@ -1,7 +1,7 @@
-"""Functions that return (loss, gradient): the gradient that they return is what is checked.
+"""Functions that return (loss, gradient): the check is of the returned gradient.
 
-Books write `def loss(w, x, y): ... return value, dw`, and optimizers take such functions. As a function with two
-results it would be right whatever the second one is: both are differentiated correctly.
+Books write `def loss(w, x, y): ... return value, dw`, and optimizers accept such functions. Checked as an ordinary
+function with two results, it would always be right, since both results are differentiated correctly.
 """
 
 from __future__ import annotations
@@ -94,10 +94,10 @@ def _keys(name: str) -> list[str]:
 
 
 def pair_of(function: Any, arguments: Sequence[object]) -> Pair | None:
-    """Return a function as a pair if it returns a loss and its gradient; else None.
+    """Return a function as a pair if it returns a loss and its gradient, else None.
 
-    It does if the first of its results is one number, the others have the shapes of arguments, and they are either
-    arrays, which no tape leads to, or called like gradients where they are returned (`dw`, `grad`).
+    It is a pair if its first result is one number, the others have the shapes of arguments, and the others are either
+    arrays, which are not on a tape, or named like gradients in the return statement (`dw`, `grad`).
     """
     if hasattr(function, "forward") or hasattr(function, "named_parameters") or not callable(function):
         return None
@@ -126,11 +126,11 @@ def pair_of(function: Any, arguments: Sequence[object]) -> Pair | None:
 
 
 def _called(function: Any, arguments: Sequence[object]) -> tuple[bool, Any]:
-    """Call a function with Tensors, or with arrays if it does not take those; return which, and its result."""
+    """Call a function with Tensors, or with arrays if it does not accept those; return which, and its result."""
     leaves, shape = tree.flatten(list(arguments))
     for tensors in (True, False):
         given = [_given(leaf, tensors) for leaf in leaves]
-        # Where one form fails, the other may do; where both fail, the check itself raises.
+        # If one form fails, the other may work; if both fail, the check itself raises.
         with suppress(Exception), warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             return tensors, function(*tree.unflatten(shape, given))
@@ -145,7 +145,7 @@ def _given(leaf: Array, tensors: bool) -> Array:
 
 
 def _called_gradients(function: Any, names: Sequence[str]) -> bool:
-    """Tell whether the names after the first in `return loss, dw, db` are those of gradients."""
+    """Tell whether the names after the first in `return loss, dw, db` are names of gradients."""
     try:
         body = ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(function))))
     except (OSError, TypeError, SyntaxError):

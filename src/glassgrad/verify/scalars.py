@@ -1,4 +1,4 @@
-"""Functions of the scalar engine's Values as something to check, and what is in their arguments."""
+"""Check functions of the scalar engine's Values, and find the Values in their arguments."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Array = Any
 
 
 def has_values(function: Any, arguments: Sequence[object]) -> bool:
-    """Tell whether a function is called with Values, or is a network of them; nothing is imported for it."""
+    """Tell whether a function is called with Values, or is a network of them; imports nothing."""
     scalar = sys.modules.get("glassgrad.scalar")
     if scalar is None:
         return False
@@ -26,7 +26,7 @@ def has_values(function: Any, arguments: Sequence[object]) -> bool:
 
 
 class ScalarSubject(Subject):
-    """A function of Values or a network of them; plain numbers among the arguments stay as they are."""
+    """A function of Values or a network of them; plain numbers among the arguments are not varied."""
 
     def __init__(self, function: Any, arguments: Sequence[object]) -> None:
         from glassgrad import scalar
@@ -50,7 +50,7 @@ class ScalarSubject(Subject):
         ]
 
     def _run(self, values: Sequence[Array]) -> tuple[list[Array], list[Array]]:
-        """Return the values that are varied, and the results."""
+        """Return the varied values, and the results."""
         leaves, fresh = list(self.leaves), [self.value(float(value)) for value in values[: len(self.slots)]]
         for at, one in zip(self.slots, fresh, strict=True):
             leaves[at] = one
@@ -65,7 +65,7 @@ class ScalarSubject(Subject):
         return [*fresh, *self.parameters], results
 
     def _apart(self, compute: Callable[[], list[Array]]) -> list[Array]:
-        """Compute, and give the parameters their numbers and gradients back."""
+        """Compute, then restore the parameters' numbers and gradients."""
         before = [(one, one.data, one.grad) for one in self.parameters]
         try:
             return compute()
@@ -91,5 +91,5 @@ class ScalarSubject(Subject):
 
 
 def _names_of(function: Any, arguments: Sequence[object]) -> list[str]:
-    """Return the names of the arguments as a whole."""
+    """Return the names of the arguments, one for each argument as a whole."""
     return argument_names(function, [None if tree.is_container(one) else one for one in arguments])

@@ -1,4 +1,4 @@
-"""Every op of a call with its arguments and its result, as it is recorded."""
+"""Observe every op of a call, with its arguments and its result, as it is recorded."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from glassgrad.ops.core import Array, Primitive
 
 @dataclass
 class Applied:
-    """An op that was recorded, with its arguments and its result."""
+    """A recorded op, with its arguments and its result."""
 
     node: Node
     args: tuple[Array, ...]

@@ -2,7 +2,7 @@
 
 A `Subject` is a function of several float64 arrays, its `variables`, to a flat list of float64 results, with
 a gradient for given cotangents. With ``exact`` everything is computed in float64, otherwise in the given
-precision. Layers and modules are copied first, so that the caller's stay unchanged.
+precision. Layers and modules are copied first, so the caller's are unchanged.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Array = Any
 
 @dataclass(frozen=True)
 class Variable:
-    """An argument or parameter that is varied: its name, its value in float64, and its original dtype."""
+    """A varied argument or parameter: its name, its value in float64, and its original dtype."""
 
     name: str
     value: Array
@@ -41,7 +41,7 @@ class Subject(ABC):
 
     variables: list[Variable]
     title: str = "function"
-    unchecked: str = ""  # what is not varied, and why
+    unchecked: str = ""  # names what is not varied, and why
     exact: bool = True
 
     @abstractmethod
@@ -53,13 +53,13 @@ class Subject(ABC):
         """Return a gradient per variable, as float64 arrays."""
 
     def seen(self, number: int, value: Array) -> Array:
-        """Return a variable's value as the function receives it: rounded unless `exact`."""
+        """Return a variable's value in the function's precision: rounded unless `exact`."""
         dtype = self.variables[number].dtype
         return value if self.exact or dtype == np.float64 else value.astype(dtype).astype(np.float64)
 
     @property
     def lowest(self) -> np.dtype:
-        """The given dtype with the fewest digits."""
+        """The given dtype with the lowest precision."""
         return max((variable.dtype for variable in self.variables), key=lambda dtype: float(finfo(dtype).eps))
 
 
@@ -102,7 +102,7 @@ class TensorSubject(Subject):
         return numbers
 
     def _run(self, values: Sequence[Array]) -> tuple[list[Array], list[Array]]:
-        """Return the variables as leaves that require gradients, and the floating results."""
+        """Return the variables as leaves that require gradients, and the floating-point results."""
         engine = self.engine
         dtypes = [np.dtype(np.float64) if self.exact else variable.dtype for variable in self.variables]
         split = len(self.slots)
@@ -147,7 +147,7 @@ class TensorSubject(Subject):
 
 
 class SecondOrder(Subject):
-    """The gradient of a subject as a function of the variables and of the cotangents of its results."""
+    """The gradient of a subject as a function of the variables and of the results' cotangents."""
 
     def __init__(self, first: TensorSubject) -> None:
         self.first = first
@@ -192,7 +192,7 @@ class LayerSubject(Subject):
         self.title = type(layer).__name__
         self.given = layer
         self.arguments = [_plain(x) for x in arguments]
-        self.tensors = any(isinstance(x, Tensor) for x in arguments)  # whether the layer computes with Tensors of ours
+        self.tensors = any(isinstance(x, Tensor) for x in arguments)  # whether the layer computes with our Tensors
         floats = [at for at, x in enumerate(self.arguments) if _is_float_array(x)]
         names = argument_names(layer.forward, arguments)
         parameters = _layer_parameters(layer)
@@ -210,13 +210,13 @@ class LayerSubject(Subject):
         self._layers: dict[bool, Any] = {}
 
     def _probe(self) -> tuple[Array, ...]:
-        """Return what `backward` returns, one entry per argument."""
+        """Return the results of `backward`, one entry per argument."""
         try:
             return self._probed()
         except AttributeError:
             if self.tensors or not all(isinstance(x, np.ndarray) for x in self.arguments):
                 raise
-            self.tensors = True  # a method that only Tensors have; if they lack it too, that error is the one to show
+            self.tensors = True  # a method that only Tensors have; if this fails, too, show this error
             return self._probed()
 
     def _probed(self) -> tuple[Array, ...]:
@@ -251,7 +251,7 @@ class LayerSubject(Subject):
     def gradient(self, values: Sequence[Array], cotangents: Sequence[Array]) -> list[Array]:
         layer, parameters, results = self._run(values)
         for parameter in parameters:
-            # Some layers add to an array, others start with None.
+            # Some layers add to an existing array, others start from None.
             parameter.grad = None if parameter.grad is None else parameter.data * 0
         given = [
             self._given(np.asarray(c).astype(np.asarray(y).dtype)) for c, y in zip(cotangents, results, strict=True)
@@ -268,7 +268,7 @@ class LayerSubject(Subject):
 
 
 def _arrays(engine: Any, found: Sequence[Array], variables: Sequence[Variable]) -> list[Array]:
-    """Return gradients as arrays, of zeros where there is none."""
+    """Return gradients as arrays, with zeros for missing ones."""
     pairs = zip(found, variables, strict=True)
     return [np.zeros_like(variable.value) if g is None else engine.float64(g) for g, variable in pairs]
 
@@ -282,7 +282,7 @@ class WrongShapeError(Exception):
 
 
 def _backward(layer: Any, cotangents: Sequence[Array]) -> Any:
-    """Call `backward` with the cotangents, or without if it is a loss's that takes none."""
+    """Call `backward` with the cotangents, or without arguments if it is a loss's."""
     code = getattr(inspect.unwrap(getattr(layer.backward, "__func__", layer.backward)), "__code__", None)
     takes_none = (
         code is not None and code.co_argcount - hasattr(layer.backward, "__self__") == 0 and not code.co_flags & 4
@@ -294,7 +294,7 @@ def _backward(layer: Any, cotangents: Sequence[Array]) -> Any:
 
 
 def _plain(value: Array) -> Array:
-    """Return a Tensor's or a list's numbers as an array; anything else as it is."""
+    """Return the numbers of a Tensor or a list as an array; return anything else unchanged."""
     if isinstance(value, Tensor):
         return value.array
     return np.asarray(value) if isinstance(value, float | np.floating | list) else value
@@ -314,7 +314,7 @@ def _variable(name: str, value: Array) -> Variable:
 
 
 def _layer_parameters(layer: Any) -> list[tuple[str, Any]]:
-    """Return the parameters of a hand-written layer with names, from whichever interface it has."""
+    """Return the parameters of a hand-written layer with their names, whichever interface it has."""
     if hasattr(layer, "named_parameters"):
         named = list(layer.named_parameters())
     else:
@@ -328,16 +328,16 @@ def _layer_parameters(layer: Any) -> list[tuple[str, Any]]:
 
 
 def name_of(function: Any) -> str:
-    """Return what a report calls a function."""
+    """Return the name of a function in a report."""
     owner = getattr(function, "__self__", None)
-    if isinstance(owner, type):  # a classmethod: named after the class it was called on
+    if isinstance(owner, type):  # a classmethod has the name of the class it was called on
         return f"{owner.__name__}.{function.__name__}"
     name = getattr(function, "__qualname__", None) or type(function).__name__
     return str(name).rpartition("<locals>.")[2]
 
 
 def argument_names(function: Any, arguments: Sequence[object]) -> list[str]:
-    """Return a name for every leaf of the arguments: the signature's, or the position."""
+    """Return a name for every leaf of the arguments: from the signature, or its position."""
     try:
         target = getattr(function, "forward", function)
         parameters = inspect.signature(target).parameters.values()
@@ -354,14 +354,14 @@ def argument_names(function: Any, arguments: Sequence[object]) -> list[str]:
 
 
 def is_layer(function: Any) -> bool:
-    """Tell whether an object is a hand-written layer: it has its own `backward`."""
+    """Tell whether an object is a hand-written layer, which has its own `backward`."""
     return all(callable(getattr(function, name, None)) for name in ("forward", "backward")) and not isinstance(
         function, type
     )
 
 
 def subject_of(function: Any, arguments: Sequence[object]) -> Subject:
-    """Wrap a function to check as a subject."""
+    """Wrap anything that can be checked as a subject."""
     torch = pytorch()
     if torch is not None and (
         isinstance(function, torch.nn.Module)

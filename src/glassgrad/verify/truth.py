@@ -1,8 +1,8 @@
-"""The true gradient of every variable of a forward pass, and the share that each use of it contributes.
+"""The true gradient of every variable of a forward pass, and the share of each of its uses.
 
-The forward function runs once on Tensors. Its local variables are read from its frame when it returns; one
-backward walk over the tape then records the gradient of each and the terms of that sum: one per op that used
-the variable.
+The forward function runs once on Tensors. Its local variables are read from its frame when it returns. One backward
+walk over the tape then records the gradient of each variable and the terms of that sum: one per op that used the
+variable.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from glassgrad.verify.words import array_of
 
 @dataclass(frozen=True, eq=False)
 class Share:
-    """One use of a variable, and what it adds to the gradient."""
+    """One use of a variable, and its term of the gradient."""
 
     op: str
     line: int
     source: str
     grad: Array
-    scale: float  # size of the terms that `grad` is a sum of
+    scale: float  # size of the terms summed in `grad`
 
 
 @dataclass
@@ -46,7 +46,7 @@ class Gradient:
 
     @property
     def scale(self) -> float:
-        """The size of the terms, relative to which sums that cancel to nearly 0 are compared."""
+        """The size of the terms; sums that cancel to nearly 0 are compared relative to it."""
         return max([_largest(self.total), *(share.scale for share in self.shares)])
 
 
@@ -64,10 +64,10 @@ class Truth:
     named: list[tuple[str, Any]] = field(default_factory=list)  # every variable, in order
     loss: Array = None
     seen: Recorder | None = None
-    applied: Sequence[Any] = ()  # the ops with their arguments, where they were watched
+    applied: Sequence[Any] = ()  # the ops with their arguments, if they were watched
 
     def walk(self) -> None:
-        """Find the gradients by a backward walk; again after `take_over`."""
+        """Find the gradients with a backward walk; repeated after `take_over`."""
         loss = self.loss
         seen, leaves = walked(loss if loss.node is None else loss.node, np.ones(loss.shape, loss.dtype))
         self.seen = seen
@@ -76,7 +76,7 @@ class Truth:
             _enter(self, name, value, seen, leaves)
 
     def take_over(self, name: str, gradient: Array) -> None:
-        """Continue from a gradient that is as good as ours: what follows is computed from it."""
+        """Continue from another valid gradient: later gradients are computed from it."""
         tensor = self.tensors[name]
         if tensor.node is None:
             self.gradients[name] = [Gradient(np.array(gradient), [])]
@@ -111,7 +111,7 @@ class Recorder(tape.Observer):
 
 
 def walked(root: Any, seed: Array) -> tuple[Recorder, dict[Any, Any]]:
-    """Walk back from a node or leaf; return the recorder and the cotangents of the leaves."""
+    """Walk back from a node or leaf; return the recorder and the leaves' cotangents."""
     recorder = Recorder()
     walk = tape.Walk(retain=True, create_graph=False, observer=recorder)
     with no_grad():

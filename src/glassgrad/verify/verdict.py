@@ -10,26 +10,26 @@ NOISE = "float32 noise"
 KINK = "kink here"
 NONDETERMINISTIC = "nondeterministic"
 
-SMALL = 1e-6  # values below this count as 0, since differences are no more accurate
+SMALL = 1e-6  # values below this count as 0, since differences are not more accurate
 
 
 def relative_error(analytic: float, numeric: float) -> float:
-    """|a - n| / (|a| + |n| + eps): 0 for equal numbers, 1 for a sign or a missing gradient."""
+    """|a - n| / (|a| + |n| + eps): 0 for equal numbers, 1 for a wrong sign or a missing gradient."""
     return abs(analytic - numeric) / (abs(analytic) + abs(numeric) + SMALL)
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One entry of a Jacobian, by the rule and by differences.
+    """One entry of a Jacobian, from the rule and from differences.
 
     Attributes:
         name: the varied argument or parameter.
-        variable: its number among the varied ones; arguments come first.
-        position: the index in it; None if it was varied along a random direction.
+        variable: its number among the varied ones, arguments first.
+        position: the index in the variable; None if it was varied along a random direction.
         output: the element of the results, as (result, position); None if the results were summed with
             random weights.
-        analytic, numeric: the derivative by the rule and by central differences. In a verdict
-            "nondeterministic" the values of two runs.
+        analytic, numeric: the derivative by the rule and by central differences. For the verdict
+            "nondeterministic", the values of two runs.
         left, right: the slopes on either side.
         status: the verdict about this entry.
         note: a further remark.
@@ -65,7 +65,7 @@ class Entry:
 
     @property
     def place(self) -> str:
-        """Its place in words."""
+        """The place of the entry in words."""
         where = self.name if self.position is None else f"{self.name}{_index(self.position)}"
         if self.position is None:
             where += " along a random direction"
@@ -110,7 +110,7 @@ class Verdict:
 
     Attributes:
         kind: "right", "wrong", "float32 noise", "kink here" or "nondeterministic".
-        worst: the entry that decided it (of a right gradient, the largest error).
+        worst: the entry that decided it (for a right gradient, the one with the largest error).
         rows: one line per argument and parameter.
         why: the reason for the verdict.
         subject: the name of the checked function.

@@ -1,4 +1,4 @@
-"""Translate PyTorch's names in a derivation into ours: its module, its functions, its tensors."""
+"""Translate PyTorch's names in a derivation into ours: module, functions and tensors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SPOKEN = ("torch", "F", "nn")
 
 
 class _Torch:
-    """Stands for PyTorch's module: its names are looked up here."""
+    """A stand-in for PyTorch's module, in which its names are looked up."""
 
     def __getattr__(self, name: str) -> Any:
         from glassgrad import nn
@@ -32,7 +32,7 @@ TORCH = _Torch()
 
 
 def words() -> dict[str, Any]:
-    """Return what PyTorch's usual names mean."""
+    """Return the meaning of PyTorch's usual names."""
     from glassgrad import nn
     from glassgrad.nn import functional
 
@@ -63,7 +63,7 @@ def spoken(nodes: Iterable[ast.AST]) -> bool:
 
 
 def translated(names: Mapping[str, Any], used: Iterable[str]) -> dict[str, Any]:
-    """Return the names with ours in the place of PyTorch's modules and tensors, where they are used."""
+    """Replace PyTorch's modules and tensors among the names by ours, if they are used."""
     torch = pytorch()
     if torch is None:
         return dict(names)
@@ -77,7 +77,7 @@ def translated(names: Mapping[str, Any], used: Iterable[str]) -> dict[str, Any]:
 
 
 def array_of(value: object) -> Array:
-    """Return a tensor of PyTorch as an array, anything else as it is."""
+    """Return a tensor of PyTorch as an array, and anything else unchanged."""
     torch = pytorch()
     if torch is not None and isinstance(value, torch.Tensor):
         return np.array(value.detach().cpu().numpy())
@@ -85,7 +85,7 @@ def array_of(value: object) -> Array:
 
 
 def speaking(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that calls ours where this one names PyTorch's modules; itself if it names none."""
+    """Return a version of a function that uses our modules instead of PyTorch's; itself if it names none."""
     code = getattr(function, "__code__", None)
     space = getattr(function, "__globals__", {})
     if code is None or pytorch() is None:

@@ -1,7 +1,7 @@
 """The order of kernels, and state that is updated in place.
 
-A new value of an input is written straight into the input's memory when every kernel that reads the old value can run
-before. Otherwise the value gets memory of its own and is copied at the end.
+A new value of an input is written straight into the input's memory if every kernel that reads the old value can run
+first. Otherwise the new value gets its own memory and is copied at the end.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from glassgrad.compile.plan.memory import can_overwrite
 from glassgrad.compile.plan.schedule import Task
 from glassgrad.compile.plan.target import Target
 
-# Ops whose result is their first operand but for the places that an index array names.
+# Ops that return a copy of their first operand with the elements at some index replaced.
 _WRITES_AT_PLACES = frozenset({"at_set", "put_along_axis"})
 
 
@@ -36,7 +36,7 @@ def place_updates(plan: Plan, machine: Target) -> dict[Var, Var]:
     for target, value in plan.graph.updates:
         writer = writers[value]
         readers = [kernel for kernel in users.get(target, ()) if kernel is not writer]
-        # One value may be that of several inputs: equal gradients, for one.
+        # Several inputs may get the same value, for example equal gradients.
         free = value not in alias and value not in returned
         if free and _in_place(writer, target, value) and not any(_reaches(edges, writer, reader) for reader in readers):
             alias[value] = target
@@ -65,7 +65,7 @@ def _in_place(writer: Kernel, target: Var, value: Var) -> bool:
 
 
 def _changes_places(writer: Kernel, target: Var) -> bool:
-    """Tell whether a kernel writes to some places of a copy of `target`, which then need not be a copy."""
+    """Tell whether a kernel writes some elements of a copy of `target`; it can then write to `target` itself."""
     if writer.instrs[0].op not in _WRITES_AT_PLACES:
         return False
     first, *others = writer.operands
@@ -98,7 +98,7 @@ def _reaches(edges: dict[Kernel, set[Kernel]], start: Kernel, goal: Kernel) -> b
 
 
 def _sorted(kernels: Sequence[Kernel], edges: dict[Kernel, set[Kernel]]) -> list[Kernel]:
-    """Sort topologically; among free kernels the order given."""
+    """Sort topologically; independent kernels keep the given order."""
     waiting = dict.fromkeys(kernels, 0)
     for successors in edges.values():
         for kernel in successors:
@@ -119,7 +119,7 @@ def _sorted(kernels: Sequence[Kernel], edges: dict[Kernel, set[Kernel]]) -> list
 
 
 def dependencies(plan: Plan, alias: Mapping[Var, Var], tasks: dict[Kernel, Task]) -> dict[Task, list[tuple[Task, Var]]]:
-    """Return what each task must follow, with the array that is the reason."""
+    """Return the tasks that each task must follow, each with the array that causes the dependency."""
     writer: dict[Var, Kernel] = {}
     readers: dict[Var, list[Kernel]] = {}
     after: dict[Task, list[tuple[Task, Var]]] = {}

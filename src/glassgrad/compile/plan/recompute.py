@@ -1,13 +1,13 @@
-"""Values computed twice so that they need not be kept: checkpoints inside of a compiled step.
+"""Values computed twice instead of kept: checkpoints inside a compiled step.
 
-A checkpointed part of the forward pass leaves a mark on its instructions. What the backward pass reads of such a part
-is computed again from what the part was given (Chen et al. 2016, "Training deep nets with sublinear memory cost"),
-right before it is first read. What the instructions after the part read, its results above all, is kept.
+Instructions of a checkpointed part of the forward pass carry a mark. Values of such a part that the backward pass reads
+are recomputed from the part's inputs (Chen et al. 2016, "Training deep nets with sublinear memory cost"), right before
+their first use. Values that later instructions of the forward pass read, above all the part's results, are kept.
 
-The second computation is the first one's over again, so something has to hold it back: otherwise one loop could do both
-at once, or it could run before the backward pass begins. ``hold(x, token)`` is x, from the moment on at which `token`
-is known: a cotangent that the backward pass has brought to the place where the value is needed. It costs nothing: loops
-and products read through it as through a view, and what reads it runs after what writes `token`.
+The recomputation repeats the first computation, so it must be held back: otherwise one loop could do both at once, or
+it could run before the backward pass begins. ``hold(x, token)`` returns x, but only after `token` is known. The token
+is a cotangent that the backward pass has computed by the time it needs the value. A hold costs nothing: loops and
+products read through it as through a view, and its readers run after the kernel that writes `token`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ AGAIN = "again"
 
 
 class Part(Protocol):
-    """A checkpointed part of a program: `keep` names the ops whose results are kept all the same."""
+    """A checkpointed part of a program; `keep` names the ops whose results are kept anyway."""
 
     keep: frozenset[str]
 
@@ -44,12 +44,12 @@ def marked(graph: Graph) -> dict[Instr, Part]:
 
 
 def is_forward(instr: Instr) -> bool:
-    """Tell whether an instruction is the user's own, and none that a derivative rule has made."""
+    """Tell whether an instruction comes from the user's code and not from a derivative rule."""
     return getattr(instr.where, "role", "forward") == "forward"
 
 
 def key_of_parts(graph: Graph) -> str:
-    """Return what tells graphs with different marks apart; empty for a graph without any."""
+    """Return a key that distinguishes graphs with different marks; empty for a graph without marks."""
     parts = marked(graph)
     numbers: dict[int, int] = {}
     texts = []
@@ -61,7 +61,7 @@ def key_of_parts(graph: Graph) -> str:
 
 
 def recomputed(graph: Graph, parts: Parts | None = None) -> Graph:
-    """Return the graph with values of the parts (by default the marked ones) computed again for the backward pass."""
+    """Return the graph with values of the parts (by default the marked ones) recomputed for the backward pass."""
     parts = marked(graph) if parts is None else parts
     if not parts:
         return graph
@@ -69,12 +69,12 @@ def recomputed(graph: Graph, parts: Parts | None = None) -> Graph:
 
 
 def copied(graph: Graph, parts: Parts, kept: set[Var]) -> Graph:
-    """Return the graph with the values of the parts that are not `kept` computed again for the backward pass."""
+    """Return the graph with the values of the parts that are not `kept` recomputed for the backward pass."""
     return eliminate_dead(_Copies(graph, parts, kept).run())
 
 
 class _Copies:
-    """One rewriting; values that are read again are copied one by one, the first reader first."""
+    """One rewriting; values are copied one by one, in the order of their first readers."""
 
     def __init__(self, graph: Graph, parts: Parts, kept: set[Var]) -> None:
         self.graph, self.parts, self.kept = graph, parts, kept
@@ -100,7 +100,7 @@ class _Copies:
         return replace(self.graph, instrs=tuple(self.instrs))
 
     def _reading(self, instr: Instr, latest: Var | None) -> Instr:
-        """Return an instruction of the backward pass with copies instead of what is not kept."""
+        """Return an instruction of the backward pass that reads copies instead of values that are not kept."""
         wanted = [var for var in dict.fromkeys(instr.reads()) if self._is_dropped(var)]
         if not wanted:
             return instr
@@ -116,7 +116,7 @@ class _Copies:
         return instr is not None and instr in self.parts and var not in self.kept
 
     def _token(self, reader: Instr, var: Var, latest: Var | None) -> Var | None:
-        """Return a value that the backward pass knows only when it has come to this part."""
+        """Return a value that the backward pass knows only after it has reached this part."""
         end = self.ends[id(self.parts[self.producer[var]])]
         for operand in [*reader.reads(), *([latest] if latest is not None else [])]:
             maker = self.producer.get(operand)
@@ -125,7 +125,7 @@ class _Copies:
         return None
 
     def _copy(self, var: Var, token: Var | None) -> None:
-        """Append what computes a value again, unless it is there; without a token the value is kept after all."""
+        """Append the instructions that recompute a value, unless they exist; without a token, keep the value."""
         if token is None:
             return
         waiting = [var]
@@ -147,7 +147,7 @@ class _Copies:
             self.copies.update(zip(instr.outputs, outputs, strict=True))
 
     def _again(self, var: Var) -> bool:
-        """Tell whether a value that a copy reads is computed again as well: dropped ones, and views of kept ones."""
+        """Tell whether a value that a copy reads is recomputed too: dropped values and views of kept ones are."""
         instr = self.producer.get(var)
         return self._is_dropped(var) or (instr is not None and only_moves(instr))
 
@@ -173,7 +173,7 @@ class _Copies:
 
 
 def _kept(graph: Graph, parts: Parts) -> set[Var]:
-    """Return the values of the parts that others than the backward pass read, or that their policy keeps."""
+    """Return the values of the parts that are read outside the backward pass, or that their policy keeps."""
     kept = set(graph.results())
     for instr, part in parts.items():
         if instr.op in part.keep:
@@ -185,7 +185,7 @@ def _kept(graph: Graph, parts: Parts) -> set[Var]:
                 maker = producer.get(var)
                 if maker is not None and maker in parts and parts.get(instr) is not parts[maker]:
                     kept.add(var)
-    # A view takes no memory: what it shows is what is kept.
+    # A view takes no memory; the array behind it is kept instead.
     for var in list(kept):
         while (maker := producer.get(var)) is not None and only_moves(maker):
             (var,) = maker.reads()
@@ -194,7 +194,7 @@ def _kept(graph: Graph, parts: Parts) -> set[Var]:
 
 
 def _reach(graph: Graph) -> dict[Var, int]:
-    """Return for each value the place of the last instruction of the forward pass that it depends on."""
+    """Return for each value the position of the last forward instruction that it depends on."""
     reach: dict[Var, int] = {}
     for at, instr in enumerate(graph.instrs):
         found = max((reach.get(var, -1) for var in instr.reads()), default=-1)
@@ -206,18 +206,18 @@ def _reach(graph: Graph) -> dict[Var, int]:
 
 
 def _ends(graph: Graph, parts: Parts) -> dict[int, int]:
-    """Return for each part the place of its last instruction."""
+    """Return for each part the position of its last instruction."""
     return {id(parts[instr]): at for at, instr in enumerate(graph.instrs) if instr in parts}
 
 
 def extra_flops(graph: Graph) -> int:
-    """Return the floating-point operations that are done again: of products all, of other ops one for each result."""
+    """Return the floating-point operations done a second time: all those of products, one per result for other ops."""
     again = (instr for instr in graph.instrs if AGAIN in (instr.where, getattr(instr.where, "role", "")))
     return sum(map(flops_of, again))
 
 
 def flops_of(instr: Instr) -> int:
-    """Return the floating-point operations of an instruction; of ops that are no products one for each result."""
+    """Return the floating-point operations of an instruction; one per result for ops that are not products."""
     if only_moves(instr):
         return 0
     terms = 1
@@ -229,7 +229,7 @@ def flops_of(instr: Instr) -> int:
 
 
 def tokens_of(producer: Mapping[Var, Instr], views: set[Instr], reads: Sequence[Var]) -> list[Var]:
-    """Return what has to be known before an instruction that reads these values through views may run."""
+    """Return the tokens that must be known before an instruction that reads these values through views may run."""
     found = []
     for var in reads:
         while (instr := producer.get(var)) is not None and instr in views:

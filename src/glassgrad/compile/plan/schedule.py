@@ -1,8 +1,8 @@
-"""When each kernel runs, and which thread does which part of it.
+"""When each kernel runs, and which thread runs which part of it.
 
 A step is a list of *phases* with a barrier after each. Within a phase every share runs its tasks in order, without
-looking at the others. So a kernel may stand in the same phase as one it depends on only if each share reads nothing
-but what the same share wrote: both on one share, or both cut at the same places of the arrays between them.
+waiting for the others. So a kernel may be in the same phase as one it depends on only if each share reads nothing
+but what the same share wrote: both run on one share, or both are cut at the same places of the arrays between them.
 Small kernels are not cut; they go to the share with the least to do.
 """
 
@@ -22,10 +22,10 @@ _WORTH_CUTTING = 1500.0
 
 @dataclass(frozen=True)
 class Cut:
-    """One way to share a kernel: units [bounds[s], bounds[s + 1]) are those of share s.
+    """One way to share a kernel: share s computes the units [bounds[s], bounds[s + 1]).
 
-    `axis` names what is cut (an emitter's word); `regions` holds for each array touched the places share s touches, as
-    (period, ranges); None for an array that every share touches everywhere.
+    `axis` names the axis that is cut (a word of the emitter). `regions` maps each array to the places that share s
+    touches, as (period, ranges), or to None if every share touches all of it.
     """
 
     axis: str
@@ -50,10 +50,10 @@ class Region:
 
 @dataclass(eq=False)
 class Task:
-    """A kernel with its place in the schedule: cut, or whole on one share.
+    """A kernel with its place in the schedule: cut into shares, or whole on one share.
 
-    `recut` makes a cut at given places, for kernels that can be cut anywhere; None for places that do not suit.
-    `by_host` marks what Python computes: it has a phase of its own, and what comes after it comes later.
+    `recut` cuts at given places, for kernels that can be cut anywhere; it returns None for places that do not suit.
+    `by_host` marks a task that Python computes; it has its own phase, and later tasks run in later phases.
     """
 
     kernel: Kernel
@@ -66,7 +66,7 @@ class Task:
     phase: int = 0
 
     def may_follow(self, other: Task, var: Var) -> bool:
-        """Tell whether this task may touch `var` after `other` did without a barrier between."""
+        """Tell whether this task may touch `var` after `other` did, without a barrier between them."""
         if self.cut is None or other.cut is None:
             return self.cut is None and other.cut is None and self.share == other.share
         mine, theirs = self.cut.regions.get(var), other.cut.regions.get(var)
@@ -87,7 +87,7 @@ class Schedule:
     phases: list[list[Task]] = field(default_factory=list)
 
     def segments(self) -> list[tuple[int, Task | None]]:
-        """Return the turns of native code and host: (native phases to run, the host's task after them)."""
+        """Return the alternation of native code and host: (native phases to run, the host task after them)."""
         found: list[tuple[int, Task | None]] = []
         count = 0
         for phase in self.phases:
@@ -99,9 +99,9 @@ class Schedule:
         return [*found, (count, None)] if count or not found else found
 
     def tasks(self) -> Iterable[tuple[int, Task]]:
-        """Iterate over (time, task); the time is what memory planning compares."""
+        """Iterate over (time, task); memory planning compares the times."""
         if self.shares == 1:
-            # One after the other: every task has a time of its own.
+            # Tasks run one after another, so every task has its own time.
             yield from enumerate(task for phase in self.phases for task in phase)
         else:
             yield from ((number, task) for number, phase in enumerate(self.phases) for task in phase)
@@ -110,7 +110,7 @@ class Schedule:
 def make_schedule(
     tasks: Sequence[Task], after: dict[Task, list[tuple[Task, Var]]], shares: int, *, separate: bool = False
 ) -> Schedule:
-    """Place tasks, which come in an order in which they can run; `after` holds what each must follow, and why.
+    """Place tasks, given in an order in which they can run; `after` holds what each task must follow, and why.
 
     `separate` gives every task a phase of its own, so that each can be timed.
     """
@@ -134,7 +134,7 @@ def make_schedule(
 
 
 def _place(task: Task, before: list[tuple[Task, Var]], load: list[list[float]], where: tuple[int, int]) -> None:
-    """Choose cut or share, and the earliest phase from the first one allowed."""
+    """Choose a cut or a share, and the earliest allowed phase."""
     shares, first = where
     options: list[tuple[int, int, Cut | None, int]] = []
     if task.cuts and task.cost >= _WORTH_CUTTING:
@@ -170,7 +170,7 @@ def _earliest(task: Task, before: list[tuple[Task, Var]]) -> int:
     phase = 0
     for other, var in before:
         phase = max(phase, other.phase if task.may_follow(other, var) else other.phase + 1)
-    # A later task of a phase may depend on an earlier one only through the pairs listed, so the phase found holds.
+    # Within a phase, a later task depends on an earlier one only through the pairs listed, so this phase is valid.
     return phase
 
 
@@ -178,9 +178,9 @@ def _earliest(task: Task, before: list[tuple[Task, Var]]) -> int:
 
 
 def even_bounds(count: int, shares: int, granule: int = 1) -> tuple[int, ...]:
-    """Cut `count` into `shares` parts at multiples of a granule that depends only on the count.
+    """Cut `count` into `shares` parts at multiples of a granule that depends only on `count` and `shares`.
 
-    The same count is always cut at the same places, so that neighbours in the program fit together.
+    Arrays of equal length are cut at the same places, so kernels that follow each other fit together.
     """
     wanted = 64 if count >= 128 * shares else 16 if count >= 32 * shares else 4 if count >= 8 * shares else 1
     step = max(wanted, granule)
@@ -194,11 +194,11 @@ def region_of(
 ) -> Region | None:
     """Return what each share touches of an array read or written at `index`.
 
-    The cut runs over the axes (axis, extent) as one flat counter, the slowest first. None means everything.
+    The cut treats the axes (axis, extent) as one flat counter, the slowest first. None means everything.
     """
     axes = list(cut_axes)
     ends = list(bounds)
-    # Where the bounds fall on whole turns of an outer axis, the faster ones are not cut.
+    # Where all bounds are multiples of an inner axis's extent, the inner axis is not cut.
     while len(axes) > 1 and all(end % axes[-1][1] == 0 for end in ends):
         extent = axes.pop()[1]
         ends = [end // extent for end in ends]

@@ -1,4 +1,4 @@
-"""What an emitter can do, as data: the plan asks this description and never the emitter."""
+"""What an emitter can do, as data: the plan reads this description and never calls the emitter."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ class Solid(Protocol):
 
     @staticmethod
     def accepts(instr: Instr, position: int, strided: Strided) -> bool:
-        """Tell whether an operand can be read as it lies."""
+        """Tell whether an operand can be read in its present layout."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """What an emitter can do on the machine at hand. Everything else is the host's, which computes it with NumPy.
+    """What an emitter can do on the present machine. The host computes everything else with NumPy.
 
     Attributes:
         loops: the ops that run as (part of) a loop nest.
         solids: the ops that are a kernel by themselves.
         kinds: the element kinds of dtypes, which are named as in ``"f4"``.
-        only_copied: the kinds among them that the machine stores and cannot compute with.
-        costs: how dear an elementwise op is, next to an addition.
+        only_copied: the kinds among them that the machine stores but cannot compute with.
+        costs: the cost of an elementwise op relative to an addition.
     """
 
     loops: Mapping[str, LoopLowering]
@@ -51,9 +51,9 @@ class Target:
         return None if kind in self.only_copied else kind
 
     def has_kinds(self, instr: Instr) -> bool:
-        """Tell whether all dtypes of an instruction can be computed with, and its index has no truth values."""
+        """Tell whether all dtypes of an instruction can be computed with, and its index has no booleans."""
         if "spec" in instr.params and any(isinstance(part, bool) for part in instr.params["spec"]):
-            return False  # NumPy places their dimensions by rules of its own
+            return False  # NumPy places the dimensions of a boolean index by its own rules
         dtypes = [var.dtype for var in (*instr.reads(), *instr.outputs)]
         return all(self.kind_of(dtype) is not None for dtype in dtypes)
 
@@ -75,6 +75,6 @@ class Target:
         return solid is None or not solid.takes(instr)
 
     def accepts(self, instr: Instr, position: int, strided: Strided) -> bool:
-        """Tell whether an instruction that is no loop can read an operand as it lies."""
+        """Tell whether an instruction that is not a loop can read an operand in its present layout."""
         solid = self.solids.get(instr.op)
         return strided.contiguous if solid is None else solid.accepts(instr, position, strided)

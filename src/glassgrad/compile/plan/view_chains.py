@@ -102,7 +102,7 @@ class ViewChain:
     def flat(self, var: Var, at: Indices, extents: Extents) -> tuple[Var, Index]:
         """Return the base and the position in its memory; raises `NeedsSplit` or `NotAffine`.
 
-        Expresses more than `indices` does: below a reshape of memory in order only the position counts.
+        This covers more views than `indices` does: below a reshape of contiguous memory only the position counts.
         """
         while (found := self.step(var)) is not None:
             instr, source = found

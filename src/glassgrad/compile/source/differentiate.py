@@ -1,4 +1,4 @@
-"""A traced forward pass replayed on a tape: the same instructions, followed by the backward pass of its loss.
+"""A traced forward pass replayed on a tape: the same instructions, followed by the backward pass of the loss.
 
 Replaying separates a function's computation from the derivation of its backward pass, so that `recognise` can replace
 the user's steps by a composite with a closed-form gradient.
@@ -201,7 +201,7 @@ _TAKES_NUMBERS = frozenset({"multiply", "divide", "add", "subtract"})
 
 
 def _with_one(graph: Graph, seed: Var) -> Graph:
-    """Replace the cotangent of the loss by the number 1, and values that depend on it alone by numbers."""
+    """Replace the cotangent of the loss by the number 1, and replace values that depend only on it by numbers."""
     uniform: dict[Operand, Any] = {seed: 1}
     results = set(graph.results())
     constants: dict[Var, Array] = dict(graph.constants)

@@ -24,7 +24,7 @@ class Source(str):
     """A program in NumPy as text, with the numbers that it is checked against.
 
     Attributes:
-        data: the inputs and the recorded results, by name; also what goes in as a list, by the name of the list.
+        data: the inputs and the recorded results, by name; also list arguments, by the name of the list.
         arguments: the names of its function's arguments, in order.
         notes: which simplifications were made.
         entry: the name of its function.
@@ -71,7 +71,7 @@ def dictionary(name: str, items: Mapping[str, Text]) -> list[str]:
 
 def _comprehended(items: Mapping[str, Text]) -> list[str]:
     """Return the entries of a dictionary, those of one list together."""
-    lists: dict[Token, dict[str, Token]] = {}  # the index of each key, for values that are entries of a list
+    lists: dict[Token, dict[str, Token]] = {}  # the index of each key whose value is an entry of a list
     for key, value in items.items():
         if len(value.tokens) == 2:
             name, at = value.tokens
@@ -121,12 +121,12 @@ _HEADINGS = {
 
 
 def sections(lines: Sequence[Line], first: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return lines of Python under headings, each section with the lines it has to begin with."""
+    """Return lines of Python under headings; each section begins with the lines that `first` gives for it."""
     return [text for text, _ in placed_sections(lines, first)]
 
 
 def placed_sections(lines: Sequence[Line], first: Mapping[str, Sequence[str]]) -> list[tuple[str, Line | None]]:
-    """Return the same, each with the line of the program that it is, if it is one."""
+    """Return the same lines, each with the line of the program it shows, or None."""
     found: list[tuple[str, Line | None]] = []
     for section, grouped in itertools.groupby(lines, key=lambda line: line.section):
         found += [(text, None) for text in ("", f"    # {_HEADINGS[section]}", *first.get(section, ()))]
@@ -165,7 +165,7 @@ def main_text(
 ) -> str:
     """Return the part of a program that checks it.
 
-    `inputs` tells for each argument the names under which it was recorded: its own, or those of a list's entries.
+    `inputs` gives for each argument the names under which it was recorded: its own name, or those of a list's entries.
     """
     width = max(map(len, names))
     lists = {name: one for name, one in inputs.items() if list(one) != [name]}

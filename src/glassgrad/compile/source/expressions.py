@@ -1,4 +1,4 @@
-"""Values as text: an instruction as an expression, an operand as a name, a number, or an expression of its own."""
+"""Values as text: an instruction as an expression, an operand as a name, a number, or an expression."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class ExpressionWriter:
         first, second = instr.inputs if isinstance(instr.inputs[0], Var) else reversed(instr.inputs)
         rest, power = first, 1
         while isinstance(second, Var) and rest is not second and self._is_product_with(rest, second):
-            assert isinstance(rest, Var)  # a product is made
+            assert isinstance(rest, Var)  # there is a product
             rest, power = self.producer[rest].inputs[0], power + 1
         if rest is second or power > 1:
             raised = text.power(self.operand(second), Text(str(power + (rest is second))))
@@ -149,7 +149,7 @@ class ExpressionWriter:
         return Text.token(self.name(operand, self.producer[operand]))
 
     def _constant(self, var: Var) -> Text:
-        """Write a constant array where it is used, or give it a line, or let it be passed in."""
+        """Write a constant array inline, on its own line, or as an argument."""
         value = self.constants[var]
         written = text.constant(value)
         if written is not None and (len(written.code) <= _SHORT or "arange" in written.code):

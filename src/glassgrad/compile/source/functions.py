@@ -74,5 +74,5 @@ def definitions(names: Iterable[str]) -> str:
     return "\n\n".join(found.values())
 
 
-# The names of all such functions, which values of a program may not have.
+# The names of all such functions; values of a program must not have them.
 NAMES = {*HELPERS, *filter(is_defined, REGISTRY)}

@@ -1,9 +1,9 @@
 """Functions that NumPy lacks, for printed programs: their source is copied in front of a program that needs them.
 
-So nothing here may use anything but `np`, `math` and the functions above it, and annotations are left out.
+So nothing here may use anything but `np`, `math` and the functions above it; annotations are left out.
 """
 
-# Without annotations, which would be shown to readers of generated programs:
+# Readers of generated programs would see annotations, so there are none:
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 # ruff: noqa: ANN001, ANN201 - the text is shown to readers of generated programs
 

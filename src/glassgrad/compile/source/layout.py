@@ -1,4 +1,4 @@
-"""Python text in lines of a readable width: long expressions broken as a formatter would, comments beside or above."""
+"""Python text in lines of a readable width: long expressions broken as a formatter breaks them, with their comments."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _BINDING = (("==", "!=", "<=", ">=", "<", ">"), ("|", "^", "&"), ("+", "-"), ("*
 
 
 def placed(lines: Iterable[Line]) -> list[tuple[str, Line]]:
-    """Return lines of Python, each with the line of the program that it is, or is about.
+    """Return lines of Python, each with the line of the program that it shows or describes.
 
-    The user's statement that a line belongs to and its own comment follow the code if there is room; otherwise lines
-    that belong to the same statement have it above them, once.
+    A line's own comment and the user's statement follow the code if there is room; otherwise lines of the same
+    statement have it above them, once.
     """
     found: list[tuple[str, Line]] = []
     for (source, inside), grouped in itertools.groupby(lines, key=lambda one: (one.source, one.inside)):

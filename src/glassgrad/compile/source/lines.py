@@ -1,4 +1,4 @@
-"""What a readable program is made of: its lines, and what is known about all of them."""
+"""The parts of a readable program: its lines, and the facts that hold for all of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from glassgrad.ops.core import PRIMITIVES, Array
 
 
 class Code(NamedTuple):
-    """One statement of the program, ``left sign right``; only `right` where it assigns nothing."""
+    """One statement of the program, ``left sign right``; only `right` if it assigns nothing."""
 
     left: Text
     sign: str
@@ -34,7 +34,7 @@ class Code(NamedTuple):
 
     @property
     def shape(self) -> object:
-        """What is left without names and indices."""
+        """The statement without its names and indices."""
         return self.left.pieces, self.sign, self.right.pieces
 
 
@@ -55,8 +55,8 @@ class Line:
         run: the execution of a statement of the user's that it belongs to.
         owner: for a line of the backward pass, the line of the forward pass it belongs to.
         source: for a line of the backward pass, the user's statement.
-        inside: whether it stands in a loop of the program.
-        of: the lines of the program without loops that it stands for; none for one that only loops need.
+        inside: whether it is in a loop of the program.
+        of: the lines of the program without loops that it replaces; empty for a line that only loops need.
     """
 
     code: list[Code]

@@ -1,4 +1,4 @@
-"""A compiled function as a program to read, and which instructions each of its lines was written of."""
+"""A compiled function as a readable program, and the instructions that each of its lines was written from."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from glassgrad.compile.source.rewriting.rollup import Roller
 from glassgrad.compile.source.rewriting.runs import assigned, forward_runs
 from glassgrad.compile.source.source import BodyWriter
 
-_LONG = 90  # characters of what a program writes to that its docstring still says
+_LONG = 90  # characters; a longer list of written state is left out of the docstring
 
 
 @dataclass
 class Listing:
-    """A program to read, with what its lines stand for.
+    """A readable program, and what its lines stand for.
 
-    Instructions are told by the identity of their origins: every pass hands them on, and each instruction of a trace
-    has an object of its own.
+    Instructions are identified by the identity of their origins: every pass keeps the origin, and each instruction of a
+    trace has its own object.
 
     Attributes:
         source: the program.
-        origins: the origins of the instructions that a line computes, by its number from 0.
-        inputs: what inputs are called.
-        names: what other values are called before lines are rolled up into loops, by the identity of their origins.
+        origins: the origins of the instructions that a line computes, by line number from 0.
+        inputs: the names of inputs.
+        names: the names of other values before lines are rolled up into loops, by the identity of their origins.
     """
 
     source: Source
@@ -49,7 +49,7 @@ def step_source(captured: Capture) -> Source:
 
 
 def listing_of(captured: Capture, gradients: Sequence[tuple[Var, Var]] | None = None) -> Listing:
-    """Return a traced function as a readable program; `gradients` tell the gradients among its results."""
+    """Return a traced function as a readable program; `gradients` lists the gradients among its results."""
     graph = eliminate_dead(captured.unwatched)
     pairs = list(captured.gradients if gradients is None else gradients)
     derived = tidy(Derived(graph, pairs, captured.cotangents, captured.nodes), named_values(graph))
@@ -99,19 +99,19 @@ def _entry(graph: Graph) -> str:
 
 
 def _instructions(writer: BodyWriter) -> dict[Line, list[Origin]]:
-    """Return the origins of the instructions that a line computes, those that stand inside its expression too."""
+    """Return the origins of the instructions that a line computes, including those inside its expression."""
     found: dict[Line, list[Origin]] = {}
     for instr, line in writer.line_of.items():
         if isinstance(instr.where, Origin):
             found.setdefault(line, []).append(instr.where)
-    for line in writer.body.lines:  # what is written back may have a line of its own before
+    for line in writer.body.lines:  # the value that a line writes back may have an earlier line of its own
         if line.instr is not None and isinstance(line.instr.where, Origin) and line not in found:
             found[line] = [line.instr.where]
     return found
 
 
 def input_names_of(graph: Graph, inputs: Sequence[Var]) -> dict[Var, str]:
-    """Return names for inputs: those of state and arguments, and for random numbers what the user calls them."""
+    """Return names for inputs: state and arguments keep theirs, random numbers get the user's names for them."""
     users = graph.users()
     paths = [var.name or drawn_hint(var, users.get(var, ())) for var in inputs]
     return dict(zip(inputs, input_names(paths), strict=True))

@@ -1,4 +1,4 @@
-"""Programs to read: `glassgrad.backward_source`. That of a compiled function is in `listing`."""
+"""Readable programs: `glassgrad.backward_source`. The program of a compiled function is in `listing`."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ def backward_source(
     """Return a function that writes `function` and its backward pass as a NumPy program.
 
     Call it with the arguments of `function`, which must return its loss. The text is a Python file that needs only
-    NumPy: forward lines with the user's order and names, gradients named ``d...``, and each line of the backward pass
-    with its forward line and rule in a comment. `Source.save` writes it together with the recorded values, against
-    which the file checks itself when it is run.
+    NumPy: forward lines in the user's order and with the user's names, gradients named ``d...``, and each line of the
+    backward pass with its forward line and rule in a comment. `Source.save` writes it together with recorded values;
+    when the file is run, it checks itself against them.
 
     Args:
-        function: returns a loss, one element, that requires a gradient; a PyTorch module that does so may be given,
-            too, if it is made of layers, functions and methods that are here as well.
+        function: returns a loss, one element, that requires a gradient. A PyTorch module that does so is accepted too
+            if glassgrad has all its layers, functions and methods.
         simplify: write gradients in closed form where one is known (softmax with negative log likelihood,
             normalisation); `Source.notes` says which.
-        loops: write lines that repeat, as those of the layers of a stack do, as loops; else each line by itself.
+        loops: write repeated lines, as of equal layers in a stack, as loops; otherwise write each line.
 
     Returns:
         a function of the same arguments that returns a `Source`: the text, and arrays by their names in it.
@@ -108,7 +108,7 @@ class ByTape:
         """Return the loss and its gradients."""
         if not isinstance(loss, Tensor) or math.prod(loss.shape) != 1 or not loss.requires_grad:
             return [loss]
-        if loss.node is not None and not is_alive(loss.node):  # the function walked back itself
+        if loss.node is not None and not is_alive(loss.node):  # the function called backward() itself
             return [loss]
         leaves = [leaf for leaf in _leaves(loss) if isinstance(leaf.array, Symbol)]
         found = grad(loss, leaves, allow_unused=True)
@@ -127,7 +127,7 @@ class ByTape:
 
 
 def _leaves(loss: Tensor) -> list[Tensor]:
-    """Return the leaves of a tape, in the order of the walk."""
+    """Return the leaves of a tape, in the order in which the walk visits them."""
     found: dict[int, Tensor] = {}
     stack: list[Any] = [loss if loss.node is None else loss.node]
     seen = set()
@@ -221,7 +221,7 @@ class _Loss:
         rolled = roller.rolled()
         now = {name: roller.now(variable) for name, variable in gradients.items()}
         inputs = roller.arguments()
-        # Once for all layers: without the index of an entry.
+        # One rule for all layers, without the index of an entry.
         counts = Counter(
             f"from {roller.now(above).tokens[0]} to {roller.now(below).tokens[0]}: {rule}"
             for rule, above, below in found
@@ -272,5 +272,5 @@ class _Loss:
 
 
 def _computed(loss: Operand) -> Var:
-    assert isinstance(loss, Var)  # no number: it depends on parameters
+    assert isinstance(loss, Var)  # not a number: it depends on parameters
     return loss

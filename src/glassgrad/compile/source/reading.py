@@ -35,9 +35,9 @@ def _windowed(name: str, *, shaped: bool) -> Template:
 
 
 def _scan_back(name: str, read: tuple[int, ...]) -> Template:
-    """Write a loop over time backwards, with the cotangents that there are by name.
+    """Write a loop backwards over time; the cotangents that exist are keyword arguments.
 
-    `read` are the operands behind them that the helper takes.
+    `read` are the operands after them that the helper takes.
     """
 
     def template(instr: Instr, xs: list[Text]) -> Text:
@@ -76,7 +76,7 @@ def _take_along(instr: Instr, xs: list[Text]) -> Text:
     assert isinstance(x, Var)
     assert isinstance(positions, Var)
     alike = all(n == m for d, (n, m) in enumerate(zip(x.shape, positions.shape, strict=True)) if d != axis)
-    # NumPy's function needs the other axes to agree; PyTorch's gather may read a part of x only.
+    # NumPy's function requires the other axes to agree; PyTorch's gather may read only a part of x.
     return call("np.take_along_axis" if alike else "take_along_axis", xs[0], xs[1], axis=axis)
 
 

@@ -32,7 +32,7 @@ class BodyWriter(ExpressionWriter):
         self.given: set[Var] = set()
         self.line_of: dict[Instr, Line] = {}
         self.scatters: dict[Operand, Instr] = {}
-        # Places whose results have a line in some iteration of a loop, and so in every one.
+        # Places whose results get their own line in some iteration of a loop, and so in every one.
         self.lined = {self._place(instr) for instr in self.graph.instrs if self.uses[instr.outputs[0]] != 1}
 
     def write(self) -> Body:
@@ -75,7 +75,7 @@ class BodyWriter(ExpressionWriter):
             for var, name in assigned(run, self.users).items():
                 if var not in self.targets:
                     self.given.add(var)
-                    # The function's own result gets no name from its caller.
+                    # The caller does not name the function's own result.
                     self.body.names[var] = self.namer.take("loss" if var is first and run.statement.returns else name)
             last = run.instrs[-1].outputs[0]
             if last is first and last not in self.body.names:
@@ -112,7 +112,7 @@ class BodyWriter(ExpressionWriter):
             instr = self.producer.get(partial)
 
     def _aliases(self, run: Run) -> None:
-        """Name cotangents that passed through unchanged after the value that they belong to now."""
+        """Rename cotangents that passed through an op unchanged to match the value they belong to now."""
         for instr in run.instrs:
             for var in instr.outputs:
                 total = self.derived.cotangents.get(var)
@@ -148,7 +148,7 @@ class BodyWriter(ExpressionWriter):
             self._add(Line(self._scatter(instr), comment, section, instr))
             return
         written = self.expression(instr)
-        # Count operations rather than characters, so that every layer is split alike.
+        # Count operations rather than characters, so that every layer is split in the same way.
         self.size[out] = 1 + sum(self.size[operand] for operand in instr.reads() if operand in self.inline)
         if len(instr.outputs) == 1 and self._goes_inline(instr):
             self.inline[out] = written
@@ -159,7 +159,7 @@ class BodyWriter(ExpressionWriter):
         self._add(Line([self._assignment(instr, targets, written)], comment, section, instr))
 
     def _add(self, line: Line) -> None:
-        """Append a line, and record what belongs to it."""
+        """Append a line, and record the instructions and values that belong to it."""
         assert line.instr is not None
         line.run = self.run_of.get(line.instr)
         made = self.derived.forward_of(line.instr) if line.section == "backward" else None
@@ -169,7 +169,7 @@ class BodyWriter(ExpressionWriter):
         self.body.lines.append(line)
 
     def _own(self, line: Line, instr: Instr) -> None:
-        """Note that a line computes an instruction, and with it those that stand inside its expression."""
+        """Note that a line computes an instruction and the instructions inside its expression."""
         stack = [instr]
         while stack:
             instr = stack.pop()
@@ -314,7 +314,7 @@ class BodyWriter(ExpressionWriter):
         return Code(Text(), "", text.call("np.add.at", Text.token(target), place, g))
 
     def _distinct(self, instr: Instr) -> bool:
-        """Tell whether one of the index arrays has every place once, and the others do not repeat it."""
+        """Tell whether the index arrays name each place at most once, because one of them has no repeated entry."""
         if any(type(part) is not IndexArray for part in instr.params["spec"]):
             return False
         indices = instr.inputs[1:]
@@ -369,7 +369,7 @@ _IN_PLACE = {"subtract": "-", "add": "+", "multiply": "*"}
 
 
 def _place_of(instr: Instr) -> object:
-    """Return where a forward instruction comes from, and what it makes."""
+    """Return the origin of a forward instruction and the kind of its result."""
     where = instr.where
     if not isinstance(where, Origin) or where.role != FORWARD:
         return instr

@@ -14,7 +14,7 @@ from glassgrad.base import provenance
 from glassgrad.compile.front.origin import Origin
 from glassgrad.compile.source.naming.names import without_numbers
 
-# Prefix of the names of files generated from another library's modules, with one line per op.
+# Prefix of the names of files that are generated from another library's modules, with one line per op.
 WRITTEN = "<torch module"
 Span = tuple[int, int | None, int | None, int | None]
 
@@ -29,8 +29,8 @@ class Statement:
         targets: the names that it assigns to; () if none.
         returns: whether it is a return.
         calls: whether it assigns the result of a call.
-        spans: where in the file the expression stands that gives the value: the whole of it, and then what its
-            methods and attributes are taken of, for methods that compute nothing.
+        spans: the places in the file of the expression that gives the value: the whole of it, then the objects whose
+            methods and attributes it takes, for methods that compute nothing.
     """
 
     file: str

@@ -1,7 +1,7 @@
-"""PyTorch modules as functions of glassgrad: the structure is read by `torch.fx`, the weights are copied.
+"""PyTorch modules as functions of glassgrad: `torch.fx` reads the structure, the weights are copied.
 
 The translation is a small Python function, one line per node, that can be traced like any other: layers, functions and
-methods become those of the same name here. A part without a counterpart is refused with its place.
+methods become those of the same name here. A part without a counterpart is an error that names its place.
 PyTorch itself is imported only if the user passes one of its modules.
 """
 
@@ -52,7 +52,7 @@ def _transformer(theirs: Any) -> dict[str, Any]:
     }
 
 
-# layer -> settings that it has no attributes for
+# layer -> settings that it does not store as attributes
 _SETTINGS: dict[str, Callable[[Any], dict[str, Any]]] = {
     "MultiheadAttention": _attention,
     "TransformerEncoderLayer": _transformer,

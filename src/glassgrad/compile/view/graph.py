@@ -1,4 +1,4 @@
-"""From a traced call to the data that is drawn: nodes with values and cotangents, and the lines of the program."""
+"""From a traced call to a drawing's data: nodes with values and cotangents, and the lines of the program."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from glassgrad.ops.core import PRIMITIVES, Array, Elementwise
 
 BINS = 24
 """Of the histogram of each value and each gradient."""
-_CALL = 4  # ops of one call of a function that make it a box of its own
+_CALL = 4  # the least number of ops for which a function call gets its own box
 _PASSED_ON = frozenset({"1", "g"})
 """Local derivatives of rules that pass a cotangent on as it is, and append no instruction."""
 
 
 class Maker:
-    """Makes the nodes of one trace; what the backward pass sends stands at the nodes and edges of the forward pass.
+    """Makes the nodes of one trace; cotangents are shown at the nodes and edges of the forward pass.
 
     Attributes:
         graph: the result.
-        at: the nodes that an instruction makes, or whose gradients it works at, by the identity of its origin.
+        at: the nodes that an instruction makes, or whose gradients it computes, by the identity of its origin.
     """
 
     def __init__(self, seen: Seen, listing: Listing | None) -> None:
@@ -105,7 +105,7 @@ class Maker:
         return any(gradient or (at is not None and self.graph.nodes[at].late) for at, gradient in owners)
 
     def _local(self, instr: Instr, edges: list[Edge | None], texts: list[str]) -> None:
-        """Write the local derivatives at the edges that a cotangent goes back on."""
+        """Write the local derivatives at the edges that a cotangent passes back along."""
         prim = PRIMITIVES[instr.op]
         made = self.graph.nodes[-1]
         for at, (edge, operand) in enumerate(zip(edges, instr.inputs, strict=True)):
@@ -119,14 +119,14 @@ class Maker:
                     edge.number = float(rule(np.ones(()), self.seen.value(instr.output), *args, **instr.params))
 
     def _edge(self, operand: Operand) -> Edge | None:
-        """Return the edge from an operand to the node that comes next; None for a number."""
+        """Return the edge from an operand to the next node; None for a number."""
         if not isinstance(operand, Var):
             return None
         owner, gradient = self._owner(operand)
         return None if owner is None else Edge(owner, -1, gradient=gradient)
 
     def _owner(self, var: Var) -> tuple[int | None, bool]:
-        """Return the node of a value, and whether it is the gradient by that node's value."""
+        """Return the node of a value, and whether the value is the gradient with respect to that node."""
         if var in self._index:
             return self._index[var], False
         if var in self._owners:
@@ -135,7 +135,7 @@ class Maker:
         instr = self._producers.get(var)
         if instr is None:
             return self._leaf(var), False
-        # Part of a gradient stands at the op whose rule made it.
+        # Part of a gradient belongs to the op whose rule made it.
         made = self.seen.captured.nodes.get(instr.where.node)
         return (None if made is None else self._index.get(made.outputs[0])), True
 
@@ -157,7 +157,7 @@ class Maker:
         return self._index[var]
 
     def _add_updates(self) -> None:
-        """Append what is written to state at the end of a call; gradients that stay behind stand at their tensors."""
+        """Append the state updates at the end of a call; gradients that remain are shown at their tensors."""
         for target, value in self.program.updates:
             if (target.name or "").endswith(".grad"):
                 continue
@@ -174,7 +174,7 @@ class Maker:
             self.graph.nodes.append(node)
 
     def _gather_calls(self) -> None:
-        """Make a module of what one call of a function of the library computes, such as a loss."""
+        """Group the results of one call of a library function, such as a loss, into one module."""
         calls: dict[int, list[int]] = {}
         for instr, _ in self._ops:
             at = self._index[instr.outputs[0]]
@@ -195,7 +195,7 @@ class Maker:
                 self.graph.nodes[at].module = (*path, inner)
 
     def _gather(self, node: int, name: str) -> None:
-        """Make one module of everything that only the update of one parameter needs."""
+        """Group everything that only one parameter's update needs into one module."""
         waiting = [node]
         while waiting:
             made = self.graph.nodes[at := waiting.pop()]
@@ -207,7 +207,7 @@ class Maker:
     # --- the backward pass ------------------------------------------------------------------------------------
 
     def _note_rule(self, instr: Instr) -> None:
-        """Note which op's rule an instruction belongs to, and that it is the last of it so far."""
+        """Note the op whose rule an instruction belongs to, and that it is the last of the rule so far."""
         made = self.seen.captured.nodes.get(instr.where.node)
         if made is not None and made.outputs[0] in self._index:
             self.at.setdefault(id(instr.where), []).append(self._index[made.outputs[0]])
@@ -215,7 +215,7 @@ class Maker:
             self._rules[made, instr.where.argument] = instr
 
     def _send(self) -> None:
-        """Give every node its gradient and every edge what goes back on it, the youngest op first."""
+        """Give every node its gradient and every edge its cotangent, the youngest op first."""
         for instr, edges in reversed(self._ops):
             head = self._index[instr.outputs[0]]
             node = self.graph.nodes[head]
@@ -246,7 +246,7 @@ class Maker:
             self._cotangents[edge.tail] = self._known[edge.tail]
 
     def _send_the_rest(self) -> None:
-        """Give an edge what the others leave of the gradient, where a rule was a constant already while tracing."""
+        """Give an edge the rest of the gradient, if tracing already folded its rule to a constant."""
         for tail, edges in self._missing.items():
             (edge, operand), *more = edges
             total = self._total(operand)
@@ -254,7 +254,7 @@ class Maker:
                 edge.sent = numbers_of(total - self._known.get(tail, 0.0))
 
     def _share(self, instr: Instr, at: int, operand: Var, edge: Edge, total: Array) -> Array | None:
-        """Return what an op adds to the gradient of an operand, where the trace says."""
+        """Return an op's contribution to the gradient of an operand, where the trace contains it."""
         made = self._rules.get((instr, at), self._rules.get((instr, None)))
         if made is not None and made.outputs[0].shape == operand.shape:
             return self.seen.value(made.outputs[0])

@@ -1,4 +1,4 @@
-"""Levels of a graph that are too long to be read, cut into groups of what was computed one after another."""
+"""Levels of a graph that are too long to read, cut into groups of consecutive ops."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Box = list[int]
 
 
 def gather(graph: Graph, most: int = MOST) -> None:
-    """Put nodes into further modules until no level has more boxes than `most`, leaves not counted.
+    """Put nodes into further modules until no level has more boxes than `most`, not counting leaves.
 
-    What is gathered was computed one after another, so that groups depend on one another in one direction only.
+    Each group was computed consecutively, so that groups depend on one another in one direction only.
     """
     _Gatherer(graph, most).level((), [at for at, node in enumerate(graph.nodes) if node.kind not in LEAVES])
     used = {node.module[:length] for node in graph.nodes for length in range(1, len(node.module) + 1)}
@@ -49,7 +49,7 @@ class _Gatherer:
         return len(self.nodes[at].module) > len(path)
 
     def _boxes(self, path: Path, nodes: Sequence[int]) -> list[Box]:
-        """Return the boxes of a level in order, each as the nodes in it: a single op, or all of a module."""
+        """Return the boxes of a level in order, each as a list of its nodes: a single op, or a whole module."""
         found: dict[object, Box] = {}
         for at in nodes:
             key: object = self.nodes[at].module[: len(path) + 1] if self._is_below(at, path) else at
@@ -57,7 +57,7 @@ class _Gatherer:
         return list(found.values())
 
     def _alike(self, box: Box, path: Path) -> object:
-        """Return what a box is gathered by: the line of an op, the class of a module."""
+        """Return the key by which boxes are grouped: the line of an op, the class of a module."""
         node = self.nodes[box[0]]
         return self.graph.modules.get(node.module[: len(path) + 1]) if self._is_below(box[0], path) else node.where
 
@@ -81,6 +81,6 @@ class _Gatherer:
 
 
 def numbered(title: str) -> Iterator[str]:
-    """Yield a title, then the same with numbers that keep it apart from others."""
+    """Yield a title, then the title with numbers that distinguish it from others."""
     yield title
     yield from (f"{title} ({number})" for number in itertools.count(2))

@@ -13,10 +13,10 @@ from glassgrad.compile.plan.kernels import Plan
 from glassgrad.compile.report import flops, rows_of
 from glassgrad.ops.core import Array
 
-_SECONDS = 1.0  # for measuring all kernels
-_MOST, _LEAST = 0.002, 0.00002  # for measuring one, once
+_SECONDS = 1.0  # for measuring all kernels together
+_MOST, _LEAST = 0.002, 0.00002  # for measuring one kernel once
 _REPEAT = 3
-# Beyond these, planning a step or compiling it with its kernels apart takes longer than all the rest of its page.
+# Above these sizes, planning a step or compiling it with separate kernels takes longer than the rest of its page.
 MOST_PLANNED = 7_500  # instructions
 MOST_TIMED = 1_000  # kernels
 _TIMED = (
@@ -28,7 +28,7 @@ At = Mapping[int, Sequence[int]]
 
 
 def native_kernels(program: Graph, arrays: Sequence[Array], at: At) -> tuple[list[Kernel], str]:
-    """Return the kernels of native code, each timed by itself if there are arrays to run on, and what the costs are."""
+    """Return the kernels of native code, timed separately if arrays are given, and a description of the costs."""
     from glassgrad.compile.profile import profile
     from glassgrad.compile.stages import planned
 
@@ -48,7 +48,7 @@ def native_kernels(program: Graph, arrays: Sequence[Array], at: At) -> tuple[lis
 
 
 def _rows(plan: Plan) -> list[Row]:
-    """Return the rows of kernels that there is no code for, in the order of the plan."""
+    """Return the rows of kernels without compiled code, in the order of the plan."""
     from glassgrad.compile.llvm.module.cuts import nest_flops
     from glassgrad.compile.native.rows import kernel_bytes
 
@@ -63,7 +63,7 @@ def _rows(plan: Plan) -> list[Row]:
 
 
 def numpy_kernels(program: Graph, arrays: Sequence[Array], at: At) -> tuple[list[Kernel], str]:
-    """Return the instructions of a NumPy program that do some work; they are not timed."""
+    """Return the instructions of a NumPy program that do work; they are not timed."""
     del arrays
     rows = rows_of(passes.simplified(program))
     return [_kernel(row, None, at) for row in rows], "A NumPy program, not timed: shares of the bytes read and written."

@@ -44,9 +44,9 @@ class Seen:
 
 
 def see(function: Function, args: Args, kwargs: Kwargs) -> Seen:
-    """Trace a call and compute everything in it; state, gradients and random numbers are as before afterwards.
+    """Trace a call and compute everything in it; state, gradients and random numbers are restored afterwards.
 
-    Where the function returns a loss whose gradient nobody asked for, the backward pass is added.
+    If the function returns a loss and does not compute its gradient, the backward pass is added.
 
     Raises:
         CompileError: when the function cannot be traced as it is written.
@@ -55,12 +55,12 @@ def see(function: Function, args: Args, kwargs: Kwargs) -> Seen:
     named = dict(zip(parameter_names(function), args, strict=False)) | options
     calls = _TracedCalls(Scope.of_call(function, named).modules)
     by_tape = ByTape()
-    # Undone while modules are still hooked: that puts back the attributes which the trace has seen.
+    # Undo the trace while modules are still hooked: undoing restores attributes that the trace has seen.
     with TRACING_LOCK, calls.seen():
         captured = capture(
             function, args, options, names=parameter_names(function), follow_results=False, after=by_tape
         )
-        modules, kinds = calls.modules(), dict(calls.kinds)  # undoing the trace empties what grew in it
+        modules, kinds = calls.modules(), dict(calls.kinds)  # undoing the trace empties the records it made
         try:
             arrays = arrays_of(captured, args, options)
         finally:
@@ -73,12 +73,12 @@ def see(function: Function, args: Args, kwargs: Kwargs) -> Seen:
 
 
 def from_trace(captured: Capture) -> Seen:
-    """Return a trace without values, for a call whose arguments are gone."""
+    """Return a trace without values, for a call whose arguments no longer exist."""
     return Seen(captured, list(captured.gradients))
 
 
 class _TracedCalls(ModuleCalls):
-    """Notes how many instructions there were whenever a call of a module began or ended."""
+    """Notes the number of instructions at the begin and the end of every module call."""
 
     def __init__(self, modules: list[tuple[str, Any]]) -> None:
         super().__init__(modules)

@@ -16,9 +16,9 @@ _NO_VALUES = "No values: the arguments of its calls are gone. Give some, as in s
 
 
 def step_graph(function: Function, args: Args, kwargs: Kwargs, *, backend: str = "llvm") -> Graph:
-    """Return one call of a function as a graph with values, the program, and the kernels that it is compiled to.
+    """Return one call of a function as a graph with values, the program, and the compiled kernels.
 
-    Everything that the call would change is as before afterwards.
+    All side effects of the call are undone afterwards.
 
     Raises:
         CompileError: when the function cannot be traced as it is written.

@@ -37,7 +37,7 @@ from glassgrad.ops.views import memory_owner
 
 _SUMS = frozenset({"add", "subtract", "sum", "mean"})
 _NOISE = 64  # the error of a sum of many numbers, in units of the rounding error of the largest one
-_SLIGHT = 1e-2  # of its largest entry: a gradient this small is rounding error, which Adam scales up
+_SLIGHT = 1e-2  # of the largest entry: a gradient smaller than this is rounding error, which Adam scales up
 _RANDOM = "the random draws differ: draw as many numbers in both runs, from generators of the same seed, or call eval()"
 
 _Shape = tuple[int, ...]
@@ -49,18 +49,18 @@ class Difference:
     """The first tensor that differs.
 
     Attributes:
-        phase: "forward" (an op's result), "backward" (a cotangent), "arriving" (the gradient of an op's result, beside
-            PyTorch), "result" (what the runs return), "update" (an op of an optimizer's rule) or "state" (what they
-            changed).
-        name: the op, or what stands for the tensor: "the result", a path such as "model.weight.grad".
-        places: the user's lines in the two runs, of an update those of `optimizer.step()`; None where no op is known.
+        phase: "forward" (an op's result), "backward" (a cotangent), "arriving" (the gradient of an op's result,
+            compared with PyTorch), "result" (a return value), "update" (an op of an optimizer's rule) or "state" (a
+            changed variable or weight).
+        name: the op, or a name for the tensor: "the result", a path such as "model.weight.grad".
+        places: the user's lines in the two runs, for an update the lines of `optimizer.step()`; None if no op is known.
         shapes: of the tensor in the two runs.
         index: of the largest difference.
         values: the values there.
-        count: how many elements differ, of `size`.
+        count: the number of elements that differ, out of `size`.
         relative: the largest difference, divided by the largest value.
         tolerance: the relative difference that counts as rounding.
-        cause: why it differs, if that is known.
+        cause: why it differs, if known.
 
     Example:
         >>> import glassgrad as gg
@@ -87,9 +87,9 @@ class Bisection:
     """The result of comparing two runs.
 
     Attributes:
-        difference: the first one; None where there is none.
+        difference: the first one; None if there is none.
         compared: the number of tensors compared.
-        parted: the first ops at which the runs part, None for a run without one there; None if they do not part.
+        parted: the first ops that differ between the runs, None for a run without an op there; None if all agree.
         program: the fault of a compiled function's program; empty if there is none.
 
     Example:
@@ -106,7 +106,7 @@ class Bisection:
 
     @property
     def equal(self) -> bool:
-        """Whether nothing differs by more than rounding; the ops may be others."""
+        """Whether nothing differs by more than rounding; the ops may differ."""
         return self.difference is None and not self.program
 
     def __str__(self) -> str:
@@ -123,18 +123,16 @@ def bisect(
 ) -> Bisection:
     """Run two functions that should be equal from the same state, and name the first tensor that differs.
 
-    The results of all ops are compared, in order, by op and shape, then the cotangents of the backward passes, the
-    results and the changed state. Runs of different ops with the same outcome are equal. Of compiled functions the
-    originals are compared first, then the program of each with NumPy, instruction by instruction. Everything is
-    restored after each run: weights, gradients, the optimizer's state, random numbers,
-    variables.
+    The results of all ops are compared, in order, by op and shape; then the cotangents of the backward passes, the
+    results and the changed state. Runs with different ops but the same outcome are equal. For compiled functions the
+    originals are compared first, then each program with NumPy, instruction by instruction. After each run everything
+    is restored: weights, gradients, the optimizer's state, random numbers, variables.
 
     Args:
         run_a, run_b: functions, models or training steps, eager or compiled, of ours or PyTorch's.
-        args: what both are called with; arrays and tensors become tensors of the library that a run computes with,
-            where one of them is PyTorch's.
-        rtol: a difference counts if it is larger than this part of the tensor's largest value; by dtype if None.
-        report: print what was found, to `file` or the standard output.
+        args: the arguments of both runs; if one run is PyTorch's, each run gets tensors of its own library.
+        rtol: a difference counts if it is larger than this part of the tensor's largest value; None: by dtype.
+        report: print the result, to `file` or the standard output.
 
     Raises:
         KindError: neither run computes or returns anything that can be compared.
@@ -186,7 +184,7 @@ def _leaves(result: Any) -> list[Array]:
     return [np.array(array) for array in arrays_in(leaves)]
 
 
-# --- one run against the other ----------------------------------------------------------------------
+# --- comparing two runs ---------------------------------------------------------------------------
 
 
 def _ours(runs: Sequence[Any], args: Sequence[Any], rtol: float | None) -> Bisection:
@@ -209,7 +207,7 @@ def _check_for_anything(runs: Sequence[Any], seen: Sequence[_Run]) -> None:
 
 
 def _across(runs: Sequence[Any], args: Sequence[Any], torch: Sequence[bool], rtol: float | None) -> Bisection:
-    """Compare runs of which one or both are PyTorch's: by the functions and parameters that both libraries name."""
+    """Compare runs of which one or both are PyTorch's: by the functions and parameters with the same names."""
     seen, things = [], []
     for run, is_torch in zip(runs, torch, strict=True):
         given, updates = [given_to(is_torch, arg) for arg in args], Updates()
@@ -244,7 +242,7 @@ def _compared(one: _Run, other: _Run, places: Sequence[tuple[str, str]], rtol: f
             gap = _gap(a.value, b.value, rtol, _cancelled(a, b, steepest))
             if gap is not None:
                 if parted and _outcome(one, other, places, rtol)[1] is None:
-                    continue  # different ops with the same outcome
+                    continue  # different ops with the same result
                 found = Difference(a.phase, a.op, (a.place, b.place), *gap, cause=_cause(a, b))
                 return Bisection(found, compared, parted)
     seen, left = _outcome(one, other, places, rtol)
@@ -273,7 +271,7 @@ def _in_the_rule(found: Difference, one: Sequence[Update], other: Sequence[Updat
 
 
 def _cancelled(a: Event, b: Event, steepest: float) -> float:
-    """Return the magnitude of the terms of a sum: its rounding error is relative to them."""
+    """Return the magnitude of a sum's terms: the rounding error of the sum is relative to them."""
     if a.phase != "forward":
         return steepest
     return max((_largest(x) for x in (*a.operands, *b.operands)), default=0.0) if a.op in _SUMS else 0.0
@@ -303,8 +301,8 @@ def _state_pairs(
 ) -> Iterator[tuple[str, str, Array, Array, float]]:
     """Yield the changed state of two runs: phase, path, both arrays, and the magnitude of the terms that they sum.
 
-    A gradient that is all rounding error, as that of a bias before a batch norm, is small relative to the others, and
-    the update that an optimizer such as Adam makes of it means nothing.
+    A gradient that is all rounding error, such as that of a bias before a batch norm, is small relative to the others.
+    The update that Adam or a similar optimizer computes from it means nothing.
     """
     steepest = max((_largest(array) for name, array in one.items() if name.endswith(".grad")), default=0.0)
     for path, theirs in places:
@@ -321,7 +319,7 @@ def _state_pairs(
 
 
 def _same_places(asides: Sequence[StepAside]) -> Iterator[tuple[str, str]]:
-    """Yield the paths, in both runs, of shared tensors, or of corresponding ones of models of one structure."""
+    """Yield the paths, in both runs, of shared tensors, or of corresponding tensors in models of the same structure."""
     one, other = ({id(tensor): (tensor, path) for tensor, path in aside.found.tensors.values()} for aside in asides)
     shared = one.keys() & other.keys()
     yield from ((path, other[key][1]) for key, (_, path) in one.items() if key in shared)
@@ -407,7 +405,7 @@ def _programs(
     found: Bisection,
     rtol: float | None,
 ) -> Bisection:
-    """Check compiled programs: compile afresh, compare that with eager mode, and the existing program with it."""
+    """Check compiled programs: compile again, compare the new program with eager mode, and the existing one with it."""
     for run, aside in zip(runs, asides, strict=True):
         if not isinstance(run, Compiled):
             continue

@@ -32,12 +32,12 @@ class Event:
             gradient of an op's result, "update" for an op of an optimizer's rule.
         op: the name of the op.
         value: a copy of the array.
-        operands: copies of what it was computed of; of the backward pass, the cotangent of the op's result.
-        outside: for each operand whether no op of the run made it: weights, data, constants, random numbers.
-        drew: whether random numbers were drawn since the op before.
-        params: what else the op was given, as text.
+        operands: copies of its inputs; in the backward pass, the cotangent of the op's result.
+        outside: for each operand whether it comes from outside the run's ops: weights, data, constants, random numbers.
+        drew: whether random numbers were drawn since the previous op.
+        params: the other arguments of the op, as text.
         site: code object and instruction of the user's call.
-        paths: for each operand the path of the tensor whose memory it is, such as "model.0.weight"; "" where unknown.
+        paths: for each operand the path of the tensor that owns its memory, such as "model.0.weight"; "" where unknown.
     """
 
     phase: str
@@ -57,7 +57,7 @@ class Event:
 
     @property
     def key(self) -> tuple[str, str, tuple[int, ...]]:
-        """The key that two events, one of each run, must share to be compared."""
+        """The key that an event of each run must share for the two to be compared."""
         return self.phase, self.op, self.value.shape
 
 
@@ -68,10 +68,10 @@ def record_run(
     witness: Any = None,
     paths: Mapping[int, str] | None = None,
 ) -> tuple[list[Event], Any]:
-    """Run a function once, eagerly; return all that was computed, in order, and its result.
+    """Run a function once, eagerly; return everything computed, in order, and its result.
 
-    `backward` makes the observer of the backward passes; without it all cotangents are copied. `witness` receives the
-    steps of optimizers. `paths` are those of tensors by the ids of the owners of their memory.
+    `backward` makes the observer of the backward passes; without it all cotangents are copied. `witness` is called at
+    the steps of optimizers. `paths` maps ids of memory owners to the paths of tensors.
     """
     recorder = _Recorder(paths or {})
     before, MODE.witness = MODE.witness, witness
@@ -89,7 +89,7 @@ class _Recorder(Watcher):
     def __init__(self, paths: Mapping[int, str]) -> None:
         self.events: list[Event] = []
         self._paths = paths
-        self._made: dict[int, Any] = {}  # owners of memory, alive so that their ids stay theirs
+        self._made: dict[int, Any] = {}  # owners of memory, kept alive so that their ids are not reused
         self._randoms = _random_state()
 
     def stand_in(self, prim: Primitive) -> Primitive:
@@ -142,7 +142,7 @@ def _copy(array: Array) -> Array:
 
 
 def _results(prim: Primitive, y: Any) -> list[Any]:
-    """Return the arrays that an op hands to its caller, without what it only saves."""
+    """Return the arrays that an op returns to its caller, without those it only saves."""
     if prim.decompose is not None:
         y = y[0]
         if prim.companions:

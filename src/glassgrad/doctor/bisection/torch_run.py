@@ -1,6 +1,6 @@
-"""Record runs of PyTorch for comparison: results of functions, the gradients that arrive at them, changed state.
+"""Record runs of PyTorch for comparison: results of functions, gradients of these results, changed state.
 
-Modules and optimizers are found in the arguments of a run and in the variables that its code names.
+Modules and optimizers are found in the arguments of a run and in the variables that its code reads.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _is_torch(thing: Any) -> bool | None:
 
 
 def things_of(run: Any, args: Sequence[Any]) -> Things:
-    """Return the tensors, modules, optimizers and libraries that a run names, with the names of the variables."""
+    """Return the tensors, modules, optimizers and libraries that a run uses, with the names of the variables."""
     found: dict[int, tuple[str, Any]] = {}
     waiting = [("", run, 0), *((f"args[{at}]", arg, 0) for at, arg in enumerate(args))]
     seen: set[int] = set()
@@ -103,7 +103,7 @@ def _named_by(name: str, thing: Any) -> Iterator[tuple[str, Any]]:
 def _globals_read(code: types.CodeType) -> Iterator[str]:
     """Yield the globals that code reads, including the code of functions inside it.
 
-    `co_names` lists attributes as well: it would take the "nn" of `torch.nn` for a global of that name.
+    `co_names` also lists attributes: with it, the "nn" of `torch.nn` would count as a global of that name.
     """
     yield from (str(one.argval) for one in dis.get_instructions(code) if one.opname in {"LOAD_GLOBAL", "LOAD_NAME"})
     for inner in code.co_consts:
@@ -116,7 +116,7 @@ def _file(kind: type) -> str:
 
 
 class TorchAside:
-    """Restores, after a run of PyTorch's, weights, buffers, gradients, optimizers and random state."""
+    """Restores, after a run of PyTorch, weights, buffers, gradients, optimizers and random state."""
 
     def __init__(self, run: Any, args: Sequence[Any]) -> None:
         self.things = things_of(run, args)
@@ -134,7 +134,7 @@ class TorchAside:
         self._stack.close()
 
     def state(self) -> dict[str, Array]:
-        """Return copies of the parameters and their gradients, by the path that a user would write."""
+        """Return copies of the parameters and their gradients, by the paths that a user would write."""
         return state_of(self.things)
 
 
@@ -162,7 +162,7 @@ def _modules(things: Things) -> list[tuple[str, Module]]:
 
 
 def same_parameters(one: Things, other: Things) -> list[tuple[str, str]]:
-    """Return the paths, in both runs, of parameters with one name in corresponding modules."""
+    """Return the paths, in both runs, of parameters with the same name in corresponding modules."""
     return [
         (f"{name}.{parameter}", f"{their_name}.{parameter}")
         for (name, module), (their_name, their_module) in zip(_modules(one), _modules(other), strict=False)
@@ -184,7 +184,7 @@ def record_torch(
     things: Things = (),
     stepping: Callable[..., None] | None = None,
 ) -> tuple[list[Event], Any]:
-    """Run a function of PyTorch's once; return the events, in order, and the result.
+    """Run a PyTorch function once; return the events, in order, and the result.
 
     `stepping` is called with each optimizer before a step.
     """
@@ -202,11 +202,11 @@ def record_torch(
 
 
 class _Recorder:
-    """Records every call of a function of PyTorch's."""
+    """Records every call of a PyTorch function."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
-        self._made: dict[int, Any] = {}  # tensors, alive so that their ids stay theirs
+        self._made: dict[int, Any] = {}  # tensors, kept alive so that their ids are not reused
         self._random = _torch_random()
         self._quiet = False
 
@@ -264,7 +264,7 @@ def _flat(values: Sequence[Any]) -> Iterator[Any]:
 
 
 class Arriving(Observer):
-    """Copies the gradient of each op's result in our run, as PyTorch's hooks see it."""
+    """Copies the gradient of each op's result in our run, like a hook of PyTorch would receive it."""
 
     def __init__(self, events: list[Event]) -> None:
         self._events = events
@@ -279,7 +279,7 @@ class Arriving(Observer):
 def likened(events: Sequence[Event]) -> list[Event]:
     """Return our events in the form of PyTorch's: without views, and under the names that both libraries share.
 
-    There, a convolution and the addition of its bias are one op.
+    In PyTorch, a convolution and the addition of its bias are one op.
     """
     found: list[Event] = []
     for event in events:

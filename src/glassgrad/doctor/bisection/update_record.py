@@ -1,7 +1,7 @@
 """Record an optimizer's step for each parameter: the options, and the rule op by op.
 
-Steps run as generated functions, which show nothing of their arithmetic. Before a step the rule is therefore run once
-more for each parameter, on copies of the state, and every op is recorded. PyTorch's optimizers show only their options.
+Steps run as generated functions, which do not expose single ops. So before a step the rule is run once more for each
+parameter, on copies of the state, and every op is recorded. PyTorch's optimizers expose only their options.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class _Noted(equations.Direct):
         super().__init__(parameter, g, state, group, owner=into.optimizer)
         self.p = Term(self, np.array(parameter.array))
         self._into = into
-        self._made: list[Any] = []  # alive, so that their ids stay theirs
+        self._made: list[Any] = []  # kept alive so that ids are not reused
 
     def compute(self, prim: Primitive, args: Args, params: dict[str, Any]) -> Any:
         given = [arg.what if isinstance(arg, Term | Number) else arg for arg in args]
@@ -102,7 +102,7 @@ class _Noted(equations.Direct):
 
 
 def _rule_frames(frame: FrameType | None) -> Iterator[FrameType]:
-    """Yield the frames of the rule: in a file of an optimizer, ours or the user's."""
+    """Yield the frames of the rule, in an optimizer's file, ours or the user's."""
     while frame is not None:
         file = frame.f_code.co_filename
         if (file.startswith(_RULES) and file != equations.__file__) or not provenance.is_internal(file):
@@ -115,8 +115,8 @@ def first_gap(
 ) -> tuple[Event, Event, Any, Update, Update] | None:
     """Return the first ops of two rules whose results differ, what differs, and their steps.
 
-    `gap` returns the difference of two arrays, None if there is none. Rules of different ops are compared as far as
-    their ops agree.
+    `gap` returns the difference of two arrays, None if there is none. Rules with different ops are compared up to the
+    first op that differs.
     """
     for mine, theirs in zip(one, other, strict=False):
         for a, b in zip(mine.events, theirs.events, strict=False):

@@ -28,7 +28,7 @@ WITH_LOW = frozenset({"log", "log2", "log10", "sqrt", "rsqrt", "divide"})
 LEAF, CONSTANT = -1, -2
 """Stand for the number of an op: a tensor that no op made, with and without a gradient."""
 
-# One name for each op that the libraries name differently, and the other names.
+# The common name of each op that the libraries name differently, and its other names.
 _SYNONYMS = {
     "add": "radd iadd",
     "subtract": "sub rsub isub",
@@ -67,7 +67,7 @@ def canonical(name: str) -> str:
 
 @dataclass(frozen=True)
 class Labels:
-    """The class numbers given to a loss: how many, how many different, whether in order; and the number of classes."""
+    """The class numbers given to a loss: count, distinct values, whether they are sorted, and the number of classes."""
 
     count: int
     distinct: int
@@ -80,12 +80,12 @@ class Op:
     """One application of an op.
 
     Attributes:
-        name: canonical, as "divide" or "cross_entropy".
+        name: canonical, such as "divide" or "cross_entropy".
         shape: of the result.
         parents: for each operand the number of the op that made it, `LEAF` or `CONSTANT`.
         shapes: of the operands, None where unknown.
-        low: the smallest of what must not reach 0: the operand of a logarithm or a root, the |divisor|.
-        labels: of a loss that takes class numbers.
+        low: the smallest value that must not reach 0: the operand of a logarithm or a root, the |divisor|.
+        labels: the class numbers that a loss takes.
         site: code object and instruction of the user's call.
     """
 
@@ -110,20 +110,20 @@ class Op:
 
 @dataclass(frozen=True)
 class Graph:
-    """The ops of a forward pass and its loss, in the order of the calls; `loss` is the number of the last of them."""
+    """The ops of a forward pass and its loss, in the order of the calls; `loss` is the number of the last op."""
 
     ops: tuple[Op, ...]
     loss: int = -1
 
     def made_by(self, number: int) -> Op | None:
-        """Return the op that made the numbers of op `number`'s result: itself, or the one behind views of it."""
+        """Return the op that computed the result of op `number`: itself, or the op behind the views."""
         while number >= 0 and self.ops[number].name in VIEWS:
             number = self.ops[number].parents[0] if self.ops[number].parents else CONSTANT
         return self.ops[number] if number >= 0 else None
 
     @cached_property
     def last_parameter(self) -> int:
-        """The number of the last op that a parameter enters: what follows is the loss."""
+        """The number of the last op that a parameter enters: later ops belong to the loss."""
         return max((at for at, op in enumerate(self.ops) if LEAF in op.parents), default=-1)
 
     def of_loss(self) -> Iterator[tuple[int, Op]]:
@@ -141,7 +141,7 @@ def low_of(name: str, y: Any, operands: tuple[Any, ...]) -> float:
         if name != "divide" and name in WITH_LOW and operands and _is_array(operands[0]):
             return float(np.min(operands[0]))
         if name == "sqrt" and _is_array(y):
-            # After a root, a negative operand shows only as NaN.
+            # After a root, a negative operand is visible only as NaN.
             return -math.inf if np.isnan(y).any() else float(np.min(y))
         if name == "divide" and len(operands) > 1 and _is_array(operands[1]):
             return float(np.min(np.abs(operands[1])))
@@ -153,7 +153,7 @@ def _is_array(value: Any) -> bool:
 
 
 def labels_of(logits: Any, labels: Any) -> Labels | None:
-    """Describe class numbers and the outputs that they belong to."""
+    """Describe class numbers and the outputs they are compared with."""
     if not isinstance(labels, np.ndarray) or labels.dtype.kind not in "iu" or labels.ndim != 1 or not labels.size:
         return None
     classes = int(logits.shape[1]) if getattr(logits, "ndim", 0) > 1 else 0

@@ -1,6 +1,6 @@
-"""The graph of a loss of PyTorch's, from its functions as they are called: its own graph knows no lines and no shapes.
+"""The graph of a PyTorch loss, recorded from function calls: PyTorch's own graph has no source lines and no shapes.
 
-A mode of `torch.overrides` sees every call of the public functions, not what these call inside.
+A mode of `torch.overrides` sees every call of the public functions, but not the functions that these call internally.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from glassgrad.doctor.run import here
 NOTHING = frozenset(
     {"__get__", "__set__", "size", "dim", "numel", "item", "__len__", "is_floating_point", "register_hook"}
 )
-_TURNED = frozenset({"__rtruediv__", "__rdiv__", "__rsub__", "__rpow__"})  # their first operand is the second
+_TURNED = frozenset({"__rtruediv__", "__rdiv__", "__rsub__", "__rpow__"})  # the operands are in reverse order
 _WITH_LABELS = frozenset({"cross_entropy", "nll_loss"})
 
 
@@ -40,7 +40,7 @@ class Recorder:
     def _clear(self) -> None:
         self._ops: list[Op] = []
         self._made: dict[int, int] = {}
-        self._held: list[Tensor] = []  # a tensor that is gone leaves its id to another
+        self._held: list[Tensor] = []  # kept alive, because the id of a deleted tensor can be reused
 
     def start(self) -> None:
         """Forget earlier calls, and begin to record."""
@@ -129,7 +129,7 @@ def _operands(args: Args) -> Iterator[Any]:
 
 
 class Calls(AbstractContextManager[None]):
-    """Hands the calls of PyTorch's functions to `called(function, args, kwargs)`, from `enter` to `leave`."""
+    """Passes the calls of PyTorch's functions to `called(function, args, kwargs)`, from `enter` to `leave`."""
 
     def __init__(self, called: Callable[..., Any]) -> None:
         self._called = called
@@ -137,7 +137,7 @@ class Calls(AbstractContextManager[None]):
 
     @property
     def on(self) -> bool:
-        """Whether calls are handed over."""
+        """Whether calls are passed on."""
         return self._mode is not None
 
     def enter(self) -> None:
@@ -147,7 +147,7 @@ class Calls(AbstractContextManager[None]):
             self._mode.__enter__()
 
     def leave(self) -> bool:
-        """End, and return True; if another mode was entered since, go on until that one is left."""
+        """End, and return True; if another mode was entered since, continue until that one is left."""
         if self._mode is None or sys.modules["torch.overrides"]._get_current_function_mode() is not self._mode:
             return False
         self._mode.__exit__(None, None, None)

@@ -30,9 +30,9 @@ class Kept:
     """The values that the ops of one line save for the backward pass.
 
     Attributes:
-        place: the user's line; `place.variable` is the name that the result has there.
+        place: the user's line; `place.variable` is the name of the result there.
         op: the op that saved it.
-        bytes: size of the memory that no earlier op saves.
+        bytes: size of the memory, without what earlier ops already save.
         arrays: the number of arrays.
 
     Example:
@@ -61,9 +61,9 @@ class Memory:
     Attributes:
         rows: by line, variable and op, the largest first.
         total: bytes, with the memory of each array counted once, without weights and data.
-        held: bytes that are saved but alive anyway: weights, data.
+        held: bytes that are saved but would be alive anyway: weights, data.
         nodes: recorded ops that were alive then.
-        compiled: whether the step is compiled; it was run eagerly here.
+        compiled: whether the step is compiled; it was run eagerly for this measurement.
         planned: bytes between the kernels of its latest program; None if there is none.
         steps: the number of steps run.
         growth: the number of recorded ops still alive one step later, for each step but the first.
@@ -96,14 +96,14 @@ def memory(
 ) -> Memory:
     """Measure the memory saved for the backward pass of a step, and whether the graph grows from step to step.
 
-    The step is run and everything it can reach is restored: weights, gradients, the optimizer's state, random state,
+    The step runs, and everything it can reach is restored: weights, gradients, the optimizer's state, random state,
     variables. A compiled step runs eagerly, without its program.
 
     Args:
-        step: a function that trains, or only computes a loss; it may be compiled, or PyTorch's, whose global
-            and enclosing variables are then looked through for growth.
+        step: a function that trains or only computes a loss; it may be compiled, or PyTorch's. In a PyTorch step,
+            growth is searched in its global and enclosing variables.
         args: its arguments.
-        steps: with two or more, ops of one step that are alive after the next one are a graph that grows.
+        steps: with two or more, ops of one step that are still alive after the next one count as a growing graph.
         report: print the results, to `file` or standard output.
 
     Example:
@@ -179,7 +179,7 @@ class _Watch(Watcher):
         self.measured = False
         arrays = [*(tensor.array for tensor, _ in aside.found.tensors.values()), *(a for _, a in aside.found.arrays)]
         self._known = {id(memory_owner(array)) for array in arrays}
-        self._keep = arrays  # an id belongs to an array while it lives
+        self._keep = arrays  # an id belongs to one array only while the array lives
 
     def note(self, node: Node) -> None:
         self.nodes.append(weakref.ref(node))
@@ -220,7 +220,7 @@ class _Watch(Watcher):
 
 
 class _Begins(Observer):
-    """Makes the watch measure before the first rule of each walk; walks go from the youngest node to older ones."""
+    """Makes the watch measure before the first rule of each walk; a walk visits the youngest node first."""
 
     def __init__(self, watch: _Watch) -> None:
         self._watch = watch

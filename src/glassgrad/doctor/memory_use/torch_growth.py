@@ -1,4 +1,4 @@
-"""Graphs of PyTorch that grow from step to step, behind variables and attributes that hold more and more nodes."""
+"""Graphs of PyTorch that grow from step to step, because variables and attributes hold more and more nodes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST = 1_000_000
 
 
 class _Variable(NamedTuple):
-    """A variable or an attribute: its name, its place, its value before the steps, and the content of a container."""
+    """A variable or an attribute: its name, its place, its value before the steps, and a container's content."""
 
     name: str
     key: str
@@ -32,9 +32,9 @@ class _Variable(NamedTuple):
 
 
 class Variables:
-    """The global and enclosing variables that a function names, with the attributes of objects in them and of `self`.
+    """The global and enclosing variables that a function uses, with the attributes of their objects and of `self`.
 
-    They are kept and put back.
+    Their values are saved and restored.
 
     Args:
         function: a step.
@@ -63,7 +63,7 @@ class Variables:
             self._add_attributes(name, value)
 
     def _add_attributes(self, name: str, value: Any) -> None:
-        """Add the public attributes of an object; of a module those that are not its parts."""
+        """Add the public attributes of an object; for a module, without its parameters, buffers and submodules."""
         if isinstance(value, FunctionType | ModuleType | type) or not isinstance(_attributes(value), dict):
             return
         for key, held in list(_attributes(value).items()):
@@ -140,7 +140,7 @@ class Variables:
 def _holds(cell: Any) -> bool:
     try:
         return cell.cell_contents is not cell
-    except ValueError:  # nothing was put into it yet
+    except ValueError:  # nothing is stored in it yet
         return False
 
 
@@ -155,7 +155,7 @@ def _copy(value: Any) -> Any:
 
 
 def _count(value: Any) -> int:
-    """Return how many nodes are behind the tensors in a value."""
+    """Return the number of nodes behind the tensors in a value."""
     seen: set[Any] = set()
     waiting = [tensor.grad_fn for tensor in _tensors(value)]
     while waiting and len(seen) < _MOST:

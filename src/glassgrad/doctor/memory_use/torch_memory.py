@@ -21,10 +21,10 @@ Row = list[Any]
 def kept_by(
     step: Callable[..., Any], args: Sequence[Any], steps: int = 1
 ) -> tuple[tuple[list[Row], int, int], Variables]:
-    """Run steps of PyTorch's, put everything back, and return what was kept when a backward pass began.
+    """Run steps of PyTorch's, restore everything, and return what was kept when a backward pass began.
 
-    Rows are [place, op, bytes, arrays]; then come the bytes that live anyway and how many tensors were kept. The
-    variables have counted the nodes that they hold after each step.
+    Rows are [place, op, bytes, arrays]; then follow the bytes that live anyway and the number of tensors kept. After
+    each step the variables have counted the nodes that they hold.
     """
     graph = sys.modules["torch"].autograd.graph
     variables = Variables(step)
@@ -92,7 +92,7 @@ class _Kept:
         return tensor
 
     def settle(self) -> None:
-        """Keep the present sums if they are the largest so far, and start again from zero."""
+        """Keep the current sums if they are the largest so far, and start again from zero."""
         if sum(row[2] for row in self._rows.values()) >= sum(row[2] for row in self.most[0]) and self._tensors:
             self.most = list(self._rows.values()), self._held, self._tensors
         self._begin()

@@ -14,7 +14,7 @@ def guard_of(model: Module, optimizers: Sequence[Optimizer], *, inf: bool, allow
     """Return the guard that looks for NaN in the steps of a model.
 
     Raises:
-        KindError: for a model with layers by hand.
+        KindError: the model has hand-written layers.
     """
     if library.is_by_hand(model):
         raise errors.WATCH_NAN(given=f"{type(model).__module__}.{type(model).__name__}")

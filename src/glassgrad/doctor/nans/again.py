@@ -21,7 +21,7 @@ from glassgrad.engine.walks.anomaly import detect_anomaly
 
 
 class _Found(BaseException):
-    """Unwinds the step past any handler in the user's code."""
+    """Unwinds the step through all handlers in the user's code."""
 
 
 class Again(Replay, Listener):

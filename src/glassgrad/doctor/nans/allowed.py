@@ -1,4 +1,4 @@
-"""The ops and modules that make NaN or infinities on purpose."""
+"""The ops and modules that may make NaN or infinities on purpose."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from glassgrad.ops.core import REGISTRY
 
 
 def checked(model: Module, allow: Collection[str] | str) -> frozenset[str]:
-    """Return the names after a check that each is that of an op or a module."""
+    """Return the names after checking that each one names an op or a module."""
     names = frozenset({allow} if isinstance(allow, str) else allow)
     modules = {name for name, _ in model.named_modules()} if hasattr(model, "named_modules") else set()
     for name in sorted(names):

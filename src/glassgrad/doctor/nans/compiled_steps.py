@@ -1,8 +1,8 @@
 """Check compiled steps for NaN: a log of the calls since a known good state, to be replayed.
 
-Steps of a guarded loop are compiled with one more number, which is NaN if a new weight is not finite (see
+Steps of a guarded loop are compiled with one more result, which is NaN if a new weight is not finite (see
 `compile.front.finite`); each call checks it and the returned loss. If one is bad, a copy of the state is restored and
-the calls since then are repeated, the last one eagerly, op by op. The state is copied as often as the time allows.
+the calls since that copy are repeated, the last one eagerly, op by op. The state is copied as often as time allows.
 """
 
 from __future__ import annotations
@@ -91,21 +91,21 @@ class CompiledSteps:
     def __init__(self, guard: StepCheck) -> None:
         self._guard = guard
         self._log: list[Any] = []  # the fields of a `_Call` for each call, one after the other
-        self._taken: dict[Any, StepAside] = {}  # by program
-        self._groups: list[dict[str, Any]] = []  # of the optimizers, as they were when the log began
-        self._options: Callable[[], tuple[Any, ...]] = tuple  # the values in one, or those in each of several
-        self._since = self._asks = 0  # calls before this log, and in it before it is asked whether to copy
+        self._taken: dict[Any, StepAside] = {}  # keyed by program
+        self._groups: list[dict[str, Any]] = []  # the optimizers' groups when the log began
+        self._options: Callable[[], tuple[Any, ...]] = tuple  # the values of one optimizer, or of each of several
+        self._since = self._asks = 0  # calls before this log; calls in it before the next check whether to copy
         self._given: list[tuple[Any, Any]] = []
         self._began = self._copied = time.perf_counter()
         self._spent = 0.0
 
     def run(self, program: Program, run: Run, args: Args, kwargs: Kwargs) -> tuple[Any, float | None]:
-        """Run a compiled function and check its result; return the result, and the number in it or None."""
+        """Run a compiled function and check its result; return the result, and the number in it, or None."""
         if program not in self._taken:
             self._take(program, (*args, *kwargs.values()))
         options = self._options()
         result = run_checked(program, run, args, kwargs)
-        if type(result) is Tensor and result.array.size == 1:  # a loss, as a rule
+        if type(result) is Tensor and result.array.size == 1:  # usually a loss
             told = number = result.array.item()
             bad = self._is_bad(number)
         else:
@@ -126,10 +126,10 @@ class CompiledSteps:
         return number - number != 0 and (self._guard.inf or math.isnan(number))
 
     def follow(self, program: Program, run: Run, args: Args, watch: Sampling) -> None:
-        """Let the program's fast path make the next calls that are like the one before, by itself.
+        """Let the program's fast path make the next calls that are like the previous one, by itself.
 
-        A small step leaves no room for more work, since the caches are cold after each: everything known is bound here,
-        and decisions are made only once in many calls.
+        A small step leaves no time for more work, because the caches are cold after each step: everything known is
+        bound here, and decisions are made only once in many calls.
         """
         losses, log, way = watch.losses.waiting, self._log, _Way(program, run, {})
         known, until = self._options(), self._until(watch)
@@ -137,7 +137,7 @@ class CompiledSteps:
         def record(args: Args, options: Any, number: float, told: Any) -> None:
             nonlocal known, until
             if options != known:
-                known = options  # else what is kept takes no memory of its own
+                known = options  # otherwise keeping them takes no extra memory
             log.extend((way, args, known, number))
             if number - number or told:
                 MODE.finite = told
@@ -156,11 +156,11 @@ class CompiledSteps:
                 AGAIN[program] = quick
 
     def _until(self, watch: Sampling) -> int:
-        """Return the length of the log at which the next decision is due, less the call that makes it."""
+        """Return the length of the log at which the next decision is due, minus the call that makes it."""
         return _FIELDS * (self._count + min(watch.settle() - 1, self._asks - self._count))
 
     def _take(self, program: Program, args: Args) -> None:
-        """Copy what a program reaches, before its first call in this log."""
+        """Copy the state that a program reaches, before its first call in this log."""
         began = time.perf_counter()
         if not self._taken:
             self._groups = [group for one in self._guard.optimizers for group in one.param_groups]
@@ -183,7 +183,7 @@ class CompiledSteps:
         return [_Call(*self._log[at : at + _FIELDS]) for at in range(0, len(self._log), _FIELDS)]
 
     def _is_due(self, args: Args) -> bool:
-        """Return whether it is time to copy the state; if not, set when to ask again."""
+        """Return whether it is time to copy the state; if not, set when to check again."""
         count, now = self._count, time.perf_counter()
         between = min(max(int(_SECONDS * count / max(now - self._copied, 1e-9)), _FEWEST), _MOST)
         each = sum(array.nbytes for array in arrays_in(args))
@@ -193,7 +193,7 @@ class CompiledSteps:
         return is_time or count >= most
 
     def _forget(self) -> None:
-        """Start a new log with the next call: the present state is good."""
+        """Start a new log with the next call: the current state is good."""
         self._since += self._count
         self._log, self._taken, self._given, self._asks = [], {}, [], 0
         AGAIN.clear()
@@ -221,10 +221,10 @@ class CompiledSteps:
     def _prepare(self, call: _Call) -> None:
         options = (call.options,) if len(self._groups) == 1 else call.options
         for group, values in zip(self._groups, options, strict=True):
-            group.update(zip(group, values, strict=False))  # some may have come since
+            group.update(zip(group, values, strict=False))  # some options may have been added since
 
     def _repeats(self) -> bool:
-        """Replay up to the state before the last call; return whether the calls gave the same results as before."""
+        """Replay up to the state before the last call; return whether the results are the same as before."""
         self._restore()
         for call in self._calls()[:-1]:
             self._prepare(call)

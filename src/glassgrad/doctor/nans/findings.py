@@ -32,7 +32,7 @@ def kind_of(array: Array, inf: bool = False) -> str:
 
 
 def held(rule: str, what: str, array: Array | None, advice: str, inf: bool = False) -> Finding:
-    """Say that something was bad before any op was computed."""
+    """Say that a value was bad before any op ran."""
     array = np.asarray(array)
     index, count = first_bad(array, inf)
     kind = kind_of(array, inf)
@@ -54,8 +54,8 @@ def of_forward(
     Args:
         loss: with its tape, None if it has none.
         names: of the parameters.
-        born: what was seen while the ops ran, if somebody looked.
-        of: " of the model" or " of the loss", if that is known.
+        born: the bad values seen while the ops ran, if they were watched.
+        of: " of the model" or " of the loss", if known.
         inf, allow: as for `detect_anomaly`.
     """
     tape = None if loss is None or loss.node is None else Tape(loss)
@@ -93,7 +93,7 @@ def _of_birth(born: Birth | None, of: str, more: str = "") -> Finding:
 
 
 def _of_held(tape: Tape, origin: Origin, names: Names, inf: bool) -> Finding:
-    """Say that an operand was bad already: a parameter, or data."""
+    """Say that an operand was already bad: a parameter, or data."""
     place, parent = origin.node.place, origin.node.parents[origin.position]
     name = names.get(id(parent)) if isinstance(parent, Tensor) else None
     if name is not None:
@@ -130,10 +130,10 @@ def of_update(optimizer: Optimizer, name: str, after: Any, before: Mapping[str, 
     """Say how an optimizer's step changed a parameter.
 
     Args:
-        optimizer: whose step it was.
-        name: of the first parameter that is bad.
-        after: what is in it now.
-        before: by name, what the rule was given for it: the parameter, its gradient, the state; empty if unknown.
+        optimizer: the optimizer that took the step.
+        name: name of the first bad parameter.
+        after: its values now.
+        before: by name, the inputs of the rule: the parameter, its gradient, the state; empty if unknown.
         place: the user's line that took the step.
         inf: whether infinities are bad.
     """

@@ -1,10 +1,10 @@
-"""Check each step of our engine for NaN: one cheap check a step, and an analysis if it fails.
+"""Check each step of our engine for NaN: one cheap check per step, and an analysis if it fails.
 
-In an eager step the tape still exists when the loss or a gradient turns out NaN, and names the op that made it; the
-weights are unchanged then. One call of native code checks all gradients of a backward pass. Only an optimizer's step
-overwrites its own inputs. A copy precedes each step that can make a NaN of finite numbers (a divisor without eps, a
-rate or gradients beyond all bounds), and others as often as the time allows. `compiled_steps` keeps a log of compiled
-steps and repeats them.
+In an eager step the tape still exists when the loss or a gradient turns out to be NaN, so it names the op that made it;
+the weights are unchanged then. One call of native code checks all gradients of a backward pass. Only an optimizer's
+step overwrites its own inputs. So the state is copied before each step that can make a NaN of finite numbers (a divisor
+without eps, an extreme rate or gradient), and before other steps as often as time allows. `compiled_steps` keeps a
+log of compiled steps and repeats them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _BETWEEN = 16
 
 
 class Guard(StepCheck):
-    """Checks each step of a training loop, and raises at the first that makes a NaN."""
+    """Checks each step of a training loop, and raises at the first step that makes a NaN."""
 
     def __init__(self, model: Module, optimizers: Sequence[Optimizer], *, inf: bool, allow: Collection[str]) -> None:
         super().__init__(model, optimizers, inf=inf, allow=allow)
@@ -55,7 +55,7 @@ class Guard(StepCheck):
         self._looks = False
         self._harmless = -1  # so that the weights are copied before the first step
         self._latest: Optimizer | None = None  # the optimizer whose step began last
-        self._options: object = None  # its options, as far as they were looked at
+        self._options: object = None  # the options that were last inspected
         self._divides = True
         self._last: Optimizer | None = None
         self._read = reader()
@@ -75,7 +75,7 @@ class Guard(StepCheck):
     def _of_loss(self, loss: Tensor) -> Finding:
         found = findings.of_forward(loss, self.names, None, inf=self.inf, allow=self.allow)
         if found.rule.endswith("in a parameter") and self.steps and self._last is not None:
-            # The gradients were finite, so an optimizer's step made it whose weights were not checked.
+            # The gradients were finite, so an optimizer's step made the NaN, and its weights were not checked.
             return self._of_update(self._last, "")
         return found
 
@@ -96,7 +96,7 @@ class Guard(StepCheck):
             self._fail(lambda: self._walk(again, loss))
 
     def _is_scaled(self) -> bool:
-        """Tell whether a gradient scaler will leave the step out and lower its scale."""
+        """Tell whether a gradient scaler will skip the step and lower its scale."""
         amp = sys.modules.get("glassgrad.amp")
         if amp is None or not any(scaler.enabled for scaler in amp.SCALERS):
             return False
@@ -140,7 +140,7 @@ class Guard(StepCheck):
             self._spent += time.perf_counter() - began
 
     def _look_at_options(self, optimizer: Optimizer, options: object) -> None:
-        """Learn whether an optimizer may divide by 0."""
+        """Find out whether an optimizer may divide by 0."""
         if not any(optimizer is one for one in self.optimizers):
             self.optimizers.append(optimizer)
         self._latest, self._options, self._divides = optimizer, options, divides(optimizer)
@@ -192,7 +192,7 @@ class Guard(StepCheck):
         return self.compiled.run(program, run, args, kwargs)
 
     def run_beside(self, program: Program, run: Run, args: Args, kwargs: Kwargs) -> Any:
-        """Run a compiled function that makes no step, and check the gradients it may leave behind."""
+        """Run a compiled function that takes no optimizer step, and check the gradients it may leave behind."""
         result = run_checked(program, run, args, kwargs)
         if MODE.finite is not None and MODE.finite.item() != 0 and not self.is_good() and not self._is_scaled():
             function = written_as(program)

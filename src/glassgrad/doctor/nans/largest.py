@@ -1,4 +1,4 @@
-"""One check of all gradients or weights: their largest magnitude, which is NaN if any element is."""
+"""One check of all gradients or weights: their largest magnitude, which is NaN if any element is NaN."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def largest(*arrays: object) -> float:
 
 
 def _bound(array: Array) -> float:
-    """Return the norm of an array, an upper bound of its elements; the BLAS computes it at the speed of memory."""
+    """Return the norm of an array, an upper bound of its elements; BLAS computes it at memory speed."""
     flat = array.ravel("K")
     norm = math.sqrt(abs(np.vdot(flat, flat)))
     return norm if math.isfinite(norm) or not flat.size else float(np.abs(flat).max())
 
 
 def is_number(size: float, inf: bool) -> bool:
-    """Return whether a largest magnitude is not NaN, and with `inf` not infinite either."""
+    """Return whether a magnitude is not NaN, and with `inf` not infinite either."""
     return math.isfinite(size) if inf else not math.isnan(size)
 
 
@@ -54,7 +54,7 @@ def reader() -> Callable[..., float]:
 
         native: Callable[..., float] = made()
         return native
-    except (ImportError, OSError, RuntimeError):  # no llvmlite, or an interpreter that it cannot read
+    except (ImportError, OSError, RuntimeError):  # no llvmlite, or a Python whose objects native code cannot read
         return _nothing
 
 

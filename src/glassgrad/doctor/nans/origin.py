@@ -1,4 +1,4 @@
-"""The origin of a NaN: one step is run op by op, with its effects undone, up to the first op that makes a NaN."""
+"""The origin of a NaN: one step runs op by op, with its effects undone, up to the first op that makes a NaN."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ def nan_origin(
 ) -> Finding | None:
     """Take one step of a model and name the first place where a NaN appears; None if there is none.
 
-    Looked at, in this order: the batch, the parameters, every op of the forward pass and the loss, every cotangent of
-    the backward pass, and with an optimizer the parameters after its step. Everything is put back: parameters,
+    These are checked in order: the batch, the parameters, every op of the forward pass and the loss, every cotangent of
+    the backward pass, and with an optimizer the parameters after its step. Everything is restored: parameters,
     gradients, running statistics, the optimizer's state and random numbers.
 
     Args:
-        model: a module of ours or of PyTorch's, called with the inputs.
+        model: a module of glassgrad or PyTorch, called with the inputs.
         batch: (inputs, targets).
         loss_fn: called with the output and the targets; returns the loss.
         optimizer: takes the step, if given.
         inf: look for infinities too.
-        allow: what makes NaN or infinities on purpose: names of ops ("masked_fill") and of modules of the model
+        allow: names of what makes NaN or infinities on purpose: ops ("masked_fill") and modules of the model
             ("encoder.attention"). For lines of code there is `allow_nonfinite`.
 
     Returns:
-        A finding with the op, the user's line, the index and operands of the first NaN, its way to the loss, and what
+        A finding with the op, the user's line, the index and operands of the first NaN, its path to the loss, and what
         to write instead.
 
     Raises:

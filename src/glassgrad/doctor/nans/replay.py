@@ -1,4 +1,4 @@
-"""The common part of replays in both libraries: options, the finding, and the module that runs an op."""
+"""The common part of replays in both libraries: options, the finding, and the tracking of modules."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Replay:
 
     @contextmanager
     def _modules(self) -> Iterator[None]:
-        """Record which module runs each op, and skip the allowed modules."""
+        """Record which module runs each op; the allowed modules are skipped."""
         handles: list[Handle] = []
         for name, module in self.model.named_modules() if hasattr(self.model, "named_modules") else ():
             if hasattr(module, "register_forward_pre_hook"):
@@ -61,4 +61,4 @@ class Replay:
         return leaves
 
     def _put_out(self, module: Module, told: str, output: Any) -> None:
-        """Check the output of a module, which findings name `told`."""
+        """Check the output of a module; findings call the module `told`."""

@@ -1,4 +1,4 @@
-"""Save and restore what a step changes."""
+"""Save and restore the state that a step changes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SMALL = 1 << 14
 
 
 class Beginning:
-    """Running statistics and random states at the beginning of a step: what a forward pass changes.
+    """Running statistics and random states at the beginning of a step, which a forward pass changes.
 
     Args:
         buffers: of the model.
@@ -33,7 +33,7 @@ class Beginning:
         self.renew()
 
     def renew(self) -> None:
-        """Save the present state; not needed while there are no `buffers` and the count of `USES` equals `uses`."""
+        """Save the current state; not needed while there are no `buffers` and the count of `USES` equals `uses`."""
         self._arrays = [one.array.copy() for one in self.buffers]
         if USES.count != self.uses:
             self._states = get_states()

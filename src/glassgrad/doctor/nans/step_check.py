@@ -22,7 +22,7 @@ class StepCheck(Check):
     """The base of the guards of both libraries: it collects findings and raises them.
 
     Args:
-        model, optimizers: those of the loop.
+        model, optimizers: the model and optimizers of the loop.
         inf: report infinities as well.
         allow: names of ops and modules whose NaN and infinities are intended.
 
@@ -54,7 +54,7 @@ class StepCheck(Check):
 
 
 def divides(optimizer: Optimizer, known: str = "glassgrad.optim") -> bool:
-    """Return whether an optimizer may divide by 0, has an option beyond all bounds, or is not of package `known`."""
+    """Return whether an optimizer may divide by 0, has an extreme option, or is not from package `known`."""
     if not type(optimizer).__module__.startswith(known):
         return True
     for group in optimizer.param_groups:

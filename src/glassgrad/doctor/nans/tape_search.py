@@ -1,7 +1,7 @@
-"""Find the first op behind a loss that made a NaN, on the tape, which needs no replay before the backward pass.
+"""Find the first op behind a loss that made a NaN, on the tape; before the backward pass this needs no replay.
 
 A node saves what its rules need: its result, its operands, or neither. Values that were not saved are recomputed from
-their operands, oldest first, up to the first NaN that was made of finite numbers.
+their operands, oldest first, up to the first NaN computed from finite numbers.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Origin:
 
     Attributes:
         node: the op.
-        birth: the NaN, and the operands that it was made of.
-        held: the operand that was NaN already and that no recorded op made: a leaf, or an array.
+        birth: the NaN, and the operands it was computed from.
+        held: the operand that was already NaN and that no recorded op made: a leaf, or an array.
         position: its position among the operands.
     """
 
@@ -57,7 +57,7 @@ def behind(root: Node) -> list[Node]:
 
 
 class Tape:
-    """The ancestors of a loss on the tape, and those of their values that are known.
+    """The ancestors of a loss on the tape, and their known values.
 
     Args:
         loss: a tensor whose graph has not been freed.
@@ -79,7 +79,7 @@ class Tape:
                 self._kept[parent] = part
 
     def operands(self, node: Node) -> tuple[Any, ...]:
-        """Return the operands of a node, None for those that are unknown."""
+        """Return the operands of a node, None for unknown ones."""
         saved = unpack(node)[1:]
         found: list[Any] = []
         for at, parent in enumerate(node.parents):
@@ -105,7 +105,7 @@ class Tape:
         return self._kept.get(node)
 
     def origin(self, inf: bool = False, allow: Collection[str] = ()) -> Origin | None:
-        """Return the first op that made a NaN, with `inf` an infinity; None if no known value holds one."""
+        """Return the first op that made a NaN, or with `inf` an infinity; None if no known value holds one."""
         for node in self.nodes:
             value = self.value(node)
             if node.prim is PICK or node.name in allow or is_allowed(node):
@@ -143,7 +143,7 @@ class Tape:
     def chain(self, node: Node) -> list[Node]:
         """Return the path from a node to the loss."""
         users: dict[Node, Node] = {}
-        for one in reversed(self.nodes):  # the oldest user remains
+        for one in reversed(self.nodes):  # the oldest user of a node is kept
             for parent in one.parents:
                 if type(parent) is Node:
                     users[parent] = one
@@ -158,7 +158,7 @@ def _is_value(part: Any) -> bool:
 
 
 def _constant(node: Node, position: int) -> Any:
-    """Return an operand that the tape does not save: a number in the source, a variable of a running function."""
+    """Return an operand that the tape does not save: a number in the source, or a variable of a running function."""
     texts = node.place.operands
     if position >= len(texts):
         return None
@@ -200,7 +200,7 @@ def _computed(node: Node, operands: Sequence[Any]) -> Any:
     if known is not prim:
         return None  # the user's own function: do not run its code again
     found = None
-    with suppress(Exception), np.errstate(all="ignore"):  # whatever fails, the value stays unknown
+    with suppress(Exception), np.errstate(all="ignore"):  # on any failure the value stays unknown
         found = prim.evaluate(*operands, **node.params)
         if prim.decompose is not None:
             found = found[0]
@@ -216,7 +216,7 @@ def _birth(node: Node, value: Any, operands: tuple[Any, ...], inf: bool) -> Birt
 
 
 def instead(node: Node) -> str:
-    """Return the remedy for an op, which depends on the ops that made its operands; empty if none is known."""
+    """Return the remedy for an op, depending on the ops that made its operands; empty if none is known."""
     makers = [maker for parent in node.parents if (maker := _maker(parent)) is not None]
     told = (INSTEAD.get((node.name, maker.name)) for maker in makers)
     return next((text for text in told if text), ADVICE.get(node.name, ""))
@@ -236,7 +236,7 @@ def told(path: Sequence[Node]) -> str:
 
 
 def joined(links: list[str]) -> str:
-    """Join the ops on a path by arrows, without the middle of a long one."""
+    """Join the ops on a path by arrows, omitting the middle of a long path."""
     if len(links) > _MOST_LINKS:
         links = [*links[:3], f"({len(links) - 5} more)", *links[-2:]]
     return " -> ".join(links)
@@ -247,7 +247,7 @@ def _links(path: Sequence[Node]) -> Iterator[str]:
     last = None
     for node, then in itertools.zip_longest(shown, shown[1:]):
         place = node.place
-        ends = then is None or then.place != place  # a variable is what the last op of its line makes
+        ends = then is None or then.place != place  # the line's variable is the result of its last op
         name = f"{node.name} ('{place.variable}')" if place.variable and ends else node.name
         yield name if (place.file, place.line) == last else f"{name} at {place}"
         last = (place.file, place.line)

@@ -25,7 +25,7 @@ _UNWRITTEN = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_st
 
 
 class TorchAgain(Replay):
-    """Replays a step of PyTorch's and keeps the first op that makes a NaN of finite numbers."""
+    """Replays a step of PyTorch's and keeps the first op that makes a NaN from finite numbers."""
 
     def __init__(self, model: Module, *, inf: bool = False, allow: Collection[str] = ()) -> None:
         super().__init__(model, inf=inf, allow=allow)
@@ -45,7 +45,7 @@ class TorchAgain(Replay):
             if self.finding is not None and self._bad(loss):
                 return self._with_chain(self.finding, self._made)
             if not self.inf:
-                self.finding = None  # a NaN that does not reach the loss
+                self.finding = None  # drop a NaN that does not reach the loss
             self._phase = "backward pass"
             if self.finding is None and library.is_tensor(loss) and loss.requires_grad:
                 loss.backward()
@@ -56,7 +56,7 @@ class TorchAgain(Replay):
 
     @contextmanager
     def at(self, place: provenance.Place) -> Iterator[None]:
-        """Attribute calls in the block to a line of the user's that ran earlier."""
+        """Attribute calls in the block to a user's line that ran earlier."""
         first, self._place = _next_node(), place
         try:
             yield
@@ -77,7 +77,7 @@ class TorchAgain(Replay):
         return bool((~value.isfinite()).any() if self.inf else value.isnan().any())
 
     def look(self, op: Any, args: Any, result: Any) -> None:
-        """Check whether an op made a NaN of finite operands."""
+        """Check whether an op made a NaN from finite operands."""
         name = op.__name__.partition(".")[0] if hasattr(op, "__name__") else str(op)
         if self.finding is not None or ALLOWED.depth or name.startswith(_UNWRITTEN) or canonical(name) in self.allow:
             return
@@ -123,9 +123,9 @@ class TorchAgain(Replay):
         """Explain a NaN: return the explanation, the advice and the remedy.
 
         Args:
-            name: of the op.
+            name: name of the op.
             kind: "NaN" or "infinite".
-            values: of the operands, at the index of the first bad element.
+            values: values of the operands, at the index of the first bad element.
         """
         if self._phase.startswith("step"):
             return "", findings.RATE, "raise eps, or lower the rate"
@@ -150,7 +150,7 @@ class TorchAgain(Replay):
         return more, advice, remedy
 
     def _recorded(self) -> tuple[str, str]:
-        """Return the user's line, and the module, of the op whose backward pass is being computed."""
+        """Return the user's line, and the module, of the op whose backward pass is running."""
         node = pytorch()._C._current_autograd_node()
         if node is None:
             return "", ""
@@ -218,7 +218,7 @@ def _path(loss: Tensor, number: int) -> list[Any]:
 
 
 def _plain(node: Any) -> str:
-    """Return the op that a node of PyTorch's differentiates."""
+    """Return the op that a PyTorch node differentiates."""
     return re.sub(r"Backward\d*$", "", node.name()).lower()
 
 

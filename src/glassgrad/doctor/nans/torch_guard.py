@@ -1,8 +1,8 @@
 """Check each step of a PyTorch loop for NaN: the loss before its backward pass, the gradients before the step.
 
-Nothing but hooks is on the model. A mode of `torch.overrides` is entered when the model has put something out, and
-notes the few calls from there to the loss; when the loss or a gradient is bad, the model and these calls are made
-again, with the same arguments, running statistics and random numbers, under a dispatch mode that sees every op.
+Only hooks are attached to the model. After the model returns its output, a mode of `torch.overrides` records the few
+calls from there to the loss. If the loss or a gradient is bad, the model and these calls run again, with the same
+arguments, running statistics and random numbers, under a dispatch mode that sees every op.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MOST_CALLS = 4096
 
 
 class _Call(NamedTuple):
-    """A call of the model, or of a function between it and the loss, with its result."""
+    """A call of the model, or of a function between the model and the loss, with its result."""
 
     function: Callable[..., Any]
     args: Args
@@ -41,7 +41,7 @@ class _Call(NamedTuple):
 
 
 class TorchGuard(StepCheck):
-    """Checks each step of a PyTorch loop, and raises at the first that makes a NaN."""
+    """Checks each step of a PyTorch loop, and raises at the first step that makes a NaN."""
 
     def __init__(self, model: Module, optimizers: Sequence[Optimizer], *, inf: bool, allow: Collection[str]) -> None:
         super().__init__(library.uncompiled(model), optimizers, inf=inf, allow=allow)
@@ -65,7 +65,7 @@ class TorchGuard(StepCheck):
             self._random = pytorch().get_rng_state()
 
     def called(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
-        """Call one of PyTorch's functions and record the call."""
+        """Call a PyTorch function and record the call."""
         name = getattr(function, "__name__", "")
         if not self._notes or self.busy or name in NOTHING:
             return function(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""The observer of layers written by hand, which have no hooks: it shadows methods of model and optimizer."""
+"""The observer of layers written by hand, which have no hooks: it wraps methods of model and optimizer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class HandObserver:
         self._replaced: list[tuple[Any, str]] = []
 
     def connect(self) -> None:
-        """Shadow the classes' methods with reporting ones."""
+        """Replace methods of model and optimizer by reporting ones."""
         model, watch = self._model, self._watch
         if hasattr(model, "forward"):
             self._replace(model, "forward", self._forward(model.forward))

@@ -1,7 +1,7 @@
-"""Detection of rectifier units that are zero for every example, over all steps and not only the sampled ones.
+"""Detection of rectifier units that are zero for every example, over all steps, not only the sampled ones.
 
-A unit that was once not zero is not inspected again until a new window of steps begins: after the first steps few units
-are left to inspect, and most layers have no hook.
+A unit that was once not zero is not inspected again in the same window of steps. So after the first steps few units are
+left to inspect, and most layers have no hook.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Dead:
     """Dead units of one rectifier: the share of its units that were zero for every example of some steps.
 
     Attributes:
-        share: of the units.
-        first, last: the steps.
+        share: the share of units that were zero.
+        first, last: the first and the last of these steps.
         seen: the number of these steps that were inspected; `examples`: the number of examples in them.
     """
 
@@ -41,7 +41,7 @@ class Dead:
 
 @dataclass
 class _Stretch:
-    """A window of steps, with the units of each place that were zero throughout."""
+    """A window of steps, with the units of each layer that were always zero."""
 
     first: int
     silent: dict[str, Array] = field(default_factory=dict)
@@ -54,8 +54,8 @@ class DeadUnits:
 
     Args:
         model: ours or PyTorch's.
-        clock: counts the time that is spent here.
-        hidden: the model runs as a compiled program, which only samples show.
+        clock: measures the time spent here.
+        hidden: the model runs as a compiled program, so its units are seen only in sampled steps.
     """
 
     def __init__(self, model: Module, clock: AbstractContextManager[object], hidden: bool = False) -> None:
@@ -85,7 +85,7 @@ class DeadUnits:
         if self._hidden:
             return
         left = {name for name, silent in self._now.silent.items() if silent.any()}
-        self._looked |= bool(self._now.silent)  # if every unit was alive, there is nothing to miss
+        self._looked |= bool(self._now.silent)  # if every unit was alive, there are no dead ones to find
         if self._handles.keys() - left:
             self.detach()
         for name in left - self._handles.keys():
@@ -99,7 +99,7 @@ class DeadUnits:
         self._handles.clear()
 
     def count(self, steps: int) -> None:
-        """Count the steps since the last call as steps like the first; begin a new window if this one is over."""
+        """Count the steps since the last call as steps like the first; begin a new window if this is over."""
         if self._looked:
             self._now.seen += steps - self._counted
         self._counted, self._looked = steps, False
@@ -110,7 +110,7 @@ class DeadUnits:
             self._before, self._now = self._now, _Stretch(steps, silent)
 
     def found(self, steps: int) -> dict[str, Dead]:
-        """Return the findings after `steps` steps: of the last window, joined with the previous one if it is short."""
+        """Return the findings after `steps` steps: of the last window, and of the previous one if it is short."""
         short = self._before is not None and steps - self._now.first < STRETCH
         parts = [self._now] if not short or self._before is None else [self._before, self._now]
         first, seen = parts[0].first, sum(part.seen for part in parts)

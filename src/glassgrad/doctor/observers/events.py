@@ -20,7 +20,7 @@ Run = Callable[..., Any]
 class Listener:
     """Receives the events of a training loop; a subclass overrides those that it needs.
 
-    The engine reports the events from `backward` to `stepped` to any such object that is its witness.
+    The engine reports the events from `backward` to `stepped` to the listener that is its witness.
 
     Attributes:
         busy: whether the listener itself is running the model, so that events are not those of the loop.
@@ -38,8 +38,8 @@ class Listener:
         """Before a backward pass; return whether `walked` is to receive its gradients.
 
         Args:
-            loss: None if it is unknown.
-            traced: a trace of a compiled step meets the pass; it has no numbers.
+            loss: the loss, None if unknown.
+            traced: the pass is part of a trace of a compiled step and has no numbers.
         """
         return False
 
@@ -50,7 +50,7 @@ class Listener:
         """After a backward pass."""
 
     def stepping(self, optimizer: Optimizer, traced: bool = False, closure: bool = False) -> None:
-        """Before an optimizer's step, or before its `closure`, which has passes of its own."""
+        """Before an optimizer's step, or before its `closure`, which runs its own passes."""
 
     def stepped(self, optimizer: Optimizer, traced: bool = False) -> None:
         """After an optimizer's step."""
@@ -60,15 +60,15 @@ class Listener:
 
 
 class Sampling(Listener):
-    """A listener that looks closely at some steps: a watch.
+    """A listener that inspects some of the steps: a watch.
 
     Attributes:
-        heard: the order of the calls, without the quiet steps that wait in `losses`.
+        heard: the order of the calls, without quiet steps whose losses wait in `losses`.
         losses: a caller may append the loss of a quiet step to its `waiting`, instead of calling `quiet_step`.
         sampling: whether the current step is sampled; forward passes and graphs are read only then.
         quiet: whether the current step needs only its loss; `quiet_step` then replaces all other events.
         hooked: whether the model may carry hooks.
-        wants_beside: whether the current compiled step is to run in `beside` as well.
+        wants_beside: whether the current compiled step is also to run in `beside`.
     """
 
     heard: Calls
@@ -96,7 +96,7 @@ class Sampling(Listener):
         """Remove the hooks before a compiled program is called: they would be traced."""
 
     def beside(self) -> AbstractContextManager[None]:
-        """Inspect a compiled step that runs eagerly in the block, aside from the training."""
+        """Inspect a compiled step that runs eagerly in the block, outside the training."""
         raise NotImplementedError
 
     def beside_backward(self, loss: Tensor) -> None:
@@ -110,18 +110,18 @@ class Sampling(Listener):
 
 
 class Check(Listener):
-    """A listener that checks every step, compiled ones too: a guard against NaN."""
+    """A listener that checks every step, including compiled ones: a guard against NaN."""
 
     def run_step(self, program: Program, run: Run, args: Args, kwargs: Kwargs) -> tuple[Any, float | None]:
         """Run a compiled program that may train the model; return its result, and the loss in it or None."""
         return run(program, *args, **kwargs), None
 
     def run_beside(self, program: Program, run: Run, args: Args, kwargs: Kwargs) -> Any:
-        """Run a compiled program that makes no step."""
+        """Run a compiled program that takes no optimizer step."""
         return run(program, *args, **kwargs)
 
     def follow(self, program: Program, run: Run, args: Args, watch: Sampling) -> None:
-        """Let the program's fast path make the next calls that are like the one before."""
+        """Let the program's fast path make the next calls that are like the previous one."""
 
 
 class Observer(Protocol):

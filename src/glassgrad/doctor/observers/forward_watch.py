@@ -20,8 +20,8 @@ BEFORE = " before "
 class ForwardWatch:
     """Hooks on the leaf modules; every pass is accumulated while they are attached.
 
-    A function that was called without a module, as `torch.tanh(x)`, is seen where its result enters the next module:
-    the tape knows which op made it.
+    A function called without a module, such as `torch.tanh(x)`, is seen where its result enters the next module: the
+    tape knows which op made it.
 
     Args:
         model: ours or PyTorch's.
@@ -46,7 +46,7 @@ class ForwardWatch:
             self._handles.append(module.register_forward_hook(self._hook(name)))
 
     def detach(self) -> None:
-        """Remove the hooks, so that modules are called as before."""
+        """Remove the hooks, so that modules run as before."""
         library.remove_hooks(self._model, self._handles)
         self._handles = []
 
@@ -58,7 +58,7 @@ class ForwardWatch:
         return found
 
     def alive(self) -> dict[str, tuple[Any, int, int]]:
-        """Return for each rectifier the units that were not always zero since `take`, their axis, and the examples."""
+        """Return for each rectifier the units not always zero since `take`, their axis, and the number of examples."""
         return {
             name: (seen.alive, seen.axis, seen.examples) for name, seen in self._found.items() if seen.alive is not None
         }
@@ -77,7 +77,7 @@ class ForwardWatch:
             self.traced |= result is not None
             return
         if not library.is_recording(self._model):
-            return  # a validation between steps
+            return  # a validation pass between steps
         kind = type(module).__name__
         self._look_before(name, args)
         if numbers.dtype.kind == "f":

@@ -1,4 +1,4 @@
-"""Detect gradients that a step has used and nobody zeroed before the next backward pass."""
+"""Detect gradients that a step has used and that were not zeroed before the next backward pass."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from glassgrad.doctor.run import Calls
 
 
 class Leftovers:
-    """Looks for used gradients, and counts in `calls` the steps that were checked and those that had some.
+    """Looks for used gradients, and counts in `calls` the steps that were checked and those with used gradients.
 
-    An optimizer zeroes only the gradients of its own parameters: if these are known, the others are left out.
+    An optimizer zeroes only the gradients of its own parameters; if these are known, other parameters are not checked.
 
     Attributes:
         used: whether a step has used gradients.

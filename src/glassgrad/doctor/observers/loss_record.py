@@ -13,8 +13,8 @@ class LossRecord:
     """Steps with their losses.
 
     Attributes:
-        waiting: losses of consecutive steps that are not counted yet. A caller that needs to report only the loss of a
-            step appends to it, which takes less time than a call.
+        waiting: losses of consecutive steps that are not counted yet. A caller that reports only the loss of a step
+            appends it here, which takes less time than a call.
 
     Example:
         >>> losses = LossRecord()
@@ -28,14 +28,14 @@ class LossRecord:
 
     def __init__(self) -> None:
         self.waiting: list[float] = []
-        self._runs: list[tuple[int, array[float]]] = []  # a step, its loss, and those of the steps that follow it
+        self._runs: list[tuple[int, array[float]]] = []  # a step, its loss, and the losses of the following steps
 
     def add(self, step: int, loss: float) -> None:
         """Record the loss of a step."""
         self._runs.append((step, array("d", (loss,))))
 
     def count(self, step: int) -> int:
-        """Record what is waiting, the first as the loss of `step`; return how many there were."""
+        """Record the waiting losses, the first as that of `step`; return their number."""
         self._runs.append((step, array("d", self.waiting)))
         counted = len(self.waiting)
         self.waiting.clear()

@@ -1,4 +1,4 @@
-"""The observer of our engine, which reports backward passes and optimizers' steps to `MODE.witness`, in traces too."""
+"""The observer of our engine, which reports backward passes and optimizers' steps to `MODE.witness`, also in traces."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class OurObserver:
         self._watch, self._guard, self._model, self._optimizers = watch, guard, model, optimizers
         self._handle: Handle | None = None
         self._programs = Programs(model, watch, guard)
-        self._loss: float | None = None  # of a quiet step
+        self._loss: float | None = None  # the loss of a quiet step
         self._only = optimizers[0] if len(optimizers) == 1 else None
         self._parameters = {id(parameter) for parameter in model.parameters()}
 

@@ -16,7 +16,7 @@ _LOST = "dead", "saturated"
 
 
 class PassWatch(ForwardWatch):
-    """A `ForwardWatch` that keeps facts about each output; of repeated calls of a module only NaN or infinity."""
+    """A `ForwardWatch` that keeps facts about each output; for repeated calls of a module only NaN and infinity."""
 
     def __init__(self, model: Module) -> None:
         super().__init__(model)

@@ -1,4 +1,4 @@
-"""Calls of compiled programs: a compiled step runs as one program, of which the engine reports nothing.
+"""Calls of compiled programs: a compiled step runs as one program, and the engine reports no events inside it.
 
 While a watch is active, the class of compiled programs reports each call.
 """
@@ -30,12 +30,12 @@ class Programs:
     """The compiled programs of a loop, and which of them train the model.
 
     Args:
-        model: its weights tell whether a program trains it.
+        model: a program that changes its weights trains it.
         watch: receives the steps.
-        guard: runs the programs, to check what they return.
+        guard: runs the programs, to check their results.
 
     Attributes:
-        aside: whether a compiled step is running eagerly, beside the training.
+        aside: whether a compiled step is running eagerly, outside the training.
     """
 
     def __init__(self, model: Module, watch: Sampling, guard: Check | None) -> None:
@@ -60,7 +60,7 @@ class Programs:
             _leave()
 
     def step_traced(self) -> None:
-        """Record that the program that is being traced makes a step."""
+        """Record that the program that is being traced takes an optimizer step."""
         if self._running:
             self._trains[self._running[-1]] = True
 
@@ -113,7 +113,7 @@ class Programs:
         return result
 
     def _run_beside(self, program: Program, args: Args, kwargs: Kwargs) -> None:
-        """Run the step eagerly, so that its inside can be inspected, and undo its effects."""
+        """Run the step eagerly, so that its ops can be inspected, and undo its effects."""
         self.aside = True
         try:
             with self._watch.beside():
@@ -145,14 +145,14 @@ def _listen() -> None:
     @functools.wraps(run)
     def told(program: Program, *args: Any, **kwargs: Any) -> Any:
         quick = AGAIN.get(program)
-        if quick is not None:  # as in most steps
+        if quick is not None:  # the case of most steps
             result = quick(args, kwargs)
             if result is not MISS:
                 return result
         if MODE.flags & _UNUSUAL or not _WATCHED:  # traced, or run eagerly: the engine reports it
             return run(program, *args, **kwargs)
         programs = _WATCHED[-1]
-        if not programs._watch.sampling and programs._trains.get(id(program)):  # as in most steps
+        if not programs._watch.sampling and programs._trains.get(id(program)):  # the case of most steps
             return programs.quiet(program, run, args, kwargs)
         return programs.run(program, run, args, kwargs)
 

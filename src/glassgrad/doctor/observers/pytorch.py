@@ -64,14 +64,14 @@ class TorchObserver:
         for one in self._listeners:
             one.entered()
         if self._inner is not self._model:
-            self._recorder.stop()  # a mode would be compiled with the model
+            self._recorder.stop()  # `torch.compile` would compile an active mode into the model
 
     def _forward(self, _module: Module, args: Args, kwargs: Kwargs, output: Any) -> None:
         if any(one.busy for one in self._listeners):
             return
         if self._inner is not self._model and self._watch.sampling:
             with aside(self._inner):
-                self._inner(*args, **kwargs)  # for the hooks inside, which a compiled module does not call
+                self._inner(*args, **kwargs)  # runs the inner hooks, which a compiled module does not call
             self._recorder.start()
         for one in self._listeners:
             one.forward(args, kwargs, output)
@@ -85,7 +85,7 @@ class TorchObserver:
             self._watch.backward(None)
 
     def _backward(self, loss: Tensor) -> None:
-        """Report that a backward pass begins, or with None that it has ended."""
+        """Report the beginning of a backward pass, or with None its end."""
         self._told = loss is not None
         if self._told:
             self._watch.backward(loss)
@@ -93,7 +93,7 @@ class TorchObserver:
             self._watch.left()
 
     def _stepping(self, optimizer: Optimizer, args: Args, kwargs: Any) -> None:
-        # A closure runs its forward and backward pass between this hook and the update, before which no hook is called.
+        # A closure runs its forward and backward pass between this hook and the update, before which no hook runs.
         closure = bool(len(args) > 1 or kwargs.get("closure"))
         for one in self._listeners:
             one.stepping(optimizer, closure=closure)

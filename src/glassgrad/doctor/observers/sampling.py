@@ -21,15 +21,15 @@ Parameters = list[tuple[str, Any]]
 
 @dataclass(frozen=True)
 class Preset:
-    """How much a watch looks at.
+    """How much a watch inspects.
 
     Attributes:
-        share: of the time that it may take; steps are sampled as often as that allows.
+        share: the share of the time that it may take; this limits how often steps are sampled.
         early: the number of first steps that are sampled if the time allows.
         free: seconds that it may take beyond its share, so that small loops are seen from the start.
         statistics: means, deviations and shares of zeros; without them only norms.
-        activations: what the modules put out.
-        directions: the gradient against that of the step before.
+        activations: outputs of the modules.
+        directions: the gradient compared with that of the previous step.
         counts: histograms.
     """
 
@@ -46,7 +46,7 @@ class Preset:
 PRESETS = {
     preset.name: preset
     for preset in (
-        # A sample of W2 costs two or three times what its own thread counts: caches are cold after it.
+        # A sample of W2 costs two or three times the thread time counted here, because it leaves the caches cold.
         Preset("economy", 0.006, 2, 0.02, False, False, False, False),
         Preset("standard", 0.06, 6, 0.1, True, True, True, False),
         Preset("full", math.inf, 6, math.inf, True, True, True, True),
@@ -55,7 +55,7 @@ PRESETS = {
 EVERYTHING = replace(PRESETS["full"], directions=False)
 """For a monitor, which measures single steps."""
 
-_clock = time.perf_counter if sys.platform == "win32" else time.thread_time  # there it ticks 64 times a second
+_clock = time.perf_counter if sys.platform == "win32" else time.thread_time  # Windows' thread_time ticks at 64 Hz
 _ALWAYS = 4
 """The number of steps sampled whatever they cost; the first one includes one-time work."""
 _BETWEEN = 4
@@ -63,11 +63,10 @@ _BETWEEN = 4
 
 
 class Schedule:
-    """Decides which steps are sampled: as many as the time allows, most of them early, or every K-th on request.
+    """Decides which steps are sampled: as many as the time allows, most of them early, or every K-th if requested.
 
-    The first four steps are samples. Any other is one if the time that was spent, with what the sample before it cost,
-    stays within the share. Time is that of the processor in this thread: a machine that is busy with something else
-    changes nothing.
+    The first four steps are sampled. Another step is sampled if the time spent so far plus the cost of the previous
+    sample stays within the share. Time is this thread's processor time, so other load on the machine does not matter.
 
     Attributes:
         asks: the step for which to call `due` next; until then the answer stays the same.
@@ -87,7 +86,7 @@ class Schedule:
         self._cost = 0.0
 
     def __enter__(self) -> None:
-        """Start counting time as the watch's own."""
+        """Start counting time as spent by the watch."""
         if not self._depth:
             self._entered = _clock()
         self._depth += 1
@@ -118,7 +117,7 @@ class Schedule:
         if self._every is not None:
             due, between = step % self._every == 0, self._every - step % self._every
         else:
-            if self._before is not None:  # the step before was one
+            if self._before is not None:  # the previous step was sampled
                 self._cost, self._before = self._now() - self._before, None
             due = step < _ALWAYS or math.isinf(self._preset.share) or self._is_time(step)
             between = 1 if step < self._preset.early else _BETWEEN
@@ -131,7 +130,7 @@ class Schedule:
         """Return whether a sample is due, and there is time for it."""
         if step < self._preset.early:
             return self._affords(1)
-        if self._pair:  # the step after a sampled one, for what compares two
+        if self._pair:  # the step after a sampled one, to compare the two
             self._pair = False
             return True
         if step - self._latest < _BETWEEN or not self._affords(2 if self._preset.directions else 1):
@@ -145,7 +144,7 @@ class Schedule:
 
 
 def flat_norm(array: Array) -> float:
-    """Return the norm of an array in its own precision, without a copy where it lies in one piece."""
+    """Return the norm of an array in its own precision, without a copy if it is contiguous."""
     flat = array.reshape(-1)
     if flat.dtype.kind != "f" or flat.dtype.itemsize < 4:
         return norm(array)
@@ -154,27 +153,27 @@ def flat_norm(array: Array) -> float:
 
 
 def values_of(named: Parameters, *, copied: bool = True) -> list[Array]:
-    """Return the values of parameters, copies of them unless they are only looked at."""
+    """Return the values of parameters, copied by default."""
     held = [library.values(parameter) for _, parameter in named]
     return [np.array(values) for values in held] if copied else held
 
 
 def measured(named: Parameters, *, statistics: bool, counts: bool) -> dict[str, Any]:
-    """Return the fields about the gradients and the values of parameters as they are now, by name.
+    """Return the fields about the gradients and the values of parameters in their current state, by name.
 
     Args:
         named: the parameters with their names.
         statistics: means, deviations and the like; without them only norms.
         counts: histograms too.
 
-    Where no parameter has a gradient, there is no "total_norm".
+    If no parameter has a gradient, there is no "total_norm".
     """
     names = (*gradients.FIELDS, *parameters.FIELDS)
     table = {entry.name: np.full(len(named), np.nan) for entry in names}
     bins = {"bins": BINS, "signed": histograms.SIGNED_BINS}
     histogram = {entry.name: np.zeros((len(named), bins[entry.kind]), np.uint32) for entry in histograms.FIELDS}
     held = []
-    with np.errstate(all="ignore"):  # a NaN is something to record
+    with np.errstate(all="ignore"):  # a NaN is recorded
         for at, (_, parameter) in enumerate(named):
             g = library.gradient(parameter)
             found = (_statistics if statistics else _sizes)(library.values(parameter), g)
@@ -207,7 +206,7 @@ def _sizes(values: Array, g: Array | None) -> dict[str, float]:
 
 @dataclass
 class _Past:
-    """The gradients of a step, None for a parameter without, and how far it then moved the weights."""
+    """The gradients of a step, None for a parameter without, and the distance by which it then moved the weights."""
 
     step: int
     gradients: list[Array | None]
@@ -224,11 +223,11 @@ class Sampler:
         self._weights: list[Array] | None = None
 
     def before(self) -> None:
-        """Keep the weights that the step begins with."""
+        """Keep the weights at the beginning of the step."""
         self._weights = values_of(self._named)
 
     def after(self, sample: Sample) -> None:
-        """Measure how far the step has moved them."""
+        """Measure how far the step moved the weights."""
         weights, self._weights = self._weights, None
         if weights is None:
             return
@@ -242,21 +241,21 @@ class Sampler:
         return [flat_norm(values) for values in values_of(self._named, copied=False)]
 
     def total(self) -> float:
-        """Return the norm of all gradients there are as one vector; NaN without any."""
+        """Return the norm of all existing gradients as one vector; NaN without any."""
         held = [g for _, parameter in self._named if (g := library.gradient(parameter)) is not None]
         with np.errstate(all="ignore"):
             return norms.total(flat_norm(g) for g in held) if held else math.nan
 
     def any_gradient(self) -> bool:
-        """Tell whether some parameter has a gradient."""
+        """Tell whether any parameter has a gradient."""
         return any(library.gradient(parameter) is not None for _, parameter in self._named)
 
     def any_gradient_object(self) -> bool:
-        """Tell the same while a step is traced, when gradients have no numbers."""
+        """Tell whether any parameter has a gradient during tracing, when gradients have no numbers."""
         return any(getattr(parameter, "_grad", None) is not None for _, parameter in self._named)
 
     def gradients(self, sample: Sample) -> None:
-        """Measure gradients and weights as they are now."""
+        """Measure gradients and weights in their current state."""
         preset = self._preset
         sample.values |= measured(self._named, statistics=preset.statistics, counts=preset.counts)
         if not preset.directions:

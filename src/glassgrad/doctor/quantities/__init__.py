@@ -1,4 +1,4 @@
-"""The quantities of a monitor's record, one per file: their arrays, and how they are measured.
+"""The quantities of a monitor's record, one per file: the arrays, and how to measure them.
 
 A field of kind "step" has one number per sample, "parameter" one per sample and parameter, "activation" one per sample
 and activation, "bins" and "signed" one per sample, parameter and bin.

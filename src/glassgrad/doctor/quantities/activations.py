@@ -1,9 +1,9 @@
 """Statistics of the outputs of modules, and of dead and saturated units of activation functions.
 
 A unit of a ReLU is dead if it is zero for every example of the batch: no gradient passes it. GELU, SiLU and the like
-come to rest at zero from below: there a unit is dead if no output is above zero or further from it than `FAINT`. An
-entry is saturated when a bounded function is so close to a bound that its slope is below 6 % of its steepest:
-|tanh(x)| > 0.97, and for other bounds the same place between them.
+approach zero from below: there a unit is dead if no output is above zero or further from it than `FAINT`. An entry is
+saturated when a bounded function is so close to a bound that its slope is below 6 % of the steepest one:
+|tanh(x)| > 0.97, and for functions with other bounds the same position between them.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def kind_of(name: str, module: Module = None) -> Kind | None:
 
 
 def living(output: Array, axes: tuple[int, ...]) -> Array:
-    """Return which units of a rectifier are not at rest somewhere along `axes`; a NaN is no rest."""
+    """Return which units of a rectifier are active somewhere along `axes`; NaN counts as active."""
     units: Array = np.logical_not(np.all((output <= 0) & (output >= -FAINT), axis=axes))
     return units
 
@@ -82,7 +82,7 @@ class Activation:
         self.axis = self.examples = 0
 
     def add(self, output: Array) -> None:
-        """Add one output, whose first axis is that of the examples."""
+        """Add one output, whose first axis indexes the examples."""
         found = summarise(output)
         finite = found.count - found.nonfinite
         if finite:
@@ -95,7 +95,7 @@ class Activation:
             return
         if self.kind.saturates:
             middle, reach = (self.kind.high + self.kind.low) / 2, (self.kind.high - self.kind.low) / 2
-            far = output - middle if self.kind.rectifies else np.abs(output - middle)  # 0 is where a rectifier rests
+            far = output - middle if self.kind.rectifies else np.abs(output - middle)  # a rectifier is inactive at 0
             self._saturated += np.count_nonzero(far > SATURATED * reach)
         if self.kind.rectifies:
             self.examples += len(output) if output.ndim else 1

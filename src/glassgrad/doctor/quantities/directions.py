@@ -1,12 +1,12 @@
 """The gradient of a step relative to that of the previous step, and the conditions of the step.
 
-Two gradients of different batches at nearly the same weights tell the noise from the signal (McCandlish et al. 2018,
+Two gradients of different batches at nearly the same weights separate noise from signal (McCandlish et al. 2018,
 An Empirical Model of Large-Batch Training, appendix A): g1·g2 estimates |G|², |g|² estimates |G|² + tr(Σ) / B.
 
-Together with the update d between them they give the curvature of the loss along it, without another pass. On a
-parabola the update reaches the minimum if (g1 - g0)·d = -g0·d, and the initial height on the other side if it is twice
-that; for plain SGD this ratio is the rate times the curvature, whose limit is 2. Pure noise, uncorrelated
-gradients, gives 1.
+Together with the update d between them they give the curvature of the loss along d, without another pass. On a parabola
+the update reaches the minimum if (g1 - g0)·d = -g0·d, and the initial height on the other side if (g1 - g0)·d is twice
+-g0·d. For plain SGD this ratio is the rate times the curvature, whose limit is 2. Pure noise, uncorrelated gradients,
+gives 1.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _along(parts: Sequence[tuple[Array, Array, Array]]) -> dict[str, float]:
     ended = sum(float(b @ d) for _, b, d in parts)
     length = sum(float(d @ d) for *_, d in parts)
     if not length or not began < 0 or not math.isfinite(began + ended + length):
-        return {}  # it did not move, or went uphill, as momentum may
+        return {}  # the update was zero, or went uphill, which is possible with momentum
     return {"curvature": (ended - began) / length, "update_reach": (began - ended) / began}
 
 

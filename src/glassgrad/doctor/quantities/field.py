@@ -15,9 +15,9 @@ from glassgrad.doctor.quantities.statistics import summarise
 class Field:
     """One array of a record: its name, axes, content and origin.
 
-    `kind` is "step", "parameter", "activation", "bins" or "signed". `needs` is when it can be measured: "gradients"
-    (after the backward pass), "clipped" (after clipping), "next" (when the weights have been updated) or "forward"
-    (while the model computes).
+    `kind` is "step", "parameter", "activation", "bins" or "signed". `needs` says when the field can be measured:
+    "gradients" (after the backward pass), "clipped" (after clipping), "next" (after the weights were updated) or
+    "forward" (during the forward pass).
     """
 
     name: str

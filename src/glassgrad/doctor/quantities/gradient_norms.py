@@ -1,4 +1,4 @@
-"""The norms of a model's present gradients."""
+"""The norms of a model's current gradients."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class GradientNorms:
 
 
 def compute_gradient_norms(model: Module) -> GradientNorms:
-    """Return the norm of each parameter's gradient and of all together, in double precision.
+    """Return the norm of each parameter's gradient and of all gradients together, in double precision.
 
     Args:
         model: a module of glassgrad or PyTorch, or anything with `named_parameters()`; after its backward pass.

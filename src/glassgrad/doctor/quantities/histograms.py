@@ -1,4 +1,4 @@
-"""How the entries of gradients and weights are distributed: magnitudes in fixed bins, signed ones in deviations."""
+"""Distributions of the entries of gradients and weights: magnitudes in fixed bins, signed values by deviations."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def signed_edges(mean: float, std: float) -> Array:
 
 
 def signed(gradient: Array, mean: float | None = None, std: float = 0.0) -> tuple[Array, Array]:
-    """Return counts and edges of a gradient's finite entries; entries outside count in the outer bins.
+    """Return counts and edges of a gradient's finite entries; entries beyond the outer edges count in the outer bins.
 
     Args:
         gradient: an array of any shape.
-        mean, std: of its finite entries, if they are known already.
+        mean, std: of its finite entries, if already known.
 
     Example:
         >>> counts, edges = signed(np.array([-1.0, 0.0, 0.0, 1.0]))
@@ -65,9 +65,9 @@ def signed(gradient: Array, mean: float | None = None, std: float = 0.0) -> tupl
 
 
 def measure(gradient: Array | None, values: Array, found: Mapping[str, float]) -> dict[str, Array]:
-    """Return the counts of one parameter: by magnitude, shape (57,), and signed, shape (40,), its values too.
+    """Return the counts of one parameter: by magnitude, shape (57,), and signed, shape (40,), also those of its values.
 
-    `found` has the means and deviations of both. A gradient that is not there has no counts.
+    `found` has the means and deviations of both. A missing gradient has no counts.
     """
     counts = {} if gradient is None else {"gradient_counts": magnitudes(gradient)}
     for kind, array in (("gradient", gradient), ("parameter", values)):

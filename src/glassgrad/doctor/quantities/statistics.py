@@ -99,7 +99,7 @@ def norm(array: Array) -> float:
 
 
 def _native() -> Any:
-    """Return the native pass over an array; None without llvmlite, and where layers by hand run without the engine."""
+    """Return the native pass over an array; None without llvmlite, and for hand-written layers without the engine."""
     engine = sys.modules.get("glassgrad.ops.kernels.native")
     return None if engine is None or engine.kernels.off else _reader()
 
@@ -115,7 +115,7 @@ def _reader() -> Any:
 
 
 def _parts(array: Array, first: int = 0) -> Iterator[Array]:
-    """Yield the elements from one on in double precision, in parts that stay in the cache between passes."""
+    """Yield the elements from index `first` on in double precision, in parts that stay in the cache between passes."""
     if array.dtype.kind == "c":
         array = np.stack([array.real, array.imag])
     flat = array.reshape(-1)
@@ -139,7 +139,7 @@ class _Sums:
         self.minimum, self.maximum = math.inf, -math.inf
 
     def add_natively(self, array: Array) -> int:
-        """Add the first elements of a large array by native code; return how many, 0 where some are not finite."""
+        """Add the first elements of a large array by native code; return how many, 0 if some are not finite."""
         large = array.size >= _LARGE and array.dtype.char in "fd" and array.flags.c_contiguous and array.flags.aligned
         native = _native() if large else None
         if native is None:
@@ -191,7 +191,7 @@ class _Sums:
 
     def _deviation(self, mean: float, array: Array) -> float:
         variance = self.finite_squares / self.finite - mean * mean
-        # If the mean is large relative to the deviation, the difference cancels, and another pass is made.
+        # If the mean is large relative to the deviation, the difference cancels, so another pass is made.
         if not variance > 1e-3 * mean * mean or not math.isfinite(variance):
             deviations = (part[np.isfinite(part)] - mean for part in _parts(array))
             largest = max(abs(self.minimum - mean), abs(self.maximum - mean)) or 1.0

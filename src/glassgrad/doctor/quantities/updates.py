@@ -1,6 +1,6 @@
 """Sizes of the updates of each parameter: the difference of the weights before and after the step.
 
-So they are known for every optimizer of every library, momentum, decay and schedule included.
+So they work for every optimizer of every library, including momentum, decay and schedule.
 """
 
 from __future__ import annotations

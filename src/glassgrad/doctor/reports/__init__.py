@@ -1,1 +1,1 @@
-"""Findings and check-ups as lines of text, and numbers for the loggers that people use."""
+"""Findings and check-ups as lines of text, and numbers for common loggers."""

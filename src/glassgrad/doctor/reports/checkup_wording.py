@@ -73,7 +73,7 @@ def _forward(found: CheckUp) -> Iterator[str]:
 
 
 def _some(layers: Sequence[Layer]) -> tuple[list[Layer], int]:
-    """Choose, of a very deep net, the first and last layers and remarkable ones in between."""
+    """For a very deep net, choose the first and last layers and remarkable ones in between."""
     if len(layers) <= _MOST_LAYERS:
         return list(layers), 0
     half = _MOST_LAYERS // 2

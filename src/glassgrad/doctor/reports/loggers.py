@@ -18,7 +18,7 @@ def hand_over(logger: Any, values: Mapping[str, float], step: int) -> None:
             logger.add_scalar(name, value, step)
     elif hasattr(logger, "log_metrics"):
         logger.log_metrics(dict(values), step)
-    elif hasattr(logger, "info"):  # Python's own has `log` too, for something else
+    elif hasattr(logger, "info"):  # Python's logger also has `log`, with another meaning
         logger.info("step %d: %s", step, ", ".join(f"{name} {value:.3g}" for name, value in values.items()))
     elif hasattr(logger, "log"):
         logger.log(dict(values), step=step)

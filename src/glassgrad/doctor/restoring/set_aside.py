@@ -22,11 +22,11 @@ _REGISTRIES = ("_parameters", "_buffers", "_modules")
 
 @contextlib.contextmanager
 def aside(model: Module) -> Iterator[None]:
-    """Restore model and random generators after the block, so that passes inside do not affect the training.
+    """Restore model and random generators after the block, so that passes in the block do not affect the training.
 
     It restores the values of parameters and buffers, gradients (there are none at the start of the block), the
     attributes of every module, and the random generators: ours, PyTorch's, NumPy's global one and Python's. Changes
-    inside of lists and dictionaries of a module are not undone.
+    inside lists and dictionaries of a module are not undone.
 
     Example:
         >>> import glassgrad as gg
@@ -47,7 +47,7 @@ def aside(model: Module) -> Iterator[None]:
 def _attributes(model: Module) -> Iterator[Undo]:
     modules = model.modules() if hasattr(model, "modules") else ()
     for module in modules:
-        for drawn in module.__dict__.values():  # the generator of a layer by hand
+        for drawn in module.__dict__.values():  # the generator of a hand-written layer
             if isinstance(drawn, np.random.Generator):
                 yield _rewinder(drawn)
         for held in (module.__dict__, *(module.__dict__.get(name) for name in _REGISTRIES)):
@@ -74,7 +74,7 @@ def _tensors(model: Module) -> Iterator[Undo]:
 
 def _copy_back(tensor: Tensor, before: Any) -> Undo:
     def undo() -> None:
-        # Write only what changed: a write would make a graph that is still alive refuse its backward pass.
+        # Write only changed values: a write would make a live graph refuse its backward pass.
         if _bytes(tensor) != _bytes(before):
             tensor.data.copy_(before)
 
@@ -94,7 +94,7 @@ def _gradients(model: Module) -> Iterator[Undo]:
 
 
 def _generators() -> Iterator[Undo]:
-    yield undo.stream(random._inst)  # the generator behind the module's functions
+    yield undo.stream(random._inst)  # the generator behind the functions of Python's `random`
     if "numpy.random" in sys.modules:
         yield undo.stream(np.random.mtrand._rand)  # a user's model may draw from the global generator
     ours = sys.modules.get("glassgrad.engine.random")

@@ -17,14 +17,14 @@ from glassgrad.engine.tensor import Tensor
 
 
 def written_as(function: Any) -> Any:
-    """Return the original of a compiled function; any other function unchanged."""
+    """Return the original of a compiled function; return any other function unchanged."""
     return getattr(function, "__compiled_function__", function)
 
 
 class StepAside:
     """The state that a step may change, to be restored any number of times.
 
-    The step's variables, models, optimizers and arguments are found as compilation finds them. Iterators, files and the
+    The step's variables, models, optimizers and arguments are found as in compilation. Iterators, files and the
     state of other libraries are not restored.
 
     Attributes:
@@ -76,7 +76,7 @@ def eagerly(observer: Any) -> Iterator[None]:
 
 
 def arrays_in(values: Sequence[Any]) -> Iterator[Any]:
-    """Yield the NumPy arrays in nested tuples and lists, and those of tensors."""
+    """Yield the NumPy arrays in nested tuples and lists, and the arrays of the tensors."""
     for value in values:
         if isinstance(value, np.ndarray):
             yield value

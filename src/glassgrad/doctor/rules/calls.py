@@ -1,4 +1,4 @@
-"""Rules about the order of the calls in a loop: what was forgotten, what comes too early, what was cut off."""
+"""Rules about the order of the calls in a loop: forgotten or early calls, and gradients that were cut off."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _step_first(run: Run) -> Iterator[Seen]:
 
 
 def _steps_before_backward(sequence: str) -> int:
-    """Return in how many of the first rounds the step precedes the backward pass; 0 if that is not the rule."""
+    """Return in how many of the first rounds the step precedes the backward pass; 0 if that happens in few rounds."""
     rounds = [part for part in sequence.split("F") if "B" in part and "S" in part]
     turned = sum(part[0] == "S" for part in rounds)
     return turned if turned > MOSTLY * len(rounds) else 0
@@ -85,7 +85,7 @@ def _no_gradients(run: Run) -> Iterator[Seen]:
     sampled = 0 if run.data is None else len(run.data)
     if len(calls.empty) >= 2 and len(calls.empty) > MOSTLY * sampled and not calls.detached:
         if not calls.backwards or _steps_before_backward(calls.sequence):
-            return  # said by the rules above
+            return  # the rules above report this
         what = f"no parameter that is watched had a gradient in {len(calls.empty)} of {sampled} sampled steps"
         yield Seen(what, calls.line("step"), float(len(calls.empty)))
 
@@ -117,7 +117,7 @@ def _evaluating(run: Run) -> Iterator[Seen]:
         return
     names = found[0][1]
     whole = set(names) == set(run.setup.stochastic)
-    # Batch normalisation that rests while the rest trains is a way of fine-tuning.
+    # Batch normalisation in evaluation mode while the rest trains is a way of fine-tuning.
     what = f"{listed(names)} stood in evaluation mode in {len(found)} of {sampled} sampled training steps"
     yield Seen(what, run.calls.line("forward"), len(found) / sampled, severity="" if whole else "info")
 

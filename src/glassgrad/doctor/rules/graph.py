@@ -14,10 +14,10 @@ from glassgrad.doctor.run import Run
 DEEP = 5
 """Number of consecutive sigmoids that is too deep: each has a slope of at most 1/4, and 4^-5 is below a thousandth."""
 
-# The activations that a loss applies itself, and the name of the loss without them.
+# The activations that a loss applies by itself, and the name of the loss without them.
 _ENTROPY, _BINARY = "cross_entropy", "binary_cross_entropy_with_logits"
 
-# Lower bounds of the results of ops, for logarithms and roots of them.
+# Lower bounds of the results of ops, for their logarithms and roots.
 _ANYTHING = words(
     "linear matmul conv1d conv2d conv3d tanh subtract negative layer_norm batch_norm embedding bilinear lstm gru "
     "rnn_tanh gelu silu elu selu leaky_relu sin cos"

@@ -1,4 +1,4 @@
-"""Rules about the loss of a run: of training, over its steps, and of examples set aside."""
+"""Rules about the loss of a run: the training loss over the steps, and the loss of held-out examples."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ APART, CARRIED = 0.25, 0.3
 UNDERFITTED = 0.5
 """A share of the loss of a constant guess; `STILL`: the change over two fifths of the run that counts as none."""
 STILL = 0.1
-_LEAST = 1e-12  # a loss that is lower has underflowed, and is no divisor
+_LEAST = 1e-12  # a lower loss has underflowed and cannot be a divisor
 
 
 def _curve(run: Run) -> Array:
@@ -99,7 +99,7 @@ def _rises(run: Run) -> Iterator[Seen]:
         return
     if len(curve) < 10:
         return
-    # The median: one spike is no trend.
+    # The median, because one spike is not a trend.
     part = max(len(curve) // 5, 2)
     first, last = float(np.median(curve[:part, 1])), float(np.median(curve[-part:, 1]))
     first = max(first, float(curve[0, 1]))
@@ -121,7 +121,7 @@ def _flat(run: Run) -> Iterator[Seen]:
     part = max(len(curve) // 10, 5)
     first, last = float(curve[:part, 1].mean()), float(curve[-part:, 1].mean())
     noise = float(curve[-part:, 1].std() / math.sqrt(part))
-    if run.labels:  # outputs are alike at first, so one batch tells; a leap after it is no height to fall from
+    if run.labels:  # outputs are alike at first, so one batch is enough; the loss need not fall from a later peak
         first = min(first, float(curve[0, 1]))
     if first > 0 and 0.98 * first - noise < last <= RISEN * first:
         what = f"the loss does not fall: {first:.4g} in the first {part} steps known, {last:.4g} in the last"
@@ -156,7 +156,7 @@ def _spikes(run: Run) -> Iterator[Seen]:
 
 
 def _growth_before(data: MonitorData | None, step: int) -> float:
-    """Return how much larger the updates right before a step were than those before them."""
+    """Return the ratio of the updates right before a step to the earlier ones."""
     if data is None or not len(data):
         return math.nan
     sizes = np.sqrt(np.nansum(np.square(data.update_norm), axis=1))[data.steps <= step]
@@ -179,7 +179,7 @@ def _overfits(run: Run) -> Iterator[Seen]:
     lowest = float(held[best, 1])
     middle = float(held[len(held) // 2, 1])
     if curve[-1, 0] < 0.9 * held[-1, 0]:
-        return  # what training had in the end is not known
+        return  # the final training loss is not known
     if OVERFITTED * lowest >= last > 0.9 * middle and train < GAP * last:
         yield Seen(
             f"the loss of the examples set aside rests at {last:.4g} since step {int(held[len(held) // 2, 0])}, and "
@@ -219,7 +219,7 @@ def _overfits(run: Run) -> Iterator[Seen]:
     "Goodfellow, Bengio, Courville, Deep Learning (2016), section 5.2",
 )
 def _underfits(run: Run) -> Iterator[Seen]:
-    """Report a training whose loss no longer changes and stays high, on held-out examples as on the others."""
+    """Report a training whose loss no longer changes and stays high, on held-out and training examples."""
     held, curve = run.held_out[np.isfinite(run.held_out[:, 1])], _curve(run)
     if len(held) < 4 or len(curve) < 60 or not run.labels or run.labels[0][1].classes < 2:
         return

@@ -91,7 +91,7 @@ class Rule(Generic[D]):
 def rule(
     severity: str, name: str, advice: str, remedy: str = "", threshold: float = math.nan, source: str = ""
 ) -> Callable[[Callable[[D], Iterator[Seen | str]]], Rule[D]]:
-    """Make a rule of the function below, which yields observations; for the arguments see `Rule`."""
+    """Make a rule of the decorated function, which yields observations; for the arguments see `Rule`."""
     return lambda look: Rule(name, severity, look, advice, remedy, threshold, source)
 
 
@@ -118,10 +118,10 @@ def pairs(steps: Array, values: Array, most: int = 6) -> Evidence:
 
 
 def apply(rules: Iterable[Rule[D]], data: D) -> tuple[Finding, ...]:
-    """Return the findings of rules about data: errors first, equal ones in the order of the rules."""
+    """Return the findings of rules about data: errors first, findings of equal severity in the order of the rules."""
     return ordered(finding for rule in rules for finding in rule.findings(data))
 
 
 def ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Return findings with errors first, equal ones in their order."""
+    """Return findings with errors first, those of equal severity in their order."""
     return tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity)))

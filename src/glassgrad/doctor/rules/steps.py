@@ -1,4 +1,4 @@
-"""Rules about what the steps of a run show: gradients, updates and activations over time."""
+"""Rules about gradients, updates and activations over the steps of a run."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ APART = 30.0
 
 
 def _sampled(least: int) -> Callable[[Callable[[Run, MonitorData], Iterator[Seen]]], Callable[[Run], Iterator[Seen]]]:
-    """Apply a rule only to runs with at least so many samples; the rule receives them beside the run."""
+    """Apply a rule only to runs with at least `least` samples; the rule receives the samples in addition to the run."""
 
     def applied(look: Callable[[Run, MonitorData], Iterator[Seen]]) -> Callable[[Run], Iterator[Seen]]:
         return lambda run: look(run, run.data) if run.data is not None and len(run.data) >= least else iter(())
@@ -60,14 +60,14 @@ def _sampled(least: int) -> Callable[[Callable[[Run, MonitorData], Iterator[Seen
 
 
 def _ratios(data: MonitorData) -> tuple[list[int], Array]:
-    """Return the matrices, and ‖gradient‖ / ‖weights‖ of them, (S, M)."""
+    """Return the matrices, and their ‖gradient‖ / ‖weights‖, (S, M)."""
     places = [at for at, axes in enumerate(data.dims) if axes > 1]
     with np.errstate(all="ignore"):
         return places, data.gradient_norm[:, places] / data.parameter_norm[:, places]
 
 
 def _middle(values: Array) -> Array:
-    """Return the median over the samples, NaN where nothing is known."""
+    """Return the median over the samples, NaN if all are unknown."""
     known = np.where(np.isfinite(values), values, np.nan)
     out = np.full(values.shape[1:], np.nan)
     some = ~np.isnan(known).all(axis=0)
@@ -122,7 +122,7 @@ def _exploding(run: Run, data: MonitorData) -> Iterator[Seen]:
 
 
 def _settled(steps: Array, values: Array) -> Array:
-    """Tell which values are known and after the first steps: an optimizer that averages squares begins with leaps."""
+    """Tell which values are known and after the first steps: averages of squares make the first updates large."""
     return np.isfinite(values) & (steps >= EARLY)
 
 
@@ -206,7 +206,7 @@ def _batch_size(run: Run) -> Iterator[Seen]:
 
 
 def _update_shares(data: MonitorData) -> Array:
-    """Return ‖change‖ / ‖weights‖ of all matrices as one, (S,)."""
+    """Return ‖change‖ / ‖weights‖ of all matrices together, (S,)."""
     places = [at for at, axes in enumerate(data.dims) if axes > 1]
     moved = np.sqrt(np.nansum(np.square(data.update_norm[:, places]), axis=1))
     size = np.sqrt(np.nansum(np.square(data.parameter_norm[:, places]), axis=1))
@@ -216,7 +216,7 @@ def _update_shares(data: MonitorData) -> Array:
 
 
 def _growth(data: MonitorData) -> float:
-    """Return by how much the matrices grew in the first steps, NaN unless all of these were sampled."""
+    """Return the factor by which the matrices grew in the first steps, NaN unless all of these were sampled."""
     if len(data) < FIRST or data.steps[FIRST - 1] != FIRST - 1:
         return math.nan
     places = [at for at, axes in enumerate(data.dims) if axes > 1]
@@ -236,7 +236,7 @@ def _rate_measured(run: Run, data: MonitorData) -> Iterator[Seen]:
     known = np.isfinite(shares)
     if known.sum() < 3:
         return
-    # The first step of an optimizer that divides by the gradient is as large as its rate allows.
+    # The first step of an optimizer that divides by the gradient is as large as the learning rate.
     middle = float(np.median(shares[known][1:]))
     evidence = pairs(data.steps[known], shares[known])
     if middle > FAST:
@@ -352,7 +352,7 @@ def _saturated(run: Run, data: MonitorData) -> Iterator[Seen]:
     source="Bengio (2012), Practical recommendations for gradient-based training, section 2.2",
 )
 def _unshuffled(run: Run) -> Iterator[Seen]:
-    # Labels that are all different are numbers of places, as in contrastive losses.
+    # Labels that are all different are indices of positions, as in contrastive losses.
     known = [labels for _, labels in run.labels if labels.count >= 16 and 2 * labels.distinct <= labels.count]
     if len(known) < 3 or not all(labels.ordered for labels in known):
         return

@@ -1,1 +1,1 @@
-"""The memory of arrays: freed memory that is kept, and zeros that nobody has written to."""
+"""The memory of arrays: freed memory that is kept, and zeros that were never written to."""

@@ -1,7 +1,7 @@
 """Arrays of bfloat16 through DLPack: NumPy exchanges integers of the same size, whose type is rewritten on the way.
 
-A capsule of DLPack points to a struct that says what lies in memory. The type is its code (unsigned integers, bfloat16,
-...) and a number of bits: https://dmlc.github.io/dlpack/latest/c_api.html.
+A DLPack capsule points to a struct that describes the memory. The type is its code (unsigned integers, bfloat16, ...)
+and a number of bits: https://dmlc.github.io/dlpack/latest/c_api.html.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from glassgrad.ops.core import Array
 from glassgrad.ops.narrow import NARROW, bfloat16
 
 _UNSIGNED, _BFLOAT = 1, 4
-# Where the code of the type is in a `DLManagedTensor`; of the newer struct, a header of 32 bytes comes first.
+# The offset of the type code in a `DLManagedTensor`; the newer struct starts with a header of 32 bytes.
 _CODE = {b"dltensor": 20, b"dltensor_versioned": 52}
 
 
@@ -29,14 +29,14 @@ def capsule_of(array: Array, how: dict[str, Any]) -> Any:
 
 
 def array_of(other: Array) -> np.ndarray:
-    """Return an array of the memory of what has `__dlpack__`, on the processor."""
+    """Return an array on the CPU memory of an object with `__dlpack__`."""
     bits = _Bits(other)
     array: np.ndarray = np.from_dlpack(bits)
     return array.view(bfloat16()) if bits.are_bfloat else array
 
 
 class _Bits:
-    """An array of another library, as NumPy sees it, with unsigned integers instead of bfloat16."""
+    """An array of another library with unsigned integers instead of bfloat16, so that NumPy can read it."""
 
     def __init__(self, other: Array) -> None:
         self.other = other

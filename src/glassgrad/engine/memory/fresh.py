@@ -1,7 +1,7 @@
-"""Large arrays of zeros that a trace has made and nobody has written to: the system has not given their memory yet.
+"""Large arrays of zeros that a trace made and that were never written to: the system has not mapped their memory yet.
 
-The system gives a page of memory when it is first written to, which may take longer than all work on it. What a
-compiled step will write to can be asked for while the step is made; `compile.native.ahead` does that.
+The system maps a page of memory at its first write, which may take longer than all work on the page. Memory that a
+compiled step will write to can be mapped while the step is compiled; `compile.native.ahead` does so.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _made: list[weakref.ref[Any]] = []
 
 
 def zeros(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """Return an array of zeros, and remember it for `taken` if a trace has made it and it is large."""
+    """Return an array of zeros, and remember it for `taken` if it is large and made during a trace."""
     array = np.zeros(shape, dtype)
     if array.nbytes >= _LARGE and MODE.flags & TRACING:
         _made.append(weakref.ref(array))

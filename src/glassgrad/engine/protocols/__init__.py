@@ -32,7 +32,7 @@ def _array_namespace(_self: Tensor, *, api_version: str | None = None) -> Any:
 
 
 def _copy(x: Tensor) -> Tensor:
-    """The same memory and the same place on the tape."""
+    """Return a tensor with the same memory and the same place on the tape."""
     build, arguments = x.__reduce_ex__(4)
     twin: Tensor = build(*arguments)
     twin.node = x.node

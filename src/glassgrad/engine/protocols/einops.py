@@ -1,7 +1,7 @@
 """einops on Tensors: the backend that einops needs for each kind of array.
 
-Ours is a class derived from one in einops, so it can be made only once einops has been imported. If that happens
-after glassgrad's own import, a finder waits for it and then goes away.
+Our backend derives from a class in einops, so it can be made only once einops has been imported. If that happens after
+glassgrad is imported, a finder waits for it and then removes itself.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def register() -> None:
 
 
 class _Waiting:
-    """Finds nothing, but notices when einops is imported."""
+    """Finds no modules, but notices when einops is imported."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -78,4 +78,4 @@ def define(module: ModuleType) -> None:
     _DEFINED.append(type("GlassgradBackend", (module.AbstractBackend,), _METHODS))
 
 
-_DEFINED: list[type] = []  # classes are only weakly known to their bases
+_DEFINED: list[type] = []  # classes hold only weak references to their subclasses

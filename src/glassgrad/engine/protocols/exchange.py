@@ -25,7 +25,7 @@ def dlpack(x: Tensor, **how: object) -> Any:
 
 
 def dlpack_device(x: Tensor) -> tuple[int, int]:
-    """Return where the memory is: `Tensor.__dlpack_device__`."""
+    """Return the device of the memory: `Tensor.__dlpack_device__`."""
     place: tuple[int, int] = x.array.__dlpack_device__()
     return place
 
@@ -33,7 +33,7 @@ def dlpack_device(x: Tensor) -> tuple[int, int]:
 def from_dlpack(other: Array, *, device: Device = None, copy: bool | None = None) -> Tensor:
     """Return a Tensor that shares the memory of another library's array, which must be on the cpu.
 
-    `device` may name the cpu. With `copy` the memory is the Tensor's own; with `copy=False` it never is.
+    `device` may name the cpu. With `copy` the memory is copied; with `copy=False` it is never copied.
 
     Example:
         >>> import numpy as np, glassgrad as gg

@@ -1,8 +1,8 @@
 """NumPy's other functions on Tensors: `np.sum(t, axis=0)`, `np.concatenate([t, u])`, `np.linalg.norm(t)`.
 
-A NumPy function is served by ours of the same name. Where the two mean different things (`np.max` returns no
-indices, `np.std` divides by n, `np.repeat` repeats elements) `SPELLINGS` says what NumPy means in our terms.
-What has no counterpart is computed if nothing requires a gradient, and refused if something does.
+A NumPy function maps to ours of the same name. Where the two differ in meaning (`np.max` returns no indices, `np.std`
+divides by n, `np.repeat` repeats elements) `SPELLINGS` translates NumPy's meaning into our terms. A function without a
+counterpart is computed if nothing requires a gradient, and raises an error if something does.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from glassgrad.ops.complexes import _squared_size
 from glassgrad.ops.core import Array, canonical_axis
 from glassgrad.ops.names import PUBLIC, public
 
-# --- what NumPy means -----------------------------------------------------------------------------
+# --- NumPy's meanings ----------------------------------------------------------------------------
 
 
 def _flat(x: Array) -> Array:
@@ -52,7 +52,7 @@ def _without_nan(reduction: Callable[..., Array], fill: float) -> Callable[..., 
     def call(a: Array, axis: Axis = None, keepdims: bool = False) -> Array:
         missing = PUBLIC["isnan"](a)
         y = reduction(PUBLIC["where"](missing, fill, a), axis, keepdims)
-        # Of nothing but NaN there is no largest; the product is 1, that of nothing.
+        # If all entries are NaN, there is no largest; the product is 1, as for no entries.
         return y if fill == 1 else PUBLIC["where"](PUBLIC["all"](missing, axis, keepdims), np.nan, y)
 
     return call
@@ -232,7 +232,7 @@ SPELLINGS = _ALL | {name: over_nothing(_ALL.get(name) or PUBLIC[name]) for name 
 # PyTorch's functions of the same names mean something else.
 _NOT_OURS = frozenset({"nanmedian", "gradient"})
 
-# Functions that look at values or write them somewhere and have no gradient that could be lost.
+# Functions that only read values or write them somewhere, so that no gradient can be lost.
 WITHOUT_GRADIENT = frozenset(
     words(
         """
@@ -303,14 +303,14 @@ def function(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Array:
 
 
 def _fallback(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> Array:
-    """Let NumPy compute what our function refuses; where both fail, raise our message."""
-    with suppress(Exception):  # whatever NumPy says, ours names op and line
+    """Let NumPy compute a call that our function rejects; if both fail, raise our message."""
+    with suppress(Exception):  # whatever NumPy raises, our message names op and line
         return _plain(func, args, kwargs)
     raise error from None
 
 
 def _normalised(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """Name the arguments as NumPy does, and drop those that have NumPy's default values.
+    """Pass the arguments by NumPy's names, and drop those that have NumPy's default values.
 
     NumPy orders arguments differently: `np.sum(x, 0, None, out)` has a dtype in the third place.
     """

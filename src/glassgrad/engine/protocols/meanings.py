@@ -1,4 +1,4 @@
-"""NumPy's meaning of functions that PyTorch has under the same name with another meaning or with fewer arguments.
+"""NumPy's version of functions that PyTorch has under the same name with another meaning or with fewer arguments.
 
 `np.dot` multiplies matrices, `np.outer` flattens, `np.squeeze` of an axis that is not 1 raises, and a reduction over
 `axis=()` reduces nothing.
@@ -21,7 +21,7 @@ from glassgrad.ops.index import getitem, take
 from glassgrad.ops.names import PUBLIC, public
 from glassgrad.ops.norms import vector_norm
 
-# As NumPy takes it: an axis, several, or None for all.
+# An axis as in NumPy: one, several, or None for all.
 Axis: TypeAlias = int | Sequence[int] | None
 
 
@@ -42,7 +42,7 @@ def _check(holds: bool, op: str, name: str, given: Array, expected: str) -> None
 
 
 def over_nothing(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a reduction over `axis=()` be one over an axis of size 1 that is put in front."""
+    """Let a reduction over `axis=()` reduce an axis of size 1 that is inserted in front."""
 
     def call(a: Array, *rest: Array, axis: Axis = None, keepdims: bool = False, **options: Any) -> Array:
         if isinstance(axis, tuple) and not axis:
@@ -55,7 +55,7 @@ def over_nothing(function: Callable[..., Any]) -> Callable[..., Any]:
 def _parted(
     function: Callable[..., Any], neutral: Array, joined: Callable[[Array, Array], Array]
 ) -> Callable[..., Any]:
-    """Give a reduction NumPy's `where` and `initial`: what is left out counts as neutral, or as what is initial."""
+    """Give a reduction NumPy's `where` and `initial`: elements left out count as `neutral` or as `initial`."""
 
     def call(
         a: Array, axis: Axis = None, keepdims: bool = False, where: Array = True, initial: Array = None, **options: Any
@@ -172,7 +172,7 @@ def _roll(a: Array, shift: Array, axis: Array = None) -> Array:
     if axis is None:
         return shape.roll(a, int(np.sum(shift)))
     pairs = np.broadcast(shift, axis)
-    for by, along in pairs:  # one after the other: an axis may stand there twice
+    for by, along in pairs:  # one after another, because an axis may occur twice
         a = shape.roll(a, int(by), int(along))
     return a
 
@@ -198,7 +198,7 @@ def _array_split(ary: Array, indices_or_sections: Array, axis: int = 0) -> list[
 
 
 def split(ary: Array, indices_or_sections: Array, axis: int = 0) -> list[Array]:
-    """`np.split`: into equal parts, or at the given places."""
+    """`np.split`: into equal parts, or at the given positions."""
     if isinstance(indices_or_sections, int) and ary.shape[axis] % indices_or_sections:
         raise ValueError("array split does not result in an equal division")
     return _array_split(ary, indices_or_sections, axis)
@@ -208,7 +208,7 @@ def _meshgrid(*xi: Array, copy: bool = True, sparse: bool = False, indexing: str
     xi = tuple(_flat(x) for x in xi)
     if not sparse:
         return arrange.meshgrid(*xi, indexing=indexing)
-    # One long axis each, as NumPy's open grids have.
+    # One long axis each, as in NumPy's open grids.
     dims = len(xi)
     order = [1, 0, *range(2, dims)] if indexing == "xy" and dims > 1 else range(dims)
     return tuple(x.reshape([-1 if at == axis else 1 for at in range(dims)]) for x, axis in zip(xi, order, strict=True))
@@ -308,7 +308,7 @@ MEANINGS: dict[str, Callable[..., Any]] = _REDUCTIONS | {
 
 def _norm(x: Array, ord: float | str | None = None, axis: Axis = None, keepdims: bool = False) -> Array:
     _check(axis is None or isinstance(axis, int) or len(axis) in {1, 2}, "linalg.norm", "axis", axis, "one axis or two")
-    from glassgrad.linalg import norm  # a namespace that few programs need
+    from glassgrad.linalg import norm  # few programs need this namespace
 
     return norm(_array(x), ord, axis, keepdims)
 

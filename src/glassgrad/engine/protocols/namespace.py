@@ -1,15 +1,15 @@
 """The array-API namespace of Tensors: what `t.__array_namespace__()` returns (version 2024.12 of the standard).
 
-Its functions are those that serve NumPy, whose second version follows the standard; what the standard has under a name
-of its own, or defines differently, is below. Everything differentiable stays so.
+Its functions are those that serve NumPy, since NumPy 2 follows the standard. Functions that exist only in the standard,
+or that it defines differently, are below. Everything differentiable stays differentiable.
 
-SciPy asks for it when the variable SCIPY_ARRAY_API=1 is set before SciPy is imported. Tried with SciPy 1.17, values and
-gradients right (tests/interop/scipy_functions.py runs them): `special` logsumexp, softmax, log_softmax, erf, expit,
-logit, ndtr, log_ndtr, gammaln, gamma, betaln, multigammaln, xlogy, entr, rel_entr, i0; `stats` entropy, zscore, skew,
-kurtosis, moment, gmean, hmean, pmean, variation, sem, tmean, trim_mean, iqr, circmean, directional_stats and the
+SciPy uses it if the variable SCIPY_ARRAY_API=1 is set before SciPy is imported. Tested with SciPy 1.17, with correct
+values and gradients (tests/interop/scipy_functions.py runs them): `special` logsumexp, softmax, log_softmax, erf,
+expit, logit, ndtr, log_ndtr, gammaln, gamma, betaln, multigammaln, xlogy, entr, rel_entr, i0; `stats` entropy, zscore,
+skew, kurtosis, moment, gmean, hmean, pmean, variation, sem, tmean, trim_mean, iqr, circmean, directional_stats and the
 statistics of ttest_1samp, ttest_ind, f_oneway, bartlett; `integrate` trapezoid, cumulative_trapezoid;
-`spatial.transform.Rotation`. SciPy itself takes no other library's arrays in `linalg`, `signal`, `spatial.distance`,
-`integrate.simpson` and the distributions of `stats`: there the conversion to NumPy refuses tracked tensors.
+`spatial.transform.Rotation`. SciPy itself accepts no other library's arrays in `linalg`, `signal`, `spatial.distance`,
+`integrate.simpson` and the distributions of `stats`: there the conversion to NumPy rejects tracked tensors.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def _arange(
     start: Array, /, stop: Array = None, step: Array = 1, *, dtype: DType = None, device: Device = None
 ) -> Tensor:
     start, stop = (0, start) if stop is None else (start, stop)
-    # A step that leads away from the end gives nothing, where PyTorch raises.
+    # A step that leads away from the end gives an empty result; PyTorch raises.
     return creation.arange(start, start if (stop - start) * step < 0 else stop, step, dtype=dtype, device=device)
 
 
@@ -207,10 +207,10 @@ _OWN: dict[str, Any] = {
 
 
 class _Info:
-    """The result of `__array_namespace_info__()`: the one device, and the dtypes."""
+    """The result of `__array_namespace_info__()`: the only device, and the dtypes."""
 
     def capabilities(self) -> dict[str, Any]:
-        """Tell what depends on the data: boolean indexing and shapes known only then."""
+        """Return which data-dependent features exist: boolean indexing and data-dependent shapes."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> str:
@@ -222,7 +222,7 @@ class _Info:
         return ["cpu"]
 
     def default_dtypes(self, *, device: Device = None) -> dict[str, Any]:
-        """Return the dtypes that Python numbers get."""
+        """Return the dtypes of Python numbers."""
         return {
             "real floating": creation.DEFAULT,
             "complex floating": np.dtype(np.complex64),
@@ -236,7 +236,7 @@ class _Info:
         return {name: dtype for name, dtype in every.items() if kind is None or np.isdtype(dtype, kind)}
 
 
-# Functions of the main namespace that the standard has among those of linear algebra too.
+# Functions of the main namespace that the standard also has in its linear algebra.
 _IN_LINALG = frozenset({"matrix_transpose", "outer", "tensordot"})
 
 
@@ -272,9 +272,9 @@ PRIMITIVES[opaque_p.name] = opaque_p
 
 
 class Special:
-    """Where SciPy looks for special functions of other array libraries.
+    """The module in which SciPy looks up special functions of other array libraries.
 
-    Those without a derivative here are computed too, since tests return p-values beside their statistics; only a
+    Functions without a derivative here are computed too, since tests return p-values beside their statistics; only a
     backward pass through them fails.
     """
 
@@ -282,7 +282,7 @@ class Special:
         found = scipy_special(name)
         if found is None:
             function = getattr(importlib.import_module("scipy.special"), name)
-            # SciPy wraps its functions so that they ask for ours: what it wraps computes.
+            # SciPy's public function is a wrapper that looks ours up; the wrapped function computes.
             found = partial(opaque_p, function=getattr(function, "__wrapped__", function))
         setattr(self, name, found)
         return found
@@ -310,7 +310,7 @@ class Namespace:
         return _Info()
 
     def for_version(self, version: str | None) -> Namespace:
-        """Return the namespace; raises for a version of the standard that is not known."""
+        """Return the namespace; raises for an unknown version of the standard."""
         if version is not None and version not in VERSIONS:
             raise bad_option("__array_namespace__", "api_version", version, f"one of {', '.join(VERSIONS)}")
         return self

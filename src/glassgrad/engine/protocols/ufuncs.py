@@ -1,6 +1,6 @@
 """NumPy's universal functions on Tensors: `np.sin(t)`, `ndarray + t`, `np.add.reduce(t)`, SciPy's special functions.
 
-Functions that we have are recorded; others are computed if nothing requires a gradient, and refused otherwise.
+Functions that exist here are recorded; others are computed if nothing requires a gradient, and rejected otherwise.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from glassgrad.ops.core import INTERPRETERS, REGISTRY, Array, Primitive
 from glassgrad.ops.elementwise import abs as _abs
 from glassgrad.ops.names import PUBLIC
 
-# --- which of our functions computes which of NumPy's ---------------------------------------------
+# --- matching NumPy's functions to ours -----------------------------------------------------------
 
 
 def _heaviside(a: Array, b: Array) -> Array:
-    """NumPy computes it in floats, ours of whole numbers is a whole number."""
+    """NumPy computes it in floats; our function returns integers for integers."""
     kinds = [x.dtype if hasattr(x, "dtype") else type(x) for x in (a, b)]
     if np.result_type(*(np.dtype(kind) for kind in kinds)).kind in "fV":
         return REGISTRY["heaviside"](a, b)
@@ -37,9 +37,9 @@ def _heaviside(a: Array, b: Array) -> Array:
 
 
 def _table() -> dict[Any, Callable[..., Any]]:
-    """Match by what the primitive computes with, then by name."""
+    """Match by the NumPy function that the primitive calls, else by name."""
     table: dict[Any, Callable[..., Any]] = {}
-    # Not dir(np): that names submodules as well, and asking for one imports it.
+    # Not dir(np): it also lists submodules, and access to one imports it.
     for ufunc in vars(np).values():
         if isinstance(ufunc, np.ufunc) and ufunc.__name__ in PUBLIC:
             table[ufunc] = PUBLIC[ufunc.__name__]
@@ -68,7 +68,7 @@ def _gamma_sign(x: Array) -> Array:
     return PUBLIC["where"](x > 0, 1.0, 1 - 2 * (PUBLIC["floor"](x) % 2))
 
 
-# SciPy's names that are not ours as well.
+# SciPy's names that differ from ours.
 _SCIPY: dict[str, Any] = {
     "psi": "digamma",
     "gamma": lambda x: _gamma_sign(x) * PUBLIC["exp"](PUBLIC["gammaln"](x)),
@@ -115,7 +115,7 @@ def ufunc(function: Any, method: str, inputs: tuple[Array, ...], kwargs: dict[st
     """Serve `Tensor.__array_ufunc__`."""
     for x in inputs:
         if type(x) not in INTERPRETERS and overrides_ufuncs(x):
-            return NotImplemented  # NumPy asks the other class
+            return NotImplemented  # NumPy then calls the other class
     out = kwargs.get("out")
     ours = find(function)
     if method == "__call__" and not kwargs and ours is not None:
@@ -163,7 +163,7 @@ def _plain(function: Any, method: str, inputs: tuple[Array, ...], kwargs: dict[s
 
 
 def check_targets(targets: Array, op: str) -> None:
-    """Raise unless the tensors that a function of NumPy's is going to write to have memory that can be written."""
+    """Raise unless the tensors that a NumPy function will write to have writable memory."""
     for x in targets if isinstance(targets, tuple) else (targets,):
         if isinstance(x, Tensor) and type(x.array) is np.ndarray:
             check_writeable(x.array, op)
@@ -197,10 +197,10 @@ _ACCUMULATE: dict[str, Callable[[Any, int], Any]] = {
 
 
 def _along(function: Any, method: str, x: Array, axis: Any = 0, dtype: DType = None, **kwargs: Any) -> Array:
-    """`np.add.reduce(x, axis)` and `np.add.accumulate(x, axis)`; the axis is 0 if it is not given."""
+    """`np.add.reduce(x, axis)` and `np.add.accumulate(x, axis)`; the axis is 0 by default."""
     name = function.__name__
     keepdims = bool(kwargs.pop("keepdims", False))
-    not_given = (None, np._NoValue)  # NumPy's mark
+    not_given = (None, np._NoValue)  # NumPy's marker for missing arguments
     kwargs = {key: value for key, value in kwargs.items() if not any(value is mark for mark in not_given)}
     if kwargs:
         raise refusal(f"{name}.{method}", kwargs)

@@ -1,7 +1,7 @@
 """Methods of PyTorch's tensors that ours lack, and what to use instead.
 
-The names are attributes that raise, so that the message can say more than Python's; no attribute that exists becomes
-slower by it.
+The names are attributes that raise, so that the message can say more than Python's; existing attributes do not become
+slower.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _HOOK = "use register_hook, which sees the gradient on its way into .grad."
 _NUMPY = "where no gradient is needed, NumPy's or SciPy's function works on .detach().numpy()."
 _TURNED = "the conjugate transpose of a matrix is .mH."
 
-# What to do, and the methods it stands for.
+# The advice, and the methods it applies to.
 _INSTEAD: dict[str, str] = {
     _ASSIGN: (
         "addbmm_ addmm_ addmv_ addr_ baddbmm_ bitwise_left_shift_ bitwise_right_shift_ conj_physical_ eq_ ge_ "
@@ -88,7 +88,7 @@ def attach(owner: type) -> None:
     def listed(instance: Any) -> list[str]:
         return [name for name in object.__dir__(instance) if type(vars(owner).get(name)) is not Absent]
 
-    type.__setattr__(owner, "__dir__", listed)  # absent names are not among the completions
+    type.__setattr__(owner, "__dir__", listed)  # absent names are not listed as completions
 
 
 __all__ = ["INSTEAD", "Absent", "attach"]

@@ -1,4 +1,4 @@
-"""Announce work that takes long, for programs that watch whether this process makes progress."""
+"""Announce long work to code that watches whether this process makes progress."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NOW: list[str] = []
 
 @contextmanager
 def announced(what: str) -> Iterator[None]:
-    """Say inside of this block that something takes long."""
+    """Announce that the block takes long."""
     NOW.append(what)
     try:
         yield

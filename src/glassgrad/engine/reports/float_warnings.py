@@ -1,9 +1,9 @@
 """Report NumPy's floating-point warnings at the user's line.
 
-NumPy warns at the line that calls it, which is one of ours. Nothing is done until a warning is about to be shown: then
-one that came from a file of ours is sent on to the user's line, through the user's own filters. In a backward pass it
-warns of an invalid value when 0 meets an infinite slope: the rule is evaluated again, and where its cotangent is 0, as
-that of a branch which `where` did not take is, the warning says so. Of compiled functions only this one is told: they
+NumPy warns at the line that calls it, which is one of ours. Nothing is done until a warning is about to be shown: a
+warning from one of our files is then sent on to the user's line, through the user's own filters. In a backward pass
+NumPy warns of an invalid value when 0 meets an infinite slope: the rule is evaluated again, and if its cotangent is 0,
+as in a branch that `where` did not take, the warning says so. Compiled functions report only this case: they
 count such cotangents (see `compile.front.hidden_branch`).
 """
 
@@ -39,18 +39,18 @@ def forget() -> None:
 
 
 def _show(message: Any) -> None:
-    """Show a warning; one of NumPy's about numbers at the user's line."""
+    """Show a warning; NumPy's floating-point warnings are shown at the user's line."""
     frame = sys._getframe(1)
     if message.category is not RuntimeWarning or not _is_ours(frame, message):
         _before(message)
         return
-    # It was counted as shown at our line, where the next one may come from another line of the user's.
+    # Python counted it as shown at our line, but the next one there may come from another line of the user's.
     frame.f_globals.get("__warningregistry__", {}).clear()
     text = str(message.message)
     getattr(warnings, "onceregistry", {}).pop((text, RuntimeWarning), None)
-    from glassgrad.engine.reports.nonfinite import ALLOWED  # a program that no one warns does without
+    from glassgrad.engine.reports.nonfinite import ALLOWED  # not imported in programs without warnings
 
-    if ALLOWED.depth:  # inside of `allow_nonfinite` it is meant
+    if ALLOWED.depth:  # inside `allow_nonfinite` it is intended
         return
     user = provenance.user_frame()
     walk = _walk(frame)
@@ -69,7 +69,7 @@ def _show(message: Any) -> None:
         module=user.f_globals.get("__name__"),
         registry=user.f_globals.setdefault("__warningregistry__", {}),
     )
-    if told is not None:  # and no filter has made an error of it, which the next step has to raise again
+    if told is not None:  # no filter made it an error, which the next step would have to raise again
         _TOLD.add((where, line))
 
 
@@ -79,13 +79,13 @@ def _is_ours(frame: FrameType, message: Any) -> bool:
 
 
 def _walk(frame: FrameType | None) -> tuple[Node, Any] | None:
-    """Return the node whose rule is being computed, and its cotangent; None outside of a backward pass."""
+    """Return the node whose rule is running, and its cotangent; None outside of a backward pass."""
     for _ in range(_FAR):
         if frame is None:
             return None
         if frame.f_code is plain_walk.run_plain.__code__:
             return plain_walk.current(frame)
-        if frame.f_code is tape.Walk.apply_rules.__code__:  # with create_graph, or beside an observer
+        if frame.f_code is tape.Walk.apply_rules.__code__:  # with create_graph, or with an observer
             g = frame.f_locals["g"]
             return frame.f_locals["node"], g.array if isinstance(g, Tensor) else g
         frame = frame.f_back
@@ -93,7 +93,7 @@ def _walk(frame: FrameType | None) -> tuple[Node, Any] | None:
 
 
 def _trap(node: Node, g: Array) -> str | None:
-    """Say that a rule makes a NaN of a cotangent that is 0; None where it does not."""
+    """Return the message that a rule makes a NaN from a cotangent of 0; None if it does not."""
     if type(node.saved) is not tuple or not isinstance(g, np.ndarray) or node.prim.name in _COMPILED:
         return None
     from glassgrad.engine.reports.nonfinite import first_bad, place_in  # as above
@@ -114,7 +114,7 @@ def _places(count: int) -> str:
 
 
 def hidden_branch(op: str, place: provenance.Place, count: int) -> None:
-    """Warn of a hidden branch that a compiled step has counted: once for a line, as eager mode does."""
+    """Warn of a hidden branch that a compiled step has counted: once per line, as in eager mode."""
     if (place.file, place.line) in _TOLD or np.geterr()["invalid"] == "ignore":
         return
     text = errors.HIDDEN_BRANCH.text(op=op, source=place.source, places=_places(count), first="")
@@ -127,7 +127,7 @@ def hidden_branch(op: str, place: provenance.Place, count: int) -> None:
 
 
 def _cotangents(node: Node, g: Array) -> Iterator[Array]:
-    """Compute what a node's rules send to its parents once more, without a warning."""
+    """Compute again, without a warning, the cotangents that a node's rules send to its parents."""
     prim, parents, saved = node.prim, node.parents, node.saved
     with np.errstate(all="ignore"):
         if prim.vjps is not None:
@@ -143,7 +143,7 @@ def _cotangents(node: Node, g: Array) -> Iterator[Array]:
 
 
 _shown_by: Any = getattr(warnings, "_showwarnmsg", None)
-# Loaded again, this module finds its former self there.
+# If this module is reloaded, it finds its earlier version there.
 _before: Any = getattr(_shown_by, "before", _shown_by)
 
 if _before is not None:

@@ -1,4 +1,4 @@
-"""NaN and infinity: their places in an array, the op that made them, what to write instead, what is meant."""
+"""NaN and infinity: their places in an array, the op that made them, the remedy, and the blocks that allow them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from glassgrad.engine.node import Node, next_sequence
 from glassgrad.engine.tensor import Tensor
 from glassgrad.ops.core import Array
 
-# What to write where an op makes a NaN: in the forward pass of such operands, in the backward pass at its poles.
+# The remedy if an op makes a NaN: from such operands in the forward pass, at its poles in the backward pass.
 ADVICE = {
     "log": "log(x.clamp(min=eps)), or log_softmax in place of log(softmax)",
     "log2": "log2(x.clamp(min=eps))",
@@ -32,7 +32,7 @@ ADVICE = {
     "subtract": "a bound on both: the difference of two infinities is NaN",
     "multiply": "a bound on both: 0 times infinity is NaN",
 }
-# The same where it is known which op made the operand.
+# The same if the op that made the operand is known.
 INSTEAD = {
     ("log", "softmax"): "F.log_softmax(x, dim) in place of log(softmax(x, dim))",
     ("log", "sigmoid"): "F.logsigmoid(x) in place of log(sigmoid(x))",
@@ -54,7 +54,7 @@ def is_bad(array: Array, inf: bool = False) -> Array:
 
 
 def has_bad(value: Array, inf: bool = False) -> bool:
-    """Tell whether an array, a Tensor or a number holds a NaN, or with `inf` something that is not finite."""
+    """Tell whether an array, a Tensor or a number holds a NaN, or with `inf` an infinity."""
     array = value.array if isinstance(value, Tensor) else value
     if isinstance(array, float):
         array = np.float64(array)
@@ -62,14 +62,14 @@ def has_bad(value: Array, inf: bool = False) -> bool:
 
 
 def first_bad(array: Array, inf: bool = False) -> tuple[tuple[int, ...], int]:
-    """Return the index of an array's first NaN (with `inf`, of what is not finite), and how many there are."""
+    """Return the index of an array's first NaN (with `inf`, first non-finite element), and their number."""
     bad = np.asarray(is_bad(array, inf))
     where = np.unravel_index(int(np.argmax(bad)), bad.shape) if bad.ndim else ()
     return tuple(int(part) for part in where), int(bad.sum())
 
 
 def element(array: Array, index: tuple[int, ...], shape: tuple[int, ...]) -> Array:
-    """Return the element of an operand that was broadcast to `shape`, None where it was not."""
+    """Return the element of an operand that was broadcast to `shape`, None if it was not."""
     try:
         return np.broadcast_to(array, shape)[index].item()
     except (ValueError, IndexError, TypeError, AttributeError):
@@ -77,12 +77,12 @@ def element(array: Array, index: tuple[int, ...], shape: tuple[int, ...]) -> Arr
 
 
 def place_in(index: tuple[int, ...]) -> str:
-    """Say which element an index is."""
+    """Describe an index as a place in an array."""
     return f"[{', '.join(map(str, index))}]" if index else "the only element"
 
 
 def named(texts: tuple[str, ...], values: tuple[Array, ...]) -> str:
-    """Write operands as "x[0] = -2.0" where their source is known and short, else as their values."""
+    """Write operands as "x[0] = -2.0" if their source is known and short, else as their values."""
     if len(texts) == len(values) + 1:
         texts = texts[1:]  # `gg.divide(a, b)`: the first is the module
     if len(texts) != len(values):
@@ -97,7 +97,7 @@ def named(texts: tuple[str, ...], values: tuple[Array, ...]) -> str:
 
 @dataclass(frozen=True)
 class Birth:
-    """A NaN (or an infinity) that an op made of numbers: where, how many, and the operands at the first of them."""
+    """A NaN (or an infinity) that an op made from numbers: where, how many, and the operands at the first one."""
 
     op: str
     place: provenance.Place
@@ -121,7 +121,7 @@ class Birth:
         module: str = "",
         node: Node | None = None,
     ) -> Birth:
-        """Describe what is bad in the result of an op."""
+        """Describe the bad elements in the result of an op."""
         value = np.asarray(value)
         index, count = first_bad(value, inf)
         operands = tuple(element(array, index, value.shape) for array in arrays)
@@ -138,13 +138,13 @@ class Birth:
         )
 
 
-# --- what is meant ---
+# --- intended NaN and infinity ---
 
-_MOST_SPANS = 10_000  # blocks that are remembered: more than the layers or time steps of one forward pass
+_MOST_SPANS = 10_000  # remembered blocks: more than the layers or time steps of one forward pass
 
 
 class _Allowed(threading.local):
-    """What this thread has said to be meant: how deep it is inside of such blocks, and which nodes they made."""
+    """The blocks of this thread that allow NaN: the nesting depth, and the nodes made in them."""
 
     def __init__(self) -> None:
         self.depth = 0
@@ -155,9 +155,9 @@ ALLOWED = _Allowed()
 
 
 class allow_nonfinite:  # noqa: N801 - named as `no_grad` is
-    """Ops inside make NaN or infinity on purpose, such as a mask of -inf: no search for their origin names them.
+    """Ops inside make NaN or infinity on purpose, such as a mask of -inf: searches for its origin ignore them.
 
-    A context manager for the current thread; `doctor.watch`, `doctor.nan_origin` and `autograd.detect_anomaly` heed it.
+    A context manager for the current thread, for `doctor.watch`, `doctor.nan_origin` and `autograd.detect_anomaly`.
 
     Example:
         >>> import glassgrad as gg
@@ -169,7 +169,7 @@ class allow_nonfinite:  # noqa: N801 - named as `no_grad` is
     """
 
     def __init__(self) -> None:
-        self._since: list[int] = []  # one object can be entered again while it is open
+        self._since: list[int] = []  # one object may be entered again while it is open
 
     def __enter__(self) -> Self:
         ALLOWED.depth += 1
@@ -182,7 +182,7 @@ class allow_nonfinite:  # noqa: N801 - named as `no_grad` is
 
 
 def is_allowed(node: Node) -> bool:
-    """Tell whether a node was made where NaN and infinity are meant."""
+    """Tell whether a node was made in a block that allows NaN and infinity."""
     return any(first < node.seq < last for first, last in ALLOWED.spans)
 
 

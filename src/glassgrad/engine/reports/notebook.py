@@ -1,6 +1,6 @@
-"""The HTML of objects in a notebook: small, without styles of its own, with everything escaped.
+"""HTML of objects in a notebook: small, without its own styles, with everything escaped.
 
-Colours are left to the notebook, so that light and dark themes both read well.
+The notebook chooses the colours, so both light and dark themes read well.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from glassgrad.ops.core import Array
 
-_MOST = 8  # rows and columns that are shown; the first and the last of more
+_MOST = 8  # rows and columns shown; of more, only the first and the last
 
 
 def table(caption: str, rows: Iterable[Sequence[object]], heads: Sequence[object] = (), align: str = "left") -> str:
@@ -26,12 +26,12 @@ def table(caption: str, rows: Iterable[Sequence[object]], heads: Sequence[object
 
 
 def text(shown: str) -> str:
-    """Return text as it is."""
+    """Return escaped text in its own layout."""
     return f"<pre>{escape(shown)}</pre>"
 
 
 def tensor(x: Array) -> str:
-    """Return a table of the numbers of a vector or a matrix, the text of anything else, both with what it is."""
+    """Return a table of the numbers of a vector or a matrix, of others the text, both with shape and dtype."""
     array = x.array
     if not isinstance(array, np.ndarray) or array.ndim not in {1, 2} or not array.size:
         return f"<div>{escape(_caption(x))}{text(repr(x))}</div>"
@@ -54,7 +54,7 @@ def _caption(x: Array) -> str:
 
 
 def _ends(count: int) -> Iterator[int | None]:
-    """Yield all places, or the first and the last ones around None."""
+    """Yield all positions, or the first and the last ones with None between them."""
     if count <= _MOST:
         yield from range(count)
         return
@@ -69,7 +69,7 @@ def _number(value: Array) -> str:
 
 
 def module(model: Any, name: str = "") -> str:
-    """Return a model as a tree that opens: its layers, what they were made with, and their parameters."""
+    """Return a model as a tree that opens: its layers, their arguments, and their parameters."""
     count = sum(parameter.numel() for parameter in model.parameters())
     label = f"({name}): " if name else ""
     extra = model.extra_repr()
@@ -87,7 +87,7 @@ def module(model: Any, name: str = "") -> str:
 
 
 def compiled(program: Any) -> str:
-    """Return what became of a compiled function: its traces, why there are several, and what runs eagerly."""
+    """Describe a compiled function: its traces, why there are several, and what runs eagerly."""
     name = getattr(program.function, "__qualname__", None) or type(program.function).__name__
     rows = [("backend", program.backend), ("traces", program.traces)]
     rows += [("traced again", reason) for reason in program.retraces]

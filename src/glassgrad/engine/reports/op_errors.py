@@ -1,7 +1,7 @@
 """Turn an exception of the array library into a message in the user's terms.
 
-Called only after an op has failed, so it may be slow: it reads the user's source for the names of the
-operands and works out what would have fitted.
+Called only after an op has failed, so it may be slow: it reads the user's source for the names of the operands and
+finds shapes that would fit.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def explain(prim: Primitive, args: tuple[Array, ...], params: dict[str, Any], er
     if isinstance(error, IndexError):
         return errors.INDEX_FAILED(op=prim.name, where=place, operands=operands, reason=_sentence(error))
     shapes = [tuple(arg.shape) for arg in args if hasattr(arg, "shape")]
-    # A singular matrix is a ValueError too, and no matter of shapes.
+    # A singular matrix also raises a ValueError, but not because of shapes.
     if isinstance(error, ValueError) and len(shapes) > 1 and not isinstance(error, np.linalg.LinAlgError):
         reason = _why(prim, shapes)
         if reason is None and isinstance(prim, Elementwise):  # the error is not about shapes
@@ -48,23 +48,23 @@ def _sentence(error: Exception) -> str:
 
 
 def _operands(prim: Primitive, args: tuple[Array, ...], place: provenance.Place, frame: FrameType) -> str:
-    """Describe the arguments by the names they have in the user's source, where those can be read."""
+    """Describe the arguments by the names they have in the user's source, if those can be read."""
     texts = list(place.operands)
     if texts and _is_module(texts[0], frame):
-        del texts[0]  # `gg.matmul(x, w)`: what stands in front of the dot is no operand
+        del texts[0]  # `gg.matmul(x, w)`: the text before the dot is not an operand
     if prim.name == "at_set" and texts:
-        texts = [texts[0], "the value"]  # what is read after it is the index
+        texts = [texts[0], "the value"]  # the remaining text is the index
     texts = [part for text in texts for part in _elements(text)] if prim.joint_vjp is not None else texts
     if len(texts) > len(args):  # options between the operands: the dimension in `x.gather(1, index)`
         texts = [text for text in texts if not _is_literal(text)]
-    if len(texts) < len(args) or _in_layer(frame):  # a layer was called: its weights do not stand in the line
+    if len(texts) < len(args) or _in_layer(frame):  # a layer was called: its weights are not in the line
         texts = _own_names(prim, len(args))
-    # What a call has beyond the operands are options: the shape in `x.reshape(n, m)`.
+    # Further arguments of a call are options: the shape in `x.reshape(n, m)`.
     return ", ".join(_describe(text, arg) for text, arg in zip(texts, args, strict=False) if arg is not None)
 
 
 def _in_layer(user: FrameType) -> bool:
-    """Tell whether the op was called by a layer that the user's line called."""
+    """Tell whether the op was called by a layer that the user's line calls."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame is not user:
         if hasattr(frame.f_locals.get("self"), "named_parameters"):
@@ -104,7 +104,7 @@ def _is_module(text: str, frame: FrameType) -> bool:
 
 
 def _own_names(prim: Primitive, count: int) -> list[str]:
-    """Return what the primitive itself calls its arguments."""
+    """Return the primitive's own names for its arguments."""
     numbered = [f"argument {position + 1}" for position in range(count)]
     if isinstance(prim.forward, str):
         return numbered

@@ -1,4 +1,4 @@
-"""Print tensors: values, then dtype unless it is a default one, then their place on the tape."""
+"""Print tensors: values, then dtype unless it is a default, then their place on the tape."""
 
 from __future__ import annotations
 

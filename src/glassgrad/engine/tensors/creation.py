@@ -43,9 +43,9 @@ def _to_array(data: Any, dtype: DType) -> Array:
             text = errors.LIST_OF_TRACKED.text(where=provenance.here(2))
             warnings.warn(text, errors.GradientLostWarning, stacklevel=provenance.stack_level())
         data = [part.lifted() if isinstance(part, Tensor) else part for part in data]
-    if type(data) in INTERPRETERS:  # a Symbol, while a function is being traced
+    if type(data) in INTERPRETERS:  # a Symbol during tracing
         return data if dtype is None else data.astype(dtype)
-    if str(getattr(data, "dtype", "")) == "torch.bfloat16":  # NumPy cannot ask for its numbers
+    if str(getattr(data, "dtype", "")) == "torch.bfloat16":  # NumPy cannot read its numbers
         data = array_of(data)
     try:
         array: np.ndarray = np.asarray(base_class(data))
@@ -53,7 +53,7 @@ def _to_array(data: Any, dtype: DType) -> Array:
         raise errors.RAGGED_ROWS(where=provenance.here()) from None
     if dtype is not None:
         return array.astype(dtype, copy=False)
-    # What has a dtype of its own keeps it: arrays, and tables and series of pandas.
+    # Data with its own dtype keeps it: arrays, and tables and series of pandas.
     from_python = not hasattr(data, "__array__") and not hasattr(data, "__array_interface__")
     if from_python and array.dtype in (np.float64, np.complex128) and not _holds_arrays(data):
         return array.astype(_complex_default() if array.dtype.kind == "c" else DEFAULT)
@@ -94,7 +94,7 @@ def from_numpy(array: np.ndarray) -> Tensor:
     """Return a Tensor that shares the memory of `array`, which may be a memory map; writes reach the file.
 
     Raises:
-        KindError: for anything but an array of numbers in this machine's order of bytes, and for an array with
+        KindError: for anything but an array of numbers in this machine's byte order, and for an array with
             masked elements.
     """
     if not isinstance(array, np.ndarray):
@@ -192,10 +192,10 @@ def arange(
     requires_grad: bool = False,
     device: Device = None,
 ) -> Tensor:
-    """Numbers from `start` up to and without `end`; int64 if all are integers."""
+    """Numbers from `start` to `end`, without `end`; int64 if all are integers."""
     if end is None:
         start, end = 0, start
-    if dtype is not None and np.dtype(dtype).kind in "iu":  # of whole numbers the parts count
+    if dtype is not None and np.dtype(dtype).kind in "iu":  # start, end and step are truncated first
         start, end, step = int(start), int(end), int(step)
     if not step or (end - start) * step < 0:
         raise bad_option("arange", "step", step, f"a step that leads from {start} to {end}")
@@ -207,7 +207,7 @@ def arange(
 def linspace(
     start: float, end: float, steps: int, *, dtype: DType = None, requires_grad: bool = False, device: Device = None
 ) -> Tensor:
-    """`steps` numbers from `start` to `end`, both included, evenly spaced; whole ones are rounded towards 0."""
+    """`steps` numbers from `start` to `end`, both included, evenly spaced; integers are rounded towards 0."""
     wanted = np.dtype(dtype or (DEFAULT if complex_dtype((start, end)) is None else _complex_default()))
     if steps < 0:
         raise bad_option("linspace", "steps", steps, "0 or more")

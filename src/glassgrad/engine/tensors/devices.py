@@ -1,4 +1,4 @@
-"""Devices by name. Only the cpu computes."""
+"""Devices by name. Only the CPU computes."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Result = TypeVar("Result")
 _KINDS = ("cpu", "cuda", "mps", "xpu", "xla", "hip", "hpu", "mtia", "vulkan", "meta", "ipu", "privateuseone")
 
 
-# How many processes of one program share the cores that this one may use: `distributed.init_process_group` tells.
+# The number of processes of one program that share this process's cores; `distributed.init_process_group` sets it.
 sharers = 1
 
 
 class device:  # noqa: N801 - PyTorch's name
-    """The name of a place for tensors to live. Only on "cpu" is anything computed; others can be named and compared.
+    """The name of a device. Only "cpu" computes; other names can be created and compared.
 
     Args:
         type: "cpu", "cuda", "cuda:1", ...
@@ -69,7 +69,7 @@ class device:  # noqa: N801 - PyTorch's name
         return None
 
 
-# How arguments name a device, where None is the cpu, and a dtype, where None is the default.
+# Annotations of device arguments, where None is the cpu, and of dtype arguments, where None is the default.
 Device: TypeAlias = device | str | int | None
 DType: TypeAlias = DTypeLike | None
 
@@ -81,7 +81,7 @@ def check(name: object) -> None:
 
 
 def wanted_dtype(targets: Iterable[Any], dtype: Any, device: Any) -> Any:
-    """Return the dtype that a call of `to` asks for, a tensor among its arguments having one too; check the device."""
+    """Return the dtype that a call of `to` requests, also by a tensor among its arguments; check the device."""
     for target in targets:
         if hasattr(target, "_tracks"):  # a tensor
             dtype = target.dtype
@@ -94,7 +94,7 @@ def wanted_dtype(targets: Iterable[Any], dtype: Any, device: Any) -> Any:
 
 
 def on_the_processor(maker: Callable[Made, Result]) -> Callable[Made, Result]:
-    """Let a maker of tensors take what PyTorch's says about memory, where it asks for what there is anyway.
+    """Let a function that makes tensors accept PyTorch's memory options if they ask for the existing behaviour.
 
     That is ``layout=torch.strided``, ``pin_memory=False``, and a contiguous `memory_format` or that of the input.
     """

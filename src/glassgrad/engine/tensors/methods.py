@@ -1,6 +1,6 @@
 """Methods of `Tensor` that convert, describe and make: `.float()`, `.to(...)`, `.contiguous()`, `.new_zeros(...)`.
 
-They are what PyTorch code calls in passing. Conversions are differentiable; the only device is the cpu.
+PyTorch code often calls them. Conversions are differentiable; the only device is the cpu.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def to(
     copy: bool = False,
     **_hints: object,
 ) -> Tensor:
-    """The tensor with another dtype, on a device (there is the cpu), or with the dtype of another tensor.
+    """The tensor with another dtype, on a device (only the cpu exists), or with the dtype of another tensor.
 
     Example:
         >>> import glassgrad as gg
@@ -81,7 +81,7 @@ def cpu(x: Tensor) -> Tensor:
 
 
 def bfloat16(x: Tensor, memory_format: Any = None) -> Tensor:
-    """The tensor in bfloat16, rounded to the nearest; itself if it has that dtype already."""
+    """The tensor in bfloat16, rounded to the nearest; itself if it already has that dtype."""
     y: Tensor = astype(x, narrow.bfloat16())
     return y
 
@@ -92,7 +92,7 @@ def cuda(x: Tensor, *_args: object, **_kwargs: object) -> Tensor:
 
 
 def type_(x: Tensor, dtype: DType = None, non_blocking: bool = False) -> Any:
-    """The tensor in another dtype, or without one the name of PyTorch's for its own, such as "torch.FloatTensor"."""
+    """The tensor in another dtype, or without `dtype`, PyTorch's name of its dtype, such as "torch.FloatTensor"."""
     if dtype is None:
         return _KINDS_OF_TENSORS.get(x.dtype.name, f"torch.{x.dtype.name.capitalize()}Tensor")
     if isinstance(dtype, str) and dtype.endswith("Tensor"):
@@ -112,7 +112,7 @@ _KINDS_OF_TENSORS = pairs(
 
 
 def to_device(x: Tensor, device: Device, /, *, stream: Any = None) -> Tensor:
-    """The tensor on a device, of which there is the cpu: the array API's name of it."""
+    """The tensor on a device, which can only be the cpu: the array API's name for `to`."""
     if stream is not None:
         expected = "None: the cpu has no streams"
         raise bad_option("to_device", "stream", stream, expected)
@@ -140,7 +140,7 @@ def type_as(x: Tensor, other: Array) -> Tensor:
 
 @_device.on_the_processor
 def contiguous(x: Tensor) -> Tensor:
-    """The tensor in one run of memory: itself, or a copy."""
+    """The tensor in contiguous memory: itself, or a copy."""
     y: Tensor = x if is_contiguous(x) else clone(x)
     return y
 
@@ -150,11 +150,11 @@ def where(x: Tensor, condition: Array, other: Array) -> Array:
     return PUBLIC["where"](condition, x, other)
 
 
-# --- what it is -----------------------------------------------------------------------------------
+# --- properties -----------------------------------------------------------------------------------
 
 
 def is_contiguous(x: Tensor) -> bool:
-    """Tell whether the elements lie in memory in their order, without gaps."""
+    """Tell whether the elements are in memory in order, without gaps."""
     if isinstance(x.array, np.ndarray):
         return bool(x.array.flags.c_contiguous)
     lies_in_order = getattr(x.array, "lies_in_order", None)  # a Symbol's
@@ -173,7 +173,7 @@ def data_ptr(x: Tensor) -> int:
 
 
 def is_floating_point(x: Tensor) -> bool:
-    """Tell whether the dtype is one of floating-point numbers."""
+    """Tell whether the dtype is a floating-point type."""
     return bool(x.dtype.kind in "fV")
 
 
@@ -183,7 +183,7 @@ def is_complex(x: Tensor) -> bool:
 
 
 def pin_memory(x: Tensor, device: Device = None) -> Tensor:
-    """The tensor as it is: it is where it is used."""
+    """The tensor itself; nothing has to be pinned."""
     return x
 
 
@@ -203,7 +203,7 @@ def is_signed(x: Tensor) -> bool:
 
 
 def get_device(x: Tensor) -> int:
-    """-1, as for every tensor of the processor."""
+    """-1, as for every tensor on the CPU."""
     return -1
 
 
@@ -234,7 +234,7 @@ def new_tensor(x: Tensor, data: Any, dtype: DType = None, requires_grad: bool = 
 
 
 def new(x: Tensor, *size: Any, device: Device = None) -> Tensor:
-    """PyTorch's older spelling: values that are not set, of the given sizes or given data, with the dtype of x."""
+    """PyTorch's older spelling: uninitialised values of the given sizes, or the given data, with the dtype of x."""
     if len(size) == 1 and not isinstance(size[0], int):
         (data,) = size
         return new_empty(x, data.shape) if isinstance(data, Tensor) else new_tensor(x, data, device=device)
@@ -274,7 +274,7 @@ def new_full(
 
 # --- attaching ------------------------------------------------------------------------------------
 
-# Functions of this file that are methods.
+# Functions of this file that become methods.
 _METHODS = words(
     """
     where to to_device to_sparse to_dense cpu cuda type_as contiguous is_contiguous stride data_ptr
@@ -297,7 +297,7 @@ _PROPERTIES: dict[str, Callable[[Tensor], Any]] = {
 }
 
 
-# Methods under other names; `type` is a name of Python's as well.
+# Methods under other names; `type` is also a name of Python's.
 _OTHER_NAMES: dict[str, Callable[..., Any]] = {
     "is_shared": is_pinned,
     "ndimension": Tensor.dim,

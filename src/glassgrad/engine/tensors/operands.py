@@ -1,8 +1,8 @@
-"""Tell which operands an operator of `Tensor` takes, and which it leaves to the class of the other operand.
+"""Decide which operands an operator of `Tensor` accepts, and which it leaves to the class of the other operand.
 
-Numbers, tensors and whatever NumPy can read as an array are taken. An object that NumPy knows nothing of (a Fraction,
-a Decimal, a user's class), and an array with arithmetic of its own (a quantity with a unit, a labelled array), are
-foreign: the operator returns `NotImplemented`, and Python asks the other class. That is the protocol of NEP 13.
+Numbers, tensors and whatever NumPy can read as an array are accepted. An object that NumPy does not know (a Fraction,
+a Decimal, a user's class), and an array with its own arithmetic (a quantity with a unit, a labelled array), are
+foreign: the operator returns `NotImplemented`, and Python tries the other class. This is the protocol of NEP 13.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import numpy as np
 
 from glassgrad.ops.core import INTERPRETERS
 
-# A Tensor's own, as NumPy reads it: an array-like of a higher one wants to be asked.
+# A Tensor's own priority, as NumPy reads it: an array-like of higher priority takes precedence.
 PRIORITY = 1000
 
 
 def is_foreign(other: object) -> bool:
-    """Tell whether an operand has no place in our arithmetic."""
+    """Tell whether an operand must be left to its own class."""
     kind: Any = type(other)
     return _foreign_class(kind) or (isinstance(other, np.generic) and other.dtype.kind not in "biufcV")
 
@@ -29,7 +29,7 @@ def is_foreign(other: object) -> bool:
 def _foreign_class(kind: Any) -> bool:
     if any(base in INTERPRETERS for base in kind.__mro__) or issubclass(kind, int | float | complex | list | tuple):
         return False
-    if hasattr(kind, "__array_namespace__"):  # another library's plain array: CuPy's, say
+    if hasattr(kind, "__array_namespace__"):  # another library's plain array, such as CuPy's
         return False
     if _overrides(kind):
         return True
@@ -54,9 +54,9 @@ def overrides_ufuncs(other: object) -> bool:
 
 
 def defers(other: object, method: str) -> bool:
-    """Tell whether the class of a foreign operand has the method that Python asks for when ours returns nothing.
+    """Tell whether the class of a foreign operand has the method that Python tries if ours declines.
 
-    Where it has none, nobody could compute, and our own message says more than Python's.
+    If it has none, no class can compute, and our own message is more helpful than Python's.
     """
     theirs = getattr(type(other), method, None)
     return theirs is not None and theirs is not getattr(object, method, None)

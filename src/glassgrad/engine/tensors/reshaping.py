@@ -1,7 +1,7 @@
 """Methods that give a tensor another shape in place: `x.unsqueeze_(0)`, `x.t_()`.
 
-Nothing is written: the tensor becomes a view of what it was, which goes on living behind it. So its older views stay
-views of the old shape, and writes to any of them reach all.
+Nothing is written: the tensor becomes a view of its old self, which lives on behind it. So older views stay views of
+the old shape, and a write to any of them reaches all.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ def _become(x: Tensor, function: Callable[..., Any], args: tuple[Any, ...]) -> T
     before: dict[str, Any] = {key: rest.pop(key) for key in ("view", "views", "limit") if key in rest}
     if x.node is None or MODE.flags & RECORDING:
         y = function(old, *args)
-    else:  # its place on the tape has the old shape
+    else:  # its node on the tape has the old shape
         with enable_grad():
             y = function(old, *args)
     if y is old:
         return x
-    if x.node is None and x._tracks:  # a leaf, and nothing is recorded: its views are never rebased
+    if x.node is None and x._tracks:  # a leaf without recording: its views are never rebased
         x.array = y.array
         return x
     _stand_in(x, old, before)
@@ -47,7 +47,7 @@ def _become(x: Tensor, function: Callable[..., Any], args: tuple[Any, ...]) -> T
 
 
 def _stand_in(x: Tensor, old: Tensor, links: dict[str, Any]) -> None:
-    """Let `old` take the place of `x` as a view, and as what others are views of."""
+    """Let `old` replace `x` in its links: as a view, and as the base of other views."""
     made = (old._extra or {}).get("views", [])  # the view that was just made
     old._extra = {**(old._extra or {}), **links, "views": [*links.get("views", ()), *made]}
     old._extra.setdefault("limit", 64)
@@ -67,7 +67,7 @@ def _method(name: str) -> Callable[..., Tensor]:
         return _become(x, lambda old, *given: function(old, *given, **kwargs), args)
 
     call.__name__ = call.__qualname__ = f"{name}_"
-    vars(call)["__wrapped__"] = function  # whose signature it has
+    vars(call)["__wrapped__"] = function  # `call` has its signature
     call.__doc__ = f"`{name}` of the tensor itself, which has another shape from then on; return it."
     return call
 

@@ -19,7 +19,7 @@ from glassgrad.ops.core import Array, bad_option
 def _made(
     length: int, periodic: bool, formula: Callable[[Any], Any], dtype: DType, device: Device, grad: bool
 ) -> Tensor:
-    """The formula at `length` places between 0 and 1; a periodic window leaves the last of one more out."""
+    """The formula at `length` positions from 0 to 1; a periodic window is one longer, without its last position."""
     if length < 0:
         raise bad_option("window", "window_length", length, "at least 0")
     if length < 2:
@@ -38,7 +38,7 @@ def hann_window(
     device: Device = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """0.5 - 0.5 cos(2 pi n / N); N is the length, or with `periodic` False one less.
+    """0.5 - 0.5 cos(2 pi n / N); N is the length, or with `periodic` False the length minus 1.
 
     Example:
         >>> import glassgrad as gg
@@ -58,7 +58,7 @@ def hamming_window(
     device: Device = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """alpha - beta cos(2 pi n / N); N is the length, or with `periodic` False one less."""
+    """alpha - beta cos(2 pi n / N); N is the length, or with `periodic` False the length minus 1."""
     return _made(window_length, periodic, lambda u: alpha - beta * np.cos(2 * np.pi * u), dtype, device, requires_grad)
 
 

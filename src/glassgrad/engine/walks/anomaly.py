@@ -1,8 +1,8 @@
 """Anomaly mode: name the op, and the user's line, at which the first NaN of a backward pass appears.
 
-PyTorch's `detect_anomaly` under its names. A `Forward` watches the ops that are recorded and remembers the first one
-that makes a NaN of numbers; a `Backward` observes the walk and raises at the first cotangent that is NaN. Every op is
-looked at, so a step takes several times as long; compiled functions run eagerly meanwhile.
+This is PyTorch's `detect_anomaly`, under the same names. A `Forward` watches the recorded ops and remembers the first
+one that makes a NaN from numbers; a `Backward` observes the walk and raises at the first cotangent that is NaN. Every
+op is checked, so a step takes several times as long; compiled functions run eagerly meanwhile.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ from glassgrad.engine.tape import Observer, unwrap
 from glassgrad.ops.core import Array, Primitive
 
 _ANY = "finite inputs to this op; print them, or clamp them"
-# Ops that send a cotangent of 0 to what they did not take.
+# Ops that send a cotangent of 0 to operands that they did not select.
 CHOOSERS = frozenset(
     {"where", "maximum", "minimum", "fmax", "fmin", "clip", "getitem", "take_along_axis", "max", "min"}
 )
 
 
 class Forward(Watcher):
-    """Remembers the first op that makes a NaN of numbers, and what every recorded op was given.
+    """Remembers the first op that makes a NaN from numbers, and the operands of every recorded op.
 
     Args:
         inf: look for infinities as well.
-        allow: ops whose NaN and infinities are meant.
-        module: says in which module an op runs.
+        allow: ops whose NaN and infinities are intended.
+        module: returns the module in which an op runs.
     """
 
     def __init__(self, inf: bool = False, allow: Collection[str] = (), module: Callable[[], str] | None = None) -> None:
@@ -81,15 +81,15 @@ class Forward(Watcher):
 
 
 class Backward(Observer):
-    """Raises at the first cotangent that is NaN though what it was made from is not.
+    """Raises at the first cotangent that is NaN although the rule's inputs are not.
 
     Args:
-        first: returns what the forward pass made, if it made a NaN.
+        first: returns the first NaN of the forward pass, if there was one.
         given: returns the operands of a node, as far as they are known.
         inf, allow: as for `Forward`.
 
     Attributes:
-        raised: the error, once it was raised; `node`: whose rule made the NaN; `advice`: what to write instead.
+        raised: the error, after it was raised; `node`: the op whose rule made the NaN; `advice`: the remedy.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Backward(Observer):
         self.advice = ""
         self._first, self._given, self._inf, self._allow = first, given, inf, allow
         self._g: Array = None
-        self._meant: weakref.WeakSet[Node] = weakref.WeakSet()  # whose cotangents have a NaN that somebody allowed
+        self._meant: weakref.WeakSet[Node] = weakref.WeakSet()  # nodes whose cotangents have an allowed NaN
         self._sender: weakref.WeakKeyDictionary[Node, Node] = weakref.WeakKeyDictionary()
 
     def rule(self, node: Node, g: Array, saved: tuple[Array, ...], position: int | None) -> None:
@@ -138,7 +138,7 @@ class Backward(Observer):
         self.node = None
 
     def to_the_loss(self, node: Node) -> list[Node]:
-        """Return the nodes between one and the loss, as the cotangent came."""
+        """Return the nodes from this one to the loss, against the cotangent's direction."""
         path = [node]
         while (before := self._sender.get(path[-1])) is not None:
             path.append(before)
@@ -178,20 +178,20 @@ class Backward(Observer):
 
 
 class detect_anomaly:  # noqa: N801  -- PyTorch's name
-    """Inside, a backward pass that makes a NaN raises an error that names the op, the user's line and the operand.
+    """In the block, a backward pass that makes a NaN raises an error naming the op, the user's line and the operand.
 
     A context manager for the current thread. A NaN in the forward pass that no gradient reaches, such as one in the
-    branch that `where` does not take, is no error; one that reaches the loss is traced to the op that made it. Every op
-    is looked at, so a step takes several times as long; compiled functions run eagerly inside.
+    branch that `where` does not take, is not an error; one that reaches the loss is traced to the op that made it.
+    Every op is checked, so a step takes several times as long; compiled functions run eagerly inside.
 
     Args:
-        check_nan: look for NaN; without, nothing is looked at.
+        check_nan: look for NaN; if False, nothing is checked.
         check_inf: look for infinities too.
-        allow: names of ops whose NaN and infinities are meant, such as "masked_fill"; see also
+        allow: names of ops whose NaN and infinities are intended, such as "masked_fill"; see also
             `glassgrad.doctor.allow_nonfinite`.
 
     Attributes:
-        module: returns in which module an op runs, for those who know.
+        module: returns the module in which an op runs, if set.
         backward: the observer of backward passes.
 
     Raises:
@@ -215,7 +215,7 @@ class detect_anomaly:  # noqa: N801  -- PyTorch's name
 
     @property
     def born(self) -> Birth | None:
-        """The first NaN that an op of the forward pass made of numbers."""
+        """The first NaN that an op of the forward pass made from numbers."""
         return self._forward.first
 
     def __enter__(self) -> Self:

@@ -1,8 +1,8 @@
 """The backward walk of training, written out in one function.
 
-It is `Walk.run` for the case that every leaf is wanted, nobody watches and all cotangents are arrays: no call for a
-node, none for a cotangent that is the first of its node, and nothing waits in a heap along a chain. Anything special is
-left to the methods of `Walk`, of which there is none until then.
+It is `Walk.run` for the case that every leaf is wanted, nothing observes the walk and all cotangents are arrays. It
+makes no call per node or per first cotangent of a node, and along a chain no node waits in the heap. Special cases are
+left to the methods of `Walk`; the object is made only then.
 `tests/engine/test_walks.py` holds that the two agree.
 """
 
@@ -36,15 +36,15 @@ def begun(
     given: set[int],
     freed: Freed | None,
 ) -> Walk:
-    """Return a walk that has come so far; `tape`, which stands above, puts its function here."""
+    """Return a walk that continues from this state; `tape`, which imports this file, replaces this function."""
     raise NotImplementedError
 
 
 def run_plain(walk: Walk | None, node: Any = None, g: Array = None, freed: Any = None) -> dict[Any, Array]:  # noqa: C901, PLR0912, PLR0915 - the hot path, written out
-    """Walk, or begin at `node` with its `g`, where `freed` replaces saved values; return the cotangents of leaves."""
+    """Walk, or begin at `node` with its `g` and replace saved values by `freed`; return the cotangents of leaves."""
     batched, state = False, walk and (walk.heap, walk.cotangents, walk.found, walk.given, walk.freed, walk.kept)
     heap, cotangents, found, given, freed, kept = state or ([], {}, {}, {id(_owner(g))}, freed, None)
-    ahead, ahead_g = node, g  # the next node where no other waits: it takes no place in the heap
+    ahead, ahead_g = node, g  # the next node if no other waits; it is not put into the heap
     while ahead is not None or heap:
         if ahead is None:
             g = cotangents.pop(node := heappop(heap)[1])
@@ -53,7 +53,7 @@ def run_plain(walk: Walk | None, node: Any = None, g: Array = None, freed: Any =
         rules = (prim := node.prim).vjps
         if walk is None and (node.hooks is not None or (rules is None and prim.visit is not None)):
             walk = begun(heap, cotangents, found, given, freed)
-        if node.hooks is not None and walk is not None:  # made above
+        if node.hooks is not None and walk is not None:  # `begun` has made it
             g = walk.run_hooks(node, g)
         saved = node.saved
         if type(saved) is not tuple:
@@ -70,14 +70,14 @@ def run_plain(walk: Walk | None, node: Any = None, g: Array = None, freed: Any =
         for parent, c in pairs:
             if parent is None or c is None:
                 continue
-            if rules is not None:  # then c is the rule that gives it; arguments from a tuple take longer
+            if rules is not None:  # c is then the rule that computes the cotangent; unpacking arguments takes longer
                 c = c(g, saved[0], saved[1]) if len(saved) == 2 and not params else c(g, *saved, **params)
                 if c is None:
                     continue
             like = parent if type(parent) is Node else parent.array
             if c.dtype is like.dtype and c.shape == like.shape:
                 if like is not parent:
-                    if parent not in found and type(c) is _ndarray:  # as `accumulate` would say
+                    if parent not in found and type(c) is _ndarray:  # like `accumulate`
                         found[parent] = c = c if c.base is None and id(c) not in given else owned(c, given)
                         given.add(id(c))
                         continue
@@ -97,18 +97,18 @@ def run_plain(walk: Walk | None, node: Any = None, g: Array = None, freed: Any =
                 kept.append(node)
             elif freed is not None:
                 node.saved, node.parents = freed, ()
-        if batched and walk is not None:  # a visit has led into what vmap recorded
+        if batched and walk is not None:  # a visit has reached nodes that vmap recorded
             return walk.run()
     return found
 
 
 def owned(g: Array, given: set[int]) -> Array:
-    """Return an array, or a copy if its memory is one of those in `given`; note there who owns it now."""
+    """Return an array, or a copy if its memory is one of those in `given`; add its owner to them."""
     owner = g
     shared = id(g) in given
     if g.base is not None:
         owner = memory_owner(g)
-        # A read-only one is a broadcast; a part of something larger would keep all of it alive.
+        # A read-only array is a broadcast; a part of a larger array would keep all of it alive.
         shared = id(owner) in given or owner.size != g.size or not g.flags.writeable
     if shared:
         g = owner = g.copy("K")
@@ -122,7 +122,7 @@ def _owner(g: Array) -> Any:
 
 
 def _wait(node: Node, g: Array, heap: list[tuple[float, Node]], cotangents: dict[Node, Array]) -> Array:
-    """Let a node wait in the heap with its cotangent."""
+    """Put a node with its cotangent into the heap."""
     cotangents[node] = g
     heappush(heap, (-node.seq, node))
 

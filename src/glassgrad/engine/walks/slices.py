@@ -1,9 +1,9 @@
 """The backward rule of slices: cotangents of several parts of a tensor meet in one array.
 
-By its rule, ``x[index]`` gives zeros of the shape of x with the cotangent added at the index, and the walk adds up one
-such array for each part. Where all parts are slices, the walk keeps one array of zeros and adds every cotangent to its
-own part of it: T steps through a sequence of length T take O(T) then, and not O(T^2). Where a rule has put the
-cotangents of all parts into one array already, as that of attention does, that array is the one of x.
+By its rule, ``x[index]`` gives zeros of the shape of x with the cotangent added at the index, and the walk sums one
+such array per part. If all parts are slices, the walk keeps one array of zeros and adds every cotangent to its own part
+of the array: T steps through a sequence of length T then take O(T) instead of O(T^2). If a rule, such as that of
+attention, has already put the cotangents of all parts into one array, that array becomes the cotangent of x.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _ndarray = np.ndarray
 def add_to_slice(walk: Walk, node: Node, g: Array) -> Any:
     """Add the cotangent of ``x[index]`` to that of x, in place; return `NotImplemented` to leave it to the rule.
 
-    The rule is for integer arrays as indices, leaves, what is differentiated again or batched, and cotangents that
-    belong to somebody else as well.
+    The rule handles integer arrays as indices, leaves, values that are differentiated again or batched, and cotangents
+    that are shared.
     """
     if len(node.parents) > 1:
         return NotImplemented
@@ -49,7 +49,7 @@ def add_to_slice(walk: Walk, node: Node, g: Array) -> Any:
         whole = _whole(walk, node, g)
         heappush(walk.heap, (-parent.seq, parent))
         if whole is not None:
-            walk.cotangents[parent] = whole  # not to be changed, as what any rule returns
+            walk.cotangents[parent] = whole  # must not be changed, like any rule's result
             return None
         before = walk.cotangents[parent] = _laid(parent, np.zeros)
         walk.owned.add(parent)
@@ -69,9 +69,9 @@ def _laid(node: Node, make: Callable[[Any, Any], Array]) -> Array:
 
 
 def _whole(walk: Walk, node: Node, g: Array) -> Array | None:
-    """Return the array that the cotangents of all slices of x are parts of, each at its place; None if there is none.
+    """Return the array that contains the cotangents of all slices of x, each at its place; None if there is none.
 
-    The others are the next nodes of the walk, so nothing is added to their cotangents any more. They are done then.
+    The other slices must be the next nodes of the walk, so their cotangents are complete. They are then marked as done.
     """
     parent, base = node.parents[0], g.base
     if type(base) is not _ndarray or not base.size > g.size > 0 or base.size != math.prod(parent.shape):
@@ -97,9 +97,9 @@ def _whole(walk: Walk, node: Node, g: Array) -> Array | None:
 
 
 def _next_slices(walk: Walk, node: Node, whole: Array, g: Array) -> tuple[list[Node], list[int]]:
-    """Take the next nodes from the heap, as long as they are slices of the same array with their parts of `whole`.
+    """Take the next nodes from the heap, while they are slices of the same array with cotangents in `whole`.
 
-    The parts are like `g`; return where they begin as well.
+    The parts are like `g`; also return where they begin.
     """
     nodes: list[Node] = []
     starts: list[int] = []

@@ -1,7 +1,7 @@
 """The forward walk: tangents pushed from inputs to outputs along a recorded tape.
 
-Forward mode needs no second way of running a program: the function is recorded as for a backward walk,
-and the same nodes are visited oldest first with the jvp rules of their primitives.
+Forward mode needs no separate interpreter: the function is recorded as for a backward walk, and the same nodes are
+visited oldest first with the jvp rules of their primitives.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ def forward_walk(outputs: Sequence[Array], inputs: Mapping[Any, Array], *, creat
     """Push tangents of `inputs` through the tape; return the tangents of `outputs`.
 
     Both are nodes or leaf tensors. The tangent of an output that does not depend on the inputs is None.
-    With `create_graph` the rules are called with Tensors, so that the tangents can be differentiated,
-    with respect to the tangents given and to what the tape was recorded on; without, with plain arrays.
+    With `create_graph` the rules are called with Tensors, so that the tangents can be differentiated with respect to
+    the given tangents and the recorded inputs; without, with plain arrays.
     """
     tangents: dict[Array, Array] = {target: wrap(t) if create_graph else t for target, t in inputs.items()}
     with enable_grad() if create_graph else no_grad():
@@ -37,7 +37,7 @@ def forward_walk(outputs: Sequence[Array], inputs: Mapping[Any, Array], *, creat
 
 
 def _between(outputs: Sequence[Array], inputs: Mapping[Any, Array]) -> list[Node]:
-    """Return the nodes that lead to `outputs`, oldest first, without looking behind `inputs`."""
+    """Return the nodes that lead to `outputs`, oldest first, without going beyond `inputs`."""
     reachable: set[Node] = set()
     stack = [node for node in outputs if type(node) is Node]
     while stack:

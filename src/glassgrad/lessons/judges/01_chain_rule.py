@@ -1,4 +1,4 @@
-"""Judge the chain rule: nudging, a derivation on numbers, and a machine that keeps the book."""
+"""Judge the chain rule: nudging, a derivation on numbers, and a machine that records every step."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ STEPS = Steps()
 
 
 def _diamond(node: Answer) -> list[Any]:
-    """Return x, b of x, c of b, d of b and c, with slopes that tell every detour apart."""
+    """Return x, b of x, c of b, d of b and c, with slopes that distinguish all paths."""
     x = node("x")
     b = node("b", [x], [3.0])
     c = node("c", [b], [2.0])
@@ -49,7 +49,7 @@ def _order(order: Answer, given: Names) -> Iterator[Verdict]:
     for nodes in (_diamond(given["Node"]), _square(given["Node"])):
         yield _fault(order(nodes[-1]), nodes)
     node = given["Node"]
-    x = node("x")  # one whose long way is found after the short one
+    x = node("x")  # a graph whose longer path is found after the shorter one
     b = node("b", [x], [1.0])
     c = node("c", [b], [1.0])
     e = node("e", [x, c, b], [1.0, 1.0, 1.0])

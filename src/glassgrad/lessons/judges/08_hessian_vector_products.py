@@ -66,7 +66,7 @@ def _exactly(exactly: Answer) -> Verdict:
 def _whole(whole: Answer) -> Verdict:
     turned = _H + np.array(
         [[0.0, 1.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
-    )  # no Hessian, but it tells the sides apart
+    )  # not symmetric: it distinguishes rows from columns
     return judged(
         whole(lambda v: turned @ v, 3),
         turned,

@@ -1,4 +1,4 @@
-"""Judge five mended training loops: by what they have learnt, and by the order of their calls."""
+"""Judge five corrected training loops by their results and by the order of their calls."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _calls(function: Answer, inside: bool = True) -> list[str]:
 
 
 def _order(function: Answer) -> Verdict:
-    """Return what is wrong with the order of forgetting, computing and using."""
+    """Return a hint if the calls to clear, compute and use gradients are in the wrong order."""
     calls = [name for name in _calls(function) if name in {"zero_grad", "backward", "step"}]
     for name in ("backward", "step"):
         if name not in calls:

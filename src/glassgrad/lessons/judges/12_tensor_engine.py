@@ -96,7 +96,7 @@ def _third(receive: Answer, t: Any, shared: Array, second: Array) -> Verdict:
 
 
 def _rules(op: Answer, given: Names, *args: Array, rest: tuple[Any, ...] = ()) -> tuple[list[Any], Array]:
-    """Return what the rules of an op say of a gradient, and that gradient."""
+    """Return the results of an op's rules for a gradient, and that gradient."""
     tensors = [given["Tensor"](arg) for arg in args]
     y = op(*tensors, *rest)
     g = np.cos(np.arange(y.data.size)).reshape(y.data.shape) + 0.3
@@ -220,7 +220,7 @@ def _pick(pick: Answer, given: Names) -> Verdict:
 
 
 def _diamond(tensor: Answer, calls: list[Array]) -> tuple[Any, Any]:
-    """Return x and 2 · 3x + 5 · 3x: 3x is used by a short way and by a long one, and the short one is listed first."""
+    """Return x and 2 · 3x + 5 · 3x: 3x is reached by a short path and a long one, and the short one is listed first."""
 
     def made(scale: float, *args: Any) -> Any:
         def rule(g: Array) -> Array:
@@ -244,7 +244,7 @@ def _backward(backward: Answer, given: Names) -> Verdict:
     calls: list[Array] = []
     x, root = _diamond(given["Tensor"], calls)
     names = backward.__globals__
-    before, names["receive"] = names["receive"], _add_up  # whether that one is right is another step
+    before, names["receive"] = names["receive"], _add_up  # another step judges that function
     try:
         backward(root)
         hint = _of_the_diamond(x, len(calls))

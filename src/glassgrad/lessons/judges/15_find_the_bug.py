@@ -1,4 +1,4 @@
-"""Judge the mended loops: the doctor watches each, and what it still sees becomes a question."""
+"""Judge the corrected loops: the doctor watches each, and its remaining findings become questions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from glassgrad.lessons.exercise import Answer, Step, Steps, Verdict
 STEPS = Steps()
 STEPS_OF_A_LOOP = 20
 
-# What to ask oneself where the doctor still sees something, causes before effects. None of them says what to write.
+# Questions for the doctor's remaining findings, causes before effects. No question gives the answer.
 HINTS = {
     "no gradients in a step": "When step() runs there are no gradients. Who made them, and who took them away?",
     "zero_grad is missing": "Each step uses the gradients of all steps before as well. Who forgets them, and when?",
@@ -43,12 +43,12 @@ HINTS = {
     "optimizer of another model": "The optimizer was given the parameters of another net.",
 }
 
-BELOW = {3: 0.95}  # the loss that a mended loop stays below, where it is another one than for all
+BELOW = {3: 0.95}  # the loss that a corrected loop must stay below, for loops that differ from the default
 NEARLY = {7: "Better, and the doctor sees nothing wrong. But is their mean 0 now, and their spread 1?"}
 
 
 def judged(number: int, **names: Any) -> Verdict:
-    """Run a loop under the doctor; return what to look at, or None if all is well."""
+    """Run a loop under the doctor; return a hint, or None if it finds nothing."""
     loop: Answer = names[f"loop_{number}"]
     watched: list[Any] = []
 

@@ -175,7 +175,7 @@ def _train_step(train_step: Answer) -> Verdict:
     target = _TARGET * 100.0
     optimizer = _Noting(model.parameters(), order)
     for p in model.parameters():
-        p.grad = gg.ones(*p.shape, dtype=gg.float64)  # of a step before
+        p.grad = gg.ones(*p.shape, dtype=gg.float64)  # from a previous step
         p.register_hook(lambda g: order.append("backward"))
     start = [p.detach().numpy().copy() for p in model.parameters()]
     loss = train_step(model, optimizer, _X, target)
@@ -223,7 +223,7 @@ class _Noting:
 
 
 def _walk(rule: Answer, gradients: list[Array], **options: float) -> Any:
-    """The weights after some steps of a rule of the learner's, or what it returned instead of weights."""
+    """Return the weights after some steps of the learner's rule, or its result if that is not weights."""
     p, state = np.array([1.0, -2.0]), dict[str, Any]()
     for g in gradients:
         kept = p.copy()

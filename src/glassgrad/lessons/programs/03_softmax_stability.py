@@ -14,7 +14,7 @@ from glassgrad.lessons import chart, figure
 from glassgrad.verify import check_my_backward, compare
 
 
-@np.errstate(over="ignore", invalid="ignore")  # NumPy would warn of what is to be seen here
+@np.errstate(over="ignore", invalid="ignore")  # the overflow is what this shows
 def naive(x):
     e = np.exp(x)
     return e / e.sum()

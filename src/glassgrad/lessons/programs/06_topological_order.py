@@ -3,9 +3,9 @@
 A value may send its gradient on when it has received all of it: three ways to find the order.
 """
 
-# A backward pass visits every number once. When its turn comes, it sends each of the numbers that it was
-# made from its own gradient times a slope. That is only right if its own gradient is *complete*: if
-# everything that was made from it has sent already. An order that guarantees this is called topological.
+# A backward pass visits every number once. When its turn comes, it sends its own gradient times a slope to each of the
+# numbers that it was made from. That is only right if its own gradient is *complete*: everything that was made from it
+# must have sent already. An order that guarantees this is called topological.
 
 from glassgrad.lessons import figure
 from glassgrad.scalar import Value, draw

@@ -38,7 +38,7 @@ def run(h, part):
 
 
 def gradient(segments):
-    """One gradient, with the layers cut into segments of which only the first input is kept; 0 is without."""
+    """Return a gradient, with the layers cut into segments that keep only their input; 0 means no checkpointing."""
     for weight in weights:
         weight.grad = None
     h = x
@@ -50,9 +50,9 @@ def gradient(segments):
 
 
 def weighed(segments):
-    """Return the gradient, the most that was kept (in layers), and how many layers were computed."""
+    """Return the gradient, the peak memory (in layers), and how many layers were computed."""
     global computed
-    gradient(segments)  # once without weighing, so that what is made once only is not counted
+    gradient(segments)  # once unmeasured, so that one-time allocations are not counted
     computed = 0
     tracemalloc.start()
     try:

@@ -154,7 +154,7 @@ Tensor.__sub__ = lambda a, b: a + -tensor(b)
 Tensor.__rsub__ = lambda a, b: -a + b
 Tensor.__truediv__ = lambda a, b: a * tensor(b) ** -1.0
 Tensor.__rtruediv__ = lambda a, b: b * a**-1.0
-Tensor.__array_ufunc__ = None  # so that array * tensor comes here, and is no array of tensors
+Tensor.__array_ufunc__ = None  # so that array * tensor calls the Tensor's method instead of making an array of tensors
 Tensor.exp, Tensor.log, Tensor.tanh, Tensor.relu = exp, log, tanh, relu
 
 # ## The product of matrices

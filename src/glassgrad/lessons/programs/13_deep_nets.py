@@ -62,7 +62,7 @@ def measure(model):
 
 
 def per_block(sizes):
-    """The mean factor from one block to the next, without the first two, which see the data."""
+    """Return the mean factor from one block to the next, without the first two, which see the data."""
     return (sizes[-1] / sizes[2]) ** (1 / (len(sizes) - 3))
 
 

@@ -27,7 +27,7 @@ def bfloat16(x):
 
 
 def float16(x):
-    with np.errstate(over="ignore"):  # what is too large becomes infinite, and that is the point here
+    with np.errstate(over="ignore"):  # numbers that are too large become infinite, on purpose
         return np.asarray(x).astype(np.float16).astype(np.float32)
 
 
@@ -68,7 +68,7 @@ shares /= shares.sum(1, keepdims=True)
 
 
 def gradient(rounded, scale=1.0):
-    """Return the gradients of the first weights and of the hidden layer, each result on the way being rounded."""
+    """Return the gradients of the first weights and of the hidden layer; every intermediate result is rounded."""
     r = rounded
     dscores = r((shares - np.eye(2)[labels]) * (scale / len(labels)))
     dhidden = r(r(dscores @ last.T) * r(1 - hidden * hidden))

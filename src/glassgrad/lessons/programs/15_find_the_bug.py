@@ -18,7 +18,7 @@ import glassgrad as gg
 from glassgrad import nn, optim
 from glassgrad.nn import functional as F
 
-warnings.simplefilter("ignore")  # some of the loops would be told by a warning
+warnings.simplefilter("ignore")  # a warning would name the bug of some loops
 
 rng = np.random.default_rng(0)
 points = rng.normal(size=(240, 8)).astype(np.float32)

@@ -71,8 +71,8 @@ assert [arrived for _, arrived, _ in visits[1:]] == [sent_on for _, _, sent_on i
 
 # ## Changing it on its way
 #
-# What a hook returns takes the gradient's place. Here the gradient at `hidden` is stopped: the layers above learn, the
-# one below gets zeros, though not one line of the model has changed. (Reversing its sign instead is a whole field,
+# The value that a hook returns replaces the gradient. Here the gradient at `hidden` is stopped: the layers above learn,
+# the one below gets zeros, though not one line of the model has changed. (Reversing its sign instead is a whole field,
 # domain-adversarial training.)
 
 model = made()

@@ -19,7 +19,7 @@ _FAMILIES = FOUND[__name__] = Families(__name__, __path__[0], elsewhere=_OPS)
 
 def _collect() -> dict[str, Any]:
     """Return every function of the families and of the ops."""
-    # Functions that are public there have their docstrings from there.
+    # Functions that are public there keep their docstrings from there.
     importlib.import_module("glassgrad.engine.public")
     found = {name: getattr(importlib.import_module(home), name) for name, home in _FAMILIES.homes.items()}
     return found | {name: PUBLIC[name] for name in _OPS}

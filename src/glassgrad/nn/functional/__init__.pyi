@@ -839,7 +839,7 @@ def triplet_margin_with_distance_loss(
     swap: builtins.bool = False,
     reduction: builtins.str = "mean",
 ) -> Tensor:
-    """`triplet_margin_loss` with a distance of one's own."""
+    """`triplet_margin_loss` with a custom distance function."""
 
 def unfold(
     input: TensorOrArray, kernel_size: Ints, dilation: Ints = 1, padding: Ints = 0, stride: Ints = 1

@@ -1,4 +1,4 @@
-"""Activations with PyTorch's signatures; `inplace` is accepted and does not save the memory that it saves there."""
+"""Activations with PyTorch's signatures; `inplace` is accepted but saves no memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from glassgrad.ops.complex_input import guard_all, takes_complex
 from glassgrad.ops.core import Array, bad_option
 from glassgrad.ops.names import PUBLIC
 
-# As they are, but with PyTorch's names of arguments.
+# The same functions with PyTorch's argument names.
 tanh, sigmoid, logsigmoid = PUBLIC["tanh"], PUBLIC["sigmoid"], PUBLIC["logsigmoid"]
 gelu, softsign, softplus = PUBLIC["gelu"], PUBLIC["softsign"], PUBLIC["softplus"]
 tanhshrink, prelu, glu = PUBLIC["tanhshrink"], PUBLIC["prelu"], PUBLIC["glu"]
@@ -93,7 +93,7 @@ def rrelu(
 
 
 def _default_dim(input: Array, dim: int | None) -> int:
-    # What PyTorch has kept from its first versions for a call that does not say.
+    # The default axis that PyTorch has kept from its first versions.
     return dim if dim is not None else 0 if len(input.shape) in {0, 1, 3} else 1
 
 

@@ -29,9 +29,9 @@ def scaled_dot_product_attention(
     """softmax(q kT * scale + mask) v: query (..., L, E), key (..., S, E), value (..., S, V) to (..., L, V).
 
     Args:
-        query, key, value: what asks, what is asked, and what is given in answer.
+        query, key, value: the queries, the keys they are compared with, and the values to average.
         attn_mask: booleans that are true where attention is allowed, or numbers that are added to the scores;
-            broadcast to (..., L, S). A row that may look nowhere gives 0.
+            broadcast to (..., L, S). A row without any allowed place gives 0.
         dropout_p: probability of dropping a weight; applied whenever it is not 0, as in PyTorch.
         is_causal: place i sees the places up to i only.
         scale: factor of the scores, 1 / sqrt(E) by default.

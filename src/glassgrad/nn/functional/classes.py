@@ -44,7 +44,7 @@ def cross_entropy(
     Raises:
         IndexRangeError: a label outside 0..C-1.
         ArgumentError: label_smoothing outside [0, 1].
-        KindError: float targets that are no probabilities.
+        KindError: float targets that are not probabilities.
 
     Example:
         >>> import glassgrad as gg
@@ -61,7 +61,7 @@ def cross_entropy(
         and len(shape := input.shape) == 2
         and target.shape == tuple(shape)[:1]
     ):
-        # The usual case, straight to its primitive, which autocast knows: the questions below cost a few microseconds.
+        # The usual case calls its primitive, which autocast knows, at once: the checks below cost a few microseconds.
         return cross_entropy_p(input, target, reduction="mean", ignore_index=ignore_index)
     reduction = reduction_of(reduction, size_average, reduce, "cross_entropy")
     return _cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing)
@@ -121,7 +121,7 @@ def _as_rows(op: str, input: Array, target: Array) -> tuple[Array, Array]:
 def _weighted(
     op: str, logp: Array, labels: Array, weight: Array | None, ignore_index: int, reduction: str, smoothing: float
 ) -> Array:
-    """The general case of class indices: (1 - s) w[t] nll + s / C sum of w nll, over what is not ignored."""
+    """The general case of class indices: (1 - s) w[t] nll + s / C sum of w nll, over targets that are not ignored."""
     classes = logp.shape[1]
     known = getattr(labels, "array", labels)
     if type(known) is np.ndarray:
@@ -153,12 +153,12 @@ def _check_weight(op: str, weight: Array | None, classes: int) -> None:
 
 
 def _masked(keep: Array, losses: Array) -> Array:
-    """0 for what is ignored, even where the loss is infinite there."""
+    """Return the losses with 0 for ignored targets, even where the loss is infinite."""
     return ew.where(keep, losses, 0)
 
 
 def _soft(input: Array, target: Array, weight: Array | None, reduction: str, smoothing: float) -> Array:
-    """Targets that are probabilities: -sum w t log softmax(x), the mean over examples (not classes)."""
+    """The loss for targets that are probabilities: -sum w t log softmax(x), the mean over examples (not classes)."""
     axis = 1 if len(input.shape) > 1 else 0
     classes = input.shape[axis]
     _check_weight("cross_entropy", weight, classes)

@@ -44,7 +44,7 @@ def ctc_loss(
 
     Raises:
         ArgumentError: lengths that do not fit.
-        IndexRangeError: a label that is no class.
+        IndexRangeError: a label that is not a class.
     """
     reduction_of(reduction, None, None, "ctc_loss")
     alone = len(log_probs.shape) == 2
@@ -54,7 +54,7 @@ def ctc_loss(
     if labels.ndim == 1:
         labels = _separated(labels, label_lengths)
     _check_ctc(x, labels, lengths, label_lengths)
-    # What lies behind a target's end may be anything.
+    # Entries after a target's end may be anything.
     filled = np.where(np.arange(labels.shape[1]) < label_lengths[:, None], labels, blank).astype(np.int64)
     check_classes("ctc_loss", filled, x.shape[2])
     losses = ctc_loss_p(x, filled, lengths, label_lengths, blank=blank)

@@ -13,7 +13,7 @@ from glassgrad.ops.reduce import sum
 
 def cosine_similarity(x1: Array, x2: Array, dim: int = 1, eps: float = 1e-8) -> Array:
     """x1 . x2 / (max(|x1|, eps) max(|x2|, eps)) along `dim`; the other dimensions broadcast."""
-    # Broadcast first: `dim` counts in the shape that both have then.
+    # Broadcast first: `dim` refers to the broadcast shape.
     x1, x2 = broadcast_tensors(x1, x2)
     product = sum(x1 * x2, dim)
     sizes = [clip(vector_norm(x, 2, dim), eps) for x in (x1, x2)]

@@ -14,7 +14,7 @@ _SELU_FLOOR = -1.7580993408473766
 
 
 def _passes(input: Array, p: float, training: bool, op: str) -> bool:
-    """Tell whether nothing is dropped; numbers of every kind pass then."""
+    """Return whether nothing is dropped, in which case any dtype is allowed."""
     if not training or p == 0:
         return True
     refuse_complex(op, (input,))

@@ -204,8 +204,8 @@ def gaussian_nll_loss(
 ) -> Array:
     """(log v + (input - target)**2 / v) / 2 with v = max(var, eps); `full` adds log(2 pi) / 2.
 
-    `var` has the shape of `input`, or 1 or nothing in place of its last size. The floor `eps` does not stop
-    the gradient (Nix and Weigend 1994).
+    `var` has the shape of `input`, or 1 or nothing instead of its last size. The floor `eps` does not stop the gradient
+    (Nix and Weigend 1994).
     """
     reduction_of(reduction, None, None, "gaussian_nll_loss")
     if isinstance(var, int | float):
@@ -217,7 +217,7 @@ def gaussian_nll_loss(
     if type(plain) is np.ndarray and (plain < 0).any():
         raise bad_option("gaussian_nll_loss", "var", float(plain.min()), "no negative number")
     floor = clip(known, eps)
-    steady = var + (floor - known)  # the value of the floor with the gradient of var
+    steady = var + (floor - known)  # has the value of the floor and the gradient of var
     losses = (ew.log(steady) + ew.square(input - target) / steady) * 0.5
     if full:
         losses = losses + 0.5 * math.log(2 * math.pi)
@@ -305,7 +305,7 @@ def multi_margin_loss(
     if type(plain) is np.ndarray:
         check_classes("multi_margin_loss", plain, x.shape[1])
     column = reshape_p(labels, shape=(labels.shape[0], 1))
-    distance = relu(x - x.gather(1, column) + margin)  # unlike clip flat on the border, as PyTorch's
+    distance = relu(x - x.gather(1, column) + margin)  # gradient 0 on the border, as in PyTorch, unlike clip
     if p == 2:
         distance = ew.square(distance)
     elif p != 1:
@@ -330,10 +330,10 @@ def multilabel_margin_loss(
     x, labels = (reshape_p(input, shape=row), reshape_p(target, shape=row)) if alone else (input, target)
     classes = x.shape[1]
     listed = (labels < 0).cumsum(1) == 0
-    # Labels behind the first -1 have to be classes or -1 as well; a compiled step knows this form of a check.
+    # Labels after the first -1 must also be classes or -1. The compiler supports this form of a check.
     safe = ew.where(ew.not_equal(labels, -1), labels, 0)
     is_target = amax((unsqueeze(safe, 2) == np.arange(classes)) & unsqueeze(listed, 2), 1)
-    gaps = relu(1 - unsqueeze(x.gather(1, safe), 2) + unsqueeze(x, 1))  # flat on the border, as PyTorch's
+    gaps = relu(1 - unsqueeze(x.gather(1, safe), 2) + unsqueeze(x, 1))  # gradient 0 on the border, as in PyTorch
     counted = unsqueeze(listed, 2) & ~unsqueeze(is_target, 1)
     losses = sum(ew.where(counted, gaps, 0), (1, 2)) * (1 / classes)
     return losses[0] if alone and reduction == "none" else reduce_loss(losses, reduction)
@@ -404,7 +404,7 @@ def triplet_margin_with_distance_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Array:
-    """`triplet_margin_loss` with a distance of one's own."""
+    """`triplet_margin_loss` with a custom distance function."""
     reduction_of(reduction, None, None, "triplet_margin_with_distance_loss")
     return _triplet(distance_function or pairwise_distance, anchor, positive, negative, margin, swap, reduction)
 

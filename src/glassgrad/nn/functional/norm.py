@@ -123,7 +123,7 @@ def layer_norm(
 def rms_norm(input: Array, normalized_shape: Any, weight: Array | None = None, eps: float | None = None) -> Array:
     """x / sqrt(mean(x**2) + eps) * weight, over the last dimensions (Zhang and Sennrich 2019).
 
-    Without `eps` it is the smallest step of the dtype, as in PyTorch. Of complex numbers the square itself is meant.
+    `eps` defaults to the machine epsilon of the dtype, as in PyTorch. For complex numbers, x**2 is the plain square.
     """
     dims = _trailing(input, normalized_shape, "rms_norm")
     small = float(finfo(input.dtype).eps) if eps is None else eps

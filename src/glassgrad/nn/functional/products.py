@@ -31,7 +31,7 @@ def bilinear(input1: Array, input2: Array, weight: Array, bias: Array | None = N
     outputs, first, second = weight.shape
     lead = tuple(input1.shape[:-1])
     x1, x2 = input1.reshape(-1, first), input2.reshape(-1, second)
-    # (rows, in1) (in1, out * in2) is one large product; the rest is a small one for each row.
+    # (rows, in1) (in1, out * in2) is one large product; the rest is a small product for each row.
     half = matmul(x1, weight.permute(1, 0, 2).reshape(first, outputs * second)).reshape(-1, outputs, second)
     y = matmul(half, x2.unsqueeze(-1)).reshape(*lead, outputs)
     return y if bias is None else y + bias
@@ -53,16 +53,16 @@ def embedding(
         input: integers from 0 to rows - 1.
         weight: the table, (rows, width).
         padding_idx: a row that gets no gradient; -1 is the last.
-        max_norm: rows that are used and longer than this are shortened to it, in place.
-        norm_type: the norm that this means.
+        max_norm: used rows with a larger norm are scaled down to it, in place.
+        norm_type: the order of this norm.
         scale_grad_by_freq: divide the gradient of a row by how often it is used.
         sparse: accepted; gradients are dense.
 
     Raises:
         IndexRangeError: an index is not in the table.
-        KindError: indices that are no integers.
+        KindError: indices that are not integers.
     """
-    # Tensors are asked for their arrays, since their properties would cost a call each.
+    # Read the arrays of tensors: each property of a Tensor costs a call.
     table: Array = getattr(weight, "array", weight)
     numbers: Array = getattr(input, "array", input)
     if table.dtype.kind == "c":
@@ -72,7 +72,7 @@ def embedding(
     if len(table.shape) != 2:
         raise bad_option("embedding", "weight", f"an array of shape {tuple(weight.shape)}", "a table (rows, width)")
     if max_norm is not None or scale_grad_by_freq:
-        # These look at the table by themselves, and `max_norm` changes it.
+        # These options read the table themselves, and `max_norm` changes it.
         plain = concrete(input, "embedding")
         if not all_classes(plain, weight.shape[0]):
             raise _outside(plain, weight.shape[0])

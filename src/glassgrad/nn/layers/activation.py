@@ -262,8 +262,8 @@ class CELU(_Alpha):
 class Softplus(_Activation):
     """log(1 + exp(beta * x)) / beta.
 
-    PyTorch returns x itself where beta * x is above `threshold`; here the formula is exact for every x, so that happens
-    only for a threshold other than the usual 20.
+    PyTorch returns x itself where beta * x is above `threshold`; here the formula is exact for every x, so `threshold`
+    matters only if it is not the default 20.
 
     Example:
         >>> gg.nn.Softplus()(gg.tensor([-1.0, 0.2, 2.0]))
@@ -330,7 +330,7 @@ class _Shrink(_Activation):
 
 
 class Softshrink(_Shrink):
-    """x moved towards 0 by `lambd`, and 0 within.
+    """x moved towards 0 by `lambd`, and 0 where |x| <= `lambd`.
 
     Example:
         >>> gg.nn.Softshrink()(gg.tensor([-1.0, 0.2, 2.0]))
@@ -474,7 +474,7 @@ class PReLU(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Set the slopes to where they start."""
+        """Set the slopes to their initial value."""
         init.constant_(self.weight, self.init)
 
     def forward(self, input: TensorLike) -> Tensor:

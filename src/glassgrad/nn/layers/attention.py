@@ -25,7 +25,7 @@ from glassgrad.ops.shape import cat
 
 
 class MultiheadAttention(Module):
-    """Attention of several heads, each on its part of the width, mixed by a last linear map.
+    """Attention of several heads, each on its part of the width, followed by a linear map.
 
     Args:
         embed_dim: width of queries and of the result.

@@ -1,4 +1,4 @@
-"""Tables of vectors that are looked up by integers, one by one or a bag at a time."""
+"""Tables of vectors indexed by integers, one by one or a bag at a time."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ class Embedding(_Table):
         num_embeddings: rows of the table.
         embedding_dim: width of a vector.
         padding_idx: a row that starts at zero and gets no gradient.
-        max_norm: rows that are used and longer than this are shortened to it.
-        norm_type: the norm that this means.
+        max_norm: used rows with a larger norm are scaled down to it.
+        norm_type: the order of this norm.
         scale_grad_by_freq: divide the gradient of a row by how often it is used.
         sparse: accepted; gradients are dense.
 

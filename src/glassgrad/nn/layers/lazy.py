@@ -50,7 +50,7 @@ class _Lazy(_AnyLayer):
         raise NotImplementedError
 
     def _axis(self, ndim: int) -> int:
-        """Return the dimension of the input that is counted. Raises `ArgumentError` for too few or too many."""
+        """Return the input dimension whose size is the count. Raises `ArgumentError` for a wrong number of axes."""
         if ndim < 2:
             raise self._refusal(ndim, "at least 2")
         return 1
@@ -65,7 +65,7 @@ class _Lazy(_AnyLayer):
         try:
             shapes = {name: self._shape(name) for name, tensor in tensors.items() if tensor is not None}
         except errors.GlassgradError:
-            setattr(self, self.counts, 0)  # the next input may fit
+            setattr(self, self.counts, 0)  # reset, because the next input may fit
             raise
         for name, shape in shapes.items():
             tensor: Array = tensors[name]

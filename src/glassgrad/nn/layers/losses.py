@@ -11,7 +11,7 @@ from glassgrad.nn.functional import losses as functional_losses
 from glassgrad.nn.module import Module
 from glassgrad.nn.reduction import reduction_of
 
-_Old = bool | None  # PyTorch's older spelling of `reduction`, by two arguments
+_Old = bool | None  # `size_average` and `reduce`, PyTorch's older form of `reduction`
 _Lengths = TensorLike | Sequence[int]
 
 
@@ -346,7 +346,7 @@ class SoftMarginLoss(_Loss):
 
 
 class MultiMarginLoss(_Weighted):
-    """How far other classes come within `margin` of the target's number, to the power `p`.
+    """The sum over other classes of max(0, margin - x[target] + x[i])**p, divided by the number of classes.
 
     Example:
         >>> import glassgrad as gg
@@ -374,7 +374,7 @@ class MultiMarginLoss(_Weighted):
 
 
 class MultiLabelMarginLoss(_Loss):
-    """As `MultiMarginLoss`, for several targets an example.
+    """`MultiMarginLoss` for several targets per example.
 
     Example:
         >>> import glassgrad as gg

@@ -18,7 +18,7 @@ from glassgrad.nn.module import Module
 from glassgrad.nn.parameter import Buffer, Parameter
 from glassgrad.ops.core import Array, bad_option
 
-_ONE = np.ones((), np.int64)  # NumPy would make an array of a number in every call
+_ONE = np.ones((), np.int64)  # a plain number would become a new array in every call
 
 
 class _Scaled(Module):
@@ -109,7 +109,7 @@ class _Tracked(_Scaled):
         )
 
 
-# The function that normalises instead while several ranks compute one batch together; see `sync_norm.synchronised`.
+# The function that replaces the normalisation while several ranks share a batch; see `sync_norm.synchronised`.
 TOGETHER: list[Callable[[_BatchNorm, Tensor], Tensor]] = []
 
 
@@ -286,7 +286,7 @@ class LayerNorm(_Scaled):
 class RMSNorm(Module):
     """Divides by the root mean square over the last dimensions (Zhang and Sennrich 2019).
 
-    Without `eps` it is the smallest step of the input's dtype.
+    `eps` defaults to the machine epsilon of the input's dtype.
 
     Example:
         >>> import glassgrad as gg

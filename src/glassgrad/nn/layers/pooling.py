@@ -47,7 +47,7 @@ class MaxPool1d(_MaxPool):
 
     Args:
         kernel_size, stride, padding, dilation: of the window; the stride is the window's size by default.
-        return_indices: return the places of the largest as well.
+        return_indices: return the positions of the largest numbers as well.
         ceil_mode: keep a last window that reaches beyond the end.
 
     Example:
@@ -354,7 +354,7 @@ class AdaptiveMaxPool1d(_AdaptiveMax):
 
     Args:
         output_size: how many parts.
-        return_indices: return the places of the largest as well.
+        return_indices: return the positions of the largest numbers as well.
 
     Example:
         >>> import glassgrad as gg

@@ -1,4 +1,4 @@
-"""Recurrent networks over whole sequences: LSTM, GRU and the plain one, in layers and both directions."""
+"""Recurrent networks over whole sequences: LSTM, GRU and plain RNN, with several layers and both directions."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class _Recurrent(Module):
     """Base of the networks: parameters by layer and direction, and the loop over layers.
 
     Args:
-        input_size: numbers of each step.
-        hidden_size: numbers of the state.
+        input_size: the number of features of each step.
+        hidden_size: the number of features of the state.
         num_layers: layers, each reading the outputs of the one below.
         bias: whether there are biases (two, as in PyTorch).
         batch_first: whether batches come first, (N, L, H), or second, (L, N, H).
@@ -77,7 +77,7 @@ class _Recurrent(Module):
 
     @property
     def _outputs(self) -> int:
-        """Numbers that a step gives in one direction."""
+        """The number of features that a step outputs in one direction."""
         return self.proj_size or self.hidden_size
 
     def _shapes(self, layer: int) -> dict[str, tuple[int, ...]]:
@@ -97,7 +97,7 @@ class _Recurrent(Module):
             init.uniform_(parameter, -bound, bound)
 
     def flatten_parameters(self) -> None:
-        """Do nothing: it arranges memory for PyTorch's GPU code."""
+        """Do nothing: in PyTorch this arranges memory for GPU code."""
 
     def _weights(self, layer: int, suffix: str) -> list[Array]:
         return [getattr(self, f"{name}_{suffix}") for name in self._shapes(layer)]

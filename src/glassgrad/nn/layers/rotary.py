@@ -12,12 +12,12 @@ from glassgrad.ops.shape import cat, stack
 
 
 class RoPE(Module):
-    """Turns pairs of numbers of (..., L, width) by angles that grow with the place.
+    """Rotates pairs of numbers of (..., L, width) by angles that grow with the place.
 
-    The scalar product of two turned vectors depends on the distance of their places only.
+    The scalar product of two rotated vectors depends only on the distance between their places.
 
     Args:
-        dim: how many of the last dimension's numbers are turned; even.
+        dim: how many of the last dimension's numbers are rotated; even.
         base: wavelengths run from 2 pi to 2 pi * base.
         interleaved: pairs are neighbours, (0, 1), (2, 3), ..., as in the paper; otherwise number i belongs to number
             i + dim / 2, as in most models since.
@@ -48,7 +48,7 @@ class RoPE(Module):
         return np.cos(angles).astype(dtype), np.sin(angles).astype(dtype)
 
     def forward(self, input: Tensor, offset: int = 0) -> Tensor:
-        """Turn (..., L, width); `offset` is the place of the first element, for a cache of keys."""
+        """Rotate (..., L, width); `offset` is the place of the first element, for a cache of keys."""
         cos, sin = self._turns(input.shape[-2], offset, input.dtype)
         half = self.dim // 2
         whole = self.dim == input.shape[-1]

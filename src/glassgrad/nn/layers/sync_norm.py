@@ -1,4 +1,4 @@
-"""Batch norm by the batches of all ranks together."""
+"""Batch norm over the batches of all ranks together."""
 
 from __future__ import annotations
 
@@ -22,18 +22,19 @@ from glassgrad.ops.shape import cat
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalisation of (N, C, ...), of any number of dimensions, by the batches of all ranks together.
+    """Batch normalisation of (N, C, ...), of any number of dimensions, over the batches of all ranks together.
 
-    In training mean and variance are those of the rows of all ranks, which may have different numbers of them, and
-    gradients flow through both to all ranks. Two reductions forward, two backward: the variance is that of the centred
-    values. Before `init_process_group`, and outside training, it is `BatchNorm1d` and so on.
+    In training, mean and variance are computed over the rows of all ranks, and gradients flow through both to all
+    ranks. Ranks may have different numbers of rows. It takes two reductions forward and two backward, because the
+    variance is computed from centred values. Before `init_process_group`, and outside training, it equals `BatchNorm1d`
+    and so on.
 
     Args:
         num_features: channels.
         eps: added to the variance.
         momentum: weight of a new batch in the running statistics; None for their plain average.
         affine: whether a scale and a shift are learned.
-        track_running_stats: without, the statistics of the batch are used outside training too.
+        track_running_stats: if False, the statistics of the batch are used outside training as well.
         process_group: the ranks; by default all.
 
     Raises:

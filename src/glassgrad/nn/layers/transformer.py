@@ -82,7 +82,7 @@ class TransformerEncoderLayer(_Layer):
         activation: "relu", "gelu" or a function.
         layer_norm_eps: added to the variance.
         batch_first: whether batches come first, (N, L, E), or second, (L, N, E).
-        norm_first: normalise what goes in rather than the sum.
+        norm_first: normalise the input of each part instead of the sum.
         bias: whether linear maps and norms have one.
 
     Example:

@@ -120,7 +120,7 @@ class PixelUnshuffle(Module):
 
 
 class ChannelShuffle(Module):
-    """Deals the channels of (N, C, ...) out into `groups` in turn (Zhang et al. 2018).
+    """Interleaves the channels of (N, C, ...) from `groups` groups (Zhang et al. 2018).
 
     Example:
         >>> import glassgrad as gg

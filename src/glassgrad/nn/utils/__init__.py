@@ -1,7 +1,7 @@
 """Functions for whole models, with PyTorch's names.
 
 `clip_grad.py` limits gradients, `vectors.py` turns parameters into one vector and back, `rnn.py` pads and packs
-sequences, `parametrize.py` and `parametrizations.py` compute a weight from other tensors, `norms.py` is their older
+sequences, `parametrize.py` and `parametrizations.py` compute a weight from other tensors, `norms.py` has their older
 form, and `computed.py` the mechanism of both.
 """
 

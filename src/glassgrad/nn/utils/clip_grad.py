@@ -28,7 +28,7 @@ def _gradients(parameters: Any) -> list[Tensor]:
 
 
 def _by_hand(parameters: Any) -> list[Any] | None:
-    """Return the parameters if they are of layers by hand, which have arrays as `data` and `grad`; else None."""
+    """Return the parameters if they belong to hand-written layers, whose `data` and `grad` are arrays; else None."""
     listed = parameters if isinstance(parameters, list | tuple) else [parameters]
     if not listed or hasattr(listed[0], "_grad"):
         return None
@@ -154,7 +154,7 @@ def clip_grad_norm(
 def clip_grads_with_norm_(
     parameters: Iterable[Tensor] | Tensor, max_norm: float, total_norm: Tensor, foreach: bool | None = None
 ) -> None:
-    """Scale all gradients as `clip_grad_norm_` does, for a norm that is known already.
+    """Scale all gradients as `clip_grad_norm_` does, for a known norm.
 
     Example:
         >>> import glassgrad as gg

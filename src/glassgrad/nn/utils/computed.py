@@ -1,7 +1,7 @@
 """Attributes of a module that are computed when they are read: reparametrised weights.
 
-The module gets a subclass of its class with a property for each. So `self.weight` in an unchanged `forward` is computed
-in every call, and copies, pickles and compiled steps work without special code.
+The module's class becomes a subclass with a property for each such attribute. So `self.weight` in an unchanged
+`forward` is computed in every call, and copies, pickles and compiled steps work without special code.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def compute(module: Any, name: str, rule: Rule, prefix: str = "") -> None:
 
 
 class _Method(Rule):
-    """A method of the class whose name a layer or a parameter in the module's state has as well."""
+    """A method of the class that shares its name with a layer or parameter in the module's state."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -85,7 +85,7 @@ class _Method(Rule):
 
 def keep_method(module: Any, name: str) -> None:
     """Let a name still give the method of the class; an assigned value is stored in the module's state."""
-    module.__dict__.pop(name, None)  # a value that is not state hides the method; state is stored beside it
+    module.__dict__.pop(name, None)  # a non-state value would hide the method; state is stored separately
     compute(module, name, _Method(name))
 
 

@@ -1,4 +1,5 @@
-"""`weight_norm` and `spectral_norm` in PyTorch's older form: the parameters stay on the module, under other names.
+"""`weight_norm` and `spectral_norm` in PyTorch's older form, which keeps the parameters on the module under other
+names.
 
 Sources: Salimans and Kingma 2016; Miyato et al. 2018.
 """
@@ -50,7 +51,7 @@ class _Follow:
 
 
 def _taken(module: Module, name: str) -> Parameter:
-    """Take a parameter out of a module."""
+    """Remove a parameter from a module and return it."""
     weight = module.__dict__.get(name)
     if not isinstance(weight, Parameter):
         owner = type(module).__name__
@@ -64,7 +65,7 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
 
     Args:
         module: the module with the weight.
-        name: of the weight.
+        name: the weight's name.
         dim: the dimension along which each index has its own length; None for a single length.
 
     Example:
@@ -83,7 +84,7 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
 
 
 def remove_weight_norm(module: Module, name: str = "weight") -> Module:
-    """Turn a weight under `weight_norm` into an ordinary parameter of its present value.
+    """Turn a weight under `weight_norm` back into an ordinary parameter with its current value.
 
     Example:
         >>> import glassgrad as gg
@@ -102,9 +103,9 @@ def spectral_norm(
 
     Args:
         module: the module with the weight; the parameter becomes `weight_orig`, with buffers `weight_u` and `weight_v`.
-        name: of the weight.
-        n_power_iterations: how many steps each call makes.
-        eps: smallest length that is divided by.
+        name: the weight's name.
+        n_power_iterations: steps of power iteration per call.
+        eps: lower bound of the length in a division.
         dim: the dimension of the outputs; 0, or 1 for transposed convolutions.
 
     Example:
@@ -126,7 +127,7 @@ def spectral_norm(
 
 
 def remove_spectral_norm(module: Module, name: str = "weight") -> Module:
-    """Turn a weight under `spectral_norm` into an ordinary parameter of its present value.
+    """Turn a weight under `spectral_norm` back into an ordinary parameter with its current value.
 
     Example:
         >>> import glassgrad as gg

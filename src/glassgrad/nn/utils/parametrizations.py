@@ -133,7 +133,7 @@ class _Orthogonal(Module):
         return q[..., :columns]
 
     def _reflections(self, x: Array) -> Array:
-        """Return the product of the Householder reflections whose vectors stand below the diagonal."""
+        """Return the product of the Householder reflections with the vectors below the diagonal."""
         below = x.tril(-1)
         size = 2.0 / (1.0 + below.square().sum(-2))
         eye = creation.eye(*x.shape[-2:], dtype=x.dtype)
@@ -154,12 +154,12 @@ class _Orthogonal(Module):
         if tall != short:
             more = random.randn(*matrix.shape[:-2], tall, tall - short, dtype=matrix.dtype).array
             matrix = np.concatenate([matrix, more], -1)
-        # Of an orthogonal matrix this is the matrix itself.
+        # For an orthogonal matrix this returns the matrix itself.
         found, upper = np.linalg.qr(matrix)
         signs = np.where(np.diagonal(upper, 0, -2, -1) < 0, -1, 1).astype(matrix.dtype)
         self.base = Buffer(found * signs[..., None, :])
         begin = np.zeros((*matrix.shape[:-1], short), matrix.dtype)
-        begin[..., np.arange(short), np.arange(short)] = -1  # the signs, where reflections are used
+        begin[..., np.arange(short), np.arange(short)] = -1  # the signs, if reflections are used
         return Tensor(np.ascontiguousarray(begin.swapaxes(-1, -2)) if wide else begin)
 
     def _factors(self, matrix: Array, wide: bool) -> Tensor:
@@ -183,7 +183,7 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
 
     Args:
         module: the module with the weight.
-        name: of the weight.
+        name: the weight's name.
         dim: the dimension along which each index has its own length; None for a single length.
 
     Example:
@@ -202,9 +202,9 @@ def spectral_norm(
 
     Args:
         module: the module with the weight.
-        name: of the weight.
-        n_power_iterations: how many steps each call makes in training mode.
-        eps: smallest length that is divided by.
+        name: the weight's name.
+        n_power_iterations: steps of power iteration per call in training mode.
+        eps: lower bound of the length in a division.
         dim: the dimension of the outputs; 0, or 1 for transposed convolutions.
 
     Example:
@@ -226,9 +226,9 @@ def orthogonal(
 
     Args:
         module: the module with the weight.
-        name: of the weight, at least a matrix.
-        orthogonal_map: "matrix_exp" (for square weights the default), "cayley" or "householder".
-        use_trivialization: parametrise around the present weight, made orthogonal.
+        name: the name of the weight, which has two or more dimensions.
+        orthogonal_map: "matrix_exp" (the default for square weights), "cayley" or "householder".
+        use_trivialization: parametrise around the current weight, made orthogonal.
 
     Example:
         >>> import glassgrad as gg

@@ -45,7 +45,7 @@ def cached() -> Iterator[None]:
 
 
 class ParametrizationList(ModuleList):
-    """The parametrizations of one tensor, the first of them applied first, and the tensors they are computed from.
+    """The parametrizations of one tensor, in the order in which they are applied, and their original tensors.
 
     Example:
         >>> import glassgrad as gg
@@ -124,8 +124,8 @@ def register_parametrization(
     Args:
         module: the module with the tensor.
         tensor_name: the name of its parameter or buffer.
-        parametrization: called with the original tensor; a method `right_inverse`, if it has one, gives the original
-            (or several) for a wanted value.
+        parametrization: called with the original tensor; its optional method `right_inverse` returns the original (or
+            several) for a desired value.
         unsafe: allow a result of another shape or dtype.
 
     Raises:
@@ -189,7 +189,7 @@ def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
 
 
 def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized: bool = True) -> Module:
-    """Turn a parametrised tensor into an ordinary one again: its present value, or the original.
+    """Turn a parametrised tensor back into an ordinary one, with its current value or the original.
 
     Raises:
         ArgumentError: it is not parametrised, or there is no single original to go back to.

@@ -22,7 +22,7 @@ class PackedSequence(NamedTuple):
     Attributes:
         data: all elements, (sum of lengths, ...).
         batch_sizes: how many sequences reach each step.
-        sorted_indices, unsorted_indices: the order by length, and the way back; None where it was given in order.
+        sorted_indices, unsorted_indices: the order by length, and its inverse; None if the input was in order.
 
     Example:
         >>> import glassgrad as gg
@@ -49,7 +49,7 @@ class PackedSequence(NamedTuple):
 
 
 def _places(batch_sizes: np.ndarray) -> tuple[Array, Array]:
-    """Return (steps, batch) places in the packed data, and which of them there are."""
+    """Return (steps, batch) positions in the packed data, and a mask of those that exist."""
     starts = np.cumsum(batch_sizes) - batch_sizes
     columns = np.arange(batch_sizes[0])
     alive = columns < batch_sizes[:, None]
@@ -133,7 +133,7 @@ def pad_packed_sequence(
 def pad_sequence(
     sequences: Sequence[Array], batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
 ) -> Array:
-    """Stack (length, ...) tensors of different lengths, filled up with `padding_value`.
+    """Stack (length, ...) tensors of different lengths, padded with `padding_value`.
 
     Example:
         >>> import glassgrad as gg

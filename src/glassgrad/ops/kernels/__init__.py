@@ -1,1 +1,1 @@
-"""Fast paths of forwards on NumPy arrays; no op is defined here, and nothing but `ops.core` is imported."""
+"""Fast paths of forwards on NumPy arrays. This package defines no op and imports only `ops.core` of `ops`."""

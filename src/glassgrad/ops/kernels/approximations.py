@@ -41,7 +41,7 @@ _INVERSE_FAR = _numbers("""
 """)
 _SPLIT = 5.0
 
-# I0(x) and I1(x) / x in powers of x**2 up to 8; beyond, what exp(x) / sqrt(x) is multiplied by, in powers of 1 / x.
+# I0(x) and I1(x) / x in powers of x**2 up to 8; beyond 8, the factor of exp(x) / sqrt(x) in powers of 1 / x.
 _BESSEL_NEAR = (
     _numbers("""
         1    0.249999998   0.0156250022   0.000434026962  6.78183067e-06  6.78023526e-08
@@ -58,9 +58,9 @@ _BESSEL_FAR = (
 )
 _BESSEL_SPLIT = 8.0
 
-# B(2k), the Bernoulli numbers of the asymptotic series of the trigamma function, and how far the argument is moved up.
+# B(2k), the Bernoulli numbers of the asymptotic series of the trigamma function.
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
-# Of each dtype: how far, and how many terms of the series then give all digits.
+# For each dtype: how far the argument is moved up, and how many terms of the series then give all digits.
 _MOVED = {"f": (4, 5), "d": (10, 8)}
 
 
@@ -95,14 +95,14 @@ def _has_nan(value: Array) -> bool:
 
 
 def _writable(value: Array) -> Array:
-    """Return a number of NumPy's as an array."""
+    """Return a NumPy scalar as an array."""
     return value if isinstance(value, np.ndarray) else np.asarray(value)
 
 
 def gelu(x: Array) -> Array:
     """x * Phi(x) in float32, as max(x, 0) - a * Phi(-a) with a = |x|; error up to 3e-6 (1e-6 for x > -4).
 
-    The error to the left is that of the rounded square in exp(-a**2 / 2).
+    For negative x the error comes from the rounded square in exp(-a**2 / 2).
     """
     with np.errstate(over="ignore", invalid="ignore"):
         a = np.abs(x)
@@ -137,7 +137,8 @@ def erfc(x: Array) -> Array:
     """The complement of erf in float32, as 2 * Phi(-sqrt(2) a) or 2 minus that, with a = |x|; error up to 1e-6."""
     a = np.abs(x)
     np.minimum(a, _ERFC_END, out=a)
-    # The square in two parts, of which the first is exact: its rounding error would be multiplied by the square.
+    # Split the square into two parts, the first of which is exact: its rounding error would be multiplied by the
+    # square.
     head = (a.view(np.int32) & -4096).view(np.float32)
     rest = a - head
     rest *= a + head

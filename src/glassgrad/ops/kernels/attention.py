@@ -1,8 +1,8 @@
-"""Attention in one native call forwards and one backwards, without a mask or with a causal one.
+"""Attention in one native call forward and one backward, without a mask or with a causal one.
 
-The threads of the pool divide the heads. Only rows have to be contiguous, so the heads of one product need no copy.
-The code, `compile.llvm.sequences.attention`, takes float32 on machines with vectors of 64 or 32 bytes. NumPy computes
-everything else.
+The threads of the pool divide the heads. Only rows must be contiguous, so heads that are slices of one product need no
+copy. The code, `compile.llvm.sequences.attention`, takes float32 on machines with vectors of 64 or 32 bytes. NumPy
+computes everything else.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from glassgrad.ops.kernels.ways import Array, least
 
 
 class Statistics(NamedTuple):
-    """What the gradient needs besides the inputs: of each row the largest scaled score, and 1 / the sum of its exp."""
+    """The residuals of the gradient: for each row the largest scaled score, and 1 / the sum of its exponentials."""
 
     rows: Array
 
 
-FROM = least("attention")  # those of one of the two products
-LEAST_ROWS = 8  # of q: for fewer, packing the keys takes longer than multiplying them
+FROM = least("attention")  # multiplications of one of the two products
+LEAST_ROWS = 8  # rows of q; for fewer, packing the keys takes longer than multiplying them
 WORTH = 3  # multiplications of a large product that take as long as one of these, softmax included
-_LINE = 16  # elements of a vector; memory of a thread begins at a multiple
-_WIDTH = 32  # columns of what is packed, as in `compile.llvm.packed_sizes`
+_LINE = 16  # elements of a vector; the memory of a thread starts at a multiple
+_WIDTH = 32  # columns of a packed panel, as in `compile.llvm.packed_sizes`
 _TILE = {16: 8, 8: 6}  # rows of a tile, by the lanes of a vector
-_SCORES, _MOST_ROWS = 65_536, 32  # at most so many scores, and rows, are in a block of the backward pass
+_SCORES, _MOST_ROWS = 65_536, 32  # the most scores and rows in a block of the backward pass
 _FORM = struct.Struct("<37qf4x8q")
 _NOTHING = (0, 0, 0, 0)
 _SINGLE = np.dtype(np.float32)
-_LARGEST = 1e30  # a scale beyond it has no place in the record
+_LARGEST = 1e30  # NumPy computes larger scales, which do not fit the record
 
 
 def attend(q: Array, k: Array, v: Array, scale: float, causal: bool) -> tuple[Array, Statistics] | None:
@@ -67,7 +67,7 @@ def attend_back(
 
 
 def _threads(q: Array, k: Array, v: Array) -> products.Threads | None:
-    """Return what divides the heads; None for arrays that are NumPy's."""
+    """Return the threads that divide the heads; None for arrays that NumPy should compute."""
     if type(q) is not np.ndarray or not 3 <= q.ndim <= 4 or q.dtype is not _SINGLE:
         return None
     lead, (rows, width) = q.shape[:-2], q.shape[-2:]
@@ -85,27 +85,27 @@ def _threads(q: Array, k: Array, v: Array) -> products.Threads | None:
 
 
 def _fits(x: Array, model: Array) -> bool:
-    """Tell whether an array's rows are contiguous, and it is of the dtype and has the axes of `model`."""
+    """Return whether an array has contiguous rows and the dtype and number of axes of `model`."""
     if type(x) is not np.ndarray or x.dtype is not model.dtype or x.ndim != model.ndim or not x.flags.aligned:
         return False
     return x.strides[-1] == 4 or x.shape[-1] == 1
 
 
 def _empty_like(x: Array, shape: tuple[int, ...]) -> Array:
-    """Return an empty array whose axes lie in memory as those of `x` do, but rows are contiguous."""
+    """Return an empty array with the axis order of `x` in memory and contiguous rows."""
     if x.ndim == 4 and x.strides[1] < x.strides[2]:
         return np.empty((shape[0], shape[2], shape[1], shape[3]), np.float32).transpose(0, 2, 1, 3)
     return np.empty(shape, np.float32)
 
 
 def _place(x: Array) -> tuple[int, int, int, int]:
-    """Return an array, and how far apart its heads along two axes and its rows lie, in elements."""
+    """Return an array's id, and the strides of its two head axes and its rows, in elements."""
     *lead, row, _ = x.strides
     return (id(x), lead[0] // 4, lead[1] // 4 if len(lead) > 1 else 0, row // 4)
 
 
 def _block(keys: int, tile: int) -> int:
-    """Return how many rows a block of the backward pass has, whole tiles."""
+    """Return the number of rows in a block of the backward pass, a multiple of the tile."""
     return max(tile, min(_MOST_ROWS, _SCORES // keys) // tile * tile)
 
 
@@ -117,7 +117,7 @@ def _run(
     given: tuple[Array, Array, Array],
     how: tuple[float, bool, int],
 ) -> bool:
-    """Run the shares of a function; return False, with nothing done, while the threads are at work for others."""
+    """Run the shares of a function; return False without running anything while the threads are busy."""
     (q, k, v), (scale, causal, block) = given, how
     heads, inner = math.prod(q.shape[:-2]), q.shape[1] if q.ndim == 4 else 1
     sizes = (q.shape[-2], k.shape[-2], q.shape[-1], v.shape[-1])
@@ -136,7 +136,7 @@ def _run(
 
 @lru_cache(maxsize=128)
 def _memory(rows: int, keys: int, width: int, values: int, block: int) -> tuple[list[int], int]:
-    """Return where the parts of a thread's memory begin, and how large it is, in elements.
+    """Return the offsets of the parts of a thread's memory, and its size, in elements.
 
     The parts are those of `compile.llvm.attention.MEMORY`.
     """

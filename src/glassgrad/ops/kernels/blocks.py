@@ -31,15 +31,15 @@ _NUMBERS = (int, float, np.floating)
 _NS_OF_FUNCTIONS, _NS = 6, 1
 _FUNCTIONS = {"exp", "expm1", "log", "log1p", "tanh", "sinh", "cosh", "rsqrt", "sigmoid", "erf", "erfc"}
 _FUNCTIONS |= {"softplus_p", "_softmax2", "_ratio", "_scipy", "evaluate"}
-_PRODUCTS = 48  # multiplications of matrices that take as long as an element in native code
+_PRODUCTS = 48  # multiplications of a matrix product that take as long as an element in native code
 
-FORMULAS: dict[Formula, Formula] = {}  # what `in_blocks` made -> the formula
+FORMULAS: dict[Formula, Formula] = {}  # result of `in_blocks` -> its formula
 NATIVE: set[Formula] = set()  # formulas that are much faster in native code
 OPS: dict[Formula, str] = {}  # formula of a forward -> its op
 
 
 def in_native_blocks(formula: Formula) -> Formula:
-    """Return a formula as `in_blocks` does, marked as one that is much faster in native code."""
+    """Apply `in_blocks` to a formula, and mark it as much faster in native code."""
     NATIVE.add(formula)
     return in_blocks(formula)
 
@@ -54,8 +54,8 @@ def natively(evaluate: Formula, name: str) -> Formula:
 def in_blocks(formula: Formula) -> Formula:
     """Return an elementwise formula ``(head, x, *rest, **params)`` that computes large arrays block after block.
 
-    Written for forwards, whose head is the array namespace, and for local derivatives, whose head is the
-    result. `Elementwise` puts the product with a cotangent into the same blocks.
+    The head of a forward is the array namespace; the head of a local derivative is the result. `Elementwise` computes
+    the product with a cotangent in the same blocks.
     """
 
     @functools.wraps(formula)
@@ -71,7 +71,7 @@ def in_blocks(formula: Formula) -> Formula:
 def product_in_blocks(partial: Formula, arity: int, reads_x: bool = True) -> Formula | None:
     """Return ``(c, y, *x) -> c * partial(y, *x)`` in blocks if `in_blocks` made `partial`; None otherwise.
 
-    A rule that does not read x is given something in its place, such as the node that x came from: it is left out.
+    A rule that does not read x gets a placeholder for it, such as the node of x, which is left out here.
     """
     formula = FORMULAS.get(partial)
     if formula is None:
@@ -99,7 +99,9 @@ def _is_small(formula: Formula, size: int) -> bool:
 
 @functools.cache
 def _ns(formula: Formula) -> int:
-    code = formula.__code__
+    code = getattr(formula, "__code__", None)
+    if code is None:
+        return _NS_OF_FUNCTIONS
     return _NS if _FUNCTIONS.isdisjoint((*code.co_names, *code.co_freevars)) else _NS_OF_FUNCTIONS
 
 
@@ -141,7 +143,7 @@ def _in_passes(
 
 
 def compute_natively(formula: Formula, params: Params, parts: list[Array], out: Array, product: bool) -> bool:
-    """Compute a formula of flat arrays into `out`, with `product` times the first of them; False if NumPy should."""
+    """Compute a formula of flat arrays into `out`, times the first with `product`; return False if NumPy should."""
     if out.size < NATIVE_BLOCK or not native.pays(_ns(formula) * out.size) or out.dtype.char not in "fd":
         return False
     what: str | Formula
@@ -149,12 +151,13 @@ def compute_natively(formula: Formula, params: Params, parts: list[Array], out: 
         what, parts = OPS[formula], parts[1:]
     else:
         what = _product(formula) if product else formula
-    # A number is filled in like an array: a kernel for each number would be made again and again.
+    # Pass a number like an array; otherwise every new number would need a new kernel.
     parts = [np.asarray(part, out.dtype) if isinstance(part, _NUMBERS) else part for part in parts]
     given = [part for part in parts if type(part) is np.ndarray]
     if any(part.dtype is not out.dtype for part in given):
         return False
-    # What the formula does not read is a placeholder, such as a node: no kernel is for it alone or keeps it alive.
+    # Arguments that the formula does not read are placeholders, such as nodes. None stands for them in the kernel's
+    # key, which must not keep them alive.
     types = tuple([((NATIVE_BLOCK,), part.dtype) if type(part) is np.ndarray else None for part in parts])
     kernel = native.kernels.find(what, types, (NATIVE_BLOCK,), params, 1)
     if kernel is None or not all(part.flags.aligned for part in given):
@@ -176,7 +179,7 @@ def _product(formula: Formula) -> Formula:
 
 
 def entitle(forward: str | Formula, name: str) -> None:
-    """Note the name of the op that a formula is the forward of, by which native code is asked for."""
+    """Record the name of a forward's op, under which native code is found."""
     if not isinstance(forward, str) and forward in FORMULAS:
         OPS[FORMULAS[forward]] = name
 
@@ -193,8 +196,8 @@ def _cut(part: Array, start: int, stop: int) -> Array:
 def _flat(arg: Array, shape: tuple[int, ...], order: list[int] | None) -> Array:
     """Return an array flattened in memory order, and anything else unchanged.
 
-    Dense is enough, in whatever order of axes: convolutions leave their channels innermost. `order` is None where that
-    is C's. An array that repeats one element, like the cotangent below a sum, becomes that element. `NotImplemented`
+    The array must be dense, in any order of axes: convolutions leave their channels innermost. `order` is None for C's.
+    An array that repeats one element, such as the cotangent of a sum's input, becomes that element. `NotImplemented`
     means that blocks are not possible.
     """
     if type(arg) is not np.ndarray:

@@ -1,8 +1,8 @@
-"""Batch norm and the gradients of relu and hardtanh on large arrays, by native code that serves every size.
+"""Batch norm and the gradients of relu and hardtanh on large arrays, in native code for all sizes.
 
 NumPy makes seven passes over memory for a batch norm, as many for its gradient, and fills an array in each. Native code
 reads a channel once. The cores share arrays of a million elements and more. NumPy computes arrays that are small or
-strided, or have another dtype, and everything where llvmlite is missing or ``GLASSGRAD_NATIVE`` is ``0``.
+strided or have another dtype, and all arrays if llvmlite is missing or ``GLASSGRAD_NATIVE`` is ``0``.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from glassgrad.ops.kernels.ways import Array, Dtype, least
 Found = tuple[Array, Array, Array]  # result, mean and variance
 
 NORM_FROM, STEP_FROM = least("batch norm"), least("step")
-_WORTH, _WORTH_TO_CUT = 10, 16  # multiplications that native code would do in its time for an element
+_WORTH, _WORTH_TO_CUT = 10, 16  # multiplications that native code does in the time of one element
 _INSIDE = {"f": ("inside_f32", struct.Struct("<5qf4xf4x")), "d": ("inside_f64", struct.Struct("<5q2d"))}
 
 
 class Statistics(NamedTuple):
-    """What the gradient of a batch norm needs of each channel besides the input."""
+    """The residuals of a batch norm for each channel, besides the input."""
 
     mean: Array
     inverse: Array
@@ -56,7 +56,7 @@ def batch_norm_vjp(g: Array, x: Array, kept: Statistics) -> tuple[Array, Array, 
 
 
 def inside(g: Array, v: Array, low: float, high: float) -> Array | None:
-    """Return g, with 0 where v is at most `low` or at least `high`; None if NumPy should. A bound of NaN is none.
+    """Return g, with 0 where v is at most `low` or at least `high`; None if NumPy should. A NaN bound is ignored.
 
     It pays from `STEP_FROM` elements on.
     """
@@ -107,10 +107,10 @@ def _is_dense(array: Array) -> bool:
 
 @functools.cache
 def _functions() -> dict[tuple[str, str], Callable[..., None]]:
-    """Return the native functions, none where there is no compiler."""
+    """Return the native functions; an empty dictionary without a compiler."""
     try:
         made: dict[tuple[str, str], Callable[..., None]]
         made = native.load("channels").functions()
-    except (ImportError, OSError, RuntimeError):  # no llvmlite, or one that cannot: NumPy computes everything
+    except (ImportError, OSError, RuntimeError):  # llvmlite is missing or does not work: NumPy computes everything
         return {}
     return made

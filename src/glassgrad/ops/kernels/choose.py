@@ -1,4 +1,4 @@
-"""Kernels on NumPy arrays that forwards share, where NumPy's own function is slow.
+"""Kernels on NumPy arrays that forwards share, for cases where NumPy's own function is slow.
 
 `np.where` branches at each element; on data without a pattern the processor mispredicts half of the
 branches, which costs ten times the arithmetic. `choose` multiplies bits instead.
@@ -30,17 +30,17 @@ all_over: Reduction = np.logical_and.reduce
 
 _SEARCH_UP_TO = 4096  # elements
 _ROWS_FROM = 64
-_REMEMBERED = 65_536  # rows; for more, making their positions costs little beside using them
+_REMEMBERED = 65_536  # rows to cache; for more, making their positions costs little compared with using them
 _POSITIVE_FROM, _PART = 8_192, 32_768  # elements; so many zeros stay in the cache
 
 
 def numbers_of(x: Array) -> Array:
-    """Return NumPy's array in a Tensor, for what has no derivative, such as a mask; anything else as it is."""
+    """Return the NumPy array of a Tensor, for uses without a derivative; return other values unchanged."""
     return x.array if hasattr(x, "_tracks") and type(x.array) is np.ndarray else x
 
 
 def least(x: Array) -> Array:
-    """Return the least of some integers; a search is quicker than a reduction where they are few."""
+    """Return the least of some integers; for few integers, a search is quicker than a reduction."""
     return x.item(x.argmin()) if x.size <= _SEARCH_UP_TO else min_over(x, None)
 
 
@@ -64,7 +64,7 @@ def min_along(x: Array, axis: Axes, keepdims: bool = True) -> Array:
 
 
 def _has_rows(x: Array, axis: Axes) -> bool:
-    """Tell whether the extremes along an axis are those of rows, for which a search takes half the time."""
+    """Return whether the axis is that of contiguous rows, for which a search takes half the time."""
     last = x.ndim - 1
     if not last or axis not in (last, (last,)) or x.dtype.char not in "fd":
         return False
@@ -72,7 +72,7 @@ def _has_rows(x: Array, axis: Axes) -> bool:
 
 
 def _at_rows(x: Array, columns: Array, keepdims: bool) -> Array:
-    """Return the number in one column of each row; a search finds the first NaN, if there is one."""
+    """Return the number in one column of each row; the search that gives the columns finds the first NaN, if any."""
     starts = row_starts(columns.size, x.shape[-1])
     found = x.take(columns + (starts if columns.ndim == 1 else starts.reshape(columns.shape)))
     return found[..., None] if keepdims else found
@@ -89,11 +89,11 @@ def _starts(rows: int, width: int) -> Array:
 
 
 def positive(x: Array) -> Array:
-    """Return ``np.maximum(x, 0)``. NumPy compares with an array in less than half the time it takes with a number."""
+    """Return ``np.maximum(x, 0)``. NumPy compares with an array more than twice as fast as with a number."""
     if type(x) is not np.ndarray or x.size < _POSITIVE_FROM or x.dtype.char not in "fd":
         return np.maximum(x, 0)
     y = np.empty_like(x)
-    if y.strides != x.strides:  # elements that do not lie side by side, in whatever order of axes
+    if y.strides != x.strides:  # the elements are not dense in any order of axes
         return np.maximum(x, 0)
     zeros, given, taken = _zeros(x.dtype), x.ravel(order="K"), y.ravel(order="K")
     for start in range(0, x.size, _PART):
@@ -108,7 +108,7 @@ def _zeros(dtype: Dtype) -> Array:
 
 
 def choose(mask: Array, a: Array, b: Array) -> Array:
-    """Return ``np.where(mask, a, b)``, bit for bit, without branches where that is quicker."""
+    """Return ``np.where(mask, a, b)``, bit for bit, without branches if that is quicker."""
     if mask is False and type(a) is np.ndarray and type(b) is int and b == 0:  # the gradient of a step function
         return np.zeros(a.shape, a.dtype)
     # Below this many elements the bit form's passes cost more than mispredicted branches.
@@ -118,7 +118,7 @@ def choose(mask: Array, a: Array, b: Array) -> Array:
     integers = _INTEGERS[dtype]
     left = _bits(a, dtype, integers)
     right = _bits(b, dtype, integers)
-    # As integers, bits times 1 stay and bits times 0 vanish, whatever float they encode.
+    # As integers, bits times 1 stay and bits times 0 become 0, for any float.
     if right is None:
         return np.multiply(left, mask, dtype=integers).view(dtype)
     if left is None:
@@ -130,7 +130,7 @@ def choose(mask: Array, a: Array, b: Array) -> Array:
 
 
 def _common(mask: Array, a: Array, b: Array) -> Dtype | None:
-    """Return the dtype of the result if the bit form can give it."""
+    """Return the dtype of the result if the bit form supports it, else None."""
     if mask.dtype != np.bool_:
         return None
     arrays = [x for x in (a, b) if type(x) is np.ndarray and x.ndim]

@@ -1,4 +1,4 @@
-"""The compiler's modules for eager ops. Ops lie below the compiler, so that `native` loads these by name."""
+"""Register the compiler's modules for eager ops. Ops must not import the compiler: `native` loads these by name."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from glassgrad.ops.kernels.native import MODULES
 
 
 def register() -> None:
-    """Enter the modules; until then NumPy computes everything."""
+    """Register the modules; until then NumPy computes everything."""
     MODULES["kernels"] = "glassgrad.compile.eager_kernel"
     MODULES["jobs"] = "glassgrad.compile.native.products"
     MODULES["channels"] = "glassgrad.compile.native.channels"

@@ -1,7 +1,7 @@
-"""Equal parts that together are one array, as q, k and v of one projection are.
+"""Equal parts of one array, such as q, k and v from one projection.
 
-A rule that computes the cotangents of all of them puts them into one array in the same way, and the walk takes that
-array for the cotangent of the whole.
+A rule that computes the cotangents of all parts stores them in one array of the same layout. The backward walk then
+uses that array as the cotangent of the whole.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from glassgrad.ops.kernels.ways import Array
 
 
 def address(x: Array) -> int:
-    """Return where the first element of an array lies."""
+    """Return the address of an array's first element."""
     return int(x.__array_interface__["data"][0])
 
 
 def distance(part: Array, starts: Sequence[int]) -> int | None:
-    """Return how many bytes apart parts begin that fill memory, without a gap or an overlap; None if they do not.
+    """Return the distance in bytes between parts that fill memory without a gap or an overlap; None if they do not.
 
-    They begin at these addresses, in this order, and are like the one that is given.
+    The parts begin at the addresses `starts`, in this order; each has the shape and strides of `part`.
     """
     if len(starts) < 2:
         return None
@@ -39,7 +39,7 @@ def distance(part: Array, starts: Sequence[int]) -> int | None:
 
 
 def empty_like(parts: Sequence[Array]) -> list[Array] | None:
-    """Return empty arrays that are to one array what these parts are to theirs; None for any others."""
+    """Return empty parts of one new array, laid out as `parts` are in theirs; None if those do not fill one array."""
     first = parts[0]
     shape, dtype, strides = first.shape, first.dtype, first.strides
     if any(one.shape != shape or one.strides != strides or one.dtype is not dtype for one in parts):

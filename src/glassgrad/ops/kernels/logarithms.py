@@ -1,4 +1,4 @@
-"""log(exp(a) + exp(b)) on NumPy arrays: in passes where the arrays are large, and of complex numbers."""
+"""log(exp(a) + exp(b)) on NumPy arrays: vectorised for large arrays, and for complex numbers."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def _in_passes(_y: None, a: Array, b: Array) -> Array:
 
 
 def complex_log_of_two(a: Array, b: Array) -> Array:
-    """Return log(exp(a) + exp(b)) of complex numbers; the imaginary part of the larger one is kept.
+    """Return log(exp(a) + exp(b)) of complex numbers; its imaginary part is within pi / 2 of the larger number's.
 
-    The larger one has the larger real part. The result need not be the principal value, as in PyTorch.
+    The larger number has the larger real part. As in PyTorch, the result need not be the principal value.
     """
     dtype = np.result_type(a, b)
     a, b = np.asarray(a, dtype), np.asarray(b, dtype)

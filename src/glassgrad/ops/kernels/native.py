@@ -1,9 +1,9 @@
-"""Native code for the eager ops where NumPy leaves a factor of two or more on the table.
+"""Native code for eager ops where NumPy is slower by a factor of two or more.
 
-The compiler's kernels for convolutions and max pooling go over windows in full SIMD width, without NumPy calls in
-between. An activation that takes NumPy ten passes takes one. The first call with given sizes compiles such a kernel
-(about 0.2 s, far less once it is in the disk cache); later calls reuse it. Small work would not earn that back, so it
-stays with NumPy (`ways`), as everything does without llvmlite or with ``GLASSGRAD_NATIVE=0`` in the environment.
+The compiler's kernels for convolutions and max pooling process windows in full SIMD width, without NumPy calls in
+between. An activation takes one pass instead of NumPy's ten. The first call with given sizes compiles such a kernel
+(about 0.2 s, far less once it is in the disk cache); later calls reuse it. Small work would not repay the compilation,
+so NumPy does it (`ways`). NumPy does everything without llvmlite or with ``GLASSGRAD_NATIVE=0`` in the environment.
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ from glassgrad.ops.kernels import parallel
 from glassgrad.ops.kernels.ways import Array, Params, least
 
 Shape = tuple[int, ...]
-Kernel = Any  # a `compile.eager_kernel.Kernel`: called, it returns a new array; `into` writes to those given
+Kernel = Any  # a `compile.eager_kernel.Kernel`: called, returns a new array; `into` writes to given arrays
 Formula = Callable[..., Array]
-Types = tuple[object, ...]  # (shape, dtype) of an array; anything else is handed to a formula as it is
+Types = tuple[object, ...]  # (shape, dtype) of an array; a formula gets anything else unchanged
 
 MODULES: dict[str, str] = {}
 """The compiler's modules for eager ops, by what they make. `compiled` enters their names."""
-_MOST = 4096  # kernels that are kept
+_MOST = 4096  # kernels kept at most
 
 
 class Kernels:
     """Kernels by op, types and parameters.
 
-    Data whose sizes change from call to call would wait for a new kernel each time. So after the first
-    `made_freely` kernels, another one is made only when the existing ones have been reused often enough.
+    Data whose sizes change from call to call would wait for a new kernel each time. So after the first `made_freely`
+    kernels, another one is made only when the existing ones have been reused often enough.
 
     Args:
-        least_work: fewest nanoseconds of NumPy's work for which a kernel is made; it takes a half to a tenth of them.
+        least_work: fewest nanoseconds of NumPy's work for which a kernel is made; the kernel takes a tenth to half.
         made_freely: how many kernels are made unconditionally.
         uses_for_another: how many uses pay for one more.
-        maker: module and name of the function that makes one, by default the compiler's.
+        maker: module and name of the function that makes a kernel; by default the compiler's.
 
     Attributes:
-        off: whether everything is left to NumPy.
+        off: whether NumPy computes everything.
     """
 
     def __init__(
@@ -65,9 +65,9 @@ class Kernels:
         self._lock = free_in_children(threading.RLock())
 
     def find(self, op: str | Formula, types: Types, shape: Shape, params: Params, threads: int | None = None) -> Kernel:
-        """Return the kernel for arrays of such types, of an op or of a formula; the first request makes it.
+        """Return the kernel of an op or a formula for arrays of these types; the first request makes it.
 
-        It runs on so many threads, by default on those that BLAS has.
+        It runs on `threads` threads, by default as many as BLAS has.
         """
         if self.maker is None and not MODULES:
             return None
@@ -109,7 +109,7 @@ WINDOWS = least("formula") / least("convolution or pooling")
 
 
 def pays(work: float) -> bool:
-    """Tell whether native code is worth asking for, where NumPy takes about `work` nanoseconds."""
+    """Tell whether native code is worth requesting for work that takes NumPy about `work` nanoseconds."""
     return work >= kernels.least_work and not kernels.off
 
 

@@ -1,12 +1,12 @@
-"""One operation cut into shares of samples, one for each core.
+"""One operation cut into shares of samples, one share per core.
 
-A convolution spends as long copying windows as multiplying. BLAS divides only the products among the cores, so that
-the copies run on one core. Here every core takes some samples through the whole operation, while BLAS is set to one
+A convolution spends as much time copying windows as multiplying. BLAS splits only the products among the cores, so the
+copies run on one core. Here every core takes some samples through the whole operation, while BLAS is set to one
 thread. NumPy releases the GIL while it copies and multiplies.
 
-Sums of large arrays and arrays joined to one, of which a network of dense blocks has many, are shared in the same way.
+Sums and concatenations of large arrays, which are frequent in dense blocks, are shared in the same way.
 
-This needs OpenBLAS, whose number of threads can be read and set; with another BLAS, or with one thread, everything is
+This needs OpenBLAS, whose number of threads can be read and set. With another BLAS, or with one thread, everything is
 one share.
 """
 
@@ -35,8 +35,8 @@ _MOST = 16
 class Blas(NamedTuple):
     """How to read and set the number of threads of NumPy's BLAS.
 
-    `products` are the addresses of its Fortran products of matrices, by NumPy's character of the dtype; `core` is the
-    processor that its code is for.
+    `products` maps NumPy's character of a dtype to the address of BLAS's Fortran matrix product; `core` names the
+    processor that its code was built for.
     """
 
     get: Callable[[], int]
@@ -54,7 +54,7 @@ def numpys_blas() -> Blas | None:
     for file in [*package.parent.glob("numpy.libs/*openblas*"), *package.glob(".dylibs/*openblas*")]:
         try:
             library = ctypes.CDLL(str(file))
-        except OSError:  # not a library for this machine; NumPy's own is among the others
+        except OSError:  # not a library for this machine; NumPy's own is another of these files
             continue
         for before, after in (("scipy_", "64_"), ("scipy_", ""), ("", "64_"), ("", "")):
             get, put = (getattr(library, f"{before}openblas_{do}_num_threads{after}", None) for do in ("get", "set"))
@@ -65,7 +65,7 @@ def numpys_blas() -> Blas | None:
 
 
 def _text(function: Any) -> str:
-    """Return the text that a function of C's gives, nothing where there is none."""
+    """Return the text that a C function returns, or "" without a function."""
     if function is None:
         return ""
     function.restype = ctypes.c_char_p
@@ -100,7 +100,8 @@ class Shares:
 
     def __init__(self, blas: Callable[[], Blas | None] = numpys_blas, least: int = least("samples")) -> None:
         self.blas, self.least = blas, least
-        # Held while shares run: a second caller works alone, or it would restore the first one's setting at its end.
+        # Held while shares run. A second caller runs its shares itself: otherwise it would restore the first one's
+        # setting.
         self.busy = threading.Lock()
 
     def threads(self) -> int | None:
@@ -111,7 +112,7 @@ class Shares:
     def run(self, work: Callable[[int, int], None], count: int, multiplications: int) -> None:
         """Call ``work(start, stop)`` for shares of `count` samples, side by side where that is worth it.
 
-        The threads of BLAS sleep meanwhile: awake, they would wait in a loop for the next product, for milliseconds.
+        The threads of BLAS sleep meanwhile: otherwise they would spin for milliseconds, waiting for the next product.
         """
         blas = self.blas()
         before = 1 if blas is None else blas.get()
@@ -122,14 +123,15 @@ class Shares:
         try:
             blas.set(1)
             edges = [count * at // threads for at in range(threads + 1)]
-            # In a context of its own, each thread treats overflows as the caller's `numpy.errstate` says.
+            # Each thread runs in a copy of the caller's context, so it treats overflows as the caller's
+            # `numpy.errstate` does.
             tasks = [functools.partial(work, *share) for share in pairwise(edges[1:])]
             rest = [_pool().submit(contextvars.copy_context().run, task) for task in tasks]
             try:
                 work(edges[0], edges[1])
             finally:
                 for share in rest:
-                    share.exception()  # all have ended before the setting goes back
+                    share.exception()  # all shares have ended before the setting is restored
             for share in rest:
                 share.result()
         finally:
@@ -146,7 +148,7 @@ shares = Shares()
 LARGE = least("sums and joined arrays")
 """Elements from which on handing a share to a thread takes a fraction of what it saves."""
 
-# Multiplications of BLAS in the time that NumPy takes for an element: half a million of them are worth a share.
+# Multiplications of BLAS in the time that NumPy takes for an element: a share pays from half a million of them.
 _WORTH = 40
 
 
@@ -169,7 +171,7 @@ def joined(xp: Any, xs: tuple[Array, ...], axis: int) -> Array:
     if axis <= 0 or not _are_large(xs):
         return xp.concat(xs, axis=axis)
     first, others = xs[0], [(*x.shape[:axis], *x.shape[axis + 1 :]) for x in xs]
-    # Rows that do not fit together are NumPy's to refuse; another order of the axes is its to find.
+    # NumPy refuses rows that do not fit together, and handles any other order of the axes.
     if others.count(others[0]) < len(xs) or not all(x.dtype == first.dtype and x.flags.c_contiguous for x in xs):
         return xp.concat(xs, axis=axis)
     shape = (*first.shape[:axis], sum(x.shape[axis] for x in xs), *first.shape[axis + 1 :])

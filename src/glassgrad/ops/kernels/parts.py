@@ -1,7 +1,7 @@
-"""Formulas whose rows are independent of one another, computed in native code some rows at a time.
+"""Formulas with independent rows, computed in native code a few rows at a time.
 
-NumPy makes a pass over memory for each operation of a softmax or a layer norm. Native code makes one or two, on as many
-rows as stay in the cache. One kernel for rows of a width serves arrays of every length.
+NumPy makes a pass over memory for each operation of a softmax or a layer norm. Native code makes one or two passes, on
+as many rows as fit in the cache. One kernel per row width serves arrays of every length.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from glassgrad.ops.kernels.ways import Array, Params, least
 
 Formula = Callable[..., tuple[Array, ...]]
 
-ELEMENTS = 8_192  # at most so many of an array at a time, where a row is not longer: threads share them evenly
+ELEMENTS = 8_192  # elements in one part, unless a row is longer: small, so that threads share the parts evenly
 FROM = least("rows")  # a pass of NumPy takes about 10 us here
 _PRODUCTS = 32  # multiplications of matrices that take as long as an element
 
 
 def source() -> native.Kernels | None:
-    """Return what makes and keeps kernels, None if all is NumPy's."""
+    """Return the store of kernels; None if NumPy computes everything."""
     return None if native.kernels.off else native.kernels
 
 
 def pays(x: Array, size: int | None = None) -> bool:
-    """Tell whether to ask for native code of a formula of `x`, an array of rows, or of so many elements like it."""
+    """Tell whether native code pays for a formula of the array of rows `x`, or of `size` elements of its kind."""
     if type(x) is not np.ndarray or (x.size if size is None else size) < FROM:
         return False
     return x.dtype.char in "fd" and source() is not None
@@ -45,12 +45,13 @@ def in_parts(
 
     Args:
         formula: a function of terms, written in ops; returns a tuple with a term for each of `results` and `sums`.
-            It is a function of a module, since kernels are kept under it. Rows of zeros must add nothing to the sums.
-        cut: arrays of equal length along axis 0, in whose parts the formula is computed. `pays` holds for the first.
+            It must be defined at the top of a module, since it is the key of its kernels. Rows of zeros must add
+            nothing to the sums.
+        cut: arrays of equal length along axis 0, which are cut into parts. `pays` holds for the first.
         whole: arrays that every part needs.
-        results: arrays in row order that take the results, as long as `cut`.
-        sums: arrays that take the sums of what the parts give.
-        params: hashable, since they are part of what a kernel is for.
+        results: C-contiguous arrays that receive the results, as long as `cut`.
+        sums: arrays that receive the sums over all parts.
+        params: hashable parameters, part of the kernel's key.
     """
     length = len(cut[0])
     # A power of two divides most batches.
@@ -78,7 +79,7 @@ def _last(
     rest: int,
     count: int,
 ) -> bool:
-    """Compute the last rows, fewer than a kernel is made for, among rows of zeros; return whether that was possible."""
+    """Pad the last rows, fewer than a kernel takes, with zeros and compute them; return whether that was possible."""
     given = [_padded(one[-rest:], count) for one in cut]
     taken = [np.empty((count, *one.shape[1:]), one.dtype) for one in results]
     added = [np.empty_like(one) for one in sums]
@@ -94,7 +95,7 @@ def _last(
 def along_last(formula: Formula, axis: int, *arrays: Array) -> Array | None:
     """Return a formula of matrices for arrays whose last axis is `axis`; None if NumPy should compute it.
 
-    `pays` holds for the first of the arrays.
+    `pays` must hold for the first array.
     """
     x = arrays[0]
     if axis != x.ndim - 1 or any(type(one) is not np.ndarray or one.shape != x.shape for one in arrays):
@@ -107,7 +108,7 @@ def along_last(formula: Formula, axis: int, *arrays: Array) -> Array | None:
 def _kernel(
     formula: Formula, count: int, cut: Sequence[Array], whole: Sequence[Array], params: Params
 ) -> native.Kernel | None:
-    """Return the kernel for so many rows; None for arrays of several dtypes, masks apart, and without native code."""
+    """Return the kernel for `count` rows; None for arrays of mixed dtypes (except masks) or without native code."""
     dtype = cut[0].dtype
     for one in (*cut, *whole):
         if type(one) is not np.ndarray or (one.dtype is not dtype and one.dtype.kind != "b"):
@@ -118,7 +119,7 @@ def _kernel(
 
 
 def _in_order(x: Array) -> Array:
-    """Return an array as native code takes it; as a rule it is the one that was given."""
+    """Return an array in the layout of native code; usually the given array itself."""
     flags = x.flags
     return x if flags.c_contiguous and flags.aligned else np.require(x, requirements=["C", "A"])
 

@@ -1,10 +1,10 @@
 """Matrix products for eager mode, on the threads that all native code shares.
 
-After a product, the threads of NumPy's BLAS wait in a loop for milliseconds, on the cores that native code of the next
-op needs. So a large product is cut into shares: BLAS is set to one thread, and each thread of the pool calls it for one
-share. With vectors of 64 bytes, our own code (`compile.llvm.products.packed`) takes less time than BLAS for large
-products in float32, also on one thread. NumPy computes small products, products of arrays of other kinds, and all
-products with another BLAS, without llvmlite or with ``GLASSGRAD_NATIVE=0``.
+After a product, the threads of NumPy's BLAS spin for milliseconds on the cores that native code of the next op needs.
+So a large product is cut into shares: BLAS is set to one thread, and each thread of the pool calls it for one share.
+With vectors of 64 bytes, our own code (`compile.llvm.products.packed`) is faster than BLAS for large products in
+float32, even on one thread. NumPy computes small products, products of other kinds of arrays, and all products with
+another BLAS, without llvmlite or with ``GLASSGRAD_NATIVE=0``.
 """
 
 from __future__ import annotations
@@ -25,38 +25,38 @@ from glassgrad.ops.kernels.ways import Array, least
 Shape = tuple[int, ...]
 Words = tuple[int, ...]
 Cuts = list[tuple[int, int]]
-Order = tuple[bool, int]  # whether a matrix lies column by column, and how far apart its rows (or columns) lie
+Order = tuple[bool, int]  # whether a matrix is column-major, and the distance between its rows (or columns)
 
 FROM = least("product")  # from here on OpenBLAS uses its threads
-SUMMED_FROM = least("product with a vector")  # the same for a matrix and a vector, and for two vectors
+SUMMED_FROM = least("product with a vector")  # the same for a matrix and a vector, or two vectors
 
-# Our own code takes less time than BLAS from here on: of batches; where B lies by columns; of all others.
+# From here on our own code is faster than BLAS: for batches; where B is column-major; for all others.
 _BATCHES_FROM = least("batch of products")
 _TURNED_FROM, _PACKED_FROM = least("product with columns"), least("product with rows")
 _LEAST_ROWS = 72  # from here on, rows divide into its tiles
-_LEAST = (_LEAST_ROWS, 96, 32)  # rows, columns and terms: packing A pays
+_LEAST = (_LEAST_ROWS, 96, 32)  # rows, columns and terms from which packing A pays
 _LEAST_OF_BATCH = (60, 32, 16)
-# The same where BLAS's vectors are half as wide as the processor's: then, and how much of its tiles has to exist.
+# The same where BLAS's vectors are half as wide as the processor's: from when on, and how much of its tiles is filled.
 _NARROW_FROM, _NARROW_LEAST, _NARROW_FILLED = least("product, narrow BLAS"), (60, 64, 32), 0.75
-_NARROW_CORES = frozenset({"Haswell", "Zen"})  # of OpenBLAS's kinds of code, those for vectors of 32 bytes
-_SMALL_OF_BLAS = 1_000_000  # multiplications up to which OpenBLAS packs nothing, which is faster unless B is turned
+_NARROW_CORES = frozenset({"Haswell", "Zen"})  # OpenBLAS's kinds of code for vectors of 32 bytes
+_SMALL_OF_BLAS = 1_000_000  # multiplications up to which OpenBLAS does not pack, which is faster unless B is transposed
 _TILE_ROWS, _THIN_TILE_ROWS, _TILE_COLUMNS = 14, 12, 32
-_FILLED = 0.9  # how much of its tiles has to exist
+_FILLED = 0.9  # the least fraction of the tiles that the matrix fills
 
 _A_SHARE = 3 * FROM  # fewer multiplications take less time than handing them to a thread
 _ONE = {"f": struct.unpack("<I", struct.pack("<f", 1.0))[0], "d": struct.unpack("<Q", struct.pack("<d", 1.0))[0]}
 _PRODUCT_FORM, _PACKED_FORM = struct.Struct("<30q"), struct.Struct("<25q")
 _ORDER = {False: ord("N"), True: ord("T")}
-_MULTIPLE = 16  # of columns or rows that shares begin at: a vector of the widest kind
+_MULTIPLE = 16  # shares begin at multiples of this many columns or rows: the widest kind of vector
 _SINGLE = (0, 1, 1, *[0] * 6)  # a batch of one
 _NO_BIAS = (0, 0, 0, 0)
 
 
 class Threads(NamedTuple):
-    """What cuts products: `job` makes a job of native code, which `most` threads at most share.
+    """Threads that share products: `job` makes a job of native code, shared by at most `most` threads.
 
-    `packs` says whether there is code for large products that is faster than BLAS, `lanes` how many float32 a vector
-    holds.
+    `packs` says whether there is code for large products that is faster than BLAS; `lanes` is the number of float32 in
+    a vector.
     """
 
     job: Callable[[str, int], Any]
@@ -66,7 +66,7 @@ class Threads(NamedTuple):
     lanes: int
 
     def count(self, work: int) -> int:
-        """Return into how many shares to cut; a power of two where that is not the whole number of threads."""
+        """Return the number of shares: a power of two, or the whole number of threads."""
         return _count(min(self.blas.get(), self.most), work)
 
 
@@ -79,13 +79,13 @@ def _count(most: int, work: int) -> int:
 
 @functools.cache
 def cores() -> int:
-    """Return how many threads native code has at most."""
+    """Return the largest number of threads that native code may use."""
     return int(native.load("jobs").runtime.available_cores())
 
 
 @functools.cache
 def narrow() -> bool:
-    """Tell whether BLAS's vectors are half as wide as what the processor multiplies at once."""
+    """Tell whether BLAS's vectors are half as wide as those of the processor's multiplications."""
     blas = parallel.numpys_blas()
     if blas is None or blas.core not in _NARROW_CORES:
         return False
@@ -94,19 +94,19 @@ def narrow() -> bool:
 
 
 def source(packs: bool = False) -> Threads | None:
-    """Return what cuts products, None if they are NumPy's.
+    """Return the threads that share products; None if NumPy computes them.
 
-    `packs` tells whether the product is one that our own code is faster at, if there is such code.
+    `packs` tells whether our own code, if there is any, is faster at this product.
     """
     if native.kernels.off:
         return None
-    # On one thread there is nothing to cut, and only products of our own code gain.
+    # With one thread there is nothing to share, and only products of our own code gain.
     return _threads_of_native_code() if packs or (parallel.shares.threads() or 1) > 1 else None
 
 
 @functools.cache
 def _threads_of_native_code() -> Threads | None:
-    """Return what multiplies matrices; None without OpenBLAS or a compiler."""
+    """Return the threads that share products; None without OpenBLAS or a compiler."""
     blas = parallel.numpys_blas()
     if blas is None or len(blas.products) < 2 or sys.byteorder != "little":
         return None
@@ -114,27 +114,27 @@ def _threads_of_native_code() -> Threads | None:
         library = native.load("jobs")
         most, packs, lanes = library.runtime.available_cores(), library.packs(), library.lanes()
         if packs:
-            library.job("packed", 1)  # whatever is missing shows here
+            library.job("packed", 1)  # fails here if anything is missing
         if most > 1:
             library.job("product", 2)
-    except (ImportError, OSError, RuntimeError):  # no llvmlite, or one that cannot
+    except (ImportError, OSError, RuntimeError):  # no llvmlite, or one that does not work
         return None
     return Threads(library.job, blas, most, packs, lanes)
 
 
 def shares(work: int) -> int:
-    """Return into how many shares to cut other native work that takes as long as so many multiplications."""
+    """Return the number of shares for other native work that takes as long as `work` multiplications."""
     threads = parallel.shares.threads() or 1
     return threads if threads < 2 else _count(min(threads, cores()), work)
 
 
 def are_many(rows: int, columns: int, terms: int) -> bool:
-    """Tell whether so many multiplications wake the threads of OpenBLAS, unless `dot` or `matmul` asks for them."""
+    """Tell whether a product of this size wakes the threads of OpenBLAS, unless `dot` or `matmul` computes it."""
     return rows * columns * terms >= (FROM if rows > 1 and columns > 1 else SUMMED_FROM)
 
 
 def matmul(a: Array, b: Array) -> Array:
-    """Return ``a @ b`` as NumPy does, cut among threads where that pays."""
+    """Return ``a @ b`` like NumPy, shared among threads where that pays."""
     if a.size * b.shape[-1] < SUMMED_FROM or type(a) is not np.ndarray:
         return np.matmul(a, b)
     if a.ndim <= 2 >= b.ndim:
@@ -144,7 +144,7 @@ def matmul(a: Array, b: Array) -> Array:
 
 
 def dot(a: Array, b: Array) -> Array:
-    """Return ``a.dot(b)`` of vectors or matrices as NumPy does, cut among threads where that pays."""
+    """Return ``a.dot(b)`` of vectors or matrices like NumPy, shared among threads where that pays."""
     if a.size * b.shape[-1] < SUMMED_FROM or type(a) is not np.ndarray:
         return a.dot(b)
     found = product(a, b) if a.ndim == 2 == b.ndim else None
@@ -152,7 +152,7 @@ def dot(a: Array, b: Array) -> Array:
 
 
 def asleep(multiply: Callable[[Array, Array], Array], a: Array, b: Array) -> Array:
-    """Multiply as NumPy does, on one thread where those of BLAS would wake up."""
+    """Multiply like NumPy, on one thread where BLAS would wake its threads."""
     rows, columns = (a.shape[-2] if a.ndim > 1 else 1), (b.shape[-1] if b.ndim > 1 else 1)
     threads = threads_for(a, b) if are_many(rows, columns, a.shape[-1]) else None
     found = None if threads is None else alone(threads, a, b, multiply)
@@ -180,7 +180,7 @@ def product(a: Array, b: Array, bias: Array | None = None) -> Array | None:
         return y if y is None or bias is None else np.add(y, bias, out=y)
     c = np.empty((m, n), a.dtype)
     size, one = c.itemsize, _ONE[c.dtype.char]
-    # The words have the order of `compile.llvm.products.shares`; BLAS counts along columns, so a and b change places.
+    # The order of the words is that of `compile.llvm.products.shares`. BLAS is column-major, so a and b change places.
     first = (threads.blas.products[c.dtype.char], _ORDER[right[0]], _ORDER[left[0]])
     then = (k, one, one if bias is not None else 0, right[1], left[1], n, id(b), id(a), id(c))
     records = []
@@ -192,7 +192,7 @@ def product(a: Array, b: Array, bias: Array | None = None) -> Array | None:
     return c if _run(threads, "product", _PRODUCT_FORM, records) else None
 
 
-# What only shapes and distances decide is worked out once: in the midst of a step, with the caches full of matrices,
+# Cache everything that depends only on shapes and strides: in the middle of a step, with the caches full of matrices,
 # the interpreter takes tens of microseconds for it.
 
 
@@ -200,7 +200,7 @@ def product(a: Array, b: Array, bias: Array | None = None) -> Array | None:
 def _sides(
     a_shape: Shape, a_strides: Shape, b_shape: Shape, b_strides: Shape, char: str
 ) -> tuple[Order, Order, bool] | None:
-    """Return how two matrices lie and whether our own code suits their product; None if NumPy should compute it."""
+    """Return the layouts of two matrices and whether our own code suits their product; None for NumPy's products."""
     (m, k), n = a_shape, b_shape[1]
     if not are_many(m, n, k) or b_shape[0] != k or char not in _ONE:
         return None
@@ -214,14 +214,14 @@ def _sides(
 
 @functools.lru_cache(maxsize=1024)
 def _suits_early(char: str, sizes: tuple[int, int, int]) -> bool:
-    """Tell whether our own code suits a product better than narrow vectors do."""
+    """Tell whether our own code is faster at a product than BLAS with narrow vectors."""
     return math.prod(sizes) >= _NARROW_FROM and _fill_tiles(char, sizes, _NARROW_LEAST, _NARROW_FILLED)
 
 
 def _fill_tiles(
     char: str, sizes: tuple[int, int, int], least: tuple[int, int, int] = _LEAST, filled: float = _FILLED
 ) -> bool:
-    """Tell whether our own code suits products of so many rows, columns and terms."""
+    """Tell whether our own code suits products of these sizes."""
     rows, columns, terms = sizes
     if char != "f" or rows < least[0] or columns < least[1] or terms < least[2]:
         return False
@@ -231,7 +231,7 @@ def _fill_tiles(
 
 @functools.lru_cache(maxsize=512)
 def _tile_cuts(m: int, n: int, count: int) -> list[tuple[int, int, int, int]]:
-    """Return the parts of a product, rows and columns from and to, in whole tiles; none if some would be thin."""
+    """Return the parts (row start, row stop, column start, column stop) of a product; none if some would be thin."""
     if n >= m:
         return [(0, m, *cut) for cut in spans(n, count, _TILE_COLUMNS) if cut[1] > cut[0]]
     cuts = spans(m, count, _TILE_ROWS)
@@ -240,11 +240,11 @@ def _tile_cuts(m: int, n: int, count: int) -> list[tuple[int, int, int, int]]:
 
 @functools.lru_cache(maxsize=1024)
 def _packed_shares(sizes: tuple[int, int, int], left: Order, right: Order, count: int) -> list[tuple[Words, Words]]:
-    """Return of each share of a packed product the words between its arrays and its bias, and those behind that."""
+    """Return for each share of a packed product the words between its arrays and its bias, and those after the bias."""
     (m, n, k), size = sizes, 4
     shares: list[tuple[Words, Words]] = []
     row, column = 1 if left[0] else left[1], right[1] if right[0] else 1
-    for top, bottom, start, stop in _tile_cuts(m, n, count):  # the order of words is that of `compile.llvm.packed`
+    for top, bottom, start, stop in _tile_cuts(m, n, count):  # words in the order of `compile.llvm.packed`
         begins = (top * row * size, start * column * size, (top * n + start) * size)
         words = (bottom - top, stop - start, k, left[1], right[1], n, left[0], right[0])
         shares.append(((*begins, *words), (start * size, *_SINGLE)))
@@ -258,7 +258,7 @@ def _packed(
     bias: Array | None,
     shares: Sequence[tuple[Words, Words]],
 ) -> Array | None:
-    """Multiply matrices by our own code; None while that is at work already."""
+    """Multiply matrices with our own code; None while it is already running."""
     c = np.empty((a.shape[0], b.shape[1]), a.dtype)
     arrays, added = (id(a), id(b), id(c)), 0 if bias is None else id(bias)
     records = [(*arrays, *before, added, *behind) for before, behind in shares]
@@ -270,7 +270,7 @@ def _run_packed(threads: Threads, records: Sequence[tuple[int, ...]]) -> bool:
 
 
 def run_by_ourselves(threads: Threads, function: str, form: struct.Struct, records: Sequence[tuple[int, ...]]) -> bool:
-    """Run shares that do not ask BLAS; return False, with nothing done, while others run."""
+    """Run shares that do not call BLAS; return False without doing anything while others run."""
     busy = parallel.shares.busy
     if not busy.acquire(blocking=False):
         return False
@@ -317,7 +317,7 @@ def batch(a: Array, b: Array) -> Array | None:
 
 
 def alone(threads: Threads, a: Array, b: Array, multiply: Callable[[Array, Array], Array] = np.dot) -> Array | None:
-    """Return ``a @ b`` computed by one thread of BLAS, so that no other of its threads wakes up."""
+    """Return ``a @ b`` computed by one thread of BLAS, so its other threads do not wake up."""
     busy, blas = parallel.shares.busy, threads.blas
     if not busy.acquire(blocking=False):
         return None
@@ -346,7 +346,7 @@ def _run(threads: Threads, function: str, form: struct.Struct, records: Sequence
 
 @functools.lru_cache(maxsize=512)
 def _parts(m: int, n: int, count: int) -> list[tuple[int, int, int, int]]:
-    """Return rows and columns, from and to, of the parts of a product; some have none where there is little."""
+    """Return the parts (row start, row stop, column start, column stop) of a product; small ones leave some empty."""
     if n >= m:
         return [(0, m, *cut) for cut in spans(n, count)]
     return [(*cut, 0, n) for cut in spans(m, count)]
@@ -359,7 +359,7 @@ def spans(length: int, count: int, multiple: int = _MULTIPLE) -> Cuts:
 
 
 def _order(x: Array) -> Order | None:
-    """Return whether matrices lie column by column, and the distance of rows (or columns) in elements.
+    """Return whether matrices are column-major, and the distance between rows (or columns) in elements.
 
     None where neither rows nor columns are contiguous.
     """
@@ -380,7 +380,7 @@ def _is_like(x: Array, model: Array) -> bool:
 
 
 def threads_for(a: Array, b: Array, packs: bool = False) -> Threads | None:
-    """Return what cuts a product of two arrays; None if NumPy computes it."""
+    """Return the threads that share a product of two arrays; None if NumPy computes it."""
     if type(a) is not np.ndarray or a.dtype.char not in "fd" or not (_is_like(a, a) and _is_like(b, a)):
         return None
     return source(packs)

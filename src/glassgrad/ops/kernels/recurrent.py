@@ -1,7 +1,7 @@
-"""Recurrent layers in one native call for each direction: the loop over time, without the products of the inputs.
+"""Recurrent layers in one native call per direction: the loop over time, without the products of the inputs.
 
-Each thread goes through all steps with some rows of the batch. In a small batch it takes some columns of the state
-instead, and the threads meet after each step. The code, `compile.llvm.sequences.recurrent`, takes float32 and float64.
+Each thread runs all steps for some rows of the batch. With a small batch it takes some columns of the state instead,
+and the threads synchronise after each step. The code is in `compile.llvm.sequences.recurrent`, for float32 and float64.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from glassgrad.ops.kernels.ways import Array, Dtype, least
 
 FROM = least("recurrent layer")
 A_STEP = 200_000  # multiplications that take as long as NumPy's calls for a step
-PACKED_FOR = 8  # positions from which packing the weights pays, where they are many
-ROWS = 4  # of a thread at least: fewer take as long
-A_TURN = 50_000  # multiplications of a thread in a step from which it pays to meet after each
-_SMALL = 4_096  # weights of a gate that are packed in no time
-_LINE = 64  # bytes, and elements that parts of the memory begin at multiples of
+PACKED_FOR = 8  # positions from which packing large weights pays
+ROWS = 4  # at least, for each thread: fewer take as long
+A_TURN = 50_000  # multiplications per thread and step from which synchronising after each step pays
+_SMALL = 4_096  # weights of a gate: packing these takes almost no time
+_LINE = 64  # bytes, and elements: parts of the memory begin at multiples of this
 _KINDS = {"f": "f32", "d": "f64"}
 GATES = {"lstm": 4, "gru": 3, "rnn": 1, "relu": 1}
-VECTORS = 2  # of a packed panel
+VECTORS = 2  # in a packed panel
 
 # --- the record of a share --------------------------------------------------------------------------
 
-# Arrays as objects. The forward pass makes gates, y, cells and the last states hn and cn of a, h0 and c0. The backward
-# pass reads dy, and hn and cn are the cotangents of the last states; it makes those of what is multiplied with the
-# weights, which are a's but for GRU (dhidden), and those of the first states.
+# Arrays as objects. The forward pass computes gates, y, cells and the last states hn and cn from a, h0 and c0. The
+# backward pass reads dy; hn and cn then hold the cotangents of the last states. It computes the cotangents of the first
+# states and of the product with the weights; the latter equals that of a, except for GRU (dhidden).
 ARRAYS = ("a", "gates", "y", "cells", "h0", "c0", "hn", "cn", "bias", "w", "dy", "dhidden", "dh0", "dc0")
-# Sizes, and how far apart the steps and the rows of an array lie, in positions; the part of this share.
+# Sizes; distances between steps and between rows of an array, in positions; and the part of this share.
 NUMBERS = ("steps", "batch", "hidden", "step_at", "row_at", "row_first", "row_last", "block_first", "block_last")
-# Whether the sequence is read from its end, and whether there are a bias, and cotangents of y and of the last states.
+# Whether the sequence is read from its end; whether there are a bias and cotangents of y and of the last states.
 FLAGS = ("reverse", "biased", "has_dy", "has_dh", "has_dc")
-# The next turn of the share (0 packs its part of the weights), how many steps are in a turn, how many there are in all,
-# the blocks to pack, and where in the memory the states and this share's own part begin, in elements.
+# The next turn of the share (0 packs its part of the weights), steps per turn, turns in total, the blocks to pack, and
+# the offsets in the memory of the states and of this share's own part, in elements.
 ENTRY = ("turn", "each", "turns", "pack_first", "pack_last", "states_at", "scratch_at")
 WORDS = {name: at for at, name in enumerate((*ARRAYS, "memory", *NUMBERS, *FLAGS, *ENTRY))}
 _FORM = struct.Struct(f"<{len(WORDS)}q")
@@ -58,7 +58,7 @@ class Form(NamedTuple):
 
 
 def source() -> Source | None:
-    """Return what makes jobs of native code, and the bytes of its vectors; None if all is NumPy's."""
+    """Return the function that makes jobs, and the bytes of a vector; None if NumPy computes everything."""
     return None if native.kernels.off else _layers()
 
 
@@ -74,12 +74,12 @@ def forward(
     """Compute all steps; return y, the last states, and the cells of an LSTM. None if NumPy should compute it.
 
     Args:
-        form: of the layer.
-        a: what the inputs give to the gates of all steps.
+        form: kind of layer and layout.
+        a: contributions of the inputs to the gates of all steps.
         gates: an array for the activated gates, which may be `a`.
-        states: before the first step.
+        states: states before the first step.
         w: weights of the state, (gates * hidden, hidden).
-        bias: what the weights' product is added to, where that is not in `a`.
+        bias: added to the product with the weights, where it is not part of `a`.
     """
     if not _suits(form, a, w):
         return None
@@ -94,13 +94,13 @@ def forward(
 def backward(
     form: Form, g: Sequence[Array | None], kept: dict[str, Array], states: Sequence[Array], w: Array
 ) -> tuple[Array, Array, list[Array]] | None:
-    """Return the cotangents of `a`, of what the weights give, and of the first states; None if NumPy should compute.
+    """Return the cotangents of `a`, of the product with the weights and of the first states; None if left to NumPy.
 
     Args:
-        form: of the layer.
+        form: kind of layer and layout.
         g: cotangents of y and of the last states, None for those that are missing.
         kept: y, gates and cells of the forward pass.
-        states: before the first step.
+        states: states before the first step.
         w: weights of the state.
     """
     y = kept["y"]
@@ -130,7 +130,7 @@ def _suits(form: Form, x: Array, w: Array) -> bool:
 
 
 def _run(form: Form, suffix: str, given: dict[str, Array], flags: dict[str, bool]) -> bool:
-    """Run a function on arrays, of which None are missing; return False where NumPy should compute it."""
+    """Run a function on arrays (None for missing ones); return False if NumPy should compute it."""
     made = source()
     if made is None:
         return False
@@ -152,7 +152,7 @@ def _run(form: Form, suffix: str, given: dict[str, Array], flags: dict[str, bool
 
 
 def _laid(x: Array, dtype: Dtype) -> Array | None:
-    """Return an array as native code reads it; None for one of another kind."""
+    """Return an array in the layout of native code; None for another type or dtype."""
     if type(x) is not np.ndarray or x.dtype is not dtype:
         return None
     return np.require(x, requirements=["C", "A"])
@@ -167,7 +167,7 @@ def threads_for(a: Array, w: Array) -> int:
 
 
 def memory_of(gates: int, back: bool, rows: int, hidden: int, lanes: int) -> tuple[int, int, int]:
-    """Return how many elements the packed weights, the states and the products of so many rows take."""
+    """Return the sizes in elements of the packed weights, the states, and the products of `rows` rows."""
     panels, width = 1 if back else gates, VECTORS * lanes
     terms = gates * hidden if back else -(-hidden // lanes) * lanes
     packed = -(-hidden // width) * panels * width * terms
@@ -176,7 +176,7 @@ def memory_of(gates: int, back: bool, rows: int, hidden: int, lanes: int) -> tup
 
 
 class _Plan(NamedTuple):
-    """How a layer is cut: the numbers of each share and the words behind the flags, turns, and elements of memory."""
+    """The cuts of a layer: each share's numbers and the words after its flags; the turns; the elements of memory."""
 
     shares: Sequence[tuple[tuple[int, ...], tuple[int, ...]]]
     turns: int

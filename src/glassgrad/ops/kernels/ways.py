@@ -1,17 +1,15 @@
-"""The ways by which an eager op reaches its arithmetic, and the table that chooses among them.
+"""Three ways to compute an eager op, and the table that chooses among them.
 
-There are three:
-
-- ``numpy``: NumPy's functions, on whole arrays, on blocks that stay in the cache (`blocks`), or on samples that
-  threads of Python's share (`parallel`). Everything that no row takes is computed in this way.
-- ``kernel``: native code that the compiler makes of a primitive or a formula (`native`), for images, for blocks of
+- ``numpy``: NumPy's functions, on whole arrays, on blocks that stay in the cache (`blocks`), or on samples shared
+  among Python threads (`parallel`). This is the way of everything without a row in the table.
+- ``kernel``: native code that the compiler makes from a primitive or a formula (`native`): for images, for blocks of
   elements (`blocks`), for rows (`parts`) or for the parameters of an optimizer (`optim.native_update`).
-- ``function``: native functions that are written once for arrays of every size: products (`products`), attention,
-  recurrent layers, and what goes by channels.
+- ``function``: native functions, each written once for arrays of every size: products (`products`), attention,
+  recurrent layers, and work by channels.
 
-Kernels and functions run on the threads of one pool. Where llvmlite is missing, or with ``GLASSGRAD_NATIVE=0``, all is
-NumPy's. Each mechanism reads its bound here, and looks at dtype, layout and processor as its row says. A row without a
-dtype or layout takes any.
+Kernels and functions run on the threads of one pool. Without llvmlite, or with ``GLASSGRAD_NATIVE=0``, NumPy computes
+everything. Each mechanism reads its threshold here, and checks dtype, layout and processor as its row says. A row
+without a dtype or layout accepts any.
 """
 
 from __future__ import annotations
@@ -31,15 +29,15 @@ NUMPY, KERNEL, FUNCTION = "numpy", "kernel", "function"
 
 
 class Way(NamedTuple):
-    """A row of the table: from how much work on a way is taken, and for what.
+    """A row of the table: the threshold from which a way is taken, and its conditions.
 
     Attributes:
         how: the way, `NUMPY`, `KERNEL` or `FUNCTION`.
-        least: the least work, in `unit`.
+        least: the threshold, in `unit`.
         unit: what is counted. ``ns`` are nanoseconds that NumPy would take, as the op estimates them.
-        dtypes: NumPy's characters of the dtypes, nothing for any.
-        layout: how the arrays have to lie.
-        machine: what the processor or BLAS needs.
+        dtypes: NumPy's characters of the dtypes; empty for any.
+        layout: the required layout of the arrays.
+        machine: what the processor or BLAS must support.
     """
 
     how: str
@@ -60,7 +58,7 @@ TABLE: dict[str, Way] = {
     "convolution or pooling": Way(KERNEL, 200_000, "ns", "fd"),
     "rows": Way(KERNEL, 65_536, "elements", "fd"),
     "update": Way(KERNEL, 48_000, "elements", "fd", "contiguous, memory of its own"),
-    # functions, which serve all sizes
+    # functions for all sizes
     "batch norm": Way(FUNCTION, 250_000, "elements", "fd", "C order, three axes or more"),
     "step": Way(FUNCTION, 250_000, "elements", "fd", "dense, axes in any order"),
     "attention": Way(FUNCTION, 200_000, "multiplications", "f", "rows contiguous", "32- or 64-byte vectors"),
@@ -68,7 +66,7 @@ TABLE: dict[str, Way] = {
     "sum": Way(FUNCTION, 1_024, "elements", "fd", "C order", "OpenBLAS"),
     "product with a vector": Way(FUNCTION, 9_216, "elements", "fd", "", "OpenBLAS"),
     "product": Way(FUNCTION, 262_144, "multiplications", "fd", "rows or columns contiguous", "OpenBLAS, two threads"),
-    # products by code of our own, which takes less time than BLAS
+    # products by our own code, which is faster than BLAS
     "product, narrow BLAS": Way(FUNCTION, 3 << 18, "multiplications", "f", "fills 0.75 of tiles", "64-byte vectors"),
     "batch of products": Way(FUNCTION, 6 << 18, "multiplications", "f", "fills 0.9 of tiles", "64-byte vectors"),
     "product with columns": Way(FUNCTION, 16 << 18, "multiplications", "f", "fills 0.9 of tiles", "64-byte vectors"),
@@ -78,7 +76,7 @@ TABLE: dict[str, Way] = {
 
 
 def least(work: str) -> int:
-    """Return the least work of a kind that takes the way of its row."""
+    """Return the threshold of a kind of work, from its row."""
     return TABLE[work].least
 
 

@@ -1,4 +1,4 @@
-"""Windows of images, gathered block by block into matrices for BLAS: what convolutions share.
+"""Windows of images, gathered block by block into matrices for BLAS; shared by all convolutions.
 
 Callers see (N, C, H, W). Inside, channels are innermost, so that a window is a few long runs of memory. A block is a
 few samples: it is transposed, padded, gathered and multiplied while it is in the cache, in buffers that the next
@@ -55,12 +55,12 @@ class Plan(NamedTuple):
     def at(self, full: Array, tap: Pair, *behind: int | slice) -> Array:
         """The element `tap` of every window, a strided view of `full` (..., H, W); `behind` indexes trailing axes."""
         row, column = tap[0] * self.dilation[0], tap[1] * self.dilation[1]
-        rows = slice(row, row + self.out[0] * self.stride[0], self.stride[0])  # they end with the array at the latest
+        rows = slice(row, row + self.out[0] * self.stride[0], self.stride[0])  # the end is clipped to the array
         columns = slice(column, column + self.out[1] * self.stride[1], self.stride[1])
         return full[(..., rows, columns, *behind)]
 
     def inside(self, axis: int, tap: int) -> tuple[int, int]:
-        """The windows along an axis whose element `tap` lies in the image, not in its border: the first and the end."""
+        """The windows along an axis whose element `tap` lies in the image, not in its border: first and end."""
         shift, step = tap * self.dilation[axis] - self.padding[axis][0], self.stride[axis]
         first = min(self.out[axis], max(0, -(shift // step)))  # shift + step * first >= 0
         return first, min(self.out[axis], max(first, -((shift - self.size[axis]) // step)))
@@ -103,9 +103,10 @@ def blocks(first: int, last: int, per_sample: int) -> list[Pair]:
 
 
 class Images:
-    """Blocks of (N, C, H, W) as (n, H, W, C) with the border of a plan (negative widths cut instead).
+    """Blocks of (N, C, H, W) as (n, H, W, C) with the border of a plan (negative widths crop).
 
-    A block is a view of the input where the layout matches, else of a buffer that the next block overwrites.
+    A block is a view of the input if the layout matches. Otherwise it is a view of a buffer that the next block
+    overwrites.
     """
 
     def __init__(self, xp: Any, x: Array, padding: Pads) -> None:

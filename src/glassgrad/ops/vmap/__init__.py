@@ -1,1 +1,1 @@
-"""Batched arrays, which stand for a batch inside `vmap`, and each primitive's batching rule."""
+"""Batched arrays, which represent a batch inside `vmap`, and each primitive's batching rule."""

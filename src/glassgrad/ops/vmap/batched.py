@@ -1,10 +1,10 @@
-"""Batched arrays: they stand for the array of one example inside `vmap`.
+"""Batched arrays: inside `vmap`, each represents the array of one example.
 
-A `Batched` holds the values of all examples along axis 0 of `value` and shows the shape of one of them.
-It is an interpreter like any other: a primitive that meets one runs its batching rule, once for the whole
+A `Batched` holds the values of all examples along axis 0 of `value` and has the shape of one example.
+It is an interpreter like any other: a primitive that gets one runs its batching rule, once for the whole
 batch. The innermost of nested calls has the highest level; the value of its arrays may be Batched again.
-`enter_p` and `exit_p` lead into a level and out of it; each is the other's transpose, so gradients flow
-through vmap like through any linear function.
+`enter_p` and `exit_p` convert values into a level and out of it. Each is the other's transpose, so gradients flow
+through vmap as through any linear function.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ _numbers = itertools.count(1)
 
 
 class Level:
-    """One call of vmap. Inner calls begin later than those around them and have higher numbers.
+    """One call of vmap. Inner calls begin later than outer ones and have higher numbers.
 
-    `size` is the number of examples; `randomness` how random draws inside behave; `ended` whether the call is over.
+    `size` is the number of examples, `randomness` the mode of random draws inside; `ended` says whether the call is
+    over.
     """
 
     __slots__ = ("ended", "number", "randomness", "size")
@@ -47,10 +48,10 @@ class Level:
 
 
 class Batched:
-    """The arrays of all examples of a level, seen as that of one."""
+    """The arrays of all examples of a level, presented as the array of one example."""
 
     __slots__ = ("level", "value")
-    __array_ufunc__ = None  # makes an ndarray leave operators to this class
+    __array_ufunc__ = None  # makes ndarray leave its operators to this class
     __array_priority__ = 900
 
     def __init__(self, value: Array, level: Level) -> None:
@@ -88,13 +89,13 @@ class Batched:
         return reshape(self, *shape)
 
     def lies_in_order(self) -> bool:
-        """Tell whether the elements of an example lie in memory in their order; other examples may lie between."""
+        """Tell whether the elements of an example are in order in memory; other examples may lie between them."""
         steps = steps_of(self)
         first = min([step for n, step in zip(self.shape, steps, strict=True) if n != 1], default=self.dtype.itemsize)
         return looks(self.shape, steps, (self.size,)) and (first == self.dtype.itemsize or not self.size)
 
     def looks_from(self, shape: Sequence[int]) -> bool:
-        """Tell whether a reshape of an example looks at its memory; of what lies in another order it is a copy."""
+        """Tell whether a reshape of an example is a view; if its memory has another order, the reshape copies."""
         return looks(self.shape, steps_of(self), shape)
 
     def copy(self) -> Batched:
@@ -107,7 +108,7 @@ class Batched:
     __hash__ = object.__hash__
 
     def no_numbers(self, _call: str) -> Exception:
-        """Return the error to raise when the values of one example are asked for."""
+        """Return the error for a request for the values of one example."""
         message = errors.VMAP_ESCAPED if self.level.ended else errors.VMAP_NO_VALUE
         return message(size=self.level.size, shape=self.shape, where=provenance.here(1))
 
@@ -130,9 +131,9 @@ def levels_of(array: Any) -> tuple[Level, ...]:
 
 
 def steps_of(array: Any) -> list[int]:
-    """Return the steps in memory of one example's axes as if the examples lay one after the other.
+    """Return the strides of one example's axes as if the examples were stored one after the other.
 
-    An axis that the examples lie inside of (`in_dims=1`) takes as many times its steps.
+    The stride of an axis outside of the examples (`in_dims=1`) is divided by their number.
     """
     if type(array) is not Batched:
         return list(array.layout().strides if hasattr(array, "layout") else array.strides)
@@ -146,7 +147,7 @@ def looks(before: Sequence[int], steps: Sequence[int], after: Sequence[int]) -> 
     if 0 in before:
         return True
     axes = [(n, step) for n, step in zip(before, steps, strict=True) if n != 1]
-    runs: list[int] = []  # numbers of elements with equal steps
+    runs: list[int] = []  # numbers of elements with uniform strides
     for at, (n, step) in enumerate(axes):
         joins = at > 0 and axes[at - 1][1] == step * n
         runs = [*runs[:-1], runs[-1] * n] if joins else [*runs, n]
@@ -160,7 +161,7 @@ def looks(before: Sequence[int], steps: Sequence[int], after: Sequence[int]) -> 
 
 
 def for_each_example(array: np.ndarray[Any, Any], like: Any) -> Array:
-    """Give an array the batches of another one, with separate memory for every example."""
+    """Give an array the batch axes of another, with separate memory for every example."""
     levels = levels_of(like)[::-1]
     if not levels:
         return array
@@ -238,7 +239,7 @@ def _stack(parts: Any) -> Array:
 
 
 class Stream:
-    """A random generator inside vmap: its draws are made for each example, or once for all, as `vmap` was told."""
+    """A random generator inside vmap: it draws for each example or once for all, depending on `randomness`."""
 
     def __init__(self, rng: Any, levels: tuple[Level, ...]) -> None:
         if any(level.randomness == "error" for level in levels):
@@ -278,7 +279,7 @@ class Stream:
 
 
 class Boundary(Primitive):
-    """`enter` or `exit`, which act at the border of a level and are not dispatched to the interpreters below it."""
+    """`enter` or `exit`: they act at the border of a level and are not dispatched to the interpreters below it."""
 
     kind = "linear"
 
@@ -317,7 +318,7 @@ enter_p = Boundary("vmap_enter", _enter, register=False)
 enter_p.describe("x[i] in example i", "all examples")
 exit_p = Boundary("vmap_exit", _exit, register=False)
 exit_p.describe("all examples", "g[i] in example i")
-# Back into a running level, for values that had to be computed outside: all examples together, both ways.
+# Back into a running level, for values computed outside of it: all examples together, forward and backward.
 reenter_p = Boundary("vmap_reenter", _enter, register=False)
 reenter_p.describe(enter_p.formula, enter_p.derivative)
 reenter_p.vjps = (lambda g, y, x, **params: exit_p(g, **params),)
@@ -329,7 +330,7 @@ exit_p.jvps = (lambda t, y, x, **params: exit_p(t, **params),)
 
 
 def _visit_exit(walk: Any, node: Any, g: Array) -> None:
-    """Continue the walk into a call of vmap that has ended."""
+    """Continue the backward walk into a finished call of vmap."""
     walk.meet_batches()
     walk.accumulate(node.parents[0], enter_p(g, **node.params))
 
@@ -339,7 +340,7 @@ def _visit_enter(walk: Any, node: Any, g: Array) -> None:
     if not walk.is_running(level):
         walk.accumulate(node.parents[0], exit_p(g, **node.params))
         return
-    # Inside the level a cotangent belongs to one example, which depends on its own row alone.
+    # Inside the level a cotangent belongs to one example, which depends only on its own row.
     own = Batched(np.eye(level.size, dtype=bool), level)
     column = reshape_p(own, shape=(level.size, *(1,) * len(g.shape)))
     rows = elementwise.where(column, reshape_p(g, shape=(1, *g.shape)), 0)

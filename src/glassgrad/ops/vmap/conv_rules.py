@@ -1,6 +1,6 @@
 """Batching rules of convolutions for `vmap`.
 
-Images of several examples are just more images. Weights of several examples become groups of one
+Images of several examples are simply more images. Weights of several examples become groups of one
 convolution: example b owns channels b C to (b + 1) C of the input and its outputs likewise.
 """
 
@@ -56,7 +56,7 @@ def _two_images(prim: Primitive, size: int, values: Values, batched: Flags, para
 
 
 def _merged(prim: Primitive, size: int, values: Values, batched: Flags, params: Params) -> Array:
-    """For primitives on (N, ...) that treat every n alike."""
+    """For primitives on (N, ...) that treat every n in the same way."""
     return _split(prim(_merge(values[0]), **params), size, values[0].shape[1])
 
 

@@ -1,7 +1,7 @@
 """Batching rules: how each primitive works on a whole batch at once, for `vmap`.
 
 A rule ``(prim, size, values, batched, params)`` gets arrays with the batch along axis 0 where `batched`
-says so and returns the result with the batch along axis 0. Elementwise primitives need none and fused
+is true for it, and returns the result with the batch along axis 0. Elementwise primitives need no rule and fused
 ones are decomposed; the rest follow a few patterns, except indexing and products, which have rules of their own.
 An entry of the table names its rule (``batch=shifted``); primitives that this file itself uses are listed at its end.
 A primitive without a rule is computed one example after the other.
@@ -28,7 +28,7 @@ Params = dict[str, Any]
 
 
 def expanded(value: Array, size: int) -> Array:
-    """Give an array that all examples share a batch axis, without a copy."""
+    """Give an array shared by all examples a batch axis, without a copy."""
     return broadcast_to_p(reshape_p(value, shape=(1, *value.shape)), shape=(size, *value.shape))
 
 
@@ -41,7 +41,7 @@ def all_expanded(values: Values, batched: Flags, size: int) -> Values:
 
 
 def native(prim: Primitive, size: int, values: Values, batched: Flags, params: Params) -> Array:
-    """For primitives that leave leading axes alone."""
+    """For primitives that ignore leading axes."""
     return prim(*all_expanded(values, batched, size), **params)
 
 
@@ -54,7 +54,7 @@ def _axis(axis: Any) -> Any:
     return axis + 1 if isinstance(axis, int | np.integer) else tuple(a + 1 for a in axis)
 
 
-# How a parameter of this name changes when a leading axis is added.
+# How the parameter of a name changes when a leading axis is added.
 _SHIFTS: dict[str, Callable[[Any, int], Any]] = {
     "axis": lambda axis, _size: _axis(axis),
     "axis1": lambda axis, _size: axis + 1,
@@ -78,7 +78,7 @@ def _broadcast_to(prim: Primitive, size: int, values: Values, batched: Flags, pa
 
 
 def _over_axis_or_all(prim: Primitive, size: int, values: Values, batched: Flags, params: Params) -> Array:
-    """For reductions to a position: `axis=None` means the position in the flattened array."""
+    """For argmin and the like: `axis=None` means the position in the flattened array."""
     if params["axis"] is not None:
         return shifted(prim, size, values, batched, params)
     (x,) = values
@@ -106,7 +106,7 @@ def _matmul(prim: Primitive, size: int, values: Values, batched: Flags, params: 
     y = prim(*aligned([a, b], batched))
     if 1 not in ranks:
         return y
-    # Drop the axis that made a matrix of the vector.
+    # Drop the axis that turned the vector into a matrix.
     return reshape_p(y, shape=(*y.shape[:-2], y.shape[-1] if ranks[0] == 1 else y.shape[-2]))
 
 
@@ -126,9 +126,9 @@ def _spelled_out(spec: Spec, rank: int) -> list[Any]:
 class _Index:
     """An index of one example, rewritten for the whole batch.
 
-    NumPy puts the axes of index arrays where the first of them stands if they stand side by side, and in
-    front otherwise; a number counts as an array if there are others. `order` brings what the rewritten
-    index selects into the order batch, then axes as for one example.
+    NumPy puts the axes of adjacent index arrays in the place of the first one, and those of separate index arrays in
+    front; a number counts as an array if there are others. `order` sorts the axes of the rewritten index's result: the
+    batch first, then the axes as for one example.
     """
 
     def __init__(self, spec: Spec, arrays: Values, batched: Flags, rank: int, size: int, of_batch: bool) -> None:
@@ -138,7 +138,7 @@ class _Index:
         kinds = (IndexArray, int) if arrays else IndexArray
         advanced = [at for at, part in enumerate(parts) if isinstance(part, kinds)]
         together = not advanced or advanced[-1] - advanced[0] == len(advanced) - 1
-        self.rank = self.width + sum(map(_keeps_axis, parts))  # of the selection, for one example
+        self.rank = self.width + sum(map(_keeps_axis, parts))  # of the result, for one example
         lead = sum(map(_keeps_axis, parts[: advanced[0]])) if advanced and together else 0
         if not of_batch:
             self.order = self._order(lead)
@@ -177,7 +177,7 @@ class _Index:
 
 
 def _keeps_axis(part: Any) -> bool:
-    """Tell whether a part of an index, a slice or a new axis, is an axis of the selection."""
+    """Tell whether a part of an index, a slice or a new axis, makes an axis of the result."""
     return part is None or isinstance(part, tuple)
 
 
@@ -202,7 +202,7 @@ def searched(prim: Primitive, size: int, values: Values, batched: Flags, params:
 
 
 def first_only(prim: Primitive, size: int, values: Values, batched: Flags, params: Params) -> Array:
-    """For elementwise functions of the first argument whose others are lists of numbers."""
+    """For elementwise functions of the first argument whose other arguments are lists of numbers."""
     if any(batched[1:]):
         return one_by_one(prim, size, values, batched, params)
     return prim(*values, **params)

@@ -15,7 +15,7 @@ from glassgrad.optim.optimizer import Optimizer, Options
 
 
 def _in_every_call(step: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a compiled function repeat the step in every call, rather than once while it is traced.
+    """Make a compiled function repeat the step in every call instead of only once during the trace.
 
     A step that takes a Tensor cannot be deferred: it runs during the trace, which raises when it reads the value.
     """
@@ -31,16 +31,16 @@ def _in_every_call(step: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def is_by_hand(optimizer: object) -> bool:
-    """Tell whether an optimizer is of `glassgrad.manual`: groups with rates, and no tensors."""
+    """Tell whether an optimizer is from `glassgrad.manual`: it has groups with rates but no tensors."""
     return all(hasattr(optimizer, name) for name in ("param_groups", "step", "parameters"))
 
 
 class LRScheduler:
-    """Sets the rate of every group of an optimizer, once when it is made and then at every `step()`.
+    """Sets the rate of every group of an optimizer, once on construction and then at every `step()`.
 
-    A subclass states how a rate follows from the previous one (`rate`), so that schedules can be chained and
-    manual changes of the rate persist; and, if there is one, the closed formula in the number of steps (`closed`),
-    which `step(epoch)` uses to jump.
+    A subclass computes a rate from the previous one (`rate`), so schedules can be chained and manual changes of the
+    rate persist. If there is a closed formula in the number of steps, it defines `closed`, which `step(epoch)` uses to
+    jump.
 
     Args:
         optimizer: the optimizer whose groups are changed.
@@ -99,7 +99,7 @@ class LRScheduler:
 
     @property
     def is_initial(self) -> bool:
-        """Whether this is the constructor's step, which leaves a resumed rate unchanged."""
+        """Whether this is the constructor's step, which does not change a resumed rate."""
         return self._step_count == 1
 
     # --- its use ----------------------------------------------------------------------------------------
@@ -115,7 +115,7 @@ class LRScheduler:
 
     @_in_every_call
     def step(self, epoch: int | None = None) -> None:
-        """Advance by one step, or to step `epoch`; groups that were added to the optimizer take part from now on."""
+        """Advance by one step, or to step `epoch`, including groups added to the optimizer in the meantime."""
         self._take_in_groups()
         self._step_count += 1
         if epoch is None:
@@ -128,7 +128,7 @@ class LRScheduler:
         self._set(rates)
 
     def repeat_step(self) -> None:
-        """Repeat the last step, from the present rates."""
+        """Repeat the last step, from the current rates."""
         self._step_count -= 1
         self.last_epoch -= 1
         self.step()
@@ -141,7 +141,7 @@ class LRScheduler:
     def join(self, group: Options) -> float:
         """Return the initial rate of a group that was added to the optimizer after the schedule was made.
 
-        A subclass that keeps numbers for each group adds those of this one.
+        A subclass with numbers for each group adds those of this group.
         """
         group.setdefault("initial_lr", group["lr"])
         return float(group["initial_lr"])
@@ -152,7 +152,7 @@ class LRScheduler:
         self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
 
     def state_dict(self) -> dict[str, Any]:
-        """Return everything but the optimizer and functions."""
+        """Return everything except the optimizer and functions."""
         return {name: value for name, value in vars(self).items() if name != "optimizer" and not _is_function(value)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -171,7 +171,7 @@ def for_each_group(value: float | Sequence[float], optimizer: Optimizer, owner: 
 
 
 def for_new_group(value: Any, owner: str, name: str) -> Any:
-    """Return an option's value for an added group; raise for a list, which has no value for it."""
+    """Return an option's value for an added group; raise for a list, which has no value for that group."""
     if isinstance(value, list | tuple):
         raise errors.NEW_GROUP(owner=owner, name=name, count=len(value), where=provenance.here())
     return value

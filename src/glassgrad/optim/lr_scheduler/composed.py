@@ -42,7 +42,7 @@ class SequentialLR(LRScheduler):
         self._schedulers = list(schedulers)
         self._milestones = list(milestones)
         self.last_epoch = last_epoch + 1
-        # Each schedule made its first step when it was built. The first one makes it now, the others when they start.
+        # Each schedule made its first step on construction. The first one repeats it now, the others when they start.
         for group in optimizer.param_groups:
             group["lr"] = group["initial_lr"]
         self._schedulers[0].repeat_step()
@@ -75,7 +75,7 @@ class SequentialLR(LRScheduler):
 
 
 class ChainedScheduler(LRScheduler):
-    """Several schedules at once: each changes the rate that the previous one has set.
+    """Several schedules at once: each changes the rate set by the previous one.
 
     Example:
         >>> import glassgrad as gg

@@ -15,7 +15,7 @@ def _between(low: float, high: float, done: float) -> float:
 
 
 class CosineAnnealingLR(LRScheduler):
-    """Half a cosine from base to `eta_min` in `T_max` steps, and back in the same number.
+    """Half a cosine from base to `eta_min` in `T_max` steps, and back in the same number of steps.
 
     Example:
         >>> import glassgrad as gg
@@ -39,7 +39,7 @@ class CosineAnnealingLR(LRScheduler):
         step = self.last_epoch
         if self.is_initial:
             return lr
-        if (step - 1 - self.T_max) % (2 * self.T_max) == 0:  # from the lowest point, a factor cannot raise the rate
+        if (step - 1 - self.T_max) % (2 * self.T_max) == 0:  # at the lowest point, a factor cannot raise the rate
             return lr + (base - self.eta_min) * (1 - math.cos(math.pi / self.T_max)) / 2
         now, before = (1 + math.cos(math.pi * n / self.T_max) for n in (step, step - 1))
         return self.eta_min + (lr - self.eta_min) * now / before
@@ -51,7 +51,7 @@ class CosineAnnealingLR(LRScheduler):
 class CosineAnnealingWarmRestarts(LRScheduler):
     """Half a cosine from base to `eta_min` in `T_0` steps, then restarts, each `T_mult` times as long.
 
-    `step(epoch)` takes fractions too, to set the rate within an epoch.
+    `step(epoch)` also takes fractions, to set the rate within an epoch.
 
     Example:
         >>> import glassgrad as gg

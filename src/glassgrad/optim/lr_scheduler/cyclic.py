@@ -1,4 +1,4 @@
-"""Schedules that go up and down, with the momentum in opposition (Smith 2017; Smith and Topin 2018)."""
+"""Schedules that go up and down while the momentum goes down and up (Smith 2017; Smith and Topin 2018)."""
 
 from __future__ import annotations
 
@@ -74,13 +74,13 @@ class CyclicLR(_InCycles):
 
     Args:
         optimizer: the optimizer whose groups are changed.
-        base_lr, max_lr: the ends, for all groups or one for each.
+        base_lr, max_lr: lowest and highest rate, for all groups or one for each.
         step_size_up, step_size_down: lengths of the two halves of a cycle.
         mode: "triangular", "triangular2" (halves the height each cycle) or "exp_range" (times gamma**step).
         gamma: see `mode`.
-        scale_fn: a factor of the height instead of `mode`.
+        scale_fn: a function that scales the height, instead of `mode`.
         scale_mode: whether `scale_fn` gets the number of the "cycle" or of the "iterations".
-        cycle_momentum: whether the momentum goes the other way, between `max_momentum` and `base_momentum`.
+        cycle_momentum: whether the momentum moves the opposite way, between `max_momentum` and `base_momentum`.
         base_momentum, max_momentum: see `cycle_momentum`.
         last_epoch: as in `LRScheduler`.
 
@@ -164,13 +164,13 @@ class OneCycleLR(_InCycles):
         max_lr: the highest rate, for all groups or one for each.
         total_steps: steps of the training, or `epochs` times `steps_per_epoch`.
         epochs, steps_per_epoch: see `total_steps`.
-        pct_start: share of the steps that goes up.
+        pct_start: fraction of the steps in which the rate rises.
         anneal_strategy: "cos" or "linear".
-        cycle_momentum: whether the momentum goes the other way, between `max_momentum` and `base_momentum`.
+        cycle_momentum: whether the momentum moves the opposite way, between `max_momentum` and `base_momentum`.
         base_momentum, max_momentum: see `cycle_momentum`.
         div_factor: max_lr / the first rate.
         final_div_factor: the first rate / the last rate.
-        three_phase: come down to the first rate in as many steps as up, then to the last one.
+        three_phase: fall to the first rate in as many steps as up, then to the last one.
         last_epoch: as in `LRScheduler`.
 
     Example:
@@ -240,7 +240,7 @@ class OneCycleLR(_InCycles):
         return end + (start - end) * (1 + math.cos(math.pi * done)) / 2
 
     def _phase(self) -> tuple[int, float]:
-        """Return the phase of this step, and the share of it that is done."""
+        """Return the phase of this step, and its completed fraction."""
         before = 0.0
         for phase, turn in enumerate(self.turns):
             if self.last_epoch <= turn or phase == len(self.turns) - 1:

@@ -111,7 +111,7 @@ def _check_factor(owner: str, name: str, given: float) -> None:
 
 
 class LinearLR(LRScheduler):
-    """base times a factor that goes from `start_factor` to `end_factor` in `total_iters` steps and stays there.
+    """base times a factor that goes from `start_factor` to `end_factor` in `total_iters` steps, then stays there.
 
     Example:
         >>> import glassgrad as gg

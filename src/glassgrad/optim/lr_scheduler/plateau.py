@@ -1,4 +1,4 @@
-"""A schedule that lowers the rate when a measure no longer improves."""
+"""A schedule that lowers the rate when a metric stops improving."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from glassgrad.optim.optimizer import Optimizer
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """lr *= factor when a number has not improved in more than `patience` steps.
+    """lr *= factor when a metric has not improved for more than `patience` steps.
 
     Args:
         optimizer: the optimizer whose groups are changed.
-        mode: "min" if lower is better, "max" if higher is.
+        mode: "min" if lower is better, "max" if if higher is.
         factor: factor of the rate, less than 1.
         patience: tolerated steps without improvement.
-        threshold: the least change that counts as an improvement.
+        threshold: the smallest change that counts as an improvement.
         threshold_mode: whether `threshold` is relative to the best ("rel") or absolute ("abs").
-        cooldown: steps after a change that do not count.
+        cooldown: steps that are ignored after a change.
         min_lr: the lowest rate, for all groups or one for each.
         eps: smaller changes of the rate are skipped.
 
@@ -73,14 +73,14 @@ class ReduceLROnPlateau(LRScheduler):
         return bad_option("ReduceLROnPlateau", name, given, expected)
 
     def is_better(self, value: float) -> bool:
-        """Tell whether a number is better than the best, by more than the threshold."""
-        # Before the first number there is no best to be relative to.
+        """Tell whether a value is better than the best, by more than the threshold."""
+        # Before the first value there is no best one to compare with.
         best = 0.0 if math.isinf(self.best) else self.best
         margin = self.threshold * (1 if self.threshold_mode == "abs" else best)
         return value < self.best - margin if self.mode == "min" else value > self.best + margin
 
     def step(self, metrics: SupportsFloat, epoch: int | None = None) -> None:
-        """Take a new measure; lower the rates if it is time."""
+        """Take a new value; lower the rates if it is time."""
         value = float(metrics)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self.is_better(value):

@@ -1,6 +1,6 @@
-"""The page about runs: one HTML file that needs nothing else, from data and a program built beforehand.
+"""The page about runs: one self-contained HTML file made of data and a prebuilt program.
 
-`page.js` and `page.css` are built from `web/`, by `npm run build` there; a test holds them against their sources.
+`npm run build` in `web/` builds `page.js` and `page.css`; a test compares them with their sources.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ FOLDER = Path(__file__).parent
 
 
 def html_page(title: str, data: Mapping[str, Any], *, live: bool = False) -> str:
-    """Return a page about runs; one that is `live` may ask its server for more."""
+    """Return a page about runs; a `live` one may request more from its server."""
     return framed_page(title, data, built("page.js"), built("page.css"), live=live)
 
 

@@ -26,7 +26,7 @@ _HISTOGRAMS = 60
 
 
 def layers_of(data: MonitorData) -> dict[str, Any]:
-    """Return every quantity of a record that has a number at all, by layer and step."""
+    """Return every quantity of a record that has any number, by layer and step."""
     parameters = _chosen(len(data.parameters), _MOST)
     activations = _chosen(len(data.activations), _MOST)
     quantities = []
@@ -66,8 +66,8 @@ def _chosen(count: int, most: int) -> list[int]:
 def histograms_of(data: MonitorData, like: MonitorData | None = None) -> dict[str, Any] | None:
     """Return the histograms of gradients and weights over the steps, in shares of the entries; None if there are none.
 
-    The bins of a parameter are even and the same in all steps, from `-reach` to `reach`; the same as for the
-    samples `like`, if these are given.
+    The bins of a parameter have equal widths and are the same in all steps, from `-reach` to `reach`; they are those of
+    the samples `like`, if given.
     """
     rows = [at for at in range(len(data.parameters)) if data.dims[at] > 1] or list(range(len(data.parameters)))
     if len(data.parameters) <= _HISTOGRAMS:
@@ -96,6 +96,6 @@ def histograms_of(data: MonitorData, like: MonitorData | None = None) -> dict[st
 
 
 def _shares(counts: Array, mean: Array, std: Array, edges: Array) -> tuple[Array, float]:
-    """Return one parameter's shares, (bins, steps), and how far the bins reach."""
+    """Return one parameter's shares, (bins, steps), and the reach of the bins."""
     shares = [shared_out(one, signed_edges(*each), edges) for one, *each in zip(counts, mean, std, strict=True)]
     return np.clip(np.stack(shares, axis=1), 0, 1), float(edges[-1])

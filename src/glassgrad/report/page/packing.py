@@ -13,13 +13,13 @@ _KINDS = {"f4": "<f4", "f8": "<f8", "u2": "<u2"}
 
 
 def packed(array: ArrayLike, kind: str = "f4") -> dict[str, str]:
-    """Return the numbers of an array, NaN and infinities too, as little-endian `f4`, `f8` or `u2`.
+    """Return the numbers of an array, including NaN and infinities, as little-endian `f4`, `f8` or `u2`.
 
     Example:
         >>> packed([1.0])
         {'f4': 'AACAPw=='}
     """
-    with np.errstate(over="ignore"):  # what single precision cannot hold is drawn as infinite
+    with np.errstate(over="ignore"):  # values beyond single precision are drawn as infinite
         held = np.ascontiguousarray(array, _KINDS[kind])
     return {kind: base64.b64encode(held.tobytes()).decode()}
 

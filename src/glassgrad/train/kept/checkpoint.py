@@ -1,6 +1,6 @@
 """Checkpoints: arrays in a safetensors file, everything else as JSON in its header, both under one checksum.
 
-One file, so that it can be replaced in one rename; no pickle, so that reading one cannot run code. PyTorch's
+It is one file, so a rename replaces it atomically; without pickle, so reading it runs no code. PyTorch's
 `safetensors.torch.load_file` reads the arrays.
 """
 
@@ -27,22 +27,22 @@ _DEEPEST = 150
 
 
 class Stateful(Protocol):
-    """Whatever can be stored in a checkpoint: modules, optimizers, schedules, generators."""
+    """Anything that a checkpoint can store: modules, optimizers, schedules, generators."""
 
     def state_dict(self) -> dict[str, Any]:
-        """Return everything that is needed to continue."""
+        """Return everything needed to continue."""
 
     def load_state_dict(self, state: dict[str, Any], /) -> Any:
         """Load what `state_dict` returned."""
 
 
 def save_checkpoint(path: Path, arrays: dict[str, Array], rest: dict[str, Any]) -> None:
-    """Write arrays and the JSON-able `rest` to `path`, atomically. Raises `OSError`; an older file then stays whole."""
+    """Write arrays and the JSON-able `rest` to `path`, atomically. Raises `OSError`; an old file then stays whole."""
     with needed("safetensors", "checkpoints"):
         from safetensors.numpy import save
 
     arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}
-    rest = json.loads(json.dumps(rest))  # in the form that is read back: numeric keys become text, and sort as text
+    rest = json.loads(json.dumps(rest))  # in the form that is read back: numeric keys become text, also for sorting
     entry = {"sha256": _checksum(arrays, rest), "rest": rest}
     write_atomically(path, save(arrays, metadata={_KEY: json.dumps(entry)}))
 
@@ -77,14 +77,14 @@ def load_checkpoint(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
 
 
 def _metadata(content: bytes) -> dict[str, str]:
-    # The format: eight bytes of length, little-endian, then a JSON header; the numpy reader does not return this part.
+    # Eight bytes of length, little-endian, then a JSON header; NumPy's safetensors reader does not return this part.
     length = int.from_bytes(content[:8], "little")
     metadata: dict[str, str] = json.loads(content[8 : 8 + length]).get("__metadata__", {})
     return metadata
 
 
 def _is_deeper(tree: Any, most: int) -> bool:
-    """Tell whether lists and dictionaries are nested deeper than `most`, without recursion."""
+    """Tell whether lists and dictionaries are nested more than `most` levels deep, without recursion."""
     level = [tree]
     for _ in range(most):
         inner: list[Any] = []
@@ -105,7 +105,7 @@ def _checksum(arrays: dict[str, Array], rest: dict[str, Any]) -> str:
 
 
 def pack(tree: Any, name: str, arrays: dict[str, Array]) -> Any:
-    """Turn nested dictionaries and lists with arrays in them into JSON, putting the arrays into `arrays` under `name`.
+    """Turn nested dictionaries and lists of arrays into JSON; put the arrays into `arrays` under `name`.
 
     Example:
         >>> import numpy as np
@@ -131,7 +131,7 @@ def pack(tree: Any, name: str, arrays: dict[str, Array]) -> Any:
 
 
 def unpack(tree: Any, arrays: dict[str, Array]) -> Any:
-    """Undo `pack`. Raises `KeyError`, `TypeError` or `ValueError` for anything that `pack` did not make."""
+    """Undo `pack`. Raises `KeyError`, `TypeError` or `ValueError` for anything not made by `pack`."""
     if isinstance(tree, list):
         return [unpack(value, arrays) for value in tree]
     if not isinstance(tree, dict):

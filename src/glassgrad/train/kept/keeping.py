@@ -1,4 +1,4 @@
-"""`Checkpoint`: all that your own training loop needs to continue bit for bit, in one file."""
+"""`Checkpoint`: everything that your own training loop needs to continue bit for bit, in one file."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _RANDOM = "random numbers"
 
 
 class Checkpoint:
-    """Saves and loads parts that have `state_dict` and `load_state_dict`, and the random state.
+    """Saves and loads parts with `state_dict` and `load_state_dict`, and the random state.
 
-    Written in one rename, so that a kill or a full disk leaves the previous file; with a checksum, without pickle.
+    A rename replaces the file, so the previous one survives a kill or a full disk. It has a checksum and no pickle.
 
     Args:
         path: the file.
-        parts: model, optimizer, scheduler, loader and so on, under names of your choice.
+        parts: model, optimizer, scheduler, loader and so on, under any names.
 
     Example:
         >>> import tempfile
@@ -46,9 +46,9 @@ class Checkpoint:
         self._random = RandomState(*own)
 
     def save(self, **values: Any) -> None:
-        """Write the parts and some values of your own: numbers, text, lists and dictionaries of them.
+        """Write the parts and your own values: numbers, text, lists and dictionaries of them.
 
-        Raises `errors.RunError` if it cannot be written; the previous file then stays intact.
+        Raises `errors.RunError` if it cannot be written; the previous file is then unchanged.
         """
         arrays: dict[str, Any] = {}
         rest = {
@@ -68,9 +68,9 @@ class Checkpoint:
     def load(self) -> dict[str, Any] | None:
         """Load the parts and return the values; None if there is no file.
 
-        Raises `errors.InputError` for a file that is truncated, corrupt or foreign, for one of another model, with the
-        names that are missing, unexpected or of another shape or dtype, and for one of another optimizer, schedule or
-        other part. After any error, all parts and the random state are as before.
+        Raises `errors.InputError` if the file is truncated, corrupt or foreign, or belongs to another optimizer,
+        schedule or other part. For another model the error names the missing and unexpected names and those of another
+        shape or dtype. After any error, all parts and the random state are as before.
         """
         sweep(self.path.parent, self.path.name)
         if not self.path.exists():

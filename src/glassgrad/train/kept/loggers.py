@@ -1,6 +1,6 @@
-"""Loggers that receive the records of a run besides metrics.jsonl. Each is loaded when a run names it.
+"""Loggers that receive the records of a run besides metrics.jsonl. Each is loaded if a run names it.
 
-A resumed run repeats the steps after its checkpoint; `drop_after` is called first, so that no step is logged twice.
+A resumed run repeats the steps after its checkpoint; it calls `drop_after` first, so no step is logged twice.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class CSVLogger:
 
 
 class TensorBoardLogger:
-    """Scalars for TensorBoard, `train/loss` and so on, by the package tensorboardX.
+    """Scalars for TensorBoard, such as `train/loss`, written with the package tensorboardX.
 
     Example:
         >>> from pathlib import Path
@@ -104,7 +104,7 @@ class TensorBoardLogger:
         self._purge = step + 1
 
     def sync(self) -> None:
-        """Write the package's buffer."""
+        """Flush the package's buffer."""
         if self._writer is not None:
             self._writer.flush()
 
@@ -116,7 +116,7 @@ class TensorBoardLogger:
 
 
 class WandbLogger:
-    """Records for Weights & Biases, by the package wandb; a resumed run continues its own.
+    """Records for Weights & Biases, written with the package wandb; a resumed run continues its own record.
 
     Example:
         >>> from glassgrad.train import WandbLogger
@@ -142,7 +142,7 @@ class WandbLogger:
 
 
 def _numbers(record: Mapping[str, Any]) -> dict[str, float]:
-    """Return the numbers of a record by the names of its event and their own."""
+    """Return the numbers of a record under the name of its event and their own."""
     numbers = {key: value for key, value in record.items() if key not in _PLACE and isinstance(value, int | float)}
     return {f"{record['event']}/{key}": value for key, value in numbers.items()}
 
@@ -179,7 +179,7 @@ KNOWN = ("jsonl", "csv", "tensorboard", "wandb")
 
 
 def wanted(log_to: str, known: Sequence[str] = KNOWN) -> list[str]:
-    """Return the names in `log_to`. Raises `errors.InputError` for one that is not known."""
+    """Return the names in `log_to`. Raises `errors.InputError` for an unknown one."""
     names = [name.strip() for name in log_to.split(",") if name.strip()]
     for name in names:
         if name not in known:
@@ -188,7 +188,7 @@ def wanted(log_to: str, known: Sequence[str] = KNOWN) -> list[str]:
 
 
 def make(names: list[str], directory: Path | None, config: Mapping[str, Any]) -> list[Any]:
-    """Return the loggers of a run, without metrics.jsonl, which the run writes itself."""
+    """Return the loggers of a run, except metrics.jsonl, which the run writes itself."""
     found: list[Any] = []
     for name in names:
         if name in ("csv", "tensorboard") and directory is None:

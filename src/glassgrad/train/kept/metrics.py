@@ -1,6 +1,6 @@
 """metrics.jsonl: one JSON object per line, written to disk at once.
 
-A run may be killed at any byte, so the reader skips a truncated last line, and a resumed run drops the lines of the
+A run may be killed at any byte. So the reader skips a truncated last line, and a resumed run removes the records of the
 steps that it will repeat.
 """
 
@@ -21,17 +21,17 @@ class RecordLog(Protocol):
     """Anything that takes the records of a run: JSONL, CSV, TensorBoard and others."""
 
     def write(self, **record: Any) -> None:
-        """Take one record: "event" ("train", "validation", ...), "step", and numbers by their names."""
+        """Write one record: "event" ("train", "validation", ...), "step", and numbers by their names."""
 
     def sync(self) -> None:
         """Flush what was written to stable storage; called before every checkpoint."""
 
     def close(self) -> None:
-        """Write what is buffered, and close files."""
+        """Flush buffers and close files."""
 
 
 class MetricsLog(AbstractContextManager["MetricsLog"]):
-    """Appends records to a JSONL file, one write per record and nothing buffered in the process.
+    """Appends records to a JSONL file, with one write per record and without a buffer in the process.
 
     Example:
         >>> import tempfile
@@ -51,7 +51,7 @@ class MetricsLog(AbstractContextManager["MetricsLog"]):
         write_all(self._descriptor, json.dumps(record, allow_nan=False).encode() + b"\n")
 
     def sync(self) -> None:
-        """Force what was written to the disk, so that it survives a power cut."""
+        """Force written data to disk, so that it survives a power failure."""
         os.fsync(self._descriptor)
 
     def close(self) -> None:
@@ -101,7 +101,7 @@ def _whole(digits: str) -> int | float:
 
 
 def drop_after(path: Path, step: int) -> None:
-    """Remove the records of steps after `step`, and those of the end of a run, which will be written again."""
+    """Remove the records after `step`, and those of the end of a run: both will be written again."""
     kept = [record for record in read_metrics(path) if record["step"] <= step and record.get("event") != "final"]
     write_atomically(path, b"".join(json.dumps(record).encode() + b"\n" for record in kept))
 

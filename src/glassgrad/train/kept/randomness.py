@@ -11,7 +11,7 @@ from glassgrad.engine.random import default_generator
 
 
 class RandomState:
-    """The random state of a program: of glassgrad, NumPy and Python, and of additional generators.
+    """The random state of a program: glassgrad's, NumPy's and Python's, and that of additional generators.
 
     Example:
         >>> import glassgrad as gg

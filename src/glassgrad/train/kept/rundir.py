@@ -2,15 +2,15 @@
 
 config.toml          every hyperparameter, commented; can be given to --config
 metrics.jsonl        one record per line, written during the run
-run.json             how long the run is, and each process that worked on it (see sessions.py)
+run.json             the length of the run, and each process that worked on it (see sessions.py)
 model.safetensors    the weights, readable by PyTorch; enough to sample from
 state.safetensors    everything needed to resume bit for bit
 loss.png             the loss over the steps, drawn at the end
-samples.json         what the trained model puts out, or gets wrong (see samples.py)
-report.html          all of it as one page, written at the end
-step.html            the graph of a step, to which report.html links, once `glassgrad report` has been asked
-stop                 asks the process that trains to save and stop, and is then taken away
-best/                weights of the best validations, if a run keeps any
+samples.json         outputs or mistakes of the trained model (see samples.py)
+report.html          all results on one page, written at the end
+step.html            the graph of a step, linked from report.html; made by `glassgrad report`
+stop                 asks the training process to save and stop; removed afterwards
+best/                weights with the best validation results, if the run keeps any
 monitor.npz          statistics of the gradients, if a run is watched, and four pictures of it (see monitoring.py)
 """
 
@@ -58,7 +58,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def is_held(path: Path) -> bool:
-    """Return whether a process trains in the directory now."""
+    """Return whether a process is training in the directory."""
     try:
         descriptor = os.open(path / _LOCK, os.O_RDWR | BINARY)
     except OSError:
@@ -131,7 +131,7 @@ class RunDirectory:
 
 
 def _taken(descriptor: int) -> bool:
-    """Lock a file and return whether this succeeded; `is_held` in another process may hold it for an instant."""
+    """Lock a file and return whether this succeeded; retry, since `is_held` in another process may hold it briefly."""
     for wait in (0.02, 0.1, None):
         try:
             _take(descriptor)
@@ -167,7 +167,7 @@ def _release(descriptor: int) -> None:
 
 
 def check_free(path: Path) -> None:
-    """Raise `errors.InputError` if a new run cannot be made at `path`, before any work is done for it."""
+    """Raise `errors.InputError` if a new run cannot be made at `path`, before any work is done."""
     if not path.exists():
         return
     if (path / CONFIG).exists() or (path / STATE).exists():
@@ -179,7 +179,7 @@ def check_free(path: Path) -> None:
 def create(path: Path | None, task: str, fill: Callable[[RunDirectory], None]) -> RunDirectory:
     """Make a run directory with the files that `fill` writes, atomically: it appears complete or not at all.
 
-    Without a path, the next free `runs/TASK-NNN` is taken. Raises `errors.InputError` when it cannot be made.
+    Without a path, take the next free `runs/TASK-NNN`. Raises `errors.InputError` if it cannot be made.
     """
     parent = path.parent if path else Path("runs")
     made = _make_parents(parent)
@@ -217,14 +217,14 @@ def _make_parents(parent: Path) -> list[Path]:
 
 def _remove_empty(folders: list[Path]) -> None:
     for folder in folders:
-        with contextlib.suppress(OSError):  # another process has written something there
+        with contextlib.suppress(OSError):  # another process has written a file there
             folder.rmdir()
 
 
 def _move(temporary: Path, path: Path) -> Path:
     check_free(path)
     if path.exists():
-        path.rmdir()  # it is empty; some systems do not rename over an empty directory
+        path.rmdir()  # it is empty; some systems cannot rename over an empty directory
     return temporary.rename(path)
 
 
@@ -232,7 +232,7 @@ def _move_to_next(temporary: Path, parent: Path, task: str) -> Path:
     number = 1 + max((_number(entry.name, task) for entry in parent.iterdir()), default=0)
     while True:
         path = parent / f"{task}-{number:03d}"
-        # Another process may have taken the number since; renaming onto its non-empty directory fails.
+        # Another process may have taken the number in the meantime; renaming onto its non-empty directory fails.
         try:
             if not path.exists():
                 return temporary.rename(path)

@@ -1,7 +1,7 @@
-"""samples.json: outputs or mistakes of a trained model, which show what the numbers mean.
+"""samples.json: outputs or mistakes of a trained model, which illustrate its measures.
 
-`{"title": ..., "texts": [...]}` holds texts, `{"title": ..., "size": [height, width], "images": [...]}` pictures in
-grey: `pixels` in hexadecimal, two digits each, with `target`, `predicted` and `probability`, that of the prediction.
+`{"title": ..., "texts": [...]}` holds texts; `{"title": ..., "size": [height, width], "images": [...]}` holds grey
+images: `pixels` in hexadecimal, two digits each, with `target`, `predicted` and its `probability`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Array = Any  # np.ndarray
 SAMPLES = "samples.json"
 
 _MOST, _LONGEST, _LARGEST = 60, 4_000, 64 * 64
-_FIRST = 8  # numbers of an example that is no picture
+_FIRST = 8  # numbers shown of an example that is no image
 
 
 def texts(title: str, found: Iterable[str]) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def wrong_images(logits: Array, images: Array, labels: Array) -> dict[str, Any]:
 
     Args:
         logits: (n, classes).
-        images: (n, height, width), of any range.
+        images: (n, height, width), with any range of values.
         labels: (n,) the right classes.
 
     Example:
@@ -104,7 +104,7 @@ def softmax(logits: Array) -> Array:
 
 
 def _surest_mistakes(logits: Array, labels: Array) -> tuple[Array, Array, Array]:
-    """Return the places of mistakes, the most confident first; for all places the prediction and its probability."""
+    """Return the places of mistakes, most confident first, and for all places the prediction and its probability."""
     predicted, probability = logits.argmax(1), softmax(logits).max(1)
     wrong = np.flatnonzero(predicted != labels)
     return wrong[np.argsort(-probability[wrong], kind="stable")], predicted, probability

@@ -1,6 +1,6 @@
-"""run.json: how long a run is, and each process that worked on it: when, with which command, versions and machine.
+"""run.json: the length of a run, and each process that worked on it: when, with which command, versions and machine.
 
-The file records the origin of a run. The training does not depend on it, so a full disk does not end the run.
+The file records the origin of a run. Training does not depend on it, so a full disk does not end the run.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ RUN = "run.json"
 _MOST = 100
 """Sessions that are kept: the first, and the last ones."""
 _VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-# The types of a session's entries; others are not written by glassgrad.
+# The types of a session's entries; glassgrad does not write other entries.
 _KINDS: dict[str, type] = {"from_step": int, "step": int, "command": list}
 _KINDS |= {"began": str, "until": str, "ended": str, "reason": str}
 _KINDS |= {"versions": dict, "machine": dict, "variables": dict}
@@ -32,10 +32,10 @@ _KINDS |= {"versions": dict, "machine": dict, "variables": dict}
 
 @contextlib.contextmanager
 def session(path: Path, facts: Mapping[str, Any], step: int) -> Iterator[dict[str, Any]]:
-    """Record that a process works on the run at `path`, from `step` on, and at the end how it ended.
+    """Record that a process works on the run at `path`, from `step` on, and finally how it ended.
 
     `facts` are the task's name, its number of steps and the name of its held-out examples. The block sets "ended" and
-    "step" in the dictionary that it gets; after an exception, the exception is the reason.
+    "step" in the yielded dictionary; after an exception, the exception is the reason.
     """
     known = read_sessions(path)
     mine: dict[str, Any] = {"began": _now(), "from_step": step, "command": command(), **environment()}
@@ -90,7 +90,7 @@ def command() -> list[str]:
 
 
 def environment() -> dict[str, Any]:
-    """Return versions and machine, on which it depends whether a run gives the same bits again."""
+    """Return versions and machine: reproducing a run bit for bit depends on them."""
     import numpy as np
 
     versions = {"glassgrad": __version__, "python": platform.python_version(), "numpy": np.__version__}

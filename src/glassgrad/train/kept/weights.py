@@ -25,8 +25,8 @@ def write_weights(path: Path, weights: Mapping[str, Array], description: dict[st
 def load_weights(model: Any, path: str | Path) -> dict[str, Any]:
     """Load a run's model.safetensors or one of the files in best/; return the description stored with it.
 
-    Raises `errors.InputError` for a file that is missing, truncated, corrupt or not written by glassgrad, and for
-    weights of another model, with the names that are missing, unexpected or of another shape; nothing is changed then.
+    Raises `errors.InputError` for a file that is missing, truncated, corrupt or not written by glassgrad. For weights
+    of another model it names the missing and unexpected names and those of another shape; the model is then unchanged.
 
     Example:
         >>> import glassgrad as gg
@@ -46,7 +46,7 @@ def shapes_of(model: Any) -> dict[str, list[int]]:
 
 
 def check_shapes(model: Any, given: Mapping[str, list[int]], path: Path) -> None:
-    """Raise `errors.InputError` unless the shapes in a file are those of the model."""
+    """Raise `errors.InputError` unless the shapes in a file match the model."""
     own = shapes_of(model)
     missing = [name for name in own if name not in given]
     unexpected = sorted(name for name in given if name not in own)

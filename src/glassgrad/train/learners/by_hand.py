@@ -1,4 +1,4 @@
-"""A learner of layers by hand: every gradient by a formula, without a tape and without loading the engine."""
+"""A learner of hand-written layers: every gradient by a formula, without a tape and without loading the engine."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ Array = Any  # np.ndarray
 
 
 class HandLearner(CountedSteps, Learner):
-    """A model with `forward` and `backward`, its optimizer of `glassgrad.manual`, and a loss by hand.
+    """A model with `forward` and `backward`, its optimizer from `glassgrad.manual`, and a hand-written loss.
 
-    Weight decay is the gradient of weight_decay / 2 · |p|², added to that of the loss.
+    Weight decay adds the gradient of weight_decay / 2 · |p|² to that of the loss.
     """
 
     averages = scaler = None
@@ -51,7 +51,7 @@ class HandLearner(CountedSteps, Learner):
     # --- the step ---
 
     def step(self, *batch: Array) -> float:
-        """Make one training step from a batch, or from several with `accumulate`; return the mean loss."""
+        """Make one training step from a batch, or from several if `accumulate`; return the mean loss."""
         batches = [_arrays(one) for one in batch] if self.options.accumulate > 1 else [_arrays(batch)]
         before = self._buffers() if self.options.skip_nonfinite else {}
         self.optimizer.zero_grad()
@@ -89,7 +89,7 @@ class HandLearner(CountedSteps, Learner):
         return loss
 
     def share(self, ranks: Ranks) -> None:
-        """Compute a part of every batch from now on; gradients are averaged over the ranks."""
+        """From now on, compute a part of every batch; gradients are averaged over the ranks."""
         self._ranks = ranks
 
     def set_rate(self, rate: float) -> None:
@@ -138,7 +138,7 @@ class HandLearner(CountedSteps, Learner):
 
     @contextmanager
     def gradients(self, *batch: Array) -> Iterator[float]:
-        """Give every parameter the gradient of a batch within the block, and yield its loss; then restore all state."""
+        """Give every parameter the gradient of a batch within the block; yield the loss; then restore all state."""
         batches = [_arrays(one) for one in batch] if self.options.accumulate > 1 else [_arrays(batch)]
         kept, generators = self._buffers(), _Generators(self.model)
         before = [(parameter, parameter.grad) for parameter in self.optimizer.parameters]
@@ -153,7 +153,7 @@ class HandLearner(CountedSteps, Learner):
             generators.load_state_dict(drawn)
 
     def clip(self) -> float | None:
-        """Clip the present gradients as a step does; return the norm before, or None if steps do not clip."""
+        """Clip the current gradients like a step; return the norm before, or None if steps do not clip."""
         max_norm, clip_value = self.options.max_norm, self.options.clip_value
         if max_norm is None and clip_value is None:
             return None
@@ -211,5 +211,5 @@ def _generators(model: Any) -> list[np.random.Generator]:
 
 
 def _arrays(batch: Sequence[Array]) -> tuple[Array, ...]:
-    """Return the parts of a batch as arrays; tensors are those that a Trainer's loader makes."""
+    """Return the parts of a batch as arrays; a Trainer's loader makes tensors."""
     return tuple(part.detach().numpy() if hasattr(part, "detach") else np.asarray(part) for part in batch)

@@ -1,7 +1,7 @@
 """A learner of any `nn` module: one training step, eager or compiled, with all its options.
 
-Clipping, skipping, averages of the weights, scaled losses and micro-batches are decided by `StepOptions`; the update
-itself is `optim.update.update`, which a `GradientAccumulator` uses as well.
+`StepOptions` decides about clipping, skipping, averages of the weights, scaled losses and micro-batches. The update
+itself is `optim.update.update`, which `GradientAccumulator` also uses.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from glassgrad.train.ranks import Ranks, size_of
 
 
 class EngineLearner(CountedSteps, Learner):
-    """An `nn` module and its optimizer; `compiled` makes the step one program.
+    """An `nn` module and its optimizer; with `compiled`, a step is one program.
 
     Arguments: the model; its optimizer; compiled, short for options=StepOptions(compiled=True); loss_fn(outputs,
-    targets), or None for a model that returns its loss; options; averages, an `EMA` of the model; scaler; random, keep
-    the random state in checkpoints, because steps draw random numbers.
+    targets), or None for a model that returns its loss; options; averages, an `EMA` of the model; scaler; random,
+    whether to keep the random state in checkpoints, because steps draw random numbers.
     """
 
     def __init__(
@@ -88,10 +88,10 @@ class EngineLearner(CountedSteps, Learner):
         return self.options.plain and self.averages is None and self.scaler is None
 
     def share(self, ranks: Ranks) -> None:
-        """Compute a part of every batch from now on; gradients are averaged over the ranks.
+        """From now on, compute a part of every batch; gradients are averaged over the ranks.
 
         Raises:
-            DistributedError: on every rank, when the models differ, naming parameter and rank.
+            DistributedError: on every rank if the models differ; names the parameter and the rank.
         """
         self._ranks = ranks
         self._parallel = DistributedDataParallel(self.model)
@@ -132,7 +132,7 @@ class EngineLearner(CountedSteps, Learner):
         return (found[0], found[-1]) if isinstance(found, tuple | list) else (found, found)
 
     def _loss_of_step(self, *batch: Array) -> Array:
-        """Return the loss, whose backward pass averages the gradients over the ranks where there are several."""
+        """Return the loss; its backward pass averages the gradients over the ranks if there are several."""
         if self._ranks is None:
             return self.loss(*batch)
         with synchronised(self._ranks.group):
@@ -165,7 +165,7 @@ class EngineLearner(CountedSteps, Learner):
         return loss, norm, made
 
     def one_step(self, *batch: Array) -> tuple[Callable[..., Any], tuple[Array, ...], str]:
-        """Return a function that makes a step, its arguments for a batch, and the backend that it is compiled by."""
+        """Return a function that makes a step, its arguments for a batch, and the name of its compile backend."""
         backend = "llvm" if can_compile() else "numpy"
         if self.options.plain and self.averages is None and self.scaler is None:
             return self._plain, tuple(_tensors(batch)), backend
@@ -194,7 +194,7 @@ class EngineLearner(CountedSteps, Learner):
 
     def _watched(self, *batch: Array) -> Array:
         """Make a step with options on one batch."""
-        # The state that a skipped step restores must exist before the program is traced.
+        # A skipped step restores the state, which must therefore exist before tracing.
         whole = self._whole if self._ready() else self._whole_step
         weight = None
         if self._ranks is not None:
@@ -205,7 +205,7 @@ class EngineLearner(CountedSteps, Learner):
         return loss
 
     def _accumulated(self, *micro_batches: Sequence[Array]) -> float:
-        """Make one step of several micro-batches; return the mean loss."""
+        """Make one step from several micro-batches; return the mean loss."""
         parts, loss, scale = self._weighted(micro_batches), 0.0, self._scale()
         buffers = OldValues(self.model.buffers() if self.options.skip_nonfinite else ())
         self.optimizer.zero_grad()
@@ -241,7 +241,7 @@ class EngineLearner(CountedSteps, Learner):
         if self.scaler is not None:
             self.scaler.note(not done)
         if done:
-            # A change of what the program reads would retrace it; therefore this stays True from the first step on.
+            # Changing a value that the program reads would retrace it; so this stays True after the first step.
             self._begun = self._begun or self.options.skip_nonfinite
         self._count(done)
 
@@ -262,24 +262,24 @@ class EngineLearner(CountedSteps, Learner):
 
     @contextmanager
     def validating(self) -> Iterator[None]:
-        """Set evaluation mode and the weights to use for the block; afterwards restore everything."""
+        """Set evaluation mode and the weights for evaluation during the block; afterwards restore everything."""
         averaged = self.averages.applied() if self.averages is not None else contextlib.nullcontext()
         with evaluating(self.model), averaged, untouched(self.model), no_grad():
             yield
 
     def check(self, *batch: Array) -> None:
-        """Compute a loss op by op, so that an error names the user's line rather than a traced program."""
+        """Compute a loss op by op, so that an error names the user's line instead of a traced program."""
         if self.options.compiled:
             with untouched(self.model), no_grad():
                 self.loss(*batch)
 
-    target = staticmethod(lambda target: target)  # the form of targets that metrics get
+    target = staticmethod(lambda target: target)  # metrics get targets unchanged
 
     @contextmanager
     def gradients(self, *batch: Array) -> Iterator[float]:
-        """Give every parameter the gradient of a batch within the block, and yield its loss.
+        """Give every parameter the gradient of a batch within the block; yield the loss.
 
-        Random numbers, buffers and gradients are restored, so that the next step is unaffected.
+        Random numbers, buffers and gradients are restored, so the next step is unaffected.
         """
         before = [(parameter, parameter._grad) for parameter in self.model.parameters()]
         with untouched(self.model):
@@ -299,7 +299,7 @@ class EngineLearner(CountedSteps, Learner):
                     parameter._grad = g
 
     def clip(self) -> float | None:
-        """Clip the present gradients as a step does; return the norm before, or None if steps do not clip."""
+        """Clip the current gradients like a step; return the norm before, or None if steps do not clip."""
         max_norm, clip_value = self.options.max_norm, self.options.clip_value
         if max_norm is None and clip_value is None:
             return None
@@ -324,7 +324,7 @@ class EngineLearner(CountedSteps, Learner):
         return state
 
     def best_weights(self) -> dict[str, Array]:
-        """Return the weights to use: the averaged ones, if an average is kept."""
+        """Return the averaged weights if an average is kept, else the weights."""
         if self.averages is None:
             return self.weights()
         with self.averages.applied():
@@ -349,11 +349,11 @@ def untouched(model: nn.Module) -> Iterator[None]:
 
 
 class AsArrays:
-    """A part of a checkpoint with arrays instead of tensors, the form that all engines share."""
+    """A part of a checkpoint with arrays instead of tensors: the common form of all engines."""
 
     def __init__(self, part: Any) -> None:
         self._part = part
-        # An optimizer whose state is spread over ranks has only what was gathered.
+        # an optimizer with its state distributed over ranks has only the gathered state
         self._known: Callable[[], dict[str, Any]] = getattr(part, "known_state_dict", part.state_dict)
 
     def state_dict(self) -> dict[str, Any]:
@@ -362,7 +362,7 @@ class AsArrays:
 
     def load_state_dict(self, state: dict[str, Any], /) -> None:
         state = _to_tensors(state)
-        if "param_groups" in state:  # another engine may store fewer options than this optimizer has
+        if "param_groups" in state:  # another engine may store fewer options than this optimizer
             own = self._known()["param_groups"]
             groups = state["param_groups"]
             state["param_groups"] = [{**mine, **stored} for mine, stored in zip(own, groups, strict=True)]
@@ -397,5 +397,5 @@ def _to_tensors(tree: Any) -> Any:
 
 
 def can_compile() -> bool:
-    """Tell whether native code can be compiled here; otherwise the compiled engine runs eagerly."""
+    """Tell whether native code can be compiled here; if not, the compiled engine runs eagerly."""
     return importlib.util.find_spec("llvmlite") is not None

@@ -1,7 +1,7 @@
-"""The interface of a training task to a model and its optimizer, for every engine; arrays in, arrays out.
+"""The interface between a training task and a model with its optimizer, for every engine; arrays in, arrays out.
 
-eager       every op when it is called, gradients from the tape
-compiled    the same step traced once and run as native code
+eager       each op runs when it is called; gradients come from the tape
+compiled    the same step, traced once and run as native code
 manual      layers with a hand-written backward pass; the autograd engine is not loaded
 
 All three start with the same weights and share the checkpoint format, so a run may switch engines.
@@ -66,7 +66,7 @@ class Learner(Protocol):
         """Make one training step and return the loss."""
 
     def share(self, ranks: Ranks) -> None:
-        """Compute a part of every batch from now on, with gradients averaged over the ranks."""
+        """From now on, compute a part of every batch, with gradients averaged over the ranks."""
 
     def set_rate(self, rate: float) -> None:
         """Set the learning rate of the following steps."""
@@ -81,25 +81,25 @@ class Learner(Protocol):
         """Return every parameter and buffer under PyTorch's name for it."""
 
     def load_weights(self, weights: Mapping[str, Array]) -> None:
-        """Load what `weights` returned. Raises `ValueError` or `RuntimeError` when it does not fit."""
+        """Load the result of `weights`. Raises `ValueError` or `RuntimeError` if it does not fit."""
 
     def gradients(self, inputs: Array, targets: Array) -> AbstractContextManager[float]:
-        """Give every parameter the gradient of a batch within the block, and yield its loss; then restore all state.
+        """Give every parameter the gradient of a batch within the block; yield the loss; then restore all state.
 
         Raises `errors.RunError` if the engine has no `.grad`.
         """
 
     @property
     def parameters(self) -> int:
-        """The number of trained numbers."""
+        """The number of trainable numbers."""
 
 
 class HasArrays(Protocol):
-    """Examples: inputs (n, ...), targets (n,), or (n, length) for sequences, with `IGNORED` where no target counts."""
+    """Examples: inputs (n, ...); targets (n,), or (n, length) for sequences, with `IGNORED` for targets to skip."""
 
     @property
     def inputs(self) -> Array:
-        """Inputs; the first axis is that of the examples."""
+        """Inputs, with examples along the first axis."""
 
     @property
     def targets(self) -> Array:
@@ -117,7 +117,7 @@ class Measure:
 def measure(logits: Callable[[Array], Array], examples: HasArrays, chunk: int = 8_192) -> Measure:
     """Evaluate a model, given as a function from inputs to logits, in chunks and in double precision.
 
-    Logits are (n, classes), or (n, length, classes) for sequences, with the mean over all targets that count.
+    Logits are (n, classes), or (n, length, classes) for sequences; the mean is over all targets that are not ignored.
 
     Example:
         >>> from glassgrad.data import Examples
@@ -145,8 +145,8 @@ def _chunks(examples: HasArrays, chunk: int) -> Iterator[tuple[Array, Array]]:
 class NormWindow:
     """Count, sum, sum of squares and largest of the finite gradient norms of a window of steps.
 
-    They are stored behind a memory view. A compiled step guards everything that it can read of the learner, including
-    Python's numbers and arrays, and each change of those would make it retrace.
+    They are stored behind a memory view. A compiled step guards everything of the learner that it can read, including
+    numbers and arrays; each change of those would retrace it.
     """
 
     def __init__(self) -> None:
@@ -159,7 +159,7 @@ class NormWindow:
             self.set((count + 1, total + norm, squares + norm * norm, max(largest, norm)))
 
     def set(self, values: Sequence[float] = (0.0, 0.0, 0.0, 0.0)) -> None:
-        """Continue from what `values` returned, or reset."""
+        """Continue from the result of `values`, or reset."""
         self._sums[:] = array("d", values)
 
     def values(self) -> list[float]:
@@ -167,7 +167,7 @@ class NormWindow:
         return list(map(float, self._sums))
 
     def describe(self) -> dict[str, float]:
-        """Return mean, standard deviation and largest; empty if no norm was added."""
+        """Return mean, standard deviation and maximum; empty if no norm was added."""
         count, total, squares, largest = self._sums
         if not count:
             return {}
@@ -216,7 +216,7 @@ class CountedSteps:
         self.norms.set(state["norms"])
 
     def extras(self) -> dict[str, float]:
-        """Return the metrics besides the loss since the last call, and begin a new window."""
+        """Return the metrics besides the loss since the last call, and start a new window."""
         found: dict[str, float] = self.norms.describe()
         self.norms.set()
         if self.options.skip_nonfinite:

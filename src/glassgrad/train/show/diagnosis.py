@@ -1,4 +1,4 @@
-"""The doctor's findings about a run directory: its losses, and the record of `--doctor` or `--monitor`."""
+"""The doctor's findings about a run directory, from its losses and the record of `--doctor` or `--monitor`."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from glassgrad.train.show.monitoring import RECORD
 
 Array = np.ndarray
 
-# Events of metrics.jsonl that are not validations.
+# Events of metrics.jsonl other than validations.
 _OTHERS = frozenset({"train", "final"})
 
 
 def run_of(directory: str | Path) -> Run:
-    """Return the run that a directory records. Raises `errors.InputError` if there is none."""
+    """Return the run recorded in a directory. Raises `errors.InputError` if there is none."""
     path = Path(directory)
     if not path.is_dir():
         raise errors.RUN_MISSING(path=path, reason=no_directory(path))
@@ -53,7 +53,7 @@ def run_of(directory: str | Path) -> Run:
 
 
 def diagnosis(directory: str | Path) -> Iterator[str]:
-    """Yield the lines about a run directory."""
+    """Yield the lines of the report about a run directory."""
     run = run_of(directory)
     steps = int(run.losses[-1, 0]) if len(run.losses) else 0
     yield from lines(apply(RUN_RULES, run), steps, 0 if run.data is None else len(run.data))

@@ -23,19 +23,19 @@ class Display:
         """Called about ten times a second."""
 
     def milestone(self, progress: Progress) -> None:
-        """The validation loss was measured."""
+        """The validation loss was evaluated."""
 
     def stop(self) -> None:
-        """Training is over for now; also called after an error. May be called twice."""
+        """Training is over for now, also after an error. May be called twice."""
 
     def say(self, text: str = "") -> None:
-        """Show text that stays."""
+        """Print permanent text."""
 
 
 class PlainDisplay(Display):
     """One line per milestone, and some in between.
 
-    `on_closed` is called once when the output is closed (the reader of a pipe is gone).
+    `on_closed` is called once when the output is closed (the reader of a pipe has ended).
     """
 
     def __init__(self, output: IO[str], on_closed: Callable[[], None] = lambda: None) -> None:
@@ -72,7 +72,7 @@ class PlainDisplay(Display):
 
 
 def silence(output: IO[str]) -> None:
-    """Discard what is buffered for a closed output, or Python would complain about it at exit."""
+    """Discard the buffer of a closed output, so that Python does not complain about it at exit."""
     try:
         descriptor = output.fileno()
     except (OSError, ValueError):

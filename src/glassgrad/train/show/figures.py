@@ -1,4 +1,4 @@
-"""Figures of a run for papers: the curves, maps and histograms of its page by Matplotlib, one function a figure."""
+"""Figures of a run for papers: the curves, maps and histograms of its page, drawn by Matplotlib, one function each."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from glassgrad.report.histograms import plot_gradient_histograms
 from glassgrad.report.statistics import plot_statistics
 from glassgrad.train.show.diagnosis import run_of
 
-_ROUGH = 100  # records of the loss beyond which it is smoothed
+_ROUGH = 100  # records of the loss above which it is smoothed
 FORMATS = ("png", "svg", "pdf")
 
 
 def write_figures(run: str | Path, folder: str | Path, format: str = "png") -> list[Path]:
-    """Draw the figures of a run directory into a folder: losses, and of a watched run its layers.
+    """Draw the figures of a run directory into a folder: its losses and, if it was watched, its layers.
 
-    Those are a map of gradient norms over layers and steps, update ratios, norms of gradients and weights, and signed
-    histograms of the gradients.
+    The figures of the layers are a map of gradient norms over layers and steps, update ratios, norms of gradients and
+    weights, and signed histograms of the gradients.
 
     Args:
         run: a run directory.
-        folder: where the figures go; it is made if it does not exist.
+        folder: the folder for the figures; created if missing.
         format: "png", "svg" or "pdf".
 
     Returns:
         The paths of the figures.
 
     Raises:
-        errors.InputError: a directory that holds no run, a folder that cannot be written to.
+        errors.InputError: a directory without a run, a folder that cannot be written to.
         errors.ArgumentError: another format.
 
     Example:
@@ -60,7 +60,7 @@ def write_figures(run: str | Path, folder: str | Path, format: str = "png") -> l
 
 
 def _figures(run: Run) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Yield the figures that a run has records for, each by its name."""
+    """Yield the figures for which a run has records, each with its name."""
     if len(run.losses):
         yield "loss", lambda: plot_losses(run)
     data = run.data
@@ -80,8 +80,8 @@ def plot_losses(run: Run, smoothing: float | None = None) -> Any:
 
     Args:
         run: a run.
-        smoothing: how many records the means go back that are drawn over the recorded losses; 0 for none. By default a
-            fiftieth of all, for runs of more than 100 records.
+        smoothing: draw running means over this many records on top of the losses; 0 for none. By default a fiftieth of
+            all records, for runs of more than 100.
     """
     losses = run.losses
     window = smoothing if smoothing is not None else len(losses) / 50 if len(losses) > _ROUGH else 0.0
@@ -106,9 +106,9 @@ def plot_losses(run: Run, smoothing: float | None = None) -> Any:
 
 
 def smoothed(values: np.ndarray, window: float) -> np.ndarray:
-    """Return exponential means over about `window` values; values that are not finite are skipped.
+    """Return exponential means over about `window` values; non-finite values are skipped.
 
-    The first means use the values so far, so that the curve does not begin at zero.
+    The first means use the values so far, so the curve does not start at zero.
 
     Example:
         >>> smoothed(np.array([1.0, 3.0]), 2.0)
@@ -126,7 +126,7 @@ def smoothed(values: np.ndarray, window: float) -> np.ndarray:
 
 
 def plot_layer_map(data: MonitorData, quantity: str = "gradient_norm") -> Any:
-    """Draw a quantity of every parameter over the steps as a logarithmic map; cells without colour are unknown or 0."""
+    """Draw a quantity of every parameter over the steps as a logarithmic map; empty cells are unknown or 0."""
     from matplotlib.colors import LogNorm
 
     values = np.asarray(getattr(data, quantity), np.float64).T
@@ -149,7 +149,7 @@ def plot_layer_map(data: MonitorData, quantity: str = "gradient_norm") -> Any:
 
 
 def plot_update_ratios(data: MonitorData) -> Any:
-    """Draw how far each step moved the matrices, by their norm; healthy training is around a thousandth."""
+    """Draw the size of each step relative to the norm of the matrices; healthy training is around a thousandth."""
     places = sources.evenly(sources.matrices_of_many(data, list(range(len(data.parameters))), named=False), sources.FEW)
     with style.drawing():
         import matplotlib as mpl

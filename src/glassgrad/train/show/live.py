@@ -20,7 +20,7 @@ _ASCII_LEVELS = "_.-=+*#@"
 
 
 class TerminalConsole(Console):
-    """A console that reports a closed output; rich's own would end the process without a checkpoint."""
+    """A console that reports a closed output; rich's console would end the process without a checkpoint."""
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
@@ -29,7 +29,7 @@ class TerminalConsole(Console):
 class LiveDisplay(Display):
     """Two lines that are redrawn in place: the progress of the run and its losses.
 
-    Colours follow rich's rules, `NO_COLOR` among them. The width is read again for every frame.
+    Colours follow rich's rules, including `NO_COLOR`. The width is read again for every frame.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class LiveDisplay(Display):
 
     def start(self, progress: Progress) -> None:
         # The loop decides when to draw: a refreshing thread would compete with training for the GIL.
-        # A warning on a terminal goes above the display; one that the user sends to a file stays there.
+        # A warning on a terminal appears above the display; warnings redirected to a file stay there.
         self._live = Live(
             self._frame(progress),
             console=self.console,

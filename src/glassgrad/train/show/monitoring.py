@@ -1,10 +1,10 @@
 """`--monitor`: watch a run, and write these files to its directory.
 
-monitor.npz                what `glassgrad.GradientMonitor.load` reads, and NumPy
+monitor.npz                the record, for `glassgrad.GradientMonitor.load` or NumPy
 gradient_flow.png          sizes of the layers' gradients, at the beginning and at the end
-gradient_histograms.png    their distributions, over the steps
-total_norm.png             their total norm, before and after clipping
-activations.png            outputs of the layers, and the units that are dead or saturated
+gradient_histograms.png    distributions of the gradients, over the steps
+total_norm.png             total norm of the gradients, before and after clipping
+activations.png            outputs of the layers, and the dead or saturated units
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ SAMPLES = 200
 
 
 class Monitoring(Callback):
-    """Watches gradients, weights, updates and activations of a run, and keeps the record in its directory.
+    """Watches gradients, weights, updates and activations of a run; keeps the record in the run's directory.
 
-    A sampled step is preceded by an eager pass on the same batch with the same random numbers, and its effects are
+    Before a sampled step, an eager pass runs on the same batch with the same random numbers, and its effects are
     undone: the trained weights are the same bit for bit, on every engine.
 
     Args:
@@ -45,7 +45,7 @@ class Monitoring(Callback):
         self._wanted = every
 
     def on_train_start(self, run: RunState) -> None:
-        """Begin a record, or continue the one of the run."""
+        """Begin a record, or continue that of the run."""
         from glassgrad.doctor import GradientMonitor
 
         self.directory = run.directory
@@ -61,7 +61,7 @@ class Monitoring(Callback):
             monitor.sample(run.step, run.gradients(), lambda: run.clip() is not None)
 
     def on_step_end(self, run: RunState) -> None:
-        """Record how far the step moved the weights."""
+        """Record the size of the weight update."""
         if self.monitor is not None:
             self.monitor.after_step()
             self._aim(run.step)
@@ -78,11 +78,11 @@ class Monitoring(Callback):
         return {}
 
     def on_train_end(self, run: RunState) -> None:
-        """Write the present record."""
+        """Write the current record."""
         self.close()
 
     def close(self) -> None:
-        """Write what is buffered, however the run ended. Raises `OSError`."""
+        """Write buffered data, however the run ended. Raises `OSError`."""
         if self.monitor is not None:
             self.monitor.close()
 

@@ -44,7 +44,7 @@ def directory_html(path: Path, metrics: Path) -> str:
 
 
 def losses_svg(records: Iterable[Mapping[str, Any]]) -> str:
-    """Return the training losses as a line, thin where there are many; empty where there are fewer than two."""
+    """Return the training losses as a line, thinned if there are many; empty if there are fewer than two."""
     points = [
         (record["step"], record["loss"])
         for record in records
@@ -68,7 +68,7 @@ def losses_svg(records: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _thinned(points: Any) -> Sequence[Any]:
-    """Return steps and losses; of many the smallest and the largest of each stretch."""
+    """Return steps and losses; if there are many, only the smallest and the largest of each interval."""
     if len(points) <= _POINTS:
         return points[:, 0], points[:, 1]
     kept: list[int] = [0]

@@ -1,6 +1,6 @@
-"""`glassgrad live`: the page of a run on the loopback address, following the run, with a button that stops it.
+"""`glassgrad live`: serve the page of a run on the loopback address, with updates and a button to stop the run.
 
-Any program of this machine, and any page in its browser, can reach the port of a loopback address. Therefore the
+Any program on this machine, and any page in its browser, can reach a port of the loopback address. Therefore the
 address has a token, requests for other host names are refused (a foreign name can be made to resolve to this machine),
 and a stop must come from the page itself.
 """
@@ -31,16 +31,16 @@ SECONDS = 2.0
 
 
 class PageServer(ThreadingHTTPServer):
-    """Serves the page of one run to this machine; `url` is its address, token included.
+    """Serves the page of one run to this machine; `url` is its address, including the token.
 
-    Raises `errors.InputError` when there is no run, or the port is taken.
+    Raises `errors.InputError` if there is no run or the port is in use.
     """
 
     daemon_threads = True
-    allow_reuse_address = sys.platform != "win32"  # there it would let two servers have one port
+    allow_reuse_address = sys.platform != "win32"  # there it would let two servers share one port
 
     def __init__(self, run: Path, port: int = 0) -> None:
-        run_data(run, after=0)  # refuses what is no run before anything is served
+        run_data(run, after=0)  # refuse anything but a run before serving
         self.run = run
         self.token = secrets.token_urlsafe(16)
         try:
@@ -51,7 +51,7 @@ class PageServer(ThreadingHTTPServer):
         self.hosts = {f"{name}:{self.server_port}" for name in ("127.0.0.1", "localhost")}
 
     def server_bind(self) -> None:
-        """Bind to the address without asking for its name, which can take seconds and is not used."""
+        """Bind to the address without looking up its name, which can take seconds and is not used."""
         TCPServer.server_bind(self)
         self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
 
@@ -61,13 +61,13 @@ class PageServer(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
     def page(self) -> str:
-        """Return the page with all present data."""
+        """Return the page with all current data."""
         graph = GRAPH if (self.run / GRAPH).is_file() else ""
         data = page_data([{**run_data(self.run), "graph": graph}])
         return html_page(self.run.resolve().name, {**data, "live": {"seconds": SECONDS}}, live=True)
 
     def news(self, after: int, watched: tuple[int, int] | None) -> str:
-        """Return the data after that many records, the layers watched since, and everything else that changes."""
+        """Return the data after `after` records, the new samples of layers, and everything else that changes."""
         return json.dumps(run_data(self.run, after=after, watched=watched), allow_nan=False)
 
 
@@ -97,7 +97,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Ask the run to stop."""
-        self.close_connection = True  # a body that was sent is not read
+        self.close_connection = True  # the body is not read
         place = self._place()
         if place is None:
             return
@@ -113,7 +113,7 @@ class _Handler(BaseHTTPRequestHandler):
         return "{}"
 
     def _place(self) -> str | None:
-        """Return the path after the token; None if the request was refused."""
+        """Return the path after the token; None if the request is refused."""
         if self.headers.get("Host", "") not in self.server.hosts:
             self._refuse(HTTPStatus.FORBIDDEN)
             return None
@@ -152,4 +152,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, *given: object) -> None:
-        """Log nothing: the terminal only shows the address."""
+        """Log nothing: the terminal shows only the address."""

@@ -30,7 +30,7 @@ def draw_loss(
 
     records = read_metrics(metrics)
     with mpl.rc_context():
-        mpl.rcdefaults()  # ignore the user's own style
+        mpl.rcdefaults()  # ignore the user's style
         figure = Figure(figsize=(8, 4.5), dpi=150, layout="constrained")
         FigureCanvasAgg(figure)
         axes = figure.add_subplot()
@@ -87,7 +87,7 @@ def _smooth(losses: np.ndarray) -> np.ndarray:
 
 
 def _limits(axes: Any, smooth: np.ndarray, validation: list[dict[str, Any]]) -> None:
-    """Choose limits that crop the fall of the first steps, which would flatten all the rest."""
+    """Choose limits that crop the steep fall of the first steps, which would flatten the rest."""
     shown = [*smooth[len(smooth) // 50 :], *(record["loss"] for record in validation)]
     if not shown:
         return

@@ -26,7 +26,7 @@ class Progress:
 
     @property
     def fraction(self) -> float:
-        """Share of the steps that are done."""
+        """Fraction of the steps that are done."""
         return self.step / self.steps if self.steps else 1.0
 
     @property
@@ -36,20 +36,20 @@ class Progress:
 
     @property
     def seconds_left(self) -> float | None:
-        """Time left at the present speed."""
+        """Time left at the current speed."""
         if not self.steps_per_second:
             return None
         return (self.steps - self.step) / self.steps_per_second
 
 
 class Speedometer:
-    """Steps per second over the last few seconds, which follows a pause or a change of load."""
+    """Steps per second over the last few seconds, so it follows pauses and changes of load."""
 
     def __init__(self) -> None:
         self._marks: deque[tuple[float, int]] = deque()
 
     def mark(self, seconds: float, step: int) -> float | None:
-        """Note the step reached at a time; return the speed, or None while there is too little to tell."""
+        """Record a time and its step; return the speed, or None if there is too little data."""
         self._marks.append((seconds, step))
         while seconds - self._marks[0][0] > _RECENT_SECONDS and len(self._marks) > 2:
             self._marks.popleft()
@@ -60,7 +60,7 @@ class Speedometer:
 
 
 class History:
-    """The history of a number over a run of any length, in a bounded number of points."""
+    """The history of a number over a run of any length, with a bounded number of points."""
 
     _MOST = 256
 
@@ -72,7 +72,7 @@ class History:
             self.add(value)
 
     def add(self, value: float) -> None:
-        """Append a value; when there are too many points, neighbours are averaged into one."""
+        """Append a value; if there are too many points, average neighbours into one."""
         self._pending.append(value)
         if len(self._pending) < self._merged:
             return
@@ -117,7 +117,7 @@ def duration(seconds: float | None) -> str:
 
 
 def speed(steps_per_second: float | None) -> str:
-    """Format a speed with as many digits as are meaningful."""
+    """Format a speed with its meaningful digits."""
     if steps_per_second is None:
         return "- steps/s"
     return f"{steps_per_second:,.0f} steps/s" if steps_per_second >= 10 else f"{steps_per_second:.1f} steps/s"

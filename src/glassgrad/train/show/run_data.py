@@ -33,8 +33,8 @@ _PLACES = frozenset({"event", "step", "seconds"})
 def run_data(directory: str | Path, after: int | None = None, watched: tuple[int, int] | None = None) -> dict[str, Any]:
     """Return the data of a run for the page. Raises `errors.InputError` if there is no run.
 
-    With `after`, return only what changes while a run continues: points of the curves after that many records, and
-    samples of the layers after the second step of `watched`, with histograms as wide as those up to the first step.
+    With `after`, return only what changes during a run: points of the curves after that many records, and samples of
+    the layers after the second step of `watched`, with histograms as wide as those up to its first step.
     """
     path = Path(directory)
     found = run_of(path)
@@ -71,7 +71,7 @@ def run_data(directory: str | Path, after: int | None = None, watched: tuple[int
 
 
 def _new_layers(data: MonitorData | None, watched: tuple[int, int] | None) -> dict[str, Any]:
-    """Return the samples of layers since then; empty if there are none."""
+    """Return the samples of layers since the second step of `watched`; empty if there are none."""
     if data is None or not len(data):
         return {}
     first, last = watched or (int(data.steps[-1]), -1)
@@ -96,7 +96,7 @@ def state_of(path: Path, told: Mapping[str, Any], records: Iterable[Record]) -> 
 
 
 def results_of(records: list[Record]) -> dict[str, Any]:
-    """Return the results of a run: the latest number of each kind, and the time it took."""
+    """Return the results of a run: the latest number of each kind, and the duration."""
     found: dict[str, Any] = {}
     for record in records:
         event = str(record.get("event"))
@@ -165,7 +165,7 @@ def _clock(records: list[Record]) -> tuple[Array, Array]:
 
 
 def _throughput(records: list[Record], whole: list[Record]) -> list[Record]:
-    """Return steps per second between the training records, computed because the log does not hold it."""
+    """Return steps per second between the training records; the log does not contain them."""
     steps, seconds = _clock([record for record in whole if record.get("event") == "train"])
     wanted = {record["step"] for record in records if record.get("event") == "train"}
     made = np.diff(steps)
@@ -189,11 +189,11 @@ def _norms(data: MonitorData | None, after: int | None) -> list[Record]:
     ]
 
 
-# --- how it came about ------------------------------------------------------------------------------------
+# --- its origin -------------------------------------------------------------------------------------------
 
 
 def read_config(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the configuration of a run, and what each key means: the comment above it."""
+    """Return the configuration of a run, and the meaning of each key, from the comment above it."""
     try:
         text = (path / rundir.CONFIG).read_text(encoding="utf-8")
         values = tomllib.loads(text)

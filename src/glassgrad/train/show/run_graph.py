@@ -1,4 +1,4 @@
-"""Write the graph of a run's step as a separate page in the run directory; the report links to it and stays small."""
+"""Write the graph of a run's step as a separate page in the run directory; the report links to it, to stay small."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def write_graph(run: Path, learner: Learner, batch: Sequence[Any]) -> Path:
 
 
 def write_graph_if_possible(run: Path, learner: Learner, batch: Sequence[Any]) -> None:
-    """Write the graph, or print why it cannot be written: the page of the run is useful without it."""
+    """Write the graph, or print the reason why not: the page of the run is useful without it."""
     try:
         write_graph(run, learner, batch)
     except errors.InputError as error:

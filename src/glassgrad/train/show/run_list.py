@@ -27,8 +27,8 @@ _DEEP = 3
 class Listed:
     """One run: its folder, its state and its results.
 
-    `loss` is the last of the validation, or of the training where there is none; NaN where there is neither. `findings`
-    counts them by severity, `changed` is when its metrics were written last, in seconds since 1970.
+    `loss` is the last validation loss, or the last training loss if there is none, or NaN. `findings` counts the
+    findings by severity; `changed` is the time of the last write to its metrics, in seconds since 1970.
     """
 
     path: Path
@@ -64,12 +64,12 @@ def list_runs(folder: str | Path, tag: str = "", sort: str = "changed") -> list[
     """Return the runs below a folder.
 
     Args:
-        folder: where to look, three folders deep.
-        tag: only runs that were begun with this tag.
+        folder: the folder to search, three levels deep.
+        tag: only runs started with this tag.
         sort: "changed" (the latest first), "loss" (the smallest first), "findings" (the worst first) or "name".
 
     Raises:
-        errors.InputError: the folder is not there.
+        errors.InputError: the folder does not exist.
     """
     path = Path(folder)
     if not path.is_dir():
@@ -89,7 +89,7 @@ def _directories(folder: Path, deep: int) -> Iterator[Path]:
         is_run = (folder / rundir.METRICS).is_file() or (folder / rundir.CONFIG).is_file()
         entries = sorted(folder.iterdir()) if deep and not is_run else []
         inner = [one for one in entries if one.is_dir() and not one.is_symlink() and not one.name.startswith(".")]
-    except OSError:  # a folder of somebody else's
+    except OSError:  # another user's folder
         return
     if is_run:
         yield folder
@@ -101,7 +101,7 @@ def _directories(folder: Path, deep: int) -> Iterator[Path]:
 def _listed(path: Path) -> Listed | None:
     try:
         records, told = read_metrics(path / rundir.METRICS), read_sessions(path)
-    except OSError:  # a file of somebody else's
+    except OSError:  # another user's file
         return None
     if not records and not told:
         return None

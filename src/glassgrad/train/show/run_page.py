@@ -1,4 +1,4 @@
-"""`glassgrad report`: runs as one HTML file that needs nothing else."""
+"""`glassgrad report`: runs as one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -18,19 +18,20 @@ from glassgrad.train.show.run_data import run_data
 
 
 def write_report(*runs: str | Path, path: str | Path | None = None) -> Path:
-    """Write one HTML file about runs, using only their directories: first what is wrong, then curves and layers.
+    """Write one HTML file about runs, using only their directories: findings first, then curves and layers.
 
-    The file needs no network and no server, and shows several runs over each other.
+    The file needs no network and no server; it overlays the curves of several runs.
 
     Args:
         runs: run directories.
-        path: where to write it; without it report.html in the directory of the one run, or in this one for several.
+        path: the file to write; by default report.html in the directory of a single run, or in the current one for
+            several.
 
     Returns:
         The path of the file.
 
     Raises:
-        errors.InputError: a directory that holds no run, no runs at all, a file that cannot be written.
+        errors.InputError: a directory without a run, no runs at all, or a file that cannot be written.
 
     Example:
         >>> import tempfile
@@ -51,12 +52,12 @@ def write_report(*runs: str | Path, path: str | Path | None = None) -> Path:
 
 
 def report_html(runs: Sequence[Path], folder: Path) -> str:
-    """Return the page about runs for a folder. Raises `errors.InputError` where there is none."""
+    """Return the page about runs for a folder. Raises `errors.InputError` if there is none."""
     return html_page(_title(runs), page_data([{**run_data(run), "graph": _link(run, folder)} for run in runs]))
 
 
 def _link(run: Path, folder: Path) -> str:
-    """Return the address of the graph of a step as seen from a folder; empty where there is none."""
+    """Return the address of the graph of a step, relative to a folder; empty if there is none."""
     if not (run / GRAPH).is_file():
         return ""
     try:

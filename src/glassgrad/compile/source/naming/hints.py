@@ -15,7 +15,7 @@ _ACTIVATION_OPS = """
     tanh relu sigmoid gelu gelu_tanh silu softplus elu leaky_relu mish hardswish
 """
 _ACTIVATIONS = frozenset(_ACTIVATION_OPS.split())
-# op or method -> a noun for what it makes, where its own name is not one or has a meaning in Python already
+# op or method -> a noun for its result, if its own name is not a noun or already has a meaning in Python
 _NOUNS_OF_OPS = """
     add:total subtract:difference multiply:product divide:ratio matmul:product power:power negative:negated
     sum:total max:largest min:smallest abs:absolute pow:power round:rounded where:chosen getitem:picked

@@ -32,7 +32,7 @@ class Namer:
         self._tried: dict[str, int] = {}  # all numbers below are taken
 
     def take(self, wanted: str, base: str | None = None, free: Collection[str | None] = ()) -> str:
-        """Return the wanted name, or it with a number if it is gone; one that is `free` may be used again."""
+        """Return the wanted name, with a number if it is taken; a name in `free` may be used again."""
         plain = identifier(wanted)
         base = base or plain
         begin = 1 if free else self._tried.get(plain, 1)
@@ -49,14 +49,14 @@ class Namer:
 
 def identifier(text: str) -> str:
     """Return an identifier that resembles a path such as ``state['exp_avg']`` or ``blocks.0.weight``."""
-    normal = unicodedata.normalize("NFKC", text)  # as Python reads identifiers: two signs may be one
+    normal = unicodedata.normalize("NFKC", text)  # Python normalises identifiers like this; two signs may be one
     words = "".join(sign if f"_{sign}".isidentifier() else " " for sign in normal).split()
     name = "_".join(words).strip("_")
     return name if name.isidentifier() else f"v{name}"
 
 
 def cut_at_numbers(name: str) -> list[str]:
-    """Return a name in parts that are numbers and parts that are none: ``["layers_", "3", "_weight"]``."""
+    """Split a name into numbers and the parts between them: ``["layers_", "3", "_weight"]``."""
     return ["".join(signs) for _, signs in itertools.groupby(name, str.isdecimal)]
 
 

@@ -1,7 +1,7 @@
-"""The last step of naming: values that a person would call the same are called the same, where none is in the way.
+"""The last step of naming: values that a person would call the same get the same name if nothing conflicts.
 
-``x_2 = x + inner`` becomes ``x = x + inner`` if the old x is not looked at later. Which names are in whose way is told
-by liveness, as for the registers of a compiler, with loops that run at least once.
+``x_2 = x + inner`` becomes ``x = x + inner`` if the old x is not read later. Conflicts between names are found by
+liveness analysis, as for a compiler's registers, with loops that run at least once.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Renamer:
     """Chooses the names of a whole program.
 
     Attributes:
-        final: the name that takes the place of each.
+        final: the name that replaces each name.
     """
 
     def __init__(
@@ -63,14 +63,14 @@ class Renamer:
         """Return a part of the program with its final names."""
         return text.filled(Text.token(self.final.get(str(token), token)) for token in text.tokens)
 
-    # --- who is in whose way --------------------------------------------------------------------------
+    # --- which names conflict -------------------------------------------------------------------------
 
     def _step(self, code: Code) -> Step:
         makes = [name for name in code.makes if name in self.names]
         return Step(makes, {str(token) for token in code.tokens[len(code.makes) :]} & self.names)
 
     def _spans(self) -> dict[int, int]:
-        """Return where the steps of each loop end and begin."""
+        """Return where the steps of each loop begin, by the position where they end."""
         spans: dict[int, int] = {}
         stop = 0
         for inside, lines in itertools.groupby(self.lines, lambda line: line.inside):
@@ -80,7 +80,7 @@ class Renamer:
         return spans
 
     def _rivals(self, end: set[str]) -> dict[str, set[str]]:
-        """Return for each name those of the same base that are needed while it is made."""
+        """Return for each name the names of the same base that are live when it is assigned."""
         found: dict[str, set[str]] = defaultdict(set)
         live: dict[str, set[str]] = defaultdict(set)
         for name in end:
@@ -88,7 +88,7 @@ class Renamer:
         stops = self._spans()
         for at in range(len(self.steps), 0, -1):
             if at in stops:
-                # What a turn reads before it makes it, the turn before has to leave alone.
+                # The previous iteration must not overwrite what an iteration reads before assigning it.
                 for name in self._wanted(stops[at], at):
                     live[self._base(name)].add(name)
             self._meet(self.steps[at - 1], live, found)
@@ -125,7 +125,7 @@ class Renamer:
         final = {name: name for name in self.fixed}
         owner = {name: self._base(name) for name in self.fixed}
         order = [name for step in self.steps for name in step.makes]
-        # Lists come last: what a line or a turn makes has the better right to the plain name.
+        # Lists come last: the result of a line or an iteration has a better claim to the plain name.
         for name in sorted(dict.fromkeys(order), key=self.lists.__contains__):
             if name in final:
                 continue

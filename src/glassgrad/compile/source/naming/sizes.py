@@ -1,4 +1,4 @@
-"""Names for numbers that come from a shape: `n` for the size of the batch, `n - 1` where it is one less."""
+"""Names for numbers that come from a shape: `n` for the size of the batch, `n - 1` for one less."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def name_batch(
 ) -> str:
     """Write the size of the batch as a name in all lines; return the statement that defines it, or "".
 
-    It is the first dimension that all inputs besides the parameters share. Where another dimension is as long, or
-    one shorter, a number does not say which of them it is, and all stay as they are.
+    It is the first dimension that all inputs except the parameters share. If another dimension is as long, or one
+    shorter, a number could mean either of them, so all numbers stay.
 
     Args:
         lines: the program; their code is replaced.

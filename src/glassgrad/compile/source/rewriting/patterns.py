@@ -1,7 +1,7 @@
 """Recognition of functions with a closed-form gradient in a forward pass of single steps.
 
-A match names the input, the result and the instructions between. It is valid only if the intermediate values have no
-other use, for then the gradient may go from the result to the input in one step.
+A match names the input, the result and the instructions between them. It is valid only if the intermediate values have
+no other use, because then the gradient may go from the result to the input in one step.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Match:
         kind: "cross entropy" or "standardise".
         source: the input.
         result: the result.
-        inner: the instructions between, the last of which computes the result.
+        inner: the instructions between; the last one computes the result.
         facts: the values and numbers for the formula, by name.
     """
 

@@ -118,7 +118,7 @@ class Recogniser:
 
 
 def _without_ignored(replay: Replay, match: Match, source: Tensor) -> Any:
-    """Simplify a library's cross entropy by dropping the handling of ignored targets, of which there are none."""
+    """Simplify a library's cross entropy by dropping the handling of ignored targets; there are none."""
     targets = replay.values[match.facts["targets"]]
     replay.tracer.place = match.inner[-1].where
     logs = log_softmax_p(source.array, axis=1)

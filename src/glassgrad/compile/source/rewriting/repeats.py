@@ -1,8 +1,8 @@
-"""Finding lines that repeat: once for each turn of a loop of the user's, or for each of several equal layers.
+"""Finding repeated lines: once per iteration ("turn") of a user's loop, or once per layer of several equal layers.
 
-Lines are compared without their names and indices, and only lines of the same place in the user's source are alike. In
-a loop each name plays one part: it is the same in every turn; it is made in the turn; it was made in the turn before;
-or it is one of several things, one a turn, that a list holds. With a name that fits no part there is no loop.
+Lines are compared without their names and indices, and only lines from the same place in the user's source can match.
+In a loop each name has one part: it is the same in every turn; the turn makes it; the turn before made it; or it is one
+of several things, one per turn, that a list holds. If a name fits none of these, there is no loop.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Column = tuple[Token | None, ...]
 
 
 def skeleton(line: Line) -> Hashable:
-    """Return what a line has in common with those that repeat it."""
+    """Return the key that a line shares with its repetitions."""
     where = line.instr.where if line.instr is not None else None
     place: object = line.run.statement.unnumbered if line.run is not None else None
     if isinstance(where, Origin) and where.role == FORWARD:
@@ -34,7 +34,7 @@ def skeleton(line: Line) -> Hashable:
 
 @dataclass(eq=False)
 class Family:
-    """A list of the program: one value for each turn, and sometimes one more that the first turn begins with."""
+    """A list of the program: one value for each turn, and sometimes one more as the start value of the first turn."""
 
     name: str
     members: dict[str, int]
@@ -42,7 +42,7 @@ class Family:
     given: bool = False
 
     def offset(self, column: Column, labels: Sequence[int]) -> int | None:
-        """Return the number that an index has to be away from the turn's for a column to be entries of this list."""
+        """Return the constant offset of a column's indices in this list from the turn numbers; None if it varies."""
         known = {self.members[one] - at for one, at in zip(column, labels, strict=True) if one in self.members}
         if len(known) != 1 or any(one is not None and one not in self.members for one in column):
             return None
@@ -52,15 +52,15 @@ class Family:
 
 @dataclass(eq=False)
 class Loop:
-    """Turns in the order in which they run.
+    """A loop: its turns in the order in which they run.
 
     Attributes:
-        turns: for each turn the numbers of its lines; None where a turn lacks a line that the others have.
-        labels: for each turn what the loop's variable is.
-        parts: what the names of each line are; one dictionary for each kind of part, keyed by column.
-        sums: names that every turn adds to, which the first turn makes, and the number of the line that does.
-        patches: number -> a line of the first turn as it is when there is such a sum to add to.
-        leader: the loop of the forward pass that this one goes back through.
+        turns: for each turn the numbers of its lines; None for a line that the turn lacks.
+        labels: for each turn the value of the loop variable.
+        made, carried, listed, outside: the names with each kind of part, keyed by column.
+        sums: names that every turn adds to and that the first turn makes, and the number of the line that makes them.
+        patches: number -> a line of the first turn, rewritten to add to such a sum.
+        leader: the loop of the forward pass whose turns this one walks back through.
     """
 
     turns: list[list[int | None]]
@@ -95,11 +95,11 @@ class Loop:
 
 
 class Lines(list[Line]):
-    """The lines of one program, and which of them are alike."""
+    """The lines of one program; knows which of them are alike."""
 
     def __init__(self, lines: Iterable[Line]) -> None:
         super().__init__(lines)
-        # As numbers, which are compared often.
+        # Stored as numbers, because they are compared often.
         known: dict[Hashable, int] = {}
         self.skeletons = [known.setdefault(skeleton(line), len(known)) for line in self]
 
@@ -107,10 +107,10 @@ class Lines(list[Line]):
         """Return the names that a line makes; none for a line that changes something in place."""
         return self[number].code[0].makes
 
-    # --- the forward pass: lines that repeat one after another --------------------------------------
+    # --- the forward pass: repeated lines in sequence -----------------------------------------------
 
     def repetitions(self, low: int, high: int) -> Iterator[Loop]:
-        """Yield loops between two lines, none of which overlap, in order; the largest saving first."""
+        """Yield the non-overlapping loops between two lines, in order; those that save most are chosen first."""
         found = sorted(self._candidates(low, high), key=lambda one: (-one[1] * (one[2] - 1), one[1]))
         for start, period, turns in found:
             loop = self._fitting(start, period, turns, high)
@@ -132,7 +132,7 @@ class Lines(list[Line]):
                     yield low + begin, period, (end - begin) // period + 1
 
     def _fitting(self, start: int, period: int, turns: int, high: int) -> Loop | None:
-        """Shift a repetition to where its turns begin as the user's statements do, and have the least in common."""
+        """Shift a repetition: turns should begin with a statement, save the most lines and carry the fewest values."""
         best: tuple[tuple[int, ...], Loop] | None = None
         for first in range(start, start + period):
             count = turns
@@ -158,7 +158,7 @@ class Lines(list[Line]):
         spans = range(first, first + period * (turns - 1))
         return all(self.skeletons[at] == self.skeletons[at + period] for at in spans)
 
-    # --- the backward pass: what belongs to the turns of a loop --------------------------------------
+    # --- the backward pass: the lines of a loop's turns ---------------------------------------------
 
     def ways_back(self, leader: Loop, families: Sequence[Family]) -> Loop | None:
         """Return the loop over the lines of the backward pass that belong to a loop's turns, as many as are alike."""
@@ -190,7 +190,7 @@ class Lines(list[Line]):
         return None
 
     def _owned(self, leader: Loop) -> list[tuple[int, list[int]]]:
-        """Return the lines of the backward pass by turn; nothing if those of a turn do not stand together."""
+        """Return the lines of the backward pass by turn; nothing if the lines of a turn are not adjacent."""
         label_of = {
             id(self[number]): label
             for label, turn in zip(leader.labels, leader.turns, strict=True)
@@ -204,7 +204,7 @@ class Lines(list[Line]):
         return turns if all(b == a - 1 and own[-1] + 1 == more[0] for (a, own), (b, more) in pairs) else []
 
     def _sums(self, lines: list[int], model: list[int]) -> tuple[dict[str, int], dict[int, Code]] | None:
-        """Compare the first turn with the others, which add to what it makes; None if there are other differences."""
+        """Compare the first turn with the others, which add to its results; None if there are other differences."""
         if len(lines) != len(model):
             return None
         sums: dict[str, int] = {}
@@ -227,20 +227,20 @@ class Lines(list[Line]):
         return sums, patches
 
     def _shortened(self, lines: list[int], model: list[int]) -> list[int | None] | None:
-        """Compare the last turn with the others, of whose lines it may lack some; None for other differences."""
+        """Compare the last turn with the others; it may lack some of their lines. Return None for other differences."""
         rest = list(lines)
         result = [rest.pop(0) if rest and self.skeletons[rest[0]] == other else None for other in model]
         return None if rest or not lines else result
 
 
 def _first_of(code: Code) -> list[object]:
-    """Return the shapes of the first term of a sum to which a statement adds, or from which it takes away."""
+    """Return the possible shapes of the first term of a sum, for a statement that adds to it or subtracts from it."""
     terms = {"+=": [code.right], "-=": [text.prefix("-", code.right), Text("-", code.right)]}
     return [code._replace(sign="=", right=term).shape for term in terms.get(code.sign, ())]
 
 
 class Fitter:
-    """Finds the part that each name of a loop plays."""
+    """Finds the part of each name in a loop."""
 
     def __init__(self, lines: Lines, loop: Loop, families: Sequence[Family]) -> None:
         self.lines = lines
@@ -260,7 +260,7 @@ class Fitter:
         self.made_anywhere: set[Token] = set().union(*self.makers)
 
     def fits(self) -> bool:
-        """Tell whether each name has a part, and note it in the loop."""
+        """Tell whether each name has a part, and record the parts in the loop."""
         for offset in range(len(self.loop.turns[0])):
             columns = self.columns(offset)
             if not all(map(self._place, columns)) or (columns and self._loses_sum(offset, columns[0])):
@@ -268,7 +268,7 @@ class Fitter:
         return True
 
     def _loses_sum(self, offset: int, target: Column) -> bool:
-        """Tell whether a line adds in place to numbers that a list from outside holds: only the list would change."""
+        """Tell whether a line adds in place to numbers in a list made outside; only the list would change."""
         number = next(turn[offset] for turn in self.loop.turns if turn[offset] is not None)
         assert number is not None
         instr = self.lines[number].instr
@@ -276,7 +276,7 @@ class Fitter:
         return in_place and target in self.loop.outside and (instr is None or instr.outputs[0].shape == ())
 
     def columns(self, offset: int) -> list[Column]:
-        """Return the tokens of one line, each as it is in every turn; what a turn lacks is filled in where known."""
+        """Return the tokens of one line, each as a column over the turns; missing tokens are filled in where known."""
         numbers = [turn[offset] for turn in self.loop.turns]
         rows = [itertools.repeat(None) if number is None else self._tokens(number) for number in numbers]
         return [self._completed(column) for column in zip(*rows, strict=False)]
@@ -304,12 +304,12 @@ class Fitter:
         return column
 
     def _made_at(self, names: Column) -> tuple[int, int] | None:
-        """Return where in the turns from the first on each of some names is made, if that is the same place."""
+        """Return the position in its turn where each name of a column is made; None if the positions differ."""
         places = {maker.get(name) for name, maker in zip(names, self.makers, strict=False) if name is not None}
         return places.pop() if len(places) == 1 else None
 
     def _lists(self, column: Column) -> Iterator[tuple[Family, int]]:
-        """Yield the lists that hold a column, and by how much its indices are away from the turns'."""
+        """Yield the lists that hold a column, and the offset of its indices from the turn numbers."""
         for family in self.families:
             offset = family.offset(column, self.loop.labels)
             if offset is not None:
@@ -337,7 +337,7 @@ class Fitter:
         if place is None or column[0] is None or column[0] in self.made_anywhere:
             return False
         source = tuple(one.get(place) for one in self.by_place)
-        # One list holds what is carried; it can begin with one thing only.
+        # One list holds the carried values, so it can have only one start value.
         if any(known == source for known in self.loop.carried.values()):
             return False
         self.loop.carried[column] = source
@@ -364,7 +364,7 @@ def step(column: Column | Sequence[int], labels: Sequence[int]) -> tuple[int, in
 
 
 def index_text(variable: str, slope: int, first: int) -> str:
-    """Write slope * variable + first as one would in an index."""
+    """Write slope * variable + first as it is usual in an index."""
     if slope == 0:
         return str(first)
     sign = "-" if first < 0 else "+"
@@ -375,7 +375,7 @@ def index_text(variable: str, slope: int, first: int) -> str:
 
 
 def pattern(names: Sequence[str]) -> tuple[str, str, int, int] | None:
-    """Write names that differ in one number as (what is before it, what is after, slope, first)."""
+    """Split names that differ in one number into (what is before it, what is after, slope, first)."""
     parts = [cut_at_numbers(name) for name in names]
     if len(names) < 2 or any(len(part) != len(parts[0]) for part in parts):
         return None

@@ -1,8 +1,8 @@
-"""Lines that repeat, written as loops: forward through the turns, and backward through them again.
+"""Repeated lines, written as loops: forward through the turns, and backward through them again.
 
-What the turns make is kept in lists if anybody looks at it later, most often the backward pass; a value that a turn
-takes over from the one before is entry i of such a list and makes entry i + 1. Parameters of layers are lists that come
-in as arguments. Where turns differ (the first layer, the last), their lines stay outside of the loop.
+Results of the turns are kept in lists if later lines read them, most often in the backward pass. A value that a turn
+takes over from the one before is entry i of such a list and becomes entry i + 1. Parameters of layers are list
+arguments. Where a turn differs (the first layer, the last), its lines stay outside the loop.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Roller:
     """Rolls up the lines of one program.
 
     Attributes:
-        refer: what is written instead of names that became entries of lists, before the last renaming.
-        given: lists of arguments that take the place of their entries.
+        refer: the replacement for names that became entries of lists, before the last renaming.
+        given: list arguments that replace their entries.
         least: lines that a loop has to save.
     """
 
@@ -53,12 +53,12 @@ class Roller:
         self.lists: dict[int, list[Family]] = defaultdict(list)
 
     def rolled(self) -> list[Line]:
-        """Return the lines with loops in the place of repetitions."""
+        """Return the lines with loops in place of repetitions."""
         taken = []
         for section, low, high in self._stretches(lambda line: line.section):
             if section != "backward":
                 taken += [one for one in map(self._consider, self.lines.repetitions(low, high)) if one is not None]
-        # In the order of the program, so that what a loop begins with is settled before it.
+        # In program order, so that the start value of a loop is settled before the loop.
         ways = ((self._way_back(leader), leader) for leader in taken)
         steps: list[tuple[int, Loop | int]] = [(back.first, leader) for back, leader in ways if back is not None]
         for at, what in sorted([*steps, *self._free_ranges(taken)], key=lambda one: one[0]):
@@ -76,7 +76,7 @@ class Roller:
         return self.renamer.renamed()
 
     def now(self, name: str) -> Text:
-        """Return what a value is called that had this name before."""
+        """Return the current name of a value that had this name before."""
         return self.renamer.now(self._referred(name if name in self.refer else self.local.get(name, name)))
 
     def _referred(self, token: Token) -> Text:
@@ -91,7 +91,7 @@ class Roller:
         return result
 
     def _stretches(self, key: Callable[[Line], Any]) -> Iterator[tuple[Any, int, int]]:
-        """Yield stretches of lines that are alike in something: what it is, begin and end."""
+        """Yield stretches of lines with the same key: key, begin and end."""
         stop = 0
         for common, group in itertools.groupby(self.lines, key):
             start, stop = stop, stop + sum(1 for _ in group)
@@ -133,7 +133,7 @@ class Roller:
         return loop
 
     def _number(self, loop: Loop) -> None:
-        """Let the turns have the numbers of their layers, where those before them are there as well."""
+        """Number the turns like their layers, if the layers before them exist as well."""
         for column in loop.outside:
             found = pattern([str(one) for one in column])
             if found is None or not set(column) <= set(self.inputs):
@@ -144,7 +144,7 @@ class Roller:
                 return
 
     def _holder(self, column: Column, loop: Loop) -> Family:
-        """Return the list of things that turns find outside."""
+        """Return the list of values that turns read from outside the loop."""
         names = _names(column)
         members = dict(zip(names, loop.labels, strict=True))
         found = pattern(names)
@@ -162,7 +162,7 @@ class Roller:
         return Family("", members, len(members), given=True)
 
     def _keeper(self, column: Column, loop: Loop) -> Family | None:
-        """Return the list of what turns make, if more than the last is looked at later."""
+        """Return the list of the turns' results, if later lines read more than the last one."""
         later = self._later(loop)
         carried = next((one for one, source in loop.carried.items() if source == column), None)
         if not any(name in later for name in column[:-1]) and not (carried and self._read_late(column, carried, loop)):
@@ -175,20 +175,20 @@ class Roller:
         return Family("", members, max(labels) + 1 + int(carried is not None))
 
     def _later(self, loop: Loop) -> set[Token]:
-        """Return what is looked at after a loop."""
+        """Return the names that are read after a loop."""
         return self.returned | {token for line in self.lines[loop.last + 1 :] for token in line.tokens}
 
     def _read_late(self, column: Column, carried: Column, loop: Loop) -> bool:
-        """Tell whether a turn reads what the turn before made after it has made its own."""
+        """Tell whether a turn reads the previous turn's result after making its own."""
         fitter = Fitter(self.lines, loop, ())
         made = loop.made[column][0]
         maker = next(turn[made] for turn in loop.turns if turn[made] is not None)
-        # Zeros that something is added to are made before that is read.
+        # If a line makes zeros and then adds to them, the zeros exist before the previous result is read.
         made += maker is None or len(self.lines[maker].code) == 1
         return any(carried in fitter.columns(offset) for offset in range(made, len(loop.turns[0])))
 
     def _take(self, loop: Loop, outside: Mapping[Column, Family], made: Mapping[Column, Family | None]) -> None:
-        """Give everything in a loop its name."""
+        """Name all values of a loop."""
         self.base.update({name: self.base.get(name.removesuffix("_zero"), name) for name in loop.sums})
         self.loops[loop.first] = loop
         for column, family in outside.items():
@@ -209,7 +209,7 @@ class Roller:
                 self._name_kept(column, keeper, start, loop)
 
     def _name_variable(self, column: Column, start: str | None, loop: Loop) -> None:
-        """Name what only the turn itself looks at, or the turn after it."""
+        """Name a value that only its own turn or the next one reads."""
         own = _names(column)
         takes_over = start is not None and start not in self._later(loop) and self._begins_only(start, loop)
         variable = self.namer.take(self._common(own), free=[*own, start] if takes_over else own)
@@ -222,7 +222,7 @@ class Roller:
             self.before[loop.first].append(assign(variable, Text.token(start)))
 
     def _begins_only(self, start: str, loop: Loop) -> bool:
-        """Tell whether what the first turn begins with is made for that alone, so that the turns may overwrite it."""
+        """Tell whether the start value of the first turn has no other reader, so that the turns may overwrite it."""
         fitter = Fitter(self.lines, loop, ())
         reads = {column for offset in range(len(loop.turns[0])) for column in fitter.columns(offset) if start in column}
         return self._plain_maker(start, loop) is not None and len(reads) == 1 and reads <= {*loop.carried}
@@ -237,7 +237,7 @@ class Roller:
             self.before[loop.first].append(assign(_entry(family, family.members[start]), Text.token(start)))
 
     def _plain_maker(self, name: str, before: Loop | None = None) -> int | None:
-        """Return the number of the line that makes a name, if it is in no loop and no list has it."""
+        """Return the number of the line that makes a name, if it is outside all loops and assigns nothing else."""
         if name in self.refer:
             return None
         if before is not None and name in before.sums:
@@ -249,7 +249,7 @@ class Roller:
         return None
 
     def _adopt(self) -> None:
-        """Put what layers outside of a loop make, into the list of those inside, if their numbers say so."""
+        """Add the results of layers outside a loop to the list of those inside, if their numbers fit."""
         for at, family in [(at, family) for at, families in self.lists.items() for family in families]:
             found = pattern(sorted(family.members, key=lambda one: family.members[one]))
             if found is None or found[2] != 1 or found[3] != min(family.members.values()):
@@ -269,14 +269,14 @@ class Roller:
     # --- names ----------------------------------------------------------------------------------------
 
     def _name_list(self, family: Family, own: Iterable[str], replaced: Iterable[str]) -> None:
-        """Name a list after what is in it; some of that is called by its place in the list from now on."""
+        """Name a list after its entries; the names in `replaced` are written as entries of the list from now on."""
         replaced = [*replaced]
         family.name = self.namer.take(self._common([*own]), free=replaced)
         self.refer.update({one: _entry(family, family.members[one]) for one in replaced})
         self.families.append(family)
 
     def _common(self, names: Sequence[str]) -> str:
-        """Return what names have in common: ``blocks_weight`` for ``blocks_0_weight`` and ``blocks_1_weight``."""
+        """Return the common part of names: ``blocks_weight`` for ``blocks_0_weight`` and ``blocks_1_weight``."""
         bases = {self.base.get(name, name) for name in names}
         if len(bases) == 1:
             return bases.pop()
@@ -307,7 +307,7 @@ class Roller:
                 number = loop.last + 1
 
     def _line(self, number: int, texts: Sequence[Text], of: Sequence[int | None] = ()) -> Line:
-        """Write a line with its names put in; in a loop it stands for those numbered `of`, one a turn."""
+        """Write a line with its names filled in; in a loop it replaces the lines numbered `of`, one per turn."""
         line = self.lines[number]
         rest = iter(texts)
         code = []
@@ -318,7 +318,7 @@ class Roller:
         return replace(line, code=code, inside=bool(of), of=turns or (line,))
 
     def _filled(self, code: Text, texts: list[Text]) -> Text:
-        """Put texts in the places of tokens; write ``[h[1], h[2]]`` as ``h[1:3]``, and as ``h`` if it is all of it."""
+        """Replace tokens by texts; write ``[h[1], h[2]]`` as ``h[1:3]``, and as ``h`` if it is the whole list."""
         pieces = [*code.pieces]
         starts = [at for at in range(len(texts)) if pieces[at] != ", "]
         for start, stop in reversed([*itertools.pairwise([*starts, len(texts)])]):
@@ -331,7 +331,7 @@ class Roller:
         return Text.woven(pieces, texts, code.level)
 
     def _part(self, entries: Sequence[Text]) -> Text | None:
-        """Write several entries of a list that stand one behind the other as a part of it."""
+        """Write adjacent entries of a list as a slice of it."""
         if len(entries) < 2 or any(
             one.pieces != ("", "[", "]") or one.tokens[0] != entries[0].tokens[0] for one in entries
         ):
@@ -380,7 +380,7 @@ class Roller:
             yield self._line(number, texts, [turn[offset] for turn in loop.turns])
 
     def _text(self, column: Column, loop: Loop, variable: str) -> Text:
-        """Return what stands in the loop for one name or index."""
+        """Return the text that the loop has for one name or index."""
         if column in loop.listed:
             family, offset = loop.listed[column]
             return _entry(family, index_text(variable, 1, offset))
@@ -400,7 +400,7 @@ class Roller:
         return self._referred(first)
 
     def _heading(self, loop: Loop) -> tuple[str, str]:
-        """Return the comment of a loop, which is the user's, and its variable."""
+        """Return the user's comment for a loop, and its variable."""
         loop = loop.leader or loop
         line = self.lines[loop.first]
         where = line.instr.where if line.instr is not None else None

@@ -36,7 +36,7 @@ def forward_runs(instrs: Sequence[Instr]) -> list[Run]:
 
 
 def _begins_again(before: Any, now: Origin) -> bool:
-    """Tell whether Python went back in a statement, as it does in loops: to an earlier place, or to the same call."""
+    """Tell whether Python went back in a statement, as in a loop: to an earlier place, or to the same call."""
     assert isinstance(before, Origin)
     if (before.code, before.outer) != (now.code, now.outer):
         return before.code is now.code
@@ -70,7 +70,7 @@ def gives_the_value(run: Run) -> bool:
 
 
 def _name_at_caller(run: Run) -> str | None:
-    """Return the name that the caller's statement gives to what this statement returns."""
+    """Return the name that the caller's statement gives to this statement's return value."""
     where = run.instrs[-1].where
     if not isinstance(where, Origin) or where.outer is None:
         return None

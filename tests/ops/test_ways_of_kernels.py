@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import glassgrad as gg
-from glassgrad.ops.kernels import blocks, choose, logarithms, native, parallel, parts, products, ways, windows
+from glassgrad.ops.kernels import blocks, choose, logarithms, native, parts, products, ways, windows
 from tests.ops.against_torch import real
 
 

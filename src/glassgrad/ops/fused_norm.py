@@ -68,10 +68,12 @@ def _norm_vjp(centred: bool) -> Callable[..., Any]:
         normal, inverse = residuals
         rows = g.reshape(normal.shape)
         if all(needs) and pays(rows):
-            whole, sums = np.empty(rows.shape, rows.dtype), [np.empty(normal.shape[1], rows.dtype) for _ in parts]
+            whole, totals = np.empty(rows.shape, rows.dtype), [np.empty(normal.shape[1], rows.dtype) for _ in parts]
             weight = [part.reshape(-1) for part in parts[:1]]
-            if in_parts(_VJPS[centred, len(parts)], (rows, normal, inverse), weight, (whole,), sums):
-                return whole.reshape(x.shape), *(one.reshape(part.shape) for one, part in zip(sums, parts, strict=True))
+            if in_parts(_VJPS[centred, len(parts)], (rows, normal, inverse), weight, (whole,), totals):
+                return whole.reshape(x.shape), *(
+                    one.reshape(part.shape) for one, part in zip(totals, parts, strict=True)
+                )
         dx: Array | None = None
         if needs[0]:
             inner = rows * parts[0].reshape(-1) if parts else rows
@@ -95,8 +97,8 @@ def _in_rows(centred: bool, count: int) -> Callable[..., Any]:
         dx = h - normal * (sum_p(h * normal, axis=(1,), keepdims=True) * share)
         if centred:
             dx = dx - sum_p(h, axis=(1,), keepdims=True) * share
-        sums = (g * normal, g)[:count]
-        return dx * inverse, *(sum_p(one, axis=(0,), keepdims=False) for one in sums)
+        terms = (g * normal, g)[:count]
+        return dx * inverse, *(sum_p(one, axis=(0,), keepdims=False) for one in terms)
 
     return vjp
 

@@ -99,13 +99,13 @@ def _recurrent(name: str, cell: Rule, states: int) -> Fused:
         bias = layer.bias
         da, dhidden, dstates = backward(layer.scan(layer.x), g, kept)
         asked = (needs[0], True, *[True] * len(bias))
-        dx, dw_ih, *sums = _linear_vjp(da, asked, None, layer.x, layer.w_ih, *bias)
+        dx, dw_ih, *biases = _linear_vjp(da, asked, None, layer.x, layer.w_ih, *bias)
         rows = dhidden.reshape(-1, dhidden.shape[2])
         earlier = before(kept.y, layer.states[0], layer.form)
         dw_hh = products.matmul(rows.T, earlier.reshape(-1, earlier.shape[2]))
-        if sums:
-            sums.append(sums.rows(rows) if dhidden is not da else sums[0].copy())
-        return dx, *dstates, dw_ih, dw_hh, *sums, *([None] if layer.lengths is not None else [])
+        if biases:
+            biases.append(sums.rows(rows) if dhidden is not da else biases[0].copy())
+        return dx, *dstates, dw_ih, dw_hh, *biases, *([None] if layer.lengths is not None else [])
 
     def decomposed(*args: Array, **params: Any) -> tuple[Array, ...]:
         layer = layer_of(args, **params)

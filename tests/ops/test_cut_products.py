@@ -212,9 +212,9 @@ def test_heads_of_one_projection_are_multiplied_as_a_batch() -> None:
 @pytest.mark.parametrize("columns", [160, 389])
 def test_rows_are_summed(columns: int, dtype: str) -> None:
     x = drawn(700, columns, dtype=dtype)
-    assert error(sums.rows(x), x.astype("d").sum(axis=0)) < (1e-5 if dtype == "f" else 1e-13)
+    assert error(sums.sum_rows(x), x.astype("d").sum(axis=0)) < (1e-5 if dtype == "f" else 1e-13)
     part = x[::2, 7:]
-    assert error(sums.rows(part), part.astype("d").sum(axis=0)) < (1e-5 if dtype == "f" else 1e-13)
+    assert error(sums.sum_rows(part), part.astype("d").sum(axis=0)) < (1e-5 if dtype == "f" else 1e-13)
 
 
 @pytest.mark.parametrize("count", [1, 2])

@@ -171,7 +171,7 @@ def test_binary_cross_entropy_at_the_ends_of_its_range(dtype: Any) -> None:
 def test_sums_of_rows_and_columns_of_every_length(shape: tuple[int, ...]) -> None:
     for dtype, rtol in ((np.float32, 1e-5), (np.float64, 1e-12)):
         x = np.abs(real(*shape)).astype(dtype)
-        for found, axis in ((sums.rows(x), 0), (sums.columns(x), 1)):
+        for found, axis in ((sums.sum_rows(x), 0), (sums.sum_columns(x), 1)):
             assert found.dtype == dtype
             np.testing.assert_allclose(found, x.astype(np.float64).sum(axis), rtol=rtol)
 
@@ -191,7 +191,7 @@ def test_a_share_of_the_sum_of_rows(rows: int, native_sums: bool, monkeypatch: p
     if not native_sums:
         monkeypatch.setattr(sums, "_native_rows", lambda x: None)
     for share in (1.0, 0.25):
-        np.testing.assert_allclose(sums.rows(x, share), x.sum(0) * share, rtol=1e-11, atol=1e-11)
+        np.testing.assert_allclose(sums.sum_rows(x, share), x.sum(0) * share, rtol=1e-11, atol=1e-11)
 
 
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])

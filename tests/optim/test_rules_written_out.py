@@ -114,7 +114,7 @@ def test_functions_of_rules(golden: Callable[[str, str], None]) -> None:
 @pytest.mark.parametrize("shape", [(3, 2), (100, 90)], ids=str)
 @pytest.mark.parametrize("name", RULES)
 def test_rules_agree(name: str, shape: tuple[int, ...]) -> None:
-    """In place, by the equations, and by the equations in a compiled step, bit by bit."""
+    """In place and by the equations, bit by bit, and by the equations in a compiled step."""
     rule, results, states = RULES[name], [], []
     for how in ("in place", "direct", "compiled"):
         rng = np.random.default_rng(3)
@@ -136,7 +136,7 @@ def test_rules_agree(name: str, shape: tuple[int, ...]) -> None:
         results.append(p.numpy())
         states.append({key: (value.dtype, value.numpy().tolist()) for key, value in state.items()})
     np.testing.assert_array_equal(results[0], results[1])
-    np.testing.assert_allclose(results[0], results[2], rtol=1e-6)
+    np.testing.assert_allclose(results[0], results[2], rtol=1e-6, atol=1e-6 * np.abs(results[0]).max())  # sums differ
     assert states[0] == states[1]
     assert states[0].keys() == states[2].keys()
 

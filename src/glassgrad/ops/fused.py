@@ -20,8 +20,9 @@ from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import swap_last
 from glassgrad.ops.core import Array, Fused, Rule, fused
 from glassgrad.ops.index import one_hot_p, take_along_axis_p
-from glassgrad.ops.kernels import channels, products, sums
+from glassgrad.ops.kernels import channels, products
 from glassgrad.ops.kernels.choose import max_along, row_starts
+from glassgrad.ops.kernels.sums import ones, over, sum_columns, sum_rows
 from glassgrad.ops.linalg import matmul
 from glassgrad.ops.places import all_classes, check_classes
 from glassgrad.ops.reduce import log_softmax_p, softmax_p, sum_p
@@ -61,7 +62,7 @@ def _linear_vjp(g: Array, needs: Sequence[bool], _r: None, x: Array, weight: Arr
         dw = g.T.dot(x) if needs[1] else None
     if not bias:
         return dx, dw
-    return dx, dw, sums.rows(g) if needs[2] else None
+    return dx, dw, sum_rows(g) if needs[2] else None
 
 
 def _linear_decomposed(x: Array, weight: Array, bias: Array | None = None) -> Array:
@@ -158,7 +159,7 @@ def _channel(x: Array) -> tuple[tuple[int, ...], tuple[int, ...]]:
 def _over_batch(x: Array, share: float = 1.0) -> Array:
     """Sum over all axes but the channels, times `share`, in a shape that broadcasts against x."""
     axes, beside = _channel(x)
-    total = sums.over(x, axes).reshape(beside)
+    total = over(x, axes).reshape(beside)
     return total if share == 1 else total * share
 
 
@@ -177,7 +178,7 @@ def _batch_norm(xp: ModuleType, x: Array, weight: Array, bias: Array, *, eps: fl
 def _normalised(x: Array, weight: Array, bias: Array, eps: float) -> tuple[Array, ...]:
     """Return the result, mean, variance and the residuals for the vjp."""
     share = x.shape[1] / max(x.size, 1)
-    over_batch = sums.rows if x.ndim == 2 else _over_batch
+    over_batch = sum_rows if x.ndim == 2 else _over_batch
     mean = over_batch(x, share)
     centred = x - mean
     mean = mean + over_batch(centred, share)  # corrects its rounding error
@@ -207,7 +208,7 @@ def _batch_norm_vjp(
 def _normalised_back(g: Array, centred: Array, inverse: Array, scale: Array) -> tuple[Array, Array, Array]:
     # With c = x - mean, r = 1 / std: dw = r sum(g c), db = sum(g), dx = w r (g - mean(g) - c r r mean(g c)).
     share = 1 / max(g.size // g.shape[1], 1)
-    over_batch = sums.rows if g.ndim == 2 else _over_batch
+    over_batch = sum_rows if g.ndim == 2 else _over_batch
     db = over_batch(g)
     dx = g * centred
     dw = over_batch(dx)
@@ -221,7 +222,7 @@ def _normalised_back(g: Array, centred: Array, inverse: Array, scale: Array) -> 
 
 def _scale_back(g: Array, centred: Array, inverse: Array, _scale: Array) -> tuple[None, Array, Array]:
     """Return the cotangents of weight and bias only."""
-    over_batch = sums.rows if g.ndim == 2 else _over_batch
+    over_batch = sum_rows if g.ndim == 2 else _over_batch
     dw = over_batch(g * centred)
     dw *= inverse
     return None, dw, over_batch(g)
@@ -294,7 +295,7 @@ def _losses(logits: Array, target: Array, reduction: str, keep: Array | None, sc
     exponentials = np.subtract(logits, max_along(logits, 1), order="C")
     picked = exponentials.take(picked_at)
     np.exp(exponentials, exponentials)
-    total = sums.columns(exponentials)
+    total = sum_columns(exponentials)
     losses = np.log(total)
     losses -= picked
     if keep is not None:
@@ -302,7 +303,7 @@ def _losses(logits: Array, target: Array, reduction: str, keep: Array | None, sc
     if reduction == "none":
         return losses, exponentials, total, picked_at
     few = 0 < rows <= 512
-    loss = losses.dot(sums.ones(rows, losses.dtype, scale)) if few else sums.over(losses, 0) * scale
+    loss = losses.dot(ones(rows, losses.dtype, scale)) if few else over(losses, 0) * scale
     return np.asarray(loss), exponentials, total, picked_at
 
 

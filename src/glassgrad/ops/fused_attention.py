@@ -13,8 +13,9 @@ import numpy as np
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import swap_last
 from glassgrad.ops.core import Array, fused
-from glassgrad.ops.kernels import attention, products, sums
+from glassgrad.ops.kernels import attention, products
 from glassgrad.ops.kernels.parts import in_parts, pays
+from glassgrad.ops.kernels.sums import ones
 from glassgrad.ops.linalg import matmul
 from glassgrad.ops.reduce import max_p, softmax_p, sum_p
 from glassgrad.ops.samples import S, flags, positive
@@ -65,7 +66,7 @@ def _softmax_in_place(scores: Array, mask: Array | None, causal: bool) -> Array:
         top = np.max(scores, axis=-1, keepdims=True, initial=-math.inf)
         scores -= np.where(np.isneginf(top), scores.dtype.type(0), top)
         np.exp(scores, out=scores)
-    total = scores.dot(sums.ones(shape[1], scores.dtype))[..., None]
+    total = scores.dot(ones(shape[1], scores.dtype))[..., None]
     np.divide(1, total, out=total, where=total != 0)
     scores *= total
     return scores

@@ -16,8 +16,9 @@ import numpy as np
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.core import Array
 from glassgrad.ops.fused import _fused_in_single
-from glassgrad.ops.kernels import products, sums
+from glassgrad.ops.kernels import products
 from glassgrad.ops.kernels.parts import in_parts, pays
+from glassgrad.ops.kernels.sums import ones, sum_rows
 from glassgrad.ops.reduce import sum_p
 from glassgrad.ops.samples import S, positive
 
@@ -30,7 +31,7 @@ def _rows(x: Array, dims: int) -> Array:
 
 def _row_mean(x: Array) -> Array:
     width = x.shape[1]
-    return products.dot(x, sums.ones(width, x.dtype))[:, None] * x.dtype.type(1 / width if width else math.nan)
+    return products.dot(x, ones(width, x.dtype))[:, None] * x.dtype.type(1 / width if width else math.nan)
 
 
 def _row_mean_of_product(a: Array, b: Array) -> Array:
@@ -52,9 +53,9 @@ def _affine_vjp(g: Array, normal: Array, parts: Sequence[Array], needs: Sequence
     """The cotangents of weight and bias, if given."""
     found: list[Array | None] = []
     if parts:
-        found.append(sums.rows(g * normal).reshape(parts[0].shape) if needs[1] else None)
+        found.append(sum_rows(g * normal).reshape(parts[0].shape) if needs[1] else None)
     if len(parts) > 1:
-        found.append(sums.rows(g).reshape(parts[1].shape) if needs[2] else None)
+        found.append(sum_rows(g).reshape(parts[1].shape) if needs[2] else None)
     return found
 
 

@@ -20,6 +20,7 @@ from glassgrad.ops.core import Array, Fused, Rule, fused
 from glassgrad.ops.fused import _linear, _linear_vjp, linear_p
 from glassgrad.ops.kernels import products
 from glassgrad.ops.kernels.recurrent import Form
+from glassgrad.ops.kernels.sums import sum_rows
 from glassgrad.ops.recurrent_loops import Scan, backward, before, forward
 from glassgrad.ops.recurrent_scan import KINDS, SCANS
 from glassgrad.ops.recurrent_steps import gru_step, lstm_step, rnn_step, unrolled
@@ -104,7 +105,7 @@ def _recurrent(name: str, cell: Rule, states: int) -> Fused:
         earlier = before(kept.y, layer.states[0], layer.form)
         dw_hh = products.matmul(rows.T, earlier.reshape(-1, earlier.shape[2]))
         if biases:
-            biases.append(sums.rows(rows) if dhidden is not da else biases[0].copy())
+            biases.append(sum_rows(rows) if dhidden is not da else biases[0].copy())
         return dx, *dstates, dw_ih, dw_hh, *biases, *([None] if layer.lengths is not None else [])
 
     def decomposed(*args: Array, **params: Any) -> tuple[Array, ...]:

@@ -37,16 +37,11 @@ def over(x: Array, axes: Axes, keepdims: bool = False) -> Array:
     """Return ``np.add.reduce`` over one axis or several, ordered and not negative, or over all of them."""
     if type(x) is not np.ndarray or x.size < FROM or x.dtype.char not in "fd" or not x.flags.carray:
         return add_over(x, axes, None, None, keepdims)
-    if type(axes) is int:
-        axes = (axes,)
-    elif axes is None:
-        axes = tuple(range(x.ndim))
-    if not axes:
-        return add_over(x, axes, None, None, keepdims)
-    found = _sums(x, axes)
-    if not keepdims:
-        return found
-    return found.reshape([1 if at in axes else n for at, n in enumerate(x.shape)])
+    chosen = tuple(range(x.ndim)) if axes is None else (axes,) if isinstance(axes, int) else axes
+    if not chosen:
+        return add_over(x, chosen, None, None, keepdims)
+    found = _sums(x, chosen)
+    return found.reshape([1 if at in chosen else n for at, n in enumerate(x.shape)]) if keepdims else found
 
 
 def _sums(x: Array, axes: tuple[int, ...]) -> Array:
@@ -61,7 +56,7 @@ def _sums(x: Array, axes: tuple[int, ...]) -> Array:
     if not after:
         found = _along_rows(x, math.prod(before), count)
     elif not before:
-        found = rows(x.reshape(count, -1))
+        found = sum_rows(x.reshape(count, -1))
     else:
         found = _between(x.reshape(math.prod(before), count, -1))
     if not left:
@@ -72,26 +67,26 @@ def _sums(x: Array, axes: tuple[int, ...]) -> Array:
 def _along_rows(x: Array, height: int, width: int) -> Array:
     """Sum rows that lie one after another; a single long row in parts."""
     if width <= _LONGEST:
-        return columns(x.reshape(height, width)) if height != 1 else add_over(x, None)
+        return sum_columns(x.reshape(height, width)) if height != 1 else add_over(x, None)
     if height != 1:
         return add_over(x.reshape(height, width), 1)
     flat = x.reshape(-1)
     rest = flat.size % _PART
-    found = add_over(columns(flat[: flat.size - rest].reshape(-1, _PART)))
+    found = add_over(sum_columns(flat[: flat.size - rest].reshape(-1, _PART)))
     return found + add_over(flat[flat.size - rest :]) if rest else found
 
 
 def _between(x: Array) -> Array:
     """Sum over the axis in the middle of three."""
-    one = ones(x.shape[1], x.dtype)
     if x.shape[1] > _LONGEST:
         return add_over(x, 1)
+    one = ones(x.shape[1], x.dtype)
     if x.shape[1] * x.shape[2] < THREADS_FROM:
         return np.matmul(one, x)
     return products.asleep(np.matmul, one, x)
 
 
-def columns(x: Array) -> Array:
+def sum_columns(x: Array) -> Array:
     """Return the sum over axis 1 of a matrix."""
     if x.shape[1] > _LONGEST:
         return add_over(x, 1)
@@ -99,7 +94,7 @@ def columns(x: Array) -> Array:
     return x.dot(one) if x.size < THREADS_FROM else products.dot(x, one)
 
 
-def rows(x: Array, share: float = 1.0) -> Array:
+def sum_rows(x: Array, share: float = 1.0) -> Array:
     """Return the sum over axis 0 of a matrix, times `share`."""
     if x.size < THREADS_FROM:
         return ones(len(x), x.dtype, share).dot(x)
@@ -123,4 +118,4 @@ def _native_rows(x: Array) -> Array | None:
     return y if products.run_by_ourselves(threads, _NATIVE[x.dtype.char], _NATIVE_FORM, records) else None
 
 
-__all__ = ["FROM", "THREADS_FROM", "columns", "ones", "over", "rows"]
+__all__ = ["FROM", "THREADS_FROM", "ones", "over", "sum_columns", "sum_rows"]

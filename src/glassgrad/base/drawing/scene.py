@@ -207,7 +207,7 @@ class _Level:
                 thing.width, thing.height = thing.box.size
 
     def draw_leaves_again(self) -> None:
-        """Draw a parameter, a constant or an input once more for each reader that is far from the others."""
+        """Draw a parameter, a constant or an input once more near readers that are far from its nearest one."""
         rank = layout.latest(len(self.things), [(arrow.tail, arrow.head) for arrow in self.arrows])
         nearest: dict[int, int] = {}
         heads = {arrow.head for arrow in self.arrows}

@@ -60,7 +60,7 @@ _RULES = (
     ".port>rect{fill:none;stroke:none}",
     ".port>text{fill:var(--soft);font-style:italic}",
 )
-# Control characters that a name may contain but XML forbids, even escaped.
+# Characters that a name may contain but XML forbids, even escaped.
 _NOT_IN_XML = dict.fromkeys([*{*range(32)} - {9, 10, 13}, *range(0xD800, 0xE000), 0xFFFE, 0xFFFF], "\ufffd")
 
 

@@ -260,7 +260,7 @@ def _fmod(b: Builder, x: list[Value], data: object) -> Value:
 
 
 def _nextafter(b: Builder, x: list[Value], data: object) -> Value:
-    """Count the bits of a up or down: floats of one sign are ordered as their bits are."""
+    """Increment or decrement the bits of a, because floats of one sign are ordered like their bits."""
     a, target = b.level(x[0], x[1])
     bits = b.bitcast(a, f"i{BITS[a.kind]}")
     away = b.binary("xor", b.compare("ogt", target, a), b.compare("olt", a, b.like(0, a)))
@@ -341,7 +341,7 @@ COSTS = {name: cost for name, (cost, _) in ELEMENTWISE.items()}
 
 
 def emit_elementwise(b: Builder, op: str, args: list[Value], data: Any) -> Value:
-    """Emit one op. Halves are computed as floats and rounded, as NumPy does; their neighbours are halves."""
+    """Emit one op. Halves are computed as floats and rounded, as in NumPy; `nextafter` works on halves."""
     _, emit = ELEMENTWISE[op]
     if op not in {"cast", "nextafter"} and any(arg.kind == "f16" for arg in args):
         result = emit(b, [b.cast(arg, "f32") if arg.kind == "f16" else arg for arg in args], data)
@@ -362,7 +362,7 @@ IDENTITY: dict[str, float] = {
 
 
 def identity_of(how: str, kind: str) -> float:
-    """Return what a reduction starts from."""
+    """Return the initial value of a reduction."""
     value = IDENTITY[how]
     if value in {float("inf"), float("-inf")} and not is_float(kind):
         if kind == "b1":
@@ -374,7 +374,7 @@ def identity_of(how: str, kind: str) -> float:
 
 
 def combine(b: Builder, how: str, a: Value, c: Value) -> Value:
-    """Accumulate."""
+    """Combine two partial results of a reduction."""
     match how:
         case "maximum" | "minimum":
             return _extreme(b, a, c, how == "maximum")
@@ -402,7 +402,7 @@ def across_lanes(b: Builder, how: str, value: Value) -> Value:
 
 
 def _extreme_across_lanes(b: Builder, how: str, value: Value) -> Value:
-    """The largest or smallest lane, NaN if one is NaN: which is looked for once, not in every round of the folding."""
+    """The largest or smallest lane, or NaN if one is NaN; NaN is tested once, not in every folding step."""
     missing = b.compare("uno", value, value)
     cleaned = b.select(missing, b.like(identity_of(how, value.kind), value), value)
     scalar = value.type.split(" x ")[1].rstrip(">")

@@ -130,9 +130,9 @@ class HostCall:
     """An op computed in Python between two turns of native code: `compute` on arrays, results copied to `results`.
 
     Operands and results are (Var, offset, shape, strides) blocks of arrays. With `fills`, `compute` also gets the
-    blocks of the results, as its first arguments, and writes to them. `attach` is called with a `Move` for each operand and
-    result, or None if it is not `movable`; the host may place a movable array anywhere, because nothing else depends on
-    its address.
+    blocks of the results, as its first arguments, and writes to them. `attach` is called with a `Move` for each operand
+    and result, or None if it is not `movable`; the host may place a movable array anywhere, because nothing else
+    depends on its address.
     """
 
     compute: Callable[..., Array]

@@ -57,7 +57,8 @@ class Job:
     def run(self, form: struct.Struct, records: Sequence[tuple[int, ...]], turns: int = 1) -> None:
         """Run the shares that these records describe; if a step has the pool's threads, run on this thread only.
 
-        With several turns each share runs `turns` times, and a turn begins when all shares have finished the previous one.
+        With several turns each share runs `turns` times, and a turn begins when all shares have finished the previous
+        one.
         """
         with self.lock:
             self._run(form, records, turns)

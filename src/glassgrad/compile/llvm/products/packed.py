@@ -133,8 +133,8 @@ class _Product(Words):
         a_term = self._select("%turned_a", "%lda", "1")
         b_term = self._select("%turned_b", "1", "%ldb")
         with self.code.loop("0", blocks, 1) as loop:
-            # Blocks of whole vectors that differ by at most one, so that no block has too few terms to justify its access
-            # to C.
+            # Blocks of whole vectors that differ by at most one, so that no block has too few terms to justify its
+            # access to C.
             numbers = (loop.counter.text, self._op("add", loop.counter.text, "1"))
             edges = (self._times(self._op("udiv", self._times(at, vectors), blocks), str(LANES)) for at in numbers)
             first, after = (self._least(edge, "%k") for edge in edges)

@@ -21,8 +21,8 @@ class Tile:
     """A tile of `rows` by `vectors` of `lanes`, of an element kind; rows of A are `a_row` elements apart.
 
     If `a_row` is None, that distance is an argument, so fewer tiles serve more products. `cut` says that the last
-    vector of C may reach beyond its end, and `packed` that B's last vector may be read in full anyway; masked reads and writes
-    cost instructions.
+    vector of C may reach beyond its end, and `packed` that B's last vector may be read in full anyway; masked reads and
+    writes cost instructions.
     """
 
     kind: str
@@ -103,8 +103,8 @@ def tile_function(module: Module, tile: Tile) -> str:
 
     Terms of a row of A are a_term apart, and A's parts of consecutive tiles a_next; b_row and c_row are the distances
     of rows of B and C. If the tile has no constant a_row, that distance is an argument, followed by those of
-    `further_rows`. Only `columns` of a tile exist, which include at least some of the last vector. `adds` tells whether the sums are
-    added to C, `fetch` whether C is prefetched before its sums are ready.
+    `further_rows`. Only `columns` of a tile exist, which include at least some of the last vector. `adds` tells whether
+    the sums are added to C, `fetch` whether C is prefetched before its sums are ready.
     """
 
     def write(module: Module, name: str) -> str:

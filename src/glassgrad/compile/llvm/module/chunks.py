@@ -1,7 +1,7 @@
-"""The loop over the chunks of large arrays around a kernel that is made for one chunk.
+"""The loop over the chunks of large arrays around a kernel that is compiled for one chunk.
 
-A share is a record of 64-bit words behind the claims of a context (`compile.llvm.support`), as those of a product are.
-Arrays are given as Python objects, whose memory the code finds itself.
+A share is a record of 64-bit words after the claims of a context (`compile.llvm.module.support`), as for a product.
+Arrays are passed as Python objects; the code reads their addresses.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from __future__ import annotations
 from glassgrad.compile.llvm.loops.updates import each, run_kernel
 from glassgrad.compile.llvm.products.shares import record, word
 
-# Words of a share: the kernel's context, arrays, a table with a row for each of them, and chunks from and to.
+# Words of a share: the kernel's context, the number of arrays, a table with a row for each, and the range of chunks.
 KERNEL, ARRAYS, TABLE, FIRST, LAST = range(5)
-# Words of a row: the slot in the kernel's context, the array, and how many bytes further the next chunk begins.
+# Words of a row: the slot in the kernel's context, the array, and the bytes from chunk to chunk.
 SLOT, ARRAY, STEP = range(3)
 _ROW = 3
 
 
 def module(header: str, attributes: str, data: int) -> str:
-    """Return the text of ``chunks``; `data` is where an array object has its address."""
+    """Return the text of ``chunks``; `data` is the offset of the data pointer in an array object."""
     return f"{header}\n{run_kernel()}{_set(data)}{_chunks()}\n{attributes}"
 
 
@@ -29,7 +29,7 @@ def _field(name: str, at: int) -> str:
 
 
 def _set(data: int) -> str:
-    """Put the addresses of all arrays, at the chunk %chunk, into the kernel's slots."""
+    """Put the addresses of chunk %chunk of all arrays into the kernel's slots."""
     turn = f"""  %row = mul i64 %i, {_ROW}
 {_field("slot", SLOT)}{_field("array", ARRAY)}{_field("step", STEP)}\
   %object = inttoptr i64 %array to ptr
@@ -45,7 +45,7 @@ def _set(data: int) -> str:
 
 
 def _chunks() -> str:
-    """Go through the chunks of a share."""
+    """Process the chunks of a share."""
     return f"""
 define void @chunks(ptr %ctx, i64 %share) #0 {{
 entry:

@@ -1,7 +1,7 @@
 """PyTorch's names, NumPy's arrays, and a backward pass you can read.
 
-Nothing is imported until it is used: the engine (`engine/public.py`) with its first name, `nn`, `optim`, `func`
-and the rest with theirs. So `glassgrad.scalar` and `glassgrad.manual` run without the engine.
+Every part is imported on first use: the engine (`engine/public.py`) when one of its names is read, `nn`, `optim`,
+`func` and the rest likewise. So `glassgrad.scalar` and `glassgrad.manual` run without the engine.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _HOMES = {"glassgrad.backends": "backends", "glassgrad.cuda": "cuda"}
 
 
 class _Homes:
-    """Finds and loads them for `import glassgrad.cuda`; the import system uses the entry in sys.modules."""
+    """Finds and loads these tables for `import glassgrad.cuda`; the import system uses the entry in sys.modules."""
 
     @staticmethod
     def find_spec(name: str, _path: object = None, _target: object = None) -> ModuleSpec | None:
@@ -56,7 +56,7 @@ class _Homes:
         sys.modules[module.__name__] = importlib.import_module("glassgrad.compat").NAMES[_HOMES[module.__name__]]
 
 
-# What computes, and the command line: nothing a program imports.
+# Internal packages and the command line; programs do not import them.
 _INNER = {"base", "cli", "engine", "ops", "tasks"}
 
 
@@ -68,7 +68,7 @@ def _modules() -> list[str]:
 
 
 def _compat_names() -> dict[str, Any]:
-    """Return PyTorch's names beside those of the engine."""
+    """Return PyTorch's names that are not in the engine."""
     names = importlib.import_module("glassgrad.compat").NAMES
     return {name: value for name, value in names.items() if not name.startswith("_")}
 
@@ -83,7 +83,7 @@ class _Front(ModuleType):
             raise AttributeError(f"module 'glassgrad' has no attribute {name!r}")
         if find_spec(f"glassgrad.{name}") is not None:
             return importlib.import_module(f"glassgrad.{name}")
-        if name == "bfloat16":  # asking for it imports a package, and prepares the ops, which have to be there
+        if name == "bfloat16":  # imports a package and prepares the ops, so the engine must be loaded first
             importlib.import_module("glassgrad.engine.public")
             return importlib.import_module("glassgrad.ops.narrow").bfloat16()
         if name in _ELSEWHERE:

@@ -2194,7 +2194,7 @@ def pixel_unshuffle(input: TensorOrArray, downscale_factor: builtins.int) -> Ten
     """(..., C, H r, W r) to (..., C r r, H, W): the inverse of `pixel_shuffle`."""
 
 def poisson(input: TensorLike, generator: Generator | None = None) -> Tensor:
-    """Numbers of events where `input` are expected, in its dtype."""
+    """Poisson draws with the rates `input`, in its dtype."""
 
 def polar(abs: TensorLike, angle: TensorLike) -> Tensor:
     """Complex numbers from magnitude and angle: abs cos(angle) + i abs sin(angle)."""
@@ -3023,7 +3023,7 @@ def tril_indices(
     dtype: DTypeLike | None = ...,
     device: Device = None,
 ) -> Tensor:
-    """Places of the lower triangle of a matrix, (2, n): rows and columns."""
+    """Indices of the lower triangle of a matrix, (2, n): rows and columns."""
 
 def triu(x: TensorOrArray, diagonal: builtins.int = 0) -> TensorOrArray:
     """Keep the upper triangle of the last two dimensions."""
@@ -3039,7 +3039,7 @@ def triu_indices(
     dtype: DTypeLike | None = ...,
     device: Device = None,
 ) -> Tensor:
-    """Places of the upper triangle of a matrix, (2, n): rows and columns."""
+    """Indices of the upper triangle of a matrix, (2, n): rows and columns."""
 
 def true_divide(x: TensorLike, other: TensorLike, *, rounding_mode: builtins.str | None = None) -> Tensor:
     """x / other; `rounding_mode` "floor" or "trunc" rounds the quotient, whose gradient is then 0."""

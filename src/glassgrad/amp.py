@@ -1,6 +1,6 @@
 """`torch.amp` on the CPU: `autocast` lets products run in bfloat16, `GradScaler` scales losses.
 
-Which ops run in what is said in `engine/autocasting.py`, by PyTorch's lists.
+`engine/autocasting.py` lists the ops that run in each dtype, following PyTorch's lists.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from glassgrad.ops import narrow
 class autocast:  # noqa: N801 - PyTorch's name
     """A context manager and decorator under which products run in bfloat16, with float32 sums.
 
-    Matrix products, linear layers, convolutions, attention and recurrent layers round what they take to bfloat16 and
-    return it; losses and factorisations run in float32; all else runs in the dtype it gets. Weights, their gradients
-    and the optimizer stay in float32, and no loss has to be scaled (see the guide on precision). Leave the backward
-    pass and the optimizer outside of the block, as in PyTorch.
+    Matrix products, linear layers, convolutions, attention and recurrent layers round their inputs to bfloat16 and
+    return bfloat16; losses and factorisations run in float32; other ops keep the dtype of their inputs. Weights, their
+    gradients and the optimizer stay in float32, and the loss needs no scaling (see the guide on precision). Keep the
+    backward pass and the optimizer outside of the block, as in PyTorch.
 
-    It pays in compiled steps on processors with AVX512-BF16. On others everything stays in float32, which is said once.
+    It speeds up compiled steps on processors with AVX512-BF16. On others everything stays in float32, with one warning.
 
     Args:
         device_type: the device; there is only "cpu".
@@ -86,12 +86,12 @@ def is_autocast_enabled(_device_type: object = "cpu") -> bool:
 
 
 def is_narrow_dtype(dtype: DType) -> bool:
-    """Tell whether an argument means bfloat16: the dtype, or its name."""
+    """Tell whether an argument means bfloat16: the dtype or its name."""
     return str(dtype).rpartition(".")[2] == "bfloat16"
 
 
 def _has_units() -> bool:
-    """Tell whether the processor multiplies bfloat16; say once if it does not."""
+    """Tell whether the processor multiplies bfloat16; warn once if it does not."""
     if not processor_multiplies():
         _notice()
         return False
@@ -101,7 +101,7 @@ def _has_units() -> bool:
 
 @functools.cache
 def processor_multiplies() -> bool:
-    """Tell whether native code can be made here, on a processor that multiplies bfloat16."""
+    """Tell whether native code can be compiled here and the processor multiplies bfloat16."""
     try:
         from glassgrad.compile.llvm.module.target import host
 
@@ -123,7 +123,7 @@ SCALERS: weakref.WeakSet[GradScaler] = weakref.WeakSet()
 class GradScaler:
     """Scales the loss so that small gradients survive in half precision, and unscales the gradients.
 
-    A step whose gradients are not finite is skipped and the scale lowered; after `growth_interval` good ones it
+    A step whose gradients are not finite is skipped and the scale lowered; after `growth_interval` good steps the scale
     grows (Micikevicius et al. 2018).
 
     Example:
@@ -213,11 +213,11 @@ class GradScaler:
         self.update()
 
     def state_dict(self) -> dict[str, Any]:
-        """Return factor and counter."""
+        """Return the factor and the counter of good steps."""
         return {"scale": self._scale, "_growth_tracker": self._good} if self.enabled else {}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over a state from `state_dict()`."""
+        """Load a state from `state_dict()`."""
         if self.enabled and state_dict:
             self._scale, self._good = float(state_dict["scale"]), int(state_dict["_growth_tracker"])
 

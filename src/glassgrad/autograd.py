@@ -16,7 +16,7 @@ from glassgrad.errors.missing import getter, lister
 
 
 class CheckOptions(TypedDict, total=False):
-    """The options of `gradcheck`: four that count, and PyTorch's others, which change nothing here."""
+    """The options of `gradcheck`: four that have an effect, and PyTorch's others, which are ignored."""
 
     eps: float
     atol: float

@@ -1,4 +1,4 @@
-"""`torch.utils.checkpoint`: recompute instead of store. The module is callable: it is the function `checkpoint` too."""
+"""`torch.utils.checkpoint`: recompute instead of store. The module is callable, as the function `checkpoint`."""
 
 from __future__ import annotations
 

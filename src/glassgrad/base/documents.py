@@ -1,10 +1,10 @@
-"""What `help` says of arguments that many functions and classes share, told once.
+"""Descriptions of arguments that many functions and classes share, written once and added to their docstrings.
 
-`arguments.txt` holds one line for each. A line counts for all names of the modules at the head of its section; below
-``@ name ...`` only for those names, where it comes first. Docstrings that describe an argument themselves keep that.
-Names of errors stand behind an exclamation mark, always below ``@``.
+`arguments.txt` holds one line for each argument. A line applies to all names of the modules at the head of its section;
+below ``@ name ...`` it applies only to those names and takes precedence. A docstring's own description of an argument
+is kept. Names of errors follow an exclamation mark, always below ``@``.
 
-`returns.txt` says in the same way what functions return, with a section of shapes and one of dtypes for each module.
+`returns.txt` describes return values in the same way, with a section of shapes and one of dtypes for each module.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 FILE = f"{__file__.removesuffix('documents.py')}arguments.txt"
 RETURNS = f"{__file__.removesuffix('documents.py')}returns.txt"
 _END = re.compile("(?:Example|Examples|Returns|Raises):\n")
-# Shapes of arguments in front of those of the result, and what is said of arguments whose shape is told nowhere else.
+# Shapes of arguments before those of the result, and descriptions of arguments whose shape is given nowhere else.
 _GIVEN = re.compile(r"((?:\([^()]*\)(?:, | and )?)+) (?:to|gives?) ")
 _ANY = (
     "a tensor of any shape; a NumPy array gives an array.|a tensor; the formula says which shapes.|the operands: .*|"
@@ -31,7 +31,7 @@ _SECTIONS = ("Args", "Called", "Returns", "Raises", "Attributes", "Example", "Ex
 
 @cache
 def table() -> dict[str, dict[str, str]]:
-    """Return what is said of arguments: by the module or ``module.name``, then by the argument."""
+    """Return the descriptions of arguments: by the module or ``module.name``, then by the argument."""
     found: dict[str, dict[str, str]] = {}
     modules: list[str] = []
     places: list[str] = []
@@ -51,7 +51,7 @@ def table() -> dict[str, dict[str, str]]:
 
 @cache
 def results() -> dict[str, tuple[str, str]]:
-    """Return shape and dtype of what functions return, by ``module.name``; an empty string where nothing is said."""
+    """Return the shape and dtype of return values, by ``module.name``; an empty string means unknown."""
     found: dict[str, list[str]] = {}
     kind, module = "", ""
     with open(RETURNS, encoding="utf-8") as file:  # noqa: PTH123 - as in `table`
@@ -69,7 +69,7 @@ def results() -> dict[str, tuple[str, str]]:
 def described(text: str) -> set[str]:
     """Return the names that a docstring describes: under `Args`, or in backticks above the other sections."""
     if "`" not in text and "Args:" not in text:
-        return set()  # most functions of the op table, whose docstrings are made as the library is loaded
+        return set()  # most functions of the op table; their docstrings are made when the library is loaded
     head = _END.split(text, maxsplit=1)[0]
     names = set(re.findall(r"\w+", " ".join(head.replace("``", "`").split("`")[1::2])))
     if "Args:" in head or "Attributes:" in head:
@@ -87,13 +87,13 @@ def complete_all(module: str, names: Mapping[str, Any]) -> None:
 
 
 def complete(module: str, name: str, value: Any, facts: Mapping[str, str] | None = None) -> None:
-    """Add to the docstring of a public function or class what is known of arguments that it does not describe.
+    """Describe in the docstring of a public function or class the arguments that it does not describe yet.
 
     Args:
-        module: the public module, whose section of the file counts.
+        module: the public module, which selects the section of the file.
         name: its name there.
         value: the function or class; anything else is left alone.
-        facts: what is known of its arguments, before what the file says.
+        facts: descriptions of its arguments that take precedence over the file.
     """
     text = value.__doc__
     code = _code(value) if text else None
@@ -116,7 +116,7 @@ def complete(module: str, name: str, value: Any, facts: Mapping[str, str] | None
 
 
 def say_result(module: str, name: str, value: Any) -> None:
-    """Add to the docstring of a function that says nothing of what it returns the shape and the dtype, or the type."""
+    """Add the shape and dtype (or the type) of the result to a docstring without a `Returns` section."""
     text = value.__doc__
     if not isinstance(value, FunctionType) or not text or "Returns:\n" in text:
         return
@@ -137,7 +137,7 @@ def say_result(module: str, name: str, value: Any) -> None:
 
 
 def _narrowed(text: str, names: Sequence[str], shape: str) -> str:
-    """Return a docstring in which arguments that were any tensor have the shape from which the result's follows."""
+    """Return a docstring in which arguments described as any tensor get the shape that the result's shape refers to."""
     given = _GIVEN.match(shape)
     for name, one in zip(names, re.findall(r"\([^()]*\)", given[1]) if given else [], strict=False):
         text = re.sub(rf"^( +{name}): (?:{_ANY})$", rf"\1: a tensor {one}.", text, flags=re.MULTILINE)
@@ -145,7 +145,7 @@ def _narrowed(text: str, names: Sequence[str], shape: str) -> str:
 
 
 def say_type(value: Any) -> None:
-    """Add to the docstring of a function that says nothing of what it returns the type of that, where it has a name."""
+    """Add the type of the result, if it has a name, to a docstring without a `Returns` section."""
     if isinstance(value, FunctionType) and value.__doc__ and "Returns:\n" not in value.__doc__:
         kind = value.__annotations__.get("return", "None")
         if kind not in {"None", "Any"}:
@@ -153,7 +153,7 @@ def say_type(value: Any) -> None:
 
 
 def _code(value: Any) -> CodeType | None:
-    """Return the code whose arguments a caller gives: of the function below its decorators, of a class's `__init__`."""
+    """Return the code that receives a caller's arguments: the undecorated function, or `__init__` of a class."""
     if isinstance(value, type):
         value = value.__init__  # type: ignore[misc]  # looked at, not called
     while hasattr(value, "__wrapped__"):
@@ -172,7 +172,7 @@ def _parameters(value: Any) -> tuple[str, ...]:
 
 
 def put(text: str, head: str, lines: list[str]) -> str:
-    """Put lines into a section, which is made at its place where there is none."""
+    """Put lines into a section; insert the section in its usual position if it is missing."""
     begin = text.find(f"{head}:\n")
     if begin >= 0:
         inner = " " * (begin - text.rfind("\n", 0, begin) + 3)

@@ -1,4 +1,4 @@
-"""Serve the names of packages that live in families: one file per family, whose `__all__` lists its names.
+"""Serve the names of packages that consist of families: one file per family, whose `__all__` lists its names.
 
 A package such as `glassgrad.nn` lists nothing. When its first name is used, `__all__` is read from the text of each
 file in its folder, so that only the family of that name is imported. A file without `__all__` is private to its
@@ -20,16 +20,16 @@ from glassgrad.base import documents
 
 
 class Families:
-    """The public names of a package and the families that they live in.
+    """The public names of a package and the families that define them.
 
-    Neither `pathlib` nor `dataclasses` is used here: they take longer to import than all families to read.
+    Do not use `pathlib` or `dataclasses` here: importing them takes longer than reading all families.
 
     Args:
         package: the name of the package.
         folder: where its files are.
-        files: how the names of the families begin.
+        files: the prefix of the families' file names.
         modules: submodules that are public themselves.
-        apart: how the names of files begin whose names are only available from the file itself, as in `swa_utils`.
+        apart: prefixes of files whose names are only available from the file itself, e.g. `swa_utils`.
         inner: folders whose files are families as well.
         elsewhere: names from other modules: name -> module.
         instead: what to use instead of names that the package lacks.
@@ -78,13 +78,13 @@ class Families:
                     yield ".".join(filter(None, (self.package, inner, stem))), names
 
     def get(self, name: str) -> Any:
-        """Return the object of a name and store it in the package. Raises `AttributeError` with the nearest names."""
+        """Return the object of a name and store it in the package; raise `AttributeError` with the nearest names."""
         if name in self.modules:
             return importlib.import_module(f"{self.package}.{name}")
         if name == "__all__":
             value: Any = self.public
         elif name.startswith("__") or name not in self.homes:
-            # `from glassgrad.nn import hooks` asks here before it imports the file: no nearest names for that.
+            # `from glassgrad.nn import hooks` calls this before it imports the file: skip the search for near names.
             if sys._getframe(1).f_globals.get("__name__") == "importlib._bootstrap":
                 raise AttributeError(name)
             from glassgrad.errors.missing import missing
@@ -99,7 +99,7 @@ class Families:
 
 
 def _files(folder: str, begin: str = "") -> Iterator[tuple[str, bytes]]:
-    """Yield the files of a folder whose names begin so, without their ending, and what they hold."""
+    """Yield name (without suffix) and contents of the files of a folder whose names begin with `begin`."""
     for name in sorted(entry.name for entry in os.scandir(folder)):
         if name.startswith(begin) and name.endswith(".py"):
             with io.FileIO(f"{folder}{os.sep}{name}") as file:
@@ -120,5 +120,5 @@ def modules_with(package: str, variable: str) -> list[Any]:
     return [importlib.import_module(f"{package}.{name}") for name in names]
 
 
-# Every package served this way, once it is imported; `tools/stubs.py` reads it.
+# The imported packages that are served this way; `tools/stubs.py` reads it.
 FOUND: dict[str, Families] = {}

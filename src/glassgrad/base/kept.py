@@ -1,7 +1,7 @@
-"""What a process keeps in memory so as not to make it twice: one kind of cache, with a bound, and a list of them all.
+"""Caches in memory: one bounded kind of cache, and a list of all its instances.
 
-Traces of compiled functions, kernels and jobs of eager mode, and texts and code of native functions are kept here.
-What lies on the disk for the next process is in `compile/kept`. A pure function of a few sizes uses
+They hold traces of compiled functions, kernels and jobs of eager mode, and source and code of native functions.
+`compile/kept` is the cache on disk, shared between processes. A pure function of a few sizes uses
 `functools.lru_cache` with a bound, which evicts in the same order.
 """
 
@@ -22,12 +22,12 @@ _caches: weakref.WeakSet[Cache[Any, Any]] = weakref.WeakSet()
 
 
 class Cache(Generic[Key, Value]):
-    """A bounded map that evicts the entry that was used least recently; safe from any number of threads.
+    """A bounded map that evicts the least recently used entry; thread-safe.
 
     Args:
-        name: what it keeps, for `kept`.
-        most: how many entries; a function is called before each eviction.
-        in_children: whether entries are valid in a forked process, too. Where not, the child begins with none.
+        name: a description of its entries, for `kept`.
+        most: the maximum number of entries, or a function that returns it, called before each eviction.
+        in_children: whether entries stay valid in a forked process. If not, the child starts with an empty cache.
 
     Attributes:
         evicted: how many entries were dropped to make room.
@@ -49,7 +49,7 @@ class Cache(Generic[Key, Value]):
 
     @property
     def most(self) -> int:
-        """The number of entries that are kept."""
+        """The maximum number of entries."""
         return self._most if isinstance(self._most, int) else self._most()
 
     def __len__(self) -> int:
@@ -59,7 +59,7 @@ class Cache(Generic[Key, Value]):
         return key in self._entries
 
     def get(self, key: Key) -> Value | None:
-        """Return the value of a key, which counts as used now; None where there is none."""
+        """Return the value of a key and mark it as used; None if there is none."""
         with self._lock:
             if key not in self._entries:
                 return None
@@ -67,7 +67,7 @@ class Cache(Generic[Key, Value]):
             return self._entries[key]
 
     def put(self, key: Key, value: Value) -> None:
-        """Keep a value, and drop the least recently used ones beyond the bound."""
+        """Store a value, and evict the least recently used ones beyond the bound."""
         with self._lock:
             self._entries[key] = value
             self._entries.move_to_end(key)
@@ -76,7 +76,7 @@ class Cache(Generic[Key, Value]):
                 self.evicted += 1
 
     def found(self, key: Key, make: Callable[[], Value]) -> Value:
-        """Return the value of a key; make it where there is none. Two threads may both make one and keep the first."""
+        """Return the value of a key; make it if it is missing. If two threads make one, the first is kept."""
         value = self.get(key)
         if value is None:
             made = make()
@@ -86,23 +86,23 @@ class Cache(Generic[Key, Value]):
         return value
 
     def drop(self, key: Key) -> None:
-        """Forget a key, if it is there."""
+        """Remove a key if present."""
         with self._lock:
             self._entries.pop(key, None)
 
     def values(self) -> list[Value]:
-        """Return all values, the least recently used first."""
+        """Return all values, least recently used first."""
         with self._lock:
             return list(self._entries.values())
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all entries."""
         with self._lock:
             self._entries.clear()
 
 
 def kept() -> dict[str, tuple[int, int]]:
-    """Return by the names of caches how many entries they hold, and how many they dropped; alike names are summed."""
+    """Return for each cache name the numbers of entries and of evictions; caches of the same name are summed."""
     found: dict[str, tuple[int, int]] = {}
     for cache in sorted(_caches, key=lambda one: one.name):
         held, dropped = found.get(cache.name, (0, 0))

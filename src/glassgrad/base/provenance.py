@@ -1,8 +1,8 @@
 """The place where an op was called: stored as (code object, instruction), resolved only on request.
 
-Recording must cost a fraction of a microsecond, so a node keeps just the code object and the byte
+Recording must cost a fraction of a microsecond, so a node stores only the code object and the byte
 offset of the user's instruction. File, line, source text, the assigned variable and the text of the
-operands are worked out later, from Python's own position tables and the parsed source.
+operands are derived later from Python's position tables and the parsed source.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 PACKAGE = os.path.realpath(__file__).removesuffix(f"base{os.sep}provenance.py")
 # Models and training loops that ship with the package count as user code.
 AS_USER = ("models", "train", "tasks", "cli")
-# Lessons and exercises are no modules, but programs that are run.
+# Lessons and exercises are programs, not modules.
 _PROGRAMS = (f"lessons{os.sep}programs", f"lessons{os.sep}starters")
 _AS_USER = tuple(PACKAGE + folder + os.sep for folder in (*AS_USER, *_PROGRAMS))
 
 _LOOPS = PACKAGE + "train" + os.sep
 
-# Libraries that call the engine on the user's behalf, as np.full and scipy.stats do: their lines don't help a user.
+# Libraries that call the engine on the user's behalf, e.g. np.full and scipy.stats: their lines don't help a user.
 _LIBRARIES = tuple(
     f"{os.sep}{folder}{os.sep}{name}{os.sep}"
     for folder in ("site-packages", "dist-packages")
@@ -35,7 +35,7 @@ _LIBRARIES = tuple(
 
 
 class _Internal(dict[str, bool]):
-    """Filename -> whether it is the engine's or a library's: the search for the user's line skips such frames.
+    """Filename -> whether it is the engine's or a library's; the search for the user's line skips such frames.
 
     Filenames are few and Python caches their hashes, so this look-up makes walking the stack cheap.
     """
@@ -68,7 +68,7 @@ def user_frame(depth: int = 1) -> FrameType:
 
 
 def stack_level() -> int:
-    """Return the `stacklevel` for which a warning names the user's line: of a loop of ours, where it is called."""
+    """Return the `stacklevel` with which a warning names the user's line; inside our training loops, their call."""
     level = 1
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and _is_ours(frame):
@@ -83,7 +83,7 @@ def _is_ours(frame: FrameType) -> bool:
 
 
 def caller() -> Place:
-    """Return the place in the user's code that is being executed: of a training loop of ours, that of its call."""
+    """Return the place in the user's code that is being executed; inside our training loops, their call."""
     innermost = user_frame(2)
     frame: FrameType | None = innermost
     while frame is not None and _is_ours(frame):
@@ -116,12 +116,12 @@ class Place(NamedTuple):
         return f"{shorten(self.file)}:{self.line}"
 
     def quoted(self) -> str:
-        """Return the place with its source in brackets, where that can be read."""
+        """Return the place with its source in brackets, if the source is readable."""
         return f"{self} ({self.source})" if self.source else str(self)
 
 
 def shorten(path: str) -> str:
-    """Return the path relative to the working directory when that stays inside it; of a notebook's cell, its name."""
+    """Return the path relative to the working directory if it is inside; for a notebook cell, its name."""
     if cell := _cell(path):
         return cell
     try:
@@ -132,7 +132,7 @@ def shorten(path: str) -> str:
 
 
 def _cell(path: str) -> str | None:
-    """Return "cell In[7]" for the file that a notebook's cell is compiled as, and None for any other."""
+    """Return "cell In[7]" for the file name of a compiled notebook cell, and None for any other file."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None and hasattr(ipython, "get_ipython") else None
     named = getattr(getattr(shell, "compile", None), "format_code_name", None)
@@ -182,7 +182,7 @@ def resolve(code: CodeType, lasti: int) -> Place:
     return Place(file, line, source, code.co_name, variable, operands)
 
 
-@lru_cache(maxsize=4096)  # positions are kept as one table of the whole code, which has to be read from its beginning
+@lru_cache(maxsize=4096)  # positions are one table for the whole code, which must be read from its beginning
 def _position(code: CodeType, lasti: int) -> tuple[int, int | None, int | None, int | None]:
     wanted = lasti // 2
     for index, (line, end_line, column, end_column) in enumerate(code.co_positions()):
@@ -251,8 +251,8 @@ def _operand_nodes(node: ast.AST) -> list[ast.expr]:
         case ast.Subscript():
             return [node.value, node.slice]
         case ast.Call(func=ast.Attribute(value=owner)):
-            # `x.matmul(w)` has the operand x in front; `gg.matmul(x, w)` has a module there, which
-            # the caller drops when there are more names than operands.
+            # In `x.matmul(w)` the first name is the operand x; in `gg.matmul(x, w)` it is a module, which
+            # the caller drops if there are more names than operands.
             return [owner, *node.args]
         case ast.Call():
             return list(node.args)
@@ -260,6 +260,6 @@ def _operand_nodes(node: ast.AST) -> list[ast.expr]:
 
 
 def pytorch() -> Any:
-    """Return PyTorch if it is loaded; None if another package, such as this one, has its name."""
+    """Return PyTorch if it is loaded; None if `torch` is another package, such as this one."""
     module = sys.modules.get("torch")
     return module if getattr(module, "__name__", "") == "torch" and hasattr(module, "_C") else None

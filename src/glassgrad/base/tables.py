@@ -1,4 +1,4 @@
-"""Tables of names that read as a text: words between blanks, and pairs `name=value`."""
+"""Tables of names written as text: words separated by blanks, and pairs `name=value`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions that put back what they found: an attribute, the contents of an array or a dictionary, a random stream.
+"""Save state and return a function that restores it: an attribute, an array, a dictionary or a random stream.
 
 `engine.snapshot` composes them for tensors, `doctor.restoring` for the modules of any library.
 """
@@ -15,7 +15,7 @@ Undo = Callable[[], None]
 
 
 def attribute(owner: Any, name: str) -> Undo:
-    """Keep which object an attribute is, not what is in it."""
+    """Save the object that an attribute refers to, not its contents."""
     before = getattr(owner, name)
 
     def undo() -> None:
@@ -34,26 +34,26 @@ def same_bits(one: np.ndarray, other: np.ndarray) -> bool:
 
 
 def put_back(array: np.ndarray, before: np.ndarray, written: Callable[[np.ndarray], object]) -> None:
-    """Write an earlier content into an array, and call `written` with it, only if something changed."""
+    """Write earlier contents into an array and call `written` with it, only if something changed."""
     if array.flags.writeable and not same_bits(array, before):
         array[...] = before
         written(array)
 
 
 def content(array: np.ndarray, written: Callable[[np.ndarray], object] = lambda array: None) -> Undo:
-    """Keep what is in an array; see `put_back`."""
+    """Save the contents of an array; see `put_back`."""
     before = array.copy()
     return lambda: put_back(array, before, written)
 
 
 def entries(held: dict[Any, Any]) -> Undo:
-    """Keep the entries of a dictionary; those that are added stay."""
+    """Save the entries of a dictionary; entries added later stay."""
     before = dict(held)
     return lambda: held.update(before)
 
 
 def mapping(held: dict[Any, Any]) -> Undo:
-    """Keep the entries of a dictionary and their order; those that are added go."""
+    """Save the entries of a dictionary and their order; entries added later are removed."""
     before = dict(held)
 
     def undo() -> None:
@@ -65,8 +65,8 @@ def mapping(held: dict[Any, Any]) -> Undo:
 
 
 def stream(generator: Any) -> Undo:
-    """Keep where a random stream is: a generator of ours, NumPy's, Python's or PyTorch's."""
-    random = sys.modules.get("random")  # where nobody imported it, nothing comes from it
+    """Save the state of a random generator: ours, NumPy's, Python's or PyTorch's."""
+    random = sys.modules.get("random")  # if it is not imported, the generator is not one of its
     if random is not None and isinstance(generator, random.Random):
         numbers = generator.getstate()
         return lambda: generator.setstate(numbers)

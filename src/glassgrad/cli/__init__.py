@@ -1,8 +1,8 @@
 """The command `glassgrad`. This file turns every outcome of a command into output and an exit code.
 
 Exit codes: 0 done, 1 a run failed, 2 the input cannot be used, 128 + n stopped by signal n (130 for Ctrl-C). `app.py`
-lists the commands, each of which has a file; `options.py` makes options from a configuration, `launching.py` and
-`rank.py` run several processes.
+lists the commands, one file each; `options.py` makes options from a configuration; `launching.py` and `rank.py` run
+several processes.
 """
 
 from __future__ import annotations

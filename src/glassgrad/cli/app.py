@@ -37,7 +37,7 @@ train = typer.Typer(help="Train a model.", no_args_is_help=True)
 app.add_typer(train, name="train")
 for _kind in task_kinds():
     train.command(_kind.name)(command_of(_kind))
-# What follows the script belongs to it.
+# Arguments after the script belong to the script.
 app.command("launch", context_settings={"allow_interspersed_args": False})(launch.launch)
 app.command("sample")(sample.sample)
 app.command("predict")(predict.predict)

@@ -39,7 +39,7 @@ class Plan:
     environment: dict[str, str] = field(default_factory=dict)
 
     def command(self, roster: Path) -> list[str]:
-        """Return the whole command; ranks write who they are to `roster`."""
+        """Return the whole command; each rank writes its process and host to `roster`."""
         rank = [sys.executable, "-m", "glassgrad.cli.rank", "--roster", str(roster)]
         return [*self.launcher, *rank, *self.program]
 
@@ -106,7 +106,7 @@ def _launcher(starter: str, count: int, hosts: Sequence[str]) -> list[str]:
     """Return the launcher and its options: `mpiexec -n 4`, or `srun --ntasks 4 ...`."""
     if Path(starter).name == "srun":
         nodes = ["--nodelist", ",".join(host.partition(":")[0] for host in hosts)] if hosts else []
-        # Without it, Slurm lets the other ranks wait for one that has ended.
+        # Without --kill-on-bad-exit, Slurm lets the other ranks wait for one that has ended.
         return [_found(starter), "--ntasks", str(count), "--kill-on-bad-exit=1", *nodes]
     # Hosts are given one by one, because launchers read different file formats.
     nodes = ["--host" if _is_openmpi(starter) else "-hosts", ",".join(hosts)] if hosts else []
@@ -129,7 +129,7 @@ def _found(starter: str) -> str:
 
 
 def _own_mpiexec() -> str:
-    """Return the mpiexec of the extra, beside this Python; without one that of the system."""
+    """Return the mpiexec of the extra, beside this Python; otherwise the system's."""
     beside = sysconfig.get_path("scripts")
     found = shutil.which("mpiexec", path=beside) or shutil.which("mpiexec")
     if found is None:
@@ -296,7 +296,7 @@ class Banner:
         self.killed: int | None = None
 
     def takes(self, line: bytes) -> bool:
-        """Tell whether a line belongs to the banner, and store its content."""
+        """Tell whether a line belongs to the banner; store its content if so."""
         text = line.strip()
         if text.startswith(self.BORDER):
             self.inside = not self.inside

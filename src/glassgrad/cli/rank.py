@@ -51,7 +51,7 @@ def main(given: Sequence[str]) -> None:
 
 
 def _leaves_with_others(code: int) -> bool:
-    """Wait for the other ranks if a guard watches them: one may still be writing its last checkpoint."""
+    """Wait for the other ranks if a guard watches them, because one may still be writing its last checkpoint."""
     guard = sys.modules.get("glassgrad.distributed.guard")
     active = None if guard is None else guard.active()
     return active is not None and active.leave(code, _GRACE)

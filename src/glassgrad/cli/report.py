@@ -64,7 +64,7 @@ def report(
 
 
 def _drawn(run: Path, *, told: bool) -> Path | None:
-    """Draw the graph of a step and return its path; print why there is none if it was requested."""
+    """Draw the graph of a step and return its path. On failure raise if it was requested (`told`), else print why."""
     from glassgrad.errors import InputError
     from glassgrad.tasks.run_graph import rebuild_graph
     from glassgrad.train.kept.rundir import METRICS

@@ -1,4 +1,4 @@
-"""Run scripts that were written for PyTorch: ``as_torch()``, and names besides tensors and layers."""
+"""Run scripts that were written for PyTorch: ``as_torch()``, and PyTorch's names besides tensors and layers."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _twin(name: str) -> Any:
         return home
     own = "glassgrad" + name.removeprefix("torch")
     parent, _, last = own.rpartition(".")
-    if parent.removeprefix("glassgrad.") in HOMES:  # a name that a namespace lacks: its error says why
+    if parent.removeprefix("glassgrad.") in HOMES:  # the namespace lacks the name: its error says why
         return _inside(parent, last)
     try:
         return importlib.import_module(own)
@@ -166,7 +166,7 @@ def _patches() -> list[tuple[Any, str, Any]]:
             and (isinstance(home, Namespace) or not find_spec_of(path))
         ):
             owner = importlib.import_module(f"glassgrad.{parent}")
-            if isinstance(vars(owner).get(name), ModuleType | None):  # any other attribute exists in PyTorch, too
+            if isinstance(vars(owner).get(name), ModuleType | None):  # any other attribute also exists in PyTorch
                 patches.append((owner, name, home_of(path)))
     return patches
 

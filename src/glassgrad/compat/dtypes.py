@@ -1,7 +1,7 @@
 """Attributes of PyTorch's dtypes on NumPy's: ``x.dtype.is_floating_point``.
 
-Our dtypes are NumPy's, and a type written in C takes no attributes by assignment. Its dictionary does; so while
-glassgrad stands in for PyTorch the names lie there, and `undo` takes them out again.
+Our dtypes are NumPy's, and a type written in C rejects new attributes by assignment. Its dictionary accepts them, so
+`attach` adds the names there while glassgrad stands in for PyTorch, and `undo` removes them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NAMES: dict[str, Callable[[np.dtype], bool]] = {
 
 
 def _attributes() -> dict[str, Any]:
-    """Return the dictionary of `numpy.dtype`; an empty one where it cannot be had."""
+    """Return the dictionary of `numpy.dtype`; an empty one if it is not accessible."""
     if sys.implementation.name != "cpython":
         return {}
     found = [one for one in gc.get_referents(np.dtype.__dict__) if type(one) is dict]
@@ -30,13 +30,13 @@ def _attributes() -> dict[str, Any]:
 
 
 def attach() -> None:
-    """Put the names there."""
+    """Add the names."""
     _attributes().update({name: property(read) for name, read in NAMES.items()})
     _changed()
 
 
 def undo() -> None:
-    """Take the names out."""
+    """Remove the names."""
     for name in NAMES:
         _attributes().pop(name, None)
     _changed()

@@ -17,7 +17,7 @@ _GRAPH = "compiled.stats has the operations and bytes of a compiled function."
 
 
 def refused(module: str, name: str, why: str) -> Any:
-    """Return a class of this name that raises when it is called, so that it also works in `isinstance`."""
+    """Return a class of this name that raises when it is called; as a class it works in `isinstance`."""
 
     def stop(_cls: Any, *_args: object, **_kwargs: object) -> Any:
         raise missing(f"glassgrad.{module}", name, (), {name: why})
@@ -41,7 +41,7 @@ distributed_nn = Namespace("distributed.nn", _refused("distributed.nn", _COLLECT
 
 @contextmanager
 def record_function(name: str, args: str | None = None) -> Iterator[None]:
-    """Do nothing: there is no profiler that reads the name."""
+    """Do nothing; no profiler here reads the name."""
     yield
 
 
@@ -60,7 +60,7 @@ def _export(
     dynamic_axes: Any = None,
     **_options: object,
 ) -> Any:
-    """`torch.onnx.export`, whose sizes are fixed unless `dynamic_axes` says otherwise."""
+    """`torch.onnx.export`: sizes are fixed unless `dynamic_axes` lists them."""
     export = importlib.import_module("glassgrad.onnx.exporting")
     return export.export(
         model,

@@ -14,7 +14,7 @@ HOMES: dict[str, Any] = {}
 
 
 class Namespace(ModuleType):
-    """A module made of a table; other names are looked up in a second module, or refused with advice (`otherwise`)."""
+    """A module made from a table; other names are looked up in a second module, or raise with advice (`otherwise`)."""
 
     def __init__(self, name: str, names: dict[str, Any], home: str = "", otherwise: str = "") -> None:
         # `from torch.a import b` next imports torch.a.b, by the name set here.
@@ -25,7 +25,7 @@ class Namespace(ModuleType):
         self.__dict__.update(names)
 
     def stand_for(self, function: Any) -> None:
-        """Act as the function of this name when called, since importing the module of this name hides the function."""
+        """Act as the function of this name when called, because importing the module hides the function."""
         self._function = function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -28,7 +28,7 @@ from glassgrad.ops.axes import concrete
 from glassgrad.ops.core import Array, bad_option
 from glassgrad.ops.names import PUBLIC
 
-# `torch.__version__` for programs that compare it, so that they take their newer branches.
+# `torch.__version__`, high enough that programs which compare it take their newer branches.
 VERSION = "2.5.0+glassgrad"
 
 
@@ -224,12 +224,12 @@ def _sides(row: int, offset: int, col: int) -> tuple[int, int, int]:
 
 
 def tril_indices(row: int, col: int, offset: int = 0, *, dtype: DType = np.int64, device: Device = None) -> Tensor:
-    """Places of the lower triangle of a matrix, (2, n): rows and columns."""
+    """Indices of the lower triangle of a matrix, (2, n): rows and columns."""
     return creation.tensor(np.stack(np.tril_indices(*_sides(row, offset, col))), dtype, device=device)
 
 
 def triu_indices(row: int, col: int, offset: int = 0, *, dtype: DType = np.int64, device: Device = None) -> Tensor:
-    """Places of the upper triangle of a matrix, (2, n): rows and columns."""
+    """Indices of the upper triangle of a matrix, (2, n): rows and columns."""
     return creation.tensor(np.stack(np.triu_indices(*_sides(row, offset, col))), dtype, device=device)
 
 
@@ -322,7 +322,7 @@ def binomial(count: Array, prob: Array, generator: Generator | None = None) -> T
 
 
 def poisson(input: Array, generator: Generator | None = None) -> Tensor:
-    """Numbers of events where `input` are expected, in its dtype."""
+    """Poisson draws with the rates `input`, in its dtype."""
     rate = concrete(input.detach(), "poisson")
     return Tensor(np.asarray(random._rng(generator).poisson(rate), input.dtype))
 
@@ -354,7 +354,7 @@ def _assert_close(
         )
 
 
-# Names below torch that no module here has: where programs find them.
+# Names below torch that no module here defines, and the objects that programs get for them.
 NAMES: dict[str, Any] = {
     "jit": jit,
     "compiler": compiler,
@@ -404,7 +404,7 @@ _TREES = {
     "tree_map_only": tree_map_only,
 }
 
-# Where names of PyTorch's modules are found here: our module, and those of PyTorch.
+# Our modules, and PyTorch's modules whose names they hold.
 _MODULES = {
     "amp": "cuda.amp. amp.",
     "autograd": "autograd.function autograd.variable autograd.gradcheck autograd.grad_mode",

@@ -2,8 +2,8 @@
 
 The module is callable: ``glassgrad.compile(step)`` is `glassgrad.compile.api.compile`.
 
-Its names are loaded when they are asked for. The first large op of eager mode needs a few modules from here to load its
-kernel, and would otherwise wait for the whole compiler.
+Its names are loaded on first use, because the first large op of eager mode needs a few modules from here to load its
+kernel and would otherwise wait for the whole compiler.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _HINTS = ("fullgraph", "dynamic", "mode", "options")  # they tune PyTorch's comp
 
 
 class _CallableModule(ModuleType):
-    """Lets the name `glassgrad.compile` be the function and the package at once."""
+    """Makes the name `glassgrad.compile` both the function and the package."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if kwargs.pop("disable", False) and args:

@@ -1,12 +1,12 @@
-"""`verify=True`: the first compiled call of a trace next to the same call in eager mode.
+"""`verify=True`: compare the first compiled call of a trace with the same call in eager mode.
 
-Where they differ, the stage at fault is searched for:
+If they differ, find the stage at fault:
 
-1. Every instruction is computed by NumPy from the same inputs, the program is built once more with all its intermediate
-   values as results, and the first instruction that differs is named. No memory is reused in that program.
-2. The graph after the passes is compared with the trace.
-3. The trace runs once more, with NumPy computing one instruction after the other. Where that agrees with eager mode,
-   the trace is right, and what the planner made of it is wrong.
+1. Compute every instruction with NumPy from the same inputs, rebuild the program with all its intermediate values as
+      results, and name the first instruction that differs. That program reuses no memory.
+   2. Compare the graph after the passes with the trace.
+   3. Run the trace once more in NumPy, one instruction at a time. If it agrees with eager mode, the trace is right and
+      the planner is at fault.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ def difference(found: object, wanted: object) -> str | None:
 def saved(capture: Capture, leaves: Sequence[object], *, arrays: bool = True) -> Snapshot:
     """Save everything a call changes: arrays, gradients, random streams, options, Python objects.
 
-    Arrays are restored in place, so that views of them follow. They are left out where the call does not change them.
+    Arrays are restored in place, so views of them are restored too. `arrays=False` leaves them out, if the call cannot
+    change them.
     """
     given = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
     held = [one.array for one in (*(state.tensor for state in capture.state), *given)]
@@ -110,8 +111,8 @@ def _sensitivity(
 ) -> Any:
     """Return how much each result moves in eager mode when every input moves by a rounding error.
 
-    Some results are nothing but rounding errors, such as the gradient of a bias in front of a batch norm, and
-    an optimizer may blow them up.
+    Some results are pure rounding error, such as the gradient of a bias before a batch norm, and an optimizer may
+    amplify it.
     """
     rng = np.random.default_rng(0)
     for one in [*(state.tensor for state in capture.state), *leaves]:
@@ -165,7 +166,7 @@ def _observed(capture: Capture, result: object) -> dict[str, Any]:
 # --- finding the instruction ----------------------------------------------------------------------
 
 
-# Which stages follow a trace, and in which files, where every instruction is right by itself.
+# The stages after the trace and their files, named when every instruction is right by itself.
 _PLANNED = {"llvm": errors.PLAN_DIFFERS, "numpy": errors.NUMPY_PROGRAM_DIFFERS}
 
 

@@ -52,11 +52,11 @@ _KEPT = 64  # default number of programs that a function keeps; GLASSGRAD_MAX_TR
 
 
 class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
-    """A function that is traced at its first call and runs as one program from then on.
+    """A function that is traced at its first call and then runs as one program.
 
     Attributes:
-        function: the function as it was written.
-        retraces: why it was traced again, one sentence a time.
+        function: the original function.
+        retraces: why it was traced again, one sentence per retrace.
         refusals: why calls run eagerly, one text for each kind of call that cannot be compiled.
         backend: "llvm" or "numpy".
         strict: whether a call that cannot be compiled is an error.
@@ -102,7 +102,7 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
         self._fixed: set[int] = set()
 
     def __call__(self, *args: Given.args, **kwargs: Given.kwargs) -> Result:
-        if MODE.flags & _AS_WRITTEN:  # part of another trace's program, or every op is looked at
+        if MODE.flags & _AS_WRITTEN:  # inside another trace, or every op is inspected
             return self.function(*args, **kwargs)
         if kwargs and self._plain:
             args, kwargs = placed(args, kwargs, self._plain)  # type: ignore[assignment]  # the same arguments
@@ -121,13 +121,13 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
                 refused = result
         if refused is not None:
             return self._run_eagerly(refused, args, kwargs)
-        return self.function(*args, **kwargs)  # inside of vmap, where a tensor stands for many examples
+        return self.function(*args, **kwargs)  # inside vmap, where a tensor represents many examples
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
     def __getattr__(self, name: str) -> Any:
-        # A compiled model still has its parameters, its modes and its state.
+        # A compiled model keeps its parameters, modes and state.
         if name.startswith("__") or "function" not in self.__dict__:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self.__dict__["function"], name)
@@ -153,7 +153,7 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
         if error is None or refused.key in self._refused:  # the warning was given before
             return self.function(*args, **kwargs)
         told = reason(error)
-        refused.__traceback__ = error = None  # its frames hold on to the whole trace
+        refused.__traceback__ = error = None  # its frames keep the whole trace alive
         if refused.certain:
             self._note_refusal(refused.key, told)
             return self.function(*args, **kwargs)
@@ -162,7 +162,7 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
         return result
 
     def _note_refusal(self, key: Signature, told: str) -> None:
-        """Remember that calls like this one run eagerly, and say so once."""
+        """Record that calls like this one run eagerly, and warn once."""
         self._refused.add(key)
         self.refusals.append(told)
         if len(self.refusals) == 1:
@@ -173,7 +173,7 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
     # --- finding or making a trace --------------------------------------------------------------------
 
     def _match_or_find(self, args: Args, kwargs: Kwargs) -> Any:
-        """Return the result of a call, or the `RefusedError` that tells why it has to run eagerly."""
+        """Return the result of a call, or the `RefusedError` that says why it must run eagerly."""
         latest = self._latest
         try:
             leaves = None if latest is None else latest.match(args, kwargs)
@@ -186,7 +186,7 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
             return refused
 
     def _found_and_run(self, args: Args, kwargs: Kwargs) -> Any:
-        with TRACING_LOCK:  # held for tracing only: what runs may call other compiled functions
+        with TRACING_LOCK:  # only while tracing: a running program may call other compiled functions
             try:
                 call, leaves, new = self._found_or_made(args, kwargs)
             except Exception as error:
@@ -197,7 +197,7 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
         if not new:
             return call.run(leaves)
         if self._verify:
-            call.capture.undo = None  # whatever happens, the state is that of the eager call
+            call.capture.undo = None  # in any case the final state is that of the eager call
             return against_eager.checked(call, self.function, args, kwargs, leaves)
         return self._first_run(call, leaves)
 
@@ -205,10 +205,10 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
         """Run a new trace for the first time; undo every effect if that fails."""
         before = against_eager.saved(call.capture, leaves, arrays=call.can_fail_halfway)
         try:
-            with opened():  # last point at which an interrupt needs no undoing
+            with opened():  # the last point at which an interrupt needs no undo
                 pass
             result = call.run(leaves)
-        except BaseException as error:  # Ctrl-C too leaves everything as it was
+        except BaseException as error:  # including Ctrl-C
             before.restore()
             self._take_back(call)
             if not isinstance(error, Exception) or is_own(error):
@@ -224,23 +224,23 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
         self._latest = next(iter(self._traces.values()), None)
 
     def _take_back(self, call: TraceCall) -> None:
-        """Undo a trace whose first call failed; where it had made state, the next call traces anew."""
+        """Undo a trace whose first call failed; drop it if it created state, so that the next call traces again."""
         undo, call.capture.undo = call.capture.undo, None
         if undo is not None and undo():
             self._forget(call)
 
     def _found_or_made(self, args: Args, kwargs: Kwargs) -> tuple[TraceCall, Leaves, bool]:
-        """Return a trace that fits, the leaves of the arguments, and whether it was made now."""
+        """Return a trace that fits, the leaves of the arguments, and whether the trace is new."""
         key, leaves = signature(args, kwargs, self._moving)
         known = self._known(key, leaves)
         if known is None and self._latest is not None:
-            # A float that changes from call to call becomes an input, before every value gets a program.
+            # A float that changes from call to call becomes an input, or every value would need its own program.
             self._moving |= changed_floats(self._latest.key, key) - self._fixed
             key, leaves = signature(args, kwargs, self._moving)
             known = self._known(key, leaves)
         if known is not None:
             self._in_a_row = 0
-            self._traces.put(id(known), known)  # used latest
+            self._traces.put(id(known), known)  # mark as most recently used
             return known, leaves, False
         if key in self._refused or len(self._refused) >= MANY:
             raise RefusedError(None, certain=True, key=key)
@@ -273,7 +273,7 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
         return next((one for one in self._alike(key) if one.fits(leaves)), None)
 
     def _traced(self, args: Args, kwargs: Kwargs) -> TraceCall:
-        """Trace; where the function needs the value of a float that was to be an input, it stays a value."""
+        """Trace; if the function needs the value of a float that was to be an input, keep that float constant."""
         try:
             return self._trace(args, kwargs)
         except (errors.CompileError, RefusedError):
@@ -333,11 +333,11 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
             program.step.lock = self._lock  # held in every call
         return TraceCall(captured, program, key, self.backend)
 
-    # --- what a user can look at ----------------------------------------------------------------------
+    # --- inspection by the user -----------------------------------------------------------------------
 
     @property
     def traces(self) -> int:
-        """How often the function was traced."""
+        """The number of times the function was traced."""
         return len(self._traces) + self._traces.evicted
 
     def assert_max_traces(self, limit: int) -> None:
@@ -372,15 +372,15 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
 
     @property
     def stats(self) -> Stats:
-        """Totals of the latest program: arithmetic, traffic, units of work, memory, and what making it took."""
-        from glassgrad.compile import report  # what a user asks for is loaded then
+        """Totals of the latest program: arithmetic, traffic, kernels, memory, and the time to trace and compile it."""
+        from glassgrad.compile import report  # loaded only on request
 
         return report.stats(self._current("the statistics"))
 
     def explain(self, file: TextIO | None = None) -> None:
-        """Print the plan of the latest program as a table: what runs, on how much, from which of your lines.
+        """Print the plan of the latest program as a table: each kernel, its sizes, and your source lines.
 
-        It is as wide as the terminal, or has about 100 columns where there is none.
+        It is as wide as the terminal, or about 100 columns without one.
         """
         from glassgrad.compile import report  # as above
 
@@ -393,7 +393,7 @@ class Compiled(Portable, Repeating, Showing, Generic[Given, Result]):
     def llvm(self) -> str:
         """The native program as LLVM text, before LLVM's own passes.
 
-        Raises `CompileError` when the latest program is not a native one.
+        Raises `CompileError` if the latest program is not native.
         """
         text = getattr(self._current("the LLVM text").program, "llvm", None)
         if text is None:
@@ -452,29 +452,29 @@ def compile(
     """Compile a function, typically a whole training step, into one program. Also a decorator.
 
     The function may close over models, optimizers and random generators, and is written exactly as in eager
-    mode. It is run once on symbols at its first call; parameters, optimizer state and running statistics are
-    written back in place in every call. Python code in it, such as ``if`` on a size, runs only while tracing; a
-    change of what it depends on (shapes, dtypes, ``train()`` and ``eval()``, options) traces again.
+    mode. The first call runs it once on symbols; every call writes parameters, optimizer state and running
+    statistics back in place. Python code in it, such as ``if`` on a size, runs only while tracing; a change of
+    shapes, dtypes, ``train()`` or ``eval()``, or options that it depends on traces again.
 
     A call that cannot be compiled runs eagerly, with one warning that names the op, the line and the reason; calls with
     arguments of the same types run eagerly from then on. `refusals` of the compiled function lists all reasons.
 
     Args:
         function: any function of tensors, arrays and numbers.
-        backend: "llvm" for native code, "numpy" for a NumPy program, "auto" for native code where it can be made.
+        backend: "llvm" for native code, "numpy" for a NumPy program, "auto" for native code if available.
         verify: compare the first call of every trace with eager mode.
-        threads: of native code; by default chosen from the size of the step and the machine.
-        keep_grads: leave gradients in ``.grad`` as eager mode does; without, they are None after a call.
-        strict: raise where a call cannot be compiled, instead of warning.
-        memory: what values between kernels may take at most, as "256 MB" or in bytes; parameters, arguments and results
-            are not counted, but those that a NumPy program makes beside the old ones are. A dynamic program chooses
-            what is computed twice for that (Beaumont et al. 2019); `stats` has `peak_bytes` and `extra_flops`, and
-            `least_bytes` where no plan is that small, of which a warning tells.
+        threads: the number of threads of native code; by default chosen from the size of the step and the machine.
+        keep_grads: leave gradients in ``.grad`` as eager mode does; otherwise they are None after a call.
+        strict: raise if a call cannot be compiled, instead of warning.
+        memory: the maximum memory for values between kernels, as "256 MB" or in bytes. Parameters, arguments and
+            results do not count, but the new copies that a NumPy program makes of them do. Dynamic programming chooses
+            the values to recompute (Beaumont et al. 2019); `stats` has `peak_bytes` and `extra_flops`. If no plan is
+            that small, a warning says so and `stats` has `least_bytes`.
 
     Raises:
-        ArgumentError: for a `memory` that is no size.
-        CompileError: at the call, with `strict=True`, when the function cannot be compiled as it is written; nothing
-            is changed.
+        ArgumentError: if `memory` is not a size.
+        CompileError: at the call, with `strict=True`, if the function cannot be compiled as written; nothing is
+            changed.
 
     Example:
         >>> import glassgrad as gg

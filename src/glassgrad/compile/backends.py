@@ -14,13 +14,13 @@ from glassgrad.compile.ir.graph import Graph
 from glassgrad.engine.reports.announced import announced
 from glassgrad.ops.core import bad_option
 
-# Loaded by name, since they need llvmlite, and the second only where the first finds nothing.
+# Imported by name on demand: they need llvmlite, and the second is needed only if the first finds nothing.
 _STORED, _STAGES = "glassgrad.compile.stored", "glassgrad.compile.stages"
 _warned = False
 
 
 def chosen(backend: str) -> str:
-    """Return the backend that a name stands for; warns once when native code cannot be made.
+    """Return the backend for a name; warn once if native code is not available.
 
     Raises:
         ArgumentError: for any other name.
@@ -41,7 +41,7 @@ def chosen(backend: str) -> str:
 
 def _why_no_llvm() -> str | None:
     try:
-        importlib.import_module(_STORED).host()  # which a library that is there and cannot be loaded lets fail
+        importlib.import_module(_STORED).host()  # fails if a library exists but cannot be loaded
     except (ImportError, OSError, RuntimeError) as error:
         return str(error)
     return None
@@ -52,7 +52,7 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Z]*)")
 
 
 def bytes_of(memory: str | int | None) -> int | None:
-    """Return a size such as "256 MB" in bytes. Raises `ArgumentError` for what is none."""
+    """Return a size such as "256 MB" in bytes. Raises `ArgumentError` for anything else."""
     if memory is None:
         return None
     found = _SIZE.fullmatch(str(memory).strip().upper())
@@ -69,11 +69,10 @@ def build(
     *,
     apart: bool = False,
 ) -> Any:
-    """Return the program that runs a graph, whose attribute `graph` is what the passes made of it.
+    """Return the program that runs a graph; its attribute `graph` is the graph after the passes.
 
-    `apart` as for `stages.made`.
-
-    `stored.look` finds native code and `stages.made` makes it; the last line below makes a NumPy program.
+    `stored.look` finds native code and `stages.made` compiles it; the last line below makes a NumPy program. For
+    `apart` see `stages.made`.
     """
     if backend == "llvm":
         stored, stages = importlib.import_module(_STORED), functools.partial(importlib.import_module, _STAGES)
@@ -87,7 +86,7 @@ def build(
 
 
 def tell_of_memory(program: Any, name: str, limit: int | None) -> None:
-    """Warn of a program that needs more memory than it was to."""
+    """Warn if a program exceeds its memory limit."""
     if limit is not None and program.peak_bytes > limit:
         told = errors.MEMORY_LIMIT.text(name=name, least=f"{program.peak_bytes:,}", given=f"{limit:,}")
         warnings.warn(told, errors.CompileWarning, stacklevel=provenance.stack_level())

@@ -1,4 +1,4 @@
-"""One primitive or formula as native code, for eager ops that take NumPy long (`ops/kernels/native.py`)."""
+"""One primitive or formula as native code, for eager ops that are slow in NumPy (`ops/kernels/native.py`)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Kernel:
-    """Native code of one primitive or formula, for arrays in row order.
+    """Native code of one primitive or formula, for C-contiguous arrays.
 
     Calling it returns a new array, the first result.
     """
@@ -37,20 +37,20 @@ class Kernel:
         return self._step(*arrays)[0]
 
     def loop(self, arrays: int, shares: int) -> updates.Loop | None:
-        """Return what runs this kernel on all chunks of many arrays; see `updates.Loop`."""
+        """Return the loop that runs this kernel on all chunks of many arrays; see `updates.Loop`."""
         from glassgrad.compile.native import updates  # only optimizers need it
 
         return updates.loop(self._step, arrays, shares)
 
     def along(self, arrays: Sequence[Array], steps: Sequence[int], count: int, shares: int) -> None:
-        """Run a kernel of one share on so many chunks of arrays for its inputs and results; see `chunks.Chunks.run`."""
+        """Run a kernel of one share on `count` chunks of the arrays; see `chunks.Chunks.run`."""
         found = self._chunks.get(shares)
         if found is None:
             from glassgrad.compile.native import chunks  # only formulas in rows or blocks need it
 
-            # Arrays of later calls are of the dtypes of the first: both are what the kernel was asked for by.
+            # Check only once: kernels are looked up by dtypes, so later calls have the same ones.
             for array, var in zip(arrays, (*self._step.inputs, *self._step.outputs), strict=True):
-                if array.dtype != var.dtype:  # it would write beyond the end
+                if array.dtype != var.dtype:  # the kernel would write out of bounds
                     raise TypeError(f"native code for {var.dtype} is given an array of {array.dtype}")
             found = self._chunks[shares] = chunks.Chunks(self._step, shares)
         found.run(arrays, steps, count)
@@ -59,7 +59,7 @@ class Kernel:
         """Compute into arrays for all results; return False, with nothing written, if some array does not fit."""
         step = self._step
         if len(arrays) != len(step.inputs) or len(results) != len(step.outputs):
-            return False  # native code would read beyond the end of the tuple
+            return False  # native code would read past the end of the tuple
         with step.lock:
             return not step.run(arrays + results)
 
@@ -71,22 +71,22 @@ def kernel_for(
     params: Mapping[str, Any],
     threads: int | None,
 ) -> Kernel | None:
-    """Return the kernel of a primitive or formula; None where it has no native code.
+    """Return the kernel of a primitive or formula; None if it has no native code.
 
     Args:
         op: the name of the primitive, or a formula of ops, such as a local derivative.
-        types: the operands' shapes and dtypes; what is no pair a formula gets as it is.
-        shape: the result's; its dtype is that of the operands. A formula decides for itself. It may return a dictionary
-            of new values for operands, by their places, and the kernel writes to these.
-        params: of the primitive or formula.
-        threads: how many to run on, at most as many as there are cores; by default as many as pay.
+        types: the operands' shapes and dtypes; other values are passed to a formula unchanged.
+        shape: the shape of a primitive's result, whose dtype follows from the operands; ignored for a formula.
+            A formula may return a dictionary of new values for operands, by position; the kernel writes to those.
+        params: the parameters of the primitive or formula.
+        threads: the number of threads, at most that of the cores; by default as many as are worthwhile.
 
     Raises:
         ImportError: without llvmlite.
     """
     graph = _primitive(op, types, shape, params) if isinstance(op, str) else _formula(op, types, params)
     most = None if threads is None else min(threads, available_cores())
-    # Looked for here already: where a kernel is found, neither passes nor stages are even imported.
+    # Look the kernel up here first, because a hit avoids the import of passes and stages.
     found = cache_entry.find(cache_entry.key_of(graph, most, as_it_is=False), graph, lambda: _uses(graph))
     step = _built(graph, most) if found is None else found[0]
     return Kernel(step) if step.is_plain else None
@@ -116,13 +116,13 @@ def _formula(formula: Callable[..., Any], types: Sequence[Any], params: Mapping[
     by = _Builds(formula.__name__.strip("_<>"))
     given = [Term(by, by.builder.input(*one)) if isinstance(one, tuple) else one for one in types]
     found = formula(*given, **params)
-    if isinstance(found, dict):  # operands that are written to, by their places
+    if isinstance(found, dict):  # operands that are written to, by position
         return by.builder.build([], [(given[at].what, one.what) for at, one in found.items()])
     return by.builder.build([one.what for one in (found if isinstance(found, tuple) else (found,))])
 
 
 class _Builds(Evaluator):
-    """Appends what a formula computes to a graph; a term stands for a value of it."""
+    """Appends the ops of a formula to a graph; a term represents a value of the graph."""
 
     def __init__(self, name: str) -> None:
         self.builder = GraphBuilder(name)

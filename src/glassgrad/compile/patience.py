@@ -1,4 +1,4 @@
-"""A line for who waits: that a step is being compiled, once that has taken a while, and only in a terminal."""
+"""A message in terminals that a step is being compiled, if that takes long."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ SECONDS = 2.0
 
 @contextmanager
 def told_if_long(name: str, instructions: int) -> Iterator[None]:
-    """Say on stderr that `name` is being compiled if the block takes longer than `SECONDS`.
+    """Print on stderr that `name` is being compiled, if the block takes longer than `SECONDS`.
 
-    Pipes and files get nothing, and no thread is started for them.
+    For pipes and files nothing is printed and no thread is started.
     """
     stream = sys.stderr
     if stream is None or not stream.isatty():

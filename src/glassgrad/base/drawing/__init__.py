@@ -1,4 +1,4 @@
-"""Graphs of computations as pictures: the data, where the boxes stand, and how they look, in files of their own."""
+"""Graphs of computations as pictures; data, layout and appearance are in separate files."""
 
 from __future__ import annotations
 

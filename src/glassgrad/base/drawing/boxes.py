@@ -6,20 +6,20 @@ from dataclasses import dataclass
 
 from glassgrad.base.drawing.graph import Graph, Node, Path, Sweep
 
-LETTER, LINE, PAD = 6.7, 15.0, 8.0  # of the type that svg.py sets
+LETTER, LINE, PAD = 6.7, 15.0, 8.0  # of the font that svg.py sets
 _LONGEST = 30
-_APART = 13.0  # of edges that enter a box
+_APART = 13.0  # between edges that enter a box
 
 
 @dataclass(frozen=True)
 class Box:
-    """Lines of text (of the first, the name is set bold), the class that gives the colour, a text to hover for."""
+    """Lines of text (the name in the first is bold), the class that gives the colour, and the text shown on hover."""
 
     lines: tuple[str, ...]
     kind: str
     hint: str = ""
     after: str = ""  # follows the name in the first line
-    entering: int = 0  # edges that have to find room on the left side
+    entering: int = 0  # edges that need room on the left side
 
     @property
     def size(self) -> tuple[float, float]:
@@ -34,12 +34,12 @@ class Box:
 
 
 def cut(text: str, longest: int = _LONGEST) -> str:
-    """Shorten a text to so many letters."""
+    """Shorten a text to at most `longest` letters."""
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 def box_of(node: Node, sweep: Sweep | None = None, at: int = -1, path: Path = ()) -> Box:
-    """Return the box of a node in a module; of a sweep, with the value computed there instead of the gradient."""
+    """Return the box of a node in a module; in a sweep it shows the value computed there instead of the gradient."""
     kind = "result" if node.root else node.kind
     if node.kind == "constant" and node.value is not None and node.value.text:
         return Box((cut(node.value.text, 16),), kind, hint(node))
@@ -59,7 +59,7 @@ def box_of(node: Node, sweep: Sweep | None = None, at: int = -1, path: Path = ()
 
 
 def head(node: Node, path: Path) -> tuple[str, str]:
-    """Return the first line in two parts: the user's variable, without the module that it stands in, and the op."""
+    """Return the first line in two parts: the user's variable without its module, and the op."""
     name = node.name.removeprefix("".join(f"{part}." for part in path))
     if node.kind == "update":
         return cut(f"{node.name} ←"), ""
@@ -74,7 +74,7 @@ def shape_text(shape: tuple[int, ...]) -> str:
 
 
 def hint(node: Node) -> str:
-    """Return everything that is known about a node."""
+    """Return all known facts about a node."""
     lines = [f"{node.name} = {node.formula}" if node.name and node.formula else node.formula or node.name]
     lines.append(f"{node.kind}, {node.dtype} {shape_text(node.shape)}" if node.dtype else node.kind)
     if node.value is not None:
@@ -87,7 +87,7 @@ def hint(node: Node) -> str:
 
 
 def module_box(graph: Graph, path: Path, ops: int, result: Node | None) -> Box:
-    """Return the box of a module that is shut."""
+    """Return the box of a closed module."""
     lines = [cut(path[-1]), cut(graph.modules.get(path, ""))]
     if result is not None and result.dtype:  # numbers of the scalar engine have neither dtype nor shape
         lines.append(cut(f"{result.dtype} {shape_text(result.shape)}"))

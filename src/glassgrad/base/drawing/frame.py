@@ -30,11 +30,11 @@ _FRAME = """<!doctype html>
 
 
 def framed_page(title: str, data: Mapping[str, Any], program: str, style: str, *, live: bool = False) -> str:
-    """Return a page about data, which must be what JSON can say.
+    """Return a page about data, which must be representable in JSON.
 
-    Nothing in the data can become a part of the page's own text: `<`, `>` and `&` are written as escapes of JSON, and
-    only the page's own program and style may run, by their hashes. Requests to anywhere are forbidden, but for those to
-    the server that a `live` page comes from.
+    The data cannot inject HTML: `<`, `>` and `&` are written as JSON escapes, and the content security policy allows
+    only the page's own program and style, by their hashes. It forbids all requests, except those of a `live` page to
+    its own server.
     """
     policy = (
         "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; "
@@ -46,12 +46,12 @@ def framed_page(title: str, data: Mapping[str, Any], program: str, style: str, *
 
 
 def _told(name: str) -> str:
-    """Return a name in Unicode: one of a file need not be."""
+    """Return a name as valid Unicode; a file name need not be."""
     return name.encode(errors="replace").decode()
 
 
 def escaped(data: Any) -> str:
-    """Return data as JSON that can stand in a script element, whatever is in it.
+    """Return data as JSON that is safe in a script element, whatever it contains.
 
     Example:
         >>> "<" in escaped({"name": "</script>"})

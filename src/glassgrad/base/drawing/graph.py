@@ -1,4 +1,4 @@
-"""The graph of a computation as plain data, independent of who recorded it; `as_dict` gives it to pages and files."""
+"""The graph of a computation as plain data, independent of its recorder; `as_dict` serves pages and files."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _FEW = 4
 
 @dataclass(frozen=True)
 class Numbers:
-    """An array in short.
+    """A summary of an array.
 
     Attributes:
-        text: the numbers themselves where there are few, else empty.
-        norm: the Euclidean norm of the finite ones, as are mean, std, low and high.
+        text: the numbers themselves if there are few, else empty.
+        norm: the Euclidean norm of the finite numbers; mean, std, low and high are also over the finite ones.
         nonfinite: how many are NaN or infinite.
-        whole: whether they are integers or truth values, of which the range says more than the norm.
-        bins: how many of the finite ones lie in each of as many even steps from low to high, where that was asked for.
+        whole: whether they are integers or truth values, for which the range is more informative than the norm.
+        bins: a histogram of the finite numbers, with bins of equal width from low to high, if requested.
 
     Example:
         >>> import glassgrad as gg
@@ -47,7 +47,7 @@ class Numbers:
 
     @property
     def short(self) -> str:
-        """The numbers, or their norm; of integers the range."""
+        """The numbers, or their norm; for integers the range."""
         if self.whole and not self.text:
             return f"{self.low:g} to {self.high:g}"
         bad = f", {self.nonfinite:,} NaN or inf" if self.nonfinite and not self.text else ""
@@ -55,14 +55,14 @@ class Numbers:
 
     @property
     def long(self) -> str:
-        """The numbers, or what is known of them."""
+        """The numbers, or all known facts about them."""
         if self.text or self.whole:
             return self.short
         return f"{self.short}, mean {self.mean:.4g}, std {self.std:.4g}, from {self.low:.4g} to {self.high:.4g}"
 
 
 def numbers_of(array: Any, bins: int = 0) -> Numbers | None:
-    """Describe an array, with a histogram if it is to have bins; None where there is none, or none of numbers.
+    """Summarise an array, with a histogram if `bins` is positive; None for anything but an array of numbers.
 
     Example:
         >>> import numpy as np
@@ -81,7 +81,7 @@ def numbers_of(array: Any, bins: int = 0) -> Numbers | None:
     finite = wide[np.isfinite(wide)]
     if not finite.size:
         return Numbers("", nonfinite=int(array.size))
-    with np.errstate(over="ignore", invalid="ignore"):  # of numbers near the largest, the norm is infinite
+    with np.errstate(over="ignore", invalid="ignore"):  # the norm of numbers near the largest overflows
         return Numbers(
             "",
             norm=float(np.linalg.norm(finite)),
@@ -112,18 +112,18 @@ def _written(value: Any) -> str:
 
 @dataclass
 class Node:
-    """A value: what an op made, an input, a parameter or a constant.
+    """A value: the result of an op, an input, a parameter or a constant.
 
     Attributes:
         kind: "input", "parameter", "constant", "state" (of an optimizer, a random draw) or "op"; "update" for a value
-            that is written to what it is named after, "cut" for an op whose arguments are left out, "neuron".
-        op: the op's name; empty where no op made it.
+            that is written to the variable of its name, "cut" for an op whose arguments are left out, "neuron".
+        op: the op's name; empty if no op computed it.
         name: the user's variable, or empty.
-        formula: the op with its arguments put in.
+        formula: the op with its arguments filled in.
         where: the user's file and line, with its text in `source`.
-        module: the calls of modules that it was made in, the outermost first.
+        module: the calls of modules in which it was computed, outermost first.
         root: whether it is a result.
-        late: whether it is computed after the backward pass, as an optimizer's update is.
+        late: whether it is computed after the backward pass, e.g. an optimizer's update.
 
     Example:
         >>> import glassgrad as gg
@@ -154,10 +154,10 @@ class Edge:
 
     Attributes:
         local: the local derivative as a formula, or in words.
-        number: its value, where both ends are numbers.
-        sent: what the backward pass sends along it.
-        weight: what the tail is multiplied by, in a picture of neurons.
-        gradient: whether not the tail is read but the gradient by it.
+        number: its value, if both ends are numbers.
+        sent: the cotangent that the backward pass sends along it.
+        weight: the factor of the tail, in a picture of neurons.
+        gradient: whether the gradient with respect to the tail is read instead of the tail.
 
     Example:
         >>> import glassgrad as gg
@@ -178,10 +178,10 @@ class Edge:
 
 @dataclass
 class Line:
-    """A line of the program in which a step is written out, with the nodes that it is about.
+    """A line of a step written out as a program, with the nodes that it is about.
 
     Attributes:
-        nodes: what it computes, or whose gradients.
+        nodes: the nodes that it computes, or whose gradients it computes.
         backward: whether it is a line of the backward pass.
     """
 
@@ -196,9 +196,9 @@ class Kernel:
 
     Attributes:
         kind: loop, product, ..., as in the table of the plan.
-        nodes: whose values it computes.
-        gradients: at whose rules of the backward pass it works.
-        seconds: the time that it took by itself; None where it was not measured.
+        nodes: the nodes whose values it computes.
+        gradients: the nodes whose backward rules it computes.
+        seconds: its own run time; None if it was not measured.
     """
 
     kind: str
@@ -230,14 +230,14 @@ class Sweep:
 
 @dataclass
 class Graph:
-    """Nodes, with arguments before what is made of them, and edges.
+    """Nodes in topological order, and edges.
 
     Attributes:
         modules: the class of each module, by path.
-        columns: where the picture is one of neurons, the nodes of each layer from top to bottom.
-        notes: sentences for below the picture.
-        lines: the same computation as a program to read.
-        kernels: what its compiled form consists of, and in `measured` where their costs are from.
+        columns: for a picture of neurons, the nodes of each layer from top to bottom.
+        notes: sentences to print below the picture.
+        lines: the same computation as readable source.
+        kernels: the kernels of its compiled form; `measured` says how their costs were obtained.
 
     Example:
         >>> import glassgrad as gg
@@ -259,13 +259,13 @@ class Graph:
     measured: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """Return lists, dictionaries, text and finite numbers: what JSON can say. NaN and infinity are text."""
+        """Return lists, dictionaries, text and finite numbers, as JSON requires. NaN and infinity become text."""
         found = dataclasses.asdict(self)
         found["modules"] = [{"path": list(path), "kind": kind} for path, kind in self.modules.items()]
         return {key: _sayable(part) for key, part in found.items()}
 
     def place_leaves(self) -> None:
-        """Move parameters and constants into the innermost module that all of their readers are in."""
+        """Move parameters and constants into the innermost module that contains all of their readers."""
         readers: dict[int, list[Path]] = {}
         for edge in self.edges:
             readers.setdefault(edge.tail, []).append(self.nodes[edge.head].module)
@@ -283,7 +283,7 @@ def _sayable(value: Any) -> Any:
 
 
 def common(paths: list[Path]) -> Path:
-    """Return the longest beginning that paths share."""
+    """Return the longest common prefix of the paths."""
     first, last = min(paths), max(paths)
     length = 0
     while length < min(len(first), len(last)) and first[length] == last[length]:

@@ -1,8 +1,8 @@
 """The layout of a layered graph: columns, the order in them, heights, and the paths of the edges.
 
 Gansner, Koutsofios, North and Vo, A technique for drawing directed graphs (1993): the column of a node and its height
-are two linear programs, solved by SciPy's HiGHS, so that boxes may have any size; between them the order in each
-column is improved by sweeps that sort by the mean of the neighbours (Sugiyama, Tagawa and Toda 1981).
+are two linear programs, solved by SciPy's HiGHS, so boxes may have any size. Between the two, sweeps improve the order
+in each column: they sort by the mean of the neighbours (Sugiyama, Tagawa and Toda 1981).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MOST_BENDS = 6000
 
 @dataclass(frozen=True)
 class Layout:
-    """The left upper corner of each box; each edge as points, a level line and a curve in turn; and the size."""
+    """The upper left corner of each box; each edge as points, alternately a level line and a curve; and the size."""
 
     corners: list[Point]
     routes: list[list[Point]]
@@ -37,7 +37,7 @@ class Layout:
 
 
 def arrange(sizes: Sequence[Size], edges: Sequence[tuple[int, int]], labels: Sequence[float] = ()) -> Layout:
-    """Lay out a graph without circles from left to right.
+    """Lay out an acyclic graph from left to right.
 
     Args:
         sizes: width and height of each box.
@@ -70,7 +70,7 @@ def arrange(sizes: Sequence[Size], edges: Sequence[tuple[int, int]], labels: Seq
 
 
 def ranks(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
-    """Return the column of each node: every edge goes right, and all of them together are as short as can be."""
+    """Return the column of each node: every edge goes right, and the total length of the edges is minimal."""
     if not edges:
         return [0] * count
     cost = np.zeros(count)
@@ -83,7 +83,7 @@ def ranks(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
 
 
 def latest(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
-    """Return columns in which everything stands as near to its readers as it can: found at once, but wide."""
+    """Return columns in which each node is as near to its readers as possible: fast to find, but wide."""
     before: list[list[int]] = [[] for _ in range(count)]
     waiting = [0] * count
     for tail, head in edges:
@@ -114,7 +114,7 @@ def _solved(cost: Any, rows: Sequence[Iterable[tuple[int, float]]], limits: Sequ
 
 
 def _bent(rank: list[int], edges: Sequence[tuple[int, int]]) -> list[list[int]]:
-    """Return each edge as points, one a column; `rank` grows by the bends."""
+    """Return each edge as points, one per column; append the bends to `rank`."""
     paths = []
     left = _MOST_BENDS
     for tail, head in sorted(edges, key=lambda edge: rank[edge[1]] - rank[edge[0]]):
@@ -131,7 +131,7 @@ def _bent(rank: list[int], edges: Sequence[tuple[int, int]]) -> list[list[int]]:
 
 
 def _ordered(rank: Sequence[int], paths: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Return the columns with few crossings of edges in between."""
+    """Order each column so that few edges cross between columns."""
     before: list[list[int]] = [[] for _ in rank]
     after: list[list[int]] = [[] for _ in rank]
     for path in paths:
@@ -192,7 +192,7 @@ def _crossings(columns: Sequence[Sequence[int]], after: Sequence[Sequence[int]],
 def _heights(
     columns: Sequence[Sequence[int]], paths: Sequence[Sequence[int]], heights: Sequence[float], boxes: int
 ) -> list[float]:
-    """Return the middle of each point: edges climb as little as can be, the long ones least of all."""
+    """Return the vertical centre of each point: edges climb as little as possible, long ones least of all."""
     pieces = [
         (left, right, 1 + 3 * (left >= boxes) + 3 * (right >= boxes))
         for path in paths
@@ -221,7 +221,7 @@ def _columns(
     rank: Sequence[int],
     labels: Sequence[float],
 ) -> tuple[list[float], list[float]]:
-    """Return the left side and the width of each column; there is room before it for the labels that end there."""
+    """Return the left side and the width of each column; leave room before it for the labels of entering edges."""
     widths = [max((sizes[p][0] for p in column if p < len(sizes)), default=0.0) for column in columns]
     gaps = [COLUMN_GAP] * len(columns)
     for (_, head), label in zip(edges, labels, strict=True):
@@ -239,7 +239,7 @@ def _ends(
     sizes: Sequence[Size],
     middles: Sequence[float],
 ) -> list[tuple[Point, Point]]:
-    """Return where each edge leaves its tail and enters its head: those that enter are spread over its left side."""
+    """Return where each edge leaves its tail and enters its head; entering edges are spread over its left side."""
     entering: dict[int, list[int]] = {}
     for at, (_, head) in enumerate(edges):
         entering.setdefault(head, []).append(at)

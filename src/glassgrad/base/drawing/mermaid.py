@@ -1,4 +1,4 @@
-"""A graph in the language of Mermaid, which many sites draw from Markdown."""
+"""A graph in Mermaid's language, which many sites render in Markdown."""
 
 from __future__ import annotations
 
@@ -37,6 +37,6 @@ def mermaid(graph: Graph) -> str:
 
 
 def _text(lines: Iterable[str]) -> str:
-    # Its own escapes are a # with a number or a name; a & of HTML before one would be taken for a part of it.
+    # Mermaid's own escapes are a # with a number or a name; an HTML & before one would be read as part of it.
     plain = (line.replace("#", "#35;").replace('"', "#quot;") for line in lines)
     return "<br/>".join(escape(line, quote=False) for line in plain)

@@ -37,7 +37,7 @@ def neurons_svg(graph: Graph) -> str:
 
 
 def _weights(graph: Graph, places: Places) -> list[str]:
-    """Return the lines, and in front of them the numbers."""
+    """Return the lines of the weights, and their numbers on top."""
     largest = max((abs(edge.weight or 0.0) for edge in graph.edges), default=0.0) or 1.0
     column = {at: number for number, found in enumerate(graph.columns) for at in found}
     entering = Counter(column[edge.head] for edge in graph.edges)
@@ -52,7 +52,7 @@ def _weights(graph: Graph, places: Places) -> list[str]:
             f"<title>weight {weight:.4g}</title></path>"
         )
         if entering[column[edge.head]] <= _LETTERED:
-            part = 0.2 + 0.2 * (edge.head % 3)  # not all in one place
+            part = 0.2 + 0.2 * (edge.head % 3)  # spread, so that labels do not overlap
             place = f'x="{x + part * (to - x):.1f}" y="{y + part * (bottom - y) - 2:.1f}"'
             numbers.append(f'<text class="label" text-anchor="middle" {place}>{weight:.3g}</text>')
     return [*lines, *numbers]

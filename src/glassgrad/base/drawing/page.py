@@ -1,7 +1,7 @@
-"""A drawing as one HTML file: the SVG as it is without scripts, and a small script that opens and shuts modules.
+"""A drawing as one HTML file: the SVG, which also works without scripts, and a small script that toggles modules.
 
-The script gets every level laid out with its modules shut. Where one is opened, the level is pulled apart there: what
-is right of it moves right, what is below it moves down, and the edges follow. Nothing is asked for over a network.
+The script receives every level laid out with its modules closed. When the user opens a module, boxes to its right move
+right, boxes below it move down, and the edges follow. The page needs no network.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _STYLE = (
 
 
 def document(title: str, svg: str, scenes: Mapping[Path, Scene], opened: Collection[Path], notes: Iterable[str]) -> str:
-    """Return a page with a drawing; with `scenes`, all levels of it, modules can be opened."""
+    """Return a page with a drawing; with `scenes` (all its levels), modules can be opened."""
     head = (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -52,7 +52,7 @@ def document(title: str, svg: str, scenes: Mapping[Path, Scene], opened: Collect
 
 
 def framed(html: str, height: int = 560) -> str:
-    """Return a page in a frame of its own, for a notebook: its script sees nothing of what is around it."""
+    """Return a page in an iframe for a notebook; its script cannot access the notebook."""
     style = f"width:100%;height:{height}px;border:0;resize:vertical;overflow:auto"
     return f'<iframe sandbox="allow-scripts" style="{style}" srcdoc="{escape(html)}"></iframe>'
 

@@ -38,7 +38,7 @@ class Drawing:
 
     @cached_property
     def svg(self) -> str:
-        """The picture as SVG, as a file or inside a page. Text that is hovered over shows more of it."""
+        """The picture as SVG, as a file or inside a page. Text shows more details on hover."""
         graph = self.graph
         if graph.columns:
             return neurons_svg(graph)
@@ -49,7 +49,7 @@ class Drawing:
 
     @cached_property
     def html(self) -> str:
-        """The picture as a page of its own. A click on a module, or Enter, opens it and shuts it."""
+        """The picture as a standalone page. A click on a module, or Enter, opens or closes it."""
         scenes = {} if self.graph.columns or self.graph.sweeps else self._levels
         return page.document(self.graph.name, self.svg, scenes, self.opened, self.graph.notes)
 
@@ -65,7 +65,7 @@ class Drawing:
 
     @property
     def mermaid(self) -> str:
-        """The graph in Mermaid's language, for Markdown; all of it, without modules."""
+        """The whole graph in Mermaid's language, for Markdown, without modules."""
         return mermaid(self.graph)
 
     def _repr_svg_(self) -> str:
@@ -78,7 +78,7 @@ class Drawing:
         return f"<drawing of {self.graph.name}: {len(self.graph.nodes)} values; .save('graph.svg') or .html, .json>"
 
     def save(self, path: str | File) -> None:
-        """Write the drawing to a file; the suffix decides: .svg, .html, .json, .mmd or .md (Mermaid, fenced)."""
+        """Write the drawing to a file in the format of its suffix: .svg, .html, .json, .mmd or .md (fenced Mermaid)."""
         path = File(path)
         writers: dict[str, Callable[[], str]] = {
             ".svg": lambda: self.svg,

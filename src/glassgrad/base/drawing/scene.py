@@ -1,4 +1,4 @@
-"""One level of a graph, laid out: the boxes of a module or of the whole, with open modules drawn inside of theirs."""
+"""One level of a graph, laid out: the boxes of a module or of the whole graph; open modules are drawn in place."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from glassgrad.base.drawing import layout
 from glassgrad.base.drawing.boxes import LETTER, Box, box_of, cut, module_box
 from glassgrad.base.drawing.graph import LEAVES, Edge, Graph, Path, Sweep
 
-SIDE, TOP = 18.0, 30.0  # from the frame of an open module to what is inside
-_FAR = 3  # columns after which a leaf is drawn a second time rather than joined by a long edge
+SIDE, TOP = 18.0, 30.0  # from the frame of an open module to its contents
+_FAR = 3  # columns after which a leaf is drawn a second time instead of joined by a long edge
 _LONGEST_LABEL = 20
-_PROSE = re.compile(r"[a-z]{2,} [a-z]{2,}")  # words, where a derivative is no formula
+_PROSE = re.compile(r"[a-z]{2,} [a-z]{2,}")  # a derivative in words instead of a formula
 
 
 @dataclass
 class Thing:
-    """A box with its place; of a module also its path, and what is inside if it is open."""
+    """A box with its position; for a module also its path, and its contents if it is open."""
 
     box: Box
     x: float
@@ -28,10 +28,10 @@ class Thing:
     height: float
     module: Path = ()
     inside: Scene | None = None
-    port: str = ""  # of what comes from outside or goes there: which way, and the node
+    port: str = ""  # for an edge from or to the outside: its direction and the node
 
     def port_height(self, way: str, node: int) -> float | None:
-        """Return how far down in an open module an edge to the outside enters or leaves."""
+        """Return the height in an open module at which an edge from or to the outside crosses its frame."""
         for thing in self.inside.things if self.inside is not None else ():
             if thing.port == f"{way} {node}":
                 return TOP + thing.y + thing.height / 2
@@ -40,7 +40,7 @@ class Thing:
 
 @dataclass
 class Wire:
-    """An edge: its points, the text at its end, the text to hover for, the things it joins, and the node it is from."""
+    """An edge: its points, the text at its end, the text on hover, the things it joins, and the node it starts from."""
 
     points: list[layout.Point]
     label: str
@@ -62,7 +62,7 @@ class Scene:
     height: float = 0.0
 
     def count(self) -> int:
-        """Count the boxes, those in open modules too."""
+        """Count the boxes, including those in open modules."""
         return sum(1 if thing.inside is None else thing.inside.count() for thing in self.things)
 
 
@@ -77,7 +77,7 @@ class _Arrow:
 
 
 def scene(graph: Graph, opened: Collection[Path] = (), sweep: Sweep | None = None, path: Path = ()) -> Scene:
-    """Lay out what is directly in a module (of the empty path: in none), with the opened ones among it."""
+    """Lay out the direct contents of a module, with open modules expanded; the empty path is the top level."""
     level = _Level(graph, opened, sweep, path)
     level.draw_leaves_again()
     level.make_room()
@@ -105,7 +105,7 @@ def scene(graph: Graph, opened: Collection[Path] = (), sweep: Sweep | None = Non
 
 
 def _joined(points: list[layout.Point], arrow: _Arrow, things: list[Thing]) -> list[layout.Point]:
-    """Let an edge end where it goes on inside of an open module."""
+    """Let an edge end where it continues inside an open module."""
     tail, head = things[arrow.tail], things[arrow.head]
     leaves, enters = tail.port_height("out", arrow.node), head.port_height("in", arrow.node)
     first = points[0][1] if leaves is None else tail.y + leaves
@@ -114,27 +114,27 @@ def _joined(points: list[layout.Point], arrow: _Arrow, things: list[Thing]) -> l
 
 
 def paths_of(graph: Graph) -> list[Path]:
-    """Return the paths of all modules that something is in, the outer ones first."""
+    """Return the paths of all modules that are not empty, outer ones first."""
     found = {node.module[:depth] for node in graph.nodes for depth in range(1, len(node.module) + 1)}
     return sorted(found, key=lambda path: (len(path), path))
 
 
 class _Level:
-    """The things and arrows of one level before they have places."""
+    """The things and arrows of one level before layout."""
 
     def __init__(self, graph: Graph, opened: Collection[Path], sweep: Sweep | None, path: Path) -> None:
         self.graph, self.opened, self.sweep, self.path = graph, opened, sweep, path
         self.things: list[Thing] = []
         self.arrows: list[_Arrow] = []
         self._index: dict[object, int] = {}
-        self._again: dict[int, object] = {}  # leaves, and what makes their boxes
+        self._again: dict[int, object] = {}  # leaves, and the functions that make their boxes
         for at, node in enumerate(graph.nodes):
             if node.module[: len(path)] == path:
                 self._place(at)
         self._connect()
 
     def _place(self, at: int) -> int:
-        """Return the thing that stands for a node here: its own box, or the module that it is in."""
+        """Return the thing that represents a node at this level: its own box, or the module that contains it."""
         module = self.graph.nodes[at].module
         if module == self.path:
             return self._add(at, lambda: self._box(box_of(self.graph.nodes[at], self.sweep, at, self.path)))
@@ -199,7 +199,7 @@ class _Level:
         return made
 
     def make_room(self) -> None:
-        """Let boxes of ops grow with the number of their arguments, so that the texts at the edges can be read."""
+        """Enlarge the boxes of ops with many arguments, so that the text at the edges stays readable."""
         for at, count in Counter(arrow.head for arrow in self.arrows).items():
             thing = self.things[at]
             if not thing.module:
@@ -207,7 +207,7 @@ class _Level:
                 thing.width, thing.height = thing.box.size
 
     def draw_leaves_again(self) -> None:
-        """Give readers of a parameter, a constant or an input that are far from one another a box of it each."""
+        """Draw a parameter, a constant or an input once more near readers that are far from its nearest one."""
         rank = layout.latest(len(self.things), [(arrow.tail, arrow.head) for arrow in self.arrows])
         nearest: dict[int, int] = {}
         heads = {arrow.head for arrow in self.arrows}
@@ -226,7 +226,7 @@ class _Level:
 
 
 def told(graph: Graph, edge: Edge) -> tuple[str, str]:
-    """Return the text at the end of an edge, and the one to hover for."""
+    """Return the text at the end of an edge, and the text on hover."""
     label = edge.local
     if edge.number is not None:
         value = f"{edge.number:.4g}"

@@ -1,6 +1,6 @@
-"""The page of a step: its graph to open, to play and to search, beside its program and its kernels.
+"""The page of a step: its graph, which can be opened, played and searched, beside its program and its kernels.
 
-`step.js` and `step.css` are built from `web/`, by `npm run build` there; a test holds them against their sources.
+`npm run build` in `web/` builds `step.js` and `step.css`; a test checks that they match their sources.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Tables = Sequence[tuple[str, Sequence[str], Sequence[Sequence[str]]]]
 
 
 def step_page(graph: Graph, tables: Tables = (), cost: str = "") -> str:
-    """Return a graph as a page of its own, with tables and a sentence below it."""
+    """Return a graph as a standalone page, with tables and a sentence below it."""
     more: dict[str, Any] = {
         "title": graph.name,
         "version": __version__,
@@ -37,7 +37,7 @@ def step_page(graph: Graph, tables: Tables = (), cost: str = "") -> str:
 
 
 def page_data(graph: Graph) -> dict[str, Any]:
-    """Return a graph as the page takes it: `as_dict()` without what is empty, lines and modules written once."""
+    """Return a graph as the page expects it: `as_dict()` without empty fields, with lines and modules written once."""
     places: dict[tuple[str, str], int] = {("", ""): 0}
     paths: dict[tuple[str, ...], int] = {(): 0}
     nodes = []
@@ -62,7 +62,7 @@ def page_data(graph: Graph) -> dict[str, Any]:
 
 
 def _filled(entry: Any) -> dict[str, Any]:
-    """Return the fields of an entry that say anything, numbers with as many digits as are shown."""
+    """Return the non-empty fields of an entry, numbers rounded to the digits that are shown."""
     found: dict[str, Any] = {}
     for one in fields(entry):
         value = getattr(entry, one.name)
@@ -78,5 +78,5 @@ def _filled(entry: Any) -> dict[str, Any]:
 
 @cache
 def built(name: str) -> str:
-    """Return a file of the page's program."""
+    """Return the contents of a built file of the page."""
     return (FOLDER / name).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A scene as SVG: text that needs nothing beside it, in the colours of the reader's page, light or dark."""
+"""A scene as self-contained SVG, in the colours of the reader's page, light or dark."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from glassgrad.base.drawing.boxes import LINE, PAD, Box
 from glassgrad.base.drawing.scene import SIDE, TOP, Scene, Thing, Wire
 
 MARGIN = 14.0
-# Of an SVG inside a page the style reaches the whole page, so every rule begins with a class of our own.
+# The style of an SVG inside a page applies to the whole page, so every rule begins with a class of our own.
 # A name, its colour on a light page, and on a dark one.
 _COLOURS = (
     ("ink", "#1f2933", "#e4e7eb"),
@@ -60,12 +60,12 @@ _RULES = (
     ".port>rect{fill:none;stroke:none}",
     ".port>text{fill:var(--soft);font-style:italic}",
 )
-# A name may have them, a file of XML may not, not even escaped.
+# Characters that a name may contain but XML forbids, even escaped.
 _NOT_IN_XML = dict.fromkeys([*{*range(32)} - {9, 10, 13}, *range(0xD800, 0xE000), 0xFFFE, 0xFFFF], "\ufffd")
 
 
 def style() -> str:
-    """Return the rules of a drawing, every one of them below `.ggdraw`."""
+    """Return the CSS rules of a drawing, each below `.ggdraw`."""
     dark = ";".join(f"--{name}:{value}" for name, value in DARK.items())
     light = ";".join(f"--{name}:{value}" for name, value in LIGHT.items())
     rules = "".join(
@@ -76,7 +76,7 @@ def style() -> str:
 
 
 def document(parts: Sequence[tuple[str, Scene]], title: str, notes: Iterable[str] = ()) -> str:
-    """Return scenes below one another, each with its heading, as one SVG."""
+    """Return scenes stacked vertically, each with its heading, as one SVG."""
     body, width, y = [], 0.0, MARGIN
     for heading, scene in parts:
         if heading:

@@ -52,15 +52,15 @@ def capture(
     Args:
         function, args, kwargs: the call.
         names: names of the positional arguments.
-        moving: positions, among all leaves of the arguments, of floats that are inputs.
+        moving: positions of floats that are inputs, among all leaves of the arguments.
         follow_results: trace the backward pass of results that still require a gradient.
-        keep_grads: let leaves have their gradients after a call, as in eager mode.
-        after: called with the result while tracing goes on; gives the result of the program. Tensors that are
-            detached are marked then (see `Origin.records`).
+        keep_grads: leave gradients on the leaves after a call, as in eager mode.
+        after: called with the result while still tracing; returns the result of the program. It also makes the trace
+            mark detached tensors (see `Origin.records`).
         make_tracer: called with the name of the program.
 
     Raises:
-        CompileError: when the function cannot be compiled as it is. Everything is as before then.
+        CompileError: if the function cannot be compiled as written. All state is restored.
     """
     tracer = make_tracer(getattr(function, "__name__", type(function).__name__))
     tracer.marks_stops = after is not None
@@ -105,7 +105,7 @@ def capture(
 
 @contextmanager
 def _read_only(arrays: Sequence[Array]) -> Iterator[None]:
-    """Refuse writes to NumPy arrays while tracing: they would happen during the trace and never again."""
+    """Refuse writes to NumPy arrays while tracing, because they would happen once, not in every call."""
     locked = [array for array in arrays if array.flags.writeable]
     try:
         for array in locked:
@@ -131,16 +131,16 @@ def _last_line(error: BaseException) -> object:
 
 
 def _undo(found: Reach, places: Places, randoms: Snapshot) -> bool:
-    """Undo what a failed trace did to random streams and to Python's objects; return what `put_back` does."""
+    """Undo a failed trace's changes of random streams and Python objects; return the result of `put_back`."""
     randoms.restore()
     places.restore()
     return put_back(found)
 
 
 def put_back(found: Reach) -> bool:
-    """Undo what a failed trace did to what was found before: variables, attributes, lists and objects that it added to.
+    """Undo a failed trace's changes of existing variables, attributes, lists and objects.
 
-    Returns whether an optimizer got a state that it had not.
+    Returns whether an optimizer had gained state.
     """
     for edge in found.edges:
         if edge.holds():

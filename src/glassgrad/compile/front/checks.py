@@ -1,4 +1,4 @@
-"""Conditions at the end of a trace without which the compiled function would differ from eager mode."""
+"""Checks at the end of a trace; if one failed, the compiled function would differ from eager mode."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def holder(left: Symbol) -> str:
         for holder in gc.get_referrers(tensor)
         if holder is not referrers
     }
-    # Attributes and variables say most; our own notes hold on to tensors in tuples.
+    # Attributes and variables are the most helpful names; our own records hold tensors in tuples.
     ranked = sorted(found - {""}, key=lambda text: ("." not in text, "variable" not in text, "tuple" in text, text))
     return ranked[0] if ranked else "an object that outlives the function"
 
@@ -39,12 +39,12 @@ def holder(left: Symbol) -> str:
 def _named(holder: object, tensor: Tensor) -> str:
     if isinstance(holder, types.CellType):
         return "a variable of the enclosing function"
-    if isinstance(holder, Edge):  # our own note of where it is
+    if isinstance(holder, Edge):  # our own record of its place
         return ""
     if isinstance(holder, list | set | tuple):
         return f"a {type(holder).__name__}"
     if not isinstance(holder, dict):
-        # Since Python 3.13 objects hold their attributes themselves, and their dictionary is made when asked for.
+        # Since Python 3.13 objects hold their attributes inline, and `__dict__` is created on access.
         name = _key_of(getattr(holder, "__dict__", {}), tensor)
         return f"{type(holder).__name__}.{name}" if name else ""
     name = _key_of(holder, tensor)
@@ -65,7 +65,7 @@ def short_path(path: str) -> str:
 
 
 def state_of(stream: Any) -> object:
-    """Return the state of a random stream in a form that can be compared."""
+    """Return the state of a random stream in a comparable form."""
     if hasattr(stream, "get_state") and not isinstance(stream, np.random.RandomState):
         return stream.get_state()
     if hasattr(stream, "getstate"):
@@ -74,7 +74,7 @@ def state_of(stream: Any) -> object:
 
 
 def _comparable(state: object) -> object:
-    """Return a state whose parts compare with one answer: arrays as their bytes."""
+    """Return a state that compares to one bool: arrays become bytes."""
     if isinstance(state, dict):
         return {name: _comparable(part) for name, part in state.items()}
     if isinstance(state, tuple):
@@ -83,7 +83,7 @@ def _comparable(state: object) -> object:
 
 
 def check_streams(streams: list[tuple[str, object, object]]) -> None:
-    """Refuse a function that drew from a stream which a call cannot replay."""
+    """Refuse a function that drew from a stream that a call cannot replay."""
     for path, stream, before in streams:
         if state_of(stream) != before:
             raise errors.TRACE_RANDOM(what=f"{path} ({type(stream).__name__})")
@@ -120,7 +120,7 @@ def settled(before: Reach, after: Reach, tracer: Tracer) -> tuple[list[Edge], li
         if is_constant(edge.value) and edge.kind != "length" and not edge.holds():
             try:
                 now = edge.now()
-            except (LookupError, AttributeError):  # the function took it away itself
+            except (LookupError, AttributeError):  # the function itself removed it
                 continue
             if not is_constant(now):
                 continue
@@ -143,7 +143,7 @@ _COMPARED = 1 << 16  # bytes of an array that are compared before each call; mor
 
 
 def looked_at(before: Reach, tracer: Tracer) -> list[Edge]:
-    """Return the arrays that no op reads, but Python may: as an index, or for a decision."""
+    """Return the places of arrays that no op reads but Python code may, as an index or for a decision."""
     return [
         Edge(path, "bytes", array, None, array.tobytes())
         for path, array in before.arrays

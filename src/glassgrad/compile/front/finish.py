@@ -1,4 +1,4 @@
-"""Finish a trace: read the program's inputs, updates and outputs off the Symbols while they are in place."""
+"""Finish a trace: derive the program's inputs, updates and outputs from the Symbols before they are removed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from glassgrad.ops.core import Array
 
 
 class Finish:
-    """Reads inputs, updates and outputs off the Symbols before the arrays are restored."""
+    """Derives inputs, updates and outputs from the Symbols before the arrays are restored."""
 
     def __init__(
         self,
@@ -102,9 +102,7 @@ class Finish:
             return Given(None, leaf)
         at = self._output(leaf.array)
         if leaf._tracks and leaf.node is not None and is_alive(leaf.node):
-            if hasattr(
-                leaf, "persistent"
-            ):  # a buffer that is returned: the result has its history, the buffer has none
+            if hasattr(leaf, "persistent"):  # a returned buffer: the result has its history, the buffer has none
                 leaf = make(leaf.array, leaf.node, True)
             self.tracked[at] = leaf
         else:
@@ -121,10 +119,10 @@ class Finish:
         self.outputs.append(symbol.var if isinstance(symbol, Symbol) else self.tracer.constant(symbol))
         return len(self.outputs) - 1
 
-    # --- what is stored -------------------------------------------------------------------------------
+    # --- stored values --------------------------------------------------------------------------------
 
     def _stored(self, found: Reach, places: Places) -> Sorted:
-        """Describe what the function changed in Python objects; what it stored there are outputs."""
+        """Describe the function's changes of Python objects; the values that it stored become outputs."""
         known = {id(holder.target) for holder, _ in places.before}
         changes = Sorted(list(places.changes()), found)
 
@@ -165,7 +163,7 @@ class Finish:
         return self._twin(leaf, self._shared_output(leaf.array))
 
     def _shared_output(self, array: Array) -> int:
-        """Return the output for an array; tensors that share it go on sharing it."""
+        """Return the output for an array; tensors that share the array still share it afterwards."""
         if id(array) not in self._shared:
             self._shared[id(array)] = self._output(array)
         return self._shared[id(array)]
@@ -195,7 +193,7 @@ class Finish:
         if after is not None:
             self.found.append((self.lifted_ids[id(leaf)].var, self._value(after.array)))
         if after is not None and before is not None and id(before) in self.lifted_ids:
-            # Added to in place in eager mode: the old tensor gets the sum.
+            # Eager mode accumulates in place, so the old tensor gets the sum.
             self.updates[self.lifted_ids[id(before)].var] = self._value(after.array)
             self.grads.append((leaf, before))
             return
@@ -224,7 +222,7 @@ class Finish:
         self.updates.setdefault(var, value)
 
     def _finite(self) -> int | None:
-        """Return the output that tells whether new weights, and gradients of weights that stay, are finite."""
+        """Return the output that tells whether new weights, and gradients of unchanged weights, are finite."""
         weights = {entry.var for entry in self.tracer.lifted if entry.tracks} | set(self.arguments.holders)
         values = [value for var, value in self.updates.items() if var in weights]
         values += [gradient for var, gradient in self.found if var not in self.updates]
@@ -235,13 +233,13 @@ class Finish:
         return len(self.outputs) - 1
 
     def _branches(self) -> list[tuple[int, Branch]]:
-        """Return the outputs that count what became NaN in branches not taken, and of which op."""
+        """Return the outputs that count cotangents that became NaN in branches not taken, with their ops."""
         found = counts(self.tracer.builder, self.tracer.branches) if isinstance(self.tracer, StepTracer) else []
         first = len(self.outputs)
         self.outputs += [number for _, number in found]
         return [(first + at, branch) for at, (branch, _) in enumerate(found)]
 
-    # --- after everything is put back -----------------------------------------------------------------
+    # --- after all state is restored ------------------------------------------------------------------
 
     def capture(self, function: Function, statics: Mapping[str, object], before: Reach) -> Capture:
         """Return the capture; the tracer has restored all tensors by now."""
@@ -253,7 +251,7 @@ class Finish:
         state = [one for _, one in lifted if one is not None and one.var in used]
         for one in state:
             if one.var.name is None and one.path:
-                # Nobody has seen the graph yet: an input may still learn where its tensor was found.
+                # The graph is not published yet, so an input can still be named by the place of its tensor.
                 object.__setattr__(one.var, "name", one.path)
         state += self.slots
         feeds, late = _split(tracer.feeds)
@@ -304,14 +302,14 @@ class Finish:
         )
 
     def _moved(self, lifted: list[tuple[Lifted, State | None]], state: list[State]) -> list[Moved]:
-        """Return the places that are read anew in every call, each knowing which inputs its tensors are."""
+        """Return the places that every call reads again, each with the inputs that its tensors are."""
         used = {id(one) for one in state}
         inputs = {id(one.tensor): one for _, one in lifted if one is not None and id(one) in used}
         found = []
         for moved in self.sorted.moved:
             moved.state.update((at, inputs[id(leaf)]) for at, leaf in enumerate(moved.leaves) if id(leaf) in inputs)
             if any(one.tensor._tracks or one.tensor.node is not None for one in moved.state.values()):
-                # Gradients flow to this one tensor: a call with another one is another program.
+                # Gradients flow to this tensor; a call with another tensor needs another program.
                 self.sorted.guards += must_hold(moved.holder, moved.key, moved.value)
                 moved.state.clear()
             else:
@@ -358,7 +356,7 @@ class Finish:
         return used
 
     def _check_stored(self) -> None:
-        """Raise when a traced value outlives the trace: a later call would leave it as it is."""
+        """Raise if a traced value outlives the trace, because later calls would not update it."""
         tracer = self.tracer
         tracer._arrays.clear()
         tracer.grads.first.clear()
@@ -373,7 +371,7 @@ class Finish:
 
 
 def is_alive(node: object) -> bool:
-    """Tell whether no part of a graph was freed by a backward pass."""
+    """Tell whether the whole graph is alive: no backward pass has freed a part of it."""
     seen, waiting = set(), [node]
     while waiting:
         one = waiting.pop()

@@ -1,7 +1,7 @@
-"""One number more from a training step: whether all that it writes into weights is finite.
+"""An extra output of a training step: whether all values that it writes into weights are finite.
 
-Each new weight times 0 is 0, and NaN where the weight is NaN or infinite. The sum of these is part of the loops that
-write the weights, so that nothing is read once more for it.
+Each new weight times 0 is 0, or NaN if the weight is NaN or infinite. The loops that write the weights also sum these
+products, so no weight is read twice.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from glassgrad.compile.ir.graph import GraphBuilder, Var
 
 
 def zero_if_finite(builder: GraphBuilder, values: Iterable[Var]) -> Var | None:
-    """Append the sum of 0 times each value: 0, or NaN where one of them is not finite. None where there is none."""
+    """Append the sum of 0 times each value: 0, or NaN if one is not finite. Return None if there are no values."""
     total = None
     for value in values:
         if value.dtype.kind not in "fcV" or not value.size:
@@ -30,7 +30,7 @@ def zero_if_finite(builder: GraphBuilder, values: Iterable[Var]) -> Var | None:
 
 
 def summed(builder: GraphBuilder, value: Var) -> Var:
-    """Append the sum of a value: of its rows first, which threads can share, and then of these."""
+    """Append the sum of a value: first of each row, which threads can share, then of the row sums."""
     if len(value.shape) > 1:
         value = _sum(builder, value, range(1, len(value.shape)))
     return _sum(builder, value, (0,)) if value.shape else value

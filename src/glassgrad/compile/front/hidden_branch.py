@@ -1,8 +1,8 @@
-"""Recognise, in compiled steps, a cotangent of 0 that becomes NaN in a branch which `where` did not take.
+"""Detect in compiled steps a cotangent of 0 that becomes NaN in a branch that `where` did not take.
 
-Eager mode learns of it from NumPy's warning. A compiled step computes its cotangents in fused loops, so a trace that
-sends cotangents through a choice into an op whose slope may be infinite counts such elements itself: one number more
-for each of the user's lines, added up in the loop that computes the cotangent anyway. Other traces are as they were.
+Eager mode detects it by NumPy's warning. A compiled step computes cotangents in fused loops without warnings. So if a
+trace sends cotangents through a choice into an op whose slope may be infinite, the step counts such elements: one
+extra output per user line, summed in the loop that computes the cotangent anyway. Other traces are unchanged.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Branch(NamedTuple):
 
 
 class StepTracer(Tracer):
-    """A tracer that notes where a cotangent which a choice may have made 0 meets a slope that may be infinite."""
+    """A tracer that records where a cotangent that a choice may have zeroed meets a slope that may be infinite."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -51,7 +51,7 @@ class StepTracer(Tracer):
         self._chosen: set[int] = set()  # sequence numbers of nodes whose cotangents came through a choice
 
     def follow(self, nodes: Iterable[Node | None]) -> list[Branch]:
-        """Begin a new list, for a walk from results: the choice may stand outside of the compiled function."""
+        """Begin a new list for a walk from results, because the choice may be outside of the compiled function."""
         self._chosen.update(node.seq for node in nodes if node is not None)
         self.branches = []
         return self.branches
@@ -82,7 +82,7 @@ class StepTracer(Tracer):
 
 
 def _keeps_zeros(node: Node) -> bool:
-    """Return whether an op sends the zeros of its cotangent on: its backward pass mixes no elements."""
+    """Return whether an op passes on the zeros of its cotangent, i.e. its backward pass does not mix elements."""
     prim = node.prim
     return isinstance(prim, Elementwise) or prim.is_view or prim.indices is not None or prim.name in _SUMS
 
@@ -101,7 +101,7 @@ def _may_be_infinite(node: Node) -> bool:
     second = origin.inside(saved[-1])  # the divisor, the exponent
     if isinstance(second, Symbol):
         return True
-    # Only a constant below 1 makes a slope infinite; for the slope along a constant nobody asks.
+    # Only a constant below 1 makes a slope infinite; the slope along the constant itself is never needed.
     return bool(np.any(np.asarray(second) == 0) if name == "divide" else np.any(np.asarray(second) < 1))
 
 

@@ -1,8 +1,8 @@
 """Infer the types of results while tracing, and check the operands.
 
-Shape rules say what comes out if the operands fit; in eager mode NumPy finds out that they do not. A native
-program would not, so the ops that take several arrays are checked here, with errors like NumPy's, which the
-interpreter turns into messages that name the user's variables.
+Shape rules assume that the operands fit. In eager mode NumPy raises if they do not; a native program would not. So
+ops with several arrays are checked here, with errors like NumPy's, which the interpreter turns into messages that
+name the user's variables.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from glassgrad.ops.places import join_index
 
 
 def infer(prim: Primitive, args: Args, params: Params) -> Args:
-    """Return shape and dtype of each result; raises `ValueError` when the operands do not fit."""
+    """Return shape and dtype of each result; raise `ValueError` if the operands do not fit."""
     check = CHECKS.get(prim.name)
     if check is not None:
         check(*args, **params)
     if prim.shape_rule is not None:
         found = prim.abstract(*args, **params)
     else:
-        with np.errstate(all="ignore"):  # types are asked for, on made-up numbers
+        with np.errstate(all="ignore"):  # only the types matter; the numbers are arbitrary
             found = prim.abstract(*args, **params)
     return found if prim.multiple else (found,)
 
@@ -69,7 +69,7 @@ def _place(shape: tuple[int, ...], arrays: tuple[Array, ...], spec: Any) -> tupl
 
 def _at_set(x: Array, value: Array, *arrays: Array, spec: Any) -> None:
     place = _place(_shape(x), arrays, spec)
-    # As in NumPy, extra dimensions of length 1 in front of the value are dropped.
+    # As in NumPy, drop extra leading dimensions of length 1 of the value.
     given = _shape(value)
     while len(given) > len(place) and given[0] == 1:
         given = given[1:]

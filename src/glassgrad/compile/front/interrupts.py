@@ -1,7 +1,7 @@
-"""Ctrl-C during a trace: delivered at once where nothing can be left half done, otherwise once state is restored.
+"""Ctrl-C during a trace: delivered at once where that is safe, otherwise after state is restored.
 
-While tracing, the arrays of parameters are replaced by symbols. An interrupt in the middle of putting them back, or
-between two of the steps that do, would leave some of them behind for good.
+While tracing, symbols replace the arrays of parameters. An interrupt while the arrays are being restored would leave
+some symbols in place permanently.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from glassgrad.compile.front.calls.parameters import Function
 
 
 class _Shield:
-    """Stands for the handler of Ctrl-C.
+    """Replaces the handler of Ctrl-C.
 
     Attributes:
         open: whether an interrupt is passed on at once; the first one closes it.
@@ -63,7 +63,7 @@ def shielded() -> Iterator[None]:
 
 @contextmanager
 def opened() -> Iterator[None]:
-    """Deliver interrupts in this block; the surrounding code undoes what is half done."""
+    """Deliver interrupts in this block; the surrounding code undoes partial changes."""
     shield = _active if threading.current_thread() is threading.main_thread() else None
     if shield is None:
         yield

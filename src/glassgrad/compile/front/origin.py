@@ -1,6 +1,6 @@
 """The origin of an instruction: the user's line and, in a backward pass, the forward op it belongs to.
 
-Stored as code objects and offsets and resolved only for messages and printing, as nodes of the tape do.
+Like a node of the tape, it stores code objects and offsets, which are resolved only for messages and printing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _RULES = tape.Walk.apply_rules.__code__
 _ACCUMULATE = tape.Walk.accumulate.__code__
 _LEAF = backward._accumulate.__code__
 _MATCH = tape.match_cotangent.__code__
-# Formulas live in these folders; every other frame of the library, and these files, only pass a call on.
+# Formulas are in these folders. Other frames of the library, and the files in `_PLUMBING`, only pass a call on.
 _FORMULAS = tuple(f"{provenance.PACKAGE}{folder}{os.sep}" for folder in ("ops", "nn", "optim"))
 # Files that start traces register themselves here; their callers are not part of the program.
 ENTRANCES: set[str] = set()
@@ -38,9 +38,10 @@ _USERS, _PASSING, _FORMULA, _WALK = range(4)
 
 
 class _Files(dict[str, int]):
-    """Filename -> whose its frames are.
+    """Filename -> the kind of its frames.
 
-    Each op looks at ten frames. Filenames keep their hashes; that of a code object is made of all its constants.
+    Each op looks at ten frames. Filenames cache their hashes; the hash of a code object is computed from all its
+    constants.
     """
 
     def __missing__(self, file: str) -> int:
@@ -65,15 +66,15 @@ class Origin:
         code, lasti: the user's instruction.
         outer: the user's instruction that called the function which `code` belongs to.
         call: counts the user's calls into the library; ops that one call applies have the same number.
-        part: the checkpointed part of the program that it belongs to, None outside of all.
-        records: whether the tape recorded ops there: not under `no_grad`, and not what `detach` gives.
-        inner: where inside of the library the op was applied, when a function of the library did; its
-            local variable names are hints for printing.
+        part: the checkpointed part of the program that it belongs to; None outside of any.
+        records: whether the tape recorded the op; False under `no_grad` and for the result of `detach`.
+        inner: the place inside the library, if a function of the library applied the op; its local variable names are
+            hints for printing.
         role: "forward"; "backward" for a derivative rule; "match" for undoing broadcasting; "gather" for
             adding up several cotangents.
         rule: the primitive whose rule this is.
         node: the sequence number on the tape of the forward op whose rule this is.
-        argument: which of its arguments the cotangent is for, where one rule serves one argument.
+        argument: the argument that the cotangent is for, if the rule serves one argument.
     """
 
     code: CodeType
@@ -106,8 +107,8 @@ class Origin:
 class Calls:
     """Counts the user's calls into the library.
 
-    The frame that a call began with is kept until the next one, so that its identity says which call this is; so is the
-    user's frame, of which the same holds, with the instruction that called it.
+    The frame in which a call began is kept until the next call, so its identity identifies the call. The user's frame
+    is kept for the same reason, with the instruction that called it.
     """
 
     number: int = 0
@@ -126,18 +127,18 @@ class Calls:
         """Return the next of the user's instructions above a frame of the user's."""
         if user is not self.user:
             self.outer = _caller(user)
-            # A generator's frame goes on under other callers.
+            # A generator's frame can be resumed by other callers.
             self.user = None if user.f_code.co_flags & _RESUMED else user
         return self.outer
 
     def forget(self) -> None:
-        """Let go of the frames, and of what they hold."""
+        """Release the frames and everything they hold."""
         self.entry = self.user = self.outer = None
 
 
 @dataclass(slots=True)
 class Rule:
-    """The derivative rule that is being applied: of which node, to which cotangent, for which parent."""
+    """The derivative rule that is being applied: its node, the cotangent, and the parent."""
 
     node: Node
     cotangent: Array
@@ -147,7 +148,7 @@ class Rule:
 
 @dataclass(slots=True)
 class Here:
-    """The origin of the op being applied, read off the stack, and the rule that applies it."""
+    """The origin of the op being applied, taken from the stack, and the rule that applies it."""
 
     origin: Origin
     rule: Rule | None = None
@@ -182,7 +183,7 @@ def look(depth: int, calls: Calls, rules: Sequence[Rule]) -> Here:
 
 
 def inside(saved: Array) -> Array:
-    """Return the array inside a saved value: a Tensor where gradients are recorded, and batched inside vmap."""
+    """Return the array inside a saved value, which is a Tensor if gradients are recorded, and batched inside vmap."""
     saved = getattr(saved, "array", saved)
     while type(saved) is Batched:
         saved = saved.value

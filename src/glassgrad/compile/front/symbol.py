@@ -1,8 +1,8 @@
 """Symbol: the stand-in for an array while a function is traced.
 
-A Symbol stands for *memory*, not for a value: operators make new Symbols, and in-place operators change
-which value (`Var`) this one holds, so that every Tensor that shares it sees the write, as Tensors that share
-an ndarray do. A view remembers what it is a view of; a write to either reaches the other.
+A Symbol represents *memory*, not a value. Operators make new Symbols; in-place operators change the value
+(`Var`) that a Symbol holds, so every Tensor that shares it sees the write, just as with a shared ndarray.
+A view remembers its source; a write to either reaches the other.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class View:
-    """What a Symbol is a view of: the source, the primitive that made it, and the source's version then."""
+    """The origin of a view: the source, the primitive that made it, and the source's version at that time."""
 
     __slots__ = ("params", "prim", "seen", "source")
 
@@ -43,12 +43,12 @@ class View:
 
 
 class Symbol:
-    """A traced array: shape and dtype, and the `Var` that is its present value.
+    """A traced array: shape and dtype, and the `Var` of its current value.
 
     Attributes:
         tracer: the trace it belongs to.
-        weak: it came from a Python number and takes the dtype of what it meets.
-        written: the tape's sequence number at the last write, and where that was.
+        weak: whether it came from a Python number and adopts the dtype of the other operand.
+        written: the tape's sequence number at the last write, and the place of that write.
     """
 
     __slots__ = ("__weakref__", "_value", "tracer", "version", "view", "weak", "written")
@@ -70,19 +70,19 @@ class Symbol:
 
     @property  # type: ignore[misc]  # of `object` it can be written
     def __class__(self) -> Any:
-        """What `isinstance` sees: in the user's code an ndarray, as this stands for one."""
+        """The class that `isinstance` sees: ndarray in the user's code."""
         return Symbol if provenance.INTERNAL[sys._getframe(1).f_code.co_filename] else np.ndarray
 
-    # --- what it is -------------------------------------------------------------------------------
+    # --- properties -------------------------------------------------------------------------------
 
     @property
     def stamp(self) -> int:
-        """Changes with every write to the memory this belongs to."""
+        """A number that changes with every write to this memory."""
         return self.version if self.view is None else self.view.source.stamp
 
     @property
     def var(self) -> Var:
-        """The present value; a view of memory that was written since is read anew."""
+        """The current value; a view is read again if its memory was written since."""
         view = self.view
         if view is not None and view.seen != view.source.stamp:
             view.seen = view.source.stamp
@@ -134,28 +134,28 @@ class Symbol:
         return repr(self)
 
     def written_since(self, seq: int) -> provenance.Place | None:
-        """Return where the memory was overwritten after `seq`, by itself or through a view, if it was."""
+        """Return where the memory was overwritten after `seq`, directly or through a view; None if it was not."""
         root = self
         while root.view is not None:
             root = root.view.source
         return root.written[1].place if root.written is not None and root.written[0] > seq else None
 
     def lies_in_order(self) -> bool:
-        """Tell whether the elements lie in memory in their order, without gaps, as far as views are known."""
+        """Tell whether the memory is C-contiguous, as far as views are known."""
         return bool(self.layout().flags.c_contiguous)
 
     def layout(self) -> Any:
-        """Return an array of no numbers that lies in memory as the value does, as far as views are known."""
+        """Return an array with arbitrary numbers and the strides of the value, as far as views are known."""
         return _shown(*_origin_of(self))
 
     def unshared(self) -> Symbol:
-        """Return memory of its own with the same value, as `copy()` does for an array."""
+        """Return separate memory with the same value, like `copy()` of an array."""
         return Symbol(self.tracer, self.var, weak=self.weak)
 
     __copy__ = unshared
 
     def astype(self, dtype: object, **_how: object) -> Array:
-        """Return the value in another dtype, as `ndarray.astype` does."""
+        """Return the value in another dtype, like `ndarray.astype`."""
         return self.unshared() if self.dtype == dtype else shape.astype(self, dtype)
 
     def __deepcopy__(self, memo: dict[int, object]) -> Symbol:
@@ -175,7 +175,7 @@ class Symbol:
         self.write(index.at_set_p(self, value, *arrays, spec=spec))
 
     def fill(self, value: Array) -> None:
-        """Write one number everywhere."""
+        """Set all elements to one number."""
         self.write(value)
 
     def write(self, value: Array) -> Symbol:
@@ -183,12 +183,12 @@ class Symbol:
         self.tracer.write(self, value)
         return self
 
-    # --- what a trace cannot give -------------------------------------------------------------------
+    # --- refused while tracing ----------------------------------------------------------------------
 
     def no_numbers(
         self, call: str, advice: str = "use a function of glassgrad on the tensor, or do it outside."
     ) -> Exception:
-        """Return the error to raise where somebody needs the numbers."""
+        """Return the error for code that needs the numbers."""
         return self._refuse(call, advice)
 
     def _refuse(self, call: str, advice: str) -> Exception:
@@ -198,11 +198,11 @@ class Symbol:
         )
 
     def described(self) -> str:
-        """Name the value for a message, by the user's variable where known."""
+        """Name the value for a message, by the user's variable if known."""
         return described(self._value, self.tracer.origin_of(self._value))
 
     def history(self) -> str:
-        """Say where the value comes from, as a sentence for a message."""
+        """Describe the origin of the value in a sentence for a message."""
         where = self.tracer.origin_of(self._value)
         kind = f"{dtype_text(self.dtype)}{list(self.shape)}"
         if isinstance(where, Origin):
@@ -270,7 +270,7 @@ class Symbol:
         return errors.TRACED_NUMPY(call=call, where=provenance.here(2), what=self.described(), origin=self.history())
 
 
-# What Python calls on a value, what the user wrote for it, and what to write instead.
+# The special method, the user's expression that calls it, and what to write instead.
 _DUNDER = {
     "__bool__": (
         "the truth of a value (if, while, assert, and, or, not)",
@@ -288,7 +288,7 @@ _DUNDER = {
 
 @lru_cache(maxsize=1)
 def _ufuncs() -> dict[np.ufunc, Primitive]:
-    """Return NumPy's functions that are the forward of a primitive."""
+    """Return the NumPy functions that are the forward of a primitive."""
     named = {prim.forward: prim for prim in REGISTRY.values() if isinstance(prim.forward, str)}
     named |= {"matmul": REGISTRY["matmul"], "reciprocal": REGISTRY["reciprocal"], "power": REGISTRY["power"]}
     functions = {getattr(np, name, None): prim for name, prim in named.items() if prim.name != "root"}
@@ -296,7 +296,7 @@ def _ufuncs() -> dict[np.ufunc, Primitive]:
 
 
 def _asked(call: str, advice: str) -> tuple[str, str]:
-    """Return the call and advice for what the user wrote, where Tensor's own methods stand in between."""
+    """Return the call and advice for the user's expression, if Tensor's own methods are in between."""
     frame = sys._getframe(2)
     while frame.f_back is not None and provenance.is_internal(frame.f_code.co_filename):
         call, advice = _DUNDER.get(frame.f_code.co_name, (call, advice))
@@ -347,7 +347,7 @@ _attach()
 
 
 def is_look(prim: Primitive, source: Symbol, params: Params) -> bool:
-    """Tell whether a view op looks at the memory of its source; NumPy copies where no strides lead to the result."""
+    """Tell whether a view op shares the memory of its source; NumPy copies if strides cannot express the result."""
     if prim is index.getitem_p:
         return not has_masks(params["spec"])
     if prim.indices is not None and prim.indices is not in_order:
@@ -360,7 +360,7 @@ def is_look(prim: Primitive, source: Symbol, params: Params) -> bool:
 
 
 def _origin_of(source: Symbol) -> tuple[Symbol, list[View]]:
-    """Return the root of a view, and the steps from there, last one first."""
+    """Return the root of a view, and the steps from the root, last one first."""
     steps: list[View] = []
     while source.view is not None:
         steps.append(source.view)
@@ -369,7 +369,7 @@ def _origin_of(source: Symbol) -> tuple[Symbol, list[View]]:
 
 
 def _shown(root: Symbol, steps: list[View]) -> Array:
-    """Return an array that is a view of another as a Symbol is of its root: NumPy knows best how elements lie."""
+    """Return an array with the strides of a Symbol, by applying its views to an array like its root in NumPy."""
     like = np.empty(root.shape, root.dtype)  # its dtype too: a view may show complex numbers as pairs
     for step in reversed(steps):
         like = step.prim.compute((like,), step.params)

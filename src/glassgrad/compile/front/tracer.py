@@ -1,8 +1,8 @@
-"""The tracer: it runs a function on Symbols and records the ops applied to them.
+"""The tracer runs a function on Symbols and records the ops applied to them.
 
-While a tracer is active, every Tensor that an op touches is *lifted*: its array is replaced by a Symbol and
-remembered, to be put back when the trace ends, however it ends. Tensors that existed before are state: inputs of
-the program and, where they were written to, updates.
+While a tracer is active, every Tensor that an op touches is *lifted*: a Symbol replaces its array, which is restored
+when the trace ends, even on an error. Tensors that existed before are state: inputs of the program and, if they were
+written to, updates.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ class Tracer(Observer):
 
     Attributes:
         builder: holds the instructions so far.
-        lifted: in the order of their first touch.
+        lifted: the lifted tensors in the order of first use.
         cotangents: forward value -> the total cotangent that the backward walk found for it.
         calls: numbers the user's calls while the function runs.
         rules: the derivative rules that are being applied, the innermost last.
-        marks_stops: whether `detach` becomes an instruction, for a graph that is going to be differentiated again.
-        place: where forward instructions are said to come from, while a graph is being replayed.
-        values: tape sequence numbers at which instructions were appended, and the instruction; tells which
-            instruction a node of the tape belongs to.
-        whole: names of composites that stay one instruction instead of being decomposed: where nothing is recorded,
-            and those whose residuals are results in any case.
+        marks_stops: whether `detach` becomes an instruction, for a graph that will be differentiated again.
+        place: the origin given to forward instructions while a graph is being replayed.
+        values: tape sequence numbers at which instructions were appended, and the instruction; maps a node of the tape
+            to its instruction.
+        whole: names of composites that stay one instruction instead of being decomposed: if nothing is recorded, and
+            those whose residuals are results in any case.
     """
 
     whole: frozenset[str] = recurrent_scan.NAMES
@@ -67,8 +67,8 @@ class Tracer(Observer):
     def __init__(self, name: str) -> None:
         self.builder = GraphBuilder(name)
         self.lifted: list[Lifted] = []
-        self._memory: set[int] = set()  # owners of memory that tensors made in the function share, and write to
-        self._looks: list[Lifted] = []  # views of what is lifted: neither inputs nor updates
+        self._memory: set[int] = set()  # owners of memory that tensors made in the function share and write to
+        self._looks: list[Lifted] = []  # views of lifted tensors: neither inputs nor updates
         self.feeds: list[Feed] = []
         self.numbers: dict[tuple[int, str], tuple[dict[str, Any], str, Any]] = {}
         self.generators: list[Generator] = []
@@ -163,12 +163,12 @@ class Tracer(Observer):
                 )
 
     def instr_of(self, sequence: int) -> Instr | None:
-        """Return the instruction that a node of the tape with this sequence number was recorded for."""
+        """Return the instruction of the tape's node with this sequence number."""
         low = bisect.bisect_left(self._stamps, sequence)
         return self._stamped[low - 1] if low else None
 
     def nodes(self) -> dict[int, Instr]:
-        """Return the forward instruction behind every number on the tape that an instruction mentions."""
+        """Return the forward instruction for every sequence number that an instruction mentions."""
         instrs = self.builder.instrs
         numbers = {instr.where.node for instr in instrs if isinstance(instr.where, Origin) and instr.where.node}
         return {number: made for number in numbers if (made := self.instr_of(number)) is not None}
@@ -190,7 +190,7 @@ class Tracer(Observer):
         )
 
     def strong(self, weak: Symbol) -> Symbol:
-        """Return the same value as a Symbol that has its dtype for good."""
+        """Return the same value as a Symbol with a fixed dtype."""
         return Symbol(self, weak.var)
 
     def _operand(self, arg: Array) -> Operand:
@@ -201,7 +201,7 @@ class Tracer(Observer):
         return self.constant(arg)
 
     def constant(self, value: Array) -> Var:
-        """Capture an array; small ones are shared by content, those that the user can change become inputs."""
+        """Capture an array; small ones are shared by content, and those that the user can change become inputs."""
         array = np.asarray(value)
         if self._memory and id(memory_owner(array)) in self._memory:
             shown: Symbol = memory.seen(*self._root(memory_owner(array)), array)
@@ -222,7 +222,7 @@ class Tracer(Observer):
         return known
 
     def _closed_over(self, array: Array, owner: Array) -> Var:
-        """Return the input for an array that the function closes over, or for a view of one."""
+        """Return the input for an array that the function closes over, or for a view of it."""
         self.used_arrays.add(id(owner))
         shared = self._arrays.get(id(array))
         if shared is None:
@@ -242,7 +242,7 @@ class Tracer(Observer):
     # --- writing ------------------------------------------------------------------------------------
 
     def write(self, target: Symbol, value: Array) -> None:
-        """Let `target` hold `value` from now on, and whatever it is a view of."""
+        """Set the value of `target`, and update everything that it is a view of."""
         value = self._fitted(target, value)
         if target.view is not None:
             view, source = target.view, target.view.source
@@ -253,7 +253,7 @@ class Tracer(Observer):
             self.write(source, written)
             view.seen = source.stamp
         operand = self._operand(value)
-        assert isinstance(operand, Var)  # fitted: it is a Symbol or an array
+        assert isinstance(operand, Var)  # after `_fitted`, it is a Symbol or an array
         target._value = operand
         target.version += 1
         where = origin.look(2, self.calls, self.rules).origin
@@ -261,7 +261,7 @@ class Tracer(Observer):
         MUTATIONS.latest = target.written[0]
 
     def _fitted(self, target: Symbol, value: Array) -> Array:
-        """Bring a value to the shape and dtype of the memory it is written to, as NumPy does."""
+        """Convert a value to the shape and dtype of its target memory, as NumPy does."""
         value = value if isinstance(value, Symbol) else np.asarray(value)
         if isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind in "bifV":
             value = value.astype(target.dtype)
@@ -306,7 +306,7 @@ class Tracer(Observer):
         return self._symbol(var)
 
     def lift_number(self, options: dict[str, Any], name: str) -> Any:
-        """Return a Symbol for a number in a dictionary of options, read anew in every call; several for a tuple."""
+        """Return a Symbol for a number in a dictionary of options, read again in every call; several for a tuple."""
         value = options[name]
         if isinstance(value, Tensor):
             return value.lifted()
@@ -327,7 +327,7 @@ class Tracer(Observer):
         return self._symbol(self._numbers[key])
 
     def replay(self, call: Callable[[], object], owner: object) -> None:
-        """Note Python code that every call runs at this point, instead of running it now.
+        """Record Python code that every call runs at this point, instead of running it now.
 
         The state of its `owner` changes from call to call and is not guarded.
         """
@@ -338,8 +338,8 @@ class Tracer(Observer):
     def lift(self, target: Tensor, state: bool = False, path: str = "", *, new: bool = False) -> None:
         """Replace the array of a Tensor by a Symbol, if it is state.
 
-        A tensor that the function made itself, of numbers known while tracing, is a constant and stays as it
-        is, unless the caller says that it is `state`; that it is `new` saves a search for it.
+        A tensor that the function made itself, from numbers known while tracing, is a constant and is left unchanged
+        unless the caller passes `state`; `new` avoids a search for the tensor.
         """
         if new:
             self.newcomers.welcome(target)
@@ -371,15 +371,15 @@ class Tracer(Observer):
         *,
         first: bool = False,
     ) -> None:
-        """Let a Symbol take the place of a tensor's array until the trace is over."""
-        # A Symbol that was written already stands for the same input as at first.
+        """Replace a tensor's array by a Symbol until the trace ends."""
+        # A Symbol that was already written to keeps its first input.
         var = made._value if first else next((one.var for one in self.lifted if one.symbol is made), made._value)
         entry = Lifted(weakref.ref(target), target.array, made, var, path, target._tracks, existed, by_function)
         self.lifted.append(entry)
         target.array = made
 
     def _lift_sharers(self, owner: Array) -> None:
-        """Replace the arrays of all tensors in some memory that the function is about to write to."""
+        """Replace the arrays of all tensors that share memory which the function is about to write to."""
         sharers = memory.sharers(owner)
         for one in sharers:
             if self.existed(one):
@@ -410,11 +410,11 @@ class Tracer(Observer):
         return owner, made
 
     def existed(self, target: Tensor) -> bool:
-        """Tell whether a tensor was there before the trace."""
+        """Tell whether a tensor existed before the trace."""
         return not self.newcomers.have(target)
 
     def _state_input(self, array: Array, path: str, label: str) -> Symbol:
-        """Return a new input for an array that is there in every call."""
+        """Return a new input for an array that exists in every call."""
         var = self.builder.input(array.shape, array.dtype, path or None)
         made = self._symbol(var)
         self._arrays[id(array)] = (array, made)
@@ -422,14 +422,14 @@ class Tracer(Observer):
         return made
 
     def path_of(self, target: Tensor, suffix: str) -> str:
-        """Return how the user would write a lifted tensor."""
+        """Return the expression with which the user would write a lifted tensor."""
         found = next((entry.path for entry in self.lifted if entry.ref() is target), "")
         return found + suffix if found else ""
 
     # --- watching the backward walk -------------------------------------------------------------------
 
     def rule(self, node: Node, g: Array, saved: tuple[Array, ...], position: int | None) -> None:
-        """Note the rule that is about to append instructions."""
+        """Record the rule that is about to append instructions."""
         if self.rules and self.rules[-1].node is node:
             self.rules.pop()
         self.rules.append(origin.Rule(node, g, saved, position))
@@ -459,10 +459,10 @@ class Tracer(Observer):
             MODE.restore(before)
             self.grads.stop()
             self.newcomers.stop()
-            self.calls.forget()  # it keeps what the call made
+            self.calls.forget()  # it keeps objects of the call alive
 
     def _stopped(self, array: Array) -> Array:
-        """Return a view of a value that gradients do not flow through."""
+        """Return a view of a value that blocks gradients."""
         if not isinstance(array, Symbol):
             return array
         flags = MODE.flags
@@ -481,7 +481,7 @@ class Tracer(Observer):
         self.once = True
 
     def restore(self) -> None:
-        """Give every lifted Tensor its array back, and every leaf its gradient."""
+        """Restore the array of every lifted Tensor and the gradient of every leaf."""
         self.over = True
         interrupted = None
         for give_back in (*(entry.give_back for entry in (*self.lifted, *self._looks)), self.grads.restore):
@@ -490,7 +490,7 @@ class Tracer(Observer):
                     give_back()
                     break
                 except KeyboardInterrupt as error:
-                    # A second Ctrl-C must not leave half of the parameters behind, and waits until all is back.
+                    # Delay a second Ctrl-C until everything is restored, or some parameters would keep Symbols.
                     interrupted = error
         if interrupted is not None:
             raise interrupted

@@ -1,6 +1,6 @@
 """The intermediate representation: the graph, its verifier, and the passes that rewrite it.
 
-In: instructions, as the tracer appends them. Out: a smaller graph with the same results.
+Input: instructions, as the tracer appends them. Output: a smaller graph with the same results.
 
 | question | file |
 |---|---|

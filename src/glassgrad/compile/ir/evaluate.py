@@ -1,4 +1,4 @@
-"""The reference interpreter of graphs: NumPy, one instruction at a time, to which compiled programs are compared."""
+"""The reference interpreter of graphs, which runs one instruction at a time in NumPy; a check of compiled programs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from glassgrad.ops.core import PRIMITIVES, Array
 
 
 def evaluate(graph: Graph, inputs: Sequence[Array]) -> dict[Var, Array]:
-    """Return every value of a graph, from one array for each input."""
+    """Return every value of a graph for the given input arrays."""
     values: dict[Var, Array] = dict(zip(graph.inputs, inputs, strict=True))
     values.update(graph.constants)
     for instr in graph.instrs:

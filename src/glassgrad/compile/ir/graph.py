@@ -252,7 +252,7 @@ def value_text(value: object) -> str:
 
 
 def format_graph(graph: Graph) -> str:
-    """Return the program as text, one instruction a line, with types; equal graphs print equally."""
+    """Return the program as text, one instruction per line, with types; equal graphs print equally."""
     names = display_names(graph)
 
     def operand(value: Operand) -> str:
@@ -276,7 +276,7 @@ def format_graph(graph: Graph) -> str:
 
 
 def structural_hash(graph: Graph) -> str:
-    """Hash ops, parameters, types and wiring; names, provenance and the numbering of Vars do not count."""
+    """Hash ops, parameters, types and wiring, but not names, provenance or the numbering of Vars."""
     number = {var: f"%{index}" for index, var in enumerate(all_vars(graph))}
     types = _Types()
     lines: list[str] = []

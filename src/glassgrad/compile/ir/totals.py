@@ -1,4 +1,4 @@
-"""Statistics of a program as plain data, for every backend: a row per unit of work, and totals."""
+"""Statistics of a program as plain data, for every backend: a row per kernel, and totals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Row:
         ops: the instructions in it.
         result: type of what it stores (the first, if several).
         flops, bytes: its arithmetic and memory traffic, if every array is read and written once.
-        cut: how threads partition it: rows, tiles, columns, batch, or the single partition that does all of it.
+        cut: how threads partition it: rows, tiles, columns, batch, or the single partition that computes all of it.
         origins: the origins of its instructions.
         where: the origins as lines of the user, without duplicates.
     """
@@ -31,7 +31,7 @@ class Row:
 
     @property
     def where(self) -> tuple[str, ...]:
-        """The lines, resolved on request: for all kernels that takes a tenth of the compile time."""
+        """The lines, resolved on request, because for all kernels this takes a tenth of the compile time."""
         return tuple(dict.fromkeys(str(origin) for origin in self.origins))
 
     def __str__(self) -> str:
@@ -48,15 +48,15 @@ class Stats:
             one instruction.
         bytes: memory traffic of one call, if every unit of work reads and writes each of its arrays once.
         kernels: units of work: loop nests and products of native code, instructions of a NumPy program.
-        peak_bytes: memory for values between them.
+        peak_bytes: memory for values between kernels.
         instructions: instructions of the graph after the passes.
         threads: the number of partitions of the work.
         trace_seconds, plan_seconds, compile_seconds: the time it took to build; planning is part of compiling.
         phases: the number of phases between barriers.
         cached: whether the machine code came from the disk.
         functions: functions of the LLVM module.
-        extra_flops: how many of the operations are done for the second time, so that less has to be kept.
-        least_bytes: 0, but where no plan keeps to a limit of memory, the smallest found, which is used.
+        extra_flops: the number of recomputed operations, which save memory.
+        least_bytes: the memory of the smallest plan, which is used if none meets the memory limit; otherwise 0.
         reused_buffers: how many values reuse the memory of an earlier one.
     """
 

@@ -1,7 +1,8 @@
-"""What lies on the disk for the next process: where, whose it is, and whether it is whole.
+"""The cache on disk: its location, its owner, and the integrity of its entries.
 
-In: a name made of all that an entry depends on (`files.name_of`). Out: a header and some bytes, or None.
+Input: a name derived from everything that an entry depends on (`files.name_of`). Output: a header and some bytes, or
+None.
 
-`files.py` reads, writes and evicts entries; `private.py` refuses folders that somebody else could have written. What a
-process keeps in memory is in `glassgrad/base/kept.py`.
+`files.py` reads, writes and evicts entries; `private.py` refuses folders that another user could have written. The
+caches in memory are in `glassgrad/base/kept.py`.
 """

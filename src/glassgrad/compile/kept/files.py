@@ -1,12 +1,11 @@
-"""Entries on the disk, each a header and some bytes, under a name that says all that they depend on.
+"""Entries on disk, each a header and some bytes, named by a hash of everything that they depend on.
 
-An entry is written under another name and moved
-into place, so that readers see all of it or nothing, however many write at once; a checksum over its name, its header
-and its code finds files that were damaged or renamed since. Whatever goes wrong with the disk, compiling goes on
-without it.
+An entry is written under a temporary name and renamed, so readers see all of it or nothing, even with concurrent
+writers. A checksum over its name, header and code detects files that were damaged or renamed. If the disk fails,
+compiling continues without it.
 
-Machine code is run as it is found, so only what this user wrote is read: `private` refuses folders and files
-that somebody else could have written, with one warning.
+Machine code is executed as found, so only files of this user are read: `private` refuses folders and files that
+another user could have written, with one warning.
 
 The folder is ``$GLASSGRAD_CACHE_DIR``, or ``glassgrad`` in ``$XDG_CACHE_HOME`` or in ``~/.cache``; setting the first to
 an empty string turns the cache off.
@@ -26,20 +25,20 @@ from typing import Any
 
 from glassgrad.compile.kept import private
 
-Header = dict[str, Any]  # plain data, which JSON can say
+Header = dict[str, Any]  # plain data for JSON
 
 _MAGIC = b"glassgrad native 2\n"
 _SUFFIX = ".native"
 KEPT_BYTES = 256 << 20
 _STALE_SECONDS = 3600.0
 
-# The folder is the user's, who may keep other things there: only names like these are ever removed.
+# The user may keep other files in the folder: remove only names like these.
 _ENTRY = re.compile(r"[0-9a-f]{64}" + re.escape(_SUFFIX))
 _UNFINISHED = re.compile(r"\.[0-9a-f]{64}\.[a-z0-9_]+\.new")
 
 
 def folder() -> Path | None:
-    """Return where entries lie; None when the cache is off or the folder is not to be trusted."""
+    """Return the folder of the entries; None if the cache is off or the folder is not trusted."""
     named = os.environ.get("GLASSGRAD_CACHE_DIR")
     if named == "":
         return None
@@ -49,7 +48,7 @@ def folder() -> Path | None:
 
 def _user_folder() -> Path | None:
     base = os.environ.get("XDG_CACHE_HOME")
-    # A relative path would name another folder after each `cd`, as one that was unpacked with somebody's project.
+    # A relative path would name another folder after each `cd`, perhaps one unpacked with someone's project.
     if base and private.is_absolute(Path(base), "XDG_CACHE_HOME"):
         return Path(base) / "glassgrad"
     try:
@@ -59,12 +58,12 @@ def _user_folder() -> Path | None:
 
 
 def name_of(*parts: object) -> str:
-    """Return the name of an entry for all that its content depends on."""
+    """Return the name of an entry from everything that its content depends on."""
     return hashlib.sha256("\x1e".join(map(str, parts)).encode()).hexdigest()
 
 
 def read(key: str) -> tuple[Header, bytes] | None:
-    """Return the header and the code of an entry; None when there is none or it is damaged."""
+    """Return the header and the code of an entry; None if it is missing or damaged."""
     place = folder()
     if place is None:
         return None
@@ -76,8 +75,8 @@ def read(key: str) -> tuple[Header, bytes] | None:
     if entry is None:
         forget(key)
     else:
-        with contextlib.suppress(OSError):  # removed, or not ours: only its age is lost
-            os.utime(path)  # entries that are used are kept longest
+        with contextlib.suppress(OSError):  # removed, or not ours: only its age is not updated
+            os.utime(path)  # recently used entries are kept longest
     return entry
 
 
@@ -107,25 +106,25 @@ def _unpacked(key: str, data: bytes) -> tuple[Header, bytes] | None:
     size = int.from_bytes(body[:8], "little")
     try:
         header = json.loads(body[8 : 8 + size])
-    except (ValueError, RecursionError):  # the second from lists in lists in lists
+    except (ValueError, RecursionError):  # the second from deeply nested lists
         return None
     return (header, body[8 + size :]) if isinstance(header, dict) else None
 
 
 _written: dict[Path, int] = {}
 """Bytes that this process has written to a folder since it last looked through all of it."""
-_LOOKS = 16  # a folder is looked through when a process has written so small a part of what is kept
+_LOOKS = 16  # a process scans the folder whenever it has written 1/16 of the limit
 
 
 def write(key: str, header: Header, code: bytes, kept: int = KEPT_BYTES) -> None:
-    """Store an entry, and keep about so many bytes in all; do nothing where that is impossible."""
+    """Store an entry, and limit the folder to about `kept` bytes; do nothing if that is impossible."""
     place = folder()
     if place is None:
         return
-    import tempfile  # and with it shutil and more, for 3 ms: reading does without
+    import tempfile  # imports shutil and more in 3 ms, which reading avoids
 
     content = _packed(key, header, code)
-    with contextlib.suppress(OSError):  # a cache that cannot be written is no error
+    with contextlib.suppress(OSError):  # an unwritable cache is not an error
         private.make(place)
         handle, temporary = tempfile.mkstemp(prefix=f".{key}.", suffix=".new", dir=place)
         try:
@@ -133,10 +132,10 @@ def write(key: str, header: Header, code: bytes, kept: int = KEPT_BYTES) -> None
                 file.write(content)
             Path(temporary).replace(place / f"{key}{_SUFFIX}")
         except OSError:
-            with contextlib.suppress(OSError):  # what is left is swept when it is old
+            with contextlib.suppress(OSError):  # leftovers are removed when they are old
                 Path(temporary).unlink()
             return
-        # The first step of a deep network writes hundreds of entries, to a folder that may hold thousands.
+        # Do not scan each time: the first step of a deep network writes hundreds of entries to a folder of thousands.
         _written[place] = _written.get(place, kept) + len(content)
         if _written[place] * _LOOKS >= kept:
             _prune(place, kept)
@@ -144,7 +143,7 @@ def write(key: str, header: Header, code: bytes, kept: int = KEPT_BYTES) -> None
 
 
 def _prune(place: Path, kept: int) -> None:
-    """Remove the entries that were not used for longest, once there are too many, and what killed processes left."""
+    """Remove the least recently used entries beyond the limit, and temporary files of killed processes."""
     found = []
     for path in place.iterdir():
         with contextlib.suppress(OSError):  # removed while we looked

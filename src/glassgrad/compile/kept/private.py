@@ -1,7 +1,7 @@
-"""Folders and files that nobody but this user can have written: the only ones that machine code is read from.
+"""Folders and files that only this user can have written; machine code is read only from these.
 
-Who owns a file and who may write it is known where there are owners and modes, so not on Windows, whose folders of a
-user are closed to others as they are.
+The check needs owners and modes of files, so it is skipped on Windows, where a user's folders are closed to others by
+default.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ def is_absolute(path: Path, variable: str) -> bool:
 
 
 def trusted(folder: Path) -> Path | None:
-    """Return a folder that is to be made or that only this user can have filled; else None, with one warning.
+    """Return a folder that does not exist yet or that only this user can have filled; else None, with one warning.
 
-    The folder above counts too: who can write there can put another one into its place.
+    The parent folder is checked too, because whoever can write there can replace the folder.
     """
     if not is_absolute(folder, "GLASSGRAD_CACHE_DIR"):
         return None
@@ -43,10 +43,10 @@ def trusted(folder: Path) -> Path | None:
 
 
 def _complaint(path: Path) -> tuple[str, str] | None:
-    """Return what speaks against a folder and what helps."""
+    """Return the reason not to trust a folder, and the remedy; None if it is trusted."""
     try:
         found = path.lstat()
-    except OSError:  # not there yet, or out of reach, as whoever reads or writes in it will see
+    except OSError:  # missing or not accessible: the later read or write handles that
         return None
     if stat.S_ISLNK(found.st_mode):
         return "is a symbolic link", "put a folder into its place"
@@ -69,15 +69,15 @@ def _notice(path: Path, reason: str, cure: str) -> None:
 
 
 def make(folder: Path) -> None:
-    """Make a folder and the one above it, closed to others. Raises `OSError`."""
+    """Make a folder and its parent, closed to others; raise `OSError` on failure."""
     folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     folder.mkdir(exist_ok=True, mode=0o700)
 
 
 def read(path: Path, most: int) -> bytes | None:
-    """Return the content of a file of this user's: None where there is none, nothing for one to be replaced."""
+    """Return the content of a file of this user: None if it is missing, empty bytes if it is to be replaced."""
     with contextlib.suppress(OSError), open(path, "rb", opener=_open) as file:
-        found = os.fstat(file.fileno())  # of what is open: a look at the path could be at another file
+        found = os.fstat(file.fileno())  # of the open file: the path could refer to another file by now
         if stat.S_ISREG(found.st_mode) and _is_own(found) and found.st_size <= most:
             return file.read()
         return b""
@@ -85,5 +85,5 @@ def read(path: Path, most: int) -> bytes | None:
 
 
 def _open(path: str, flags: int) -> int:
-    """Open a file, but no link, and without waiting for the other end of a pipe."""
+    """Open a file, but not a link, and without waiting for the other end of a pipe."""
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))

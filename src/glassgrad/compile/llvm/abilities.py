@@ -1,4 +1,4 @@
-"""The abilities of this emitter on this machine, as the plan asks for them."""
+"""The abilities of this emitter on this machine, for the planner."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ from glassgrad.compile.plan.target import Target
 def abilities() -> Target:
     """Return the ops and element kinds that have native code here.
 
-    A processor that cannot convert halves would call functions of a C library that may not be there.
+    Without a conversion instruction for halves, the code would call functions of a C library that may be missing.
     """
     return Target(LOOPS, SOLIDS, KINDS, frozenset() if host().has_halves else frozenset({"f16"}), COSTS)

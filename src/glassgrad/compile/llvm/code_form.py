@@ -12,7 +12,7 @@ from glassgrad.ops.core import Primitive
 
 
 def forms_of(prim: Primitive) -> list[str]:
-    """Return every form that a primitive has; an op of the table has one at least, or "host"."""
+    """Return every form of a primitive; an op of the table has at least one, or "host"."""
     name = prim.name
     forms = {
         "forward": name in FORWARDS,
@@ -26,7 +26,7 @@ def forms_of(prim: Primitive) -> list[str]:
 
 
 def native_code(prim: Primitive) -> str:
-    """Return the form of a primitive's native code in words, with the reason where it has none."""
+    """Return the form of a primitive's native code in words, with the reason if it has none."""
     forms = forms_of(prim)
     if forms == ["host"]:
         return f"none: {WITHOUT_CODE[prim.name]}"

@@ -1,8 +1,8 @@
-"""How every op is lowered: one entry an op.
+"""The lowering of every op: one entry per op.
 
 *Loops* become expressions in a loop nest: elementwise ops, reductions, and ops that read their operand at other
-places (pad, concat, gather, roll, ...). *Views* (ops with `indices`) only move indices. Everything in `solid` is
-code of its own: matrix products, scatters, windows. What has no entry anywhere is computed by the host, see `host`.
+indices (pad, concat, gather, roll, ...). *Views* (ops with `indices`) only transform indices. Ops in `solid` have
+separate code: matrix products, scatters, windows. The host computes ops without an entry, see `host`.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ def _reduction(how: str) -> LoopLowering:
 
 
 def _copied_view() -> LoopLowering:
-    """A view whose result has to lie in memory in order: a loop that reads its source through the view."""
+    """A view whose result must be contiguous: a loop that reads its source through the view."""
 
     def build(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
         source = instr.inputs[0]
         assert isinstance(source, Var)
         if keeps_order(instr) and builder.fusion.chain.in_order(source):
-            # Memory in order stays in order: only the position counts, which every index expresses.
+            # Contiguous memory stays contiguous: only the flat position matters, which every index expresses.
             return builder.read_in_order(source, instr.output, out)
         return builder.read(source, source_indices(instr, out, builder.group.extents))
 
@@ -73,7 +73,7 @@ def _concat(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
 
 
 def _roll(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
-    """Each rolled axis is cut where it wraps: one of two reads counts."""
+    """Each rolled axis is cut where it wraps, and one of two reads is selected."""
     source = instr.inputs[0]
     assert isinstance(source, Var)
     indices: list[Index | Expr] = list(out)
@@ -112,7 +112,7 @@ def _one_hot(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
 def _routed(
     builder: NestBuilder, routes: Iterable[Route], arrays: Sequence[Operand], out: Indices
 ) -> list[Index | Expr]:
-    """Return the indices that lead from an element of the result to the source."""
+    """Return the source indices of an element of the result."""
     return [
         route.affine(out)
         if route.array is None
@@ -122,7 +122,7 @@ def _routed(
 
 
 def _wrapped(builder: NestBuilder, operand: Operand, indices: Indices, extent: int) -> Expr:
-    """Read an index as NumPy does: negative ones count from the end."""
+    """Interpret an index as NumPy does: negative ones count from the end."""
     return builder.exprs.apply("wrap", [builder.read(operand, indices, "i64")], "i64", extent)
 
 
@@ -169,7 +169,7 @@ def _arange(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
 
 
 def _at_place(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
-    """Whether an element is the one that the index of its row names."""
+    """Whether an element is the one that the index of its row selects."""
     index = instr.inputs[-1]
     place = _wrapped(builder, index, _at(index, out), instr.output.shape[instr.params["axis"]])
     return builder.exprs.apply("equal", [place, builder.exprs.counter(out[instr.params["axis"]])], "b1")
@@ -182,7 +182,7 @@ def _put_one_along(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
 
 
 def _window(builder: NestBuilder, instr: Instr, out: Indices) -> tuple[Expr | None, list[Index | Expr]]:
-    """Return whether an element lies in the slice ``spec`` of the result, and its indices in there."""
+    """Return whether an element is in the slice ``spec`` of the result, and its indices in the slice."""
     shape = instr.output.shape
     mask: Expr | None = None
     inside: list[Index | Expr] = []

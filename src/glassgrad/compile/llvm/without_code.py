@@ -1,6 +1,6 @@
-"""Primitives without native code, each with its reason: the host computes them, between two parts of the step.
+"""Primitives without native code, each with its reason; the host computes them between two parts of the step.
 
-tests/compile/llvm/test_registry_native.py compiles every primitive and holds this table against what it finds.
+tests/compile/llvm/test_registry_native.py compiles every primitive and compares this table with the result.
 """
 
 from __future__ import annotations

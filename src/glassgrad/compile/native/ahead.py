@@ -1,9 +1,9 @@
-"""Memory asked for ahead of its use: a second thread touches it while the step that will use it is made.
+"""Touch memory before its use: a second thread does it while the step that will use it is compiled.
 
-The system gives a page when it is first written to: it clears the page, and where it is a virtual machine itself, its
-host has to find one first. For a large step that takes as long as the step. Making a step keeps one core busy most of
-the time, so another one can do it meanwhile. What is touched is what the step will write to and nothing else, and only
-where twice as much is free.
+The system provides a page at the first write: it clears the page and, in a virtual machine, the hypervisor must find
+one first. For a large step that takes as long as the step. Compilation mostly keeps one core busy, so another core can
+touch the memory at the same time. Only memory that the step will write to is touched, and only if twice as much is
+free.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ import numpy as np
 from glassgrad.compile.native import runtime
 from glassgrad.ops.core import Array
 
-LEAST = 32 << 20  # bytes: less is touched in the time that a thread takes to be of use
+LEAST = 32 << 20  # bytes; less memory is not worth starting a thread
 _Touch = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int8)
 
 
 class Ahead:
-    """Touches memory while a ``with`` statement runs; what is not done at its end is left to who uses the memory.
+    """Touches memory while a ``with`` statement runs; memory not reached by then is left to the user of the memory.
 
     Args:
-        cores: that this process may use, by default those of the machine that it has.
-        free: bytes that the system could give, by default what it says.
+        cores: the number of cores that this process may use, by default the available ones.
+        free: free bytes, by default as the system reports.
 
     Attributes:
-        touched: bytes given to threads so far.
+        touched: bytes assigned to threads so far.
     """
 
     def __init__(self, cores: int | None = None, free: int | None = None) -> None:
@@ -47,13 +47,13 @@ class Ahead:
         self.stop()
 
     def stop(self) -> None:
-        """Leave the rest to the step, whose threads would have to wait for this one; or there is none."""
+        """Leave the rest to the step, whose threads would otherwise compete with this one."""
         self._stop[0] = 1
 
     def touch(self, arrays: Sequence[Array]) -> bool:
         """Begin to touch arrays that a step will write to; return whether that is worth a thread and possible.
 
-        The arrays are kept alive until the thread has done with them. They may be used meanwhile.
+        The arrays are kept alive until the thread is done. They may be used at the same time.
         """
         size = sum(array.nbytes for array in arrays)
         if not self.fits(size):
@@ -64,13 +64,13 @@ class Ahead:
         return True
 
     def fits(self, size: int) -> bool:
-        """Tell whether so many bytes more are worth a thread, and free twice with what is touched already."""
+        """Tell whether `size` more bytes are worth a thread, and twice the total touched memory is free."""
         if size < LEAST or (self._cores or runtime.available_cores()) < 2:
             return False
         return (free_bytes() if self._free is None else self._free) >= 2 * (self.touched + size)
 
     def place(self, size: int) -> Array:
-        """Return memory of so many bytes for the values between a step's kernels, which is being touched."""
+        """Allocate `size` bytes for the values between a step's kernels, and begin to touch them."""
         self.stop()
         self._stop = np.zeros(1, np.int64)
         memory = runtime.space(size)
@@ -84,7 +84,7 @@ def _work(touch: Callable[..., None], arrays: list[Array], stop: Array) -> None:
 
 
 def free_bytes() -> int:
-    """Return the memory that the system could give without taking it from somebody; 0 where it does not say."""
+    """Return the available memory of the system; 0 if it does not report it."""
     try:
         text = Path("/proc/meminfo").read_text(encoding="ascii")
     except OSError:

@@ -1,4 +1,4 @@
-"""The two records of a step that the stages have made: its layout, which is run and stored, and its totals."""
+"""The two records of a finished step: its layout, which is run and stored, and its totals."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from glassgrad.ops.core import PRIMITIVES
 
 @dataclass(frozen=True, eq=False)
 class Emitted:
-    """What the stages before machine code leave.
+    """The results of the stages before machine code.
 
     Attributes:
-        graph: in native form.
+        graph: the graph in native form.
         checks, computed: the indices among its inputs, and those that it computes.
         alias: the new values that are written into the memory of an input.
-        text: the module.
+        text: the text of the module.
     """
 
     graph: Graph
@@ -42,12 +42,12 @@ class Emitted:
     text: str
 
     def rows(self) -> list[Row]:
-        """Return one row for every kernel, in the order in which they run."""
+        """Return one row for every kernel, in execution order."""
         return rows_of(self.schedule, self.module)
 
 
 def layout_of(emitted: Emitted, uses: Callable[[], tuple[list[IndexCheck], list[Computed]]]) -> Layout:
-    """Return everything a step is made of besides its code; `uses` as in `Layout`."""
+    """Return everything that a step consists of besides its code; `uses` as in `Layout`."""
     graph, module = emitted.graph, emitted.module
     guards = graph.outputs[len(graph.outputs) - len(emitted.computed) :]
     free = _movable(emitted.schedule, emitted.memory)
@@ -74,7 +74,7 @@ def layout_of(emitted: Emitted, uses: Callable[[], tuple[list[IndexCheck], list[
 
 
 def _movable(schedule: Schedule, memory: MemoryPlan) -> frozenset[Var]:
-    """Return the arrays that one kernel makes, and that the host alone reads once or native code alone reads."""
+    """Return the arrays that one kernel writes and that either only the host reads, once, or only native code reads."""
     makers: dict[Var, list[Kernel]] = {}
     readers: dict[Var, list[bool]] = {}
     for _, task in schedule.tasks():
@@ -105,7 +105,7 @@ def _host_call(kernel: Kernel, alias: Mapping[Var, Var], free: frozenset[Var]) -
 def stats_of(
     emitted: Emitted, instructions: int, plan_seconds: float, compile_seconds: float, *, cached: bool
 ) -> Stats:
-    """Add everything up."""
+    """Compute the totals."""
     rows, schedule, module = emitted.rows(), emitted.schedule, emitted.module
     return Stats(
         flops=sum(row.flops for row in rows),

@@ -21,7 +21,7 @@ from glassgrad.compile.plan.indexing.bounds import Computed, IndexBounds, IndexC
 from glassgrad.ops.core import PRIMITIVES, Array
 from glassgrad.ops.narrow import NARROW, bfloat16
 
-# Constants that the compiler made itself and that are larger are not worth storing.
+# Larger constants that the compiler made itself are not worth storing.
 _MOST_BYTES = 1 << 20
 
 
@@ -29,12 +29,12 @@ Uses = Callable[[], tuple[list[IndexCheck], list[Computed]]]
 
 
 def key_of(graph: Graph, threads: int | None, memory: int | None = None, *, as_it_is: bool) -> str:
-    """Return the name of an entry for the graph as it was traced, and whether passes change it."""
+    """Return the name of an entry for the traced graph; `as_it_is` says that no passes will change it."""
     shares = threads or f"auto {available_cores()}"
     how = "as it is" if as_it_is else "prepared"
     if memory is not None:
         how += f" within {memory}"
-    # AMX is the processor's and the system's to give: a process that may not use it must not find code that does.
+    # AMX needs the processor's and the system's support: a process that may not use it must not find code that does.
     tiles = _has_tiles() if any(var.dtype.kind == NARROW for var in all_vars(graph)) else None
     parts = f"{how} {graph.key()} {_key_of_parts(graph)}"
     return cache.key_of("step", parts, shares, blas().name, blas().always, tiles)
@@ -43,20 +43,20 @@ def key_of(graph: Graph, threads: int | None, memory: int | None = None, *, as_i
 def _key_of_parts(graph: Graph) -> str:
     if all(getattr(instr.where, "part", None) is None for instr in graph.instrs):
         return ""
-    from glassgrad.compile.plan.recompute import key_of_parts  # and with it some of the passes
+    from glassgrad.compile.plan.recompute import key_of_parts  # this also imports some of the passes
 
     return key_of_parts(graph)
 
 
 def _has_tiles() -> bool:
-    # With it comes a good part of the emitter, which a step from the disk does not need.
+    # This import loads a large part of the emitter, which a step from disk does not need.
     from glassgrad.compile.llvm.products.amx_check import has_tiles
 
     return has_tiles()
 
 
 def find(key: str, graph: Graph, uses: Uses) -> tuple[NativeStep, Stats] | None:
-    """Return a step from the disk; None without a sound entry."""
+    """Return a step from disk; None without a valid entry."""
     entry = files.read(key)
     if entry is None:
         return None
@@ -70,16 +70,16 @@ def find(key: str, graph: Graph, uses: Uses) -> tuple[NativeStep, Stats] | None:
 
 
 def write(key: str, graph: Graph, layout: Layout, stats: Stats, code: bytes) -> None:
-    """Leave a step on the disk, if it can be stored."""
+    """Store a step on disk, if possible."""
     header = to_header(graph, layout, stats)
     if header is not None:
         files.write(key, header, code)
 
 
 def to_header(graph: Graph, layout: Layout, stats: Stats) -> dict[str, Any] | None:
-    """Return what an entry says besides its code; None for a step that cannot be stored.
+    """Return the header of an entry; None for a step that cannot be stored.
 
-    `graph` is the one that the entry is found by: its inputs and constants need not be stored.
+    `graph` is the one of the entry's key, so its inputs and constants need not be stored.
     """
     variables = list(layout.slots)
     number = {var: place for place, var in enumerate(variables)}
@@ -151,7 +151,7 @@ def to_layout(graph: Graph, header: dict[str, Any], uses: Uses) -> tuple[Layout,
     return layout, _stats(header["stats"])
 
 
-# More than there can be: sizes of memory, and threads.
+# Upper bounds for valid entries: sizes of memory, and threads.
 _FAR, _MOST_SHARES = 1 << 48, 1 << 12
 
 
@@ -162,7 +162,7 @@ def _number(value: object, below: int, low: int = 0) -> int:
 
 
 def _host_entry(host: HostCall, graph: Graph, number: Mapping[Var, int]) -> list[object]:
-    """Return a call of the host as plain data: which instruction of the graph it is; empty if that does not say all."""
+    """Return a call of the host as plain data, by its instruction in the graph; empty if that is not sufficient."""
     if not getattr(PRIMITIVES[host.op], "by_name", False):
         return []
     places = [at for at, instr in enumerate(graph.instrs) if instr.op == host.op and instr.params == host.params]
@@ -201,7 +201,7 @@ def _block(stored: Any, variables: Sequence[Var]) -> tuple[Var, int, tuple[int, 
 
 
 def _variables(graph: Graph, header: dict[str, Any]) -> list[Var]:
-    """Return the Vars of an entry, its inputs being those of the graph."""
+    """Return the Vars of an entry; its inputs are those of the graph."""
     variables = [
         Var(-1 - place, tuple(_number(extent, _FAR) for extent in shape), _dtype(str(dtype)))
         for place, (shape, dtype) in enumerate(header["vars"])
@@ -236,7 +236,7 @@ def _bounds(extent: object, low: object, spare: object) -> tuple[int, int, int |
 
 
 def _check_memory(layout: Layout) -> None:
-    """Raise `ValueError` unless each Var has a place of its own to point to, and that place is there."""
+    """Raise `ValueError` unless each Var has its own slot and its memory is inside the arena."""
     known = {*layout.inputs, *layout.outputs, *layout.buffers, *(var for var, _ in layout.constants)}
     if len(set(layout.slots.values())) < len(layout.slots) or not known <= layout.slots.keys():
         raise ValueError("two Vars share a slot")

@@ -1,4 +1,4 @@
-"""Batch norm in native code, for eager mode: functions of `compile.llvm.channels`, loaded."""
+"""Batch norm in native code for eager mode: loads the functions of `compile.llvm.loops.channels`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from glassgrad.compile.native import products
 
-# How many arrays, sizes and numbers each takes.
+# The numbers of arrays, sizes and numbers that each takes.
 _ARGUMENTS = {"norm": (8, 5, 2), "norm_back": (8, 5, 1)}
 
 
@@ -17,8 +17,8 @@ _ARGUMENTS = {"norm": (8, 5, 2), "norm_back": (8, 5, 1)}
 def functions() -> dict[tuple[str, str], Callable[..., None]]:
     """Return the functions by name and NumPy's character of the dtype: ``norm`` and ``norm_back``.
 
-    They take addresses of arrays, sizes and numbers, as their text says, and leave the interpreter to other threads
-    while they run. They are made once and kept on the disk.
+    They take addresses of arrays, sizes and numbers, as their text says, and release the interpreter lock while they
+    run. They are compiled once and cached on disk.
 
     Raises:
         ImportError: without llvmlite.

@@ -1,4 +1,4 @@
-"""A kernel for one chunk, run on all chunks of large arrays by one native call: `compile.llvm.chunks`, loaded."""
+"""Run a kernel for one chunk on all chunks of large arrays by one native call, with `compile.llvm.module.chunks`."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Chunks:
     """The loop around a kernel.
 
     Args:
-        step: the kernel; a plain step of one share whose arguments need no check but that of their types.
-        shares: into how many parts the chunks are divided.
+        step: the kernel; a plain step of one share whose arguments need only a check of their types.
+        shares: the number of parts into which the chunks are divided.
     """
 
     def __init__(self, step: NativeStep, shares: int) -> None:
@@ -40,13 +40,13 @@ class Chunks:
         self.about = [(context.address, len(self.places), address) for context in self.contexts]
 
     def run(self, arrays: Sequence[Array], steps: Sequence[int], count: int) -> None:
-        """Run on so many chunks.
+        """Run on `count` chunks.
 
         Args:
-            arrays: for all inputs and outputs; contiguous, aligned, of the kernel's dtypes, at least one chunk long.
-            steps: how many bytes of each one chunk has; 0 for what all chunks read.
-            count: how many chunks there are. Where the last one would go beyond the end, it ends there instead, and
-                shares elements with the one before.
+            arrays: one for each input and output; contiguous, aligned, of the kernel's dtypes, and at least one chunk
+                long.
+            steps: bytes per chunk of each array; 0 for an array that all chunks read.
+            count: the number of chunks. The last one ends with the array, and may share elements with the one before.
         """
         rows = zip(self.places, arrays, steps, strict=True)
         words = [

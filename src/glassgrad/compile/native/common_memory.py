@@ -1,7 +1,7 @@
-"""Memory that the kernels of eager mode use in turn, so that none of them keeps its own between calls.
+"""Memory that the kernels of eager mode share, so that none keeps its own between calls.
 
 A network has a kernel for each size of its convolutions, and each needs a few MB for columns, transformed tiles or
-parts of a sum. Running one after the other, they can use the same memory.
+partial sums. They run one after another, so they can use the same memory.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from glassgrad.ops.core import Array
 
 
 class CommonMemory:
-    """Memory for one kernel at a time, as large as the largest of them has asked for.
+    """Memory for one kernel at a time, as large as the largest request so far.
 
     Attributes:
-        memory: what is lent; None before the first kernel.
+        memory: the shared memory; None before the first kernel.
     """
 
     def __init__(self) -> None:
@@ -28,13 +28,13 @@ class CommonMemory:
 
     @contextmanager
     def lent(self, size: int) -> Iterator[Array]:
-        """Yield at least so many bytes: the common ones, or new ones while another thread's kernel has them."""
+        """Yield at least `size` bytes: the shared ones, or new ones while another thread's kernel uses them."""
         if not self._lock.acquire(blocking=False):
             yield runtime.space(size)
             return
         try:
             if self.memory is None or self.memory.nbytes < size:
-                self.memory = None  # before the larger one is there
+                self.memory = None  # free it before allocating the larger one
                 self.memory = runtime.space(size)
             yield self.memory
         finally:

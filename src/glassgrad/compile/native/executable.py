@@ -1,8 +1,8 @@
-"""Compiled code with its memory: contexts, arguments, turns of native code and host.
+"""Compiled code with its memory: contexts, arguments, and alternating turns of native code and host.
 
-A call costs a tuple and one foreign call: the arguments' addresses are read, and their types and shapes compared, in
-native code straight from NumPy's array objects. Where they do not match, Python looks again, converts what it can and
-explains the rest.
+A call costs a tuple and one foreign call: native code reads the arguments' addresses and checks their types and shapes
+directly in NumPy's array objects. If they do not match, Python checks again, converts what it can and raises an error
+for the rest.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ _CONTIGUOUS, _ALIGNED, _WRITEABLE = 0x1, 0x100, 0x400
 
 @lru_cache(maxsize=1)
 def object_layout() -> tuple[int, int]:
-    """Return where tuples keep their items and arrays their address, found by looking.
+    """Return the offsets of a tuple's items and of an array's data pointer, found by inspection.
 
-    Raises `RuntimeError` on an interpreter whose objects look different.
+    Raises `RuntimeError` on an interpreter with another object layout.
     """
     array = np.zeros(3, np.float32)
     pair = (array, array)
@@ -63,7 +63,7 @@ def _find(address: int, wanted: list[int]) -> int:
 
 
 class Context:
-    """The memory block that compiled code works from; see `compile.llvm.support`."""
+    """The memory block that compiled code works from; see `compile.llvm.module.support`."""
 
     def __init__(self, shares: int, slots: int) -> None:
         self.shares = shares
@@ -71,14 +71,14 @@ class Context:
         self.words = self.memory.view(np.int64)
         self.address = int(self.memory.ctypes.data)
         self.keep: list[object] = []
-        self.values: Array = None  # the memory for values between kernels, kept as long as this
+        self.values: Array = None  # the memory for values between kernels, kept alive with this object
 
     def set(self, offset: int, value: int) -> None:
         """Write a word of the header."""
         self.words[offset // 8] = value
 
     def set_slot(self, slot: int, address: int) -> None:
-        """Say where an array lies."""
+        """Set the address of an array."""
         self.set(support.slot_offset(self.shares, slot), address)
 
     def table(self, rows: Sequence[Sequence[int]]) -> int:
@@ -88,7 +88,7 @@ class Context:
         return int(array.ctypes.data)
 
     def describe_arguments(self, arguments: Sequence[tuple[int, Var, bool]]) -> None:
-        """State what the call takes: (slot, type, is it written) of each array."""
+        """Write the argument records: (slot, type, is it written) of each array."""
         items, data = object_layout()
         rows = []
         for slot, var, written in arguments:
@@ -104,10 +104,10 @@ class Context:
         self.set(support.ARRAY_DATA, data)
 
     def describe_checks(self, checks: Sequence[tuple[int, IndexBounds]]) -> None:
-        """State which arguments, in which slots, are indices."""
+        """Write the check records: the slots and bounds of arguments that are indices."""
         rows = []
         for slot, check in checks:
-            # Without a value of its own, one that is in range anyway.
+            # Without a spare value, use one that is in range anyway.
             spare = check.low if check.spare is None else check.spare
             place = support.slot_offset(self.shares, slot)
             var = check.var
@@ -118,7 +118,7 @@ class Context:
         self.set(support.CHECKS, self.table(rows))
 
     def reset_counters(self) -> None:
-        """Forget a step that was not finished."""
+        """Discard an unfinished step."""
         self.set(support.DONE, 0)
         self.set(support.TARGET, 0)
         for share in range(self.shares):
@@ -129,9 +129,10 @@ class Context:
 class HostCall:
     """An op computed in Python between two turns of native code: `compute` on arrays, results copied to `results`.
 
-    Operands and results are (Var, offset, shape, strides) blocks of arrays. With `fills` it is handed the blocks of the
-    results first, and writes to them itself. `attach` is called with a `Move` for each operand and each result, or None
-    for one that is not `movable`: such an array may lie wherever the host wants it, as nobody depends on its place.
+    Operands and results are (Var, offset, shape, strides) blocks of arrays. With `fills`, `compute` also gets the
+    blocks of the results, as its first arguments, and writes to them. `attach` is called with a `Move` for each operand
+    and result, or None if it is not `movable`; the host may place a movable array anywhere, because nothing else
+    depends on its address.
     """
 
     compute: Callable[..., Array]
@@ -145,9 +146,9 @@ class HostCall:
 
 
 class Move:
-    """Lets a step keep one of its arrays in memory of somebody else, from the next kernel on.
+    """Lets a step use foreign memory for one of its arrays, from the next kernel on.
 
-    Call it with the address and the array; it returns False when the step is gone.
+    Call it with the address and the array; it returns False if the step no longer exists.
     """
 
     def __init__(self, step: NativeStep, block: Block) -> None:
@@ -166,12 +167,12 @@ class Move:
 
 @dataclass
 class Layout:
-    """Everything a `NativeStep` is made of, besides its code.
+    """Everything that a `NativeStep` consists of, besides its code.
 
     Attributes:
         checks: the indices among the arguments.
-        guards: results that tell whether the indices the step computes are in range.
-        uses: finds both kinds of indices in the graph once more, with what it takes to say what is wrong with one.
+        guards: results that tell whether the indices that the step computes are in range.
+        uses: finds both kinds of indices in the graph again, with the data for error messages.
     """
 
     shares: int
@@ -197,17 +198,17 @@ class NativeStep:
     Attributes:
         inputs: the types of the arguments.
         outputs: the types of the results.
-        size: bytes for the values between kernels, and for the kernels.
-        common: whose memory it uses; None for one with memory of its own.
-        lock: held while the step runs. Who calls it under a reentrant lock of their own may put that here.
-        address: of the context.
-        first: how many phases the first turn of native code has.
-        call, resume: native code that checks arguments and runs such a turn, and that runs more of it; see
-            `compile.llvm.support`.
+        size: bytes for the values between kernels, and for scratch memory.
+        common: the shared memory that it uses; None if it has its own.
+        lock: held while the step runs. A caller with its own reentrant lock may put that here.
+        address: the address of the context.
+        first: the number of phases of the first turn of native code.
+        call, resume: native code that checks arguments and runs the first turn, and that runs later turns; see
+            `compile.llvm.module.support`.
     """
 
     def __init__(self, code: bytes, layout: Layout, memory: Array | None = None) -> None:
-        """Load the code; `memory` is a `runtime.space`, which is used if it is of the layout's size."""
+        """Load the code; use `memory`, a `runtime.space`, if it has the layout's size."""
         self.layout = layout
         self.size = layout.arena + layout.shares * layout.scratch
         self.inputs = tuple(layout.inputs)
@@ -257,11 +258,11 @@ class NativeStep:
 
     @property
     def memory(self) -> Array:
-        """The memory for the values between kernels, and for the kernels."""
+        """The memory for the values between kernels, and for scratch."""
         return self.context.values
 
     def lie_in(self, memory: Array, context: Context | None = None) -> None:
-        """Keep the values between kernels in such memory from the next run on; those of a copied context, if given."""
+        """Use this memory for the values between kernels from the next run on, in the given copied context if any."""
         layout, base = self.layout, int(memory.ctypes.data)
         context = self.context if context is None else context
         for var, offset in layout.buffers.items():
@@ -270,7 +271,7 @@ class NativeStep:
         context.values = memory
 
     def copied_context(self) -> Context:
-        """Return a context like the step's own, with memory of its own, for code that runs its phases by itself."""
+        """Return a copy of the step's context with separate memory, for code that runs the phases itself."""
         layout = self.layout
         context = Context(self.shares, len(layout.slots) + len(layout.pointers) + 1)
         context.words[:] = self.context.words
@@ -278,15 +279,15 @@ class NativeStep:
         return context
 
     def share(self, common: CommonMemory) -> None:
-        """Use memory that other steps use, too, and give its own back. The step has to be plain."""
+        """Use shared memory and free the step's own; only for plain steps."""
         if self.size and self.is_plain:
             self.common = common
             self.lie_in(runtime.space(0))
 
     def __call__(self, *arrays: Array) -> tuple[Array, ...]:
-        """Run the step; returns new arrays for the outputs, updates are written into the arguments."""
+        """Run the step; return new arrays for the outputs, and write updates into the arguments."""
         if len(arrays) != len(self.inputs):
-            # Native code would read beyond the end of the tuple.
+            # Native code would read past the end of the tuple.
             raise errors.STEP_ARGUMENT_COUNT(given=len(arrays), expected=len(self.inputs))
         results = tuple([np.empty(shape, dtype) for shape, dtype in self._templates])
         with self.lock:
@@ -299,13 +300,13 @@ class NativeStep:
 
     @property
     def is_plain(self) -> bool:
-        """Whether a call is one turn of native code: nothing for the host to do, nothing to look at afterwards."""
+        """Whether a call is one turn of native code, without work for the host and without checks afterwards."""
         return self._simple and not self.layout.guards
 
     # --- running -------------------------------------------------------------------------------------
 
     def run(self, arguments: tuple[Array, ...]) -> int:
-        """Run on arrays for all inputs and outputs; return 0 or which one is unfit. The caller holds the lock."""
+        """Run on arrays for all inputs and outputs; return 0 or the number of an unfit one. The caller locks."""
         if self.common is None:
             return self._shared(lambda alone: self._segments(arguments, alone))
         with self.common.lent(self.size) as memory:
@@ -314,10 +315,10 @@ class NativeStep:
             return self._shared(lambda alone: self._segments(arguments, alone))
 
     def again(self, times: int) -> None:
-        """Run a plain step without results so many times more, on the arguments of the last call.
+        """Run a plain step without results `times` more, on the arguments of the last call.
 
-        Arguments are not looked at again, so that the indices among them, which the step may have changed, have to be
-        in range for a reason that the caller knows. The caller holds the lock, and the arguments.
+        Arguments are not checked again, so the caller must ensure that indices, which the step may have changed, are in
+        range. The caller holds the lock and references to the arguments.
         """
         assert self.is_plain
         assert not self.outputs
@@ -325,7 +326,7 @@ class NativeStep:
         self._shared(lambda alone: self.resume(self.address, alone, times * self.first))
 
     def _shared(self, turn: Callable[[int], int]) -> int:
-        """Take a turn of native code: alone (1), or with the threads of the pool (0)."""
+        """Run a turn of native code: alone (1), or with the threads of the pool (0)."""
         if self.shares == 1:
             return turn(1)
         pool = self._pool
@@ -334,7 +335,7 @@ class NativeStep:
             self.context.set(support.POOL, pool.address)
             pool.ensure(self.shares - 1)
         if not pool.lock.acquire(blocking=False):
-            # Another step has the threads; alone is better than in a queue.
+            # Another step has the threads; running alone is faster than waiting.
             return turn(1)
         try:
             return turn(0)
@@ -362,7 +363,7 @@ class NativeStep:
         return 0
 
     def _abandon(self, alone: int) -> None:
-        """Bring the counters back to the beginning of a step after the host failed in the middle of one."""
+        """Reset the counters to the beginning of a step after the host failed in the middle of it."""
         pool = self._pool
         if pool is not None and not alone:
             pool.expel()
@@ -383,7 +384,7 @@ class NativeStep:
 
     def _block(self, block: Block, arrays: Mapping[Var, Array]) -> Array:
         var, offset, shape, strides = block
-        known = self._views.get(block)  # of memory that stays where it is
+        known = self._views.get(block)  # for memory that does not move
         if known is not None:
             return known
         whole = arrays.get(var)
@@ -402,15 +403,15 @@ class NativeStep:
             self._views[block] = view
         return view
 
-    # --- arguments that did not fit ------------------------------------------------------------------
+    # --- unfit arguments -----------------------------------------------------------------------------
 
     def _run_again(self, arrays: tuple[Array, ...], results: tuple[Array, ...], status: int) -> None:
-        """Convert arguments and run, or raise what is wrong with them."""
+        """Convert arguments and run, or raise an error about them."""
         pairs = enumerate(zip(arrays, self.inputs, strict=True))
         fitted = tuple([self._fit(value, var, number) for number, (value, var) in pairs])
         for check in self._uses[0]:
             check.verify(fitted[self.inputs.index(check.var)])
-        # Positions that are never used may hold anything: run without the quick check.
+        # Unused positions of an index array may hold anything, so run without the quick check.
         count = self.context.words[support.CHECK_COUNT // 8].item()
         self.context.set(support.CHECK_COUNT, 0)
         try:
@@ -440,12 +441,12 @@ class NativeStep:
 
     @cached_property
     def _uses(self) -> tuple[list[IndexCheck], list[Computed]]:
-        # For a step from the disk the graph has to be prepared for that, so not before somebody needs it.
+        # For a step from disk the graph must be prepared first, so do it only on demand.
         return self.layout.uses()
 
 
 def _release(context: Context, *alive: object) -> None:
-    """Keep workers away from memory that is about to be freed."""
+    """Ensure that no worker accesses memory that is about to be freed."""
     pool = runtime._pool
     if pool is not None:
         pool.forget(context.address, (context, alive))
@@ -455,7 +456,7 @@ _steps: weakref.WeakSet[NativeStep] = weakref.WeakSet()
 
 
 def _forget_runs_after_fork() -> None:
-    # Another thread of the parent may have been in the middle of a step.
+    # Another thread of the parent may have been inside a step.
     for step in list(_steps):
         step.context.reset_counters()
 

@@ -1,6 +1,6 @@
-"""Primitives that Python computes between two turns of native code, as calls.
+"""Calls of primitives that Python computes between two turns of native code.
 
-Apart from `assemble`, since a step from the disk needs these and none of the stages before machine code.
+They are separate from `assemble`, because a step from disk needs them but no stages before machine code.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def host_call(
     results: tuple[Block, ...],
     free: frozenset[Var],
 ) -> HostCall:
-    """Return the call of a primitive in Python; of what it touches, arrays in `free` may lie where it wants them."""
+    """Return the call of a primitive in Python; it may place those of its arrays that are in `free` anywhere."""
     bind = getattr(primitive, "bind", None)
     if bind is not None and (bound := bind(params)) is not None:
         whole = [one for one in (*operands, *results) if isinstance(one, tuple) and _is_whole(one)]

@@ -1,10 +1,10 @@
-"""The largest magnitude in any number of arrays, by one call of native code: the cheapest way to find a NaN.
+"""The largest magnitude in any number of arrays by one call of native code, the cheapest way to find a NaN.
 
-The sign of a floating-point number is one bit, and without it the order of the bits is the order of the magnitudes:
-zero, numbers, infinity, NaN. So the largest of these integers is NaN if there is one, else infinity if there is one.
+Without the sign bit, the bits of floating-point numbers are ordered like their magnitudes: zero, numbers, infinity,
+NaN. So the largest of these integers is NaN if there is one, else infinity if there is one.
 
-The native code becomes a built-in function: calling it through ctypes takes longer than looking at the gradients of a
-small model. Arrays are read where they lie (see `executable`).
+The native code becomes a built-in function, because a call through ctypes takes longer than checking the gradients of a
+small model. Arrays are read directly (see `executable`).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def reader() -> Callable[..., float]:
 
     Raises:
         ImportError: without llvmlite.
-        RuntimeError: where arrays are laid out in an unknown way, or the code cannot be loaded.
+        RuntimeError: if the layout of array objects is unknown, or the code cannot be loaded.
     """
     kinds = np.dtype(np.float32), np.dtype(np.float64)
     made = ctypes.cast(ctypes.pythonapi.PyFloat_FromDouble, ctypes.c_void_p).value or 0
@@ -54,7 +54,7 @@ def reader() -> Callable[..., float]:
     make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
         ("PyCFunction_NewEx", ctypes.pythonapi)
     )
-    function: Callable[..., float] = make(ctypes.addressof(method), record, None)  # keeps the record, its `self`
+    function: Callable[..., float] = make(ctypes.addressof(method), record, None)  # keeps the record, its `self`, alive
     return function
 
 
@@ -119,7 +119,7 @@ done:
 
 
 def _largest(data_at: int) -> str:
-    """Return the function: of the record, which `self` is, an array of arguments and their number."""
+    """Return the function of the record (its `self`), an array of arguments, and their number."""
     return f"""{_ELEMENTS}{_bits_of(data_at)}
 define ptr @largest(ptr %self, ptr %arguments, i64 %count) {{
 entry:
@@ -157,7 +157,7 @@ told:
 
 
 def _bits_of(data_at: int) -> str:
-    """Return the function for one object: the bits of its largest magnitude as a double, negative if it is no array."""
+    """Return the function for one object: the bits of its largest magnitude as a double; negative if not an array."""
     # A float becomes a double before it is compared with those of other arrays; NaN stays NaN, the largest of all.
     return f"""
 define internal i64 @bits_of(ptr %item, ptr %record) {{

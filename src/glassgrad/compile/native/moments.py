@@ -1,7 +1,7 @@
 """Sums, extremes and zeros of an array of floats or doubles, by one pass of native code in double precision.
 
-NumPy takes seven passes for the same. Each lane of a vector has sums of its own, which the caller joins; elements that
-do not fill a block are left to the caller too.
+NumPy takes seven passes for the same. Each lane of a vector has separate sums, which the caller combines; the caller
+also handles elements that do not fill a block.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from glassgrad.compile.llvm.module.target import LoadedCode, host
 from glassgrad.compile.native import cache
 from glassgrad.ops.core import Array
 
-# What happens to an accumulator for each block of elements, and what it starts from.
+# The update of an accumulator for each block of elements, and its initial value.
 _STEPS = {
     "sum": ("fadd", "%x", "0.0"),
     "abs": ("fadd", "%a", "0.0"),
@@ -31,7 +31,7 @@ ROWS = tuple(_STEPS)
 
 @lru_cache(maxsize=1)
 def reader() -> Callable[[Array], tuple[int, Array]]:
-    """Return the function of a flat array in one piece: how many elements it read, and `ROWS` by lanes.
+    """Return the function of a flat contiguous array that returns the number of elements read, and `ROWS` by lanes.
 
     Raises:
         ImportError: without llvmlite.

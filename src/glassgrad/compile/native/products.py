@@ -1,5 +1,5 @@
-"""Work of eager mode for the threads of the pool: `compile.llvm.products.shares`, `packed`, `attention`, `recurrent`,
-`updates`, `chunks` and `channels`, loaded.
+"""Load the functions of eager mode that run on the pool's threads: `shares`, `packed`, `attention`, `recurrent`,
+`updates`, `chunks` and `channels` in `compile.llvm`.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Job:
     """A function of those modules with the memory of its shares.
 
     Args:
-        function: its name.
-        shares: how many shares it is cut into.
+        function: the name of the function.
+        shares: the number of shares.
     """
 
     def __init__(self, function: str, shares: int) -> None:
@@ -46,7 +46,7 @@ class Job:
             self._give_scratch(shares)
 
     def _give_scratch(self, shares: int) -> None:
-        """Give each share memory for packed parts; what no share writes to takes none."""
+        """Give each share memory for packed parts; pages that no share writes take no memory."""
         size = -(-packed_sizes.SCRATCH_BYTES // packed_sizes.VECTOR_BYTES) * packed_sizes.VECTOR_BYTES
         self.scratch = np.empty(shares * size + packed_sizes.VECTOR_BYTES, np.uint8)
         first = -(-self.scratch.ctypes.data // packed_sizes.VECTOR_BYTES) * packed_sizes.VECTOR_BYTES
@@ -55,9 +55,10 @@ class Job:
             struct.pack_into("<q", self.context.memory, at, first + share * size)
 
     def run(self, form: struct.Struct, records: Sequence[tuple[int, ...]], turns: int = 1) -> None:
-        """Run the shares that these records describe; a step that has the threads meanwhile leaves this one alone.
+        """Run the shares that these records describe; if a step has the pool's threads, run on this thread only.
 
-        With several turns each share is run so often, and begins a turn when all have ended the one before.
+        With several turns each share runs `turns` times, and a turn begins when all shares have finished the previous
+        one.
         """
         with self.lock:
             self._run(form, records, turns)
@@ -77,12 +78,12 @@ class Job:
                     self.pool.sweep()
 
 
-# A forked child has the counters of a run whose threads it lacks.
+# A forked child inherits the counters of a run but not its threads.
 _JOBS: Cache[tuple[str, int], Job] = Cache("jobs", 256, in_children=False)
 
 
 def job(function: str, shares: int) -> Job:
-    """Return the job of a function for so many shares; the first one loads the code.
+    """Return the job of a function for `shares`; the first one loads the code.
 
     Raises:
         ImportError: without llvmlite.
@@ -91,7 +92,7 @@ def job(function: str, shares: int) -> Job:
 
 
 def packs() -> bool:
-    """Tell whether this machine has the vectors that `packed` is written for.
+    """Tell whether this machine has the vectors that `packed` needs.
 
     Raises:
         ImportError: without llvmlite.
@@ -117,7 +118,7 @@ def multiplies_whole_lines() -> bool:
     return packs() and host().cpu not in _HALVES
 
 
-_HALVES = frozenset({"znver4"})  # as LLVM calls it: it has the instructions, and multiplies one half after the other
+_HALVES = frozenset({"znver4"})  # LLVM's name; it has these instructions but multiplies each half in turn
 
 
 def _module_of(function: str) -> str:
@@ -140,20 +141,20 @@ _MODULES = {
 
 @cached
 def code(module: str) -> LoadedCode:
-    """Return the code of one of those modules, which stays as long as the process."""
+    """Return the code of one of those modules, which lives as long as the process."""
     return LoadedCode(object_code(module))
 
 
 @cached
 def object_code(module: str) -> bytes:
-    """Return the object code of one of those modules, from the disk where it is there."""
+    """Return the object code of one of those modules, from disk if it is there."""
     machine = host()
     about = (machine.header(), machine.attributes(), machine.vector_bytes, object_layout()[1])
     return cache.code_of(module, about, lambda: _text(module, *about), machine.compile)
 
 
 def _text(module: str, header: str, attributes: str, vector_bytes: int, data: int) -> str:
-    # Each job needs one of them, and that only once in the life of a machine.
+    # Import lazily: each job needs only one of them, and only once per machine.
     from glassgrad.compile.llvm.loops import channels, updates
     from glassgrad.compile.llvm.module import chunks
     from glassgrad.compile.llvm.products import packed

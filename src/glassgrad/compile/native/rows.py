@@ -1,4 +1,4 @@
-"""What a native step consists of: one row a kernel."""
+"""The contents of a native step: one row per kernel."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from glassgrad.compile.plan.schedule import Schedule, Task
 
 
 def rows_of(schedule: Schedule, module: StepModule) -> list[Row]:
-    """Return one row a kernel, in the order in which they run."""
+    """Return one row per kernel, in execution order."""
     rows = []
     for number, tasks in enumerate(schedule.phases):
         rows += [_row(number, task, module.code[task.kernel]) for task in tasks]

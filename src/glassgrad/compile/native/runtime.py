@@ -1,4 +1,4 @@
-"""Running compiled code: the pool of threads, and the callable that a compiled graph becomes."""
+"""The runtime of compiled code: the pool of threads, memory and cores."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ def aligned(count: int, dtype: DTypeLike = np.uint8, alignment: int = 64) -> Arr
 
 
 def space(size: int) -> Array:
-    """Return memory for the values between the kernels of a step, and for its kernels: whole huge pages of much."""
+    """Return memory for the values between the kernels of a step and for scratch, in huge pages if it is large."""
     return aligned(size, alignment=_HUGE_PAGE if size >= 4 * _HUGE_PAGE else 64)
 
 
 def available_cores() -> int:
-    """Return how many cores this process may use: its affinity, cut by the control group's quota.
+    """Return how many cores this process may use: its affinity, limited by the control group's quota.
 
-    Processes that compute together and are not bound to cores of their own get equal parts.
+    Processes that compute together and are not bound to separate cores get equal parts.
     """
     return max(1, _cores() // devices.sharers)
 
@@ -73,14 +73,14 @@ class Pool:
     """Worker threads that wait in native code, without the interpreter lock, for steps to take part in.
 
     Attributes:
-        lock: held while a step runs on several threads; one at a time does.
-        left: contexts to forget, with what they need until then.
+        lock: held while a step runs on several threads; only one step does at a time.
+        left: contexts to forget, with the objects that they need until then.
     """
 
     def __init__(self) -> None:
         self.memory = aligned(support.POOL_BYTES)
-        # The threads read it and run their code until the process is gone, whatever becomes of this object: while the
-        # interpreter ends, which gives the memory of unused code back, they are still on their way out.
+        # Never free these: the threads read the pool and run their code until the process ends, even after the
+        # interpreter has freed other objects at exit.
         for needed in (self.memory, support_code()):
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(needed))
         self.address = int(self.memory.ctypes.data)
@@ -91,26 +91,26 @@ class Pool:
         self._wake = _Wake(support_code().address("wake_all"))
 
     def ensure(self, workers: int) -> None:
-        """Start threads until there are that many."""
+        """Start threads until there are `workers`."""
         while self.workers < workers:
             self.workers += 1
             _thread.start_new_thread(self._work, (self.address, self.workers))
 
     def word(self, offset: int) -> Array:
-        """Return a counter of the pool as an array of one."""
+        """Return a counter of the pool as an array of one element."""
         return self.memory[offset : offset + 8].view(np.int64)
 
     def forget(self, context: int, alive: object) -> None:
-        """Make sure that no worker touches a context again, and keep what it needs alive until then.
+        """Ensure that no worker accesses a context again, and keep `alive` until then.
 
-        The garbage collector calls this at any moment, even in a thread that holds the lock in the middle of another
-        step, so it must not wait.
+        The garbage collector may call this at any moment, even in a thread that holds the lock during another step, so
+        it must not wait.
         """
         self.left.append((context, alive))
         self.sweep()
 
     def sweep(self) -> None:
-        """Forget contexts, unless a step is running; it sweeps when it is done."""
+        """Forget contexts, unless a step is running, which then sweeps at its end."""
         if not self.lock.acquire(blocking=False):
             return
         try:
@@ -122,13 +122,13 @@ class Pool:
             self.lock.release()
 
     def expel(self) -> None:
-        """Take the job away and wait until no worker is in it. The caller holds the lock."""
+        """Withdraw the job and wait until no worker is in it. The caller holds the lock."""
         self.word(support.JOB)[0] = 0
         while int(self.word(support.INSIDE)[0]):
             time.sleep(0)
 
     def stop(self) -> None:
-        """Send the threads home; called once, when the process ends."""
+        """Stop the threads; called once, when the process ends."""
         self.word(support.STOP)[0] = 1
         self._wake(self.address)
 

@@ -7,16 +7,16 @@ from glassgrad.compile.llvm.module.cuts import FLOPS_PER_NS, kernel_time
 from glassgrad.compile.native.runtime import available_cores
 from glassgrad.compile.plan.kernels import Plan
 
-# Estimated nanoseconds of work for each thread that takes part. Barriers cost a quarter of a microsecond; what costs
-# more is that each core reads what the other has just written. Measured on a small network: two threads break even at
-# an estimate of about 100 microseconds (40 of real time), and the names MLP takes 27 on one thread and 37 on two.
+# Estimated nanoseconds of work per participating thread. Barriers cost a quarter of a microsecond; reads of data that
+# another core has just written cost more. Measured on a small network: two threads break even at an estimate of about
+# 100 microseconds (40 of real time), and the names MLP takes 27 on one thread and 37 on two.
 _PER_THREAD = 60000.0
 
 
 def expected_threads(graph: Graph, threads: int | None) -> int:
-    """Return into how many shares a step will surely be cut, before it is planned: its products alone are work for all.
+    """Return the certain number of shares of a step before it is planned: its products alone must occupy all threads.
 
-    1 where that is not sure.
+    Return 1 if that is not certain.
     """
     if threads is not None:
         return max(1, threads)
@@ -30,7 +30,7 @@ def expected_threads(graph: Graph, threads: int | None) -> int:
 
 
 def choose_threads(plan: Plan, threads: int | None) -> int:
-    """Return into how many shares to cut: no more than cores, and none with too little to do."""
+    """Return the number of shares: at most the number of cores, and none with too little work."""
     if threads is not None:
         return max(1, threads)
     work = sum(kernel_time(kernel) for kernel in plan.kernels)

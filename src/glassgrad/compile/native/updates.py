@@ -1,4 +1,4 @@
-"""All parameters of an optimizer in one call of native code: `compile.llvm.updates`, loaded, around a rule's kernel."""
+"""Update all parameters of an optimizer by one native call: `compile.llvm.loops.updates` around a rule's kernel."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from glassgrad.compile.llvm.module import support
 from glassgrad.compile.native import products, runtime
 from glassgrad.compile.native.executable import NativeStep
 
-Entry = tuple[tuple[int, ...], int]  # addresses of a parameter's arrays, and how many elements each has
+Entry = tuple[tuple[int, ...], int]  # addresses of a parameter's arrays, and the number of elements of each
 
 _FORM = struct.Struct("<7q")
 
@@ -23,9 +23,9 @@ class Loop:
     """A rule's kernel for one chunk, run on all chunks of many parameters.
 
     Args:
-        step: the kernel; a plain step of one share without memory of its own, as elementwise rules are.
-        arrays: how many of its inputs are arrays of a chunk; those after them are numbers.
-        shares: into how many parts the parameters are divided.
+        step: the kernel; a plain step of one share without memory of its own, e.g. an elementwise rule.
+        arrays: the number of inputs that are arrays of a chunk; the inputs after them are numbers.
+        shares: the number of parts into which the parameters are divided.
     """
 
     def __init__(self, step: NativeStep, arrays: int, shares: int) -> None:
@@ -43,12 +43,12 @@ class Loop:
 
     @staticmethod
     def fits(step: NativeStep) -> bool:
-        """Tell whether a kernel may run in several places at once."""
+        """Tell whether a kernel may run on several threads at once."""
         layout = step.layout
         return step.is_plain and step.shares == 1 and not layout.arena and not layout.scratch and not layout.buffers
 
     def run(self, entries: Sequence[Entry], numbers: Sequence[float]) -> None:
-        """Update parameters in place. Their arrays lie apart from each other, contiguous and aligned."""
+        """Update parameters in place. Their arrays must be disjoint, contiguous and aligned."""
         with self.lock:
             self._run(entries, np.array(numbers, self.step.inputs[0].dtype))
 
@@ -65,7 +65,7 @@ class Loop:
         products.job("update", self.shares).run(_FORM, records)
 
     def _shares(self, entries: Sequence[Entry]) -> list[list[tuple[int, ...]]]:
-        """Divide parameters into as many parts as there are shares, of about as many chunks; return their rows."""
+        """Divide parameters into one part per share, with about equal numbers of chunks; return their rows."""
         chunks = [-(-count // self.chunk) for _, count in entries]
         most = -(-sum(chunks) // self.shares)
         found: list[list[tuple[int, ...]]] = [[] for _ in range(self.shares)]
@@ -86,5 +86,5 @@ class Loop:
 
 
 def loop(step: NativeStep, arrays: int, shares: int) -> Loop | None:
-    """Return the loop around a kernel; None for one that cannot run in several places at once."""
+    """Return the loop around a kernel; None for a kernel that cannot run on several threads at once."""
     return Loop(step, arrays, shares) if Loop.fits(step) else None

@@ -1,4 +1,4 @@
-"""How much memory a NumPy program needs: its lines run in their order, and a value goes after its last use."""
+"""The memory that a NumPy program needs: its lines run in order, and a value is freed after its last use."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from glassgrad.compile.plan.view_chains import HOLD
 
 
 def shows(instr: Instr) -> bool:
-    """Tell whether the result of an instruction is memory of its operand."""
+    """Tell whether the result of an instruction shares its operand's memory."""
     return instr.op == HOLD or instr.is_view
 
 
 def peak(graph: Graph) -> int:
-    """Return the most memory that values between instructions take at one time, results and new state included."""
+    """Return the peak memory of values between instructions, including results and new state."""
     owner: dict[Var, Var] = {}
     for instr in graph.instrs:
         if shows(instr):

@@ -31,12 +31,12 @@ from glassgrad.ops.core import PRIMITIVES, Array
 from glassgrad.ops.narrow import bare
 
 _numbers = itertools.count(1)
-# Ops that call eager mode's kernels although they have a short text: NumPy's version branches on every element, which
-# the processor mispredicts; or the text is right for floats only.
+# Ops that call eager mode's kernels although they have a short text: either NumPy's version branches on every element,
+# which the processor mispredicts, or the text is correct only for floats.
 _BY_KERNEL = frozenset({"heaviside", "where"})
 # Ops with a text up to this width and a single use are inlined.
 _INLINE_WIDTH = 60
-# Values of at least this many bytes are deleted after their last use; all are where there is a limit of memory.
+# Values of at least this many bytes are deleted after their last use; with a memory limit, all are.
 _LARGE = 1 << 16
 
 
@@ -45,11 +45,11 @@ class NumpyStep:
 
     Attributes:
         graph: the program.
-        runs: the same with what is computed again, for checkpoints and for a limit of memory.
-        memory: the limit in bytes, or None.
-        peak_bytes: what values between its lines take at most.
+        runs: the program that runs, with recomputation for checkpoints and for a memory limit.
+        memory: the memory limit in bytes, or None.
+        peak_bytes: the peak memory of values between its lines.
         inputs, outputs: the types of arguments and results.
-        source: the program.
+        source: the source of the program.
     """
 
     def __init__(self, graph: Graph, memory: int | None = None) -> None:
@@ -57,7 +57,7 @@ class NumpyStep:
         self.memory = memory
         self.inputs = graph.inputs
         self.outputs = tuple(out for out in graph.outputs if isinstance(out, Var))
-        # Lines run in their order, and what is dropped is deleted, so that checkpoints need nothing else.
+        # Lines run in order and dropped values are deleted, so checkpoints need nothing else.
         self.runs = recomputed(with_exact_means(graph))
         if memory is not None and peak(self.runs) > memory:
             self.runs = min(within(graph, memory, peak), self.runs, key=peak)
@@ -66,7 +66,7 @@ class NumpyStep:
         self.source = writer.source()
         filename = f"{provenance.PACKAGE}<step {next(_numbers)}>"
         self._function = executed(self.source, filename, {**writer.values, **writer.called}, shown=True)["step"]
-        # NumPy notices an index that is too large, but a negative one only beyond the range that counts from the end.
+        # NumPy raises for an index that is too large, but accepts negative ones that count from the end.
         self._checks = [(self.inputs.index(check.var), check) for check in find_checks(graph)[0]]
         self._lock = free_in_children(threading.Lock())
 
@@ -85,7 +85,7 @@ class Writer:
     Attributes:
         values: constants, by their names in the program.
         called: functions of the registry that the program calls because they have no NumPy text.
-        large: values of so many bytes are deleted after their last use.
+        large: values of at least this many bytes are deleted after their last use.
     """
 
     def __init__(self, graph: Graph, large: int = _LARGE) -> None:
@@ -95,7 +95,7 @@ class Writer:
         self.uses = Counter(operand for instr in graph.instrs for operand in instr.reads())
         self.uses.update(graph.results())
         self.computed = [index for index in find_checks(graph)[1] if index.low == 0]
-        self.uses.update({index.var: 2 for index in self.computed})  # they get their own line
+        self.uses.update({index.var: 2 for index in self.computed})  # counted twice, so that they get their own line
         self.position = {instr: number for number, instr in enumerate(graph.instrs)}
         self.inlined: dict[Var, Text] = {}
         self.values: dict[str, Any] = {}
@@ -123,7 +123,7 @@ class Writer:
             lines.append(Text(targets, " = ", result))
         writes = [Text(self.names[target], "[...] = ", self.operand(value)) for target, value in self.graph.updates]
         if writes:
-            # Ctrl-C between two writes must not leave half a step: all values are computed, so repeat all writes.
+            # Ctrl-C between two writes must not leave a partial step: all values are computed, so repeat all writes.
             again = [Text("    ", line) for line in writes]
             writes = [Text("try:"), *again, Text("except KeyboardInterrupt:"), *again, Text("    raise")]
         outputs = [self.operand(out) for out in self.graph.outputs if isinstance(out, Var)]
@@ -177,7 +177,7 @@ class Writer:
         if instr.op in TEMPLATES:
             return TEMPLATES[instr.op](instr, operands)
         prim = PRIMITIVES[instr.op]
-        # A NumPy function that eager mode replaces is slow, or right for some dtypes only.
+        # A NumPy function that eager mode replaces is slow, or correct only for some dtypes.
         own = isinstance(prim.forward, str) and bare(prim) is not getattr(np, prim.forward)
         found = formula(prim, list(map(term, operands)), instr.params, TextSpace())
         if found is not None and is_short(found) and not own and instr.op not in _BY_KERNEL:

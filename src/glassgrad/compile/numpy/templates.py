@@ -30,7 +30,7 @@ def _permute(instr: Instr, xs: list[Text]) -> Text:
 
 def _flip(instr: Instr, xs: list[Text]) -> Text:
     # NumPy's flip is a view, which would see later writes to the state.
-    if not instr.output.shape:  # PyTorch takes dimension 0 of a number, NumPy does not
+    if not instr.output.shape:  # PyTorch accepts dimension 0 of a number, NumPy does not
         return method(xs[0], "copy")
     return method(call("np.flip", xs[0], axis=_axis(instr.params["axis"])), "copy")
 

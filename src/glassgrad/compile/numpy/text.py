@@ -1,6 +1,6 @@
 """Python expressions as text with operator precedence, so that brackets appear only where necessary.
 
-They know their names and indices as well: what differs where a line is repeated for another layer or time step.
+They also record their names and indices, which differ if a line is repeated for another layer or time step.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Text:
     """An expression, joined from parts, and how tightly its outermost operator binds.
 
     Attributes:
-        pieces: the text in front of, between and behind the tokens.
+        pieces: the text before, between and after the tokens.
         tokens: names of values, and the integers of indices.
         level: how tightly it binds.
     """
@@ -55,18 +55,18 @@ class Text:
 
     @staticmethod
     def woven(pieces: Sequence[str], texts: Iterable[Text], level: int = ATOM) -> Text:
-        """Return pieces with a text between each and the next."""
+        """Return pieces joined by the texts between them."""
         pairs = zip(texts, pieces[1:], strict=True)
         return Text(pieces[0], *[part for pair in pairs for part in pair], level=level)
 
     @property
     def code(self) -> str:
-        """The Python."""
+        """The expression as Python source."""
         pairs = zip(self.pieces, [*map(str, self.tokens), ""], strict=True)
         return "".join([part for pair in pairs for part in pair])
 
     def filled(self, texts: Iterable[Text]) -> Text:
-        """Return the expression with other texts in the places of the tokens."""
+        """Return the expression with the tokens replaced by other texts."""
         return Text.woven(self.pieces, texts, self.level)
 
     def at(self, level: int) -> Text:
@@ -82,18 +82,18 @@ def listed(items: Iterable[str | Text]) -> Text:
 
 def binary(left: Text, operator: str, right: Text, level: int) -> Text:
     """Write a left-associative operator; the right operand must bind tighter."""
-    # Python chains comparisons, so neither side may be one without brackets.
+    # Python chains comparisons, so a comparison on either side needs brackets.
     return Text(left.at(level + (level == COMPARISON)), f" {operator} ", right.at(level + 1), level=level)
 
 
 def prefix(sign: str, operand: Text) -> Text:
-    """Write an operator in front of its operand."""
+    """Write a prefix operator with its operand."""
     return Text(sign, operand.at(UNARY), level=UNARY)
 
 
 def power(base: Text, exponent: Text) -> Text:
     """Write a power."""
-    # A sign in front of the exponent needs no brackets.
+    # A sign before the exponent needs no brackets.
     return Text(base.at(POWER + 1), "**", exponent.at(UNARY), level=POWER)
 
 
@@ -122,7 +122,7 @@ def number(value: object) -> Text:
 
 
 def count_of(factor: Any) -> int | None:
-    """Return n for a factor 1 / n that would be a long number."""
+    """Return n for a factor 1 / n that would have many digits."""
     if not isinstance(factor, float) or not 0 < factor < 0.4 or len(repr(factor)) < 6:
         return None
     count = round(1 / factor)
@@ -130,7 +130,7 @@ def count_of(factor: Any) -> int | None:
 
 
 def ratio_of(value: Any) -> tuple[int, int] | None:
-    """Return p and q for a long number that is p / q to the last bit, such as n / (n - 1)."""
+    """Return p and q for a number with many digits that equals p / q exactly, such as n / (n - 1)."""
     if not isinstance(value, float) or len(repr(value)) < 10 or not 0.4 <= value < 1000:
         return None
     found = Fraction(value).limit_denominator(10_000)
@@ -147,7 +147,7 @@ def scalar(value: Any) -> Text:
 
 def literal(value: object) -> str:
     """Write a parameter: dtypes by their NumPy name, slices and tuples as in an index."""
-    if isinstance(value, np.dtype) and value.kind == NARROW:  # no name of NumPy's, though known to it by now
+    if isinstance(value, np.dtype) and value.kind == NARROW:  # not a NumPy name, although registered with it
         return f'np.dtype("{value.name}")'
     if isinstance(value, np.dtype):
         return f"np.{value.name}" if value.name != "bool" else "bool"
@@ -184,7 +184,7 @@ def index(spec: tuple[Any, ...], arrays: list[Text]) -> Text:
 
 
 def _place(at: int | None) -> Text:
-    """Write an integer of an index, or nothing; those that count from the end are the same in every repetition."""
+    """Write an integer of an index, or nothing; integers that count from the end are the same in every repetition."""
     return Text.token(at) if at is not None and at >= 0 else Text("" if at is None else str(at))
 
 

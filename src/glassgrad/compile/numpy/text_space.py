@@ -1,4 +1,4 @@
-"""Text of elementwise ops, from their forwards: `prim.forward(TextSpace(), *terms)` writes the formula.
+"""Text of elementwise ops from their forwards: `prim.forward(TextSpace(), *terms)` writes the formula.
 
 A forward is written against an array namespace. `TextSpace` is one whose arrays are expressions of a program, so that
 an op's formula is stated only in its entry. A forward that needs more than operators and elementwise functions has no
@@ -30,7 +30,7 @@ class Term:
     It has no truth value and no array attributes: a forward that needs either has no text.
 
     Attributes:
-        write: makes its text from the texts of its parts.
+        write: builds its text from the texts of its parts.
         parts: its operands: terms and numbers.
     """
 
@@ -88,7 +88,7 @@ _NO_UFUNCS = {"where", "clip", "round", "sinc", "nan_to_num"}
 
 
 class TextSpace:
-    """An array namespace whose arrays are `Term`s: operators, and functions of NumPy or that the program defines."""
+    """An array namespace whose arrays are `Term`s: operators, and functions of NumPy or of the program."""
 
     def __init__(self, defines: Callable[[str], bool] = lambda name: False) -> None:
         self.defines = defines
@@ -124,19 +124,19 @@ def term(written: Text) -> Term:
 
 
 def formula(prim: Primitive | None, operands: Sequence[Term], params: Params, space: TextSpace) -> Any:
-    """Return an elementwise op applied to terms, by its forward; None if that is not a formula (`why_no_formula`)."""
+    """Apply an elementwise op's forward to terms; return None if it is not a formula (see `why_no_formula`)."""
     found = _computed(prim, operands, params, space)
     return found if isinstance(found, Term) else None
 
 
 def why_no_formula(prim: Primitive | None, operands: Sequence[Term], params: Params, space: TextSpace) -> str:
-    """Return the reason for which `formula` returns None."""
+    """Return the reason why `formula` returns None."""
     found = _computed(prim, operands, params, space)
     return str(found) if isinstance(found, Exception) else f"its forward returns a {type(found).__name__}"
 
 
 def _computed(prim: Primitive | None, operands: Sequence[Term], params: Params, space: TextSpace) -> object:
-    """Return what a forward makes of terms, or the error that it raises."""
+    """Return the result of a forward on terms, or the error that it raises."""
     if not isinstance(prim, Elementwise):
         return TypeError("it is not elementwise, and compile/source/reading.py has no template for it")
     try:
@@ -196,7 +196,7 @@ def _render(part: object, named: Callable[[Term, Text], Text]) -> Text:
 
 
 def _number(value: object) -> Text:
-    """Write a number, or the square root that it stands for."""
+    """Write a number, as a square root if it is one."""
     for root, code in ((math.sqrt(0.5), "math.sqrt(0.5)"), (math.sqrt(2 / math.pi), "math.sqrt(2 / math.pi)")):
         if isinstance(value, float) and abs(value) == root:
             return Text(code) if value > 0 else text.prefix("-", Text(code))

@@ -1,14 +1,14 @@
-"""What to compute twice so that a step needs no more memory than it may.
+"""Choose values to recompute so that a step meets a memory limit.
 
-The forward pass is cut into stages at places where little crosses, `plan.chain` chooses which stretches of them to drop
-by their bytes and operations, and all that the backward pass reads of such a stretch is computed again
-(`plan.recompute`), or all but the results of products and convolutions, which are most of the work (Korthikanti et al.
-2023, "Reducing activation recomputation in large transformer models").
+The forward pass is cut into stages where few bytes cross. `plan.chain` chooses the stretches of stages to drop by their
+bytes and operations. `plan.recompute` recomputes everything that the backward pass reads of such a stretch, or
+everything except the results of products and convolutions, which are most of the work (Korthikanti et al. 2023,
+"Reducing activation recomputation in large transformer models").
 
-What a plan needs is known when its kernels are: fused loops keep values in registers that the chain counts, and the
-backward pass has gradients that it does not count. So the limit of the chain is set anew, a few times, by how far the
-plan was from the step's. Where none of these plans fits, some of equal stretches are tried (Chen et al. 2016, algorithm
-3).
+The memory of a plan is known only with its kernels: fused loops keep values in registers that the chain counts, and the
+backward pass has gradients that the chain does not count. So the limit of the chain is adjusted a few times by the
+difference between the plan and the limit of the step. If none of these plans fits, plans with equal stretches are tried
+(Chen et al. 2016, algorithm 3).
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ _PRODUCTS = frozenset({"matmul", "conv2d"})
 _STAGES = 48
 _TRIES = 4
 _EQUAL = (2, 5, 8, 13)  # numbers of stretches of about the same size
-_NEAR = 0.95  # a plan that needs so much of the limit is not tried to be made cheaper
+_NEAR = 0.95  # a plan that uses this part of the limit is accepted without trying cheaper ones
 
 
 @dataclass(eq=False)
 class Stretch:
-    """Instructions of the forward pass whose results are computed again, but for those of the ops in `keep`."""
+    """Instructions of the forward pass whose results are recomputed, except those of the ops in `keep`."""
 
     keep: frozenset[str]
 
 
 def within(graph: Graph, budget: int, needs: Callable[[Graph], int]) -> Graph:
-    """Return the graph with the fewest operations done twice, of those tried, that `needs` at most so many bytes.
+    """Return the graph with the fewest recomputed operations among those tried that `needs` at most `budget` bytes.
 
-    Where no plan does, the one that needs least is returned.
+    If none does, return the one that needs the least memory.
     """
     whole = needs(graph)
     if whole <= budget:
@@ -78,7 +78,7 @@ def within(graph: Graph, budget: int, needs: Callable[[Graph], int]) -> Graph:
 
 
 def _dropping(graph: Graph, stages: list[list[Instr]], chain: Chain, limit: float) -> Graph | None:
-    """Return the graph that the chain would make of this one within a limit."""
+    """Return the graph with the stretches dropped that the chain chooses within a limit."""
     found = chain.cheapest(limit)
     if found is None:
         return None
@@ -90,9 +90,9 @@ def _dropping(graph: Graph, stages: list[list[Instr]], chain: Chain, limit: floa
 
 
 def _equal(graph: Graph, count: int) -> Graph:
-    """Return the graph that drops all but the last of some stretches, which keep about the same number of bytes.
+    """Return the graph that drops all but the last of `count` stretches, which keep about the same number of bytes.
 
-    A chain does not see what fusion makes of each choice; with stretches of one size there is less to go wrong.
+    A chain does not know the effect of fusion on each choice; stretches of one size are a more robust choice.
     """
     forward = forward_pass(graph)
     marks: dict[Instr, Stretch] = {}
@@ -108,7 +108,7 @@ def stages_of(graph: Graph) -> list[list[Instr]]:
 
 
 def chain_of(graph: Graph, stages: list[list[Instr]]) -> Chain:
-    """Return what the stages need, and what they give each other."""
+    """Return the memory and operations of the stages, and the bytes that cross between them."""
     forward = [instr for stage in stages for instr in stage]
     weights = dict(zip(forward, _kept_bytes(graph, forward), strict=True))
     place = {instr: number for number, stage in enumerate(stages) for instr in stage}
@@ -141,7 +141,7 @@ def _others(instrs: list[Instr]) -> int:
 
 
 def _spare(stage: list[Instr], weights: dict[Instr, int], last: dict[Instr, int], number: int) -> list[Instr]:
-    """Return the instructions at the end of a stage that only make what later stages read, which is kept."""
+    """Return the instructions at the end of a stage that only compute values for later stages, which are kept."""
     found = []
     wanted: set[Var] = set()
     for instr in reversed(stage):
@@ -172,7 +172,7 @@ def _kept_bytes(graph: Graph, forward: list[Instr]) -> list[int]:
 
 
 def _crossing(forward: list[Instr]) -> list[int]:
-    """Return for the place behind each instruction the bytes that instructions before it give to those behind it."""
+    """Return for the position after each instruction the bytes that cross it."""
     last: dict[Var, int] = {}
     for at, instr in enumerate(forward):
         for var in instr.reads():

@@ -1,4 +1,4 @@
-"""From a fused group to a loop nest: expressions, the order of loops, and axes that can run as one."""
+"""Turn a fused group into a loop nest: expressions, the order of loops, and axes that can be merged."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ KindOf = Callable[[DType], str | None]
 
 @dataclass(frozen=True)
 class LoopLowering(LoopOp):
-    """How an op becomes an expression: `build(builder, instr, out)` for its value at the indices `out`.
+    """The lowering of an op to an expression: `build(builder, instr, out)` returns its value at the indices `out`.
 
-    For a reduction, `how` names what accumulates.
+    For a reduction, `how` names the accumulating op.
     """
 
     build: Callable[[NestBuilder, Instr, Indices], Expr] | None = None
@@ -71,7 +71,7 @@ class NestBuilder:
         return value if kind is None else self.exprs.cast(value, kind)
 
     def read_at_computed(self, operand: Var, indices: Sequence[Index | Expr], mask: Expr | None = None) -> Expr:
-        """Load an operand that lies in memory at indices some of which are computed."""
+        """Load an operand from memory at indices some of which are computed."""
         strides = row_strides(operand.shape)
         flat = Index()
         computed = []
@@ -83,7 +83,7 @@ class NestBuilder:
         return self.exprs.load(self.root(operand), flat, self.kind(operand.dtype), computed, mask)
 
     def read_in_order(self, source: Var, result: Var, indices: Indices) -> Expr:
-        """Read a source that lies in memory in order at the position of an element of its reshaped `result`."""
+        """Read a contiguous source at the position of an element of its reshaped `result`."""
         base = self.fusion.base(source)
         if base in self.group.indices or base in self.inlined:
             at = reshaped(indices, result.shape, source.shape, self.group.extents)
@@ -91,7 +91,7 @@ class NestBuilder:
         return self.exprs.load(base, flatten(indices, row_strides(result.shape)), self.kind(base.dtype))
 
     def root(self, operand: Var) -> Var:
-        """Return the Var whose memory holds an operand that is stored in row order."""
+        """Return the Var whose memory holds a C-contiguous operand."""
         assert self.fusion.chain.in_order(operand)
         return self.fusion.base(operand)
 
@@ -156,7 +156,7 @@ def build_nest(
     inlined: set[Var],
     costs: Mapping[str, int],
 ) -> Nest:
-    """Return the loop nest of a group: loops ordered for memory, loops that can run as one merged."""
+    """Return the loop nest of a group, with loops ordered for memory access and merged where possible."""
     while True:
         try:
             builder = NestBuilder(fusion, group, table, kind_of, inlined, costs)
@@ -165,7 +165,7 @@ def build_nest(
         except NeedsSplit as request:
             group.split(request.axis, request.inner)
     if group.inner and not group.has_reduction and not any(_is_outer_value(store, group) for store in nest.stores):
-        # Inner axes serve values that do not vary over them. Hoisting needs no axes to be set apart for that.
+        # Inner axes are only needed if some stored value does not vary along them; hoisting handles other cases.
         nest.outer, nest.inner = [*nest.outer, *nest.inner], []
     order_loops(nest)
     nest = merge_axes(nest, builder.exprs)
@@ -187,7 +187,7 @@ def collect_reductions(nest: Nest) -> list[Reduction]:
 
 
 def order_loops(nest: Nest) -> None:
-    """Sort the outer and the inner axes so that memory is walked in order where most accesses want it."""
+    """Sort the outer and the inner axes so that most accesses traverse memory in order."""
     votes: Counter[Axis] = Counter()
     accesses = list(nest.accesses())
     for access, is_store in accesses:
@@ -196,7 +196,7 @@ def order_loops(nest: Nest) -> None:
                 votes[axis] += (3 if is_store else 2) * len(access.index.terms)
     fastest = max(nest.extents, key=lambda axis: (votes[axis], axis), default=None)
     strides: dict[Axis, int] = {}
-    # Accesses that agree on the fastest axis decide first, the ones with most axes before the others.
+    # Accesses that agree on the fastest axis decide first, those with the most axes before others.
     ranked = sorted(accesses, key=lambda pair: (_stride(pair[0], fastest) != 1, -len(pair[0].index.terms)))
     for access, _ in ranked:
         for axis, stride in access.index.terms:
@@ -217,10 +217,10 @@ _LONG_ROW = 16  # elements
 
 
 def vector_axis(nest: Nest) -> Axis | None:
-    """Return the axis whose neighbours are neighbours in memory: the last outer or the last inner one.
+    """Return the axis along which memory is contiguous: the last outer or the last inner one.
 
-    Each access counts as often as it is made: what is read once a channel has little to say where images are. Along a
-    short row they count alike, for it lies in few lines of the cache whichever way it is walked.
+    Each access counts as often as it is executed, so one read per channel has little weight beside reads of images. For
+    a short row all accesses count equally, because it spans few cache lines in any order.
     """
     candidates = [axes[-1] for axes in (nest.outer, nest.inner) if axes]
     if len(candidates) < 2:
@@ -235,11 +235,11 @@ def vector_axis(nest: Nest) -> Axis | None:
     return max(candidates, key=lambda axis: (votes[axis], axis == nest.inner[-1]))
 
 
-# --- axes that run as one ------------------------------------------------------------------------
+# --- merged axes ---------------------------------------------------------------------------------
 
 
 def merge_axes(nest: Nest, exprs: Expressions) -> Nest:
-    """Merge neighbouring loops that every index walks as one longer loop."""
+    """Merge neighbouring loops that every index traverses like one longer loop."""
     strides = [dict(index.terms) for index in _all_indices(nest)]
     dropped: dict[Axis, Index] = {}
     for axes in (nest.outer, nest.inner):

@@ -1,13 +1,13 @@
-"""The forward pass as a chain of stages, and the cheapest way to keep its values within a limit of memory.
+"""The forward pass as a chain of stages, and the cheapest recomputation within a memory limit.
 
-A stretch of stages keeps what the backward pass reads of it, or drops it: then only what later stages read is kept (and
-the results of products, if they are spared), and all of it is computed again when the backward pass comes to the
-stretch, which needs room for it beside what the stretches before it have kept. Which stretches to make of the chain,
-and which of them to drop, is a dynamic program over the end of a stretch and the bytes kept so far, in steps of a
-thousandth of the limit: the fewest operations done twice that lead there. The memory of Chen et al. 2016, "Training
-deep nets with sublinear memory cost", with stages of their own bytes and operations as in Beaumont, Eyraud-Dubois,
-Herrmann, Joly and Shilova 2019, "Optimal checkpointing for heterogeneous chains"; their stretches within stretches,
-which compute some values more than twice, are left out.
+A stretch of stages either keeps the values that the backward pass reads, or drops them. A dropped stretch keeps only
+the values that later stages read (and the results of products, if they are spared). When the backward pass reaches the
+stretch, it recomputes the others, which needs memory in addition to the values kept by earlier stretches. A dynamic
+program over the end of a stretch and the bytes kept so far, in steps of a thousandth of the limit, chooses the
+stretches and which to drop, with the fewest recomputed operations. The memory model is that of Chen et al. 2016,
+"Training deep nets with sublinear memory cost", with individual bytes and operations for each stage as in Beaumont,
+Eyraud-Dubois, Herrmann, Joly and Shilova 2019, "Optimal checkpointing for heterogeneous chains", but without their
+nested stretches, which compute some values more than twice.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LEVELS = 1000
 
 @dataclass(frozen=True)
 class Choice:
-    """A stretch of stages, from `begin` up to `end`, that is dropped; `spared` if the results of products are kept."""
+    """A dropped stretch of stages, from `begin` up to `end`; `spared` if the results of products are kept."""
 
     begin: int
     end: int
@@ -33,14 +33,14 @@ class Choice:
 
 @dataclass(frozen=True)
 class Chain:
-    """What the stages of a forward pass need.
+    """The memory and operations of the stages of a forward pass.
 
     Attributes:
         sizes: bytes of each stage that the backward pass reads.
-        products: bytes of the results of its products, which are kept where these are spared.
-        flops, other_flops: operations of each stage, and those that are no products.
-        spare, other_spare: the part of both that need not be done again if a stretch ends with the stage.
-        crossing: [p, q]: bytes made in stage p and read last, in the forward pass, by stage q.
+        products: bytes of the results of its products, which are kept if products are spared.
+        flops, other_flops: operations of each stage, and those that are not products.
+        spare, other_spare: the part of both that is not recomputed if a stretch ends with the stage.
+        crossing: [p, q]: bytes written in stage p and last read, in the forward pass, by stage q.
     """
 
     sizes: Sequence[int]
@@ -56,7 +56,7 @@ class Chain:
         return sum(self.sizes)
 
     def cheapest(self, limit: float) -> tuple[float, list[Choice]] | None:
-        """Return the operations done twice and the stretches to drop to need at most `limit` bytes; None if none do."""
+        """Return the recomputed operations and the stretches to drop within `limit` bytes; None if impossible."""
         if limit <= 0:
             return None
         unit = limit / LEVELS
@@ -69,7 +69,7 @@ class Chain:
         return (float(cost[-1][best]), _chosen(back, best)) if np.isfinite(cost[-1][best]) else None
 
     def least(self) -> float:
-        """Return the least limit for which there is a choice."""
+        """Return the least limit for which a choice exists."""
         unit = max(self.total(), 1) / LEVELS
         most, back = self._start(len(self.sizes))
         held = np.arange(LEVELS + 1) * unit
@@ -84,11 +84,12 @@ class Chain:
     def _start(stages: int) -> tuple[list[Any], list[Any]]:
         cost = [np.full(LEVELS + 1, np.inf) for _ in range(stages + 1)]
         cost[0][0] = 0
-        # Where each was reached from: level, begin of the stretch, whether it is dropped (1) with products spared (2).
+        # The predecessor of each: level, begin of the stretch, kept (0), dropped (1) or dropped with products spared
+        # (2).
         return cost, [np.zeros((3, LEVELS + 1), np.int64) for _ in range(stages + 1)]
 
     def _stretches(self) -> list[tuple[int, int, int, float, float, float]]:
-        """Return (begin, end, how, bytes kept, bytes needed while it is computed again, operations) by their ends."""
+        """Return (begin, end, how, bytes kept, bytes needed during recomputation, operations), sorted by end."""
         stages = len(self.sizes)
         sums: Mapping[str, Any] = {
             name: np.concatenate([[0.0], np.cumsum(np.asarray(getattr(self, name), float))])
@@ -98,7 +99,7 @@ class Chain:
         for end in range(1, stages + 1):
             size = float(self.sizes[end - 1])
             found.append((end - 1, end, 0, size, size, 0.0))
-            # What of each stage before is read from `end` on.
+            # The bytes of each earlier stage that are read from `end` on.
             ahead = np.cumsum(self.crossing[:end, end:].sum(axis=1)[::-1])[::-1]
             for begin in range(end):
                 kept = float(ahead[begin])
@@ -113,7 +114,7 @@ class Chain:
 def _better(
     cost: list[Any], back: list[Any], stretch: tuple[int, int, int], count: int, shift: int, reached: Any
 ) -> None:
-    """Take a stretch from the first `count` levels to those `shift` above them wherever it leads there more cheaply."""
+    """Take a stretch from the first `count` levels to those `shift` above them wherever that is cheaper."""
     if count <= 0:
         return
     begin, end, how = stretch

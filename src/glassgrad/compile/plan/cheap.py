@@ -1,12 +1,12 @@
-"""Values that are cheap to compute again, and so not kept: what follows from another kept value element by element.
+"""Recompute cheap values instead of keeping them: those that follow elementwise from another kept value.
 
-Around a batch norm a step keeps up to four arrays of one size for its backward pass: the convolution's result without
-its mean, the normalised values, the layer's result and that of the activation. The first one's source and numbers for
-each channel give all the others in a few operations for each element, inside of the loops that read them. Memory that
-is touched for the first time costs more than that, and so does reading it back once it has left the caches.
+Around a batch norm a step keeps up to four arrays of one size for its backward pass: the convolution's result minus
+its mean, the normalised values, the layer's result and that of the activation. The source of the first one and numbers
+per channel give all the others in a few operations per element, inside the loops that read them. The first access to
+new memory costs more than that, and so does a read after the data has left the caches.
 
-Such a value's source is the last array in front of it that a product, a sum, a concatenation or an addition of two
-arrays has made. Nothing else is computed again, so that a copy never needs another copy's source.
+The source of such a value is the last array before it that a product, a sum, a concatenation or an addition of two
+arrays computed. Nothing else is recomputed, so a copy never needs another copy's source.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from glassgrad.compile.plan.recompute import copied, is_forward, marked
 _CHEAP = frozenset({"add", "subtract", "multiply", "negative", "relu", "hardtanh", "maximum", "minimum"})
 LEAST = 64 << 20
 """Bytes that have to be saved: a step whose arrays fit into the caches would only have more to do."""
-_PART = 64  # an array of less than this part of them is not worth a second look
+_PART = 64  # arrays of less than LEAST / _PART bytes are ignored
 
-# Gradients wait for the optimizer's loops. Where weights and the optimizer's state take as much as activations do, the
-# end of the backward pass needs the most memory, and dropping activations would not change it.
+# Gradients are kept until the optimizer's loops. If weights and the optimizer's state are as large as activations, the
+# peak is at the end of the backward pass, and dropping activations would not reduce it.
 _TIMES_STATE = 4
 
 
 @dataclass(eq=False)
 class _Chain:
-    """Values that follow from one source element by element, in the order in which they are made.
+    """Values that follow elementwise from one source, in the order of computation.
 
     Attributes:
-        keep: no op is kept for its name's sake.
+        keep: ops whose results are kept, as for `budget.Stretch`; none here.
     """
 
     members: list[Var] = field(default_factory=list)
@@ -40,13 +40,13 @@ class _Chain:
 
 
 def without_cheap(graph: Graph, least: int = LEAST) -> Graph:
-    """Return the graph with its cheap values computed again for the backward pass, where that saves enough memory.
+    """Return the graph with its cheap values recomputed for the backward pass, if that saves enough memory.
 
     Args:
         graph: in native form.
-        least: bytes that it has to save, in arrays of at least a 64th of that.
+        least: the bytes that it must save, in arrays of at least a 64th of that.
     """
-    if marked(graph):  # the user has said what to keep
+    if marked(graph):  # the user has decided what to keep
         return graph
     read = {var for instr in graph.instrs if not is_forward(instr) for var in instr.reads()}
     chains = {root: chain for root, chain in _chains(graph, least // _PART).items() if _saved(root, chain, read) > 0}
@@ -61,13 +61,13 @@ def without_cheap(graph: Graph, least: int = LEAST) -> Graph:
 
 
 def _saved(root: Var, chain: _Chain, read: set[Var]) -> int:
-    """Return the bytes that are not kept when the source alone is, given what the backward pass reads."""
+    """Return the bytes saved by keeping only the source, given the values that the backward pass reads."""
     wanted = sum(var.nbytes for var in chain.members if var in read)
     return wanted - (0 if root in read else root.nbytes)
 
 
 def _chains(graph: Graph, least: int) -> Mapping[Var, _Chain]:
-    """Return each source with what follows from it."""
+    """Return each source with the values that follow from it."""
     chains: dict[Var, _Chain] = {}
     source: dict[Var, Var] = {}
     results = set(graph.results())

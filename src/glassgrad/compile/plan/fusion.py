@@ -1,15 +1,15 @@
-"""Which instructions share a loop nest.
+"""Fusion: decide which instructions share a loop nest.
 
-Every elementwise instruction and every reduction starts as a group of its own. Going from the last
-instruction to the first, each group is merged into a group that reads its result, when both can run in one
-loop nest: a nest has *outer* axes and, innermost, *inner* axes; a value of the group varies over all of them or
-over the outer ones only, and every reduction of the group reduces exactly the inner ones. Softmax, layer norm,
-batch norm or an optimizer's update so become one nest each. What a group computes and others need is stored.
+Every elementwise instruction and every reduction starts as a separate group. From the last instruction to the
+first, each group is merged into a group that reads its result, if both can run in one loop nest. A nest has
+*outer* axes and, innermost, *inner* axes; a value of the group varies along all of them or along the outer ones
+only, and every reduction of the group reduces exactly the inner ones. So softmax, layer norm, batch norm or an
+optimizer's update become one nest each. Values that other groups need are stored.
 
-Groups whose instruction is not a loop (a matrix product, a scatter) stay alone.
+Groups whose instruction is not a loop (a matrix product, a scatter) stay separate.
 
-What only follows from new state, as a norm of the new weights, joins last, and no nest in which a sum could then run in
-another order: the state is the same bit for bit whether somebody looks at it or not.
+Instructions that only follow from new state, such as a norm of the new weights, are merged last, and never into a nest
+where that could change the order of a sum. So the state is bitwise the same with or without them.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from glassgrad.compile.plan.recompute import tokens_of
 from glassgrad.compile.plan.view_chains import ViewChain
 from glassgrad.ops.views import broadcast_indices
 
-# A group with a reduction over many elements and few independent results must not also hold the consumers of
-# those results: only the results are independent work, and threads would have nothing to share.
+# A group with a reduction over many elements and few independent results must not also contain the consumers of
+# those results, because only the results are independent work, so threads would have nothing to share.
 _FEW_RESULTS = 16
 _SMALL_NEST = 16384
 _MAX_MEMBERS = 120
 
-# A chain of scalars goes into a reader's nest only where that is so small that nobody would share it, and only if
-# it has no other reader, who would have to wait for the rest of the nest.
+# A chain of scalars is merged into a reader's nest only if that is too small to share, and only if the chain has no
+# other reader, which would have to wait for the rest of the nest.
 _SMALL_SHARED = 2048
 _SCALARS = 64
 
@@ -44,7 +44,7 @@ Reads = Callable[[Instr, int, Indices, Extents], Indices | None]
 
 
 def same_point(instr: Instr, position: int, out: Indices, extents: Extents) -> Indices | None:
-    """The rule of elementwise ops: every operand is read where NumPy's broadcasting puts it."""
+    """The rule of elementwise ops: every operand is read at the indices given by NumPy's broadcasting."""
     operand = instr.inputs[position]
     return broadcast_indices(out, operand.shape) if isinstance(operand, Var) else None
 
@@ -53,7 +53,7 @@ def same_point(instr: Instr, position: int, out: Indices, extents: Extents) -> I
 class LoopOp:
     """How an op takes part in loop nests.
 
-    `reads` gives the indices at which an operand is read, or None when it must lie in memory first.
+    `reads` returns the indices at which an operand is read, or None if the operand must be in memory.
     `reduces` tells whether the op reduces the axes in its parameter ``axis``.
     """
 
@@ -63,9 +63,9 @@ class LoopOp:
 
 @dataclass(eq=False)
 class Group:
-    """Instructions that run in one loop nest, or one instruction that is no loop (`solid`).
+    """Instructions that run in one loop nest, or one instruction that is not a loop (`solid`).
 
-    `bases` are what the members read, through whatever views.
+    `bases` are the Vars that the members read, behind any views.
     """
 
     members: list[Instr]
@@ -118,7 +118,7 @@ class Group:
 
 
 def operand_indices(group: Group, instr: Instr, position: int, table: Mapping[str, LoopOp]) -> Indices | None:
-    """Return where a member reads one of its operands; None when it must lie in memory."""
+    """Return the indices at which a member reads an operand; None if the operand must be in memory."""
     out = group.indices[instr.output]
     loop = table[instr.op]
     if not loop.reduces:
@@ -147,13 +147,13 @@ class Fusion:
     """The grouping of a graph; see the module docstring.
 
     Attributes:
-        views: instructions that are read through rather than run.
-        groups: the result, in an order in which they can run.
+        views: instructions that are read through instead of executed.
+        groups: the result, in a possible execution order.
         hosts: instructions that the host computes.
-        alone: instructions that keep a nest of their own.
+        alone: instructions that keep a separate nest.
         group_of: the group of each instruction that is not a view.
-        tokens: what each of them waits for without using it.
-        links: which group reads which.
+        tokens: the values that each of them waits for without using them.
+        links: the dependencies between groups.
     """
 
     def __init__(
@@ -175,7 +175,8 @@ class Fusion:
         self.chain = ViewChain(views, self.producer)
         self.group_of: dict[Instr, Group] = {}
         self.position = {instr: number for number, instr in enumerate(graph.instrs)}
-        # What each instruction reads: the operand's position and the Var behind its views, which stay as they are.
+        # The reads of each instruction, which never change: the operand's position, the Var, and the Var behind its
+        # views.
         self._reads: dict[Instr, list[tuple[int, Var, Var]]] = {}
         self.users: dict[Var, list[Instr]] = {}
         self.tokens: dict[Instr, list[Var]] = {}
@@ -230,11 +231,11 @@ class Fusion:
         return tuple(indices)
 
     def readers(self, group: Group) -> list[Group]:
-        """Return the groups that read a group's results, the earliest first."""
+        """Return the groups that read a group's results, earliest first."""
         return sorted(self.links.readers[group], key=lambda other: other.first)
 
     def _put(self, merged: Group, parts: tuple[Group, Group]) -> None:
-        """Let one group take the place of two."""
+        """Replace two groups by the merged one."""
         for instr in merged.members:
             self.group_of[instr] = merged
         self.links.join(merged, *parts)
@@ -242,7 +243,7 @@ class Fusion:
     # --- merging -----------------------------------------------------------------------------------
 
     def run(self) -> list[Group]:
-        """Merge what can be merged; return the groups in order."""
+        """Merge all mergeable groups; return the groups in order."""
         self._merge_all()
         if self.late:
             self._finishing = True
@@ -278,16 +279,16 @@ class Fusion:
         return False
 
     def _is_time(self, maker: Group, reader: Group) -> bool:
-        """Tell whether what is late may join now."""
+        """Tell whether late instructions may be merged now."""
         if self.late.isdisjoint(reader.members):
             return True
         return self._finishing and (not maker.has_reduction or self.late.issuperset(maker.members))
 
     def _may_share(self, group: Group) -> bool:
-        return group.members[0] not in self.alone  # who is alone is the only member
+        return group.members[0] not in self.alone  # such an instruction is the only member
 
     def ordered(self) -> list[Group]:
-        """Return all groups, each after those it reads from; among free ones the order of the program."""
+        """Return all groups, each after those it reads from; otherwise in program order."""
         groups = list(dict.fromkeys(self.group_of.values()))
         order: list[Group] = []
         done: set[Group] = set()
@@ -307,9 +308,9 @@ class Fusion:
     # --- reading -----------------------------------------------------------------------------------
 
     def reads_of(self, group: Group, wanted: Var | None = None) -> list[tuple[Var, Indices | None]]:
-        """Return what the members read, as (base, indices); indices are None where they are not affine.
+        """Return the reads of the members as (base, indices); indices are None if they are not affine.
 
-        Raises `NeedsSplit` when an axis of the group has to be split to express a read.
+        Raises `NeedsSplit` if an axis of the group must be split to express a read.
         """
         found: list[tuple[Var, Indices | None]] = []
         for instr in group.members:
@@ -327,7 +328,7 @@ class Fusion:
 
 
 def merge(fusion: Fusion, maker: Group, reader: Group) -> Group | None:
-    """Return one group that does the work of both, or None when one loop nest cannot.
+    """Return one group that does the work of both, or None if one loop nest cannot.
 
     `maker` computes something that `reader` reads.
     """
@@ -347,7 +348,7 @@ def _merge(fusion: Fusion, maker: Group, reader: Group) -> Group | None:
     names: dict[Axis, Axis] = {}  # axes of the maker -> axes of the reader
     shared = {var: fusion.reads_of(reader, var) for var in maker.indices if var in reader.bases}
     for var, reads in shared.items():
-        if not reads:  # the reader waits for it and does not use it
+        if not reads:  # the reader waits for the maker without using its result
             return None
         for _, indices in reads:
             if indices is None or not _unify(maker.indices[var], indices, (maker.extents, reader.extents), names):
@@ -362,7 +363,7 @@ def _merge(fusion: Fusion, maker: Group, reader: Group) -> Group | None:
 
 
 def _reduces_inner_axes(group: Group) -> bool:
-    """Tell whether every reduction is over exactly the inner axes: a pass over them adds up all of its turns."""
+    """Tell whether every reduction is over exactly the inner axes, because a pass over them sums all iterations."""
     return all(
         frozenset[Axis]().union(*(index.axes for index in reduced)) == group.inner for reduced in group.reduced.values()
     )
@@ -371,7 +372,7 @@ def _reduces_inner_axes(group: Group) -> bool:
 def _unify(
     made: Indices, read: Indices, extents: tuple[Mapping[Axis, int], Mapping[Axis, int]], names: dict[Axis, Axis]
 ) -> bool:
-    """Find out which axes of maker and reader are the same, so that `made` and `read` are the same place."""
+    """Find the axes of maker and reader to identify, so that `made` and `read` are the same place."""
     for ours, theirs in zip(made, read, strict=True):
         if ours.offset != theirs.offset:
             return False
@@ -394,10 +395,10 @@ def _unify(
 
 
 def _match_rest(fusion: Fusion, maker: Group, reader: Group, names: dict[Axis, Axis]) -> bool:
-    """Pair the maker's inner axes with the reader's remaining ones where both have some.
+    """Pair the maker's inner axes with the reader's remaining ones, if both have some.
 
-    The pairing is free as far as the results go; reading an array at the same place in both is what makes it
-    a good one, so arrays that both read decide first.
+    Any pairing gives correct results. It is efficient if both read an array at the same place, so arrays that both
+    read decide first.
     """
     free = [axis for axis in maker.extents if axis not in names]
     rest = [axis for axis in reader.extents if axis not in names.values()]
@@ -418,10 +419,10 @@ def _match_rest(fusion: Fusion, maker: Group, reader: Group, names: dict[Axis, A
 
 
 def _inner_axes(maker: Group, reader: Group, names: Mapping[Axis, Axis]) -> frozenset[Axis] | None:
-    """Return the inner axes of the merged group, in the maker's names where it has them; None if impossible."""
+    """Return the inner axes of the merged group, in the maker's names if it has them; None if impossible."""
     made_inner = frozenset(names.get(axis, axis) for axis in maker.inner)
     unmatched = frozenset(reader.extents) - frozenset(names.values())
-    # At most one of the three is not empty, or they agree: a nest has two levels, not three.
+    # All that are not empty must agree, because a nest has two levels, not three.
     wanted = {candidate for candidate in (made_inner, reader.inner, unmatched) if candidate}
     if len(wanted) > 1:
         return None
@@ -432,7 +433,7 @@ def _inner_axes(maker: Group, reader: Group, names: Mapping[Axis, Axis]) -> froz
 
 
 def _is_innermost(reader: Group, axes: frozenset[Axis]) -> bool:
-    """Tell whether the axes are the fastest of the results of a reader without inner axes."""
+    """Tell whether the axes are the fastest ones of the results of a reader without inner axes."""
     indices = next(iter(reader.indices.values()))  # all of them vary over all axes
     order = [axis for index in indices for axis, _ in sorted(index.terms, key=lambda term: -term[1])]
     return set(order[-len(axes) :]) == axes
@@ -445,14 +446,14 @@ def _has_enough_results(maker: Group, reader: Group, names: Mapping[Axis, Axis],
     reduces = maker.has_reduction or reader.has_reduction
     if total <= (_SMALL_NEST if reduces else _SMALL_SHARED) or results >= _FEW_RESULTS or not inner:
         return True
-    # A reduction with few results may take in what feeds it, and what follows on the results only.
+    # A reduction with few results may be merged with its inputs, and with consumers of only the results.
     if maker.has_reduction:
         return not any(axis in inner for axis in reader.extents)
     return reader.has_reduction
 
 
 def _joined(maker: Group, reader: Group, names: Mapping[Axis, Axis], inner: frozenset[Axis]) -> Group:
-    maker = maker.copy()  # most attempts to merge end before
+    maker = maker.copy()  # most merge attempts fail before this
     maker.substitute({axis: Index(0, ((name, 1),)) for axis, name in names.items()})
     extents = {names.get(axis, axis): extent for axis, extent in maker.extents.items()}
     return Group(

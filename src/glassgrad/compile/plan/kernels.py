@@ -1,8 +1,8 @@
-"""From a graph to kernels: what is read through views, what is fused, what is stored.
+"""Turn a graph into kernels: decide which views are read through, which ops are fused, and which values are stored.
 
-A `Kernel` is one unit the machine runs: a loop nest, or one *solid* instruction (a matrix product, a scatter, a
-call of the host). Which Vars have memory of their own follows from the grouping: those that another kernel reads
-and those that must exist when the program ends.
+A `Kernel` is one unit of execution: a loop nest, or one *solid* instruction (a matrix product, a scatter, a call
+of the host). The Vars with memory follow from the grouping: those that another kernel reads and those that must
+exist when the program ends.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class Kernel:
     Attributes:
         instrs: the instructions it performs.
         nest: the loops, for a loop kernel.
-        operands: how each operand of a solid instruction lies in memory, None for numbers.
-        reads, writes: the Vars with memory that it touches.
+        operands: the memory layout of each operand of a solid instruction; None for numbers.
+        reads, writes: the Vars in memory that it accesses.
     """
 
     instrs: list[Instr]
@@ -43,7 +43,7 @@ class Kernel:
 
 @dataclass(eq=False)
 class Plan:
-    """The kernels of a graph in an order in which they can run."""
+    """The kernels of a graph in a possible execution order."""
 
     graph: Graph
     kernels: list[Kernel]
@@ -73,14 +73,14 @@ def make_plan(graph: Graph, target: Target) -> Plan:
 
 @dataclass
 class _Limits:
-    """What a plan must not do, because loops could not express it.
+    """The restrictions of a plan, for reads that loops cannot express.
 
-    A view that loops can read by itself may be out of reach beside another: one wants a loop of 6 turns as 2 by 3,
-    the other as 3 by 2. Every `tighten` takes away one of finitely many liberties.
+    Loops may be able to read each of two views but not both: one needs a loop of 6 iterations as 2 by 3, the other as
+    3 by 2. Every `tighten` adds one of finitely many restrictions, so planning terminates.
 
     Attributes:
-        views: what may be read through.
-        stored: values that must not be computed again by their readers.
+        views: the views that may be read through.
+        stored: values that readers must not recompute.
         alone: instructions that must not share a nest.
     """
 
@@ -89,7 +89,7 @@ class _Limits:
     alone: set[Instr] = field(default_factory=set)
 
     def tighten(self, fusion: Fusion, group: Group, inlined: set[Var]) -> None:
-        """Take away what the nest of a group failed at; called while the `NotAffine` is handled."""
+        """Forbid the cause of the failure of a group's nest; called while the `NotAffine` is handled."""
         failed = fusion.chain.failed
         if failed is not None:
             base, below = fusion.base(failed.output), fusion.chain.step(failed.reads()[0])
@@ -131,9 +131,9 @@ def choose_views(graph: Graph, target: Target) -> set[Instr]:
 
 
 def _to_store(chain: ViewChain, instr: Instr, position: int, target: Target) -> Instr:
-    """Return the view below an operand to give memory to, so that the rest of the chain can be read through.
+    """Return the view behind an operand to materialise, so that the rest of the chain can be read through.
 
-    The smallest one; among equals the one nearest to the base, which other readers have most likely in common.
+    Choose the smallest one; among equals the one nearest to the base, which other readers most likely share.
     """
     operand = instr.inputs[position]
     assert isinstance(operand, Var)
@@ -149,7 +149,7 @@ def _to_store(chain: ViewChain, instr: Instr, position: int, target: Target) -> 
 
 
 def _until_affine(chain: ViewChain, instr: Instr) -> None:
-    """Give memory to sources of reshapes until the view can be read by affine indices."""
+    """Materialise sources of reshapes until affine indices can express the view."""
     while instr in chain.views and not chain.is_affine(instr.output):
         assert chain.failed is not None
         found = chain.step(chain.failed.output)
@@ -158,7 +158,7 @@ def _until_affine(chain: ViewChain, instr: Instr) -> None:
 
 
 def _fits(chain: ViewChain, instr: Instr, position: int, operand: Var, target: Target) -> bool:
-    """Tell whether an operand can be read as it lies."""
+    """Tell whether an operand can be read without a copy."""
     if chain.step(operand) is None:
         return True
     loop = None if target.is_host(instr) else target.loops.get(instr.op)
@@ -177,14 +177,14 @@ def _fits(chain: ViewChain, instr: Instr, position: int, operand: Var, target: T
         return chain.in_order(operand)
 
 
-# Values of so many elements are worth computing again where they are needed ...
+# Values of at least this many elements are recomputed by their readers ...
 _MANY = 1 << 14
-# ... if that takes no more than one of these.
+# ... if that takes only one of these ops.
 _CHEAP = frozenset({"add", "subtract", "multiply"})
 
 
 def _recomputed(fusion: Fusion, groups: list[Group], keep: set[Var]) -> set[Var]:
-    """Return large values that every reader computes for itself, in one operation from what lies in memory anyway.
+    """Return large values that every reader recomputes, in one operation from values that are in memory anyway.
 
     A layer norm keeps its centred input and the scale of each row, so the normalised input need not be kept.
     """
@@ -209,7 +209,7 @@ def _recomputed(fusion: Fusion, groups: list[Group], keep: set[Var]) -> set[Var]
 
 
 def _read_in_place(fusion: Fusion, var: Var) -> bool:
-    """Tell whether all that is read of a value is its elements one by one, so that it need not lie in memory."""
+    """Tell whether all readers of a value read it element by element, so that it need not be in memory."""
     for user in fusion.users.get(var, ()):
         loop = fusion.table.get(user.op)
         if fusion.group_of[user].solid or loop is None or not (loop.reduces or loop.reads is same_point):

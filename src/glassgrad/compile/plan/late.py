@@ -1,4 +1,4 @@
-"""Which instructions come last in a step: those that only look at the new state."""
+"""The late instructions of a step, which only read the new state."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from glassgrad.compile.ir.graph import Graph, Instr
 
 
 def late_instrs(graph: Graph) -> set[Instr]:
-    """Return the instructions that follow from new values of inputs and from which none of these follows."""
+    """Return the instructions that depend on new values of inputs but on which no new value depends."""
     new = {value for _, value in graph.updates}
     needed = set(new)
     for instr in reversed(graph.instrs):

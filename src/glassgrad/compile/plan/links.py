@@ -1,11 +1,11 @@
-"""Who reads whom among groups of instructions, with an order in which they can run that outlives merging.
+"""The dependencies between groups of instructions, with an execution order that is maintained under merging.
 
-Two groups can become one only if no third group lies between them. A search for one that follows all readers would see
-the rest of the program, for every pair, and planning would take the square of its length. Two things keep it short.
-Groups have ranks, of which a reader has the higher one, so that nothing beyond the rank of the goal is looked at; where
-two groups become one, the ranks between them are dealt out anew as in Pearce and Kelly 2006, "A dynamic topological
-sort algorithm for directed acyclic graphs". And each group knows by a row of bits which instructions depend on it in
-the program itself: the usual case, a value of the forward pass and its reader in the backward pass, needs no search.
+Two groups can be merged only if no third group lies between them. A search along all readers would visit the rest of
+the program for every pair, so planning would take quadratic time. Two measures keep it short. First, groups have ranks,
+and a reader's is higher, so the search stops at the rank of the goal. When two groups are merged, the ranks between
+them are reassigned as in Pearce and Kelly 2006, "A dynamic topological sort algorithm for directed acyclic graphs".
+Second, each group has a bit set of the instructions that depend on it in the program. So the usual case, a value of the
+forward pass and its reader in the backward pass, needs no search.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ T = TypeVar("T")
 
 
 class Links(Generic[T]):
-    """The groups of a program; at first each is one instruction.
+    """The groups of a program; initially each is one instruction.
 
     Args:
-        feeders: what each group reads from, the groups in an order in which they can run.
+        feeders: the groups that each group reads from; the keys are in a possible execution order.
 
     Attributes:
-        readers, feeders: groups that read from a group, and those it reads from.
-        rank: of each group, higher than those of its feeders.
-        steps: how many groups searches have looked at so far.
+        readers, feeders: the groups that read from a group, and those it reads from.
+        rank: the rank of each group, higher than those of its feeders.
+        steps: the number of groups that searches have visited so far.
     """
 
     def __init__(self, feeders: Mapping[T, Iterable[T]]) -> None:
@@ -55,7 +55,7 @@ class Links(Generic[T]):
         return any(goal in self.readers[group] for group in found)
 
     def join(self, merged: T, maker: T, reader: T) -> None:
-        """Let one group take the place of two, between which there is none."""
+        """Replace two groups, between which there is no other, by the merged one."""
         self._deal(merged, maker, reader)
         parts = (maker, reader)
         for mine, theirs in ((self.readers, self.feeders), (self.feeders, self.readers)):
@@ -66,7 +66,7 @@ class Links(Generic[T]):
             bits[merged] = bits.pop(maker) | bits.pop(reader)
 
     def _deal(self, merged: T, maker: T, reader: T) -> None:
-        """Give `merged` a rank behind all that it will read, and before all that will read it."""
+        """Give `merged` a rank after all groups that it will read, and before all that will read it."""
         low, high = self.rank.pop(maker), self.rank.pop(reader)
         after = self._reached(self.readers[maker] - {reader}, self.readers, lambda rank: rank < high)
         if not after:
@@ -75,11 +75,11 @@ class Links(Generic[T]):
         before = self._reached(self.feeders[reader] - {maker}, self.feeders, lambda rank: rank > low)
         ranks = sorted([low, high, *(self.rank[group] for group in (*before, *after))])
         order = [*sorted(before, key=self.rank.__getitem__), merged, *sorted(after, key=self.rank.__getitem__)]
-        # One rank more than groups: the lower ones of those before, the upper ones of those behind.
+        # There is one more rank than groups: those before take the lower ones, those after the upper ones.
         self.rank.update(zip(order, [*ranks[: len(before) + 1], *ranks[len(before) + 2 :]], strict=True))
 
     def _reached(self, start: Iterable[T], way: Mapping[T, set[T]], near: Callable[[int], bool]) -> set[T]:
-        """Return what lies on a way and has a rank that is near enough."""
+        """Return the groups reachable along `way` through groups whose rank is `near`."""
         rank = self.rank
         stack = [group for group in start if near(rank[group])]
         seen = set(stack)

@@ -1,7 +1,7 @@
-"""Where every array lies: what is written in place, and which buffers share memory.
+"""The memory of every array: updates in place, and buffers that share memory.
 
-Times are those of the schedule: tasks for one share, phases for several. Within a phase shares are not ordered; a
-buffer is reused there only where each share keeps to the same part of the old and of the new array.
+Times are those of the schedule: tasks for one share, phases for several. Within a phase shares are not ordered; there
+a buffer is reused only if each share accesses the same part of the old and of the new array.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ALIGNMENT = 64
 
 @dataclass(eq=False)
 class _Block:
-    """A stretch of memory and the arrays that use it one after the other, from `start` to `stop`, both included."""
+    """A range of memory and the arrays that use it one after another, from time `start` to `stop`, both inclusive."""
 
     size: int
     start: int
@@ -35,7 +35,7 @@ class _Block:
 class MemoryPlan:
     """Offsets of the buffers in the arena, and its size.
 
-    `reused` counts buffers that took over the memory of an array they replace element by element.
+    `reused` counts buffers that take over the memory of an array that they replace element by element.
     """
 
     offsets: dict[Var, int]
@@ -44,9 +44,9 @@ class MemoryPlan:
 
 
 def can_overwrite(nest: Nest, root: Var, store: Store) -> bool:
-    """Tell whether a store may go to the memory of an array that the nest reads.
+    """Tell whether a store may overwrite an array that the nest reads.
 
-    It may when every read is of the very element that is stored, and no later pass reads again.
+    It may if every read is of the same element that is stored, and no later pass reads the array.
     """
     inner = set(nest.inner)
     if store.access.index.axes & inner:
@@ -63,13 +63,13 @@ def can_overwrite(nest: Nest, root: Var, store: Store) -> bool:
 
 
 def pinned_vars(graph: Graph) -> list[Var]:
-    """Return the Vars whose memory is not the step's to choose: arguments, constants and results."""
+    """Return the Vars whose memory the step does not choose: arguments, constants and results."""
     outputs = (out for out in graph.outputs if isinstance(out, Var))
     return [*graph.inputs, *(var for var, _ in graph.constants), *outputs]
 
 
 def plan_memory(schedule: Schedule, pinned: set[Var], alias: Mapping[Var, Var]) -> MemoryPlan:
-    """Place every array that a kernel writes and that has no place of its own (`pinned`, or `alias` of one)."""
+    """Assign memory to every array that a kernel writes, except `pinned` ones and those with an `alias`."""
     uses = Uses(schedule)
     blocks: dict[Var, _Block] = {}
     reused = 0
@@ -95,11 +95,11 @@ def _rounded(size: int) -> int:
 
 
 class Uses:
-    """Who touches which array when.
+    """The accesses to each array over time.
 
-    Within a phase shares are not ordered. But where every task of a phase that touches an array is cut, and each share
-    keeps to its own part of it, then each share's turns with its part are ordered all the same: the part may be written
-    again, or become the same part of another array, as soon as that share has done with it.
+    Within a phase shares are not ordered. But if every task of a phase that accesses an array is cut, and each share
+    accesses only its own part, then each share's accesses to its part are still ordered. So the part may be
+    overwritten, or become the same part of another array, as soon as that share is done with it.
     """
 
     def __init__(self, schedule: Schedule) -> None:
@@ -113,14 +113,14 @@ class Uses:
                 self._touched_at.setdefault((var, time), []).append(number)
 
     def last(self, var: Var) -> int:
-        """Return the number of the last task that touches an array."""
+        """Return the number of the last task that accesses an array."""
         return self.touched[var][-1]
 
     def _at(self, var: Var, time: int) -> list[int]:
         return self._touched_at.get((var, time), [])
 
     def parts(self, var: Var, time: int) -> Any:
-        """Return the bytes that each share keeps to at a time, as a key; None if shares do not keep to parts."""
+        """Return, as a key, the bytes that each share accesses at a time; None if shares do not have separate parts."""
         if (var, time) not in self._parts:
             self._parts[var, time] = self._parts_at(var, time)
         return self._parts[var, time]
@@ -149,14 +149,15 @@ class Uses:
             alone = self._at(old, time) == [number]
             if not alone and (self.parts(old, time) is None or self.parts(old, time) != self.parts(var, time)):
                 continue
-            # Of half of an array, numbers of twice the bytes take as many in all, and lie where others are still read.
+            # Equal total sizes are not enough: with other item sizes, a store would overwrite elements that are still
+            # read.
             same = old.nbytes == var.nbytes and old.dtype.itemsize == var.dtype.itemsize
             if same and can_overwrite(kernel.nest, old, store):
                 return old
         return None
 
     def left_over(self, var: Var, number: int, blocks: Mapping[Var, _Block]) -> _Block | None:
-        """Return a block of the same parts whose last array died earlier in this phase, the latest."""
+        """Return the latest block with the same parts whose last array died earlier in this phase."""
         time = self.tasks[number][0]
         wanted = self.parts(var, time)
         if wanted is None or self._at(var, time)[0] != number:
@@ -174,14 +175,12 @@ class Uses:
 
 
 def _assign(blocks: Sequence[_Block]) -> int:
-    """Give every block the lowest offset at which it meets no block alive at the same time; the largest first."""
-    placed = np.zeros(
-        (4, len(blocks)), np.int64
-    )  # begin and end in memory, first and last time; in order of the begins
+    """Give every block, largest first, the lowest offset that does not overlap blocks alive at the same time."""
+    placed = np.zeros((4, len(blocks)), np.int64)  # begin and end in memory, first and last time; sorted by begin
     for count, block in enumerate(sorted(blocks, key=lambda block: (-block.size, block.start))):
         begins, ends, starts, stops = placed[:, :count]
         together = (starts <= block.stop) & (block.start <= stops)
-        # Where what lies below ends; a block fits before the first one that begins far enough above that.
+        # The end of everything below each block; the new block fits into the first sufficient gap.
         below = np.concatenate([[0], np.maximum.accumulate(ends[together])])
         gaps = np.flatnonzero(begins[together] - below[:-1] >= block.size)
         block.offset = int(below[gaps[0]] if len(gaps) else below[-1])

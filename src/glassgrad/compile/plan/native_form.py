@@ -1,7 +1,7 @@
-"""What the native backend wants of a graph: few forms of each op, everything else marked as the host's.
+"""Normalise a graph for the native backend: few forms of each op, everything else marked for the host.
 
-Pure rewriting, like the passes; the ops it introduces (`put_one_along`, `put_slice`, `set_slice`, `at_place`) exist
-only between here and the emitter.
+This is pure rewriting, like the passes. The ops that it introduces (`put_one_along`, `put_slice`, `set_slice`,
+`at_place`) exist only between here and the emitter.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from glassgrad.ops.resample import neighbours
 
 
 class Normaliser(Rewriter):
-    """A rewriter that knows what the target can do."""
+    """A rewriter that knows the abilities of the target."""
 
     def __init__(self, graph: Graph, target: Target, shares: int, *, alone: bool) -> None:
         super().__init__(graph)
@@ -33,7 +33,7 @@ class Normaliser(Rewriter):
         self.target = target
 
     def internal(self, op: str, inputs: tuple[Operand, ...], like: Instr, var: Var, **params: Any) -> Var:
-        """Append an instruction that is in no registry, with a given result."""
+        """Append an instruction of an unregistered op, with a given result."""
         self.append(Instr(op, inputs, (var,), params, like.where))
         return var
 
@@ -51,7 +51,7 @@ class Normaliser(Rewriter):
         return self.apply("reshape", operand, like=like, shape=shape)
 
     def computed_by_loop(self, operand: Operand) -> bool:
-        """Tell whether a value comes out of a loop, so that it need not be stored if its reader is a loop as well."""
+        """Tell whether a loop computes a value, so that it need not be stored if its reader is also a loop."""
         instr = self.producer.get(operand) if isinstance(operand, Var) else None
         return instr is not None and self.target.is_loop(instr)
 
@@ -62,16 +62,16 @@ def normalise(graph: Graph, target: Target, shares: int = 1, *, alone: bool = Fa
     Args:
         graph: after the passes.
         target: what the backend can do.
-        shares: threads that are going to share the work for sure.
-        alone: whether one thread does all of it for sure.
+        shares: the threads that will certainly share the work.
+        alone: whether one thread will certainly do all of it.
     """
     rewriter = Normaliser(graph, target, shares, alone=alone)
-    # The host knows none but the primitives.
+    # The host only supports primitives.
     return eliminate_dead(rewriter.rewrite(NATIVE_FORM, target.has_kinds, again=False).finish())
 
 
 def _vectors(rewriter: Normaliser, instr: Instr, a: Operand, b: Operand) -> Operand | None:
-    """Vectors become matrices of one row or column."""
+    """Turn vectors into matrices of one row or column."""
     if not isinstance(a, Var) or not isinstance(b, Var) or (a.ndim > 1 and b.ndim > 1):
         return None
     left = rewriter.reshaped(a, (1, *a.shape), instr) if a.ndim == 1 else a
@@ -79,17 +79,17 @@ def _vectors(rewriter: Normaliser, instr: Instr, a: Operand, b: Operand) -> Oper
     return rewriter.reshaped(rewriter.apply("matmul", left, right, like=instr), instr.output.shape, instr)
 
 
-# A sum over fewer rows is not worth taking apart.
+# A sum over fewer rows is not worth splitting.
 _ROWS_OF_A_PART = 64
-# Nor is one with fewer results than a vector holds.
+# A sum with fewer results than vector lanes is not worth splitting either.
 _COLUMNS = 16
 
 
 def _product_in_parts(rewriter: Normaliser, instr: Instr, x: Operand, b: Operand) -> Operand | None:
-    """A weight's gradient, x.T @ g: every share adds up the rows it has, and the sums are added.
+    """Split a weight's gradient, x.T @ g: every share sums the rows it has, and the sums are added.
 
-    Cut by rows or columns of the result, each share would read all rows of x or g, half of which another core has just
-    written, and wait for it first. Pays where the result is small beside what it is made of.
+    If it were cut by rows or columns of the result, each share would read all rows of x or g, half of which another
+    core has just written, and would have to wait for them. This pays if the result is small compared with the operands.
     """
     parts, a = rewriter.shares, instr.inputs[0]
     assert isinstance(a, Var)
@@ -107,7 +107,7 @@ def _product_in_parts(rewriter: Normaliser, instr: Instr, x: Operand, b: Operand
 
 
 def _sum_in_parts(rewriter: Normaliser, instr: Instr, source: Operand) -> Operand | None:
-    """A sum over the rows of a matrix: every share adds up the rows it has, and the sums are added."""
+    """Split a sum over the rows of a matrix: every share sums the rows it has, and the sums are added."""
     assert isinstance(source, Var)
     axes, parts = instr.params["axis"], rewriter.shares
     rows = math.prod(source.shape[axis] for axis in axes)
@@ -123,10 +123,10 @@ def _sum_in_parts(rewriter: Normaliser, instr: Instr, source: Operand) -> Operan
 
 
 def _zeros_in_one(rewriter: Normaliser, instr: Instr, _x: Operand) -> Operand | None:
-    """A sum of 0 times what shall be finite, of rows first: one thread adds up all of it in the loop that makes it.
+    """Turn a sum of row sums of 0 times a value (a finiteness check) into one sum, in the loop that computes the value.
 
-    Each sum is 0 or NaN, in whatever order, so that it may be taken in another. One for each row would cut the vectors
-    at its end, and need a kernel of its own for the sum of these.
+    The sum is 0 or NaN in any order, so it may be reordered. Row sums would leave partial vectors at their ends, and
+    need a separate kernel for their sum.
     """
     rows = rewriter.behind(instr.inputs[0])
     product = rows.inputs[0] if rows is not None else None
@@ -147,7 +147,7 @@ def _joined(rewriter: Normaliser, instr: Instr, parts: Var) -> Var:
 
 
 def _arg(rewriter: Normaliser, instr: Instr, source: Operand) -> Operand:
-    """The axis as a tuple, as in every reduction."""
+    """Write the axis as a tuple, as in every reduction."""
     assert isinstance(source, Var)
     axis = instr.params["axis"]
     axes = tuple(range(source.ndim)) if axis is None else (axis % max(source.ndim, 1),)
@@ -162,11 +162,11 @@ def _over_ones(rewriter: Normaliser, instr: Instr) -> bool:
 
 
 def _without_reducing(rewriter: Normaliser, instr: Instr, source: Operand) -> Operand:
-    """Over axes of size 1 there is nothing to add up."""
+    """Replace a reduction over axes of size 1 by a reshape or a copy."""
     assert isinstance(source, Var)
     if source.dtype != instr.output.dtype:
         source = rewriter.apply("astype", source, like=instr, dtype=instr.output.dtype)
-    # A value of its own even if nothing changes: it and its source may both be results of the program.
+    # Copy even if nothing changes, because the value and its source may both be results of the program.
     same = source.shape == instr.output.shape
     shape = {} if same else {"shape": instr.output.shape}
     return rewriter.apply("copy" if same else "reshape", source, like=instr, **shape)
@@ -196,7 +196,7 @@ def _getitem(rewriter: Normaliser, instr: Instr, source: Operand, *arrays: Opera
 
 
 def _pick(rewriter: Normaliser, instr: Instr, source: Var, index: Operand, axis: int) -> Var:
-    """Read one element along an axis; out of a loop's result summed from a mask, so that loop and reader fuse."""
+    """Read one element along an axis; from a loop's result, as a masked sum, so that the loop and the reader fuse."""
     if source.dtype.kind == NARROW or not rewriter.computed_by_loop(source):
         return rewriter.apply("take_along_axis", source, index, like=instr, axis=axis)
     mask = rewriter.internal(
@@ -218,7 +218,7 @@ def _take_along(rewriter: Normaliser, instr: Instr, source: Operand, index: Oper
 
 
 def _put_along(rewriter: Normaliser, instr: Instr, value: Operand, index: Operand) -> Operand | None:
-    """With one place a row, an element of the result knows whether it is that place: a loop, not a scatter."""
+    """Turn a scatter of one element per row into a loop: each element of the result checks whether it is the target."""
     shape, axis = instr.output.shape, instr.params["axis"]
     assert isinstance(index, Var)
     fits = all(a == b for place, (a, b) in enumerate(zip(shape, index.shape, strict=True)) if place != axis)
@@ -238,9 +238,9 @@ def _put(rewriter: Normaliser, instr: Instr, value: Operand, *arrays: Operand) -
 
 
 def _at_set(rewriter: Normaliser, instr: Instr, x: Operand, value: Operand, *arrays: Operand) -> Operand:
-    """The value in its full shape; without arrays a loop. A write to no element leaves a copy.
+    """Broadcast the value to its full shape; without index arrays, use a loop. A write to no element becomes a copy.
 
-    The array itself would not do: a result of the step may be neither an argument nor another result.
+    The array itself cannot be returned: a result of the step must be neither an argument nor another result.
     """
     assert isinstance(x, Var)
     sample = [np.zeros(array.shape, np.intp) for array in arrays if isinstance(array, Var)]
@@ -252,7 +252,7 @@ def _at_set(rewriter: Normaliser, instr: Instr, x: Operand, value: Operand, *arr
 
 
 def _put_along_axis(rewriter: Normaliser, instr: Instr, x: Operand, value: Operand, index: Var) -> Operand:
-    """The value in its full shape."""
+    """Broadcast the value to its full shape."""
     return _written(rewriter, instr, instr.op, (x, value, index), index.shape)
 
 
@@ -272,7 +272,7 @@ def _written(
 
 
 def _resample(rewriter: Normaliser, instr: Instr, x: Operand) -> Operand | None:
-    """Neighbours along an axis times their weights, added up; or spread to where they were read."""
+    """Sum neighbours along an axis times their weights; backward, scatter the products to the neighbours."""
     axis, dtype, total = instr.params["axis"], instr.output.dtype, None
     spec, back = (*(EVERYTHING,) * axis, ARRAY), instr.op == "resample_back"
     for index, weight in neighbours(instr.params["how"]):
@@ -288,7 +288,7 @@ def _resample(rewriter: Normaliser, instr: Instr, x: Operand) -> Operand | None:
 
 
 def _conv_weight(rewriter: Normaliser, instr: Instr, x: Operand, gradient: Operand) -> Operand | None:
-    """Parts of the sum over images, then their sum."""
+    """Compute parts of the sum over images, then their sum."""
     if not isinstance(x, Var) or not isinstance(gradient, Var) or x.dtype.kind != "f" or not instr.output.size:
         return None
     groups, (kh, kw) = instr.params["groups"], instr.params["kernel"]

@@ -1,8 +1,8 @@
-"""Loop nests: what one fused group computes, as expressions over loop counters.
+"""Loop nests: the computation of one fused group as expressions over loop counters.
 
-This is the form between fusion and machine code. A `Nest` has outer axes and inner axes; its expressions are a
-DAG without repetition; its effects are stores. Which loop becomes the vector, what is kept between two passes over
-the inner axes, and how work is shared by threads is decided from this form.
+This is the form between fusion and machine code. A `Nest` has outer axes and inner axes; its expressions are a DAG
+without duplicates; its effects are stores. The vector axis, the values kept between two passes over the inner axes,
+and the division of work among threads are decided on this form.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Expr:
         data: the number of a const, the `Index` of a counter, the `Access` of a load, the `Reduction` of a
             reduced value, the params of an op.
         axes: the loop counters it depends on.
-        stage: how many reductions, one after the other, must be finished before it can be computed.
+        stage: the number of consecutive reductions that must be finished before it can be computed.
         cost: roughly the number of simple instructions to compute it from memory.
     """
 
@@ -54,7 +54,7 @@ class Expr:
 class Reduction:
     """`how` (add, maximum, argmax, ...) over the inner axes of a value, in a pass of its stage.
 
-    `position` is what an argmax returns of the place it picks.
+    `position` is the part of the chosen index that an argmax returns.
     """
 
     how: str
@@ -65,7 +65,7 @@ class Reduction:
 
 @dataclass(eq=False, slots=True)
 class Store:
-    """A value and where it goes."""
+    """A value and its target."""
 
     value: Expr
     access: Access
@@ -77,7 +77,7 @@ class Nest:
 
     Attributes:
         extents: extent of every axis.
-        outer, inner: the axes in loop order, the slowest first.
+        outer, inner: the axes in loop order, slowest first.
         stores: the effects.
         reductions: all reductions, in order of stage.
         name: the ops in it, for explain().
@@ -95,11 +95,11 @@ class Nest:
 
     @property
     def points(self) -> int:
-        """Number of turns of the innermost loop in all."""
+        """Total number of iterations of the innermost loop."""
         return math.prod(self.extents[axis] for axis in (*self.outer, *self.inner))
 
     def expressions(self) -> list[Expr]:
-        """Every expression once, operands before what uses them."""
+        """Every expression once, operands before their users."""
         if self._known is not None:
             return self._known
         seen: dict[Expr, None] = {}
@@ -123,7 +123,7 @@ class Nest:
 
 
 def operands(expr: Expr) -> list[Expr]:
-    """Return everything an expression is computed from, also inside its access or reduction."""
+    """Return all operands of an expression, including those inside its access or reduction."""
     found = list(expr.args)
     if expr.op == "load":
         found += [computed for computed, _ in expr.data.computed]
@@ -150,7 +150,7 @@ def _visit(root: Expr, seen: dict[Expr, None]) -> None:
 
 
 class Expressions:
-    """Makes expressions, each distinct one once."""
+    """Makes expressions; equal ones are shared."""
 
     def __init__(self, costs: Mapping[str, int]) -> None:
         self.costs = costs
@@ -179,7 +179,7 @@ class Expressions:
     def load(
         self, root: Var, index: Index, kind: str, computed: Sequence[tuple[Expr, int]] = (), mask: Expr | None = None
     ) -> Expr:
-        """What memory holds at a place; 0 where the mask does not hold."""
+        """The value in memory at a place; 0 where the mask is false."""
         args = [expr for expr, _ in computed] + ([] if mask is None else [mask])
         axes = index.axes.union(*(arg.axes for arg in args))
         key = ("load", root, index, tuple((id(expr), step) for expr, step in computed), id(mask))

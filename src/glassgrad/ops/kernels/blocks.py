@@ -60,7 +60,7 @@ def in_blocks(formula: Formula) -> Formula:
 
     @functools.wraps(formula)
     def run(head: Any, x: Array, *rest: Array, **params: Any) -> Array:
-        if type(x) is not np.ndarray or _is_small(formula, x.size):
+        if type(x) is not np.ndarray or x.size < NATIVE_BLOCK or _is_small(formula, x.size):
             return formula(head, x, *rest, **params)
         return _run(formula, (head, x, *rest), params)
 
@@ -78,12 +78,12 @@ def product_in_blocks(partial: Formula, arity: int, reads_x: bool = True) -> For
         return None
 
     def one(c: Array, y: Array, x: Array, **params: Any) -> Array:
-        if type(c) is not np.ndarray or _is_small(formula, c.size):
+        if type(c) is not np.ndarray or c.size < NATIVE_BLOCK or _is_small(formula, c.size):
             return c * formula(y, x, **params)
         return _run(formula, (y, x if reads_x else None), params, c)
 
     def several(c: Array, y: Array, *x: Array, **params: Any) -> Array:
-        if type(c) is not np.ndarray or _is_small(formula, c.size):
+        if type(c) is not np.ndarray or c.size < NATIVE_BLOCK or _is_small(formula, c.size):
             return c * formula(y, *x, **params)
         return _run(formula, (y, *(x if reads_x else (None,) * len(x))), params, c)
 
@@ -91,10 +91,8 @@ def product_in_blocks(partial: Formula, arity: int, reads_x: bool = True) -> For
 
 
 def _is_small(formula: Formula, size: int) -> bool:
-    """Tell whether NumPy computes so many elements in one piece."""
-    if size < NATIVE_BLOCK or size >= _FROM:
-        return size < _FROM
-    return formula not in NATIVE or not native.pays(_ns(formula) * size)
+    """Tell whether NumPy computes `size` elements, at least `NATIVE_BLOCK`, in one piece."""
+    return size < _FROM and (formula not in NATIVE or not native.pays(_ns(formula) * size))
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""The arguments of a traced call: leaves that are data become inputs, the rest stays as it is."""
+"""The arguments of a traced call: leaves that are data become inputs, the others are unchanged."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Arguments:
     Attributes:
         moving: positions of floats that are inputs.
         vars: the input of each leaf that is data, by its position among all leaves.
-        twins: the traced tensors that stand for leaves.
-        state: leaves that are state of the function as well.
-        inner: leaves that are results of something outside.
-        holders: what holds each input's present value.
+        twins: the traced tensors that represent leaves.
+        state: leaves that are also state of the function.
+        inner: leaves that are results of ops outside the function.
+        holders: the object that holds each input's current value.
     """
 
     def __init__(self, names: Sequence[str], moving: Collection[int] = ()) -> None:
@@ -58,7 +58,7 @@ class Arguments:
         return found
 
     def traced(self, tracer: Tracer, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
-        """Return the arguments with inputs in the place of data."""
+        """Return the arguments with data replaced by inputs."""
         count = -1
         shared: dict[int, Tensor] = {}
 
@@ -100,5 +100,5 @@ class Arguments:
 
 
 def is_data(leaf: object) -> bool:
-    """Tell whether an argument is data: an input of the program rather than a part of the function."""
+    """Tell whether an argument is data, i.e. an input of the program instead of a constant of the function."""
     return isinstance(leaf, Tensor | np.ndarray)

@@ -1,4 +1,4 @@
-"""One trace, ready to be called: matching arguments, taking inputs, giving results."""
+"""One trace, ready to be called: matches arguments, collects inputs, returns results."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from glassgrad.ops.core import Array
 _ndarray = np.ndarray
 
 
-_WIDE = 100  # characters of a structure that are still read
-MOVING = ("moving",)  # a float that is an input, since it was another one in another call
+_WIDE = 100  # longest text of a structure that a message shows
+MOVING = ("moving",)  # a float that is an input because it differed between calls
 
 
 def signature(args: Args, kwargs: Kwargs, moving: Collection[int] = ()) -> tuple[Signature, Leaves]:
@@ -71,7 +71,7 @@ def changed_floats(before: Signature, now: Signature) -> set[int]:
 
 
 def describe_difference(before: Signature, now: Signature, names: Sequence[str]) -> str:
-    """Say which argument changed, and how."""
+    """Describe which argument changed, and how."""
     if before[0] != now[0]:
         return _structures(before[0], now[0])
     if before[2] != now[2]:
@@ -88,7 +88,7 @@ def describe_difference(before: Signature, now: Signature, names: Sequence[str])
 
 
 def _structures(before: int | str, now: int | str) -> str:
-    """Say how many arguments there were and are, or how they were nested."""
+    """Describe the number of arguments before and now, or their nesting."""
     if isinstance(before, int) and isinstance(now, int):
         return f"there were {before} arguments, now {now}"
     old, new = (str(one).replace("None", "_") for one in (before, now))
@@ -115,11 +115,11 @@ class TraceCall:
     """A trace with its program.
 
     Attributes:
-        capture: the trace and its surroundings.
-        program: runs it.
+        capture: the trace with its state, guards and feeds.
+        program: the executable.
         key: the signature of the arguments.
-        backend: what made the program.
-        trace_seconds, compile_seconds: what making it took.
+        backend: the backend that made the program.
+        trace_seconds, compile_seconds: the times that tracing and compiling took.
         given: weak references to the arguments of the call that was traced.
     """
 
@@ -153,18 +153,18 @@ class TraceCall:
 
     @cached_property
     def _check(self) -> Check:
-        """Tells whether all guards hold; compiled on first use, since the fast path has these conditions as well."""
+        """Tells whether all guards hold; compiled on first use, because the fast path repeats these conditions."""
         return self.guards.compiled()
 
     @property
     def can_fail_halfway(self) -> bool:
-        """Tell whether a call can fail after it wrote to state, as the host computes ops between native kernels."""
+        """Tell whether a call can fail after it wrote to state: if Python computes ops between native kernels."""
         layout = getattr(getattr(self.program, "step", None), "layout", None)
         return layout is not None and any(host is not None for _, host in layout.segments)
 
     @property
     def graph(self) -> Graph:
-        """The graph that runs: the trace after the passes."""
+        """The graph of the program: the trace after the passes."""
         graph: Graph = self.program.graph
         return graph
 
@@ -179,9 +179,9 @@ class TraceCall:
             )
 
     def recorded(self, leaves: Leaves, recorder: Recorder) -> Quick | None:
-        """Return a fast path for calls like this one that tells `recorder` of each, None where there is none.
+        """Return a fast path for calls like this one that reports each to `recorder`; None if that is impossible.
 
-        There is one for all recorders: it tells the latest.
+        All recorders share one fast path, which reports to the latest.
         """
         if self.quick is None:
             return None
@@ -192,7 +192,7 @@ class TraceCall:
             self._recorded.__globals__.update(lock=recorder.lock, begin=recorder.begin, record=recorder.record)
         return self._recorded
 
-    # --- does it fit ----------------------------------------------------------------------------------
+    # --- matching -------------------------------------------------------------------------------------
 
     def match(self, args: Args, kwargs: Kwargs) -> Leaves | None:
         """Return the leaves of the arguments if this trace can serve the call."""
@@ -200,14 +200,14 @@ class TraceCall:
         return leaves if key == self.key and self.fits(leaves) else None
 
     def fits(self, leaves: Leaves) -> bool:
-        """Tell whether all guards but the arguments' types hold."""
+        """Tell whether all guards hold, except those on the arguments' types."""
         if self.capture.once and self.used:
             return False
         here = all(leaves[at] is one for at, one in self.capture.state_arguments)
         return here and self._check() and self.look_again() and self._state_fits()
 
     def look_again(self) -> bool:
-        """Read the tensors now in moved places; tell whether their types fit."""
+        """Read the current tensors of moved places; tell whether their types fit."""
         if not all(moved.read() for moved in self.capture.moved):
             return False
         for at in self._replaced:
@@ -243,10 +243,10 @@ class TraceCall:
             return "an argument that is part of the state is another tensor"
         return None
 
-    # --- memory that is shared ------------------------------------------------------------------------
+    # --- shared memory --------------------------------------------------------------------------------
 
     def _positions_written(self) -> list[int]:
-        """Return the arguments and state tensors that are written in place."""
+        """Return the positions of arguments and state tensors that are written in place."""
         graph = self.capture.graph
         targets = {target for target, _ in graph.updates}
         slots = len(self._at) + len(self._arrays)
@@ -259,7 +259,7 @@ class TraceCall:
         self.owners.update(id(owner(self._arrays[at - count])) for at in self._written if at >= count)
 
     def _check_shared(self, arrays: list[Array]) -> None:
-        """Refuse an argument that aliases memory which the step writes under another name."""
+        """Raise if an argument aliases memory that the step writes through another tensor."""
         count = len(self._at)
         mine = [at for at in self._written if at < count]
         if not mine and not any(id(owner(array)) in self.owners for array in arrays[:count]):
@@ -276,7 +276,7 @@ class TraceCall:
     # --- running --------------------------------------------------------------------------------------
 
     def run(self, leaves: Leaves, watch: Callable[[list[Array]], object] | None = None) -> Any:
-        """Run the program on the leaves of the arguments; `watch` is shown the inputs first."""
+        """Run the program on the leaves of the arguments; call `watch` with the inputs first."""
         capture = self.capture
         self.used = True
         arrays = self._inputs(leaves)
@@ -299,7 +299,7 @@ class TraceCall:
         return result
 
     def _inputs(self, leaves: Leaves) -> list[Array]:
-        """Return the inputs of the program: arguments, state, and what Python draws or computes for this call."""
+        """Return the inputs of the program: arguments, state, and the feeds, which Python computes here."""
         arrays = []
         for at in self._at:
             leaf = leaves[at]
@@ -312,7 +312,7 @@ class TraceCall:
         return [*arrays, *(array for var, array in drawn if var is not None)]
 
     def _report(self, results: Sequence[Array]) -> None:
-        """Pass on what the outputs that watch the program have found."""
+        """Report the findings of the outputs that watch the program."""
         if self.capture.finite is not None:
             MODE.finite = results[self.capture.finite]
         for at, branch in self.capture.branches:
@@ -321,7 +321,7 @@ class TraceCall:
 
 
 def owner(array: Array) -> Array:
-    """Return the array whose memory an array is part of."""
+    """Return the array that owns the memory of an array."""
     return array if array.base is None else array.base
 
 

@@ -1,4 +1,4 @@
-"""The product of a trace: the graph, and everything a call needs around it."""
+"""The result of a trace: the graph, and everything else that a call needs."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Output:
     """A leaf of the result, or of a stored value: output number `at` of the program.
 
     Attributes:
-        at: which output.
-        wrapped: whether it is a Tensor rather than an array.
-        twin: a number that leaves which are one and the same tensor have in common.
-        buffer: the class of a buffer and whether it belongs to the state that is saved; None for other tensors.
+        at: the index of the output.
+        wrapped: whether it is a Tensor instead of an array.
+        twin: a number that is equal for leaves which are the same tensor.
+        buffer: the class of a buffer and whether it is persistent; None for other tensors.
         tracks: whether it is a leaf that requires a gradient.
     """
 
@@ -42,7 +42,7 @@ class Output:
 
 @dataclass(frozen=True)
 class Given:
-    """A leaf of the result that is returned as it is: an argument or an existing object."""
+    """A leaf of the result that is returned unchanged: an argument or an existing object."""
 
     leaf: int | None
     value: Any = None
@@ -50,12 +50,12 @@ class Given:
 
 @dataclass(eq=False)
 class State:
-    """A tensor that the program reads or writes: its array is passed, and written in place.
+    """A tensor that the program reads or writes in place.
 
     Attributes:
         tensor: the tensor.
         var: its input.
-        path: how the user would write it.
+        path: the expression with which the user would write it.
         tracks: whether it required a gradient in the trace.
     """
 
@@ -67,36 +67,36 @@ class State:
 
 @dataclass(eq=False)
 class Capture:
-    """A traced function: its graph, and everything a call needs around it.
+    """A traced function: its graph, and everything else that a call needs.
 
     Attributes:
         graph: inputs in the order arguments, state, feeds.
-        arguments: which leaf of the arguments each argument input is.
+        arguments: the leaf of the arguments for each argument input.
         moving: positions of floats among the arguments that are inputs.
-        state: the tensors behind the state inputs, gradients that stay behind among them.
-        written: which of the state is written to, gradients that stay behind left out.
-        feeds: what is drawn before each call.
+        state: the tensors of the state inputs, including gradients that remain after a call.
+        written: the state that is written to, except gradients that remain after a call.
+        feeds: the values that are drawn before each call.
         after: Python code to run again after each call.
-        grads: leaves and the gradient tensors (or None) they have after a call.
+        grads: leaves and their gradient tensors (or None) after a call.
         argument_grads: leaf of the arguments -> number of the output that is its gradient.
-        result: the result with `Output` and `Given` for leaves.
-        edges: what has to be as it was, with the paths for messages.
-        entry: leaves whose gradient before the call matters, and what it was.
+        result: the result with `Output` and `Given` as leaves.
+        edges: places that must be unchanged, with their paths for messages.
+        entry: leaves whose gradient before the call matters, and that gradient.
         cotangents: forward value -> cotangent, for printing.
         nodes: number on the tape -> forward instruction, for printing.
         gradients: inputs and their gradients, for printing.
-        state_arguments: leaves of the arguments that are state, and which tensor.
+        state_arguments: leaves of the arguments that are state, and their tensors.
         streams, options: random generators it draws from, dictionaries whose numbers it reads in every call.
-        keeps_grads: whether gradients stay behind.
-        once: the function made state that it will find in the next call, which may be another program then.
-        boundary: how gradients flow through, when results still require one.
+        keeps_grads: whether gradients remain after a call.
+        once: whether the function created state that the next call will find, so that call may need another program.
+        boundary: how gradients pass through the call, if results still require one.
         changed: places of Python values that the function itself changes.
-        effects: what every call does to Python objects.
+        effects: the changes that every call makes to Python objects.
         moved: places whose tensors are read, and replaced by others.
-        undo: takes back what the trace made, until the first call has succeeded; tells whether that is state.
-        finite: number of the output that is NaN where a new weight is not finite, if that was asked for.
-        branches: numbers of outputs, and the op in whose backward pass each counts cotangents of 0 that became NaN.
-        watching: number of the first output that is there to watch the program, not for its result.
+        undo: undoes the effects of the trace until the first call has succeeded; returns whether they included state.
+        finite: number of the output that is NaN if a new weight is not finite, if requested.
+        branches: numbers of outputs that count cotangents of 0 that became NaN, each with the op of that backward pass.
+        watching: number of the first output that watches the program instead of being a result.
     """
 
     graph: Graph
@@ -130,7 +130,7 @@ class Capture:
 
     @property
     def unwatched(self) -> Graph:
-        """The graph without the outputs that watch it; what they alone need is still in it."""
+        """The graph without the outputs that watch it; instructions that only those need are still in it."""
         return replace(self.graph, outputs=self.graph.outputs[: self.watching])
 
 

@@ -1,7 +1,7 @@
 """Fast path: one generated function that checks a call against the latest trace and runs its program.
 
-What a call needs is known when the trace is made, so the loops over arguments, guards, state and gradients are written
-out once. The names in the generated text are globals of a namespace of its own, which Python looks up fastest.
+The trace fixes everything that a call needs, so the loops over arguments, guards, state and gradients are unrolled
+once. The generated code uses globals of its own namespace, which Python looks up fastest.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ Quick = Callable[[Args, Kwargs], Any]
 
 @dataclass(frozen=True)
 class Recorder:
-    """What a fast path calls before and after each call.
+    """The callbacks that a fast path runs before and after each call.
 
     Attributes:
-        lock: is held in a call.
-        begin: is called before the program runs.
-        record: is called after it with the arguments, with what `begin` returned, and with two numbers: the result,
-            and whether what was written is finite (see `finite`).
+        lock: held during a call.
+        begin: called before the program runs.
+        record: called after it with the arguments, the return value of `begin`, and two numbers: the result, and
+            whether all written values are finite (see `finite`).
     """
 
     lock: Any
@@ -56,11 +56,11 @@ def quick_call(
     owners: set[int],
     recorder: Recorder | None = None,
 ) -> Quick | None:
-    """Return a function of (args, kwargs) that gives the result or MISS; None for calls that are not flat.
+    """Return a function of (args, kwargs) that returns the result or MISS; None for calls that are not flat.
 
     `arrays` are the state's arrays, `owners` the ids of those whose memory is written to; the caller keeps both up to
-    date. An argument in such memory is for the slow way. With a `recorder` it is None also where there is nothing to
-    tell it.
+    date. A call with an argument in such memory takes the slow path. With a `recorder`, return None also if there is
+    nothing to report.
     """
     if not isinstance(key[0], int) or capture.once or capture.boundary is not None or capture.argument_grads:
         return None
@@ -88,9 +88,9 @@ def quick_call(
 
 
 def _made(space: Space, lines: Sequence[str]) -> Quick:
-    """Return the function of these lines, whose globals are `space`."""
+    """Return the function with these lines as body and `space` as globals."""
     source = "def quick(args, kwargs):\n" + "\n".join(f"    {line}" for line in lines) + "\n"
-    # Named as a file of the package, so that the search for the user's line passes over it.
+    # The file name is in the package, so that the search for the user's line skips it.
     quick: Quick = executed(source, f"{provenance.PACKAGE}<call>", space)["quick"]
     return quick
 
@@ -114,21 +114,21 @@ def _fed(capture: Capture) -> list[int]:
 
 
 def _feeds(space: Space, capture: Capture) -> list[str]:
-    """Return the lines that draw what Python computes before each call."""
+    """Return the lines that draw the feeds before each call."""
     space.update((f"feed{number}", feed.draw) for number, feed in enumerate(capture.feeds))
     inputs = _fed(capture)
     return [f"f{number} = " * (number in inputs) + f"feed{number}()" for number in range(len(capture.feeds))]
 
 
 def _writing(space: Space, writer: Writer) -> list[str]:
-    """Return `Writer.wrote` written out; its arrays change only on the slow way, which tells it."""
+    """Return `Writer.wrote` inlined; its arrays change only on the slow path, which updates the writer."""
     space.update(writer=writer, MUTATIONS=MUTATIONS, next_sequence=next_sequence, getframe=sys._getframe)
     lines = ["frame = getframe(2)", "writer.code, writer.lasti = frame.f_code, frame.f_lasti"]
     return [*lines, "writer.seq = MUTATIONS.latest = next_sequence()"]
 
 
 def _afterwards(space: Space, capture: Capture) -> list[str]:
-    """Return the lines that leave gradients behind, and run what follows a call."""
+    """Return the lines that set gradients after a call and run the code that follows it."""
     lines = []
     for number, (leaf, grad) in enumerate(capture.grads):
         space[f"leaf{number}"], space[f"grad{number}"] = leaf, grad
@@ -142,15 +142,15 @@ def _afterwards(space: Space, capture: Capture) -> list[str]:
 def _plain_step(capture: Capture, program: object) -> Any:
     """Return the native step if the generated function may call it directly.
 
-    Native code looks at the arguments before it does anything; where they do not fit, the call is made again on the
-    slow way, which draws the feeds once more.
+    Native code checks the arguments first. If they do not fit, the slow path repeats the call, which draws the feeds
+    once more.
     """
     step = getattr(program, "step", None)
     return step if step is not None and step.is_plain and all(feed.pure for feed in capture.feeds) else None
 
 
 def _native_call(space: Space, step: Any, passed: Sequence[str]) -> list[str]:
-    """Return the lines of the step's own call, without its lock, which the caller holds."""
+    """Return the lines of the step's call without its lock, which the caller holds."""
     space.update(empty=np.empty, call=step.call, run=step.run)
     lines, results = [], []
     for number, out in enumerate(step.outputs):
@@ -164,7 +164,7 @@ def _native_call(space: Space, step: Any, passed: Sequence[str]) -> list[str]:
 
 
 def _can_be_recorded(capture: Capture) -> bool:
-    """Tell whether a program returns one number, and another that tells whether what it wrote is finite."""
+    """Tell whether a program returns one number, and a second one that tells whether all written values are finite."""
     result = capture.result
     if capture.finite is None or not isinstance(result, Output) or not result.wrapped:
         return False
@@ -172,7 +172,7 @@ def _can_be_recorded(capture: Capture) -> bool:
 
 
 def _recording(space: Space, capture: Capture, recorder: Recorder | None) -> list[str]:
-    """Return the line that tells a recorder of the call."""
+    """Return the line that reports the call to a recorder."""
     if recorder is None:
         return []
     space.update(lock=recorder.lock, begin=recorder.begin, record=recorder.record)
@@ -184,8 +184,8 @@ def _arguments(
 ) -> list[str] | None:
     """Return lines that check the arguments and bind the arrays in them to x0, x1, ...
 
-    `unchecked` leaves out the types of arrays, for a program that looks at them itself. If calls are `recorded`, the
-    number that tells what is finite is wanted whatever the mode says, and the function itself looks whether it may run.
+    `unchecked` leaves out the types of arrays, for a program that checks them itself. If calls are `recorded`, the
+    output for finiteness is needed in every mode, and the function itself checks whether it may run.
     """
     count, kinds, recording = key
     asked = KEYED

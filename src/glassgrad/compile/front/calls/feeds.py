@@ -27,8 +27,8 @@ class Feed:
     Attributes:
         var: the input; None for Python code that only has to run again, such as a schedule's step.
         draw: returns the array of this call.
-        label: what it is, for printing.
-        pure: whether drawing it once more does no harm.
+        label: a description for printing.
+        pure: whether an extra draw is harmless.
     """
 
     var: Var | None
@@ -38,7 +38,7 @@ class Feed:
 
 
 def number_reader(options: Params, name: str, at: int | None = None) -> Callable[[], Array]:
-    """Return a function that gives a number, or one of a tuple, as an array: a new one when the number changed."""
+    """Return a function that returns an option, or an item of it, as an array; a new array if the number changed."""
     known: list[Any] = [None, None]
 
     def read() -> Array:
@@ -51,12 +51,12 @@ def number_reader(options: Params, name: str, at: int | None = None) -> Callable
 
 
 class Draws:
-    """Stands for the stream of a Generator while tracing: each draw becomes an input, drawn in every call."""
+    """Replaces the stream of a Generator while tracing: each draw becomes an input, drawn in every call."""
 
     def __init__(self, tracer: Tracer, generator: Generator) -> None:
         self._tracer = tracer
         self._generator = generator
-        # Shapes and dtypes are learnt from a stream of its own, so that tracing takes nothing from the real one.
+        # Shapes and dtypes come from a separate stream, so tracing does not advance the real one.
         self._scratch = np.random.Generator(np.random.PCG64(0))
 
     def __getattr__(self, name: str) -> Function:

@@ -1,7 +1,7 @@
 """Guards: the conditions under which a trace is reused, checked before every call.
 
-The check is one generated expression: its terms are identity tests on places that the trace looked at, so a
-hundred of them cost a few microseconds. When it fails, `why` finds the first term that does, for the user.
+The check is one generated expression. Its terms are identity tests on places that the trace read, so a hundred of
+them cost a few microseconds. If it fails, `why` finds the first failing term for the message.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from glassgrad.engine.tensor import Tensor
 
 Check = Callable[[], bool]
 Space = dict[str, Any]  # the globals of a generated function
-# Conditions on containers that are compared as a whole.
+# Conditions on containers that are compared whole.
 _WHOLE = {
     "length": "len({holder}) == v{number}",
     "keys": "tuple({holder}) == v{number}",
@@ -35,9 +35,9 @@ class Guards:
     """The conditions of one trace.
 
     Attributes:
-        edges: places that hold what they held.
+        edges: places that must hold the same objects.
         tracks: tensors, their paths, whether they required a gradient, and their hooks.
-        grads: leaves and the gradient they had, where that matters.
+        grads: leaves and their gradients in the trace, where these matter.
     """
 
     edges: Sequence[Edge]
@@ -107,7 +107,7 @@ class Guards:
 
     def why(self) -> str | None:
         """Describe the first guard that fails; None when all hold."""
-        # Naming the new attribute says more than a changed number of attributes.
+        # The name of the new attribute is more helpful than a changed number of attributes.
         for edge in sorted(self.edges, key=lambda edge: edge.path.startswith("len(vars(")):
             if not edge.holds():
                 if edge.kind in {"content", "bytes"}:
@@ -131,13 +131,13 @@ class Guards:
 
 
 def _faster(holder: Any) -> Any:
-    """Return the dictionary behind a view of one, such as the names in a class; it is read in half the time."""
+    """Return the dictionary behind a mapping proxy, such as a class's `__dict__`; reading it takes half the time."""
     behind = gc.get_referents(holder) if type(holder) is MappingProxyType else ()
     return behind[0] if len(behind) == 1 and type(behind[0]) is dict else holder
 
 
 def hooks_of(leaf: Tensor) -> tuple[object, ...]:
-    """Return the hooks that the gradient of a leaf goes through."""
+    """Return the hooks that run on the gradient of a leaf."""
     return () if leaf._extra is None or leaf.node is not None else tuple(leaf._extra.get("hooks", ()))
 
 

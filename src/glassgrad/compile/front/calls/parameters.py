@@ -15,7 +15,7 @@ Signature = tuple[int | str, tuple[Kind, ...], int]  # the structure of the argu
 
 
 def parameter_names(function: Function) -> list[str]:
-    """Return the names of a function's parameters, as far as they are known; of a module, those of `forward`."""
+    """Return the names of a function's parameters, as far as known; for a module, those of `forward`."""
     try:
         return list(inspect.signature(getattr(function, "forward", function)).parameters)
     except (TypeError, ValueError):
@@ -23,7 +23,7 @@ def parameter_names(function: Function) -> list[str]:
 
 
 def plain_parameters(function: Function) -> tuple[str, ...]:
-    """Return the names of a function's parameters if each may be given by position and by name, else none."""
+    """Return the names of a function's parameters if each can be passed by position and by name, else none."""
     try:
         parameters = inspect.signature(function, follow_wrapped=False).parameters
     except (TypeError, ValueError):
@@ -33,7 +33,7 @@ def plain_parameters(function: Function) -> tuple[str, ...]:
 
 
 def placed(args: Args, kwargs: Kwargs, names: tuple[str, ...]) -> tuple[Args, Kwargs]:
-    """Return a call with its keyword arguments made positional, as far as they are consecutive.
+    """Return a call with its keyword arguments turned into positional ones, as far as they are consecutive.
 
     ``f(x, y=1)`` is the same program as ``f(x, 1)``, and the order of names does not matter.
     """

@@ -1,8 +1,8 @@
-"""Calls that cannot be compiled: who caused the error, how it is reported, what is restored before an eager run.
+"""Calls that cannot be compiled: who caused the error, and how it is reported.
 
-An error on the way to a program is the user's own (a shape that does not fit, a `raise` in the function), a refusal
-(the function needs numbers that do not exist while it is traced), or a failure of the compiler. Only the first is
-raised, as in eager mode; after the others the call runs eagerly.
+An error during tracing or compiling is the user's own (a shape that does not fit, a `raise` in the function), a
+refusal (the function needs numbers that do not exist while it is traced), or a failure of the compiler. Only the first
+is raised, as in eager mode; after the others the call runs eagerly.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from glassgrad.compile.ir.graph import Instr
 from glassgrad.ops.core import Primitive
 
 MANY = 8  # kinds of calls that failed to compile, after which no other kind is tried
-# What says something about the user's arguments, in tracing as in eager mode. Errors about the kind of a value are not
-# among them: a Symbol is of another kind than the array it stands for. A warning is raised where a filter says so.
+# Errors about the user's arguments, the same in tracing as in eager mode. Errors about the type of a value are not
+# included, because a Symbol has another type than its array. Warnings are raised if a filter turns them into errors.
 _OWN = (
     errors.ShapeError,
     errors.ArgumentError,
@@ -36,8 +36,8 @@ class RefusedError(Exception):
     """A call that has to run eagerly.
 
     Attributes:
-        error: why; None for a call of a kind that was refused before.
-        certain: whether eager mode is known to do without this error. If not, the error is reported only after eager
+        error: the reason; None for a kind of call that was refused before.
+        certain: whether eager mode is known not to raise this error. If not, the error is reported only after eager
             mode succeeded.
         key: the signature of the call.
     """
@@ -55,7 +55,7 @@ def is_own(error: Exception) -> bool:
 
 
 def refusal(error: Exception, key: object) -> RefusedError:
-    """Return what an exception that is not the user's own means for a call with this signature."""
+    """Return the refusal of a call with this signature for an exception that is not the user's own."""
     if not isinstance(error, RefusedError):
         return RefusedError(error, certain=isinstance(error, errors.CompileError | errors.GraphError), key=key)
     if error.key is None:
@@ -64,12 +64,12 @@ def refusal(error: Exception, key: object) -> RefusedError:
 
 
 def failure(error: Exception) -> RefusedError:
-    """Return what an exception means after the function was traced: mostly a failure of the compiler."""
+    """Return the refusal for an exception after tracing, mostly a failure of the compiler."""
     return RefusedError(error, certain=not isinstance(error, _OWN))
 
 
 def _is_raised_by_user(error: BaseException) -> bool:
-    """Tell whether a `raise` or an `assert` of the user's made the exception."""
+    """Tell whether a `raise` or an `assert` in the user's code made the exception."""
     step = _innermost(error)
     if step is None or provenance.is_internal(step.tb_frame.f_code.co_filename):
         return False
@@ -88,11 +88,11 @@ def _innermost(error: BaseException) -> TracebackType | None:
     return next(reversed(list(_steps(error))), None)
 
 
-# --- telling --------------------------------------------------------------------------------------
+# --- messages -------------------------------------------------------------------------------------
 
 
 def reason(error: Exception) -> str:
-    """Say why a call cannot be compiled: a refusal in its own words, a failure by its op and the user's line."""
+    """Describe why a call cannot be compiled: a refusal by its message, a failure by its op and the user's line."""
     if _speaks_for_itself(error):
         return str(error)
     told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
@@ -100,7 +100,7 @@ def reason(error: Exception) -> str:
 
 
 def strict_error(error: Exception, *, certain: bool) -> Exception:
-    """Return what `strict=True` raises: a failure of the compiler in our words, all else as it is."""
+    """Return the exception for `strict=True`: failures of the compiler are reworded, others unchanged."""
     if _speaks_for_itself(error) or not certain:
         return error
     made = errors.COMPILER_FAILED(reason=reason(error))
@@ -131,7 +131,7 @@ def _instrs(frame: FrameType) -> Iterable[Instr]:
     if not frame.f_code.co_filename.startswith(provenance.PACKAGE):
         return ()
     found = [value for value in frame.f_locals.values() if isinstance(value, Instr)]
-    # Compared by name, so that planning is not imported before something is compiled.
+    # Compare by name, to avoid importing the planner before anything is compiled.
     kernels = [value for value in frame.f_locals.values() if type(value).__name__ == "Kernel"]
     return [*found, *(kernel.instrs[0] for kernel in kernels if kernel.instrs)]
 

@@ -1,8 +1,8 @@
-"""Results that still require a gradient: the backward pass of a compiled function as a program of its own.
+"""Results that still require a gradient: the backward pass of a compiled function becomes a separate program.
 
-When a function returns a tensor whose graph is alive (a compiled model in an eager training loop), the trace goes
-on with the backward walk from symbolic cotangents. The forward program then also returns the values that the second
-one reads, and a call puts one node on the tape that runs it.
+If a function returns a tensor whose graph is alive (a compiled model in an eager training loop), the trace continues
+with the backward walk from symbolic cotangents. The forward program then also returns the values that the backward
+program reads, and a call puts one node on the tape that runs the backward program.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class Boundary:
     """How gradients leave and enter a compiled function.
 
     Attributes:
-        results: which outputs of the program carry a gradient.
-        kept: which outputs are values for the backward program.
-        read: which inputs of the program it reads as well.
-        parents: what receives gradients: a leaf of the state, or the position of an argument.
+        results: the outputs of the program that carry a gradient.
+        kept: the outputs that are values for the backward program.
+        read: the inputs of the program that the backward program also reads.
+        parents: the receivers of gradients: a leaf of the state, or the position of an argument.
         graph: the backward program: cotangents, kept values, inputs -> gradients of the parents, then the counts.
-        branches: for each count, the op whose cotangents of 0 that became NaN it counts.
-        program: runs it.
+        branches: for each count (of cotangents of 0 that became NaN) its op.
+        program: the executable of `graph`.
     """
 
     results: list[int]
@@ -63,7 +63,7 @@ class Continuation:
         self.found: dict[Tensor, Array] = {leaf: g for leaf, g in found.items() if isinstance(leaf, Tensor)}
         self.cotangents = [seed.var for seed in seeds]
         self.counts = counts(tracer.builder, noted)
-        # They are inputs of the other program.
+        # They are inputs of the backward program.
         tracer.builder.inputs[inputs:] = [
             var for var in tracer.builder.inputs[inputs:] if var not in set(self.cotangents)
         ]
@@ -73,9 +73,9 @@ class Continuation:
     def boundary(
         self, parents: dict[int, Tensor | int], outputs: list[Operand], results: Sequence[int], inputs: Sequence[Var]
     ) -> Boundary:
-        """Return the boundary; appends to `outputs` what the forward program has to return as well.
+        """Return the boundary; append to `outputs` the values that the forward program must also return.
 
-        `parents` maps the ids of leaves to what they are for a caller; `inputs` are those of the forward program.
+        `parents` maps the id of a leaf to the leaf or its argument position; `inputs` are those of the forward program.
         """
         wanted = [(parents[id(leaf)], g) for leaf, g in self.found.items() if id(leaf) in parents]
         gradients = [g.var if isinstance(g, Symbol) else self.tracer.constant(g) for _, g in wanted]
@@ -104,7 +104,7 @@ class Continuation:
 
 
 def _outer_reads(instrs: Sequence[Instr], results: Sequence[Var], inner: set[Var]) -> list[Var]:
-    """Return what is read and not defined here, in order."""
+    """Return the values that are read but not defined here, in order."""
     defined = inner | {var for instr in instrs for var in instr.outputs}
     read = dict.fromkeys(var for instr in instrs for var in instr.reads())
     read.update(dict.fromkeys(results))

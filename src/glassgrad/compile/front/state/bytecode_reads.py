@@ -1,8 +1,8 @@
-"""What code reads, by its bytecode: which globals and attributes, and which entries of a dictionary.
+"""The reads of a code object, from its bytecode: globals, attributes, and entries of dictionaries.
 
-A dictionary that code only ever asks for entries it names (``config["scale"]``, ``config.get("scale")``,
-``"scale" in config``) is known by those entries; one that is handed on, looped over or asked for a computed key is
-known only as a whole.
+If code reads a dictionary only by constant keys (``config["scale"]``, ``config.get("scale")``,
+``"scale" in config``), only those entries are guarded. If it passes the dictionary on, loops over it or uses a computed
+key, the whole dictionary is guarded.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ _VARIABLES = """
     LOAD_FROM_DICT_OR_GLOBALS
 """
 _NAMES = _GLOBALS | _METHODS | frozenset(_VARIABLES.split())
-_FLAGGED = sys.version_info >= (3, 12)  # since then one bit of LOAD_ATTR tells of a call
+_FLAGGED = sys.version_info >= (3, 12)  # since then one bit of LOAD_ATTR marks a call
 _STORES = frozenset({"STORE_ATTR", "STORE_GLOBAL", "STORE_NAME", "STORE_DEREF"})
 _ADDING = frozenset({"append", "extend", "appendleft", "add", "update", "insert"})
 _BY_KEY = frozenset({"BINARY_SUBSCR", "STORE_SUBSCR", "DELETE_SUBSCR"})
 
 
-Key = str | int | bytes | float | tuple[object, ...]  # constants by which dictionaries are asked
+Key = str | int | bytes | float | tuple[object, ...]  # constants that are keys of dictionaries
 
 
 class Reads(NamedTuple):
     """The names that one code object reads, excluding nested functions.
 
     Attributes:
-        globals: in the order of the code; `co_names` would hold attributes as well.
-        attributes: those that are looked at, rather than called as methods.
-        whole: names of things that are not only asked for entries by constant keys.
-        keys: name -> the constant keys that what has this name is asked for.
-        looked: names of things that are not only written, counted up (``self.n += 1``) or added to (``log.append(x)``).
-        counted: names of numbers that are counted up, and of containers with such numbers.
+        globals: globals in the order of the code; `co_names` would also contain attributes.
+        attributes: attributes that are read, not called as methods.
+        whole: names of values with any use other than a lookup by a constant key.
+        keys: name -> the constant keys by which the value of this name is read.
+        looked: names with any use other than a write, an increment (``self.n += 1``) or an append (``log.append(x)``).
+        counted: names of numbers that are incremented, and of containers with such numbers.
         stored: names that are assigned in any other way.
         globals_stored: globals that are assigned in any way.
         imports: the modules that are imported, each with its number of leading dots.
@@ -57,14 +57,14 @@ class Reads(NamedTuple):
 
 
 class Names:
-    """The names that occur in all code that can be called.
+    """The names in all code that can be called.
 
     Attributes:
-        every: of globals, attributes and methods, and strings.
-        read: of attributes that are looked at, and strings, which `getattr` may look for.
-        mine: the same in the user's own code.
-        whole, keys, counted, stored: see `Reads`; in the user's own code.
-        looked: names that are read, where that is not only to write the same place; in all code.
+        every: globals, attributes, methods, and strings.
+        read: attributes that are read, and strings, which `getattr` may use.
+        mine: the same, but only in the user's own code.
+        whole, keys, counted, stored: see `Reads`; only in the user's own code.
+        looked: names that are read other than to write the same place; in all code.
     """
 
     def __init__(self) -> None:
@@ -90,11 +90,11 @@ class Names:
     __hash__ = None  # type: ignore[assignment]  # it changes
 
     def is_only_written(self, name: str) -> bool:
-        """Tell whether code stores under a name, or adds to what is there, and never looks at it."""
+        """Tell whether code only assigns a name or appends to its value, and never reads it."""
         return name not in self.looked and name not in self.counted
 
     def is_counter(self, name: str) -> bool:
-        """Tell whether code does nothing with a number but increment it."""
+        """Tell whether code only increments a number."""
         return name in self.counted and name not in self.looked and name not in self.stored
 
     @staticmethod
@@ -141,14 +141,14 @@ def nested(code: types.CodeType) -> Iterator[types.CodeType]:
 
 @functools.lru_cache(maxsize=16384)
 def attributes_of(code: types.CodeType) -> frozenset[str]:
-    """Return the attributes that code looks at, rather than calls as methods."""
+    """Return the attributes that code reads, not those that it calls as methods."""
     loads = [instr for instr in dis.get_instructions(code) if instr.opname == "LOAD_ATTR"]
     return frozenset(instr.argval for instr in loads if not (_FLAGGED and (instr.arg or 0) & 1))
 
 
-@functools.lru_cache(maxsize=16384)  # more than one walk looks at, or each round would read everything anew
+@functools.lru_cache(maxsize=16384)  # more than one walk needs, or each round would analyse all code again
 def reads_of(code: types.CodeType) -> Reads:
-    """Return what code reads."""
+    """Analyse the reads of a code object."""
     instrs = [instr for instr in dis.get_instructions(code) if instr.opname not in {"CACHE", "PRECALL"}]
     read = (instr.argval for instr in instrs if instr.opname in _GLOBALS)
     whole: set[str] = set()
@@ -188,7 +188,7 @@ def _level(instr: dis.Instruction) -> int:
 
 
 def stored_at(codes: Iterable[types.CodeType], name: str) -> tuple[types.CodeType, int] | None:
-    """Return the first instruction that stores under a name, or in what has this name."""
+    """Return the first instruction that assigns a name, or an entry of its value."""
     for code in codes:
         instrs = list(dis.get_instructions(code))
         for at, instr in enumerate(instrs):
@@ -209,7 +209,7 @@ def _adds_to(instrs: list[dis.Instruction], at: int) -> bool:
 
 
 def _counted_until(instrs: list[dis.Instruction], at: int) -> int | None:
-    """Return where ``x += ...`` stores the number or entry loaded here; None for any other use."""
+    """Return the position at which ``x += ...`` stores the number or entry loaded here; None for any other use."""
     begin, stores = _behind_entries(instrs, at + 1), {instrs[at].opname.replace("LOAD", "STORE"), "STORE_DEREF"}
     names = [instr.opname for instr in instrs[begin : begin + 4]]
     item = names[:1] != [] and names[0].startswith("LOAD_") and names[1:3] == ["COPY", "COPY"]
@@ -228,7 +228,7 @@ def _counted_until(instrs: list[dis.Instruction], at: int) -> int | None:
 
 
 def _consumed_at(instrs: list[dis.Instruction], begin: int) -> int | None:
-    """Return the instruction that consumes the value now on top of the stack; None where that is unclear."""
+    """Return the instruction that consumes the value on top of the stack; None if that is unclear."""
     above = 0
     for at in range(begin, len(instrs)):
         instr = instrs[at]
@@ -248,7 +248,7 @@ def _consumed_at(instrs: list[dis.Instruction], begin: int) -> int | None:
 
 
 def _key_asked_for(instrs: list[dis.Instruction], at: int) -> tuple[Key] | None:
-    """Return, in a tuple, the constant key by which the value loaded here is subscripted; None for any other use."""
+    """Return a tuple of the constant key that subscripts the value loaded here; None for any other use."""
     after = instrs[at + 1 : at + 4]
     names = [instr.opname for instr in after]
     if names[:1] == ["LOAD_CONST"] and names[1:2] and (names[1] in _BY_KEY or _is_subscript(after[1])):
@@ -261,7 +261,7 @@ def _key_asked_for(instrs: list[dis.Instruction], at: int) -> tuple[Key] | None:
 
 
 def _is_subscript(instr: dis.Instruction) -> bool:
-    # The second is its form since Python 3.14.
+    # The second is the form since Python 3.14.
     return instr.opname == "BINARY_SUBSCR" or (instr.opname == "BINARY_OP" and instr.argrepr == "[]")
 
 

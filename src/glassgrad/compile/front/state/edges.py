@@ -1,4 +1,4 @@
-"""A guarded place: what a compiled function read, and how its present content is compared."""
+"""A guarded place: where a compiled function read a value, and how its current content is compared."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-LONG = 64  # containers of more constants than this are compared as a whole
+LONG = 64  # containers of more constants than this are compared whole
 _BUILTIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), slice, range)
 _CONSTANTS = (*_BUILTIN, np.generic, np.dtype, enum.Enum)
-# The usual ones, soonest told.
+# The most common types, tested first.
 _PLAIN = frozenset({bool, int, float, str, bytes, type(None)})
 _OTHERS = frozenset({dict, list, set, tuple, types.FunctionType, types.MethodType, types.CodeType, np.ndarray})
 
 
 class Edge(NamedTuple):
-    """One place that was looked at: `kind` tells how, `key` where in `holder`.
+    """One place that was read: `kind` tells how, `key` where in `holder`.
 
-    Kinds: cell, item, attribute, context (a context variable); absent (an entry that is not there), length (`key`
-    holds a dictionary's keys), keys (of a dictionary, in their order), content (all constants of a container), bytes
-    (the numbers of an array of NumPy's or Python's).
+    Kinds: cell, item, attribute, context (a context variable); absent (a missing entry), length (`key` holds a
+    dictionary's keys), keys (of a dictionary, in order), content (all constants of a container), bytes (the numbers
+    of a NumPy array or an `array.array`).
     """
 
     path: str
@@ -33,7 +33,7 @@ class Edge(NamedTuple):
     value: Any
 
     def now(self) -> Any:
-        """Return what is there now; raises `LookupError` or `AttributeError` when nothing is."""
+        """Return the current content; raise `LookupError` or `AttributeError` if there is none."""
         match self.kind:
             case "cell":
                 try:
@@ -78,7 +78,7 @@ def is_constant(value: object) -> bool:
 
 
 def same(now: Any, before: Any) -> bool:
-    """Compare a place's content with what it was: constants by value, everything else by identity."""
+    """Compare a place's current and earlier content: constants by value, everything else by identity."""
     if now is before:
         return True
     if type(now) is not type(before) or not is_constant(before):
@@ -90,17 +90,17 @@ def same(now: Any, before: Any) -> bool:
     equal = bool(now == before)
     if equal and before:
         return True
-    # Zeros of both signs are equal, and NaN is not even equal to itself.
+    # 0.0 == -0.0, and NaN != NaN.
     return (equal or bool(before != before)) and repr(now) == repr(before)  # noqa: PLR0124 - how NaN is told
 
 
 def same_content(now: Any, before: Any) -> bool:
-    """Compare a container of constants with a copy made before: 1, 1.0 and True are three constants."""
+    """Compare a container of constants with an earlier copy; 1, 1.0 and True differ."""
     if len(now) != len(before):
         return False
     if isinstance(before, dict) and not same_content(now.values(), before.values()):
         return False
-    # Most often they hold the same objects, which is seen soonest.
+    # Usually they hold identical objects, which is the fastest test.
     if all(map(is_, now, before)):
         return True
     if isinstance(before, set | frozenset):
@@ -114,7 +114,7 @@ def is_text(container: Iterable[object]) -> bool:
 
 
 def _told_apart(value: object) -> tuple[object, ...]:
-    """Return what is equal for the same constants only, and can lie in a set."""
+    """Return a hashable key that is equal only for the same constant."""
     if isinstance(value, tuple | frozenset):
         return type(value), type(value)(map(_told_apart, value))
     return type(value), repr(value)

@@ -1,11 +1,11 @@
-"""Effects on Python objects that every call repeats: tensors that are stored, numbers that are incremented.
+"""Effects on Python objects that every call repeats: stored tensors, incremented numbers.
 
-A trace runs the function's Python once. What that changed (see `places.py`) is taken back when the trace ends and
-becomes a list of `Effect`s, each with the value to put into a place: outputs of the program, arguments, or what exists
-already. A trace is used only where the places that the function reads hold what they held, so the values are right.
+A trace runs the function's Python once. When the trace ends, its changes (see `places.py`) are undone and become a
+list of `Effect`s, each with the value for a place: an output of the program, an argument, or an existing object.
+Guards ensure that the places which the function reads are unchanged, so the values are right.
 
-Tensors that the function reads from a place and replaces there (``self.h = cell(x, self.h)``) are another matter: the
-next call finds another tensor. Such a place is `Moved`; the program takes whatever tensor is there.
+A function may read a tensor from a place and replace it there (``self.h = cell(x, self.h)``), so the next call finds
+another tensor. Such a place is `Moved`; the program reads whatever tensor is there.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ SET, ADD, EXTEND = "set", "add", "extend"
 
 @dataclass(frozen=True)
 class Kept:
-    """An existing object, stored as it is."""
+    """An existing object, stored unchanged."""
 
     value: object
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A tensor that was in a moved place before the call: leaf number `leaf` of what is there."""
+    """A tensor that was in a moved place before the call: leaf number `leaf` of the content."""
 
     moved: Moved
     leaf: int
@@ -48,7 +48,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Effect:
-    """What a call does to one place: set it to a value, add a number to it, or extend a list."""
+    """A call's change of one place: set it to a value, add a number to it, or extend a list."""
 
     holder: Holder
     key: Any
@@ -63,7 +63,7 @@ class Effect:
 
     @property
     def where(self) -> str:
-        """The line of the user's that does it, as far as it is known."""
+        """The user's line that makes the change, if known."""
         name = self.holder.name(self.key)
         found = None if name is None else stored_at(self.codes, name)
         return "" if found is None else f" at {provenance.resolve(*found)}"
@@ -75,11 +75,11 @@ class Moved:
 
     Attributes:
         holder, key: the place.
-        value: what was there while the function was traced.
-        structure: what is there, without its leaves.
-        kinds: what each leaf was: type, shape and dtype of a tensor, or the thing itself.
-        leaves: what is there now.
-        state: leaf number -> the input of the program that it is.
+        value: the content while the function was traced.
+        structure: the structure of the content, without its leaves.
+        kinds: the kind of each leaf: type, shape and dtype of a tensor, or the object itself.
+        leaves: the current leaves.
+        state: leaf number -> its input of the program.
     """
 
     holder: Holder
@@ -101,7 +101,7 @@ class Moved:
         return self.holder.place(self.key)
 
     def read(self) -> bool:
-        """Read the present content; tell whether it is of the same kind."""
+        """Read the current content; tell whether it is of the same kind."""
         value = self.holder.get(self.key)
         leaves = [value] if type(value) is Tensor else tree.every_leaf(value)
         if len(leaves) != len(self.kinds) or not all(map(_fits, leaves, self.kinds)):
@@ -156,14 +156,14 @@ def _apply(effect: Effect, value: Any) -> None:
 
 
 class Sorted:
-    """The changes that a trace made, sorted by how calls treat them.
+    """The changes of a trace, sorted by how calls treat them.
 
     Attributes:
-        effects: what every call does.
-        moved: places that are read anew in every call.
+        effects: the changes that every call repeats.
+        moved: places that every call reads again.
         dropped: places, and containers in them, that need no guard, by the ids of their holders, and keys.
-        guards: places that must hold what they held.
-        lengths: objects and dictionaries that got new entries which nobody reads, by their ids -> the new entries.
+        guards: places that must be unchanged.
+        lengths: ids of objects and dictionaries that got new entries that no code reads -> the new entries.
     """
 
     def __init__(self, changes: list[Change], found: Reach) -> None:
@@ -228,7 +228,7 @@ class Sorted:
             self.dropped.add((id(holder.target), key))
 
     def add(self, change: Change, spec: Callable[[object], Any]) -> None:
-        """Make an effect of a change; `spec` describes a value."""
+        """Turn a change into an effect; `spec` describes a value."""
         holder, key, before, now = change
         step = self.counts(change)
         if step is not None:
@@ -247,11 +247,11 @@ class Sorted:
         self.effects.append(Effect(holder, key, SET, value, self.codes))
 
     def keeps(self, edge: Edge) -> bool:
-        """Tell whether a place that was looked at still is to be guarded."""
+        """Tell whether a place that was read still needs a guard."""
         return id(edge.holder) not in self.containers and (id(edge.holder), edge.key) not in self.dropped
 
     def settled(self, edge: Edge) -> Edge:
-        """Return an edge as it has to be from the second call on."""
+        """Return an edge with the content that it must have from the second call on."""
         new = self.lengths.get(id(edge.holder))
         if new is None:
             return edge
@@ -261,7 +261,7 @@ class Sorted:
 
 
 def must_hold(holder: Holder, key: object, before: object) -> list[Edge]:
-    """Return the guard of a place; the elements of a list have theirs."""
+    """Return the guards of a place; each element of a list has its own."""
     path = holder.place(key)
     if holder.kind in {"object", "dict", "names"}:
         missing = before is MISSING
@@ -273,7 +273,7 @@ def must_hold(holder: Holder, key: object, before: object) -> list[Edge]:
 
 
 def appended(change: Change) -> list[object] | None:
-    """Return what was added to the end of a list; None if something else happened."""
+    """Return the elements appended to a list; None for any other change."""
     holder, key, before, now = change
     if holder.kind != "list" or key is not None or len(now) <= len(before) or getattr(holder.target, "maxlen", None):
         return None
@@ -291,11 +291,11 @@ def _containers(value: object) -> set[int]:
 
 
 def _counted(tensors: Iterable[Tensor]) -> Counter[int]:
-    """Return how many of the tensors share one memory, by the id of what stands for it."""
+    """Count the tensors that share each memory, by the id of the object that represents it."""
     return Counter(id(one.array) for one in tensors)
 
 
 def _homes(found: Sequence[Edge]) -> Counter[int]:
-    """Return in how many places each memory is."""
+    """Count the places of each memory."""
     places = {(id(edge.holder), edge.key): edge.value for edge in found if isinstance(edge.value, Tensor)}
     return _counted(places.values())

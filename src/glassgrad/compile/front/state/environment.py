@@ -1,7 +1,7 @@
-"""Environment variables that a function reads while it is traced; its trace is used while they are what they were.
+"""Environment variables that a function reads while it is traced; the trace is valid while they are unchanged.
 
-`os.getenv`, `get` and `in` all end in an entry of ``os.environ``, by whatever name the user's code knows it. So reads
-are noted there, on the class, which also sees those of other people's libraries and of keys that are computed.
+`os.getenv`, `get` and `in` all end in an item access of ``os.environ``, whatever the user's code calls it. So reads are
+recorded on its class, which also covers third-party libraries and computed keys.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _traces: list[tuple[int, Reads]] = []  # threads that trace, and what each has r
 
 @contextmanager
 def noted() -> Iterator[Reads]:
-    """Note what this thread reads of the environment until the block ends."""
+    """Record this thread's reads of the environment until the block ends."""
     mine: tuple[int, Reads] = threading.get_ident(), {}
     with _lock:
         if not _traces:
@@ -75,7 +75,7 @@ _WATCHING: dict[str, Function] = {"__getitem__": _entry, "__iter__": _names, "__
 
 
 def _note(holder: Any, kind: str, key: object, value: object) -> None:
-    """Note the first read of a place by each trace of this thread."""
+    """Record the first read of a place by each trace of this thread."""
     thread = threading.get_ident()
     traces = [reads for owner, reads in tuple(_traces) if owner == thread]
     if not traces or _is_ours(sys._getframe(2)):

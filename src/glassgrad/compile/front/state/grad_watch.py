@@ -10,17 +10,17 @@ from glassgrad.engine.tensor import Tensor
 if TYPE_CHECKING:
     from glassgrad.compile.front.tracer import Tracer
 
-GRAD: Any = Tensor.__dict__["_grad"]  # the slot itself, also while something stands in for it
+GRAD: Any = Tensor.__dict__["_grad"]  # the slot itself, also while a stand-in replaces it
 
 
 class GradWatch:
-    """Learns which gradients of leaves a function reads and writes, by standing in for the slot of `Tensor`.
+    """Records which gradients of leaves a function reads and writes, by replacing the slot of `Tensor`.
 
-    Only so can the tracer know whether a gradient left by the call before matters: after `zero_grad()` it does
-    not, and a second call is the same program; otherwise the function adds to it.
+    The tracer needs this to know whether a gradient left by the previous call matters. After `zero_grad()` it does
+    not, and a second call runs the same program; otherwise the function adds to the gradient.
 
     Attributes:
-        first: tensor -> what happened to its gradient first, "read" or "write", and the gradient before.
+        first: tensor -> the first access to its gradient, "read" or "write", and the gradient before it.
     """
 
     def __init__(self, tracer: Tracer) -> None:
@@ -28,7 +28,7 @@ class GradWatch:
         self.first: dict[int, tuple[Tensor, str, Tensor | None]] = {}
 
     def start(self) -> None:
-        """Begin to watch. Other threads pass through the stand-in, at a small cost in time."""
+        """Begin to watch. Other threads also go through the stand-in, at a small cost."""
         slot = GRAD
 
         def read(target: Tensor) -> Any:

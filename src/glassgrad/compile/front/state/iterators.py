@@ -1,4 +1,4 @@
-"""Iterators that a function advances: a trace must not advance them, since every call would see the same element."""
+"""Iterators that a function advances. A trace must not advance them, or every call would see the same element."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class StandIn:
 
 
 def is_iterator(value: object) -> bool:
-    """Tell whether an object is a one-shot iterator; the user's own classes are looked into instead."""
+    """Tell whether an object is a one-shot iterator; objects of user classes are walked instead."""
     kind = type(value)
     if not hasattr(kind, "__next__") or kind is StandIn:
         return False
@@ -46,7 +46,7 @@ def is_iterator(value: object) -> bool:
 
 @contextmanager
 def watched(edges: Iterable[Edge]) -> Iterator[None]:
-    """Put stand-ins in the places of iterators until the block ends."""
+    """Replace iterators by stand-ins until the block ends."""
     replaced = [edge for edge in edges if edge.kind in {"cell", "item", "attribute"} and is_iterator(edge.value)]
     replaced = [edge for edge in replaced if not isinstance(edge.holder, tuple)]
     try:
@@ -57,7 +57,7 @@ def watched(edges: Iterable[Edge]) -> Iterator[None]:
         for edge in replaced:
             try:
                 now = edge.now()
-            except (LookupError, AttributeError):  # the function took it away
+            except (LookupError, AttributeError):  # the function removed it
                 continue
             if type(now) is StandIn:
                 _put(edge, now.inner)

@@ -1,4 +1,4 @@
-"""What a walk through a function's surroundings needs to know of modules and classes, whatever objects there are."""
+"""Facts about modules and classes that the walk in `reach.py` needs, independent of individual objects."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _LIBRARIES = """
 OTHERS = sys.stdlib_module_names | frozenset(_LIBRARIES.split())
 _OWN = "glassgrad"
 _AS_USER = tuple(f"{_OWN}.{folder}" for folder in provenance.AS_USER)
-_SCHEDULES = "glassgrad.optim.lr_scheduler"  # their counters affect only options, which every call reads anew
-# Methods that operators and statements call, and those that do not affect a step.
+_SCHEDULES = "glassgrad.optim.lr_scheduler"  # their counters affect only options, which every call reads again
+# Special methods that do not affect a step.
 _ASIDE_METHODS = """
     __init__ __new__ __del__ __init_subclass__ __post_init__ __repr__ __str__ __reduce__ __getstate__ __setstate__
     __copy__ __deepcopy__ __hash__ __eq__
@@ -28,13 +28,13 @@ _ASIDE = frozenset(_ASIDE_METHODS.split())
 
 @dataclass
 class Parts:
-    """What a class has under names that are read.
+    """The attributes of a class whose names are read.
 
     Attributes:
-        known: how many names these are; None where it does not matter.
-        space: the names in the class.
-        every: the names and what they stand for, in order.
-        shared: those that are no functions.
+        known: the number of read names when this was made; None if it does not matter.
+        space: the namespace of the class.
+        every: the names and their values, in order.
+        shared: those whose values are not functions.
         users: whether the class is the user's.
     """
 
@@ -46,7 +46,7 @@ class Parts:
 
 
 def parts_of(base: type, every: Collection[str], earlier: Parts | None) -> Parts:
-    """Return what a class has under `every` name that is read; `earlier` is what it had under fewer."""
+    """Return the attributes of a class among `every` read name; `earlier` is the result for fewer names."""
     if base.__module__.split(".")[0] in OTHERS:
         return Parts(None, {}, [], [], users=False)
     space, users = vars(base) if earlier is None else earlier.space, not is_engine(base.__module__)
@@ -58,17 +58,17 @@ def parts_of(base: type, every: Collection[str], earlier: Parts | None) -> Parts
 
 
 def code_in(part: object) -> object:
-    """Return the function in a property or method of a class, and anything else as it is."""
+    """Return the function in a property or method of a class, and anything else unchanged."""
     return part.fget if isinstance(part, property) else getattr(part, "__func__", part)
 
 
 def says_what_it_is(kind: type) -> bool:
-    """Tell whether `isinstance` goes by the type alone; a proxy may name another one as its class."""
+    """Tell whether `isinstance` depends only on the type; a proxy may report another class."""
     return not any("__class__" in vars(base) or "__getattribute__" in vars(base) for base in kind.__mro__[:-1])
 
 
 def is_engine(module: str) -> bool:
-    """Tell whether a module is part of the library itself rather than a model or a training loop in it."""
+    """Tell whether a module is part of the library itself, not a model or a training loop in it."""
     return module.split(".", maxsplit=1)[0] == _OWN and not module.startswith(_AS_USER)
 
 
@@ -78,11 +78,11 @@ def is_users(module: str) -> bool:
 
 
 def is_users_class(kind: type) -> bool:
-    """Tell whether a class is the user's, and has attributes that may change."""
+    """Tell whether a class is the user's and has attributes that may change."""
     return is_users(kind.__module__ or "") and not issubclass(kind, enum.Enum)
 
 
 def is_read_by_user(kind: type) -> bool:
-    """Tell whether numbers and strings among the attributes of such objects count only where the user reads them."""
+    """Tell whether numeric and string attributes of such objects are guarded only if the user's code reads them."""
     bases = [base.__module__ or "" for base in kind.__mro__]
     return any(module.startswith(_SCHEDULES) for module in bases) or not any(map(is_engine, bases))

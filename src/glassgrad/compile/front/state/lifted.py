@@ -1,4 +1,4 @@
-"""Tensors that a trace has touched: what stands in them meanwhile, and what they get back."""
+"""Tensors that a trace has touched: the Symbols that replace their arrays, and the arrays to restore."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from glassgrad.ops.core import Array
 
 @dataclass(eq=False)
 class Lifted:
-    """A Tensor whose array is a Symbol for the time of the trace.
+    """A Tensor whose array is a Symbol during the trace.
 
-    `existed` tells state from what the function itself made; a tensor made inside that outlives the trace
-    (an optimizer's first buffers) is state as well. `by_function`: made by the user's code rather than by an
-    optimizer of ours, whose rule is the same afterwards.
+    `existed` distinguishes state from tensors that the function made. A tensor made inside that outlives the trace
+    (an optimizer's first buffers) is also state. `by_function`: made by the user's code, not by an optimizer of ours,
+    whose update rule is the same in later calls.
     """
 
     ref: Callable[[], Tensor | None]

@@ -1,7 +1,7 @@
 """Find tensors that share memory, and the views that lead from one array to another.
 
-A tensor that the traced function made of known numbers stays an array until it is written to. What shares its memory
-has to become a Symbol together with it, each a view of one root: otherwise the write would not reach the others.
+A tensor that the traced function made from known numbers stays an array until it is written to. Then every tensor that
+shares its memory must become a Symbol, each a view of one root; otherwise the write would not reach the others.
 """
 
 from __future__ import annotations
@@ -35,30 +35,30 @@ _ALONE = _holders(make(np.zeros(1), None, False))
 
 
 def is_alone(target: Tensor, held: int) -> bool:
-    """Tell whether only so many of the caller's variables refer to a tensor's array, and hence no view does."""
+    """Tell whether only `held` variables of the caller refer to a tensor's array, so it has no views."""
     return _holders(target) <= _ALONE + held
 
 
 def sharers(owner: Array) -> list[Tensor]:
-    """Return the tensors whose arrays lie in the memory that `owner` owns, and are not traced yet."""
-    arrays = ((one, getattr(one, "array", None)) for one in alive.tensors())  # one that is being made has none
+    """Return the tensors whose arrays are in the memory of `owner` and are not traced yet."""
+    arrays = ((one, getattr(one, "array", None)) for one in alive.tensors())  # a tensor under construction has no array
     return [one for one, array in arrays if type(array) is np.ndarray and memory_owner(array) is owner]
 
 
 def whole(base: Array, tensors: Sequence[Tensor]) -> set[tuple[int, ...]]:
-    """Return the shapes in which some tensors see all of the memory of `base`."""
+    """Return the shapes of the tensors that cover the whole memory of `base`."""
     return {one.shape for one in tensors if one.array.size == base.size and one.array.flags.c_contiguous}
 
 
 def seen(base: Array, root: Array, array: Array, shapes: Collection[tuple[int, ...]] = ()) -> Any:
-    """Return `array`, which lies in the memory of `base`, as views of `root`, which stands for `base`.
+    """Return `array`, which is in the memory of `base`, as views of `root`, which represents `base`.
 
     Args:
         base, root, array: as above.
-        shapes: other shapes in which the program sees all of the memory; slices are found in these.
+        shapes: other shapes in which the program views the whole memory; slices are searched in these.
 
     Raises:
-        CompileError: when no views are known that lead there.
+        CompileError: if no chain of views is known.
     """
     steps = path(base, array, shapes)
     if steps is None:
@@ -70,7 +70,7 @@ def seen(base: Array, root: Array, array: Array, shapes: Collection[tuple[int, .
 
 
 def path(base: Array, array: Array, shapes: Collection[tuple[int, ...]] = ()) -> list[Step] | None:
-    """Return the views that lead from `base` to an array in the same memory; None where none are known."""
+    """Return the views that lead from `base` to an array in the same memory; None if none are known."""
     if array.dtype != base.dtype:
         return None
     for steps in _candidates(base, array, shapes):
@@ -158,7 +158,7 @@ def _sliced(base: Array, array: Array) -> list[Step] | None:
 def _axis_of(
     step: int, count: int, steps: Sequence[int], starts: Sequence[int], shape: Sequence[int], taken: dict[int, int]
 ) -> int | None:
-    """Return the base's axis whose stride divides that of the array's axis, and which is long enough."""
+    """Return the axis of the base that is long enough and whose stride divides that of the array's axis."""
     fitting = [
         axis
         for axis, one in enumerate(steps)

@@ -1,8 +1,8 @@
-"""Which tensors were made since a trace began: the others are state, and inputs of its program.
+"""Find the tensors made since a trace began; all others are state, i.e. inputs of its program.
 
-A registry of all tensors would cost every one of them time, and a search through all objects of the process takes as
-long as a small network takes to compile. Python's collector has sorted them already: what was made since its last run
-is in the young generation.
+A registry of all tensors would slow down the creation of each, and a search through all objects of the process takes
+as long as compiling a small network. Python's garbage collector has sorted them already: objects made since its last
+run are in the young generation.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from glassgrad.compile.front.state import alive
 from glassgrad.engine.tensor import Tensor
 
 _YOUNG = 0
-_MANY = 1_000  # young objects after which they are sent on to the next generation: each look goes through all of them
+_MANY = 1_000  # limit on young objects, after which they are promoted, because each search visits all of them
 
 _TRIES = 50
 
 
 class Newcomers:
-    """Tells tensors made since `start` from those that were there, while Python's own collections are switched off."""
+    """Distinguishes tensors made since `start` from older ones, while Python's automatic collections are off."""
 
     def __init__(self) -> None:
         self._known: dict[int, Tensor] = {}  # kept alive, so that no new tensor reuses their ids
         self._new: dict[int, weakref.ref[Tensor]] = {}
         self._by_age = False
-        # Collections of the young since the last one of the others: `gc.freeze` sets them back. Python counts what is
-        # frozen one by one, which takes long where there is much.
+        # Young collections since the last older one. `gc.freeze` resets this count, which reveals it;
+        # `gc.get_freeze_count` would take time proportional to the frozen objects.
         self._collections = 0
-        self._turns = 0  # how often a collection began or ended
+        self._turns = 0  # number of begins and ends of collections
         self._froze = False
-        self._guessed = False  # whether a tensor was counted as old for its age alone
+        self._guessed = False  # whether a tensor was classified as old only by its age
 
     def start(self) -> None:
-        """Begin: what there is now is old."""
+        """Begin: all existing tensors are old."""
         self._by_age = _collects()
         if self._by_age:
             self._collections = gc.get_count()[1]  # at least the one of `_collects`
@@ -54,7 +54,7 @@ class Newcomers:
         self._new.clear()
 
     def check(self) -> None:
-        """Raise where young tensors may have been taken for old ones.
+        """Raise if young tensors may have been mistaken for old ones.
 
         Raises:
             CompileError: `gc.freeze` has hidden young objects.
@@ -64,11 +64,11 @@ class Newcomers:
             raise errors.TRACE_FREEZE(count=gc.get_freeze_count())
 
     def greet(self, target: Tensor) -> None:
-        """Count a tensor among those that were there, without looking."""
+        """Record a tensor as old, without a search."""
         self._known[id(target)] = target
 
     def welcome(self, target: Tensor) -> None:
-        """Count a tensor that was just made among the new ones, without looking."""
+        """Record a tensor that was just made as new, without a search."""
         self._new[id(target)] = weakref.ref(target)
 
     def have(self, target: Tensor) -> bool:
@@ -81,7 +81,7 @@ class Newcomers:
         if self._by_age:
             self._note()
             if gc.get_count()[_YOUNG] > _MANY:
-                gc.collect(_YOUNG)  # the next look has less to look through
+                gc.collect(_YOUNG)  # shortens the next search
             if not self._is_noted(target):
                 self._known[at] = target
                 self._guessed = True
@@ -93,16 +93,16 @@ class Newcomers:
         return noted is not None and noted() is target
 
     def _note(self) -> None:
-        """Take down the young tensors."""
+        """Record the young tensors."""
         self._new.update((id(one), weakref.ref(one)) for one in alive.tensors(_YOUNG) if id(one) not in self._known)
 
     def _around_collection(self, phase: str, info: dict[str, int]) -> None:
-        """Note what is young before a collection, which the traced function may ask for, makes it old."""
+        """Record the young tensors before a collection, which the traced function may request, makes them old."""
         self._turns += 1
         if phase == "start":
             self._note()
             self._look_for_freeze()
-        # One of older objects begins to count anew; another thread may look before its end is told.
+        # A collection of older objects restarts the count; another thread may check before its end is reported.
         self._collections = 0 if phase == "start" and info["generation"] else gc.get_count()[1]
 
     def _look_for_freeze(self) -> None:
@@ -110,16 +110,16 @@ class Newcomers:
             turns, collections = self._turns, self._collections
             if gc.get_count()[1] >= collections:
                 return
-            if turns == self._turns:  # else another thread has collected between the two looks
+            if turns == self._turns:  # else another thread has collected between the two reads
                 self._froze = True
                 return
 
 
 def free(refs: Collection[Callable[[], object]]) -> None:
-    """Free what weak references lead to and only cycles hold; of what a trace made, these are young cycles mostly.
+    """Free the referents of weak references that only cycles keep alive; those of a trace are mostly young cycles.
 
-    Another thread may look at this one's frames, as profilers and the guard of ranks do, and hold the variables of the
-    traced function for a moment after its end: that is waited for.
+    Another thread may inspect this thread's frames (e.g. a profiler or the guard of ranks) and so keep the variables of
+    the traced function alive for a moment after its end; wait for that.
     """
     for generation in (1, 2):
         if not any(ref() is not None for ref in refs):
@@ -137,7 +137,7 @@ class _Cycle:
 
 
 def _collect(generation: int) -> None:
-    """Collect; wait a little where the collector is at work in another thread, since it does nothing else then."""
+    """Collect; wait a little if another thread is collecting, because the collector then ignores the call."""
     for _ in range(_TRIES):
         freed = weakref.ref(_Cycle())
         gc.collect(generation)
@@ -147,10 +147,10 @@ def _collect(generation: int) -> None:
 
 
 def _collects() -> bool:
-    """Make young objects old; tell whether that worked.
+    """Promote young objects; tell whether that worked.
 
-    It does not while the collector is at work already, in another thread or in the finalizer that traces, nor where it
-    knows no generations, as in a free-threaded Python.
+    It fails while the collector is already running, in another thread or in a finalizer that traces, and where the
+    collector has no generations, as in a free-threaded Python.
     """
     old: list[object] = []
     gc.collect(_YOUNG)

@@ -1,7 +1,7 @@
 """Places in Python objects that a function may change: attributes, entries, elements, variables.
 
-While a function is traced, what it stores holds Symbols. The places are noted before, compared afterwards and given
-back what they held; `effects.py` makes of the differences what every call does to them.
+While a function is traced, the values that it stores contain Symbols. The places are recorded before, compared
+afterwards, and restored; `effects.py` turns the differences into the effects of every call.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class Holder(NamedTuple):
     """An object that has places.
 
     Attributes:
-        path: how the user would write it.
+        path: the expression with which the user would write it.
         kind: "object" (the attributes of `owner`), "dict", "names" (some entries of a dictionary), "class", "slot" (an
             attribute without a dictionary), "cell", "context", "list" or "set".
         target: the dictionary, class, object, cell, context variable, list, deque or set.
         owner: the object that has these attributes.
-        names: the entries that count, where not all do.
+        names: the relevant entries, if not all are.
     """
 
     path: str
@@ -41,7 +41,7 @@ class Holder(NamedTuple):
     names: frozenset[str] = frozenset()
 
     def contents(self) -> Any:
-        """Return a shallow copy of the present content."""
+        """Return a shallow copy of the current content."""
         match self.kind:
             case "names":
                 return {name: self.target[name] for name in self.names if name in self.target}
@@ -56,7 +56,7 @@ class Holder(NamedTuple):
         return self.target.copy() if type(self.target) in {dict, set} else type(self.target).copy(self.target)
 
     def get(self, key: Any) -> Any:
-        """Return what is in a place, MISSING where nothing is; the list itself for the key None of a list."""
+        """Return the content of a place, or MISSING; for a list and the key None, the list itself."""
         match self.kind:
             case "class" | "slot":
                 return getattr(self.target, key, MISSING)
@@ -116,7 +116,7 @@ class Holder(NamedTuple):
 
 
 def name_in(path: str) -> str | None:
-    """Return the variable or attribute that a path ends with, or that the entry at its end belongs to."""
+    """Return the last variable or attribute of a path; for a path to an entry, that of its container."""
     name = (path.partition("[")[0] if path.endswith("]") else path).rpartition(".")[2]
     return name if name.isidentifier() and not name.startswith("__") else None
 
@@ -144,7 +144,7 @@ class Change(NamedTuple):
 
 
 class Places:
-    """A record of what all holders held when it was made."""
+    """A record of the contents of all holders at the time it was made."""
 
     def __init__(self, holders: Iterable[Holder]) -> None:
         self.before = [(holder, holder.contents()) for holder in holders]

@@ -1,10 +1,9 @@
-"""What a function can reach: the tensors that are its state, and the Python values that steer it.
+"""Find everything that a function can reach: the tensors of its state, and the Python values that control it.
 
-A walk over closures, globals, classes, bound objects, containers and attributes, starting at the function and its
-arguments. An attribute counts only when some code that can be called reads a name like it, and an entry of a
-dictionary only when it may be asked for, so a model's layers are found and the trainer around it is not. Every step of
-the walk is an `Edge`: "this holder has that thing in this place", which is what the guards of a compiled function
-check before each call.
+The walk visits closures, globals, classes, bound objects, containers and attributes, starting at the function and its
+arguments. It follows an attribute only if some callable code reads its name, and an entry of a dictionary only if code
+may read it. So it finds a model's layers but not the trainer around the model. Every step of the walk is an `Edge`
+("this holder has that object in this place"), which the guards of a compiled function check before each call.
 """
 
 from __future__ import annotations
@@ -45,8 +44,8 @@ from glassgrad.engine.random import Generator
 from glassgrad.engine.tensor import Tensor
 from glassgrad.ops.core import Array
 
-_HUGE = 1024  # containers of more constants than this are compared by their length: more would take longer than a call
-_MOST_CODES = 4096  # functions that are looked into; to look at more takes longer than any program is worth
+_HUGE = 1024  # containers of more constants are compared by length; comparing contents would take longer than a call
+_MOST_CODES = 4096  # most functions that are analysed; more would take longer than any program is worth
 _NAMESPACES = (types.SimpleNamespace, argparse.Namespace)  # the user's, though their class is not
 _GROUP = re.compile(r"\.param_groups\[\d+\]$")  # the options of an optimizer
 _LATER, _KEY = "<tensor {}>", re.compile(r"<tensor (\d+)>")
@@ -57,17 +56,17 @@ class Reach:
     """The result of the walk.
 
     Attributes:
-        tensors: every tensor found, with the path that a user would write to it.
-        edges: every place on the way, and every constant that steers the code.
-        streams: random streams that are not ours to replay, with their paths.
-        arrays: NumPy arrays, with the path that a user would write to each.
-        tables: which of them belong to the library and never change.
-        names: all that the code reads; a later walk need not find them out again.
+        tensors: every tensor found, with the path that a user would write.
+        edges: every place on the way, and every constant that controls the code.
+        streams: random streams that we cannot replay, with their paths.
+        arrays: NumPy arrays, each with the path that a user would write.
+        tables: those of the arrays that belong to the library and never change.
+        names: all names that the code reads, for reuse by a later walk.
         sizes: containers of the library's own objects, and their keys or length; optimizers keep their state there.
-        holders: what has places that the function may change.
+        holders: objects with places that the function may change.
         codes: the user's code.
         paths: all paths to lists, dictionaries and sets, by their ids.
-        rounds: how many walks it took.
+        rounds: the number of walks.
     """
 
     tensors: dict[int, tuple[Tensor, str]] = field(default_factory=dict)
@@ -86,8 +85,8 @@ class Reach:
 def reach(function: object, arguments: Mapping[str, object], earlier: Reach | None = None) -> Reach:
     """Walk from a function and those of its arguments that are not data.
 
-    What is followed depends on the names in the code, and what code there is on what is followed: the walk is repeated
-    until it finds no new names. `earlier` is what a walk from there has found before.
+    The names in the code decide what the walk follows, and following finds more code. So the walk is repeated until it
+    finds no new names. `earlier` is the result of an earlier walk from the same function.
     """
     names = Names() if earlier is None else earlier.names
     rounds = 0
@@ -95,7 +94,7 @@ def reach(function: object, arguments: Mapping[str, object], earlier: Reach | No
         rounds += 1
         walk = _Walk(names)
         walk.start(function, arguments)
-        if walk.known == names:  # which did not change on the way, then
+        if walk.known == names:  # the names did not change during the walk
             walk.settle()
             walk.found.rounds = rounds
             return walk.found
@@ -104,16 +103,16 @@ def reach(function: object, arguments: Mapping[str, object], earlier: Reach | No
 
 class _Walk:
     def __init__(self, names: Names) -> None:
-        self.known = names.copy()  # they decide which attributes are followed; the walk adds those that it finds
+        self.known = names.copy()  # they decide which attributes are followed; the walk adds the names that it finds
         self.found = Reach()
         self.seen: dict[int, object] = {}
         self.inside: set[int] = set()  # containers that belong to the library's own objects
         self.queue: deque[tuple[str, object]] = deque()
-        # What depends on a class alone, as a network has many objects of a few.
+        # Results that depend only on the class: a network has many objects of few classes.
         self.lookers: dict[type, Any] = {}
         self.by_user: dict[type, bool] = {}
         self.parts: dict[type, Parts] = {}
-        self.followed: dict[tuple[type, type], tuple[int, object]] = {}  # how many names there were then, and an object
+        self.followed: dict[tuple[type, type], tuple[int, object]] = {}  # number of names then, and an object
 
     def start(self, function: object, arguments: Mapping[str, object]) -> None:
         plain = isinstance(function, types.FunctionType | types.MethodType | functools.partial)
@@ -121,7 +120,7 @@ class _Walk:
         self.queue.extend(arguments.items())
         known = len(self.known.every)
         self.look_at_all()
-        while len(self.known.every) != known:  # by now some methods have names: most of what the next walk would find
+        while len(self.known.every) != known:  # new names reach more methods: saves most of the next walk
             known = len(self.known.every)
             for (kind, _), (_, value) in list(self.followed.items()):
                 self.class_of("", kind, value, {} if value is kind else getattr(value, "__dict__", {}))
@@ -149,11 +148,11 @@ class _Walk:
         return _KEY.sub(lambda match: self.found.tensors.get(int(match[1]), (None, "tensor"))[1], path)
 
     def note(self, path: str, kind: str, holder: Any, key: object, value: object) -> None:
-        """Note a place."""
+        """Record a place."""
         self.found.edges.append(Edge(path, kind, holder, key, value))
 
     def edge(self, path: str, kind: str, holder: Any, key: object, value: object) -> None:
-        """Note a place and what to look at next."""
+        """Record a place and queue its content."""
         self.note(path, kind, holder, key, value)
         if not is_constant(value):
             self.queue.append((path, value))
@@ -170,7 +169,7 @@ class _Walk:
         if isinstance(value, dict | list | set | deque):
             self.found.paths.setdefault(id(value), []).append(path)
         if id(value) in self.seen:
-            if isinstance(value, dict) and _last_name(path) is not None:  # known by another name as well
+            if isinstance(value, dict) and _last_name(path) is not None:  # also known by another name
                 self.mapping(path, value)
             return
         self.seen[id(value)] = value
@@ -206,10 +205,10 @@ class _Walk:
         self.note(path, "bytes", value, None, value.tobytes())
 
     def nothing(self, path: str, value: object) -> None:
-        """An object that neither is state nor leads to any."""
+        """Ignore an object that neither is state nor leads to any."""
 
     def method(self, path: str, value: types.BuiltinFunctionType) -> None:
-        """A method of a container, such as ``log.append``."""
+        """Follow a method of a container, such as ``log.append``."""
         if isinstance(value.__self__, list | dict | set | deque):
             self.queue.append((path, value.__self__))
 
@@ -234,12 +233,12 @@ class _Walk:
             self.imported(function, codes)
 
     def too_much(self) -> Exception:
-        """Return the error about a function that leads to whole libraries."""
+        """Return the error about a function that reaches whole libraries."""
         files = Counter(provenance.shorten(code.co_filename) for code in self.found.codes)
         return errors.TRACE_TOO_MUCH(limit=_MOST_CODES, files=", ".join(file for file, _ in files.most_common(3)))
 
     def surroundings(self, path: str, function: types.FunctionType, codes: list[types.CodeType]) -> None:
-        """Follow what a function of the user's closes over, its globals and its defaults."""
+        """Follow a user function's closure, globals and defaults."""
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
             try:
                 content = cell.cell_contents
@@ -247,7 +246,7 @@ class _Walk:
                 continue
             self.edge(name, "cell", cell, None, content)
             self.holder(name, "cell", cell)
-        # In the order of the code, in every process: the order of a step's inputs is part of its name in the cache.
+        # Keep the order of the code in every process, because the order of a step's inputs is part of its cache key.
         for name in dict.fromkeys(name for code in codes for name in Names.globals_of(code)):
             if name in function.__globals__:
                 self.global_value(name, function.__globals__)
@@ -310,7 +309,7 @@ class _Walk:
         whole = hasattr(kind, "named_parameters")  # a Module: its children are found by iteration, not by name
         state = getattr(value, "__dict__", None)
         ours = is_engine(kind.__module__)
-        # What an optimizer of ours keeps to itself is scratch memory; its state lies in public attributes.
+        # Private attributes of our optimizers are scratch memory; their state is in public attributes.
         scratch = ours and not whole
         constants = self.constants_of(kind)
         for name, held in list((state or {}).items()):
@@ -328,17 +327,17 @@ class _Walk:
         self.class_of(path, kind, value, state or {})
 
     def constants_of(self, kind: type) -> frozenset[str] | set[str]:
-        """Return the names that numbers and strings among the attributes of an object are read by."""
+        """Return the names of numeric and string attributes that code reads."""
         mine = self.by_user.get(kind)
         if mine is None:
             mine = self.by_user[kind] = is_read_by_user(kind)
         return self.known.mine if mine else self.known.read
 
     def class_of(self, path: str, kind: type, value: object, state: Mapping[str, object]) -> None:
-        """Follow the methods that the code may call, and what lives on the class."""
+        """Follow the methods that the code may call, and the class attributes."""
         constants = self.constants_of(kind)
         kinds, known = (kind, type(value)), len(self.known.every)
-        again = self.followed.get(kinds, (-1,))[0] == known  # with the same names: the methods would be the same
+        again = self.followed.get(kinds, (-1,))[0] == known  # same names, so the methods would be the same
         self.followed[kinds] = known, value
         for base in kind.__mro__[:-1]:
             parts = self.parts_of(base)
@@ -351,7 +350,7 @@ class _Walk:
                     self.class_part(path, value, base, name, part, users=parts.users, constant=name in constants)
 
     def parts_of(self, base: type) -> Parts:
-        """Return what a class has under names that are read."""
+        """Return the attributes of a class whose names are read."""
         parts = self.parts.get(base)
         if parts is None or parts.known not in {len(self.known.every), None}:
             if parts is None and is_users(base.__module__):
@@ -362,9 +361,9 @@ class _Walk:
     def class_part(
         self, path: str, value: object, base: type, name: str, part: object, *, users: bool, constant: bool
     ) -> None:
-        """Follow what a class has under a name: a function, or something that its objects share."""
+        """Follow a class attribute: a function, or a value that its objects share."""
         if isinstance(getattr(type(value), name, None), property) and not isinstance(part, property):
-            return  # a class below has a property of this name: what it computes is not shared
+            return  # a subclass has a property of this name, whose value is not shared
         code = code_in(part)
         if isinstance(code, types.FunctionType):
             self.queue.append((path, code))
@@ -382,7 +381,7 @@ class _Walk:
             self.edge(f"{path}.{name}", "attribute", value, name, getattr(value, name))
 
     def klass(self, path: str, kind: type) -> None:
-        """A class that is asked for its own attributes, as settings often are."""
+        """Follow a class whose own attributes are read, as is common for settings."""
         if is_users_class(kind):
             self.class_of(path, kind, kind, {})
 
@@ -413,16 +412,16 @@ class _Walk:
                 self.note(f"{path}[{key!r}]", "absent", items, key, None)
 
     def keys_of(self, path: str, items: dict[Any, object]) -> None:
-        """Note which entries there are, in their order."""
+        """Record the keys in order."""
         if all(map(is_constant, items)):
             self.note(f"the keys of {path}", "keys", items, frozenset(items), tuple(items))
         else:
             self.note(f"len({path})", "length", items, frozenset(items), len(items))
 
     def asked_for(self, path: str, items: Any, *, attributes: bool) -> tuple[bool, Any]:
-        """Return whether a dictionary is read as a whole, and otherwise the keys by which it may be read."""
+        """Return whether a dictionary is read whole, and if not, the keys by which it may be read."""
         if id(items) in self.inside:
-            # A rule may read the options of a group through helpers, whose code is not looked into.
+            # A rule may read the options of a group through helpers, whose code is not analysed.
             return False, self.known.every.union(items) if _GROUP.search(path) else self.known.every
         if attributes:
             return False, self.known.mine
@@ -432,17 +431,17 @@ class _Walk:
         return False, self.known.keys[name]
 
     def as_a_whole(self, path: str, items: Any) -> None:
-        """Note all constants of a container at once."""
+        """Record all constants of a container at once."""
         if len(items) > _HUGE:
             self.note(f"len({path})", "length", items, None, len(items))
         else:
             self.note(path, "content", items, None, items.copy())
 
     def key_text(self, key: object) -> str:
-        """Write a key as the user would; a tensor by where it was found, as in the state of an optimizer."""
+        """Write a key as the user would; a tensor (e.g. in an optimizer's state) by the place where it was found."""
         if isinstance(key, Tensor) and id(key) in self.found.tensors:
             return self.found.tensors[id(key)][1]
-        if isinstance(key, Tensor):  # it may be found later
+        if isinstance(key, Tensor):  # its path may be found later
             return _LATER.format(id(key))
         return repr(key) if is_constant(key) else type(key).__name__
 
@@ -452,7 +451,7 @@ class _Walk:
             self.holder(path, "list" if ordered else "set", items)
         constant = all(is_constant(value) for value in items)
         if constant and (len(items) > LONG or not ordered):
-            if not isinstance(items, tuple | frozenset):  # which never change
+            if not isinstance(items, tuple | frozenset):  # those never change
                 self.as_a_whole(path, items)
             return
         self.note(f"len({path})", "length", items, None, len(items))
@@ -490,6 +489,6 @@ _LOOKERS: tuple[tuple[Any, Any], ...] = (
 
 
 def _last_name(path: str) -> str | None:
-    """Return the name that code loads to get at a path: that of a variable or an attribute."""
+    """Return the name that code loads to reach a path: that of a variable or an attribute."""
     name = path.rpartition(".")[2]
     return name if name.isidentifier() else None

@@ -10,7 +10,7 @@ from glassgrad.compile.ir.passes.rewriter import Rewriter, frozen
 
 
 def eliminate_dead(graph: Graph) -> Graph:
-    """Drop instructions whose results nobody reads."""
+    """Drop instructions whose results are not used."""
     needed = set(graph.results())
     kept = []
     for instr in reversed(graph.instrs):
@@ -50,8 +50,8 @@ def eliminate_common(graph: Graph) -> Graph:
 def settle(graph: Graph) -> Graph:
     """Give every result separate memory.
 
-    An output or the new value of a state may not be an input, or a view of one, since inputs are written to at
-    the end; and no output may be the same array as another one. Constants are copied for the same reason.
+    An output or the new value of a state must not be an input or a view of one, because inputs are written to at
+    the end. No two outputs may be the same array. Constants are copied for the same reason.
     """
     rewriter = Rewriter(graph)
     for instr in graph.instrs:

@@ -1,4 +1,4 @@
-"""Decomposition of composite primitives into smaller ones, for emitters and rules that work on those."""
+"""Decomposition of composite primitives into smaller ones, for emitters and rules that need those."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _rule(op: str, write: Callable[..., Var]) -> Rule:
 
     return Rule(
         op, None, build, lambda _, instr: all(var.size for var in instr.reads())
-    )  # a decomposition may lack parts for empty arrays
+    )  # a decomposition may not handle empty arrays
 
 
 DECOMPOSE = Rules((_rule("softmax", _softmax), _rule("log_softmax", _log_softmax), _rule("logsumexp", _logsumexp)))

@@ -1,4 +1,4 @@
-"""Constant folding: compute at compile time what depends on no input."""
+"""Constant folding: compute values that depend on no input at compile time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def fold(graph: Graph) -> Graph:
                 rewriter.instead(var, rewriter.constant(np.empty(var.shape, var.dtype)))
             continue
         if instr.reads() and all(var.size == 0 for var in instr.reads()):
-            # So is a reduction over an empty axis, which spares emitters loops without iterations.
+            # A reduction over an empty axis is known too; folding it spares emitters loops without iterations.
             values: list[object] = [
                 np.empty(one.shape, one.dtype) if isinstance(one, Var) else one for one in instr.inputs
             ]

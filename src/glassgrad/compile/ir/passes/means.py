@@ -1,13 +1,13 @@
-"""Means that something is centred by are taken again from the centred values: the corrected two-pass algorithm.
+"""Correct the means of normalisations by the mean of the centred values: the corrected two-pass algorithm.
 
-A sum of n numbers is off by a few units of its last digit, and so is the mean m. Where the values lie closer together
-than that, as in a constant row, x - m holds the mistake and nothing else, and a norm multiplies it by 1 / sqrt(eps).
-The mean of x - m is the mistake itself: with d = mean(x - m), the mean is m + d, and the sum of the squares of x less
-that mean is sum((x - m)**2) - n d**2 (Chan, Golub and LeVeque 1983). Both sums are taken in one pass over x, so that
-what is added is arithmetic in registers.
+A sum of n numbers has a rounding error of a few units in the last place, and so has the mean m. If the values are
+closer together than that, as in a constant row, x - m is only that error, and a norm multiplies it by 1 / sqrt(eps).
+The mean of x - m is the error itself: with d = mean(x - m), the exact mean is m + d, and the sum of squared deviations
+from it is sum((x - m)**2) - n d**2 (Chan, Golub and LeVeque 1983). Both sums are computed in one pass over x, so the
+extra cost is arithmetic in registers.
 
-Gradients need no correction, for the derivative of d is 0. So this is done after differentiation, and programs for
-people show the plain formula. Eager norms do the same.
+Gradients need no correction because the derivative of d is 0. So the pass runs after differentiation, and printed
+programs show the plain formula. Eager norms do the same.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from glassgrad.ops.narrow import finfo
 
 
 class _Deviation(NamedTuple):
-    """Values whose squares are added up: ``centred = x - mean``, and the share of each in the mean."""
+    """Values whose squares are summed: ``centred = x - mean``, and the weight 1 / n of each in the mean."""
 
     centred: Var
     x: Operand
@@ -30,7 +30,7 @@ class _Deviation(NamedTuple):
 
 
 def with_exact_means(graph: Graph) -> Graph:
-    """Return the graph with every mean corrected whose deviations are squared and added up."""
+    """Return the graph with a correction of every mean whose deviations are squared and summed."""
     producers = graph.producers()
     rewriter, done = Rewriter(graph), set[Var]()
     for instr in graph.instrs:
@@ -43,7 +43,7 @@ def with_exact_means(graph: Graph) -> Graph:
 
 
 def _correct(rewriter: Rewriter, instr: Instr, found: _Deviation) -> None:
-    """Let the corrected mean, deviations and total stand for the plain ones in what follows."""
+    """Replace mean, deviations and total by the corrected ones in later instructions."""
     centred, mean = (rewriter.now(one) for one in (found.centred, found.mean))
     total, axis = instr.output, instr.params["axis"]
     rest = rewriter.apply("sum", centred, like=instr, axis=axis, keepdims=True)
@@ -54,14 +54,14 @@ def _correct(rewriter: Rewriter, instr: Instr, found: _Deviation) -> None:
     excess: Var = rewriter.apply("multiply", rest, moved, like=instr)
     if excess.shape != total.shape:
         excess = rewriter.apply("reshape", excess, like=instr, shape=total.shape)
-    # A total that has left the range stays infinite, one that is not a number so, and none is below 0.
+    # An overflowed total stays infinite, NaN stays NaN, and no total is below 0.
     excess = rewriter.apply("minimum", excess, float(finfo(total.dtype).max), like=instr)
     left = rewriter.apply("subtract", total, excess, like=instr)
     rewriter.instead(total, rewriter.apply("maximum", left, 0, like=instr))
 
 
 def _deviation(instr: Instr, producers: dict[Var, Instr]) -> _Deviation | None:
-    """Return what is behind ``sum(square(x - mean(x)))``."""
+    """Match ``sum(square(x - mean(x)))``; return its parts."""
     if instr.op != "sum" or instr.output.dtype.kind not in "fV":
         return None
     square = _behind(instr.inputs[0], producers, "square", "multiply")

@@ -1,4 +1,4 @@
-"""The tool of passes: copy a graph instruction by instruction, replacing some values."""
+"""The helper of passes: copy a graph instruction by instruction and replace some values."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Rewriter:
             self.opaque.add(new)
 
     def apply(self, op: str, *inputs: Operand, like: Instr | None = None, **params: Any) -> Var:
-        """Append a new instruction; its type follows from the primitive, its place from `like`."""
+        """Append a new instruction; its type follows from the primitive, its origin from `like`."""
         with np.errstate(all="ignore"):  # only the types matter, of computations on placeholders
             aval = PRIMITIVES[op].abstract(*inputs, **params)
         var = self.var(aval.shape, aval.dtype)
@@ -95,7 +95,7 @@ class Rewriter:
     def rewrite(self, rules: Rules, only: Callable[[Instr], bool] | None = None, *, again: bool = True) -> Rewriter:
         """Copy the graph with the rules applied to the instructions that `only` chooses, operands first; return self.
 
-        With `again` they are applied to their own results too, until none fits.
+        With `again` they are also applied to their own results, until none fits.
         """
         for instr in self.graph.instrs:
             made = self.updated(instr)
@@ -208,5 +208,5 @@ def frozen(value: object) -> Hashable:
         return tuple(map(frozen, value))
     if isinstance(value, Mapping):
         return tuple((key, frozen(value[key])) for key in sorted(value))
-    # 1, 1.0 and True are equal as keys and differ as parameters.
+    # 1, 1.0 and True are equal as keys but differ as parameters.
     return (type(value).__name__, value)

@@ -2,7 +2,7 @@
 
 Both sides are expressions. ``x``, ``y``, ``a``, ``b`` stand for any operand (the same letter for the same one), ``n``
 for a Python number; functions are ops by name, and a letter may stand for a parameter, as in ``sum(x, axis=a)``. An op
-on the right that is also the one on the left takes over its parameters. Only rewrites that preserve every rounding,
+on the right that is also the one on the left inherits its parameters. Only rewrites that preserve every rounding,
 NaN and infinity are here: nothing is reassociated. A rewrite is used only if its result has the shape and dtype of the
 replaced value.
 """
@@ -86,8 +86,8 @@ class Rule(NamedTuple):
     Attributes:
         op: the op of the instruction; "elementwise" for every op of that kind.
         match: the pattern to fit; None if the op suffices.
-        build: a pattern; or a function ``(rewriter, instr, *values)`` of what the letters stand for, without `match` of
-            the operands, which returns None where nothing is to be done.
+        build: a pattern; or a function ``(rewriter, instr, *values)`` that returns None if it does not apply. `values`
+            are those of the letters or, without `match`, the operands.
         when: an additional condition ``(rewriter, instr)``.
     """
 
@@ -98,7 +98,7 @@ class Rule(NamedTuple):
 
 
 class Rules(dict[str, tuple[Rule, ...]]):
-    """A pass as a list of rules, found by the op of an instruction; the first one that fits is used."""
+    """A pass as a list of rules, indexed by op; the first one that fits is used."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         self.listed = tuple(rules)

@@ -86,7 +86,7 @@ _REDUCTIONS = ("sum", "max", "min")
 SIMPLIFY = Rules(
     (
         *ALGEBRA,
-        # what changes neither shape nor dtype
+        # ops that change neither shape nor dtype
         rule("reshape(x)", "x"),
         rule("broadcast_to(x)", "x"),
         rule("astype(x)", "x"),

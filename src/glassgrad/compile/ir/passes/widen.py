@@ -1,4 +1,4 @@
-"""Products of bfloat16 where there is no instruction for them: in float32, whose result is rounded.
+"""Compute bfloat16 products in float32 and round the result, if the processor has no instruction for them.
 
 No digit is lost: a product of two bfloat16 is exact in float32, and the sums are float32 either way.
 """

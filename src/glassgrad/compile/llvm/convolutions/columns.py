@@ -1,11 +1,11 @@
-"""Windows as columns, an image or a few at a time, and a matrix product for each.
+"""Convolution by im2col: windows as columns, one or a few images at a time, and a matrix product for each.
 
-An image's windows (channels times kernel, by positions) are gathered in scratch memory, where they stay in the cache
-for the product that follows. The transposes run the same steps in another order: the product first and then adding the
-columns back where they came from, or the product of columns and gradient, summed over images.
+An image's windows (channels times kernel, by positions) are gathered in scratch memory and stay in the cache for the
+following product. The transposes run the same steps in another order: first the product and then adding the columns
+back to the image, or the product of columns and gradient, summed over images.
 
-Small images go together: a product with few columns would read all weights for little work. Their columns lie side by
-side. The other side of the product is brought into that order, or out of it, in scratch memory.
+Small images are processed together, because a product with few columns would read all weights for little work. Their
+columns are side by side. The outputs are converted into that order, or back, in scratch memory.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from glassgrad.compile.llvm.convolutions.windows import (
 from glassgrad.compile.llvm.module.ir import BITS, Module
 from glassgrad.compile.llvm.products.gemm import Gemm, GemmWriter, product_call, tile_shape
 
-# The result of a product is asked for before its sums are ready where it is larger than a second-level cache.
+# Prefetch the result of a product before its sums are ready if it is larger than a second-level cache.
 _LARGE = 1 << 20
 
 
@@ -93,7 +93,7 @@ class ColumnsWriter(ShareWriter):
 
     Args:
         module: the module it belongs to.
-        plan: sizes and the places in scratch memory.
+        plan: sizes and the offsets in scratch memory.
         helper: adds a function that a text calls NAME to the module and returns its name.
     """
 
@@ -154,7 +154,7 @@ class ColumnsWriter(ShareWriter):
             self._stage(outputs, gradient, back=False)
             self._products((gradient, m * shape.width), (columns, n * shape.width), (result, m * n))
 
-    # --- where things lie, and moving them -------------------------------------------------------------
+    # --- addresses and copies --------------------------------------------------------------------------
 
     def _inputs(self, base: str, number: str) -> str:
         shape = self.shape
@@ -164,13 +164,13 @@ class ColumnsWriter(ShareWriter):
         return self.at(base, self.sum((number, self.shape.outputs * self.shape.width)))
 
     def _place_of_columns(self, images: str) -> str:
-        """Return where the columns of images lie: in scratch memory, or where the only image is its own columns."""
+        """Return the address of the columns: scratch memory, or the image itself if it already equals its columns."""
         if self.shape.is_plain and self.shape.together == 1:
             return images
         return self.at("%scratch", self.plan.start_of_columns)
 
     def _place_of_staged(self, images: str) -> str:
-        """Return where the outputs of a unit lie side by side: in scratch memory, or where its only image lies."""
+        """Return the address of a unit's outputs side by side: scratch memory, or that of its only image."""
         return images if self.shape.together == 1 else self.at("%scratch", self.plan.start_of_staged)
 
     def _windows(self, images: str, *, back: bool) -> str:
@@ -198,17 +198,17 @@ class ColumnsWriter(ShareWriter):
         return columns
 
     def _stage(self, images: str, staged: str, *, back: bool) -> None:
-        """Lay the outputs of a unit side by side, or bring them `back`, where several images are a unit."""
+        """Copy the outputs of a unit of several images side by side, or `back`."""
         if self.shape.together > 1:
             self._beside(images, staged, self.shape.outputs, back=back)
 
     def _beside(self, images: str, place: str, channels: int, *, back: bool) -> None:
-        """Bring the planes of images side by side, to `place` or `back`."""
+        """Copy the planes of images side by side to `place`, or `back`."""
         name = self.helper(ConvWriter(self.module, self.shape).stage_text("NAME", channels, back=back))
         self.b.raw(f"call void @{name}(ptr {images}, ptr {place}, ptr null)")
 
     def _products(self, a: tuple[str, int], b: tuple[str, int], c: tuple[str, int]) -> None:
-        """Call the product of every group; each side is (address, elements from group to group)."""
+        """Call the product of every group; each operand is (address, elements from group to group)."""
         gemm = self.plan.gemm
         name = self.helper(GemmWriter(self.module, gemm).definition("NAME"))
         panel = self.at("%scratch", self.plan.start_of_panel)

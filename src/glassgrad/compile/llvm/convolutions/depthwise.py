@@ -1,9 +1,9 @@
-"""Convolutions of each channel by a kernel of its own: an image of one channel at a time, sums in vector registers.
+"""Depthwise convolutions: one channel of an image at a time, with sums in vector registers.
 
-There is no product in them: as columns, an image would be written once for each tap to be read once. A channel's image
-with its border stays in the first-level cache; a vector of outputs is the sum of the taps' weights times the vectors
-that begin under them. The transpose with respect to the input is the same sum with the kernel turned round, over a
-gradient whose elements lie a stride apart; that with respect to the weight keeps one vector of sums for each tap.
+A matrix product does not pay here: im2col would write the image once per tap, to read it once. A channel with its
+border stays in the first-level cache; a vector of outputs is the sum of the taps' weights times the vectors that start
+under them. The transpose with respect to the input is the same sum with the kernel reversed, over a gradient whose
+elements are a stride apart; that with respect to the weight keeps one vector of sums for each tap.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from glassgrad.compile.llvm.loops.memory_ops import first_lanes, load_vector, st
 from glassgrad.compile.llvm.loops.scalar import across_lanes
 from glassgrad.compile.llvm.module.ir import LLVM_TYPE, Loop, Module, Value
 
-# So many taps are added up in registers.
+# The most taps that are summed in registers.
 _MOST_TAPS = 49
-# So many vectors of a row are written out; a longer one is a loop.
+# The most vectors of a row that are unrolled; a longer row is a loop.
 _STRAIGHT = 4
 
 Rows = Callable[[str, int, int], None]
@@ -53,7 +53,7 @@ class Depthwise(ConvPlan):
 
 
 class DepthwiseWriter(ShareWriter):
-    """Writes the function (first, second, result, scratch, lo, hi) of a convolution of each channel by itself."""
+    """Writes the function (first, second, result, scratch, lo, hi) of a depthwise convolution."""
 
     def forward_text(self, name: str) -> str:
         """Return the function for images [lo, hi): first = x, second = w."""
@@ -103,7 +103,7 @@ class DepthwiseWriter(ShareWriter):
         return [(i, j) for i in range(self.shape.kernel[0]) for j in range(self.shape.kernel[1])]
 
     def plane(self, base: str, image: str, channel: str, size: tuple[int, int]) -> str:
-        """Return where a channel of an image begins."""
+        """Return the address of a channel of an image."""
         each = math.prod(size)
         return self.at(base, self.sum((image, self.shape.channels * each), (channel, each)))
 
@@ -114,11 +114,11 @@ class DepthwiseWriter(ShareWriter):
         return self.finished(name)
 
     def _bordered(self, plane: str, size: tuple[int, int], start: tuple[int, int]) -> None:
-        """Copy an image's plane into scratch memory, its first element to `start`; the border stays zero."""
+        """Copy an image's plane into scratch memory, with its first element at `start`; the border stays zero."""
         self._copy(plane, size, start, (1, 1), self.shape.full[1])
 
     def _spread(self, plane: str) -> None:
-        """Copy a gradient's plane into scratch memory, neighbours a stride apart; what is between them stays zero."""
+        """Copy a gradient's plane into scratch memory with neighbours a stride apart; the gaps stay zero."""
         shape = self.shape
         above, left = (shape.dilation[a] * (shape.kernel[a] - 1) - shape.padding[a][0] for a in (0, 1))
         self._copy(plane, shape.out, (above, left), shape.stride, shape.spread[1])
@@ -135,7 +135,7 @@ class DepthwiseWriter(ShareWriter):
     # --- rows ----------------------------------------------------------------------------------------
 
     def _filter(self, channel: str, target: str, size: tuple[int, int], *, turned: bool) -> None:
-        """Write a plane of sums over taps; `turned` takes the kernel from its end, one element after the other."""
+        """Write a plane of sums over taps; `turned` reads the kernel in reverse order."""
         shape, wide = self.shape, (self.shape.spread if turned else self.shape.full)[1]
         step = (1, 1) if turned else shape.stride
         taps = self._taps()
@@ -171,7 +171,7 @@ class DepthwiseWriter(ShareWriter):
             vector("0", start, min(lanes, extent - start))
 
     def _under(self, row: str, column: str, span: tuple[int, int], wide: int, step: int) -> list[Value]:
-        """Load what lies under each tap for outputs from column + start on."""
+        """Load the vector under each tap for outputs from column + start on."""
         shape, found = self.shape, []
         start, count = span
         moved = self.at(row, self.sum((column, step)) if column != "0" else "0")

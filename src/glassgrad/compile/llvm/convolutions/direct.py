@@ -1,12 +1,12 @@
 """Convolutions of stride 1 by small kernels without columns: the product's tiles read the bordered image itself.
 
-Under a tap, neighbouring outputs see neighbouring elements of the image. So a vector of B is a load from the bordered
-image, as far along as the tap lies, and no window is written out: with few outputs that took longer than the sums. The
-weights are packed once a call, in the order in which tiles read them; sizes and distances are arguments of the tile's
-function, so that all layers share a few of them.
+Under a tap, neighbouring outputs read neighbouring elements of the image. So a vector of B is a load from the bordered
+image at the offset of the tap, and no windows are copied; with few outputs the copies would take longer than the sums.
+The weights are packed once per call, in the order in which tiles read them. Sizes and distances are arguments of the
+tile's function, so all layers share a few functions.
 
-The transpose with respect to the input is the same sum over the gradient, with the kernel turned round. The one with
-respect to the weight keeps a vector of sums for each tap and some outputs, and adds up its lanes at the end.
+The transpose with respect to the input is the same sum over the gradient, with the kernel reversed. The one with
+respect to the weight keeps a vector of sums for each tap and some outputs, and sums its lanes at the end.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from glassgrad.compile.llvm.products.tiles import named, place
 
 _ROWS = 14  # outputs whose sums, two vectors each, are held in registers
 _SUMS = 27  # vectors of sums of the weight's gradient
-# So many taps have their sums in registers, and so many weights are packed.
+# The most taps whose sums fit in registers, and the most weights that are packed.
 _DIRECT_TAPS, _MOST_WEIGHTS = 9, 1 << 20
-# With more outputs the gradient of the weight is sooner done by a product, which reads each element less often.
+# With more outputs a product computes the gradient of the weight faster, because it reads each element less often.
 _FEW_OUTPUTS = 32
 
 
 @dataclass(frozen=True)
 class Side:
-    """What is summed: so many planes of a size, with a border in front, for so many results of a size.
+    """The sizes of a sum: `planes` of `size`, with a `border` in front, for `results` of size `out`.
 
-    A weight's element for result, plane and tap lies at ``result * apart[0] + plane * apart[1] + tap``, the taps from
-    the end if `turned`.
+    The weight for result, plane and tap is at ``result * apart[0] + plane * apart[1] + tap``; with `turned`, taps are
+    in reverse order.
     """
 
     planes: int
@@ -134,13 +134,13 @@ class DirectWriter(ShareWriter):
         return self.finished(name)
 
     def _of_rows(self, side: Side) -> list[tuple[int, int, int]]:
-        """Return (first result, how many tiles, results of each)."""
+        """Return (first result, number of tiles, results of each)."""
         full, rest = divmod(side.results, side.rows)
         found = [(0, full, side.rows)] if full else []
         return [*found, (full * side.rows, 1, rest)] if rest else found
 
     def _pack(self, side: Side, packed: str) -> None:
-        """Bring the weights into the order in which tiles read them: planes, taps, the results of a tile."""
+        """Copy the weights into the order in which tiles read them: planes, taps, the results of a tile."""
         taps, kind = math.prod(self.shape.kernel), LLVM_TYPE[self.shape.kind]
         for first, count, rows in self._of_rows(side):
             start = self.at(packed, first * side.planes * taps)
@@ -159,7 +159,7 @@ class DirectWriter(ShareWriter):
             self.nest([count, side.planes, taps, rows], one)
 
     def _blocks(self, side: Side, packed: str, result: str) -> None:
-        """Call the tiles of an image, one row of results or two after the other."""
+        """Call the tiles of an image, one or two rows of results at a time."""
         taps, positions = math.prod(self.shape.kernel), math.prod(side.out)
         for first, count, rows in self._of_rows(side):
             with self.code.loop("0", str(count), 1) as tiles:
@@ -196,7 +196,7 @@ class DirectWriter(ShareWriter):
         target: str,
         where: tuple[str, int],
     ) -> None:
-        """Call one tile: (results, columns of its vectors, how far on its second vector lies) at (line, column)."""
+        """Call one tile: (results, columns of its vectors, offsets of its second vector) at (line, column)."""
         rows, widths, further = what
         line, column = where
         shape = self.shape
@@ -247,7 +247,7 @@ class DirectWriter(ShareWriter):
             self.move(line, below, shape.size[1], (1, 1), adds=False, exact=True)
 
     def _weights(self, images: tuple[str, str], output: str, count: int, target: str) -> None:
-        """Sum over images and places for `count` outputs and all taps of one channel."""
+        """Sum over images and positions for `count` outputs and all taps of one channel."""
         shape, taps = self.shape, math.prod(self.shape.kernel)
         zero = self.b.const(0, shape.kind, shape.lanes)
         with self.code.loop(*images, 1) as loop:
@@ -286,7 +286,7 @@ class DirectWriter(ShareWriter):
 
 
 def tap_offsets(shape: Shape, wide: int) -> list[int]:
-    """Return how far along in a bordered plane the taps lie."""
+    """Return the offsets of the taps in a bordered plane."""
     rows, columns = (range(extent) for extent in shape.kernel)
     return [i * shape.dilation[0] * wide + j * shape.dilation[1] for i in rows for j in columns]
 
@@ -297,8 +297,8 @@ _NUMBERS = ("planes", "plane", "b_row", "b_next", "c_row", "c_next")
 def tile_function(module: Module, shape: Shape, rows: int, widths: tuple[int, ...]) -> str:
     """Return the function (a, b, c, numbers) that sums a tile over planes and taps.
 
-    Planes of B lie `plane` apart, the rows under a kernel `b_row`, and what belongs to the second vector `b_next`;
-    `c_row` and `c_next` are the distances of results and of their vectors.
+    Planes of B are `plane` apart, the rows under a kernel `b_row`, and the data of the second vector `b_next`; `c_row`
+    and `c_next` are the distances of results and of their vectors.
     """
     kind, lanes = shape.kind, shape.lanes
 
@@ -335,7 +335,7 @@ def tile_function(module: Module, shape: Shape, rows: int, widths: tuple[int, ..
 
 
 def _starts(b: Builder, kind: str, height: int, vectors: int) -> list[list[str]]:
-    """Return where the rows under a kernel begin, for each vector of results."""
+    """Return the addresses of the rows under a kernel, for each vector of results."""
     rows = ["%b"]
     while len(rows) < height:
         rows.append(place(b, kind, rows[-1], "%b_row"))

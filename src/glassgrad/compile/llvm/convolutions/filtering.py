@@ -1,13 +1,13 @@
-"""Minimal filtering: the transforms with which two sums of a convolution take fewer products.
+"""Minimal filtering (Winograd): transforms that reduce the number of products of a convolution.
 
 F(2, r) computes two neighbouring outputs of a filter of r taps with r + 1 products instead of 2 r, from the r + 1
-elements that they see (Winograd 1980, "Arithmetic complexity of computations"). With g the filter and d the elements,
+elements that they read (Winograd 1980, "Arithmetic complexity of computations"). With g the filter and d the elements,
 the outputs are ``A^T [(G g) * (B^T d)]``, where 0, 1, -1 and infinity as points make all entries of B and A 0, 1 or -1.
 Applied along rows and columns (Lavin and Gray 2015, "Fast algorithms for convolutional neural networks"), a tile of 2x2
 outputs of a 3x3 kernel takes 16 products instead of 36.
 
-This is what one vector of such tiles needs: linear combinations of vectors, and elements that lie so many apart brought
-into vectors of their own, and back.
+This file has the operations on one vector of such tiles: linear combinations of vectors, and the separation of strided
+elements into vectors, and back.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Filtering:
 
     @property
     def points(self) -> int:
-        """Products along an axis, and elements that a tile sees."""
+        """Products along an axis, which is also the number of elements that a tile reads."""
         return self.taps + OUTPUTS - 1
 
 
@@ -67,7 +67,7 @@ def on_both_axes(b: Builder, matrix: Matrix, square: Sequence[Value]) -> list[Va
 
 
 def combined(b: Builder, matrix: Matrix, vectors: Sequence[Value]) -> list[Value]:
-    """Return ``matrix @ vectors``: terms with one factor are added up first, what is subtracted after the rest."""
+    """Return ``matrix @ vectors``; terms with the same factor are summed first, negative terms are subtracted last."""
     return [_sum(b, [(factor, one) for factor, one in zip(row, vectors, strict=True) if factor]) for row in matrix]
 
 
@@ -90,7 +90,7 @@ def _sum(b: Builder, terms: list[tuple[float, Value]]) -> Value:
 
 
 def apart(b: Builder, vectors: Sequence[Value]) -> list[Value]:
-    """Return n vectors, of which number k holds the elements k, k + n, k + 2 n, ... of n vectors side by side."""
+    """Return n vectors; vector k holds the elements k, k + n, k + 2 n, ... of n vectors side by side."""
     count, lanes, numbered = len(vectors), vectors[0].lanes, dict(enumerate(vectors))
     return [
         picked(b, numbered, [divmod(count * lane + number, lanes) for lane in range(lanes)]) for number in range(count)
@@ -106,7 +106,7 @@ def together(b: Builder, vectors: Sequence[Value]) -> list[Value]:
 
 
 def picked(b: Builder, vectors: Mapping[int, Value], places: Sequence[tuple[int, int]]) -> Value:
-    """Return a vector of the elements at (vector, lane), by one exchange for each vector after the first."""
+    """Return a vector of the elements at (vector, lane), by one shuffle for each vector after the first."""
     lanes = len(places)
     first, *rest = sorted({vector for vector, _ in places})
     total, order = vectors[first], [lane if vector == first else 0 for vector, lane in places]

@@ -27,7 +27,7 @@ PLANS: tuple[type[ConvPlan], ...] = (Depthwise, MinimalFiltering, Direct, Column
 
 
 def chosen(shape: Shape) -> type[ConvPlan] | None:
-    """Return the plan of a convolution, or of the transpose that its role names; None for what the host does."""
+    """Return the plan of a convolution, or of the transpose that its role names; None if the host computes it."""
     return next((plan for plan in PLANS if plan.applies(shape)), None)
 
 
@@ -77,7 +77,7 @@ class ConvCode(FormCode[Shape]):
         return [Cut("images", bounds, regions)]
 
     def _region(self, root: Var, shape: tuple[int, ...], bounds: tuple[int, ...]) -> Region | None:
-        """Return what each share touches of an array of images, or of parts; None for all of it."""
+        """Return the region of an array of images or parts that each share accesses; None for all of it."""
         each = self.plan.images if self.form.role != "weight" else 1
         if not shape or shape[0] != self.plan.units * each:
             return None

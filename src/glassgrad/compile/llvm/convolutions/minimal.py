@@ -1,4 +1,4 @@
-"""The plan of minimal filtering: for which convolutions fewer products pay for the transforms.
+"""The plan of minimal filtering: for which convolutions the saved products outweigh the transforms.
 
 `winograd_plan.py` has the sizes, `winograd.py` and `winograd_weight.py` the code.
 """
@@ -15,8 +15,8 @@ from glassgrad.compile.llvm.convolutions.winograd_plan import Plan, WeightPlan, 
 from glassgrad.compile.llvm.convolutions.winograd_weight import WinogradWeightWriter
 from glassgrad.compile.llvm.module.ir import Module
 
-# With so many channels, outputs and tiles, minimal filtering's transforms cost less than the products that it spares.
-# So many transformed weights have a place in scratch memory. The kernels and strides for which it is written.
+# From this many channels and outputs, and tiles, the transforms cost less than the saved products; the most transformed
+# weights that fit in scratch memory; and the supported kernels and strides.
 FILTERED_CHANNELS, FILTERED_TILES, _MOST_FILTERED = 12, 48, 1 << 18
 _FILTERED = {((3, 3), (1, 1)), ((4, 4), (2, 2))}
 
@@ -38,12 +38,12 @@ class MinimalFiltering(ConvPlan):
 
     @cached_property
     def sums(self) -> Plan:
-        """How results, or gradients of the input, are made."""
+        """The plan for results or gradients of the input."""
         return plan_of(self.shape, turned=self.shape.role == "input")
 
     @cached_property
     def weights(self) -> WeightPlan:
-        """How the gradient of the weight is made."""
+        """The plan for the gradient of the weight."""
         return weight_plan_of(self.shape, self.shape.parts)
 
     @property

@@ -1,4 +1,4 @@
-"""The interface of the plans: what a way to do a convolution says of itself, and the code that it writes."""
+"""The interface of the plans: facts about one algorithm for a convolution, and its code."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from glassgrad.compile.llvm.module.ir import BITS, Module
 
 
 class ConvPlan:
-    """One way to do a convolution, or one of its transposes, of a shape that it applies to.
+    """One algorithm for a convolution or one of its transposes, for a shape that it applies to.
 
     Args:
-        shape: the sizes, and the role: the result or which gradient.
+        shape: the sizes and the role: the result, or which gradient.
     """
 
     name: ClassVar[str]
@@ -24,11 +24,11 @@ class ConvPlan:
     @staticmethod
     @abstractmethod
     def applies(shape: Shape) -> bool:
-        """Tell whether the plan is written for this shape and role, and pays there."""
+        """Tell whether the plan supports this shape and role, and is worthwhile."""
 
     @property
     def images(self) -> int:
-        """Images of a unit of work, where units are images."""
+        """Images per unit of work, if units are images."""
         return 1
 
     @property
@@ -38,7 +38,7 @@ class ConvPlan:
 
     @property
     def time(self) -> float:
-        """Estimated nanoseconds of one thread."""
+        """Estimated time of one thread in nanoseconds."""
         return 200.0 + self.shape.flops / 80.0
 
     @property
@@ -48,7 +48,7 @@ class ConvPlan:
 
     @abstractmethod
     def text(self, module: Module, helper: Helper) -> str:
-        """Return the function NAME (first, second, result, scratch, lo, hi) that does the units [lo, hi).
+        """Return the function NAME (first, second, result, scratch, lo, hi) that computes the units [lo, hi).
 
         Args:
             module: the module it belongs to.
@@ -56,5 +56,5 @@ class ConvPlan:
         """
 
     def bytes_of(self, elements: int) -> int:
-        """Return the bytes of so many elements and of what vectors write beyond them."""
+        """Return the bytes of `elements` and of the excess that vectors write beyond them."""
         return (elements + 64) * BITS[self.shape.kind] // 8

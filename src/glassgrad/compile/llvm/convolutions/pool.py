@@ -1,7 +1,7 @@
-"""The transposes of pooling: gradients of windows put back where they belong, one plane (image and channel) at a time.
+"""The transposes of pooling: scatter gradients of windows to their elements, one plane (image and channel) at a time.
 
-For maximum pooling the first largest element of a window takes its gradient, for sums every element does. Where windows
-stand side by side along a row, the values for their elements are interleaved in registers and stored in order.
+In maximum pooling the first largest element of a window receives its gradient, in sums every element does. If windows
+are side by side along a row, the values for their elements are interleaved in registers and stored in order.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def shape_of(instr: Instr) -> Shape | None:
-    """Describe a transpose of pooling, a plane as an image of one channel; None for what is not done here."""
+    """Describe a transpose of pooling, a plane as an image of one channel; None if it is not supported."""
     p = instr.params
     kind = kind_of(instr.output.dtype)
     inputs = [operand for operand in instr.inputs if isinstance(operand, Var)]
@@ -95,7 +95,7 @@ class SpreadWriter(ConvWriter):
         return f"define internal void @{name}{head} {{\nentry:\n" + "\n".join(self.b.lines) + "\n}\n"
 
     def _bordered(self, x: str) -> str:
-        """Copy a plane of x inside a border that no window chooses; return its address."""
+        """Copy a plane of x inside a border that no window's maximum selects; return its address."""
         shape = self.shape
         count = shape.full[0] * shape.full[1]
         place = self.at("%scratch", shape.bordered)
@@ -157,7 +157,7 @@ class SpreadWriter(ConvWriter):
                     continue
                 place = self.at(x_at, i * shape.dilation[0] * wide + j * shape.dilation[1])
                 x = load_vector(b, shape.kind, place, (lanes, shape.stride[1], 0, mask), [], None, place)
-                # NaN, which equals nothing, keeps its gradient; the border, which is of NaN, has none to keep.
+                # NaN, which equals nothing, keeps its gradient; the border of NaN has no gradient.
                 missing = b.compare("uno", x, x)
                 missing = b.binary("and", missing, unknown) if self.has_border else missing
                 wins = b.binary("or", b.compare("oeq", x, y), missing)

@@ -12,15 +12,15 @@ from glassgrad.compile.llvm.loops.memory_ops import first_lanes, load_vector, st
 from glassgrad.compile.llvm.module.ir import BITS, LLVM_TYPE, Builder, Function, LoopNest, Module, kind_of
 from glassgrad.compile.llvm.module.target import host
 
-# So many columns make a product that is worth reading the weights for.
+# Columns from which a product is worth reading the weights for.
 ENOUGH_COLUMNS = 128
-# So many units of work are left for the threads where images go together.
+# Units of work that must remain for the threads if images are processed together.
 _UNITS = 2
 
-# So many vectors in a row are written out at most.
+# The most vectors of a row that are unrolled.
 WIDEST = 32
 
-# Scratch memory for the windows of one image, in elements, beyond which the host does it in blocks.
+# The most scratch memory for the windows of one image, in elements; beyond it the host computes in blocks.
 MOST_COLUMNS = 1 << 24
 
 
@@ -35,7 +35,7 @@ Helper = Callable[[str], str]
 class Shape:
     """The sizes of a convolution y (N, O, *out) of x (N, C, *size) with w (O, C / groups, *kernel).
 
-    Its role says what is computed: the result, or the gradient of the input, or that of the weight in `parts`.
+    Its role tells the output: the result, the gradient of the input, or that of the weight in `parts`.
     """
 
     kind: str
@@ -71,12 +71,12 @@ class Shape:
 
     @property
     def is_plain(self) -> bool:
-        """Whether windows are single places, all of them: an image is its own columns."""
+        """Whether the windows are exactly the single positions, so an image equals its columns."""
         return self.kernel == self.stride == (1, 1) and self.size == self.out
 
     @property
     def together(self) -> int:
-        """How many images are multiplied at once; divides their number."""
+        """The number of images that are multiplied at once; it divides the number of images."""
         most = max(1, self.images // _UNITS)
         wanted = min(most, -(-ENOUGH_COLUMNS // self.positions))
         return min((d for d in range(wanted, most + 1) if self.images % d == 0), default=1)
@@ -88,7 +88,7 @@ class Shape:
 
     @property
     def staged(self) -> int:
-        """Elements of the outputs of images that go together, where they are brought into the order of columns."""
+        """Elements of the copy of outputs in the order of columns, for images that are processed together; else 0."""
         return self.outputs * self.width if self.together > 1 else 0
 
     @property
@@ -98,7 +98,7 @@ class Shape:
 
     @property
     def full(self) -> tuple[int, int]:
-        """The size of the image with its border, and with what windows reach beyond."""
+        """The size of the image with its border, including the excess that windows reach."""
         reach = [
             max(
                 self.size[a] + sum(self.padding[a]),
@@ -110,13 +110,13 @@ class Shape:
 
     @property
     def bordered(self) -> int:
-        """Elements of the bordered image, with room for a last vector written or read whole."""
+        """Elements of the bordered image, with room for a full last vector."""
         room = 2 * self.lanes * self.stride[1]
         return 0 if self.is_plain else self.channels * math.prod(self.full) + room
 
     @property
     def columns(self) -> int:
-        """Elements of the columns, with room for a last vector."""
+        """Elements of the columns, with room for a full last vector."""
         if self.is_plain and self.together == 1:
             return 0
         return self.rows * self.width + 2 * self.lanes
@@ -127,7 +127,7 @@ class Shape:
 
 
 def shape_of(instr: Instr) -> Shape | None:
-    """Describe a convolution or one of its transposes; None for what is not done here."""
+    """Describe a convolution or one of its transposes; None if it is not supported."""
     p = instr.params
     first, second = instr.inputs
     if not isinstance(first, Var) or not isinstance(second, Var):
@@ -211,7 +211,7 @@ class ConvWriter:
         inner([], extents)
 
     def move(self, source: str, target: str, count: int, steps: tuple[int, int], *, adds: bool, exact: bool) -> None:
-        """Copy (or add) `count` elements with the strides `steps`; unless `exact`, the last vector is written whole."""
+        """Copy (or add) `count` elements with the strides `steps`; unless `exact`, write the last vector in full."""
         lanes, kind = self.shape.lanes, self.shape.kind
         for start in range(0, count, lanes):
             left = min(lanes, count - start)
@@ -232,7 +232,7 @@ class ConvWriter:
         self.b.raw(f"call void @llvm.memset.p0.i64(ptr {place}, i8 0, i64 {count}, i1 false)")
 
     def _row(self, known: list[str]) -> tuple[str, str]:
-        """Return where a run of one output row begins, in the bordered image and in the columns."""
+        """Return the start of one output row in the bordered image and in the columns."""
         shape = self.shape
         channel, i, j, row = known
         wide = shape.full[1]
@@ -247,7 +247,7 @@ class ConvWriter:
         return image, self.sum((line, shape.width), (row, shape.out[1]))
 
     def _rows(self, known: list[str]) -> tuple[str, str]:
-        """Return where a row of the image lies, plain and with its border; `known` are channel and row."""
+        """Return the addresses of a row of the image, without and with its border; `known` are channel and row."""
         shape, (channel, row) = self.shape, known
         (top, _), (left, _) = shape.padding
         plain = self.at("%image", self.sum((channel, shape.size[0] * shape.size[1]), (row, shape.size[1])))
@@ -265,7 +265,7 @@ class ConvWriter:
         def window(known: list[str]) -> None:
             image, line = self._row(known)
             source, target = self.at("%bordered", image), self.at("%columns", line)
-            # Alone, what is written too far is overwritten by the next line.
+            # For a single image, the next line overwrites the excess.
             exact = shape.together > 1
             self.move(source, target, shape.out[1], (shape.stride[1], 1), adds=False, exact=exact)
 
@@ -274,7 +274,7 @@ class ConvWriter:
         return self._finish(name)
 
     def spread_text(self, name: str) -> str:
-        """Return the function (image, bordered, columns) that adds columns back where their windows lie."""
+        """Return the function (image, bordered, columns) that adds columns back at the positions of their windows."""
         shape = self.shape
         self.clear("%bordered", shape.channels * shape.full[0] * shape.full[1])
 
@@ -292,7 +292,7 @@ class ConvWriter:
         return self._finish(name)
 
     def stage_text(self, name: str, channels: int, *, back: bool) -> str:
-        """Return the function (images, staged, unused) that lays the planes of images side by side, or back."""
+        """Return the function (images, staged, unused) that copies the planes of images side by side, or back."""
         shape = self.shape
 
         def line(known: list[str]) -> None:
@@ -312,7 +312,7 @@ class ConvWriter:
 
 
 class ShareWriter(ConvWriter):
-    """Writes a function (first, second, result, scratch, lo, hi) that does the units [lo, hi) of a convolution."""
+    """Writes a function (first, second, result, scratch, lo, hi) that computes the units [lo, hi) of a convolution."""
 
     def finished(self, name: str) -> str:
         """Return the whole function."""

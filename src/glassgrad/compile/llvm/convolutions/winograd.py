@@ -1,17 +1,17 @@
-"""Convolutions by minimal filtering: fewer products than direct sums take, 16 instead of 36 for four outputs of 3x3.
+"""Convolutions by minimal filtering: fewer products than direct sums, 16 instead of 36 for four outputs of 3x3.
 
-A block of tiles, each the 4x4 elements that 2x2 outputs see, is transformed into 16 matrices (channels, tiles); the
-weights were, once a call, into 16 matrices (outputs, channels). Their 16 products are those of the compiler's own tiles
-and become outputs by the inverse transform; `filtering.py` has the transforms, `winograd_plan.py` the sizes. A block is
-some rows of tiles of an image, or a few small images, so that its matrices stay in or near the second-level cache.
-A kernel of 4x4 and stride 2 is four of 2x2, with 9 products where the direct sum takes 16 for each.
+A block of tiles (each the 4x4 elements that 2x2 outputs read) is transformed into 16 matrices (channels, tiles). The
+weights are transformed once per call into 16 matrices (outputs, channels). The compiler's own matrix products multiply
+them, and the inverse transform yields outputs; `filtering.py` has the transforms, `winograd_plan.py` the sizes. A block
+is some rows of tiles of an image, or a few small images, so its matrices stay in or near the second-level cache.
+A kernel of 4x4 and stride 2 is split into four of 2x2, each with 9 products instead of 16.
 
-The transpose with respect to the input is the same sum over the gradient, with the kernel turned round. The transforms
-are linear, so the one with respect to the weight is theirs transposed: 16 products of transformed gradients and data,
-summed over blocks, and one transform at the end.
+The transpose with respect to the input is the same sum over the gradient, with the kernel reversed. The transforms are
+linear, so the transpose with respect to the weight uses the transposed transforms: 16 products of transformed gradients
+and data, summed over blocks, and one transform at the end.
 
-Along a row, a vector holds neighbouring tiles; what its lanes beyond the last tile hold is written, too, and then
-overwritten by the next row's, or never read.
+Along a row, a vector holds neighbouring tiles. Lanes beyond the last tile are also written, and then overwritten by the
+next row or never read.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from glassgrad.compile.llvm.module.ir import Module, Value
 from glassgrad.compile.llvm.products.gemm import GemmWriter, product_call
 from glassgrad.compile.llvm.products.tiles import written
 
-# What functions of an image's tiles take: the image, the tiles in the first matrix, planes, how far apart matrices lie.
+# Parameters of functions of an image's tiles: the image, the tiles in the first matrix, planes, distance of matrices.
 _OF_AN_IMAGE = "ptr %image, ptr %tiles, i64 %planes, i64 %apart"
 
 
 def of_any_size(shape: Shape) -> Shape:
-    """Return a shape without what layers with the same transforms differ in."""
+    """Return a shape with the fields neutralised that differ between layers with the same transforms."""
     return replace(shape, images=1, channels=1, outputs=1, role="result", parts=1)
 
 
 def of_any_layer(plan: Plan) -> Plan:
-    """Return a plan without what layers with the same transforms differ in."""
+    """Return a plan with the fields neutralised that differ between layers with the same transforms."""
     gemm = replace(plan.gemm, k=1, a_strides=(1, 1), b_strides=(1, 1), rows=(1,), columns=(1,), pack=False)
     blocks = replace(plan.blocks, images=1)
     return replace(plan, shape=of_any_size(plan.shape), blocks=blocks, gemm=gemm, starts=())
@@ -92,7 +92,7 @@ class WinogradWriter(ShareWriter):
         self.b.raw(f"call void @{name}(ptr %second, ptr {place}, i64 {kernels}, i64 {apart})")
 
     def _data(self, plan: Plan, unit: str, row: str) -> None:
-        """Transform what a block of tiles sees, for each variant."""
+        """Transform the data of a block of tiles, for each variant."""
         _, data, _, plane, _ = self._places(plan)
         read, terms = plan.data[0], plan.data[0].transformed
         each = read.planes * math.prod(read.size)
@@ -109,9 +109,9 @@ class WinogradWriter(ShareWriter):
         where: tuple[str, str, str],
         count: str | None = None,
     ) -> None:
-        """Transform what the tiles of a block see of its images, or of so many: from one place to the other.
+        """Transform the data of a block's tiles, for all its images or the given number, from one address to another.
 
-        `where` are a plane of scratch memory, the first row of tiles, and the first row of elements that counts.
+        `where` is a plane of scratch memory, the first row of tiles, and the first row of elements that is not zero.
         """
         (source, target), (plane, row, fresh), blocks = places, where, plan.blocks
         each, images = data.planes * math.prod(data.size), blocks.at_once(self.shape, data.size)
@@ -126,7 +126,7 @@ class WinogradWriter(ShareWriter):
         self._over_images(blocks, self.helper(text), (source, each), target, more, count or images)
 
     def _products(self, plan: Plan) -> None:
-        """Multiply weights by data, a matrix after the other."""
+        """Multiply weights by data, one matrix after another."""
         kernels, data, sums, _, panel = self._places(plan)
         product, terms = self.helper(GemmWriter(self.module, plan.gemm).definition("NAME")), plan.data[0].transformed
         with self.code.loop("0", str(plan.products), 1) as points:
@@ -140,7 +140,7 @@ class WinogradWriter(ShareWriter):
             product_call(self.b, plan.gemm, product, places, (str(plan.results), str(plan.blocks.tiles)))
 
     def _results(self, plan: Plan, unit: str, row: str) -> None:
-        """Make results of a block's sums, for a unit of images."""
+        """Compute results from a block's sums, for a unit of images."""
         sums, area = self._places(plan)[2], math.prod(plan.out)
         each, images = plan.results * area, plan.blocks.at_once(self.shape, plan.out)
         result = self.at("%result", self.sum((unit, plan.blocks.images * each)))
@@ -153,7 +153,7 @@ class WinogradWriter(ShareWriter):
 
     @staticmethod
     def counts(planes: int, apart: int) -> str:
-        """Return two arguments of a function of an image's tiles."""
+        """Return the last two arguments (planes, apart) of a function of an image's tiles."""
         return f"i64 {planes}, i64 {apart}"
 
     def row_of(self, blocks: Blocks, number: str) -> str:
@@ -166,10 +166,10 @@ class WinogradWriter(ShareWriter):
     def _over_images(
         self, blocks: Blocks, name: str, images: tuple[str, int], tiles: str, more: str, together: str | int
     ) -> None:
-        """Call a function of an image and its tiles for each image of a block; images lie so many elements apart.
+        """Call a function of an image and its tiles for each image of a block; `images` are an address and a distance.
 
-        `together` says for how many images it is, the last of which may be done twice; or, as a value, how many
-        images there are.
+        `together` is the number of images per call (the last call may overlap the one before), or a text with the
+        number of images.
         """
 
         def one(number: str) -> None:
@@ -192,7 +192,7 @@ class WinogradWriter(ShareWriter):
     def _once(self, write: Callable[..., str], *about: Hashable) -> str:
         """Return the text of a function that layers of any number of channels share.
 
-        It is written for a layer without numbers of its own, so that it holds for all.
+        It is written for a neutral shape, so it is valid for all these layers.
         """
         shape = of_any_size(self.shape)
         return written(
@@ -202,7 +202,7 @@ class WinogradWriter(ShareWriter):
         )
 
     def _once_small(self, write: Callable[..., str], *about: Hashable) -> str:
-        """As `_once`, for what a `SmallWriter` writes."""
+        """Like `_once`, for functions of a `SmallWriter`."""
         shape = of_any_size(self.shape)
         return written(
             self.module, (write, shape, *about), lambda module: write(SmallWriter(module, shape), "NAME", *about)
@@ -217,7 +217,7 @@ class WinogradWriter(ShareWriter):
         store_vector(self.b, value, place, (self.shape.lanes, 1, 0, exists))
 
     def _over_kernels(self, one: Callable[[str, str | None], None]) -> None:
-        """Call ``one(first kernel, how many)`` for vectors of `%kernels`; None stands for a whole one."""
+        """Call ``one(first kernel, count)`` for vectors of `%kernels`; the count None means a full vector."""
         lanes = self.shape.lanes
         rest = self.b.define(f"urem i64 %kernels, {lanes}", "i64").text
         stop = self.b.define(f"sub i64 %kernels, {rest}", "i64").text
@@ -230,16 +230,16 @@ class WinogradWriter(ShareWriter):
             one(stop, rest)
 
     def _exists(self, count: str | None, factor: int, start: int) -> Value | None:
-        """Return which lanes from `start` on exist of `count` times `factor`; None for all, as for a whole vector."""
+        """Return the mask of lanes from `start` on that exist among `count` times `factor`; None for all."""
         if count is None:
             return None
         left = self.b.define(f"sub i64 {self.sum((count, factor))}, {start}", "i64")
         return self.b.compare("lt", self.b.lane_numbers(self.shape.lanes), left)
 
     def kernels_text(self, name: str, turned: bool) -> str:
-        """Return the function (w, transformed, kernels, apart) that brings each kernel to a place in every matrix.
+        """Return the function (w, transformed, kernels, apart) that transforms kernels into entries of all matrices.
 
-        Matrices hold `apart` kernels, which are `turned` round or not.
+        Matrices hold `apart` kernels, reversed if `turned`.
         """
         lanes, taps = self.shape.lanes, math.prod(self.shape.kernel)
 
@@ -255,7 +255,7 @@ class WinogradWriter(ShareWriter):
                     target = self.at("%second", self.sum((first, 1), ("%apart", number)))
                     self._store(value, target, self._exists(count, 1, 0))
                 return
-            # Behind one another, what the parities of an output and channel see: the planes of their data.
+            # The parities of an output and channel are consecutive, like the planes of their data.
             for number, values in enumerate(zip(*found, strict=True)):
                 target = self.at("%second", self.sum((first, len(found)), ("%apart", number * len(found))))
                 self._store_kernels(list(values), target, count)
@@ -264,7 +264,7 @@ class WinogradWriter(ShareWriter):
         return self._inner(name, "ptr %first, ptr %second, i64 %kernels, i64 %apart")
 
     def _store_kernels(self, values: list[Value], place: str, count: str | None) -> None:
-        """Store what `count` kernels have in each of the vectors, kernel by kernel."""
+        """Store the values of `count` kernels from each of the vectors, kernel by kernel."""
         for start, value in enumerate(together(self.b, values)):
             at = start * self.shape.lanes
             self._store(value, self.at(place, at), self._exists(count, len(values), at))
@@ -273,7 +273,7 @@ class WinogradWriter(ShareWriter):
         return on_both_axes(self.b, self.filtering.kernel, square)
 
     def by_parity(self, taps: list[Value]) -> list[list[Value]]:
-        """Return the taps that elements of each parity of rows and columns meet."""
+        """Return the taps that apply to elements of each parity of rows and columns."""
         step, (high, wide) = self.shape.stride[0], self.shape.kernel
         return [
             [taps[i * wide + j] for i in range(a, high, step) for j in range(b, wide, step)]
@@ -282,17 +282,17 @@ class WinogradWriter(ShareWriter):
         ]
 
     def store_together(self, values: list[Value], place: str, count: int) -> None:
-        """Store vectors with their elements in turn, `count` of them."""
+        """Store `count` elements of interleaved vectors."""
         lanes = self.shape.lanes
         for number, value in enumerate(together(self.b, values)):
             if count > number * lanes:
                 self._store(value, self.at(place, number * lanes), first_lanes(count - number * lanes, lanes))
 
     def data_text(self, name: str, data: Data, blocks: Blocks, pitch: int) -> str:
-        """Return the function (image, tiles, planes, apart, plane, row, fresh) that transforms what tiles see.
+        """Return the function (image, tiles, planes, apart, plane, row, fresh) that transforms the data of tiles.
 
-        Matrices of tiles lie `apart`. The block's tiles begin in row `row`; rows of the bordered image before `fresh`
-        count as zeros.
+        Matrices of tiles are `apart` elements apart. The block's tiles begin in row `row`; rows of the bordered image
+        before `fresh` count as zeros.
         """
         high, wide = data.plane(blocks)
         if blocks.count == 1:
@@ -323,7 +323,7 @@ class WinogradWriter(ShareWriter):
         return self._inner(name, f"{_OF_AN_IMAGE}, ptr %plane, i64 %row, i64 %fresh")
 
     def _bordered(self, data: Data, blocks: Blocks, image: str, parity: int) -> None:
-        """Copy the rows of a parity that a block sees of an image, with their columns parted by parity."""
+        """Copy the rows of one parity that a block reads from an image, with columns separated by parity."""
         (high, wide), (tall, long), (top, left), step = data.plane(blocks), data.size, data.border, data.split
         # Number k of these rows is row step * k + parity - top of the image.
         first, stop = max(0, -(-(top - parity) // step)), (tall - 1 + top - parity) // step + 1
@@ -350,7 +350,7 @@ class WinogradWriter(ShareWriter):
                     self.move(self.at(line, column), there, count, (step, 1), adds=False, exact=True)
 
     def _row_of_tiles(self, place: str, seen: int) -> list[Value]:
-        """Load the elements of one row that neighbouring tiles see: the first of each tile, the second, and so on."""
+        """Load the elements of one row for neighbouring tiles: the first of each tile, the second, and so on."""
         lanes, found = self.shape.lanes, []
         for start in range(0, seen, OUTPUTS):
             halves = [self._load(self.at(place, start + further)) for further in (0, lanes)]
@@ -367,9 +367,9 @@ class WinogradWriter(ShareWriter):
             vector(loop.counter.text)
 
     def sums_of_tiles_text(self, name: str, plan: Plan) -> str:
-        """Return the function (image, tiles, planes, apart, row) that makes an image's results of products of tiles.
+        """Return the function (image, tiles, planes, apart, row) that computes an image's results from products.
 
-        Results of several variants take turns along rows and columns.
+        Results of several variants alternate along rows and columns.
         """
         blocks, (height, width), pitch = plan.blocks, plan.out, plan.pitch
         variants = [plan.first(axis) for axis in (0, 1)]
@@ -409,7 +409,7 @@ class WinogradWriter(ShareWriter):
         return self._inner(name, f"{_OF_AN_IMAGE}, i64 %row")
 
     def _lines(self, plan: Plan, source: str, which: int) -> list[list[Value]]:
-        """Return the results of neighbouring tiles in two rows: vectors whose elements take turns along a row."""
+        """Return the results of neighbouring tiles in two rows: vectors whose elements alternate along a row."""
         along, every = plan.first(1), self.filtering.points**2
         found = {}
         for number, first in enumerate(along):
@@ -421,7 +421,7 @@ class WinogradWriter(ShareWriter):
 
     def _inner(self, name: str, params: str) -> str:
         self.b.raw("ret void")
-        # LLVM would make copies for the numbers of each call, which are arguments so that layers share a function.
+        # Attributes prevent LLVM from specialising copies for each call's numbers, because layers share the function.
         return (
             f"define internal void @{name}({params}) noinline noduplicate #0 {{\nentry:\n"
             + "\n".join(self.b.lines)

@@ -1,8 +1,8 @@
-"""The sizes of a convolution by minimal filtering: which tiles go together, what is transformed, where it lies.
+"""The sizes of a convolution by minimal filtering: blocks of tiles, transformed data, and offsets in scratch memory.
 
-A kernel of 4x4 and stride 2 is four of 2x2 and stride 1, one for each parity of rows and of columns, over the elements
-of that parity. So the sum has four times as many planes. With respect to the input, each parity of results is a sum of
-its own, over a gradient that lies a place further or not: four variants of data, products and results.
+A kernel of 4x4 and stride 2 equals four of 2x2 and stride 1, one for each parity of rows and of columns, over the
+elements of that parity. So the sum has four times as many planes. With respect to the input, each parity of results is
+a separate sum, over a gradient that is shifted by one or not: four variants of data, products and results.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from glassgrad.compile.llvm.products.gemm import Gemm, TileShape, tile_shape
 
 # Tiles of a block: enough for a product to be worth reading the weights, few enough for the second-level cache.
 _TILES = 64
-# Small images have their elements ordered in registers, in a function of at most so many vectors of tiles and of loads.
+# The elements of small images are ordered in registers, in a function of at most this many vectors of tiles and loads.
 _MOST_VECTORS, _MOST_LOADS = 4, 64
-# Shorter vectors are filled by shorter rows, and can't have elements of any two vectors in one instruction.
+# Short rows fill shorter vectors, and those lack an instruction that picks elements of any two vectors.
 SMALL_BITS = 512
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """How the tiles of images are cut: `rows` of an image's (`high`, `wide`) go together, or all of several images.
+    """The partition of tiles: a block is `rows` of an image's (`high`, `wide`) tiles, or all tiles of several images.
 
-    The last block of an image begins where it ends with the image, and does some rows of the one before it once more.
+    The last block of an image ends with the image, so it may repeat some rows of the block before.
     """
 
     high: int
@@ -52,12 +52,12 @@ class Blocks:
         return self.images * self.rows * self.wide
 
     def pitch(self, lanes: int) -> int:
-        """Elements from row to row of a matrix of tiles: room for a last vector, and no multiple of a page."""
+        """Elements from row to row of a matrix of tiles, with room for a last vector, and not a multiple of a page."""
         least = -(-(self.tiles + lanes) // 16) * 16
         return least if least % 256 else least + 16
 
     def at_once(self, shape: Shape, size: tuple[int, int]) -> int:
-        """Return how many images of a size fill vectors with their tiles; 0 where their rows do, or there are many."""
+        """Return how many images of a size fill vectors with their tiles; 0 if rows do, or if it takes too many."""
         tiles, lanes = self.high * self.wide, shape.lanes
         if self.count > 1 or self.wide >= lanes or lanes * BITS[shape.kind] < SMALL_BITS:
             return 0
@@ -67,10 +67,10 @@ class Blocks:
 
 
 def apart(shape: Shape, elements: int) -> int:
-    """Return how far apart matrices of so many elements lie, which are written and read side by side.
+    """Return the distance between matrices of `elements` that are written and read in parallel.
 
-    Vectors shorter than a cache line come back to a line. So 16 matrices may not have theirs in one set of the
-    first-level cache, as they have at multiples of a page, nor in two or three sets.
+    Vectors shorter than a cache line access the line again. So the lines of 16 matrices must not fall into one set of
+    the first-level cache, as they do at multiples of a page, nor into two or three sets.
     """
     if shape.lanes * BITS[shape.kind] >= SMALL_BITS:
         return elements
@@ -81,10 +81,10 @@ def apart(shape: Shape, elements: int) -> int:
 
 @dataclass(frozen=True)
 class Data:
-    """What is transformed of an image: so many planes of a size, with a border in front.
+    """The transformed data of an image: a number of planes of a size, with a border in front.
 
-    Each plane is `split` times `split` of them, by the parity of rows and columns. A tile sees as many elements along
-    an axis as the matrix has columns.
+    Each plane is split into `split` times `split` planes, by the parity of rows and columns. A tile reads as many
+    elements along an axis as the matrix has columns.
     """
 
     planes: int
@@ -103,12 +103,12 @@ class Data:
         return self.planes * self.split**2
 
     def plane(self, blocks: Blocks) -> tuple[int, int]:
-        """The size of what a block sees of one of these planes."""
+        """The size of the part of one of these planes that a block reads."""
         more = self.seen - OUTPUTS
         return OUTPUTS * blocks.rows + more, OUTPUTS * blocks.wide + more
 
     def elements(self, blocks: Blocks) -> int:
-        """Elements of what a block sees of an image's plane."""
+        """The number of elements of an image's plane that a block reads."""
         return self.split**2 * math.prod(self.plane(blocks))
 
 
@@ -119,10 +119,10 @@ def filtering_of(shape: Shape) -> Filtering:
 
 @dataclass(frozen=True)
 class _Plan:
-    """What the plans of all passes have in common.
+    """The common part of the plans of all passes.
 
-    `starts` are the elements of scratch memory at which the parts that a pass keeps there begin, packed panels last;
-    panels take what the product says.
+    `starts` are the offsets in scratch memory, in elements, of a pass's parts. The packed panels are last; the product
+    decides their size.
     """
 
     shape: Shape
@@ -131,7 +131,7 @@ class _Plan:
     starts: tuple[int, ...]
 
     def apart(self, elements: int) -> int:
-        """Return how far apart matrices of so many elements lie."""
+        """Return the distance between matrices of `elements`."""
         return apart(self.shape, elements)
 
     @property
@@ -144,7 +144,7 @@ class _Plan:
 class Plan(_Plan):
     """A convolution by minimal filtering or, if `turned`, its transpose with respect to the input.
 
-    Units of work are the tiles of some images, for all `results`. Its parts of scratch memory are weights, data, sums
+    Units of work are the tiles of some images, for all `results`. Its parts in scratch memory are weights, data, sums
     and a plane.
     """
 
@@ -170,11 +170,11 @@ class Plan(_Plan):
 
     @property
     def data(self) -> list[Data]:
-        """What is transformed, one for each variant."""
+        """The transformed data of each variant."""
         return data_of(self.shape, turned_round=self.turned)
 
     def first(self, axis: int) -> list[int]:
-        """Return where the results of each variant along an axis begin: 0, or 0 and 1 in some order."""
+        """Return the first result of each variant along an axis: 0, or 0 and 1 in some order."""
         if not self.turned:
             return [0]
         step, before = self.shape.stride[axis], self.shape.padding[axis][0]
@@ -182,12 +182,12 @@ class Plan(_Plan):
 
 
 def _first(before: int, parity: int, step: int) -> int:
-    """Return the number of the first element of a parity that is no border."""
+    """Return the number of the first element of a parity that is not border."""
     return -(-(before - parity) // step)
 
 
 def data_of(shape: Shape, *, turned_round: bool) -> list[Data]:
-    """Return what is transformed of the image, or of the gradient for each parity of rows and columns."""
+    """Return the transformed data of the image, or of the gradient for each parity of rows and columns."""
     filtering, step = filtering_of(shape), shape.stride[0]
     (top, _), (left, _) = shape.padding
     if not turned_round:
@@ -203,7 +203,7 @@ def results_of(shape: Shape, *, turned_round: bool) -> int:
 
 
 def plan_of(shape: Shape, *, turned: bool) -> Plan:
-    """Return how a convolution is done, or with `turned` its transpose with respect to the input."""
+    """Return the plan of a convolution, or with `turned` of its transpose with respect to the input."""
     lanes, step = shape.lanes, shape.stride[0]
     out = tuple(-(-extent // step) for extent in shape.size) if turned else shape.out
     high, wide = (-(-extent // OUTPUTS) for extent in out)
@@ -222,18 +222,18 @@ def plan_of(shape: Shape, *, turned: bool) -> Plan:
 
 
 def _tile(columns: int, lanes: int) -> TileShape:
-    """Return the tile of a product: not one of three vectors where a single one would be left over."""
+    """Return the tile of a product; avoid tiles of three vectors that would leave a single one over."""
     return tile_shape(2 * lanes if -(-columns // lanes) % 3 == 1 else columns, lanes)
 
 
 def _images_together(shape: Shape, tiles: int) -> int:
-    """Return how many images, of so many tiles each, fill a block; divides their number."""
+    """Return how many images of `tiles` each fill a block; the result divides the number of images."""
     wanted = max(1, min(shape.images // 2, _TILES // tiles))
     return max(d for d in range(1, wanted + 1) if shape.images % d == 0)
 
 
 def _starts_of(sizes: Sequence[int]) -> tuple[int, ...]:
-    """Return where arrays of such sizes begin one behind the other, each at a vector's alignment, and their end."""
+    """Return the offsets of consecutive arrays of these sizes, each with a vector's alignment, and their end."""
     rounded = [-(-size // 16) * 16 for size in sizes]
     return tuple(itertools.accumulate(rounded, initial=0))
 
@@ -242,7 +242,7 @@ def _starts_of(sizes: Sequence[int]) -> tuple[int, ...]:
 class WeightPlan(_Plan):
     """The gradient of a weight, in parts that sum over some images each.
 
-    Its parts of scratch memory are sums, gradients, data and a plane.
+    Its parts in scratch memory are sums, gradients, data and a plane.
     """
 
     @property
@@ -259,12 +259,12 @@ class WeightPlan(_Plan):
 
 
 def gradient_of(shape: Shape) -> Data:
-    """Return what is transformed of the gradient for that of the weight."""
+    """Return the transformed data of the output's gradient, for the gradient of the weight."""
     return Data(shape.outputs, shape.out, (0, 0), turned(filtering_of(shape).outputs))
 
 
 def weight_plan_of(shape: Shape, parts: int) -> WeightPlan:
-    """Return how the gradient of a weight is summed in so many parts."""
+    """Return the plan of the gradient of a weight, summed in `parts`."""
     high, wide = (-(-extent // OUTPUTS) for extent in shape.out)
     most = -(-shape.images // parts)
     blocks = Blocks(high, wide, max(1, min(most, _TILES // (high * wide))))

@@ -1,10 +1,10 @@
 """Transforms of small images for minimal filtering: tiles of several rows, or of several images, fill a vector.
 
-Where a row of tiles is shorter than a vector, most lanes of `winograd.py` have nothing to do. Here an image is loaded
-as it lies, and its elements are brought into the order of tiles in registers, without a border in memory: where each
-of them goes is known when the code is written. Neighbouring tiles lie `step` elements apart. The elements whose row
-and column leave the same remainders by that are a class. Once a class is in the order of tiles, all that tiles see of
-it are its vectors, moved by whole tiles.
+If a row of tiles is shorter than a vector, most lanes in `winograd.py` are idle. Here an image is loaded in memory
+order, and its elements are permuted into the order of tiles in registers, without a border in memory; the permutation
+is known at compile time. Neighbouring tiles are `step` elements apart. Elements whose row and column have the same
+remainders modulo `step` form a class. Once a class is in the order of tiles, the tiles read its vectors, shifted by
+whole tiles.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Place = tuple[int, int]
 
 
 class _Made(dict[int, Value]):
-    """Vectors that are made when they are asked for first."""
+    """Vectors that are made on first use."""
 
     def __init__(self, make: Callable[[int], Value]) -> None:
         super().__init__()
@@ -37,10 +37,10 @@ _NOTHING = -1  # the number of a vector of zeros
 
 
 class SmallWriter(ShareWriter):
-    """Writes functions of the tiles of so many images at once, which lie `further` elements apart."""
+    """Writes functions of the tiles of several images at once, which are `further` elements apart."""
 
     def data_text(self, name: str, data: Data, blocks: Blocks, pitch: int, images: int) -> str:
-        """Return the function (image, tiles, planes, apart, further) that transforms what tiles see."""
+        """Return the function (image, tiles, planes, apart, further) that transforms the data of tiles."""
         apart = self.multiples("%apart", len(data.matrix) ** 2)
         with self.code.loop("0", "%planes", 1) as loop:
             plane = loop.counter.text
@@ -56,7 +56,7 @@ class SmallWriter(ShareWriter):
         return self._function(name)
 
     def sums_of_tiles_text(self, name: str, plan: Plan, images: int) -> str:
-        """Return the function (image, tiles, planes, apart, further) that makes images' results of sums of tiles."""
+        """Return the function (image, tiles, planes, apart, further) that computes images' results from sums."""
         (height, width), lanes = plan.out, self.shape.lanes
         area, apart, further = (
             height * width,
@@ -81,7 +81,7 @@ class SmallWriter(ShareWriter):
         return ["0" if factor == 0 else self.sum((number, factor)) for factor in range(count)]
 
     def load(self, place: str, count: int) -> Value:
-        """Load so many elements, at most a vector."""
+        """Load `count` elements, at most a vector."""
         layout = (self.shape.lanes, 1, 0, first_lanes(count, self.shape.lanes))
         return load_vector(self.b, self.shape.kind, place, layout, [], None, place)
 
@@ -92,13 +92,13 @@ class SmallWriter(ShareWriter):
     def _function(self, name: str) -> str:
         self.b.raw("ret void")
         params = "ptr %image, ptr %tiles, i64 %planes, i64 %apart, i64 %further"
-        # LLVM would make copies for the numbers of each call, which are arguments so that layers share a function.
+        # Attributes prevent LLVM from specialising copies for each call's numbers, because layers share the function.
         head = f"define internal void @{name}({params}) noinline noduplicate #0"
         return f"{head} {{\nentry:\n" + "\n".join(self.b.lines) + "\n}\n"
 
 
 class _Seen:
-    """What the tiles of some images see of a plane: of the first image it begins at `source`."""
+    """The data of one plane for the tiles of some images; the plane of the first image begins at `source`."""
 
     def __init__(self, writer: SmallWriter, data: Data, blocks: Blocks, images: int, source: str) -> None:
         self.writer, self.data, self.blocks, self.images, self.source = writer, data, blocks, images, source
@@ -109,7 +109,7 @@ class _Seen:
         self.classes: dict[Place, _Made] = {}
 
     def square(self, number: int, above: int, left: int) -> list[Value]:
-        """Return the elements that a vector of tiles sees of a parity of rows and columns, row after row."""
+        """Return the elements of one parity of rows and columns for a vector of tiles, row by row."""
         seen = range(self.data.seen)
         return [self._element(number, (self._moved(i, above, 0), self._moved(j, left, 1))) for i in seen for j in seen]
 
@@ -117,7 +117,7 @@ class _Seen:
         return self.data.split * seen + parity - self.data.border[axis]
 
     def _element(self, number: int, moved: Place) -> Value:
-        """Return for a vector of tiles what lies so far from each tile's first element."""
+        """Return for a vector of tiles the elements at the offset `moved` from each tile's first element."""
         kind = moved[0] % self.step, moved[1] % self.step
         if kind not in self.classes:
             self.classes[kind] = _Made(lambda which: self._class(kind, which))
@@ -126,7 +126,7 @@ class _Seen:
         return picked(self.writer.b, self.classes[kind], places)
 
     def _of_tile(self, tile: int, moved: Place) -> Place:
-        """Return the place in its class of what lies so far from a tile's first element."""
+        """Return the position in its class of the element at the offset `moved` from a tile's first element."""
         image, rest = divmod(tile, self.blocks.high * self.blocks.wide)
         row, column = (at * self.step + far for at, far in zip(divmod(rest, self.blocks.wide), moved, strict=True))
         if image >= self.images or not (0 <= row < self.data.size[0] and 0 <= column < self.data.size[1]):
@@ -135,7 +135,7 @@ class _Seen:
         return divmod(image * math.prod(self.grid) + place, self.lanes)
 
     def _class(self, kind: Place, which: int) -> Value:
-        """Return a vector of the elements of a class, row after row and image after image."""
+        """Return a vector of the elements of a class, row by row and image by image."""
         self.loaded.setdefault(_NOTHING, self._zeros())
         places = [self._in_memory(which * self.lanes + lane, kind) for lane in range(self.lanes)]
         return picked(self.writer.b, self.loaded, places)
@@ -159,7 +159,7 @@ class _Seen:
 
 
 class _Outputs(_Made):
-    """The outputs of vectors of tiles: so many numbers for each, of its variants, rows and columns."""
+    """The outputs of vectors of tiles: several numbers for each tile, by variant, row and column."""
 
     def __init__(self, writer: SmallWriter, plan: Plan, sums: str, apart: list[str]) -> None:
         super().__init__(self._one)

@@ -1,7 +1,7 @@
 """The transpose of minimal filtering with respect to the weight: products of transformed gradients and data, summed.
 
-Each of the 16 matrices (outputs, channels) is the product of gradients (outputs, tiles) and data (tiles, channels);
-what is left is one transform of their sums over all tiles: ``G^T [sum of (A dy A^T) * (B^T d B)] G``.
+Each of the 16 matrices (outputs, channels) is the product of gradients (outputs, tiles) and data (tiles, channels).
+One transform of their sums over all tiles follows: ``G^T [sum of (A dy A^T) * (B^T d B)] G``.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class WinogradWeightWriter(WinogradWriter):
         return self.finished(name)
 
     def weights_text(self, name: str) -> str:
-        """Return the function (sums, result, kernels, apart) of the last transform, of matrices that lie `apart`."""
+        """Return the function (sums, result, kernels, apart) of the last transform; matrices are `apart` apart."""
         points, lanes, parities = self.filtering.points**2, self.shape.lanes, self.shape.stride[0] ** 2
         taps = math.prod(self.shape.kernel)
 

@@ -1,10 +1,10 @@
 """Loop nests as machine code: layout, loops, expressions, reductions, gathers, scatters.
 
-In: nests of a plan (`compile.plan.nests`). Out: functions that run a range of a nest's units of work.
+Input: nests of a plan (`compile.plan.nests`). Output: functions that run a range of a nest's units of work.
 
-- Which axis is vectorised, what is unrolled or kept from pass to pass: `nest_layout.py`.
-- How the loops around expressions are written: `nest_code.py`, on the function of `nest.py`.
-- How an op is written: basic ones in `scalar.py`, those made of them in `composite.py`, reductions in `reduce.py`.
-- How elements are read and written: `memory_ops.py`; at computed places `routes.py`, `gathers.py`, `scatter.py`.
+- Choice of the vector axis, unrolling, and values kept from pass to pass: `nest_layout.py`.
+- Code of the loops around expressions: `nest_code.py`, on top of `nest.py`.
+- Code of ops: basic ones in `scalar.py`, compositions in `composite.py`, reductions in `reduce.py`.
+- Loads and stores: `memory_ops.py`; at computed indices `routes.py`, `gathers.py`, `scatter.py`.
 - Functions of eager mode: `channels.py`, `updates.py`.
 """

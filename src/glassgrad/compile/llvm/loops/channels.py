@@ -1,8 +1,8 @@
-"""Batch norm and the gradient below a kinked activation, for arrays of every size: what eager mode asks for.
+"""Batch norm and the gradient of piecewise-linear activations for eager mode, for arrays of any size.
 
 Unlike the kernels of steps these functions take sizes as arguments, so one module serves all layers of all networks.
-A channel of an image batch is gone through two or three times while it is in the second-level cache: from memory
-each array is read or written once, where NumPy takes seven passes over it.
+The code passes over a channel of an image batch two or three times while it is in the second-level cache, so each array
+is read from or written to memory once; NumPy takes seven passes over memory.
 
 Text is written for one dtype at a time; `module` joins them.
 """
@@ -24,15 +24,15 @@ Turn = Callable[[Builder, str, int, list[Value]], list[Value]]
 """Code for elements from an offset on: (builder, offset, lanes, sums so far) to sums."""
 
 
-# Words of a share of `inside`: the arrays of g, v and the result as objects, the first element and how many there are,
-# and the bits of the bounds. A share is a record behind the claims of a context, as those of a product are.
+# Words of a share of `inside`: the array objects of g, v and the result, the first element and the count, and the bits
+# of the bounds. A share is a record after the claims of a context, as for a product.
 G, V, D, FIRST, COUNT, LOW, HIGH = range(7)
 
 
 def module(header: str, attributes: str, vector_bytes: int, data: int) -> str:
     """Return the text of all functions: ``norm_f32``, ``norm_back_f32``, ``inside_f32``, and the same for f64.
 
-    `data` is where an array object has its address.
+    `data` is the offset of the data pointer in an array object.
     """
     whole = Module(vector_bytes)
     for kind in ("f32", "f64"):
@@ -43,12 +43,12 @@ def module(header: str, attributes: str, vector_bytes: int, data: int) -> str:
     return f"{header}\n{whole.text()}\n{shares}\n{attributes}"
 
 
-# --- loops whose bounds are known when they run ---------------------------------------------------
+# --- loops with bounds known at run time ----------------------------------------------------------
 
 
 @contextmanager
 def _while_below(b: Builder, start: str, stop: str, step: int, sums: Sequence[Value]) -> Iterator[_Open]:
-    """Open ``for i in range(start, stop, step)``, for whole steps only; it may have no turn at all."""
+    """Open ``for i in range(start, stop, step)``, for whole steps only; it may have no iterations."""
     head, body, after = (b.function.fresh(stem) for stem in ("head", "body", "after"))
     entry = b.label
     b.raw(f"br label %{head}")
@@ -73,14 +73,14 @@ def _while_below(b: Builder, start: str, stop: str, step: int, sums: Sequence[Va
 
 
 class _Open:
-    """A loop that is open, and what it adds up: at the beginning of a turn, then at its end, then after the loop."""
+    """An open loop and its running sums: those at the start of an iteration, then at its end, then after the loop."""
 
     def __init__(self, at: Value, sums: list[Value]) -> None:
         self.at, self.sums = at, sums
 
 
 def _along(b: Builder, count: str, lanes: int, sums: list[Value], turn: Turn, kinds: int) -> list[Value]:
-    """Run a turn over `count` elements: several vectors at a time, then single ones, then elements.
+    """Apply `turn` to `count` elements: several vectors at a time, then single ones, then elements.
 
     `sums` are `_UNROLLED` vectors and one number for each of `kinds` sums.
     """
@@ -102,7 +102,7 @@ def _along(b: Builder, count: str, lanes: int, sums: list[Value], turn: Turn, ki
 
 
 def _over_rows(b: Builder, lanes: int, kind: str, kinds: int, turn: Turn) -> list[Value]:
-    """Run a turn over the rows of the open channel; return the `kinds` sums over all elements."""
+    """Apply `turn` to the rows of the open channel; return the `kinds` sums over all elements."""
     zeros = [b.const(0, kind, lanes)] * (_UNROLLED * kinds) + [b.const(0, kind)] * kinds
     with _while_below(b, "0", "%n", 1, zeros) as sample:
         plane = b.define(f"mul nuw nsw i64 {sample.at.text}, %c", _SIZE)
@@ -148,7 +148,7 @@ _SIZES = "i64 %n, i64 %c, i64 %l, i64 %first, i64 %last"
 
 
 def _norm(whole: Module, kind: str, lanes: int) -> None:
-    """y = (x - mean) / sqrt(var + eps) * w + b of the channels from `first` to `last`, with what the gradient needs."""
+    """y = (x - mean) / sqrt(var + eps) * w + b of the channels `first` to `last`, with residuals for the gradient."""
     number = LLVM_TYPE[kind]
 
     def write(b: Builder) -> None:
@@ -163,7 +163,7 @@ def _norm(whole: Module, kind: str, lanes: int) -> None:
                 centred = b.fsub(_read(b, "%x", at, kind, k), mean)
                 return [b.fma(centred, centred, sums[0]), b.fadd(sums[1], centred)]
 
-            # What rounding has left out of the mean, as in compile/ir/passes/means.py.
+            # The rounding error of the mean, as in compile/ir/passes/means.py.
             squares, rest = _over_rows(b, lanes, kind, 2, square)
             moved = b.fmul(rest, share)
             mean = b.fadd(mean, moved)
@@ -186,13 +186,13 @@ def _norm(whole: Module, kind: str, lanes: int) -> None:
 
 
 def _without(b: Builder, squares: Value, excess: Value) -> Value:
-    """Return a sum of squares less `excess`: at least 0, infinite or NaN where the sum is."""
+    """Return a sum of squares minus `excess`: at least 0, and infinite or NaN if the sum is."""
     at_least = b.select(b.compare("olt", squares, b.like(math.inf, squares)), b.like(0, squares), squares)
     return b.select(b.compare("olt", excess, squares), b.fsub(squares, excess), at_least)
 
 
 def _norm_back(whole: Module, kind: str, lanes: int) -> None:
-    """The gradients of the same: with c = x - mean, r = 1 / std they are dw = r sum(g c), db = sum(g) and
+    """The gradients of `_norm`: with c = x - mean, r = 1 / std they are dw = r sum(g c), db = sum(g) and
     dx = w r (g - mean(g) - c r r mean(g c)).
     """
     number = LLVM_TYPE[kind]
@@ -231,11 +231,11 @@ def _norm_back(whole: Module, kind: str, lanes: int) -> None:
     _function(whole, f"norm_back_{kind}", f"{arrays}, {_SIZES}, {number} %share", write)
 
 
-# --- below a kink ---------------------------------------------------------------------------------
+# --- activations with a kink ----------------------------------------------------------------------
 
 
 def _inside(whole: Module, kind: str, lanes: int) -> None:
-    """d = g where v is neither at most `low` nor at least `high`, else 0; a bound of NaN is none."""
+    """d = g where v is neither at most `low` nor at least `high`, else 0; a bound of NaN means no bound."""
     number = LLVM_TYPE[kind]
 
     def write(b: Builder) -> None:

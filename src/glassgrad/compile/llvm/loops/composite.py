@@ -1,8 +1,8 @@
-"""Native code of elementwise ops, from their forwards: `prim.forward(TermSpace(...), *terms)` builds the expression.
+"""Native code of elementwise ops from their forwards: `prim.forward(TermSpace(...), *terms)` builds the expression.
 
 A forward is written against an array namespace. `TermSpace` is one whose arrays are expressions at a point of a loop
-nest, so that only an op's entry states its formula. Functions that NumPy or SciPy computes in one piece, and
-for which a forward has only their name, are written here, once, out of those in `scalar`.
+nest, so only an op's entry states its formula. Functions that NumPy or SciPy provides, which a forward only names, are
+defined here in terms of those in `scalar`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Term:
 
 def apply(op: str, *args: Any, data: Any = None) -> Term:
     """Apply a basic op to terms and numbers; at least one of them is a term."""
-    masks = [arg for arg in args[:1] if op == "where"]  # a choice is made in the kind of what it picks
+    masks = [arg for arg in args[:1] if op == "where"]  # a choice has the kind of its alternatives
     values = args[len(masks) :]
     exprs = next(arg.exprs for arg in args if isinstance(arg, Term))
     kind = "b1" if op in _ON_MASKS else _common_kind(values)
@@ -57,7 +57,7 @@ def apply(op: str, *args: Any, data: Any = None) -> Term:
 
 
 def _common_kind(values: tuple[Any, ...]) -> str:
-    """Return the kind in which NumPy would compute: a Python float makes integers float64, other numbers adapt."""
+    """Return the kind in which NumPy would compute: a Python float turns integers into float64, other numbers adapt."""
     kinds = [value.expr.kind for value in values if isinstance(value, Term)]
     floats = [kind for kind in kinds if is_float(kind)]
     if floats:
@@ -68,12 +68,12 @@ def _common_kind(values: tuple[Any, ...]) -> str:
     return max(wide, key=lambda kind: int(kind[1:])) if wide else kinds[0]
 
 
-# What NumPy calls the basic ops that have another name here.
+# NumPy's names of the basic ops that have another name here.
 _NUMPY_NAMES = {REGISTRY[op].forward: op for op in ELEMENTWISE if op in REGISTRY}
 
 
 class TermSpace:
-    """An array namespace whose arrays are `Term`s: the basic ops, and the functions below made of them."""
+    """An array namespace whose arrays are `Term`s: the basic ops, and the functions below built from them."""
 
     def __init__(self, dtype: np.dtype[Any]) -> None:
         self.dtype = dtype
@@ -86,7 +86,7 @@ class TermSpace:
 
     def power(self, a: Any, b: Any) -> Any:
         exponent = b.expr.data if isinstance(b, Term) and b.expr.op == "const" else b
-        # A square root and small whole powers; other half powers differ from pow at 0 and -Inf.
+        # A square root and small integer powers; other half-integer powers differ from pow at 0 and -Inf.
         simple = isinstance(exponent, int | float) and (exponent == 0.5 or exponent == int(exponent))
         if simple and abs(exponent) <= 8 and isinstance(a, Term) and is_float(a.expr.kind):
             return apply("constant_power", a, data=float(exponent))
@@ -97,14 +97,14 @@ class TermSpace:
         return x if high is None else self.minimum(x, high)
 
     def sign(self, x: Any) -> Any:
-        # A zero and NaN are their own sign.
+        # The sign of a zero or NaN is the value itself.
         return self.where(x > 0, 1, self.where(x < 0, -1, x))
 
     def isinf(self, x: Any) -> Any:
-        return abs(x) == math.inf if is_float(x.expr.kind) else _is_nan(x)  # no whole number is infinite
+        return abs(x) == math.inf if is_float(x.expr.kind) else _is_nan(x)  # no integer is infinite
 
     def isfinite(self, x: Any) -> Any:
-        return abs(x) < math.inf if is_float(x.expr.kind) else _is_number(x)  # every whole number is finite
+        return abs(x) < math.inf if is_float(x.expr.kind) else _is_number(x)  # every integer is finite
 
     def signbit(self, x: Any) -> Any:
         return apply("signbit", x) if is_float(x.expr.kind) else x < 0
@@ -135,7 +135,7 @@ class TermSpace:
         return self.where(x == 0, 1.0, self.sin(angle) / angle)
 
     def logaddexp(self, a: Any, b: Any) -> Any:
-        # Inf - Inf is NaN: two equal infinities are their own result.
+        # Inf - Inf is NaN, so two equal infinities are returned unchanged.
         tail = self.log1p(self.exp(-abs(a - b)))
         return self.where(a == b, a + math.log(2), self.maximum(a, b) + tail)
 
@@ -160,8 +160,8 @@ class TermSpace:
         return self.where(self.isnan(x), nan, self.where(self.isinf(x), infinite, x))
 
     def erfc(self, x: Any) -> Any:
-        # The exponential is an expression of its own: derivatives need it too, and it is then computed once. As
-        # 1 - erf(x) the digits would be lost where erf is near 1.
+        # The exponential is a separate expression, so derivatives, which need it too, share it. 1 - erf(x) would
+        # lose digits where erf is near 1.
         return apply("erfc_from", x, self.exp(-(x * x)))
 
     def ndtr(self, x: Any) -> Any:
@@ -174,11 +174,11 @@ class TermSpace:
         return self._times(a, b, self.log1p(b))
 
     def _times(self, a: Any, b: Any, factor: Any) -> Any:
-        """a times a function of b; 0 where a is 0 and b a number."""
+        """a times a function of b; 0 where a is 0 and b is not NaN."""
         return self.where(self.logical_and(a == 0, _is_number(b)), 0.0 * a, a * factor)
 
     def entr(self, x: Any) -> Any:
-        # A zero and NaN are their own result.
+        # A zero or NaN is returned unchanged.
         return self.where(x > 0, -(x * self.log(x)), self.where(x < 0, -math.inf, x))
 
 
@@ -204,14 +204,14 @@ attach(Term, _operator)
 
 
 def _kinds(builder: NestBuilder, instr: Instr) -> list[str]:
-    """Return the kind in which each operand is read: that of the result, but for tests the one they are made in."""
+    """Return the kind in which each operand is read: that of the result or, for comparisons, that of the operands."""
     kind = builder.kind(instr.output.dtype)
     if instr.op == "where":
         return ["b1", kind, kind]
     if kind == "b1" and instr.op not in _ON_MASKS:
         dtypes: list[Any] = [operand.dtype if isinstance(operand, Var) else operand for operand in instr.inputs]
         kind = builder.kind(np.result_type(*dtypes))
-    # Halves are computed as floats and rounded once, as NumPy does in its functions; basic ops see to that themselves.
+    # Halves are computed as floats and rounded once, as in NumPy's functions; basic ops handle that themselves.
     return ["f32" if kind == "f16" and instr.op not in ELEMENTWISE else kind] * len(instr.inputs)
 
 
@@ -228,7 +228,7 @@ def _lowering(prim: Primitive) -> LoopLowering:
 
 
 def emit_primitive(b: Builder, op: str, args: list[Value]) -> Value:
-    """Emit an elementwise primitive on registers of one kind, for code that is no loop nest."""
+    """Emit an elementwise primitive on registers of one kind, for code outside of loop nests."""
     if op in ELEMENTWISE:
         return emit_elementwise(b, op, args, None)
     kind = args[0].kind
@@ -242,7 +242,7 @@ def emit_primitive(b: Builder, op: str, args: list[Value]) -> Value:
 
 
 def _emit(b: Builder, expr: Expr, known: dict[Expr, Value], lanes: int) -> Value:
-    """Emit an expression whose arguments are known, each part once."""
+    """Emit an expression with known arguments, each subexpression once."""
     if expr.op == "const":
         return b.const(expr.data, expr.kind, lanes)
     if expr not in known:

@@ -1,4 +1,4 @@
-"""Ops whose options say where they read their operand: diagonals, strides, windows over images."""
+"""Ops whose parameters determine the indices that they read: diagonals, strides, windows over images."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from glassgrad.ops.kernels.windows import out_size
 
 
 def in_memory(instr: Instr, position: int, out: Indices, extents: Extents) -> Indices | None:
-    """The operand must lie in memory: it is read at places other than the one computed."""
+    """Require the operand in memory, because it is read at indices other than the computed one."""
     return None
 
 
 def both(builder: NestBuilder, a: Expr | None, b: Expr) -> Expr:
-    """Where both masks hold."""
+    """Return the conjunction of two masks."""
     return b if a is None else builder.exprs.apply("logical_and", [a, b], "b1")
 
 
@@ -32,14 +32,14 @@ def _array(operand: Operand) -> Var:
 
 
 def _inside(builder: NestBuilder, index: Index, extent: int) -> Expr | None:
-    """Return whether an index lies inside an axis; None where it always does."""
+    """Return the condition that an index is inside an axis; None if it always is."""
     ends = [step * (builder.group.extents[axis] - 1) for axis, step in index.terms]
     low, high = (index.offset + sum(pick(0, end) for end in ends) for pick in (min, max))
     return None if 0 <= low <= high < extent else builder.exprs.within(index, 0, extent)
 
 
 def bordered(builder: NestBuilder, operand: Operand, place: Sequence[Index], outside: float, kind: str) -> Expr:
-    """Return an element of an array, and `outside` beyond its border."""
+    """Return an element of an array, or `outside` beyond its border."""
     source = _array(operand)
     mask = _within(builder, source, place)
     value = builder.exprs.cast(builder.read_at_computed(source, place, mask), kind)
@@ -49,7 +49,7 @@ def bordered(builder: NestBuilder, operand: Operand, place: Sequence[Index], out
 
 
 def _within(builder: NestBuilder, source: Var, place: Sequence[Index]) -> Expr | None:
-    """Return whether a place lies in an array; None where it always does."""
+    """Return the condition that a place is inside an array; None if it always is."""
     mask: Expr | None = None
     for index, extent in zip(place, source.shape, strict=True):
         inside = _inside(builder, index, extent)
@@ -67,7 +67,7 @@ def _as_strided(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
 
 
 def _put_diagonal(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
-    """The value where the column is `offset` behind the row; that it lies in the value follows."""
+    """The value where the column is `offset` after the row; the index is then always inside the value."""
     offset, rows, columns = (instr.params[name] for name in ("offset", "axis1", "axis2"))
     rest = [index for axis, index in enumerate(out) if axis not in {rows, columns}]
     mask = builder.exprs.within(out[columns] + out[rows] * -1 + -offset, 0, 1)
@@ -92,7 +92,7 @@ def _pad(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
 
 
 def window_counts(instr: Instr, size: Sequence[int]) -> list[int]:
-    """Return how many windows lie side by side along both axes of an image."""
+    """Return the number of windows along both axes of an image."""
     p = instr.params
     return [
         out_size(extent, p["kernel"][axis], p["stride"][axis], p["padding"][axis], p["dilation"][axis], p["ceil"])
@@ -101,7 +101,7 @@ def window_counts(instr: Instr, size: Sequence[int]) -> list[int]:
 
 
 def _of_window(instr: Instr, windows: Sequence[Index], tap: Sequence[Any]) -> list[Index]:
-    """Return where in the image the element `tap` of a window lies; perhaps beyond its border."""
+    """Return the position in the image of the element `tap` of a window; it may be outside of the image."""
     p = instr.params
     return [
         windows[axis] * p["stride"][axis] + tap[axis] * p["dilation"][axis] + -p["padding"][axis][0] for axis in (0, 1)
@@ -109,7 +109,7 @@ def _of_window(instr: Instr, windows: Sequence[Index], tap: Sequence[Any]) -> li
 
 
 def _taps(instr: Instr, out: Indices) -> Iterator[list[Index]]:
-    """Iterate over the places of the elements of a window."""
+    """Iterate over the positions of the elements of a window."""
     rows, columns = instr.params["kernel"]
     for tap in itertools.product(range(rows), range(columns)):
         yield [*out[:-2], *_of_window(instr, out[-2:], tap)]
@@ -126,7 +126,7 @@ def _pool(how: str) -> LoopLowering:
 
 
 def _columns(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
-    """Every window of an image as a column: the rows are (channel, place in the window)."""
+    """Every window of an image as a column: the rows are (channel, position in the window)."""
     p, source, kind = instr.params, _array(instr.inputs[0]), builder.kind(instr.output.dtype)
     counts = window_counts(instr, source.shape[-2:])
     parts = (*source.shape[:2], *p["kernel"], *counts)
@@ -135,7 +135,7 @@ def _columns(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
 
 
 def _winner(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
-    """What belongs to the first largest element of a window: another image's element there, or its place."""
+    """Select by the first largest element of a window: another image's element there, or the position."""
     *others, x, y = instr.inputs
     kind, of_x = builder.kind(instr.output.dtype), builder.kind(_array(x).dtype)
     largest = builder.read(y, out, of_x)
@@ -146,7 +146,7 @@ def _winner(builder: NestBuilder, instr: Instr, out: Indices) -> Expr:
         if is_float(of_x):
             wins = builder.exprs.apply("logical_or", [wins, builder.exprs.apply("isnan", [value], "b1")], "b1")
         inside = _within(builder, _array(x), place)
-        wins = wins if inside is None else both(builder, inside, wins)  # the border may be as low as the largest
+        wins = wins if inside is None else both(builder, inside, wins)  # the border may equal the largest
         if others:
             found = bordered(builder, others[0], place, 0, kind)
         else:

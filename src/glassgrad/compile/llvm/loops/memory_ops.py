@@ -10,15 +10,15 @@ from glassgrad.compile.llvm.module.ir import BITS, LLVM_TYPE, Builder, Value, su
 
 Layout = tuple[int, int, int, Value | None]
 
-# Shorter vectors are stored in part by several stores: AMD's processors with AVX2 take 12 cycles for a masked one.
+# Partial stores of shorter vectors use several plain stores: a masked one takes 12 cycles on AMD's AVX2 processors.
 _MASKED_BYTES = 64
 
-# LLVM 22 moved the alignment of masked accesses from an argument into an attribute.
+# LLVM 22 moved the alignment of masked accesses from an argument to an attribute.
 _ALIGN_IS_ATTRIBUTE = llvm.llvm_version_info[0] >= 22
 
 
 def mask_of(lanes: Sequence[bool]) -> Value | None:
-    """Return a constant mask; None, which is no mask, for all lanes."""
+    """Return a constant mask; None (no mask) if all lanes are set."""
     if all(lanes):
         return None
     return Value(f"<{', '.join(f'i1 {str(lane).lower()}' for lane in lanes)}>", "b1", len(lanes))
@@ -101,7 +101,7 @@ def _store_first(b: Builder, value: Value, place: str, count: int) -> None:
 
 
 def prefetch(b: Builder, pointer: str, *, writes: bool, level: int = 1) -> None:
-    """Ask for the cache line at an address, which need not be in any array, into the cache of this level."""
+    """Prefetch the cache line at an address, which may be outside of any array, into the cache of this level."""
     b.function.module.declarations["prefetch"] = "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"
     b.raw(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 {int(writes)}, i32 {4 - level}, i32 1)")
 
@@ -111,7 +111,7 @@ def _at(b: Builder, kind: str, pointer: str, offset: int) -> str:
 
 
 def _displace(b: Builder, kind: str, pointer: str, computed: list[tuple[Value, int]]) -> tuple[str, Value | None]:
-    """Add computed counters to an address; those that differ from lane to lane come back as a vector."""
+    """Add computed counters to an address; return those that vary across lanes as a vector."""
     spread: Value | None = None
     for index, stride in computed:
         scaled = index if stride == 1 else b.binary("mul", index, b.like(stride, index))
@@ -132,7 +132,7 @@ def _both(b: Builder, exists: Value | None, mask: Value | None, lanes: int) -> V
 def _load_scalar(b: Builder, kind: str, pointer: str, mask: Value | None, root: str) -> Value:
     if mask is None:
         return b.define(f"load {LLVM_TYPE[kind]}, ptr {pointer}, align {_size(kind)}", kind)
-    # No branch: where the mask does not hold, the array's first element is read and thrown away.
+    # Avoid a branch: where the mask is false, read the array's first element and discard it.
     safe = b.pointer(f"select {mask.typed}, ptr {pointer}, ptr {root}")
     value = b.define(f"load {LLVM_TYPE[kind]}, ptr {safe}, align {_size(kind)}", kind)
     return b.select(mask, value, b.like(0, value))
@@ -146,7 +146,7 @@ def _load_contiguous(b: Builder, kind: str, pointer: str, lanes: int, mask: Valu
 
 
 def _existing(mask: Value | None, lanes: int) -> int:
-    """Return how many lanes exist, the first ones; 0 when that is not known or the mask is not of that form."""
+    """Return how many lanes exist if they are the first ones; 0 if that is unknown or the mask has another form."""
     if mask is None:
         return lanes
     count = mask.text.count("i1 true")
@@ -154,7 +154,7 @@ def _existing(mask: Value | None, lanes: int) -> int:
 
 
 def _load_every_second(b: Builder, kind: str, pointer: str, lanes: int, count: int) -> Value:
-    """Load elements 0, 2, 4, ...: two vectors side by side and a shuffle; nothing behind the last is touched."""
+    """Load elements 0, 2, 4, ... by two adjacent vectors and a shuffle; read nothing after the last one."""
     span = 2 * count - 1
     halves = [
         _load_contiguous(b, kind, _at(b, kind, pointer, start), lanes, first_lanes(span - start, lanes))
@@ -175,7 +175,7 @@ def _spread_pointers(b: Builder, kind: str, base: tuple[str, Value | None], layo
         pointer = _at(b, kind, pointer, offset * stride)
         steps = b.binary("mul", b.lane_numbers(lanes), b.const(stride, "i64", lanes))
         spread = steps if spread is None else b.binary("add", spread, steps)
-    if spread is None:  # one element, which some of the lanes read
+    if spread is None:  # a single element, which some of the lanes read
         spread = b.const(0, "i64", lanes)
     name = b.pointer(f"getelementptr {LLVM_TYPE[kind]}, ptr {pointer}, {spread.typed}")
     return f"<{lanes} x ptr> {name}"
@@ -191,7 +191,7 @@ def _full(mask: Value | None, lanes: int) -> Value:
 
 
 def _aligned_pointer(pointer: str, kind: str) -> str:
-    """Return a pointer argument of a masked intrinsic with its alignment, as this LLVM writes it."""
+    """Return a pointer argument of a masked intrinsic with its alignment, in the syntax of this LLVM."""
     if _ALIGN_IS_ATTRIBUTE:
         what, _, name = pointer.rpartition(" ")
         return f"{what} align {_size(kind)} {name}"
@@ -199,7 +199,7 @@ def _aligned_pointer(pointer: str, kind: str) -> str:
 
 
 def _masked(b: Builder, what: str, kind: str, lanes: int, arguments: str, mask: Value) -> str:
-    """Call llvm.masked.*; returns the name of the result, empty for stores."""
+    """Call llvm.masked.*; return the name of the result, empty for stores."""
     vector, mask_type = type_name(kind, lanes), f"<{lanes} x i1>"
     spread = what in {"gather", "scatter"}
     name = f"llvm.masked.{what}.{suffix(kind, lanes)}.{f'v{lanes}p0' if spread else 'p0'}"

@@ -1,12 +1,12 @@
 """A loop nest as machine code: one function that runs a range of its units of work.
 
-Two shapes of nest, by where memory's fastest axis lies. *Lanes*: it is an outer axis; every lane of the vector is a
-problem of its own (elementwise chains, batch norm over rows, sums over axis 0). *Rows*: it is an inner axis; the
-vector runs along the reduction and is folded at the end of each pass (softmax, layer norm).
+The position of the contiguous axis determines the form of a nest. *Lanes*: it is an outer axis; every lane of the
+vector is a separate problem (elementwise chains, batch norm over rows, sums over axis 0). *Rows*: it is an inner axis;
+the vector runs along the reduction and is folded at the end of each pass (softmax, layer norm).
 
-The unit of work is a tile of lanes, or a row; callers pass the range [lo, hi) of units. A value is computed in the
-outermost loop that knows all its counters, once, and remembered there. What costs much and is needed again in a
-later pass over the inner axes is kept in scratch memory, the rest is computed again.
+The unit of work is a tile of lanes, or a row; callers pass the range [lo, hi) of units. A value is computed once, in
+the outermost loop that knows all its counters, and cached there. Expensive values that a later pass over the inner axes
+needs again are kept in scratch memory; others are recomputed.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from glassgrad.compile.llvm.module.ir import Builder, Function, LoopNest, Module
 from glassgrad.compile.plan.indexing.indices import Axis, Index
 from glassgrad.compile.plan.nests import Access, Expr, Nest
 
-_FAR_BYTES = 1 << 18  # arrays of that size are fetched ahead of their use, ...
-_AHEAD = 2048  # ... by so many bytes
-BLOCK = 128  # so many terms go into one accumulator before it is added to the total
+_FAR_BYTES = 1 << 18  # arrays of at least this size are prefetched ...
+_AHEAD = 2048  # ... this many bytes ahead
+BLOCK = 128  # terms that one accumulator sums before it is added to the total
 
 
 @dataclass(eq=False)
@@ -39,13 +39,13 @@ class Chunk:
 
 @dataclass
 class _Level:
-    """What is known inside one loop."""
+    """The values known inside one loop."""
 
     bound: set[Axis]
     cache: dict[Any, Any] = field(default_factory=dict)
 
     def copied(self) -> _Level:
-        """Return a level that knows the same, and learns alone."""
+        """Return an independent copy."""
         return _Level(set(self.bound), dict(self.cache))
 
 
@@ -63,7 +63,7 @@ class NestEmitter:
         self.roots: list[Var] = list(dict.fromkeys(access.root for access, _ in nest.accesses()))
         self.finished_kept: set[Expr] = set()
         self.started_kept: set[Expr] = set()
-        self.finished_level = 0  # where the results of reductions are known
+        self.finished_level = 0  # the level at which the results of reductions are known
         self.tile_start: Value = Value("0", "i64")
 
     # --- scopes ------------------------------------------------------------------------------------
@@ -82,12 +82,12 @@ class NestEmitter:
 
     @contextmanager
     def when(self, condition: str) -> Iterator[None]:
-        """Run code only if the condition holds; nothing computed in it is remembered after it."""
+        """Run code only if the condition holds; values computed in it are not reused after it."""
         then, after = self.function.fresh("then"), self.function.fresh("endif")
         self.b.raw(f"br i1 {condition}, label %{then}, label %{after}")
         self.b.start(then)
         saved = self.levels
-        # A copy: values known outside may be used inside, not the other way round.
+        # A copy: values from outside may be used inside, but not vice versa.
         self.levels = [level.copied() for level in saved]
         yield
         self.levels = saved
@@ -106,14 +106,14 @@ class NestEmitter:
     def _level_of(self, expr: Expr) -> int:
         """Return the outermost level at which an expression can be computed.
 
-        A reduction over a value that varies along no outer axis is still taken inside the outer loops, so what is
-        computed from it cannot move out of them, whatever its axes are.
+        A reduction over a value that varies along no outer axis is still computed inside the outer loops, so values
+        that depend on it cannot move out of them, whatever their axes.
         """
         place = self._place(expr.axes)
         return max(place, self.finished_level) if expr.stage else place
 
     def value(self, expr: Expr, chunk: Chunk) -> Value:
-        """Return an expression's value, a vector when it varies along the vector axis."""
+        """Return an expression's value; a vector if it varies along the vector axis."""
         varies = self.plan.axis in expr.axes
         key = (expr, chunk if varies else None)
         for level in self.levels:
@@ -151,7 +151,7 @@ class NestEmitter:
         return emit_elementwise(b, expr.op, args, expr.data)
 
     def _divisor(self, expr: Expr, value: Value) -> Parts:
-        """Return the parts of a divisor that all lanes share, made where the divisor is known."""
+        """Return the parts of a divisor that all lanes share, computed at the level where the divisor is known."""
         key = ("divisor", expr)
         found = self._find(key)
         if found is None:
@@ -161,7 +161,7 @@ class NestEmitter:
         return parts
 
     def _uniform_window(self, expr: Expr, chunk: Chunk, b: Builder) -> Value | None:
-        """A window whose ends fall between vectors holds for all lanes or none: one comparison instead of many."""
+        """If a window's ends fall between vectors, it holds for all lanes or none, so one comparison is enough."""
         index: Index = expr.args[0].data
         lanes, axis = self.plan.lanes, self.plan.axis
         if expr.args[0].op != "counter" or lanes == 1 or dict(index.terms).get(axis or 0) != 1:
@@ -270,9 +270,10 @@ class NestEmitter:
         return load_vector(b, expr.kind, pointer, self._lane_layout(own, stride), computed, mask, self._root(access))
 
     def _prefetch(self, b: Builder, access: Access, pointer: str, chunk: Chunk, *, writes: bool) -> None:
-        """Ask for what later turns touch, if the array is too large to wait in a cache.
+        """Prefetch the data of later iterations, if the array is too large for a cache.
 
-        Processors foresee steps within a page at best; a loop that computes much between two lines waits for each.
+        Hardware prefetchers follow steps within a page at best; a loop with much arithmetic between two lines waits for
+        each line.
         """
         if access.root.nbytes < _FAR_BYTES:
             return

@@ -22,7 +22,7 @@ Body = Callable[[list[Chunk]], None]
 
 @dataclass(frozen=True)
 class NestFunction:
-    """An emitted function: its text with the name left open, and the arrays it takes, in order."""
+    """An emitted function: its text with a placeholder for the name, and its array parameters in order."""
 
     body: str
     roots: list[Var]
@@ -142,7 +142,7 @@ class NestWriter(NestEmitter):
             body([Chunk(number * self.plan.lanes) for number in range(self.plan.unroll)])
 
     def _single_tile(self, axis: Axis, start: int, chunks: list[Chunk], body: Body) -> None:
-        """Write one tile without a loop; only what is written for it knows its place."""
+        """Write one tile without a loop; values that depend on its position are not reused elsewhere."""
         saved = self.levels
         self.levels = [level.copied() for level in saved]
         self.levels[-1].bound.add(axis)
@@ -161,12 +161,12 @@ class NestWriter(NestEmitter):
     # --- sweeps ------------------------------------------------------------------------------------
 
     def _sweep(self) -> None:
-        """Go through the rows one by one, adding all columns of each to accumulators in scratch memory."""
+        """Process the rows one by one; add all columns of each to accumulators in scratch memory."""
         ((reductions, stores),) = pass_roots(self.nest).values()
         *others, axis = self.nest.inner
         extent = self.nest.extents[axis]
         blocks = extent > 2 * BLOCK
-        sums = 1 if blocks or others else 0  # blocks have sums of their own, which go to the totals
+        sums = 1 if blocks or others else 0  # blocks have separate sums, which are added to the totals
         self._each_tile(lambda chunks: self._clear(reductions, chunks, 0))
         with ExitStack() as loops:
             for other in others:
@@ -241,7 +241,7 @@ class NestWriter(NestEmitter):
     # --- passes ------------------------------------------------------------------------------------
 
     def _passes(self, chunks: list[Chunk]) -> None:
-        """Run every pass over the inner axes, then store what does not vary over them."""
+        """Run every pass over the inner axes, then store the values that do not vary along them."""
         self.finished_kept = set()
         self.started_kept = set()
         for reductions, stores in pass_roots(self.nest).values():
@@ -250,7 +250,7 @@ class NestWriter(NestEmitter):
         self._store_rest(chunks)
 
     def _store_rest(self, chunks: list[Chunk]) -> None:
-        """Store what does not vary over the inner axes."""
+        """Store the values that do not vary along the inner axes."""
         inner = set(self.nest.inner)
         rest = [number for number, store in enumerate(self.nest.stores) if not store.access.index.axes & inner]
         varying = [number for number in rest if self.plan.axis in self.nest.stores[number].access.index.axes]
@@ -284,7 +284,7 @@ class NestWriter(NestEmitter):
             self._finish(reduction, None, reduce.fold(self.b, reduction, state))
 
     def _row_slots(self, chunks: list[Chunk]) -> int:
-        """Return how many accumulators of a row run side by side."""
+        """Return the number of parallel accumulators of a row."""
         return min(len(chunks), 4) if chunks else self.plan.unroll
 
     def _finish(self, reduction: Reduction, chunk: Chunk | None, state: reduce.State) -> None:
@@ -294,7 +294,7 @@ class NestWriter(NestEmitter):
             self.levels[-1].cache[expr, chunk if self.plan.axis in expr.axes else None] = value
 
     def _over(self, axes: list[Axis], slots: list[Slot], body: Callable[[], States]) -> States:
-        """Run `body` in loops over the axes; each loop adds up what the loop inside it returns."""
+        """Run `body` in loops over the axes; each loop accumulates the results of its inner loop."""
         if not axes:
             return body()
         axis = axes[0]
@@ -316,8 +316,8 @@ class NestWriter(NestEmitter):
     def _counted(
         self, axes: set[Axis], start: str, stop: str, step: int, slots: list[Slot], body: Callable[[Value], States]
     ) -> States:
-        """Run a loop with accumulators. A long one runs in blocks with accumulators of their own, so that the
-        error of a sum grows with the length of a block and the number of blocks, not with their product.
+        """Run a loop with accumulators. A long loop runs in blocks with separate accumulators, so that the error of a
+        sum grows with the length of a block and the number of blocks, not with their product.
         """
         turns = int(stop) // step if stop.isdigit() and start.isdigit() else 0
         if turns > 2 * BLOCK and slots:
@@ -363,7 +363,7 @@ class NestWriter(NestEmitter):
         return terms
 
     def _store_all(self, stores: list[int], chunks: list[Chunk]) -> None:
-        """Compute everything before storing anything: a store may go where one of the values was read."""
+        """Compute all values before any store, because a store may overwrite an operand."""
         pairs = [(number, chunk) for number in stores for chunk in chunks]
         for number, chunk in pairs:
             self.value(self.nest.stores[number].value, chunk)
@@ -371,7 +371,7 @@ class NestWriter(NestEmitter):
             self._store(number, chunk)
 
     def _along_row(self, chunks: list[Chunk], slots: list[Slot], stores: list[int]) -> States:
-        """Run along the vector axis of a row; `chunks` holds the whole row when there is no loop."""
+        """Run along the vector axis of a row; `chunks` holds the whole row if there is no loop."""
         if chunks:
             return self._straight(None, chunks, slots, stores)
         plan = self.plan

@@ -1,6 +1,6 @@
-"""How a loop nest is laid out as code: its vector axis, what is shared among threads, what is kept from pass to pass.
+"""The layout of a loop nest as code: its vector axis, the work shared among threads, values kept from pass to pass.
 
-See `nest.py`, which writes the values in the loops, and `nest_code.py`, which writes the loops.
+`nest.py` writes the values in the loops, `nest_code.py` the loops.
 """
 
 from __future__ import annotations
@@ -13,30 +13,30 @@ from glassgrad.compile.plan.build_nest import vector_axis
 from glassgrad.compile.plan.indexing.indices import Axis
 from glassgrad.compile.plan.nests import Expr, Nest, Reduction, operands
 
-_STRAIGHT_CHUNKS = 8  # so many vectors of a row are handled without a loop ...
-_STRAIGHT_COST = 400  # ... when their code is not too long
-_KEEP_COST = 12  # what costs more is kept for the next pass, not computed again
-_SWEEP_BYTES = 1 << 15  # columns of an array that does not stay in the first-level cache are swept row by row
-_LONG_SUMS = 160  # instructions in the body of a reduction down the rows that are written out twice
+_STRAIGHT_CHUNKS = 8  # up to this many vectors of a row need no loop ...
+_STRAIGHT_COST = 400  # ... if their code is not too long
+_KEEP_COST = 12  # more expensive values are kept for the next pass, not recomputed
+_SWEEP_BYTES = 1 << 15  # arrays beyond this size (first-level cache) are summed row by row
+_LONG_SUMS = 160  # most instructions in the body of a reduction along columns that is unrolled twice
 
 
 @dataclass(frozen=True)
 class NestPlan:
-    """How a nest is laid out as code; what the caller needs to share it among threads.
+    """The layout of a loop nest as code, with the data that the caller needs to share it among threads.
 
     Attributes:
         axis: the vector axis, None for a scalar nest.
         lanes: vector length.
         unroll: vectors in a tile.
         lane_mode: see the module docstring.
-        units: units of work in all.
-        split_tiles: whether units are tiles of the vector axis (rather than turns of the outer loops).
+        units: total units of work.
+        split_tiles: whether units are tiles of the vector axis (instead of iterations of the outer loops).
         scratch: bytes of scratch memory each thread needs.
         kept: expressions kept from one pass to the next, with their offset in scratch.
         flexible: whether the number of elements is a run-time argument.
-        straight: whether a row is handled without a loop.
-        shared: the outer axes that run as one loop, whose turns threads share.
-        serial: the outer axes inside those, in loops of their own.
+        straight: whether a row needs no loop.
+        shared: the outer axes that run as one loop, whose iterations threads share.
+        serial: the outer axes inside those, in separate loops.
         swept: offsets in scratch of the accumulators of a sweep, two for each reduction: totals and a block's sums.
     """
 
@@ -60,7 +60,7 @@ class NestPlan:
 
 
 def plan_nest(nest: Nest, vector_bytes: int, threads: int) -> NestPlan:
-    """Decide vector axis, vector length, unrolling, units of work and what is kept between passes."""
+    """Decide vector axis, vector length, unrolling, units of work and the values kept between passes."""
     axis = vector_axis(nest)
     if axis is None:
         return NestPlan(None, 1, 1, True, 1, False, 0, {})
@@ -101,8 +101,8 @@ def plan_nest(nest: Nest, vector_bytes: int, threads: int) -> NestPlan:
 
 
 def _shared_axes(nest: Nest, others: list[Axis], threads: int) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:
-    """Split the outer axes: as few as give every thread enough turns run as one loop, since each turn of it has to
-    find its counters by division; the rest are plain loops.
+    """Split the outer axes: the fewest that give every thread enough iterations run as one loop, because each of its
+    iterations recovers the counters by division; the others are plain loops.
     """
     shared, serial = list(others), list[Axis]()
     while len(shared) > 1 and math.prod(nest.extents[axis] for axis in shared[:-1]) >= 16 * threads:
@@ -111,10 +111,10 @@ def _shared_axes(nest: Nest, others: list[Axis], threads: int) -> tuple[tuple[Ax
 
 
 def _sweeps(nest: Nest, axis: Axis) -> bool:
-    """Tell whether sums down the columns of a large array are better taken row by row, all columns at once.
+    """Tell whether sums along the columns of a large array are faster row by row, all columns at once.
 
-    One column after the other, every row costs a miss of the cache that nothing foresees; row after row, memory is read
-    in order, and the sums so far wait in the first-level cache.
+    Column by column, every row costs a cache miss that no prefetcher predicts. Row by row, memory is read in order and
+    the partial sums stay in the first-level cache.
     """
     if not nest.inner or nest.extents[nest.inner[-1]] < 8 or len(pass_roots(nest)) != 1:
         return False
@@ -126,10 +126,10 @@ def _sweeps(nest: Nest, axis: Axis) -> bool:
 
 
 def _accumulators(nest: Nest, axis: Axis, tile: int) -> tuple[tuple[tuple[int, int], ...], int]:
-    """Return the places in scratch of a sweep's accumulators, and the bytes they take."""
+    """Return the offsets in scratch of a sweep's accumulators, and their total size in bytes."""
     places, offset = [], 0
     for reduction in nest.reductions:
-        # One tile more than there are elements: the last vector is written whole.
+        # Reserve one extra tile, because the last vector is written in full.
         size = -(-(nest.extents[axis] + tile) * max(BITS[reduction.value.kind] // 8, 1) // 64) * 64
         places.append((offset, offset + size))
         offset += 2 * size
@@ -144,16 +144,16 @@ def _lanes(nest: Nest, vector_bytes: int, axis: Axis) -> int:
 
 
 def nest_cost(nest: Nest) -> int:
-    """Return roughly the number of instructions for one turn of the innermost loop."""
+    """Return roughly the number of instructions of one iteration of the innermost loop."""
     return sum(max(expr.cost - sum(arg.cost for arg in expr.args), 1) for expr in nest.expressions())
 
 
 def _unroll(nest: Nest, lane_mode: bool, chunks: int, threads: int) -> int:
     cost = nest_cost(nest)
-    # Two columns side by side hide the latency of sums down the rows.
+    # Two adjacent columns hide the latency of sums along the columns.
     unroll = 4 if cost <= 16 else 2 if cost <= (_LONG_SUMS if lane_mode and nest.inner else 48) else 1
     if lane_mode and nest.inner:
-        # Lanes are the only work to share here.
+        # Only lanes can be shared among threads here.
         while unroll > 1 and chunks < 4 * threads * unroll:
             unroll //= 2
     return unroll
@@ -181,10 +181,10 @@ def _store_stage(nest: Nest, number: int) -> int:
 
 
 def _kept(nest: Nest, axis: Axis, tile: int) -> tuple[dict[Expr, int], int]:
-    """Return the expressions to keep between passes and the bytes they take.
+    """Return the expressions to keep between passes, and their total size in bytes.
 
-    Each is kept once for every place of the inner axes along which it varies, not of the others: it is computed
-    outside of their loops.
+    Each is kept once for every index of the inner axes along which it varies; it is computed outside the loops of the
+    others.
     """
     inner, done = set(nest.inner), set()
     kept: dict[Expr, int] = {}
@@ -201,7 +201,7 @@ def _kept(nest: Nest, axis: Axis, tile: int) -> tuple[dict[Expr, int], int]:
                 per_value = math.prod(nest.extents[other] for other in nest.inner if other in expr.axes)
                 if axis in expr.axes and axis not in inner:
                     per_value *= tile
-                # One tile more than there are elements: the last vector of a row is written whole.
+                # Reserve one extra tile, because the last vector of a row is written in full.
                 offset += -(-(per_value + tile) * max(BITS[expr.kind] // 8, 1) // 64) * 64
                 continue
             fresh.add(expr)

@@ -1,6 +1,6 @@
-"""Accumulators of reductions: what they start from, how a term is added, how two are joined and folded.
+"""Accumulators of reductions: their initial state, how to add a term, how to join two and fold lanes.
 
-The state of a reduction is a tuple of registers: one for sums and extremes, two (best value, its place) for
+The state of a reduction is a tuple of registers: one for sums and extremes, two (best value, its index) for
 argmax and argmin.
 """
 
@@ -14,7 +14,7 @@ State = tuple[Value, ...]
 
 
 def is_positional(reduction: Reduction) -> bool:
-    """Tell whether the reduction returns a place rather than a value."""
+    """Tell whether the reduction returns an index instead of a value."""
     return reduction.how.startswith("arg")
 
 
@@ -31,7 +31,7 @@ def start(b: Builder, reduction: Reduction, lanes: int) -> State:
 
 
 def term(b: Builder, reduction: Reduction, values: State, exists: Value | None) -> State:
-    """Return one term as a state; lanes that do not exist hold what changes nothing."""
+    """Return one term as a state; lanes that do not exist hold the neutral element."""
     if exists is None:
         return values
     lanes = exists.lanes
@@ -40,7 +40,7 @@ def term(b: Builder, reduction: Reduction, values: State, exists: Value | None) 
 
 
 def join(b: Builder, reduction: Reduction, earlier: State, later: State) -> State:
-    """Return the state of both."""
+    """Return the combined state."""
     if not is_positional(reduction):
         return (combine(b, reduction.how, earlier[0], later[0]),)
     better = _is_better(b, reduction, later[0], earlier[0])

@@ -1,4 +1,4 @@
-"""From values to the places that an index names: one route for each axis, for gathers and scatters alike."""
+"""Map values to the indices of an array: one route for each axis, for gathers and scatters."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from glassgrad.ops.places import IndexArray, Slice, spec_entries
 
 @dataclass(frozen=True)
 class Route:
-    """Where the index along one axis of an array comes from, for an element of what is read from it or added to it.
+    """The source of the index along one axis of an array, for an element that is gathered from or scattered to it.
 
-    Either the dimensions of these values, as ``start + sum of step * i`` over the `terms` (dimension, step), or index
-    array number `array`, whose dimensions are the values' dimensions `dims` (None where it is broadcast).
+    It is either ``start + sum of step * i`` over the `terms` (dimension of the values, step), or an element of index
+    array number `array`, whose dimensions are the values' dimensions `dims` (None if broadcast).
     """
 
     extent: int
@@ -36,12 +36,12 @@ class Route:
         return functools.reduce(lambda total, term: total + at[term[0]] * term[1], self.terms, Index(self.start))
 
     def of_array(self, at: Indices) -> Indices:
-        """Return where the index array has the index for the value at `at`."""
+        """Return the position in the index array of the index for the value at `at`."""
         return tuple(Index() if dim is None else at[dim] for dim in self.dims)
 
 
 def axis_routes(instr: Instr, index: Operand, shape: Sequence[int]) -> tuple[Route, ...]:
-    """Return the routes where an index array says the place along one axis."""
+    """Return the routes if an index array gives the index along one axis."""
     assert isinstance(index, Var)
     dims = tuple(None if extent == 1 else place for place, extent in enumerate(index.shape))
     return tuple(
@@ -57,8 +57,8 @@ def spec_routes(
     entries = spec_entries(instr.params["spec"], shape)
     given = [array.shape for array in arrays if isinstance(array, Var)]
     broadcast = np.broadcast_shapes(*given)
-    # NumPy puts the dimensions of index arrays where the first of them stands, or in front when they are apart. An
-    # integer beside an array counts as one of no dimensions.
+    # NumPy puts the dimensions of index arrays at the position of the first one, or in front if they are not
+    # adjacent. An integer besides an array counts as a 0-d array.
     fancy = [place for place, part in enumerate(entries) if isinstance(part, IndexArray | int)]
     together = fancy == list(range(fancy[0], fancy[-1] + 1))
     position = sum(part is None or type(part) is Slice for part in entries[: fancy[0]]) if together else 0

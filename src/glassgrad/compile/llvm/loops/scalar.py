@@ -1,4 +1,4 @@
-"""Basic ops on registers, of which `composite` makes the others: for scalars and vectors of every element kind.
+"""Basic ops on registers, for scalars and vectors of every element kind; `composite` builds the others from them.
 
 An entry takes the builder, the operands (all of one kind unless its comment says otherwise) and the params,
 and returns the result. Transcendental functions are calls of our own vector routines in `math`.
@@ -31,12 +31,12 @@ Parts = tuple[Value, Value, Value, Value]
 
 
 def divisor_parts(b: Builder, d: Value) -> Parts:
-    """Return what divides by d = m 2^e: 2^-e in two halves, m and 1/m.
+    """Return the factors for a division by d = m 2^e: 2^-e as two factors, m, and 1/m.
 
-    For a divisor that many values share: products take a tenth of a division. Splitting off the exponent, and
-    multiplying by it first, keeps every intermediate value in range and exact, so that zeros, infinities, NaN and
-    denormals come out as in a division. Of an upward power one factor 2 goes to m, which is at most 2: then what
-    overflows on the way overflows in the end.
+    This is for a divisor that many values share, because products take a tenth of the time of a division. Splitting
+    off the exponent and multiplying by it first keeps every intermediate value in range and exact, so zeros,
+    infinities, NaN and denormals have the results of a division. If 2^-e is above 1, one factor 2 is moved into 1/m,
+    which is then at most 2; so if an intermediate value overflows, the result does too.
     """
     bits, bias = (23, 127) if d.kind == "f32" else (52, 1023)
     integer = "i32" if d.kind == "f32" else "i64"
@@ -62,11 +62,11 @@ def divisor_parts(b: Builder, d: Value) -> Parts:
 
 
 def divide_by_parts(b: Builder, x: Value, parts: Parts) -> Value:
-    """x divided by what `divisor_parts` was made from, rounded as a division is.
+    """x divided by the divisor of `parts`, rounded like a division.
 
-    The product with 1/m is at most one unit off. Its remainder is exact in one fused operation, and one step with it
+    The product with 1/m is at most one unit off. Its remainder is exact in one fused operation, and one correction step
     rounds correctly (Markstein 1990, "Computation of elementary functions on the IBM RISC System/6000 processor").
-    Zeros, infinities, NaN and denormals, which have no such remainder, stay what the product made of them.
+    Zeros, infinities, NaN and denormals have no such remainder and keep the value of the product.
     """
     first, second, m, inverse = parts
     for power in (first, second):
@@ -86,7 +86,7 @@ def _negative(b: Builder, x: list[Value], data: object) -> Value:
 
 def _extreme(b: Builder, a: Value, c: Value, largest: bool) -> Value:
     if is_float(a.kind):
-        # llvm.maximum, unlike maxnum, lets NaN through, as NumPy does.
+        # llvm.maximum, unlike maxnum, propagates NaN, as NumPy does.
         return b.call("maximum" if largest else "minimum", a, c, flags="nsz")
     if a.kind == "b1":
         return b.binary("or" if largest else "and", a, c)
@@ -135,10 +135,10 @@ def _signbit(b: Builder, x: list[Value], data: object) -> Value:
 
 
 def _safe_divisor(b: Builder, n: Value, d: Value) -> tuple[Value, Value]:
-    """Return a divisor that the machine can divide by, and where it is not the one asked for."""
+    """Return a divisor that cannot trap, and a mask of the lanes where it was replaced."""
     bad = b.compare("eq", d, b.like(0, d))
     if is_signed(d.kind):
-        # The most negative number divided by -1 traps as well.
+        # The most negative number divided by -1 also traps.
         lowest = b.like(-(1 << (BITS[d.kind] - 1)), d)
         bad = b.binary("or", bad, b.binary("and", b.compare("eq", n, lowest), b.compare("eq", d, b.like(-1, d))))
     return b.select(bad, b.like(1, d), d), bad
@@ -165,13 +165,14 @@ def _float_floor_divide(b: Builder, n: Value, d: Value) -> Value:
     zero = b.like(0, d)
     differ = b.compare("olt", b.fmul(b.call("copysign", b.like(1, d), rest), d), zero)
     wrong = b.binary("and", b.compare("une", rest, zero), differ)
-    # One less where the sign differs, and not the remainder one divisor on: that may be infinite.
+    # If the signs differ, subtract 1 from the quotient instead of adding the divisor to the remainder, which may
+    # overflow.
     whole = b.fdiv(b.binary("fsub", n, rest, flags=""), d)
     exact = b.select(wrong, b.fsub(whole, b.like(1, whole)), whole)
     rounded = b.call("floor", exact)
     half_up = b.compare("ogt", b.fsub(exact, rounded), b.like(0.5, exact))
     quotient = b.select(half_up, b.fadd(rounded, b.like(1, exact)), rounded)
-    # Division by zero gives what the plain quotient gives: Inf or NaN.
+    # Division by zero returns the plain quotient, Inf or NaN.
     return b.select(b.compare("oeq", d, b.like(0, d)), b.fdiv(n, d), quotient)
 
 
@@ -194,7 +195,7 @@ def _integer_power(b: Builder, base: Value, exponent: Value) -> Value:
 
 
 def _constant_power(b: Builder, x: list[Value], data: Any) -> Value:
-    """x to a small whole or half power: a few products."""
+    """x to a small integer or half-integer power: a few products."""
     exponent = float(data)
     value = x[0]
     whole = int(abs(exponent))
@@ -222,7 +223,7 @@ def _within(b: Builder, x: list[Value], data: tuple[int, int]) -> Value:
 
 
 def _wrap(b: Builder, x: list[Value], extent: int) -> Value:
-    """An index as NumPy reads it: negative ones count from the end. Clamped, so that no read leaves the array."""
+    """An index as in NumPy: negative ones count from the end. It is clamped, so that no read leaves the array."""
     index = x[0]
     from_end = b.binary("add", index, b.like(extent, index))
     wrapped = b.select(b.compare("lt", index, b.like(0, index)), from_end, index)
@@ -233,7 +234,7 @@ def _wrap(b: Builder, x: list[Value], extent: int) -> Value:
 
 def _shift(opcode: str) -> Emit:
     def emit(b: Builder, x: list[Value], data: Any) -> Value:
-        # A shift by the width or more is 0 (or -1) in NumPy and undefined in LLVM.
+        # A shift by the width or more is 0 (or -1) in NumPy but undefined in LLVM.
         value, count = b.level(x[0], x[1])
         width = b.like(BITS[value.kind], value)
         unsigned = Value(count.text, value.kind.replace("i", "u"), count.lanes)
@@ -248,7 +249,7 @@ def _shift(opcode: str) -> Emit:
 
 
 def _fmod(b: Builder, x: list[Value], data: object) -> Value:
-    """The remainder with the sign of the dividend, which is exact."""
+    """The remainder with the sign of the dividend; it is exact."""
     n, d = b.level(x[0], x[1])
     if is_float(n.kind):
         return b.binary("frem", n, d, flags="")
@@ -259,7 +260,7 @@ def _fmod(b: Builder, x: list[Value], data: object) -> Value:
 
 
 def _nextafter(b: Builder, x: list[Value], data: object) -> Value:
-    """Count the bits of a up or down: floats of one sign are ordered as their bits are."""
+    """Increment or decrement the bits of a, because floats of one sign are ordered like their bits."""
     a, target = b.level(x[0], x[1])
     bits = b.bitcast(a, f"i{BITS[a.kind]}")
     away = b.binary("xor", b.compare("ogt", target, a), b.compare("olt", a, b.like(0, a)))
@@ -340,7 +341,7 @@ COSTS = {name: cost for name, (cost, _) in ELEMENTWISE.items()}
 
 
 def emit_elementwise(b: Builder, op: str, args: list[Value], data: Any) -> Value:
-    """Emit one op. Halves are computed as floats and rounded, as NumPy does; their neighbours are halves."""
+    """Emit one op. Halves are computed as floats and rounded, as in NumPy; `nextafter` works on halves."""
     _, emit = ELEMENTWISE[op]
     if op not in {"cast", "nextafter"} and any(arg.kind == "f16" for arg in args):
         result = emit(b, [b.cast(arg, "f32") if arg.kind == "f16" else arg for arg in args], data)
@@ -361,7 +362,7 @@ IDENTITY: dict[str, float] = {
 
 
 def identity_of(how: str, kind: str) -> float:
-    """Return what a reduction starts from."""
+    """Return the initial value of a reduction."""
     value = IDENTITY[how]
     if value in {float("inf"), float("-inf")} and not is_float(kind):
         if kind == "b1":
@@ -373,7 +374,7 @@ def identity_of(how: str, kind: str) -> float:
 
 
 def combine(b: Builder, how: str, a: Value, c: Value) -> Value:
-    """Accumulate."""
+    """Combine two partial results of a reduction."""
     match how:
         case "maximum" | "minimum":
             return _extreme(b, a, c, how == "maximum")
@@ -401,7 +402,7 @@ def across_lanes(b: Builder, how: str, value: Value) -> Value:
 
 
 def _extreme_across_lanes(b: Builder, how: str, value: Value) -> Value:
-    """The largest or smallest lane, NaN if one is NaN: which is looked for once, not in every round of the folding."""
+    """The largest or smallest lane, or NaN if one is NaN; NaN is tested once, not in every folding step."""
     missing = b.compare("uno", value, value)
     cleaned = b.select(missing, b.like(identity_of(how, value.kind), value), value)
     scalar = value.type.split(" x ")[1].rstrip(">")

@@ -1,7 +1,7 @@
-"""Adding or writing at places: the backward of indexing, `x[i] = v`, embedding gradients, windows that overlap.
+"""Scatters, which add or write at indices: the backward of indexing, `x[i] = v`, embedding gradients, col2im.
 
-Values are visited in the order NumPy visits them, so that places named twice come out as there, and bit for bit the
-same for any number of threads: a thread owns a range of the first indexed axis and skips all places outside it.
+Values are visited in NumPy's order, so repeated indices have the same result as there, bit for bit, for any number of
+threads: a thread owns a range of the first indexed axis and skips all indices outside it.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from glassgrad.compile.plan.indexing.indices import row_strides
 
 @dataclass(frozen=True)
 class Scatter:
-    """One scatter: `routes` of the result's axes, shapes, and what is done at each place.
+    """One scatter: `routes` of the result's axes, shapes, and the operation at each index.
 
-    `how` names what combines a value with the one before it; without it the value takes its place. `base` tells whether
-    the result starts as a copy of an operand rather than as zeros.
+    `how` names the op that combines a value with the previous one; without it, the value overwrites. `base` tells
+    whether the result starts as a copy of an operand instead of zeros.
     """
 
     routes: tuple[Route, ...]
@@ -38,21 +38,21 @@ class Scatter:
     index_shapes: tuple[tuple[int, ...], ...] = ()
 
     def leaves(self, route: Route) -> bool:
-        """Tell whether an index can lie outside of the result, where its value is dropped."""
+        """Tell whether an index can be outside of the result; its value is then dropped."""
         ends = [step * (self.values[dim] - 1) for dim, step in route.terms]
         low, high = (route.start + sum(pick(0, end) for end in ends) for pick in (min, max))
         return route.array is None and not 0 <= low <= high < route.extent
 
 
 def scatter_of(instr: Instr) -> Scatter | None:
-    """Describe an instruction that adds or writes at places; None when it has another form."""
+    """Describe an instruction that adds or writes at indices; None if it has another form."""
     kind = kind_of(instr.output.dtype)
     describe = SCATTERS.get(instr.op)
     return None if kind is None or describe is None else describe(instr, kind)
 
 
 def _by_index(instr: Instr, kind: str) -> Scatter | None:
-    """Describe put_add, or at_set, whose first operand is the array that is written to."""
+    """Describe put_add, or at_set, whose first operand is the array to write to."""
     base = instr.op == "at_set"
     value, *operands = instr.inputs[base:]
     arrays = [operand for operand in operands if isinstance(operand, Var)]
@@ -91,14 +91,14 @@ def _overlap_add(instr: Instr, kind: str) -> Scatter | None:
 
 
 def _add_strided(instr: Instr, kind: str) -> Scatter | None:
-    """Describe an addition at places of the array in one dimension."""
+    """Describe an addition at flat indices of an array."""
     terms = tuple((dim, step) for dim, step in enumerate(instr.params["stride"]) if step)
     size = math.prod(instr.params["shape"])
     return Scatter((Route(size, terms, instr.params["offset"]),), (size,), _shape_of(instr), kind, "add")
 
 
 def _columns(instr: Instr, kind: str) -> Scatter | None:
-    """Describe col2im: (image, channel, place in the window, window); what falls on the border is dropped."""
+    """Describe col2im: (image, channel, position in the window, window); values on the border are dropped."""
     p, (images, channels, *size) = instr.params, instr.output.shape
     inside = tuple(
         Route(extent, ((2 + a, p["dilation"][a]), (4 + a, p["stride"][a])), -p["padding"][a][0])
@@ -144,11 +144,11 @@ class ScatterWriter:
         return self.code.current
 
     def _vector_lanes(self) -> int:
-        """Return the vector length along the values' last dimension, 1 where its places do not lie side by side."""
+        """Return the vector length along the values' last dimension; 1 if its targets are not contiguous."""
         scatter = self.scatter
         last = len(scatter.values) - 1
         by_last = [route for route in scatter.routes if last in route.read()]
-        # A vector whose places were cut between two shares would have to be taken apart.
+        # A vector whose targets are in two shares would have to be split.
         if not by_last or by_last != list(scatter.routes[1:][-1:]) or scatter.leaves(by_last[0]):
             return 1
         fits = (last, 1) in by_last[0].terms and scatter.values[-1] > 1
@@ -176,7 +176,7 @@ class ScatterWriter:
         if self.scatter.base:
             declarations["memcpy"] = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
             source = b.pointer(f"getelementptr i8, ptr %base, i64 {start}")
-            # State that is written where it lies has nothing to copy: `order.place_updates` decides that.
+            # State that is updated in place needs no copy; `order.place_updates` decides that.
             b.raw("%apart = icmp ne ptr %out, %base")
             b.raw("br i1 %apart, label %copy, label %there")
             b.start("copy")
@@ -191,7 +191,7 @@ class ScatterWriter:
         return max(BITS[self.scatter.kind] // 8, 1)
 
     def _dimension(self, dim: int) -> None:
-        """Loop over one dimension of the values; where all arrays are known, go on only for owned places."""
+        """Loop over one dimension of the values; once the owned axis's index is known, continue only if it is owned."""
         values = self.scatter.values
         last = dim == len(values) - 1
         if dim == self._known_at():
@@ -213,7 +213,7 @@ class ScatterWriter:
             self._dimension(dim + 1)
 
     def _known_at(self) -> int:
-        """Return the dimension from which on the owned axis's index is known."""
+        """Return the first dimension at which the owned axis's index is known."""
         return max(self.scatter.routes[0].read(), default=-1) + 1
 
     def _if_owned(self) -> AbstractContextManager[None]:
@@ -254,10 +254,10 @@ class ScatterWriter:
             del self.counters[dim]
 
     def _rest(self, start: int, count: int) -> list[tuple[int, int, Value | None]]:
-        """Return where to go on for the elements that fill no vector, and with how many lanes.
+        """Return the starts, lanes and masks for the remaining elements, which do not fill a vector.
 
-        A row that was just written is often written again. The processor hands a whole vector from a store to the next
-        load in five cycles and makes a masked one wait for memory, so that two shorter vectors are quicker than it.
+        A row that was just written is often written again. The processor forwards a full vector from a store to the
+        next load in five cycles but makes a masked one wait for memory, so two shorter vectors are faster.
         """
         sizes = [1 << bit for bit in reversed(range(count.bit_length())) if count >> bit & 1]
         if len(sizes) > 2:

@@ -1,9 +1,9 @@
-"""The loop over parameters around the kernel of an update rule: all of an optimizer's in one call.
+"""The loop over parameters around the kernel of an update rule: one call updates all of an optimizer's parameters.
 
-The kernel is made for `chunk` elements. The loop sets the addresses in a context of the kernel, chunk after chunk; what
-is left of a parameter is computed in memory of its own, filled up with zeros, and copied back.
+The kernel is compiled for `chunk` elements. The loop sets the addresses in a context of the kernel, chunk by chunk; the
+rest of a parameter is computed in spare memory, padded with zeros, and copied back.
 
-A share is a record of 64-bit words behind the claims of a context (`compile.llvm.support`), as those of a product are.
+A share is a record of 64-bit words after the claims of a context (`compile.llvm.module.support`), as for a product.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from __future__ import annotations
 from glassgrad.compile.llvm.module.support import PHASES, TABLE
 from glassgrad.compile.llvm.products.shares import record, word
 
-# Words of a share: the kernel's context, its arrays, a table with where each has its slot in that context and whether
-# it is written to, memory for what is left over, bytes of a chunk, the rows and how many there are.
+# Words of a share: the kernel's context, the number of arrays, a table with each array's slot in that context and
+# whether it is written to, spare memory, bytes of a chunk, the rows, and their number.
 KERNEL, ARRAYS, SLOTS, SPARE, CHUNK, ROWS, COUNT = range(7)
-# Words of a row: whole chunks, bytes that are left over, and the address of each array.
+# Words of a row: whole chunks, remaining bytes, and the address of each array.
 WHOLE, LEFT, ADDRESSES = range(3)
 
 
@@ -26,7 +26,7 @@ declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"""
 
 
 def each(count: str, turn: str, before: str = "") -> str:
-    """Return the body of a function that does something for %i from 0 up to a count of at least one."""
+    """Return the body of a function that runs `turn` for %i from 0 up to a count of at least one."""
     return f"""entry:
 {before}  br label %next
 next:
@@ -56,7 +56,7 @@ _PLACE = """  %pair = shl i64 %i, 1
 
 
 def run_kernel() -> str:
-    """Run the phases of a kernel that is cut into one share."""
+    """Run the phases of a kernel with a single share."""
     before = f"""  %phases.p = getelementptr i8, ptr %kernel, i64 {PHASES}
   %phases = load i64, ptr %phases.p, align 8
   %table.p = getelementptr i8, ptr %kernel, i64 {TABLE}
@@ -70,7 +70,7 @@ def run_kernel() -> str:
 
 
 def _set() -> str:
-    """Put the addresses of a row, so many bytes further on, into a kernel's slots."""
+    """Put the addresses of a row, plus %further bytes, into a kernel's slots."""
     moved = "  %moved = add i64 %address, %further\n  store i64 %moved, ptr %place, align 8\n"
     body = each("%arrays", f"{_address('i64')}{_PLACE}{moved}")
     given = "ptr %kernel, ptr %slots, i64 %arrays, ptr %row, i64 %further"
@@ -78,7 +78,7 @@ def _set() -> str:
 
 
 def _left() -> str:
-    """Compute what is left of a row after whole chunks: fill memory, run the kernel, copy what it has written."""
+    """Compute the rest of a row after whole chunks: fill spare memory, run the kernel, copy the written arrays back."""
     return f"""
 define internal void @left(ptr %kernel, ptr %slots, i64 %arrays, ptr %row, i64 %further, i64 %bytes, ptr %spare, \
 i64 %chunk) #0 {{
@@ -130,7 +130,7 @@ done:
 
 
 def _update() -> str:
-    """Go through the rows of a share."""
+    """Process the rows of a share."""
     fields = {"kernel": KERNEL, "slots": SLOTS, "spare": SPARE, "rows": ROWS}
     loads = "".join(word(name, at, "ptr") for name, at in fields.items())
     loads += "".join(word(name, at) for name, at in {"arrays": ARRAYS, "chunk": CHUNK, "count": COUNT}.items())

@@ -1,15 +1,15 @@
-"""Our own exp, log, tanh, erf, pow, sin, cos, ... on scalars and vectors: accurate, and without branches.
+"""Our own exp, log, tanh, erf, pow, sin, cos, ... on scalars and vectors: accurate and branch-free.
 
 Each function becomes one small LLVM function for every (element kind, number of lanes) that is used, inlined where
-it is called; on scalars, long ones are called. Polynomials were fitted in 120-digit arithmetic by weighted least
-squares on Chebyshev nodes, rounding one coefficient after the other and fitting the rest again.
+it is called; on scalars, long ones are called instead. Polynomials were fitted in 120-digit arithmetic by weighted
+least squares on Chebyshev nodes: round one coefficient, fit the others again, and repeat.
 
 `MAX_ULP` states the largest error in units in the last place; the tests measure it on dense, random and edge inputs.
 
-In: vectors in registers, and the name of a function. Out: a call of it, defined in the module on first use.
+Input: vectors in registers, and the name of a function. Output: a call of it, defined in the module on first use.
 
-One family a file: `exponential.py`, `power.py`, `special.py`, `trigonometric.py`. `library.py` calls the C library,
-`common.py` has what they share.
+One family per file: `exponential.py`, `power.py`, `special.py`, `trigonometric.py`. `library.py` calls the C library,
+`common.py` has shared helpers.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ MAX_ULP: dict[str, tuple[float, float]] = {
     "tanh": (3.5, 3.5),
     "sigmoid": (3.0, 3.0),
     "erf": (4.0, 4.0),
-    "erfc": (4.5, 6.0),  # most right below 1, where the unit is half of that of the factors
-    # Functions of the C library; glibc's, with room for another one.
+    "erfc": (4.5, 6.0),  # largest just below 1, where a unit is half of that of the factors
+    # Functions of the C library: glibc's errors, with a margin for others.
     "asin": (1.5, 1.5),
     "acos": (1.5, 1.5),
     "atan": (1.5, 1.5),
@@ -63,24 +63,24 @@ MAX_ULP: dict[str, tuple[float, float]] = {
     "gammaln": (0.6, 6.0),
     "fmod": (0.0, 0.0),
     "nextafter": (0.0, 0.0),
-    # Made of the above by `TermSpace`.
+    # Built from the above by `TermSpace`.
     "tan": (3.5, 3.5),
     "sinh": (3.5, 3.5),
     "cosh": (3.5, 3.5),
 }
 
-# Routines so long that a call takes no time beside them. Each parameter that Adam updates needs three powers of a
+# Long routines, for which the cost of a call is negligible. Each parameter that Adam updates needs three powers of a
 # scalar; inlined, they were half of the code of a small training step.
 _LONG = {"power"}
 
 
 def math_call(b: Builder, name: str, *args: Value) -> Value:
-    """Call one of our routines, defining it in the module on first use."""
+    """Call one of our routines; define it in the module on first use."""
     args = tuple(b.level(*args))
     kind, lanes = args[0].kind, args[0].lanes
     called = lanes == 1 and name in _LONG
-    # A called function is one for each set of constants, as inlining would make it: the logarithm of a constant base
-    # is then computed by LLVM.
+    # A called function is specialised for each set of constants, as inlining would do, so LLVM computes the logarithm
+    # of a constant base.
     fixed = [called and not arg.text.startswith("%") for arg in args]
     full = "_".join(
         [f"gg_{name}_{suffix(kind, lanes)}", *(f"{n}_{arg.text}" for n, arg in enumerate(args) if fixed[n])]
@@ -95,7 +95,7 @@ def math_call(b: Builder, name: str, *args: Value) -> Value:
 
 
 def _definition(b: Builder, name: str, full: str, params: list[Value], free: list[Value], how: str) -> str:
-    # No fast-math flags inside: the order of operations is what makes these accurate.
+    # No fast-math flags inside, because the accuracy depends on the order of operations.
     inner = Builder(Function(b.function.module), flags="")
     result = ROUTINES[name](inner, *params)
     inner.raw(f"ret {result.typed}")

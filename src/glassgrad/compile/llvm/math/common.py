@@ -28,7 +28,7 @@ FORMATS = {
 
 
 def coefficients(text: str) -> tuple[float, ...]:
-    """Return the numbers of a text, the coefficient of the lowest power first."""
+    """Return the numbers in a text, lowest power first."""
     return tuple(map(float, text.split()))
 
 
@@ -50,10 +50,10 @@ def clamp(b: Builder, x: Value, low: float | None, high: float | None) -> Value:
 
 
 def nearest(b: Builder, x: Value) -> tuple[Value, Value]:
-    """Return x rounded to a whole number, as a float and as an integer; for |x| < 2^21.
+    """Return x rounded to an integer, as a float and as an integer; for |x| < 2^21.
 
-    Adding 1.5 * 2^fraction pushes the fraction out of the register and leaves the integer in the low bits; unlike a
-    conversion, that is defined for NaN.
+    Adding 1.5 * 2^fraction shifts the fraction out of the significand and leaves the integer in the low bits; unlike a
+    conversion, this is defined for NaN.
     """
     form = FORMATS[x.kind]
     magic = 1.5 * 2.0**form.fraction
@@ -65,14 +65,14 @@ def nearest(b: Builder, x: Value) -> tuple[Value, Value]:
 
 
 def power_of_two(b: Builder, n: Value, kind: str) -> Value:
-    """2^n for an integer vector n within the normal exponents."""
+    """2^n for an integer vector n in the range of normal exponents."""
     form = FORMATS[kind]
     biased = b.binary("add", n, b.like(form.bias, n))
     return b.bitcast(b.binary("shl", biased, b.like(form.fraction, n)), kind)
 
 
 def scale(b: Builder, x: Value, n: Value, whole: Value | None = None) -> Value:
-    """x * 2^n, also where 2^n itself is out of range; `whole` is n as a float, where it is known."""
+    """x * 2^n, even if 2^n itself is out of range; `whole` is n as a float, if known."""
     if whole is not None and b.function.module.vector_bytes == 64 and x.lanes * (4 if x.kind == "f32" else 8) == 64:
         return _scale_in_one(b, x, whole)
     half = b.binary("ashr", n, b.like(1, n))
@@ -81,7 +81,7 @@ def scale(b: Builder, x: Value, n: Value, whole: Value | None = None) -> Value:
 
 
 def _scale_in_one(b: Builder, x: Value, whole: Value) -> Value:
-    """AVX-512 has an instruction for it."""
+    """Scale by AVX-512's instruction."""
     name = f"llvm.x86.avx512.mask.scalef.{'ps' if x.kind == 'f32' else 'pd'}.512"
     mask = f"i{x.lanes}"
     signature = f"{x.type}, {x.type}, {x.type}, {mask}, i32"
@@ -91,7 +91,7 @@ def _scale_in_one(b: Builder, x: Value, whole: Value) -> Value:
 
 
 def inverse_estimate(b: Builder, x: Value) -> Value:
-    """1 / x for x far from the ends of the range, to 14 bits or better: for quotients that are corrected afterwards."""
+    """1 / x for x far from the ends of the range, to 14 bits or better, for quotients that are corrected afterwards."""
     if x.kind == "f32" and x.lanes == 16 and b.function.module.vector_bytes == 64:
         name = "llvm.x86.avx512.rcp14.ps.512"
         b.function.module.declarations[name] = f"declare {x.type} @{name}({x.type}, {x.type}, i16)"

@@ -2,7 +2,7 @@
 
 exp(x) = 2^n exp(r) with r = x - n ln 2 in [-ln 2 / 2, ln 2 / 2] and a polynomial for exp(r).
 log(x) = e ln 2 + log(1 + f) with 1 + f in [sqrt(1/2), sqrt(2)]; with s = f / (2 + f),
-log(1 + f) = 2 artanh(s) = f - (f^2/2 - s (f^2/2 + R(s^2))), the arrangement that loses the fewest bits.
+log(1 + f) = 2 artanh(s) = f - (f^2/2 - s (f^2/2 + R(s^2))), the form that loses the fewest bits.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ def exp_tail(b: Builder, r: Value) -> Value:
 def exp(b: Builder, x: Value) -> Value:
     """e to the power x."""
     low, high = _EXP_RANGE[x.kind]
-    # What vanishes is computed as exp(0) and dropped: arithmetic with results below the normal numbers takes the
-    # processor a hundred cycles, and a masked softmax is full of exp(-Inf).
+    # Lanes that underflow are computed as exp(0) and replaced: arithmetic with denormal results takes the processor
+    # a hundred cycles, and a masked softmax is full of exp(-Inf).
     vanishes = b.compare("olt", x, b.like(low, x))
     kept = b.select(vanishes, b.like(0, x), clamp(b, x, None, high))
     r, n, whole = reduce_exponent(b, kept)
@@ -80,17 +80,17 @@ def exp(b: Builder, x: Value) -> Value:
 
 
 def expm1(b: Builder, x: Value) -> Value:
-    """e to the power x, less 1, exact also near 0."""
+    """e to the power x, minus 1, accurate also near 0."""
     low, high = _EXPM1_RANGE[x.kind]
     r, n, _ = reduce_exponent(b, clamp(b, x, low, high))
-    # Half of everything, because 2^n itself may overflow where the result does not: 2 (2^(n-1) y + 2^(n-1) - 1/2).
+    # Compute half of the result, because 2^n may overflow where the result does not: 2 (2^(n-1) y + 2^(n-1) - 1/2).
     half = power_of_two(b, b.binary("sub", n, b.like(1, n)), x.kind)
     total = b.fma(half, exp_tail(b, r), b.fsub(half, b.like(0.5, x)))
     return b.fadd(total, total)
 
 
 def expm1_within(b: Builder, x: Value) -> Value:
-    """`expm1` of what is known to be smaller than 60 in size, or NaN: nothing overflows, nothing is cut off."""
+    """`expm1` for |x| < 60 or NaN, where nothing overflows and no clamp is needed."""
     r, n, _ = reduce_exponent(b, x)
     power = power_of_two(b, n, x.kind)
     return b.fma(power, exp_tail(b, r), b.fsub(power, b.like(1, x)))
@@ -131,7 +131,7 @@ def log_of_split(b: Builder, f: Value, e: Value, correction: Value | None = None
 
 
 def _log_edges(b: Builder, x: Value, value: Value) -> Value:
-    """Put in -Inf at 0, Inf at Inf, NaN below 0 and at NaN."""
+    """Insert -Inf at 0, Inf at Inf, NaN below 0 and at NaN."""
     value = b.select(b.compare("oeq", x, b.like(INF, x)), x, value)
     value = b.select(b.compare("oeq", x, b.like(0, x)), b.like(-INF, x), value)
     return b.select(b.compare("uge", x, b.like(0, x)), b.select(b.compare("uno", x, x), x, value), b.like(NAN, x))
@@ -146,7 +146,7 @@ def log(b: Builder, x: Value) -> Value:
 
 
 def log1p(b: Builder, x: Value) -> Value:
-    """log(u) + c / u, where u = 1 + x rounded and c is what the rounding lost."""
+    """log(u) + c / u, where u = 1 + x rounded and c is the rounding error."""
     one = b.like(1, x)
     u = b.fadd(x, one)
     m, e = split_exponent(b, u)
@@ -156,7 +156,7 @@ def log1p(b: Builder, x: Value) -> Value:
     f = b.select(near, x, b.fsub(m, one))
     correction = b.select(near, b.like(0, x), b.fdiv(lost, u))
     value = log_of_split(b, f, e, correction)
-    # Where x is so small that its square vanishes, x is the answer, with its sign.
+    # If x is so small that its square is negligible, the result is x, with its sign.
     tiny = b.compare("olt", b.call("fabs", x), b.like(2.0**-60 if x.kind == "f64" else 2.0**-30, x))
     return _log_edges_of_log1p(b, x, u, b.select(tiny, x, value))
 

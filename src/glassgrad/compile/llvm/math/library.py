@@ -1,14 +1,14 @@
-"""Functions of the C library, which compiled code calls by name: scalars at once, vectors lane by lane.
+"""Functions of the C library, which compiled code calls by name: directly on scalars, lane by lane on vectors.
 
-They serve where an error below one unit in the last place, or every edge of the standard (Annex F of C), matters more
-than speed. Float32 has functions of its own (`atanf`).
+They are for ops where an error below one unit in the last place, or every edge case of the standard (Annex F of C),
+matters more than speed. Float32 has separate functions (`atanf`).
 """
 
 from __future__ import annotations
 
 from glassgrad.compile.llvm.module.ir import Builder, Value
 
-# op -> the name in the C library; the entries that stay float64 inside have no float32 function as exact.
+# op -> the name in the C library; entries that compute in float64 have no float32 function of this accuracy.
 _SAME_NAME = ("asin", "acos", "atan", "asinh", "acosh", "atanh", "atan2", "hypot", "log2", "log10", "exp2")
 LIBRARY = {**{name: name for name in _SAME_NAME}, "gammaln": "lgamma"}
 _WIDE = {"lgamma", "asinh", "acosh", "atanh"}

@@ -1,7 +1,7 @@
 """x to the power y.
 
-|x|^y = exp(y log|x|). The error of the exponent becomes the relative error of the result, so log|x| is needed to more
-digits than the result has: float32 is computed in float64, float64 with a logarithm of two numbers (high and low part).
+|x|^y = exp(y log|x|). The error of the exponent becomes the relative error of the result, so log|x| needs more digits
+than the result: float32 is computed in float64, float64 with a logarithm in two parts (high and low).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _accurate_log(b: Builder, m: Value, e: Value) -> Pair:
     bottom = b.fadd(m, one)
     bottom_low = b.fsub(f, b.fsub(bottom, b.like(2, m)))
     s = b.fdiv(f, bottom)
-    # What the quotient lost: (f - s * bottom) / bottom.
+    # The error of the quotient: (f - s * bottom) / bottom.
     left = b.fma(b.fneg(s), bottom, f)
     left = b.fma(b.fneg(s), bottom_low, left)
     s_low = b.fdiv(left, bottom)
@@ -83,7 +83,7 @@ def _power_64(b: Builder, x: Value, y: Value) -> Value:
     log_high, log_low = _accurate_log(b, m, b.fsub(e, shift))
     high, low = _two_product(b, log_high, y)
     low = b.fma(log_low, y, low)
-    # Past these the result is 0 or Inf whatever the low part says; where the product overflowed, the low part is NaN.
+    # Beyond these the result is 0 or Inf for any low part; if the product overflowed, the low part is NaN.
     inside = b.compare("olt", b.call("fabs", high), b.like(800, high))
     high = clamp(b, high, -800, 800)
     low = b.select(inside, low, b.like(0, low))

@@ -23,7 +23,7 @@ _ERF_NEAR_64 = coefficients(
     3.904533494193131e-06 2.385075490995774e-06 -1.5428990240166454e-06 4.088676262387739e-07 -4.5746983483154684e-08
     """
 )
-# In powers of a - 2.5, for a from 1 to 4; beyond, erf is so close to 1 that the error of the continuation vanishes.
+# In powers of a - 2.5, for a from 1 to 4; beyond, erf is so close to 1 that the extrapolation error is negligible.
 _ERF_FAR_64 = coefficients(
     """
     3.1227261090909058 0.891981856758192 0.02076475070638173 -0.003962671187080259 0.0007188777152081159
@@ -94,11 +94,11 @@ def erf(b: Builder, x: Value) -> Value:
 def erfc_from(b: Builder, x: Value, decay: Value) -> Value:
     """Complement of the error function: decay = exp(-x^2) times a smooth factor for a = |x|.
 
-    The rounding error of the square is put back to first order.
+    The rounding error of the square is corrected to first order.
     """
     a = clamp(b, b.call("fabs", x), None, _ERFC_LIMIT[x.kind])
     point, coefficients = _ERFC[x.kind]
-    # One estimate for two quotients, 1 / ((a + k) (1 + 2 a)); each is then corrected by what is left of it.
+    # One estimate for two quotients, 1 / ((a + k) (1 + 2 a)); each is then corrected by its remainder.
     above, below = b.fadd(a, b.like(point, a)), b.fma(a, b.like(2, a), b.like(1, a))
     inverse = inverse_estimate(b, b.fmul(above, below))
     numerator, one_above = b.fsub(a, b.like(point, a)), b.fmul(below, inverse)

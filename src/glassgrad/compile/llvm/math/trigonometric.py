@@ -1,8 +1,8 @@
 """sin and cos.
 
-x = n pi/2 + r; the quadrant n mod 4 picks between the polynomials of sin(r) and cos(r) and the sign. float32 is reduced
-in float64. Arguments up to 2^22 (about 4 million) are reduced here; a vector that holds a larger one is handed, lane by
-lane, to the C library, whose reduction covers every number.
+x = n pi/2 + r; the quadrant n mod 4 selects the polynomial of sin(r) or cos(r) and the sign. float32 is reduced in
+float64. Arguments up to 2^22 (about 4 million) are reduced here; for a vector with a larger one, the C library computes
+all lanes, because its reduction covers every number.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _COS = {
 
 
 def _reduce(b: Builder, x: Value) -> tuple[Value, Value, Value]:
-    """Return (r, what r lost, quadrant), in the kind of x."""
+    """Return (r, rounding error of r, quadrant), in the kind of x."""
     wide = b.cast(x, "f64")
     whole, n = nearest(b, b.fmul(wide, b.like(_TWO_OVER_PI, wide)))
     first, second, third = (b.like(part, wide) for part in _HALF_PI)
-    # The product with the first part is subtracted without any rounding error: its low half comes from an fma.
+    # The product with the first part is subtracted exactly; an fma computes its low half.
     product = b.fmul(whole, first)
     low = b.fma(whole, first, b.fneg(product))
     head = b.fsub(wide, product)
@@ -62,7 +62,7 @@ def _polynomials(b: Builder, r: Value, lost: Value) -> tuple[Value, Value]:
     half = b.fmul(z, b.like(0.5, z))
     one = b.like(1, z)
     head = b.fsub(one, half)
-    # What 1 - z/2 lost, plus the rest of the series, plus the derivative times what r lost.
+    # The rounding error of 1 - z/2, plus the rest of the series, plus the derivative times the error of r.
     rounding = b.fsub(b.fsub(one, head), half)
     tail = b.fma(b.fmul(z, z), polynomial(b, z, _COS[r.kind]), b.fma(b.fneg(r), lost, rounding))
     return sine, b.fadd(head, tail)

@@ -1,9 +1,8 @@
-"""Functions that differ in numbers alone become one, which takes the numbers as arguments.
+"""Merge functions that differ only in numbers into one that takes the numbers as arguments.
 
-The layers of a deep network differ in how many channels they have, and their kernels in loop ends and distances. Most
-of what compiling takes is turning kernels into machine code, so that a network of many layers compiles in the time of
-its different ones. Numbers inside of vectors and those that are divided by stay where they are: as constants they cost
-much less.
+The layers of a deep network differ in their number of channels, and their kernels in loop ends and distances. Most of
+the compile time is the translation of kernels into machine code, so a network of many layers then compiles in the time
+of its distinct ones. Numbers inside vectors and divisors stay constants, because as arguments they cost much more.
 """
 
 from __future__ import annotations
@@ -13,11 +12,11 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-# More arguments than that would be fetched from memory again and again.
+# More arguments would be reloaded from memory again and again.
 _MOST_ARGUMENTS = 12
-_ROUNDS = 4  # who calls functions that became one may have become alike by that
+_ROUNDS = 4  # callers of merged functions may become alike in the next round
 
-# Operands that an argument can stand for: of sums, products, comparisons and addresses, at the end of a line; of calls.
+# Operands that an argument can replace: of sums, products, comparisons and addresses, at the end of a line; of calls.
 _AT_END = re.compile(
     r"  %\w+ = (?:(?:mul|add|sub)(?: nuw| nsw)* i64|getelementptr \w+, ptr %\w+, i64|icmp \w+ i64)"
     r"(?: [%\w]+,)? (-?\d+)$"
@@ -28,14 +27,14 @@ _CALL = re.compile(r"call void @(kernel\d+)\(([^\n]*)\)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class _Shape:
-    """A function's text cut at its numbers, which are `pieces` of the text between them."""
+    """A function's text split at its numbers; `pieces` are the text between them."""
 
     pieces: tuple[str, ...]
     numbers: tuple[str, ...]
 
 
 def merged(definitions: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
-    """Return the definitions with one function for those of `names` that are alike, and calls that give its numbers."""
+    """Return the definitions with alike functions among `names` merged, and with calls that pass the numbers."""
     found, mine = dict(definitions), list(names)
     cut = functools.cache(_cut)  # most texts are the same in every round
     for _ in range(_ROUNDS):
@@ -52,7 +51,7 @@ def merged(definitions: Mapping[str, str], names: Iterable[str]) -> dict[str, st
 def _families(
     definitions: Mapping[str, str], names: list[str], cut: Callable[[str], _Shape]
 ) -> list[dict[str, _Shape]]:
-    """Group functions by their text without numbers; those by themselves are left out."""
+    """Group functions by their text without numbers; groups of one are left out."""
     families: dict[tuple[str, ...], dict[str, _Shape]] = {}
     for name in names:
         shape = cut(definitions[name].replace(f"@{name}(", "@NAME(", 1))
@@ -72,7 +71,7 @@ def _cut(text: str) -> _Shape:
 
 
 def _places(line: str) -> list[tuple[int, int]]:
-    """Return where a line has numbers that an argument can stand for."""
+    """Return the positions of numbers in a line that an argument can replace."""
     if " call " in line or line.startswith("  call "):
         return [] if " x i64>" in line else [match.span() for match in _IN_CALL.finditer(line)]
     found = _AT_END.match(line)
@@ -80,9 +79,9 @@ def _places(line: str) -> list[tuple[int, int]]:
 
 
 def _made_one(definitions: dict[str, str], members: Mapping[str, _Shape]) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """Write one function for a family, unless it would take too many numbers; return who is called instead, with what.
+    """Write one function for a family, unless it needs too many arguments; map members to (callee, arguments).
 
-    Places that hold the same numbers in every member share an argument.
+    Positions with the same number in every member share an argument.
     """
     shapes = list(members.values())
     columns = list(zip(*(shape.numbers for shape in shapes), strict=True))
@@ -108,7 +107,7 @@ def _made_one(definitions: dict[str, str], members: Mapping[str, _Shape]) -> dic
 
 
 def _calling(text: str, calls: Mapping[str, tuple[str, tuple[str, ...]]]) -> str:
-    """Return a text that calls the functions that stand for others, with their numbers."""
+    """Return a text with calls of merged functions replaced by calls of their representatives, with the numbers."""
 
     def call(match: re.Match[str]) -> str:
         if match[1] not in calls:

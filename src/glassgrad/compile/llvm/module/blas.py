@@ -1,14 +1,13 @@
 """BLAS: the addresses of its matrix products, and the helper that calls one from generated code.
 
-SciPy's wheels carry an OpenBLAS of their own, separate from NumPy's; it is opened directly and set to one thread,
-because the threads of a step each call it for their own share while NumPy's copy serves eager mode as before. Where
-SciPy is built in another way, its Cython capsules give the same functions. With the extra `mkl`, Intel's library takes
-their place.
+SciPy's wheels contain their own OpenBLAS, separate from NumPy's. It is opened directly and set to one thread, because
+each thread of a step calls it for its own share; NumPy's copy still serves eager mode. If SciPy is built differently,
+its Cython capsules provide the same functions. With the extra `mkl`, Intel's library replaces them.
 
-All of this is for machines whose vectors have fewer than 64 bytes: on the others our own code does the products, since
-it is faster than OpenBLAS everywhere and than MKL on small and middle-sized matrices (a GPT of width 128: 28.6 against
-31.2 ms; a network of width 1,024: 34.2 against 32.1 ms). The environment variable ``GLASSGRAD_BLAS`` decides otherwise:
-``own`` leaves every product to our own code, ``openblas`` and ``mkl`` give all of them to that library.
+BLAS is only for machines with vectors of fewer than 64 bytes. On others our own code computes the products, because it
+is faster than OpenBLAS everywhere and than MKL on small and middle-sized matrices (a GPT of width 128: 28.6 against
+31.2 ms; a network of width 1,024: 34.2 against 32.1 ms). The environment variable ``GLASSGRAD_BLAS`` overrides this:
+``own`` uses our own code for every product, ``openblas`` and ``mkl`` use that library for all of them.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ GEMM = {"f32": "sgemm", "f64": "dgemm"}
 class Blas:
     """A BLAS: its name and the addresses of its Fortran matrix products by element kind.
 
-    `always` says that it does all products, also where our own code is as good.
+    `always` says that it computes all products, even if our own code is as fast.
     """
 
     name: str
@@ -42,10 +41,10 @@ class Blas:
 
 @lru_cache(maxsize=1)
 def blas() -> Blas:
-    """Return the BLAS that generated code calls; one without functions when there is none.
+    """Return the BLAS that generated code calls; one without functions if there is none.
 
     Raises:
-        ArgumentError: where ``GLASSGRAD_BLAS`` names none, or one that is not installed.
+        ArgumentError: if ``GLASSGRAD_BLAS`` is not a known name, or names a library that is not installed.
     """
     wanted = os.environ.get("GLASSGRAD_BLAS", "")
     libraries = {"mkl": _mkl, "openblas": _openblas}
@@ -80,13 +79,13 @@ def _scipy_openblas() -> Blas | None:
 
 
 def _opened(path: Path) -> ctypes.CDLL:
-    """Open a library of a wheel. Older wheels of SciPy bring along what it needs, which is found once it is loaded.
+    """Open a library of a wheel. Older wheels of SciPy ship its dependencies, which must be loaded first.
 
-    Whoever imports SciPy's modules loads it, too; the choice must not depend on whether somebody has.
+    An import of SciPy's modules loads it too; the choice must not depend on such an import.
     """
     with contextlib.suppress(OSError):
         return ctypes.CDLL(str(path))
-    for _ in range(2):  # what is needed needs something itself
+    for _ in range(2):  # a dependency has a dependency itself
         for other in sorted(path.parent.iterdir()):
             with contextlib.suppress(OSError):
                 ctypes.CDLL(str(other))
@@ -133,19 +132,19 @@ def _capsule_pointer(capsule: object) -> int:
 
 
 def _mkl() -> Blas | None:
-    """Open MKL's single runtime library where the extra is installed."""
+    """Open MKL's single runtime library if the extra is installed."""
     for path in _mkl_files():
         with contextlib.suppress(OSError, AttributeError):  # not this one; the next is tried
             library = ctypes.CDLL(str(path))
-            # 1 is the sequential layer: no threads of its own beside ours. The layer stays as it is where somebody else
-            # in this process has used the library before; then every share would start threads.
+            # 1 is the sequential layer, without threads of its own. The layer cannot change if other code in this
+            # process has used the library before; then every share would start threads.
             if library.MKL_Set_Threading_Layer(ctypes.c_int(1)) == 1:
                 return Blas("mkl", {kind: _address(library, f"{name}_") for kind, name in GEMM.items()})
     return None
 
 
 def _mkl_files() -> list[Path]:
-    """Return where MKL's wheel puts its library: beside the folder of packages, which may not be this environment's."""
+    """Return the paths of MKL's library; its wheel puts it beside the packages, maybe of another environment."""
     pattern = {"linux": "libmkl_rt.so*", "darwin": "libmkl_rt*.dylib", "win32": "mkl_rt*.dll"}.get(sys.platform)
     if pattern is None:
         return []
@@ -158,7 +157,7 @@ def _mkl_files() -> list[Path]:
 
 
 def gemm_helper(kind: str) -> tuple[str, str]:
-    """Return (name, IR) of the function that passes numbers to BLAS by reference, as Fortran wants them."""
+    """Return (name, IR) of the function that passes numbers to BLAS by reference, as Fortran requires."""
     number = {"f32": "float", "f64": "double"}[kind]
     name = f"gemm_{kind}"
     fields = ["m", "n", "k", "lda", "ldb", "ldc"]

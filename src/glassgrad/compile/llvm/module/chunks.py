@@ -1,7 +1,7 @@
-"""The loop over the chunks of large arrays around a kernel that is made for one chunk.
+"""The loop over the chunks of large arrays around a kernel that is compiled for one chunk.
 
-A share is a record of 64-bit words behind the claims of a context (`compile.llvm.support`), as those of a product are.
-Arrays are given as Python objects, whose memory the code finds itself.
+A share is a record of 64-bit words after the claims of a context (`compile.llvm.module.support`), as for a product.
+Arrays are passed as Python objects; the code reads their addresses.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from __future__ import annotations
 from glassgrad.compile.llvm.loops.updates import each, run_kernel
 from glassgrad.compile.llvm.products.shares import record, word
 
-# Words of a share: the kernel's context, arrays, a table with a row for each of them, and chunks from and to.
+# Words of a share: the kernel's context, the number of arrays, a table with a row for each, and the range of chunks.
 KERNEL, ARRAYS, TABLE, FIRST, LAST = range(5)
-# Words of a row: the slot in the kernel's context, the array, how many bytes further the next chunk begins, and where
-# the last one has to begin: it may share elements with the one before.
+# Words of a row: the slot in the kernel's context, the array, the bytes from chunk to chunk, and the latest start of a
+# chunk: the last chunk may share elements with the one before.
 SLOT, ARRAY, STEP, MOST = range(4)
 _ROW = 4
 
 
 def module(header: str, attributes: str, data: int) -> str:
-    """Return the text of ``chunks``; `data` is where an array object has its address."""
+    """Return the text of ``chunks``; `data` is the offset of the data pointer in an array object."""
     return f"{header}\n{run_kernel()}{_set(data)}{_chunks()}\n{attributes}"
 
 
@@ -30,7 +30,7 @@ def _field(name: str, at: int) -> str:
 
 
 def _set(data: int) -> str:
-    """Put the addresses of all arrays, at the chunk %chunk, into the kernel's slots."""
+    """Put the addresses of chunk %chunk of all arrays into the kernel's slots."""
     turn = f"""  %row = mul i64 %i, {_ROW}
 {_field("slot", SLOT)}{_field("array", ARRAY)}{_field("step", STEP)}{_field("most", MOST)}\
   %object = inttoptr i64 %array to ptr
@@ -48,7 +48,7 @@ def _set(data: int) -> str:
 
 
 def _chunks() -> str:
-    """Go through the chunks of a share."""
+    """Process the chunks of a share."""
     return f"""
 define void @chunks(ptr %ctx, i64 %share) #0 {{
 entry:

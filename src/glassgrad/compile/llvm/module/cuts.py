@@ -1,4 +1,4 @@
-"""How kernels can be cut into shares for threads, and their cost: the schedule asks for both."""
+"""How kernels can be cut into shares for threads, and their cost; the scheduler uses both."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from glassgrad.compile.plan.kernels import Kernel
 from glassgrad.compile.plan.nests import Nest
 from glassgrad.compile.plan.schedule import Cut, Region, even_bounds, region_of
 
-# One thread's rates, roughly: what matters is which kernels are worth sharing.
+# Rough rates of one thread; they only decide which kernels are worth sharing.
 _OPS_PER_NS = 1.5  # vector instructions
 _BYTES_PER_NS = 25.0
 FLOPS_PER_NS = 100.0
@@ -46,7 +46,7 @@ def kernel_time(kernel: Kernel) -> float:
 
 
 def touched_bytes(nest: Nest) -> int:
-    """Return the bytes that a nest reads and writes if it touches every place once."""
+    """Return the bytes that a nest reads and writes if it accesses every element once."""
     places = {(access.root, access.index, is_store): access for access, is_store in nest.accesses()}
     return sum(
         math.prod(nest.extents[axis] for axis in access.index.axes) * access.root.dtype.itemsize
@@ -75,7 +75,7 @@ def product_time(product: Product) -> float:
 
 
 def nest_cuts(nest: Nest, layout: NestPlan, shares: int, alias: Mapping[Var, Var]) -> list[Cut]:
-    """Return the ways to cut a nest; empty when it is one piece of work."""
+    """Return the ways to cut a nest; empty if it is a single unit of work."""
     if layout.units < 2 or layout.axis is None:
         return []
     if layout.split_tiles:
@@ -93,7 +93,7 @@ def tile_cut(nest: Nest, layout: NestPlan, ends: tuple[int, ...], alias: Mapping
 
 
 def recut_tiles(nest: Nest, layout: NestPlan, region: Region, alias: Mapping[Var, Var]) -> Cut | None:
-    """Return the cut that matches places of a neighbour, if tiles can be cut there."""
+    """Return the cut that matches the cut of a neighbouring kernel, if tiles can be cut there."""
     assert layout.axis is not None
     extent = nest.extents[layout.axis]
     ends = (0, *(high for _, high in region.ranges))

@@ -1,8 +1,8 @@
 """LLVM IR as text: typed values, a builder of straight-line code, and nested loops.
 
-Text rather than an object model, because the text is what a reader of `compiled.llvm` sees, and building
-strings costs a tenth of building llvmlite's IR objects. Everything here works on scalars (one lane) and on
-vectors alike: a `Value` knows its element kind and its number of lanes, and mixing the two splats the scalar.
+IR is text instead of an object model, because users read the text in `compiled.llvm`, and building strings
+costs a tenth of building llvmlite's IR objects. Everything here works on scalars (one lane) and on vectors:
+a `Value` has an element kind and a number of lanes, and mixing the two splats the scalar.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# Element kinds by NumPy's code: what a register holds. Booleans are one bit here and one byte in memory.
-# In LLVM whole numbers have no sign; a bfloat16 is moved as its bits.
+# Element kinds in registers, by NumPy's code. Booleans are one bit here and one byte in memory.
+# In LLVM integers have no sign; a bfloat16 is handled as its bits.
 _KINDS = [
     # NumPy, kind, LLVM's type, bits
     ("f2", "f16", "half", 16),
@@ -36,8 +36,8 @@ KINDS = {code: kind for code, kind, _, _ in _KINDS}
 LLVM_TYPE = {kind: name for _, kind, name, _ in _KINDS}
 BITS = {kind: bits for _, kind, _, bits in _KINDS}
 
-# Signs of zeros may change and a product may be fused with the sum it feeds; nothing else may move, so NaN and
-# Inf stay where NumPy puts them.
+# Signs of zeros may change and a product may be fused with the sum that uses it. Nothing else may be reordered, so NaN
+# and Inf agree with NumPy.
 FAST = "nsz contract"
 
 
@@ -86,7 +86,7 @@ def suffix(kind: str, lanes: int) -> str:
 
 
 def literal(value: float, kind: str) -> str:
-    """Return a number as LLVM writes it; floats in hexadecimal, so that no digit is lost."""
+    """Return a number in LLVM's syntax; floats in hexadecimal, so that no digit is lost."""
     if kind == "b1":
         return "true" if value else "false"
     if kind == "f16":
@@ -94,14 +94,14 @@ def literal(value: float, kind: str) -> str:
     if kind == "bf16":
         return str(_upper_half(value))
     if is_float(kind):
-        # LLVM wants the bits of the double even for a float, which must be exactly representable.
+        # LLVM requires the bits of the double even for a float, which must be exactly representable.
         number = float(np.float32(value)) if kind == "f32" else float(value)
         return f"0x{struct.unpack('<Q', struct.pack('<d', number))[0]:016X}"
     return str(int(value))
 
 
 def _upper_half(value: float) -> int:
-    """Return the bits of a number rounded to bfloat16, a tie to the even one."""
+    """Return the bits of a number rounded to bfloat16, ties to even."""
     bits = int(np.float32(value).view(np.uint32))
     if np.isnan(value):
         return bits >> 16 | 1 << 6
@@ -109,10 +109,10 @@ def _upper_half(value: float) -> int:
 
 
 class Module:
-    """What the functions of one module share: declared intrinsics, constants and helper functions by name.
+    """The shared parts of a module: declared intrinsics, constants and helper functions by name.
 
-    `apart` says that its functions are to serve other modules, too (`compile.llvm.units`), and `any_rows` that tiles of
-    products are to serve any distance of A's rows, which they then take as an argument.
+    `apart` says that its functions also serve other modules (`compile.llvm.module.units`), and `any_rows` that tiles of
+    products take the distance of A's rows as an argument.
     """
 
     def __init__(self, vector_bytes: int, has_bfloat: bool = False, *, apart: bool = False) -> None:
@@ -128,7 +128,7 @@ class Module:
 
 
 class Function:
-    """Names of one function, and the module it goes into."""
+    """The names in one function, and its module."""
 
     def __init__(self, module: Module) -> None:
         self.module = module
@@ -152,7 +152,7 @@ class Builder:
     # --- raw -------------------------------------------------------------------------------------
 
     def raw(self, line: str) -> None:
-        """Append one line as it is."""
+        """Append one line unchanged."""
         self.lines.append("  " + line)
 
     def define(self, text: str, kind: str, lanes: int = 1) -> Value:
@@ -268,7 +268,7 @@ class Builder:
         return self.define(f"bitcast {value.typed} to {type_name(kind, value.lanes)}", kind, value.lanes)
 
     def cast(self, value: Value, kind: str) -> Value:
-        """Convert the number as NumPy's astype does, where that is defined."""
+        """Convert the number like NumPy's astype, where that is defined."""
         if "bf16" in (value.kind, kind) and value.kind != kind:
             return self._from_bfloat(value, kind) if value.kind == "bf16" else self._to_bfloat(value)
         if value.kind == kind or (LLVM_TYPE[value.kind] == LLVM_TYPE[kind] and kind != "b1"):
@@ -282,16 +282,15 @@ class Builder:
         )
 
     def _from_bfloat(self, value: Value, kind: str) -> Value:
-        """Return the float32 of which these are the upper halves, in another kind."""
+        """Convert bfloat16 (the upper half of a float32) to another kind."""
         bits = self.define(f"zext {value.typed} to {type_name('u32', value.lanes)}", "u32", value.lanes)
         number = self.bitcast(self.binary("shl", bits, self.like(16, bits)), "f32")
         return self.cast(number, kind)
 
     def _to_bfloat(self, value: Value) -> Value:
-        """Round to the nearest bfloat16, a tie to the even one; a NaN stays one.
+        """Round to the nearest bfloat16, ties to even; NaN stays NaN.
 
-        A vector of 16 is one instruction where the processor has it, which takes what is too small for a full set of
-        digits for 0.
+        If the processor has an instruction for it, a vector of 16 takes one; that instruction treats denormals as 0.
         """
         value = self.cast(value, "f32")
         if self.function.module.has_bfloat and value.lanes == 16:
@@ -308,11 +307,11 @@ class Builder:
         return self.define(f"trunc {upper.typed} to {type_name('bf16', value.lanes)}", "bf16", value.lanes)
 
     def _odd_float(self, value: Value) -> Value:
-        """Round float64 to float32, between two of them to the one whose last bit is 1.
+        """Round float64 to float32 with rounding to odd: inexact values take the neighbour whose last bit is 1.
 
-        Another rounding, to half precision, is then right: few processors have it in one step, and the function that
-        LLVM would call instead is in few C libraries (Boldo and Melquiond 2008, "Emulation of FMA and correctly rounded
-        sums: proved algorithms using rounding to odd").
+        A second rounding, to half precision, is then correct. Few processors convert in one step, and few C libraries
+        have the function that LLVM would call instead (Boldo and Melquiond 2008, "Emulation of FMA and correctly
+        rounded sums: proved algorithms using rounding to odd").
         """
         near = self.cast(value, "f32")
         back = self.cast(near, "f64")
@@ -338,7 +337,7 @@ def _cast_opcode(source: str, target: str) -> str:
 
 
 class Loop:
-    """One open loop: its counter and the values it carries from one turn to the next."""
+    """One open loop: its counter and the loop-carried values."""
 
     def __init__(self, counter: Value) -> None:
         self.counter = counter
@@ -346,15 +345,15 @@ class Loop:
         self.next: list[Value] = []
 
     def carry(self, builder: Builder, start: Value) -> Value:
-        """Declare a carried value; returns what it is at the beginning of a turn."""
+        """Declare a loop-carried value; return its value at the start of an iteration."""
         phi = Value(f"%{builder.function.fresh('c')}", start.kind, start.lanes)
         self.carried.append((phi, start))
         return phi
 
 
 class LoopNest:
-    """Builders of nested loops. Code that does not depend on a loop is placed in front of it by appending to
-    the builder of the enclosing one, which is still open in front of the loop's head.
+    """Builders of nested loops. To place code before a loop that it does not depend on, append it to the builder
+    of the enclosing loop, which is still open before the loop's head.
     """
 
     def __init__(self, function: Function) -> None:
@@ -367,7 +366,7 @@ class LoopNest:
 
     @contextmanager
     def loop(self, start: str, stop: str, step: int | str) -> Iterator[Loop]:
-        """Open ``for i in range(start, stop, step)``, which must have at least one turn."""
+        """Open ``for i in range(start, stop, step)``, which must have at least one iteration."""
         outer = self.current
         head = self.function.fresh("loop")
         inner = Builder(self.function, outer.flags)

@@ -1,7 +1,7 @@
-"""Kernels that are no loop nests: matrix products, scatters, calls of the host. One class each.
+"""Kernels other than loop nests: matrix products, scatters, calls of the host. One class each.
 
-A class says whether it can take an instruction, how long one thread takes, where the work can be cut, and emits it for
-a share. `SOLIDS` maps ops to classes; what is in no table is computed by the host, with NumPy.
+A class tells whether it supports an instruction, the time of one thread, and the possible cuts, and emits the code for
+a share. `SOLIDS` maps ops to classes; the host computes all other ops with NumPy.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ if TYPE_CHECKING:
     from glassgrad.compile.plan.schedule import Task
 
 
-# Elements of A that are packed at most.
+# The most elements of A that are packed.
 _MOST_PACKED = 1 << 20
-# Multiplications in a matrix up to which our own code, in vectors of 32 bytes, is faster than OpenBLAS (Zen 3: 1.7
-# times at 200,000, as fast at 50 million).
+# The most multiplications for which our own code with vectors of 32 bytes is faster than OpenBLAS (Zen 3: 1.7 times at
+# 200,000, as fast at 50 million).
 _MOST_OWN = 1 << 24
-# Bytes of a share of C from which on its tiles are far away when their sums are ready.
+# Bytes of a share of C from which its tiles are not in a near cache when their sums are ready.
 _FAR = 1 << 19
 
 
 class ProductCode(SolidCode):
-    """A matrix product: our own code where vectors have 64 bytes, where they have 32 and it is small, else by BLAS."""
+    """A matrix product: our own code for vectors of 64 bytes, or of 32 bytes if it is small; otherwise BLAS."""
 
     label = "product"
 
@@ -136,9 +136,9 @@ class ProductCode(SolidCode):
         lanes = self._lanes()
         c_is_far = max(rows) * max(columns) * BITS[product.kind] // 8 >= _FAR
         shape = tile_shape(product.n, lanes, far=c_is_far)
-        # Packing pays when enough rows use the panel; a B whose columns lie in order has to be turned anyway.
+        # Packing pays if enough rows use the panel; a column-major B must be transposed anyway.
         pack = tb or max(rows) > 64
-        # An A whose columns lie in order and far apart misses the cache at every step, unless it is packed, too.
+        # A column-major A with distant columns misses the cache at every step unless it is packed too.
         far = lda * BITS[product.kind] // 8 >= 1024 and product.n > shape.vectors * lanes
         pack_a = ta and far and max(rows) >= 32 and max(rows) * product.k <= _MOST_PACKED
         return Gemm(*operands, lanes, shape, pack, pack_a, fetch=c_is_far)
@@ -163,7 +163,7 @@ class ProductCode(SolidCode):
 
 
 class ScatterCode(FormCode[Scatter]):
-    """Adding or writing at computed places."""
+    """Additions or writes at computed indices."""
 
     label = "scatter"
     read = staticmethod(scatter_of)
@@ -190,7 +190,7 @@ class ScatterCode(FormCode[Scatter]):
 
 
 class HostCode(SolidCode):
-    """An op without native code: the step stops, Python computes it with NumPy, and the step goes on."""
+    """An op without native code: the step pauses, Python computes it with NumPy, and the step continues."""
 
     label = "host"
 
@@ -199,7 +199,7 @@ class HostCode(SolidCode):
 
 
 class _Table(Mapping[str, type[SolidCode]]):
-    """Classes by their ops. Those of convolutions, a dozen files, are loaded with the first step that has some."""
+    """Classes by their ops. Those of convolutions, a dozen files, are loaded with the first step that needs them."""
 
     def __init__(self, classes: dict[str, type[SolidCode]], later: dict[str, tuple[str, str]]) -> None:
         self._classes, self._later = classes, later

@@ -1,4 +1,4 @@
-"""The base classes of kernels that are no loop nests: whether one can be emitted, its cost, its cuts, its code."""
+"""The base classes of kernels other than loop nests: support for an instruction, cost, cuts, code."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Form = TypeVar("Form")
 
 
 class SolidCode:
-    """One kernel's code; subclasses fill in what is below."""
+    """One kernel's code; subclasses override the methods below."""
 
     label: ClassVar[str] = "call"
 
@@ -35,7 +35,7 @@ class SolidCode:
 
     @staticmethod
     def accepts(instr: Instr, position: int, strided: Strided) -> bool:
-        """Tell whether an operand can be read as it lies."""
+        """Tell whether an operand can be read with its strides, without a copy."""
         return strided.contiguous
 
     @property
@@ -52,7 +52,7 @@ class SolidCode:
         return 100.0
 
     def units(self) -> int:
-        """Return how many units of work there are when it is not cut."""
+        """Return the number of units of work without a cut."""
         return 1
 
     def cuts(self, shares: int, alias: Mapping[Var, Var]) -> list[Cut]:
@@ -63,10 +63,10 @@ class SolidCode:
         """Emit the work on units [lo, hi)."""
         raise AssertionError(f"{self.instr.op} has no code")
 
-    # --- what several subclasses do ---
+    # --- helpers of subclasses ---
 
     def rows(self, shape: Sequence[int], shares: int, alias: Mapping[Var, Var]) -> list[Cut]:
-        """Return the cut of a result of this shape by its rows, where it has several."""
+        """Return the cut of a result of this shape by its rows, if it has several."""
         if not shape or shape[0] < 2:
             return []
         bounds, out = even_bounds(shape[0], shares), self.instr.output
@@ -85,7 +85,7 @@ class SolidCode:
 
 
 class FormCode(SolidCode, Generic[Form]):
-    """A kernel whose instruction is read once into the form that its writer takes; `read` gives None for others."""
+    """A kernel whose instruction is read once into the form that its writer expects; `read` returns None for others."""
 
     read: Callable[[Instr], Form | None]
 
@@ -101,6 +101,6 @@ class FormCode(SolidCode, Generic[Form]):
 
 
 def region_of_rows(shape: Sequence[int], bounds: Sequence[int], size: int) -> Region | None:
-    """Return what each share touches of an array that is cut by its rows."""
+    """Return the region that each share accesses of an array that is cut by its rows."""
     index = Index(0, tuple(enumerate(row_strides(tuple(shape)))))
     return region_of(index, [(0, shape[0])], bounds, dict(enumerate(shape)), size)

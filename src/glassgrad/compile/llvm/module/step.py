@@ -23,8 +23,8 @@ from glassgrad.compile.plan.schedule import Schedule, Task, make_schedule
 from glassgrad.compile.plan.view_chains import Strided
 
 BLAS_KINDS = ("f32", "f64")
-# From so many products and convolutions of other sizes on, tiles take the distance of A's rows as an argument. In a
-# DenseNet of 40 layers, what calls them becomes alike by that as well: a third less is translated.
+# From this many products and convolutions of distinct sizes, tiles take the distance of A's rows as an argument. In a
+# DenseNet of 40 layers this makes their callers alike too: a third less code is compiled.
 MANY_PRODUCTS = 60
 
 
@@ -45,7 +45,7 @@ def _solid_code(plan: Plan, kernel: Kernel) -> SolidCode:
 
 
 def _count_sizes(plan: Plan) -> int:
-    """Return how many kernels that are no loops differ in what they do or in the sizes of their inputs."""
+    """Count the kernels other than loops that differ in their op or in the sizes of their inputs."""
     instrs = [kernel.instrs[0] for kernel in plan.kernels if kernel.nest is None]
     return len({(instr.op, *(getattr(one, "shape", ()) for one in instr.inputs)) for instr in instrs})
 
@@ -56,12 +56,12 @@ def _most_scratch(codes: Iterable[Code]) -> int:
 
 
 def memory_of(plan: Plan, shares: int, alias: Mapping[Var, Var]) -> int:
-    """Return the bytes that a step will need for values between its kernels and for the kernels, before it is written.
+    """Return the bytes that a step will need for values between its kernels and for scratch, before it is written.
 
     Args:
-        plan: its kernels.
-        shares: into how many parts the work is cut.
-        alias: which arrays are written into the memory of another.
+        plan: the plan with the kernels.
+        shares: the number of shares of the work.
+        alias: arrays that are written into the memory of another.
     """
     codes = {kernel: _unwritten(plan, kernel, shares) for kernel in plan.kernels}
     tasks = {kernel: _task(kernel, code, shares, alias) for kernel, code in codes.items()}
@@ -89,14 +89,14 @@ def _task(kernel: Kernel, code: Code, shares: int, alias: Mapping[Var, Var]) -> 
 
 
 class StepModule:
-    """The code of a step, made in two moves: `tasks` says what the schedule needs to know, `emit` writes the phases.
+    """The code of a step, made in two stages: `tasks` returns the facts for the scheduler, `emit` writes the phases.
 
     Attributes:
         slots: number of each array's pointer in the context; BLAS pointers and scratch memory come after them.
         scratch: bytes of scratch memory of one share.
-        makers: the kernel that each function was written for first.
+        makers: the kernel that each function was first written for.
         kept: modules of `native.products` whose functions the step calls.
-        merged_from: characters of a module from which on looking for functions that are alike pays.
+        merged_from: characters of a module from which the search for alike functions pays.
     """
 
     merged_from = 1_000_000
@@ -128,7 +128,7 @@ class StepModule:
         return Code(layout, function, self.helper(function.definition("NAME")))
 
     def helper(self, text: str) -> str:
-        """Add a function, which the text calls NAME, unless one with the same text is there; return its name."""
+        """Add a function, which the text calls NAME, unless one with the same text exists; return its name."""
         digest = hashlib.sha256(text.encode()).hexdigest()
         name = self._functions.get(digest)
         if name is None:
@@ -139,7 +139,7 @@ class StepModule:
         return name
 
     def refused(self, accepted: Callable[[str], bool]) -> Kernel | None:
-        """Return the first kernel whose function by itself makes a module that is not `accepted`."""
+        """Return the first kernel whose function alone is a module that is not `accepted`."""
         own = {*self.makers, *(name for name in self.module.definitions if name.startswith("phase"))}
         shared = [text for name, text in self.module.definitions.items() if name not in own]
         around = [host().header(), *self.module.declarations.values(), *shared, host().attributes()]
@@ -153,7 +153,7 @@ class StepModule:
         return Code(solid=_solid_code(self.plan, kernel))
 
     def tasks(self, alias: Mapping[Var, Var]) -> dict[Kernel, Task]:
-        """Return a task for every kernel; `alias` tells which arrays are written into the memory of another."""
+        """Return a task for every kernel; `alias` maps arrays that are written into the memory of another."""
         self.alias = alias
         return {kernel: _task(kernel, code, self.shares, alias) for kernel, code in self.code.items()}
 
@@ -193,7 +193,7 @@ class StepModule:
         b.raw("ret void")
         name = f"phase{number}"
         body = "\n".join(["entry:", *b.lines])
-        # Nothing but calls: to translate them with care takes as long as a third of the kernels, and saves no time.
+        # Phases are only calls: optimising them takes as long as a third of the kernels and saves no run time.
         head = f"define internal void @{name}(ptr %ctx, i64 %share) noinline optnone #0"
         self.module.definitions[name] = f"{head} {{\n{body}\n}}\n"
         return name

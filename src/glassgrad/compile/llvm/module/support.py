@@ -1,9 +1,9 @@
 """The native half of the runtime: argument checks, the worker loop, and how threads share a step.
 
 Every executable has a *context*, a block of memory with the header below and one pointer for each array. A step is
-a list of phases, a phase is cut into shares, and shares are the same whatever the number of threads that happen to
-run: a thread claims a share by a compare-and-swap (its own first, then any that nobody has started), so a thread
-that sleeps or is descheduled between shares holds nobody up, and the result does not depend on who did what.
+a list of phases, and a phase is cut into shares, which do not depend on the number of running threads. A thread
+claims a share by a compare-and-swap (its own first, then any that is not started). So a thread that sleeps or is
+descheduled between shares delays no other, and the result does not depend on the assignment of shares.
 Counters only grow, so nothing is reset between steps and a late worker can join at any time.
 """
 
@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import platform
 
-# Byte offsets in a context. `DONE` and `TARGET` have cache lines of their own.
+# Byte offsets in a context. `DONE` and `TARGET` have separate cache lines.
 DONE, TARGET, SHARES, PHASES, TABLE, POOL = 0, 64, 128, 136, 144, 152
 ARG_COUNT, ARGS, CHECK_COUNT, CHECKS, ARRAY_TYPE, TUPLE_ITEMS, ARRAY_DATA = 160, 168, 176, 184, 192, 200, 208
 CLAIMS, CLAIM_SIZE = 256, 64
 
-# An argument record: slot, descriptor object, ndim, pointer to the shape, flags it must have, elements.
+# An argument record: slot, descriptor object, ndim, pointer to the shape, required flags, elements.
 ARG_WORDS = 6
-# A check record: slot, number of indices, bytes of an index, how many values are allowed, the least of them, and one
-# more value that is.
+# A check record: slot, number of indices, bytes of an index, the number of allowed values, the least of them, and one
+# additional allowed value.
 CHECK_WORDS = 6
 UNSIGNED = 16  # added to the bytes of an unsigned index
 
@@ -54,8 +54,8 @@ def _pause() -> tuple[str, str]:
 
 
 def _system() -> tuple[str, str, str, str]:
-    """Return declarations and the code of: give way, sleep until the epoch moves, wake the sleepers."""
-    system = platform.system()  # not sys.platform: a type checker would know the answer
+    """Return declarations and the code to yield, to sleep until the epoch changes, and to wake the sleepers."""
+    system = platform.system()  # not sys.platform, which a type checker evaluates
     if system == "Linux":
         number = 202 if platform.machine().lower() in {"x86_64", "amd64"} else 98
         call = f"call i64 (i64, ...) @syscall(i64 {number}, ptr %pool"
@@ -98,7 +98,7 @@ def support_text() -> str:
 
 
 def _check_args() -> str:
-    """Take the arrays' addresses out of the argument tuple; the number of the first unfit one, or 0."""
+    """Read the arrays' addresses from the argument tuple; return the number of the first unfit one, or 0."""
     return f"""
 define internal i64 @take_args(ptr %ctx, ptr %args) {{
 entry:
@@ -161,7 +161,7 @@ good:
 
 
 def _check_indices() -> str:
-    """Look at every index array of the arguments: -extent <= index < extent; the number of the first bad one, or 0."""
+    """Check every index array: -extent <= index < extent; return the number of the first bad one, or 0."""
     narrow = [(size, extend) for size in (1, 2, 4) for extend in ("sext", "zext")]
     names = [f"{extend}{size}" for size, extend in narrow]
     codes = [size + UNSIGNED * (extend == "zext") for size, extend in narrow]
@@ -285,10 +285,10 @@ finished:
 
 
 def _touch() -> str:
-    """Write to a byte of every page of some arrays without changing it, until told to stop.
+    """Write to a byte of every page of some arrays without changing it, until `stop` is set.
 
-    `places` has address and bytes of each. Other threads may be at work there, so that a write is an addition in one
-    piece; LLVM would make a read of an addition of a constant zero.
+    `places` has address and bytes of each. Other threads may use the memory, so a write is an atomic addition; `zero`
+    is an argument because LLVM would turn the addition of a constant zero into a read.
     """
     return f"""
 define void @touch(ptr %places, i64 %count, ptr %stop, i8 %zero) {{
@@ -324,9 +324,9 @@ finished:
 
 
 def _call(wake: str) -> str:
-    """Check arguments, then run phases: published to the pool, or alone.
+    """Check arguments, then run phases, with the pool or alone.
 
-    `call_step` begins a step; `resume` runs more phases of it, after the host had its turn.
+    `call_step` begins a step; `resume` runs more phases of it after ops of the host.
     """
     wake_code = f"  {wake}" if wake else ""
     return f"""
@@ -377,7 +377,7 @@ run:
 
 
 def _worker(pause: str, give_way: str, sleep: str) -> str:
-    """Wait for steps and take part in them, until told to stop. Spin, then yield, then sleep."""
+    """Wait for steps and take part in them, until the pool stops. Spin, then yield, then sleep."""
     return f"""
 define i64 @work(ptr %pool, i64 %tid) {{
 entry:

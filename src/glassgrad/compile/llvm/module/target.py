@@ -1,6 +1,6 @@
-"""The machine: what it can do, and turning IR text into object code and into addresses.
+"""The machine: its abilities, and the compilation of IR text into object code and addresses.
 
-LLVM is loaded when something has to be translated: code that lies on the disk is loaded without it.
+LLVM is loaded when something must be compiled; code from the cache on disk is loaded without it.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from glassgrad.compile.llvm.objects.machine import machine
 from glassgrad.compile.llvm.objects.separate import are_apart, separate
 from glassgrad.compile.llvm.objects.symbols import called_symbols, offered_symbols
 
-if importlib.util.find_spec("llvmlite") is None:  # said before anybody relies on it
+if importlib.util.find_spec("llvmlite") is None:  # raise before anything relies on it
     raise ModuleNotFoundError("No module named 'llvmlite'", name="llvmlite")
 
 if TYPE_CHECKING:
     from llvmlite.binding import ExecutionEngine, ModuleRef, TargetMachine
 
-# LLVM's passes, by their names in llvmlite: those that compare the calls of a function, and the others.
+# LLVM's passes, by their names in llvmlite: interprocedural ones, and those on single functions.
 _OF_MODULES = ("ipsccp", "dead_arg_elimination")
 _OF_FUNCTIONS = ("always_inliner", "instruction_combine", "simplify_cfg", "dead_code_elimination")
 
@@ -37,16 +37,16 @@ def host() -> Host:
 
 
 class Host:
-    """The machine that this process runs on, and LLVM as it translates for it."""
+    """The machine that this process runs on, and LLVM's compilation for it."""
 
     def __init__(self) -> None:
         here = machine()
         self.cpu, self.features, self.triple, self.layout = here.cpu, here.features, here.triple, here.layout
         has = {name[1:] for name in self.features.split(",") if name.startswith("+")}
         self.vector_bytes = 64 if "avx512f" in has else 32 if "avx2" in has else 16
-        # Processors of Intel's kind have 16 vector registers without AVX-512; 64-bit ARM has 32.
+        # x86-64 has 16 vector registers without AVX-512; 64-bit ARM has 32.
         self.registers = 16 if self.triple.startswith("x86_64") and "avx512f" not in has else 32
-        # Every 64-bit ARM processor converts halves; among those of Intel's kind, the ones since 2012.
+        # Every 64-bit ARM processor converts halves; x86-64 processors do since 2012.
         self.has_halves = "f16c" in has or self.triple.startswith(("aarch64", "arm64"))
         self.has_bfloat = "avx512bf16" in has
         self.has_amx = {"amx-tile", "amx-bf16", "avx512bf16"} <= has
@@ -59,14 +59,14 @@ class Host:
 
     @cached_property
     def may_use_amx(self) -> bool:
-        """Whether the processor has AMX with bfloat16, and the system lets this process use it; it is asked once."""
+        """Whether the processor has AMX with bfloat16 and the system permits its use; the system is asked once."""
         return self.has_amx and amx_permitted()
 
     def new_machine(self, reloc: str = "pic", opt: int = 2) -> TargetMachine:
         """Return a target machine that an engine may own.
 
-        With the code model of LLVM's JIT, a function's constants may lie anywhere: the small model wants them within
-        2 GiB of the code, and memory is not handed out like that everywhere (not by an emulator, for one).
+        With the code model of LLVM's JIT, a function's constants may be anywhere. The small model requires them within
+        2 GiB of the code, which not every system guarantees (e.g. an emulator).
         """
         llvm = _llvm()
         return llvm.Target.from_triple(self.triple).create_target_machine(
@@ -89,34 +89,34 @@ class Host:
         return bytes(self.machine.emit_object(module))
 
     def object_codes(self, texts: Sequence[str], *, quickly: bool = False) -> list[bytes]:
-        """Return the object code of each of these modules, which `LoadedCode` may load together; where it `divides`.
+        """Return the object code of each module, for `LoadedCode` to load together; only if the machine `divides`.
 
-        `quickly` is for modules that do nothing but call others: LLVM's passes over machine code alone take a
-        millisecond for one.
+        `quickly` is for modules that only call others, because LLVM's machine-code passes take a millisecond for each
+        module.
         """
         return [self._object_code(text, self._machine_of_units[quickly]) for text in texts]
 
     @cached_property
     def _machine_of_units(self) -> tuple[TargetMachine, TargetMachine]:
-        """Target machines for one of several object files, the second one for those that are translated quickly.
+        """Target machines for one of several object files; the second one compiles `quickly`.
 
-        Their code names absolute addresses. Code that may lie anywhere finds its data by way of a table of addresses,
-        and LLVM's loader takes the first file's table for that of all.
+        Their code uses absolute addresses. Position-independent code finds its data through a table of addresses, and
+        LLVM's loader uses the first file's table for all files.
         """
         return self.new_machine(reloc="static"), self.new_machine(reloc="static", opt=0)
 
     def _object_code(self, text: str, machine: TargetMachine) -> bytes:
-        """Translate a module by itself, without functions that it does not need."""
+        """Compile a separate module, without functions that it does not need."""
         module = parsed(text)
         self._run(module, machine, "global_dead_code_eliminate", *_OF_FUNCTIONS)
         return bytes(machine.emit_object(module))
 
     def optimise(self, module: ModuleRef) -> None:
-        """Clean up after the emitter. Loops are vectorised, unrolled and free of invariant code as they are written, so
-        LLVM's loop passes find nothing to do; without them compiling takes half the time.
+        """Clean up after the emitter. It already writes loops vectorised, unrolled and free of invariant code, so
+        LLVM's loop passes find nothing to do; compiling without them takes half the time.
 
-        Functions take as arguments what differs between their calls, for the sake of steps where it does. Where all
-        calls agree, the first two passes put the value in its place, and a fifth of the code need not be translated.
+        Functions have arguments for values that differ between calls in some steps. If all calls in a step agree, the
+        first two passes insert the value, which saves the compilation of a fifth of the code.
         """
         self._run(module, self.machine, *_OF_MODULES, *_OF_FUNCTIONS)
 
@@ -139,10 +139,10 @@ _ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA = 158, 0x1023, 18
 
 
 def amx_permitted() -> bool:
-    """Ask the system for AMX's registers; return whether this process may use them.
+    """Request AMX's registers from the system; return whether this process may use them.
 
-    Linux saves these 8 KiB for the threads of a process that has asked for them (`arch_prctl` with ARCH_REQ_XCOMP_PERM,
-    since 5.16). Other systems are not asked.
+    Linux saves these 8 KiB only for the threads of a process that has requested them (`arch_prctl` with
+    ARCH_REQ_XCOMP_PERM, since 5.16). On other systems nothing is requested.
     """
     if sys.platform != "linux":
         return False
@@ -155,10 +155,10 @@ def amx_permitted() -> bool:
 
 
 class LoadedCode:
-    """Object code in memory, of one file or several; gives the addresses of its functions for as long as it lives.
+    """Object code in memory, from one file or several; the addresses of its functions are valid while it lives.
 
     Raises:
-        LinkError: where it calls functions that this process does not have.
+        LinkError: if it calls functions that this process does not have.
     """
 
     def __init__(self, code: bytes) -> None:
@@ -178,12 +178,12 @@ class LoadedCode:
 
 
 def _loaded_by_llvm(objects: list[bytes]) -> ExecutionEngine:
-    """Return an engine of LLVM's with object files in it, which lie in memory as long as it lives.
+    """Return an LLVM engine with object files, which stay in memory as long as it lives.
 
-    LLVM would end the process over a function that is not there. Raises `LinkError` instead.
+    LLVM would abort the process for a missing function; raise `LinkError` instead.
     """
     llvm = _llvm()
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), host().new_machine())  # opens the process, too
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), host().new_machine())  # also opens the process
     own = {name for one in objects for name in offered_symbols(one)}
     called = dict.fromkeys(name for one in objects for name in called_symbols(one) if name not in own)
     missing = [name for name in called if not llvm.address_of_symbol(name)]
@@ -197,7 +197,7 @@ def _loaded_by_llvm(objects: list[bytes]) -> ExecutionEngine:
 
 @lru_cache(maxsize=1)
 def _llvm() -> ModuleType:
-    """Return LLVM, ready to translate for this machine."""
+    """Return LLVM, initialised for this machine."""
     import llvmlite.binding
 
     llvm: ModuleType = llvmlite.binding
@@ -209,12 +209,12 @@ def _llvm() -> ModuleType:
 def parsed(text: str) -> ModuleRef:
     """Return the module that a text describes.
 
-    LLVM's passes take for granted that a module is well-formed, and end the process where one is not. Its verifier is
-    asked first, which takes about a hundredth of the time of compiling.
+    LLVM's passes assume that a module is well-formed and abort the process if it is not. So its verifier runs first,
+    which takes about a hundredth of the compile time.
 
     Raises:
-        RuntimeError: with LLVM's words, when the text is no module, or one in which a value is used where it may not
-            have been computed.
+        RuntimeError: with LLVM's message, if the text is not a module, or if a value is used where it may not have been
+            computed.
     """
     module: ModuleRef = _llvm().parse_assembly(text)
     module.verify()

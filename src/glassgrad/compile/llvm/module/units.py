@@ -1,12 +1,12 @@
-"""The functions of eager kernels, each translated by itself and once in a process, whichever kernels call it.
+"""The functions of eager kernels, each compiled separately and once per process, whichever kernels call it.
 
-A convolution's kernel is a dozen functions: tiles of a product, packing, transforms. Those of another convolution are
-mostly the same, to the letter: three quarters of the text of a DenseNet's 117 kernels. So each function is a unit with
-a file of object code of its own. Its name is a hash of its text and of what it calls, so that a kernel always gets the
-same code, whatever was translated before it.
+A convolution's kernel is a dozen functions: tiles of a product, packing, transforms. Other convolutions mostly use
+identical ones: three quarters of the text of a DenseNet's 117 kernels. So each function is a unit with its own file of
+object code. Its name is a hash of its text and of its callees, so a kernel always gets the same code, whatever was
+compiled before.
 
-LLVM no longer sees all calls of a function, and cannot put in their places the numbers that all of them agree on. In
-the steps of `compile`, which are translated once and run for long, it does.
+LLVM then no longer sees all calls of a function and cannot insert arguments on which all calls agree. In the steps of
+`compile`, which are compiled once and run for long, it can.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _NAME = re.compile(r"@([\w.]+)")
 _UNIT = "define internal "
 _PREFIX = "unit_"
-# What a function does that is more than to loop around others: memory, floats, vectors, and calls of short tiles.
+# Work beyond a loop around other functions: memory, floats, vectors, and calls of short tiles.
 _WORK = re.compile(r"^  store |= load |= f[a-z]+ |<\d+ x |@(?:tile|pack)_", re.MULTILINE)
 
 TRANSLATED: Cache[str, bytes] = Cache("native functions", 8192)
@@ -33,11 +33,11 @@ TRANSLATED: Cache[str, bytes] = Cache("native functions", 8192)
 
 
 def object_code(module: Module, machine: Host) -> bytes:
-    """Return the object code of a module as files: those of its units, called ones first, and one with the rest.
+    """Return the object code of a module as files: those of its units, callees first, and one with the rest.
 
     Args:
-        module: with all functions.
-        machine: translates.
+        module: the module with all functions.
+        machine: the compiler.
     """
     units = Units(module, machine.header(), machine.attributes())
     rest = units.rest()
@@ -54,11 +54,11 @@ def object_code(module: Module, machine: Host) -> bytes:
 
 
 class Units:
-    """The functions of a module under names that every module would give them.
+    """The functions of a module, under names that do not depend on the module.
 
     Attributes:
-        texts: the module of each unit that was asked for, by the unit's name; called ones come first.
-        outer: the units that do nothing but call others in loops.
+        texts: the module of each unit that was named, by the unit's name; callees come first.
+        outer: the units that only call others in loops.
     """
 
     def __init__(self, module: Module, header: str, attributes: str) -> None:
@@ -70,20 +70,20 @@ class Units:
         self.outer: set[str] = set()
 
     def rest(self) -> str:
-        """Return the module of all that is no unit, after those of the units that it calls."""
+        """Return the module of the functions that are not units; also fill `texts` with the units that it calls."""
         return self._module([name for name in self._definitions if not self._is_unit(name)])
 
     def _is_unit(self, name: str) -> bool:
         text = self._definitions[name]
         head = text[: text.find("\n")]
-        # A small function that is put into its callers, and one that is not to be touched, are no units.
+        # Functions to inline (alwaysinline) and functions to leave alone (optnone) are not units.
         return head.startswith(_UNIT) and "alwaysinline" not in head and "optnone" not in head
 
     def _name(self, name: str) -> str:
-        """Return the name of the unit that a function is."""
+        """Return the unit name of a function."""
         found = self._names.get(name)
         if found is None:
-            self._names[name] = _PREFIX  # while its name is not known
+            self._names[name] = _PREFIX  # until its name is known
             text = self._module([name])
             found = self._names[name] = _PREFIX + hashlib.sha256(text.encode()).hexdigest()[:40]
             if not _WORK.search(self._definitions[name]):
@@ -92,7 +92,7 @@ class Units:
         return found
 
     def _module(self, names: list[str]) -> str:
-        """Return a module of some functions and what they use: declarations, and what is no unit itself."""
+        """Return a module of some functions and their dependencies: declarations, and functions that are not units."""
         lines: dict[str, None] = {}
         pending, seen = list(names), set(names)
         while pending:

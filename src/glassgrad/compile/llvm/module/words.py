@@ -1,4 +1,4 @@
-"""Words for LLVM's instructions on sizes and addresses, for functions whose sizes are arguments."""
+"""Short methods for LLVM's instructions on sizes and addresses, for functions whose sizes are arguments."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from glassgrad.compile.llvm.products.tiles import place
 
 
 class Words:
-    """Writes code about numbers of 64 bits, and about places in arrays of one element kind."""
+    """Writes code on 64-bit integers and on addresses in arrays of one element kind."""
 
     def __init__(self, code: LoopNest, kind: str) -> None:
         self.code, self.kind = code, kind

@@ -1,9 +1,9 @@
-"""Object code: placed in memory, and named by all that it depends on.
+"""Object code: loaded into memory, and named by everything that it depends on.
 
-In: modules of LLVM IR. Out: addresses of functions, and bytes that the disk keeps.
+Input: object files. Output: addresses of functions, and bytes for the cache on disk.
 
 - Several object files as one: `separate.py`.
-- What object code depends on: `machine.py`; how the processor is asked without LLVM: `processor.py`.
-- How code is placed in memory without LLVM: `linking.py`, with `elf.py` and `pages.py` below it.
-- Which functions a file calls and offers: `symbols.py`.
+- What object code depends on: `machine.py`; how the processor is identified without LLVM: `processor.py`.
+- How code is loaded into memory without LLVM: `linking.py`, based on `elf.py` and `pages.py`.
+- Which functions a file calls and exports: `symbols.py`.
 """

@@ -1,4 +1,4 @@
-"""Object files as Linux has them (ELF, 64 bits, little-endian): symbols, sections, relocations."""
+"""Object files of Linux (ELF, 64 bits, little-endian): symbols, sections, relocations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAGIC = b"\x7fELF\x02\x01"
 X86_64 = 62
 PROGBITS, SYMTAB, RELA, NOBITS = 1, 2, 4, 8
 WRITE, ALLOC, EXECUTABLE, THREAD_LOCAL = 1, 2, 4, 0x400
-UNDEFINED, RESERVED, ABSOLUTE = 0, 0xFF00, 0xFFF1  # numbers of sections; from the second on they stand for none
+UNDEFINED, RESERVED, ABSOLUTE = 0, 0xFF00, 0xFFF1  # numbers of sections; from RESERVED on they are special
 GLOBAL = 1  # a symbol's binding: neither local nor weak
 
 _SYMBOL = np.dtype(
@@ -23,7 +23,7 @@ _RELOCATION = np.dtype([("at", "<u8"), ("kind", "<u4"), ("symbol", "<u4"), ("add
 
 
 class Section(NamedTuple):
-    """A section's header; `at` and `size` say where in the file it is, or how much memory it takes."""
+    """A section's header; `at` and `size` are its position in the file, or its size in memory."""
 
     name: int
     kind: int
@@ -38,7 +38,7 @@ class Section(NamedTuple):
 
 
 class ObjectFile:
-    """An object file; what it says is believed, since it was made here or has its checksum.
+    """An object file; its content is trusted, because it was made here or has a valid checksum.
 
     Attributes:
         code: its bytes.
@@ -59,7 +59,7 @@ class ObjectFile:
 
     @cached_property
     def symbols(self) -> np.ndarray:
-        """The table of symbols, with fields `name`, `info`, `section` and `at`; the first one stands for none."""
+        """The table of symbols, with fields `name`, `info`, `section` and `at`; the first entry is the null symbol."""
         return self._records(self._table, _SYMBOL)
 
     def relocations(self, section: Section) -> np.ndarray:
@@ -85,7 +85,7 @@ class ObjectFile:
         return self.code[start : self.code.index(b"\0", start)].decode()
 
     def shared(self) -> Iterator[tuple[str, int]]:
-        """Yield the names that other files may use or have to offer, each with the number of its symbol."""
+        """Yield the names that this file exports or imports, each with the number of its symbol."""
         symbols = self.symbols
         for number in np.flatnonzero((symbols["info"] >> 4 == GLOBAL) & (symbols["name"] > 0)).tolist():
             yield self.symbol_name(number), number

@@ -1,8 +1,8 @@
-"""Machine code of ours in memory without LLVM, whose library takes longer to load than all that is done here.
+"""Load our machine code without LLVM, whose library takes longer to load than all the work here.
 
-Code for Linux on x86-64 comes in few forms: some sections, five kinds of relocations, and calls of functions that the
-process has anyway. Files of any other form are left to LLVM's loader. Tables for unwinding are left out, since nothing
-is thrown through this code.
+Our code for Linux on x86-64 needs only some sections, five kinds of relocations, and calls of functions that the
+process has loaded. LLVM's loader handles files of any other form. Unwind tables are skipped, because no exceptions
+pass through this code.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _TABLE = "_GLOBAL_OFFSET_TABLE_"
 _UNWINDING = 0x70000001  # SHT_X86_64_UNWIND
 _WORD = 8
 
-Words = np.ndarray  # of uint64, in which sums wrap around
+Words = np.ndarray  # of uint64, so sums wrap around
 
 
 class UnsuitableError(Exception):
-    """Object code of another form than is loaded here, or a system that allows no such memory."""
+    """Object code of an unsupported form, or a system that does not allow such memory."""
 
 
 class Linked:
@@ -37,14 +37,14 @@ class Linked:
 
     Args:
         codes: the files, which may use one another's functions.
-        outside: returns the address of a function of the process, 0 for one that it does not have.
+        outside: returns the address of a function of the process, or 0 if it does not exist.
 
     Attributes:
-        offered: the addresses of what the files offer, by name.
-        uses: what has to stay in memory with them.
+        offered: the addresses of the exported functions, by name.
+        uses: objects that must stay alive with the files.
 
     Raises:
-        UnsuitableError: where LLVM's loader has to be asked.
+        UnsuitableError: if LLVM's loader is needed.
     """
 
     def __init__(self, codes: Sequence[bytes], outside: Callable[[str], int] | None = None) -> None:
@@ -69,10 +69,9 @@ _known: weakref.WeakValueDictionary[bytes, Linked] = weakref.WeakValueDictionary
 
 
 def linked_apart(codes: Sequence[bytes]) -> Linked:
-    """Return the last of some files in memory, each of which uses those before it.
+    """Load files, each of which uses those before it; return the last one.
 
-    Every file is in memory once, whoever uses it: so it has to be one without variables. Arguments and errors as for
-    `Linked`.
+    Every file is loaded once for all users, so it must not have variables. Arguments and errors are those of `Linked`.
     """
     owners: dict[str, Linked] = {}
     one: Linked | None = None
@@ -103,9 +102,9 @@ def _of_process(name: str) -> int:
 
 
 def _lay_out(parts: Sequence[_Part]) -> tuple[list[int], int]:
-    """Give each section its place. Return where code, constants and variables end, and where the table of addresses is.
+    """Assign an offset to each section. Return the ends of code, constants and variables, and the start of the GOT.
 
-    Pages have rights of their own, so that each of the three begins with a new one.
+    Access rights apply to whole pages, so each of the three begins on a new page.
     """
     size, ends, table = 0, [], 0
     for rights in (elf.EXECUTABLE, 0, elf.WRITE):
@@ -128,12 +127,12 @@ def _rights(section: elf.Section) -> int:
 
 
 class _Part:
-    """A file on its way into memory.
+    """A file that is being loaded.
 
     Attributes:
         loaded: the numbers of the sections that are needed at run time.
-        places: where in memory they lie.
-        entries: the symbols that need an entry in the table of addresses.
+        places: their offsets in memory.
+        entries: the symbols that need an entry in the table of addresses (GOT).
     """
 
     def __init__(self, code: bytes) -> None:
@@ -150,31 +149,31 @@ class _Part:
             for one in file.sections
             if one.kind == elf.RELA and one.info in self.places
         ]
-        # Not by `np.unique`, which imports masked arrays.
+        # Avoid `np.unique`, which imports masked arrays.
         named = {
             number for _, table in self._tables for number in table["symbol"][table["kind"] == _GOT_ENTRY].tolist()
         }
         self.entries = np.array(sorted(named), np.int64)
 
     def copy(self, pages: Pages) -> None:
-        """Copy the sections to their places in new memory."""
+        """Copy the sections into new memory."""
         self._base = pages.address
         for number, place in self.places.items():
             section = self.file.sections[number]
-            if section.kind == elf.PROGBITS:  # the others are zeros, which the memory is full of
+            if section.kind == elf.PROGBITS:  # other sections are zeros, like fresh memory
                 found = np.frombuffer(self.file.code, np.uint8, section.size, section.at)
                 pages.content[place : place + section.size] = found
 
     def offered(self) -> list[tuple[str, int]]:
-        """Return the names that lie in this file and may be used by others, with their addresses."""
+        """Return the names that this file exports, with their addresses."""
         symbols = self.file.symbols
         about = [(name, *symbols[["section", "at"]][number].tolist()) for name, number in self.file.shared()]
         return [(name, self._base + self.places[one] + at) for name, one, at in about if one in self.places]
 
     def find(self, own: dict[str, int], outside: Callable[[str], int], table: int) -> None:
-        """Find the addresses of all symbols: here, in the other files, or in the process."""
+        """Resolve the addresses of all symbols: in this file, in the other files, or in the process."""
         symbols = self.file.symbols
-        starts = np.zeros(1 << 16, np.uint64)  # by what may stand for a section; no section begins at 0
+        starts = np.zeros(1 << 16, np.uint64)  # by section number, including special ones; no section begins at 0
         for number, place in self.places.items():
             starts[number] = self._base + place
         sections = symbols["section"]
@@ -188,11 +187,11 @@ class _Part:
             self._addresses[number], self._known[number] = found, True
 
     def relocate(self, pages: Pages, table: int) -> int:
-        """Write the addresses that depend on where everything lies; return where this file's part of the table ends.
+        """Apply the relocations; return the end of this file's part of the table.
 
         Args:
-            pages: all files, copied.
-            table: where this part of the table of addresses begins.
+            pages: the memory with all files copied.
+            table: the start of this file's part of the table of addresses.
         """
         self._write(pages, table + _WORD * np.arange(self.entries.size), self._addresses[self.entries])
         start = np.uint64(pages.address + table)
@@ -217,7 +216,7 @@ class _Part:
 
 
 def _is_loaded(section: elf.Section) -> bool:
-    """Tell whether a section is needed at run time. Raises `UnsuitableError` for one that needs more than a place."""
+    """Tell whether a section is needed at run time. Raises `UnsuitableError` for an unsupported kind."""
     if not section.flags & elf.ALLOC or not section.size or section.kind == _UNWINDING:
         return False
     if section.kind not in (elf.PROGBITS, elf.NOBITS) or section.flags & elf.THREAD_LOCAL:

@@ -1,8 +1,8 @@
-"""What machine code depends on besides its text: the processor, as LLVM sees it, and who compiled.
+"""The dependencies of machine code besides its text: the processor as LLVM sees it, and the compiler.
 
-LLVM is asked once in the life of a machine. Its answers are kept on the disk, under a name made of all that it looked
-at: what the processor says of itself, and which library was asked. So where machine code is found on the disk, the
-library need not be loaded, which takes longer than all the rest of a first op.
+LLVM is queried once per machine. Its answers are cached on disk, under a name derived from its inputs: the processor's
+identification and the LLVM library. So if machine code is found on disk, the library need not be loaded, which takes
+longer than the rest of a first op.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class Machine:
     Attributes:
         triple: the architecture and the system.
         cpu: the processor's name.
-        features: the instructions it has and has not.
-        layout: how types lie in memory.
-        llvmlite, llvm: the versions of who was asked.
+        features: the instruction sets that it has and lacks.
+        layout: LLVM's data layout of types.
+        llvmlite, llvm: the versions of the libraries.
     """
 
     triple: str
@@ -41,7 +41,7 @@ class Machine:
     llvm: str
 
 
-# The instructions of x86-64-v3, in LLVM's words: those of every processor with AVX2 since Intel's Haswell.
+# The instruction sets of x86-64-v3, in LLVM's names: those of every processor with AVX2 since Intel's Haswell.
 _V3 = """
 64bit avx avx2 bmi bmi2 cmov crc32 cx16 cx8 f16c fma fxsr lzcnt mmx movbe popcnt sahf
 sse sse2 sse3 sse4.1 sse4.2 ssse3 xsave
@@ -50,11 +50,11 @@ sse sse2 sse3 sse4.1 sse4.2 ssse3 xsave
 
 @functools.cache
 def machine() -> Machine:
-    """Return the machine that this process translates for: its own, or the part that ``GLASSGRAD_ISA`` names.
+    """Return the machine that this process compiles for: its own, or the subset that ``GLASSGRAD_ISA`` names.
 
     Raises:
         ImportError: without llvmlite.
-        ArgumentError: where ``GLASSGRAD_ISA`` names no set of instructions, or one that the processor lacks.
+        ArgumentError: if ``GLASSGRAD_ISA`` is unknown, or the processor lacks it.
     """
     name = _name()
     found = None if name is None else _kept(name)
@@ -66,10 +66,10 @@ def machine() -> Machine:
 
 
 def limited(found: Machine, isa: str) -> Machine:
-    """Return a machine without the instructions beyond `isa`, which is "avx2", or empty for all that it has.
+    """Return a machine without the instructions beyond `isa`, which is "avx2", or empty for no limit.
 
-    Width of vectors, AMX, bfloat16 and the keys of kept code follow from the name and the features of the processor. A
-    machine whose widest vectors are those of AVX2 stays as it is.
+    The vector width, AMX, bfloat16 and the keys of cached code follow from the name and the features of the processor.
+    A machine whose widest vectors are those of AVX2 is returned unchanged.
 
     Raises:
         ArgumentError: for another `isa`, or one that the processor lacks.
@@ -89,7 +89,7 @@ def limited(found: Machine, isa: str) -> Machine:
 
 
 def asked() -> Machine:
-    """Ask LLVM."""
+    """Query LLVM."""
     import llvmlite
     import llvmlite.binding as llvm
 
@@ -115,7 +115,7 @@ def _kept(name: str) -> Machine | None:
 
 
 def _name() -> str | None:
-    """Return the name of the entry; None where it is not known what LLVM looks at, or which library it is."""
+    """Return the name of the cache entry; None if the inputs of LLVM or its library are unknown."""
     said, library = processor.answers(), _library()
     if said is None or library is None:
         return None
@@ -123,7 +123,7 @@ def _name() -> str | None:
 
 
 def _library() -> str | None:
-    """Return the place, the size and the age of LLVM's library and of the file with llvmlite's version."""
+    """Return path, size, time and inode of LLVM's library and of the file with llvmlite's version."""
     spec = importlib.util.find_spec("llvmlite")
     if spec is None or spec.origin is None:
         return None
@@ -139,16 +139,16 @@ def _library() -> str | None:
 
 @functools.cache
 def versions() -> str:
-    """Return what identifies the compiler: versions, and the state of its own source files and of those of the ops."""
+    """Return the identification of the compiler: versions, and sizes and times of its source files and the ops'."""
     found = machine()
     return "\n".join([__version__, found.llvmlite, found.llvm, *sources()])
 
 
 @functools.cache
 def sources() -> list[str]:
-    """Return the name, the size and the age of every source file that decides what is compiled."""
+    """Return name, size and time of every source file that affects compiled code."""
     here, found = str(Path(provenance.PACKAGE)), []
-    # Not by `Path.rglob`, which takes five times as long: the first large op of a process waits for this.
+    # Avoid `Path.rglob`, which takes five times as long; the first large op of a process waits for this.
     for room in ("compile", "ops"):
         for place, _, names in os.walk(f"{here}{os.sep}{room}"):
             for path in [f"{place}{os.sep}{name}" for name in names if name.endswith(".py")]:

@@ -15,26 +15,26 @@ READ, EXECUTE = 1, 4
 
 
 class Pages:
-    """Fresh memory in whole pages, given back when nobody holds this object or its content any longer.
+    """Fresh memory in whole pages, freed when neither this object nor its content is referenced.
 
     Attributes:
         address: of the first byte.
         content: the memory as bytes, to be filled before it is protected.
 
     Raises:
-        OSError: where there is no memory, or none of this kind.
+        OSError: if no memory of this kind is available.
     """
 
     def __init__(self, size: int) -> None:
         if sys.platform == "win32":
             raise OSError("no pages of this kind on this system")
-        # Private, so that a forked child has a copy of its own.
+        # Private, so that a forked child has its own copy.
         memory = mmap.mmap(-1, up(max(size, 1)), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         self.content: np.ndarray = np.frombuffer(memory, np.uint8)
         self.address = int(self.content.ctypes.data)
 
     def protect(self, start: int, stop: int, rights: int) -> None:
-        """Restrict the pages from `start` to `stop` to these rights. Raises `OSError` where the system refuses."""
+        """Restrict the pages from `start` to `stop` to these rights. Raises `OSError` if the system refuses."""
         if stop > start and process().mprotect(
             ctypes.c_void_p(self.address + start), ctypes.c_size_t(up(stop) - start), rights
         ):
@@ -42,11 +42,11 @@ class Pages:
 
 
 def up(size: int, multiple: int = mmap.PAGESIZE) -> int:
-    """Return the least multiple, by default of a page, that is no smaller."""
+    """Round up to a multiple, by default of the page size."""
     return -(-size // multiple) * multiple
 
 
 @functools.cache
 def process() -> ctypes.CDLL:
-    """Return the functions that this process has from its program and the libraries it was started with."""
+    """Return the functions of this process, from its program and the libraries it was started with."""
     return ctypes.CDLL(None, use_errno=True)

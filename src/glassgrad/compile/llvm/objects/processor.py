@@ -1,7 +1,7 @@
-"""What a processor of Intel's kind says of itself: the answers that LLVM learns its name and its features from.
+"""The identification of an x86-64 processor, from which LLVM derives its name and features.
 
-They are asked by the same instructions, `cpuid` and `xgetbv`, as the system's own list of features leaves out what the
-system does not know or an emulator does not have.
+It uses the same instructions as LLVM, `cpuid` and `xgetbv`, because the system's list of features omits those that the
+system does not know or an emulator lacks.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ _ASK = bytes.fromhex("53 4989d0 89f8 89f1 0fa2 418900 41895804 41894808 4189500c
 # uint64 states(void): xor ecx, ecx; xgetbv; shl rdx, 32; or rax, rdx; ret
 _STATES = bytes.fromhex("31c9 0f01d0 48c1e220 4809d0 c3")
 
-# The leaves with names, features and their versions, each with how many subleaves. Not those that tell one core of a
-# processor from another.
+# The leaves with names, features and their versions, each with its number of subleaves. Leaves that differ between
+# the cores of a processor are left out.
 _LEAVES = {0: 1, 1: 1, 7: 3, 0x0D: 2, 0x14: 2, 0x19: 1, 0x1D: 2, 0x1E: 2, 0x24: 2}
 _FURTHER = (0, 1, 2, 3, 4, 7, 8, 0x21)  # from 0x80000000 on
-_SAVES_STATES = 1 << 27  # leaf 1, ecx: `xgetbv` may be asked
+_SAVES_STATES = 1 << 27  # leaf 1, ecx: `xgetbv` is available
 
 
 def answers() -> str | None:
-    """Return all answers, one after the other; None on another processor or system, or where no code can be placed."""
+    """Return all answers as text; None on another processor or system, or if no code can be loaded."""
     if not (sys.platform == "linux" and platform.machine() == "x86_64" and sys.maxsize > 1 << 32):
         return None
     code = _ASK + _STATES
@@ -51,10 +51,10 @@ def answers() -> str | None:
 
 
 def _said(asked: Callable[..., list[int]]) -> list[list[int]]:
-    """Return the answers of every leaf that there is, each after its numbers."""
+    """Return the answers of every existing leaf, each after its number."""
     highest, further = asked(0)[0], asked(1 << 31)[0]
     wanted = [(leaf, sub) for leaf, count in _LEAVES.items() if leaf <= highest for sub in range(count)]
     wanted += [(leaf, 0) for leaf in (at + (1 << 31) for at in _FURTHER) if leaf <= further]
     said = [[leaf, *asked(leaf, sub)] for leaf, sub in wanted]
-    said[1][2] &= 0x00FFFFFF  # leaf 1, ebx: the number of the core that was asked
+    said[1][2] &= 0x00FFFFFF  # leaf 1, ebx: the number of the current core
     return said

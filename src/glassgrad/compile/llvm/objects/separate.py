@@ -8,18 +8,18 @@ _PARTS, _APART = b"glassgrad objects\n", b"glassgrad units\n"
 
 
 def joined(objects: Sequence[bytes], *, apart: bool = False) -> bytes:
-    """Return several object files as one sequence of bytes; `apart` is kept with them, for `are_apart`."""
+    """Return several object files as one sequence of bytes; `apart` is stored with them, for `are_apart`."""
     parts = (part for one in objects for part in (len(one).to_bytes(8, "little"), one))
     return b"".join([_APART if apart else _PARTS, *parts])
 
 
 def are_apart(code: bytes) -> bool:
-    """Tell whether these are files that others may have as well, each of which uses those before it."""
+    """Tell whether these are files that kernels share, each of which uses those before it."""
     return code.startswith(_APART)
 
 
 def separate(code: bytes) -> list[bytes]:
-    """Return the object files that `joined` has put together, or the one that this is."""
+    """Undo `joined`; a single object file is returned alone."""
     if not code.startswith((_PARTS, _APART)):
         return [code]
     found, at = [], code.index(b"\n") + 1

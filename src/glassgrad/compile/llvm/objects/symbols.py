@@ -1,7 +1,7 @@
-"""The functions that object code calls elsewhere, and those that it offers, read from its table of symbols.
+"""The functions that object code imports and exports, read from its table of symbols.
 
-LLVM looks them up when code is loaded, and ends the process over one that it does not find. Which there are only object
-code tells: LLVM calls functions of its own choice for what the processor has no instruction for.
+LLVM resolves imports when code is loaded and aborts the process if one is missing. Only the object code lists them,
+because LLVM inserts calls of its choice for operations that the processor has no instruction for.
 """
 
 from __future__ import annotations
@@ -11,27 +11,27 @@ from collections.abc import Iterator
 
 from glassgrad.compile.llvm.objects import elf
 
-# Names that stand for no function: a table the loader makes itself, and Microsoft's mark of code that uses floats.
+# Names that are not functions: a table that the loader makes itself, and Microsoft's mark of code that uses floats.
 _NO_FUNCTIONS = frozenset({"_GLOBAL_OFFSET_TABLE_", "_fltused"})
 _MACH_O, _COFF = b"\xcf\xfa\xed\xfe", (b"\x64\x86", b"\x64\xaa")
 
 
 def called_symbols(code: bytes) -> list[str]:
-    """Return the names that an object file takes from elsewhere; none for a format of 32 bits or of another kind.
+    """Return the names that an object file imports; none for a 32-bit or unknown format.
 
     Args:
-        code: an object file as Linux (ELF), macOS (Mach-O) or Windows (COFF) has it.
+        code: an object file of Linux (ELF), macOS (Mach-O) or Windows (COFF).
     """
     return [name for name in _names(code, here=False) if name not in _NO_FUNCTIONS]
 
 
 def offered_symbols(code: bytes) -> list[str]:
-    """Return the names of an object file that others may use; `code` as for `called_symbols`."""
+    """Return the names that an object file exports; `code` as for `called_symbols`."""
     return _names(code, here=True)
 
 
 def _names(code: bytes, *, here: bool) -> list[str]:
-    """Return the symbols that an object file shares with others: those that lie in it, or those that do not."""
+    """Return the external symbols of an object file: those defined in it if `here`, else the undefined ones."""
     if code.startswith(elf.MAGIC):
         found = _elf(code)
     elif code.startswith(_MACH_O):
@@ -55,7 +55,7 @@ def _elf(code: bytes) -> Iterator[tuple[str, bool]]:
 
 
 def _mach_o(code: bytes) -> Iterator[tuple[str, bool]]:
-    """The load command 2 says where symbols lie; C's names have an underscore in front."""
+    """Load command 2 locates the symbols; C names have a leading underscore."""
     (commands,) = struct.unpack_from("<I", code, 16)
     place = 32
     for _ in range(commands):

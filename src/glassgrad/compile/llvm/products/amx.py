@@ -1,14 +1,14 @@
-"""Matrix products of bfloat16 in AMX: two-dimensional registers whose one instruction multiplies whole blocks.
+"""Matrix products of bfloat16 in AMX: two-dimensional registers, and one instruction that multiplies whole blocks.
 
-A tile has 16 rows of 64 bytes. `tdpbf16ps` adds to 16 x 16 float32 sums the product of a tile of A, 16 rows of 32
-terms, and a tile of B, 16 pairs of terms of 16 columns, which is how `pairs` packs B. Four of the eight tiles hold the
-sums of 32 rows and 32 columns over all terms, two hold A and two B, so that every tile that is loaded is multiplied
-twice (Intel 64 and IA-32 Architectures Optimization Reference Manual, chapter on AMX). A is read where it lies if the
-terms of its rows do so in order and fill tiles; otherwise, and for the rows that are left over, it is packed, and zeros
-stand behind the last term. Sums are stored as float32 into scratch memory, and rounded from there.
+A tile has 16 rows of 64 bytes. `tdpbf16ps` adds to 16 x 16 float32 sums the product of a tile of A (16 rows of 32
+terms) and a tile of B (16 pairs of terms of 16 columns, the order in which `pairs` packs B). Four of the eight tiles
+hold the sums of 32 rows and 32 columns over all terms, two hold A and two B, so every loaded tile is multiplied twice
+(Intel 64 and IA-32 Architectures Optimization Reference Manual, chapter on AMX). A is read in place if it is row-major
+and its terms fill tiles; otherwise, and for the remaining rows, it is packed and padded with zeros. Sums are stored as
+float32 into scratch memory and rounded from there.
 
-Every instruction is a function of its own, which LLVM inlines. Tests put other bodies there, which do the same with
-arrays: so every address, edge and stride is checked on processors that have no AMX.
+Every instruction is a separate function, which LLVM inlines. Tests replace the bodies by equivalent code on arrays, so
+every address, edge and stride is checked on processors without AMX.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ ROWS = 16
 """Rows of a tile; those of B's are pairs of terms."""
 TERMS = 32
 """Terms in a row of a tile of A."""
-_HEIGHT = 2 * ROWS  # of a block of sums, and of what is packed of A where that is not all
+_HEIGHT = 2 * ROWS  # of a block of sums, and of the packed part of A if not all of A is packed
 _WIDTH = 2 * LANES
 _ROW = 64  # bytes of a tile's row
 _SUMS = 4 * _HEIGHT * _WIDTH  # bytes
-# Elements behind the terms of a packed row: rows whose distance is a power of two meet in few sets of the first-level
+# Padding of a packed row in elements, because rows at a power-of-two distance fall into few sets of the first-level
 # cache.
 _SPARE = TERMS
 
@@ -46,13 +46,13 @@ def pays(rows: int, columns: int, terms: int) -> bool:
 
 
 def tile_gemm(gemm: Gemm) -> Gemm:
-    """Return a product that was laid out for pairs as `TileWriter` takes it."""
+    """Convert a product that is laid out for pairs into the form for `TileWriter`."""
     packs = gemm.a_strides[1] != 1 or gemm.k % TERMS != 0
     return replace(gemm, shape=TileShape(_HEIGHT, 2, gemm.k), pack_a=packs)
 
 
 def tile_scratch(rows: int, gemm: Gemm) -> int:
-    """Return the bytes that sums and packed parts of B and A take."""
+    """Return the bytes of sums and of packed parts of B and A."""
     steps = -(-gemm.k // TERMS)
     panel = 4 * (steps + 1) * ROWS * _WIDTH
     packed = -(-rows // _HEIGHT) * _HEIGHT if gemm.pack_a else _HEIGHT
@@ -121,12 +121,12 @@ class TileWriter(PairWriter):
         self._over_rows(one)
 
     def _pack_right(self, source: str, vectors: int, columns: str, terms: str) -> None:
-        """Pack a panel of B in pairs, with zeros up to the last tile's end."""
+        """Pack a panel of B in pairs, padded with zeros to the end of the last tile."""
         turned = self.gemm.b_strides[1] != 1
         pack = pack_lines_function(self.module) if turned else pack_pairs_function(self.module, vectors)
         numbers = f"i64 {terms}, i64 %ldb, i64 {_WIDTH}, i64 {columns}"
         self.b.raw(f"call void @{pack}(ptr {source}, ptr {self._panel_place}, {numbers})")
-        if not turned and self.gemm.k % TERMS:  # lines are packed 32 terms at a time, zeros among them
+        if not turned and self.gemm.k % TERMS:  # lines are packed 32 terms at a time, including zeros
             start = self._times(self._pairs(terms), _WIDTH)
             with self.code.loop(start, self._times(self._steps, ROWS * _WIDTH), LANES) as loop:
                 at = place(self.b, "u32", self._panel_place, loop.counter.text)
@@ -134,10 +134,10 @@ class TileWriter(PairWriter):
 
 
 def block_function(module: Module, tall: int, vectors: int, *, is_cut: bool) -> str:
-    """Return the function (a, b, c, sums, numbers) that computes a block of `tall` by `vectors` tiles, and rounds it.
+    """Return the function (a, b, c, sums, numbers) that computes a block of `tall` by `vectors` tiles and rounds it.
 
-    Of it, `rows` and `columns` exist. Rows of A lie a_row bytes apart, those of C c_row elements; a step is a tile's
-    terms.
+    Only `rows` and `columns` of the block exist. Rows of A are a_row bytes apart, those of C c_row elements; a step is
+    a tile's terms.
     """
 
     def write(name: str) -> str:
@@ -193,7 +193,7 @@ _PACK = "ptr %x, ptr %packed, i64 %k, i64 %far, i64 %row, i64 %columns"
 def pack_in_order_function(module: Module) -> str:
     """Return the function (x, packed, k, far, row, columns) that copies lines `far` apart to lines `row` apart.
 
-    Zeros are written behind the last term. `columns` is the number of lines.
+    Zeros are written after the last term. `columns` is the number of lines.
     """
 
     def write(name: str) -> str:
@@ -215,7 +215,7 @@ def pack_in_order_function(module: Module) -> str:
 
 
 def pack_turned_function(module: Module) -> str:
-    """Return the function (x, packed, k, far, row, columns) that turns columns, which lie `far` apart, into lines.
+    """Return the function (x, packed, k, far, row, columns) that transposes columns, which are `far` apart, into lines.
 
     Sixteen lines of 16 pairs of terms at a time are transposed in registers.
     """
@@ -243,7 +243,7 @@ def _turn(b: Builder, term: str, places: tuple[str, str], offsets: list[str], ex
     halves = []
     for number, offset in enumerate(offsets):
         follows = b.define(f"icmp ugt i64 {left}, {number}", "b1")
-        # What does not exist is read from the first of these terms, which does, and replaced by 0.
+        # Missing terms are read from the first of these terms, which exists, and replaced by 0.
         at = place(b, "bf16", start, b.define(f"select i1 {follows.text}, i64 {offset}, i64 0", "i64").text)
         value = load_vector(b, "u16", at, (LANES, 1, 0, exists), [], None, at)
         halves.append(b.select(follows, value, b.like(0, value)))
@@ -255,7 +255,7 @@ def _turn(b: Builder, term: str, places: tuple[str, str], offsets: list[str], ex
 
 
 def _before(b: Builder, first: str, stop: str, lanes: int) -> Value:
-    """Return which of the places from `first` on lie before `stop`."""
+    """Return the mask of the positions from `first` on that are before `stop`."""
     left = b.define(f"trunc i64 {b.define(f'sub i64 {stop}, {first}', 'i64').text} to i32", "i32")
     numbers = Value("<" + ", ".join(f"i32 {lane}" for lane in range(lanes)) + ">", "i32", lanes)
     return b.compare("lt", numbers, b.splat(left, lanes))
@@ -263,7 +263,7 @@ def _before(b: Builder, first: str, stop: str, lanes: int) -> Value:
 
 # --- instructions ---------------------------------------------------------------------------------
 
-# Name: LLVM's intrinsic and what it takes besides numbers of tiles.
+# Name -> LLVM's intrinsic, and its parameters besides the numbers of tiles.
 _OPERATIONS = {
     "config": ("ldtilecfg", ("ptr",)),
     "release": ("tilerelease", ()),
@@ -275,7 +275,7 @@ _OPERATIONS = {
 
 
 def _operate(b: Builder, operation: str, given: str, *tiles: int) -> None:
-    """Emit one instruction: a call of a function that holds nothing else, and is inlined."""
+    """Emit one instruction, as a call of a function that contains only it and is inlined."""
     module = b.function.module
     name = "_".join(["tile", operation, *map(str, tiles)])
     if operation == "config":
@@ -289,7 +289,7 @@ def _operate(b: Builder, operation: str, given: str, *tiles: int) -> None:
 
 
 def operation_body(module: Module, operation: str, tiles: tuple[int, ...]) -> str:
-    """Return what the function of an instruction does, with parameters %at and %row."""
+    """Return the body of an instruction's function, with parameters %at and %row."""
     intrinsic, types = _OPERATIONS[operation]
     declared = ", ".join(["i8"] * len(tiles) + list(types))
     module.declarations[intrinsic] = f"declare void @llvm.x86.{intrinsic}({declared})"

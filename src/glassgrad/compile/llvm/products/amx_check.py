@@ -1,7 +1,7 @@
-"""Whether AMX is used: a small product has to come out as it does without it, once in a process.
+"""Decide whether AMX is used: once per process, a small product must equal the result without AMX.
 
-AMX is asked of the processor and of the system, and both may be emulated. So its first product in a process is one
-whose result is known.
+The processor and the system report AMX, and both may be emulated. So the first product in a process is one with a
+known result.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from glassgrad.compile.llvm.products.amx import TileWriter, tile_gemm, tile_scra
 from glassgrad.compile.llvm.products.gemm import Gemm, TileShape
 from glassgrad.compile.llvm.products.pairs import LANES, PairWriter, scratch_of
 
-# Rows, columns and terms: a block, the edges behind it, and an odd number of terms.
+# Rows, columns and terms: a block, edges beyond it, and an odd number of terms.
 _SIZE = (49, 50, 69)
 _PRODUCT = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4, *[ctypes.c_int64] * 7)
 
 
 @functools.cache
 def has_tiles() -> bool:
-    """Tell whether products of bfloat16 run in AMX tiles in this process; say so if they come out wrong."""
+    """Tell whether products of bfloat16 run in AMX tiles in this process; warn if the results are wrong."""
     if not host().may_use_amx:
         return False
     without, within = sample_products()
@@ -41,7 +41,7 @@ def has_tiles() -> bool:
 
 
 def sample_products() -> tuple[np.ndarray, np.ndarray]:
-    """Return the same products in float32, without AMX and with it: of matrices as they lie, and of turned ones."""
+    """Return the same products in float32, without and with AMX, of plain and of transposed matrices."""
     m, n, k = _SIZE
     layouts = [((k, 1), (n, 1)), ((1, m), (1, k))]
     gemms = [
@@ -62,10 +62,10 @@ def sample_products() -> tuple[np.ndarray, np.ndarray]:
 
 
 def _product(address: int, gemm: Gemm) -> np.ndarray:
-    """Return the product of two matrices whose numbers are exact in bfloat16, and of both signs."""
+    """Return the product of two matrices of positive and negative numbers that are exact in bfloat16."""
     m, n, k = _SIZE
     numbers = np.arange(m * k + k * n, dtype=np.float32) * 37 % 255 - 127
-    halves = (numbers.view(np.uint32) >> 16).astype(np.uint16)  # at most 8 digits: nothing is cut off
+    halves = (numbers.view(np.uint32) >> 16).astype(np.uint16)  # at most 8 bits, so nothing is lost
     a, b, c = halves[: m * k].copy(), halves[m * k :].copy(), np.zeros((m, n), np.uint16)
     scratch = np.zeros(max(tile_scratch(m, tile_gemm(gemm)), scratch_of(m, k, gemm.width, pack_a=True)), np.uint8)
     sizes = (m, n, k, k, max(gemm.a_strides), max(gemm.b_strides), n)

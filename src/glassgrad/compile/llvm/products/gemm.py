@@ -1,14 +1,14 @@
-"""Matrix products of our own: C = A B by tiles held in vector registers.
+"""Our own matrix products: C = A B by tiles held in vector registers.
 
-The scheme is the usual one (Goto and van de Geijn 2008): B is cut into panels as wide as two or three vectors; a panel
-of a few hundred rows is packed into contiguous memory, where it stays in the first-level cache; the rows of A pass by
-it, `rows` of them at a time, every product accumulating in registers. A is read where it lies, in either order. The
-shapes of tiles are constants in the code, and the distance of A's rows in steps of few products; sizes and the other
-distances are arguments, so that products share their functions.
+The scheme is the usual one (Goto and van de Geijn 2008): B is cut into panels as wide as two or three vectors. A panel
+of a few hundred rows is packed into contiguous memory, where it stays in the first-level cache. The rows of A are
+multiplied with it, `rows` at a time, with sums in registers. A is read in place, row-major or column-major. The shapes
+of tiles are constants in the code, and so is the distance of A's rows in steps with few products. Sizes and the other
+distances are arguments, so that products share functions.
 
-A large C lies far away. It is fetched while the products of a tile are summed, and panels are longer, so that C is not
-read and written again for every panel, though B then comes from the second-level cache: a tenth of the time of a step
-whose products have a thousand rows, columns and terms.
+A large C is not in the near caches. It is prefetched while the products of a tile are summed, and panels are longer, so
+C is read and written less often, although B then comes from the second-level cache. This saves a tenth of the time of a
+step whose products have a thousand rows, columns and terms.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from glassgrad.compile.llvm.products.tiles import (
     tile_function,
 )
 
-# Rows of a panel: what fits the first-level cache, and what spares a large C.
+# Rows of a panel: the number that fits the first-level cache, and the number for a large C.
 _DEPTH, _LONG_DEPTH = 128, 1024
-# What a product's function takes besides addresses: the sizes of a share, terms in all and in a block, distances.
+# Parameters of a product's function besides addresses: the sizes of a share, all terms and terms per block, distances.
 _NUMBERS = ("rows", "columns", "k", "depth", "lda", "ldb", "ldc")
 
 
 @dataclass(frozen=True)
 class TileShape:
-    """How many rows and vectors of C are held in registers, and how many terms a packed panel has."""
+    """The rows and vectors of C in registers, and the terms of a packed panel."""
 
     rows: int
     vectors: int
@@ -44,7 +44,7 @@ class TileShape:
 
 
 def tile_shape(columns: int, lanes: int, *, far: bool = False) -> TileShape:
-    """Return the tile: 27 or 28 of 32 registers hold sums, 12 of 16, the rest a row of B and an element of A.
+    """Return the tile: 27 or 28 of 32 registers hold sums, or 12 of 16; the rest hold a row of B and an element of A.
 
     `far` says that C is too large for the caches.
     """
@@ -56,10 +56,10 @@ def tile_shape(columns: int, lanes: int, *, far: bool = False) -> TileShape:
 
 @dataclass(frozen=True)
 class Gemm:
-    """A product with everything constant but the addresses and the range of rows or columns.
+    """A product in which everything is constant except the addresses and the range of rows or columns.
 
-    Strides are in elements; one of each pair is 1. `rows` and `columns` are the sizes that shares have. `fetch` asks
-    for a tile of C before its sums are ready.
+    Strides are in elements; one of each pair is 1. `rows` and `columns` are the possible sizes of shares. `fetch`
+    prefetches a tile of C before its sums are ready.
     """
 
     kind: str
@@ -89,24 +89,24 @@ class Gemm:
 
     @property
     def panel(self) -> int:
-        """Elements a packed panel of B takes."""
+        """Elements of a packed panel of B."""
         return (self.blocks[1] + self.lanes) * self.width if self.pack else 0
 
     @property
     def scratch(self) -> int:
-        """Bytes that packed parts of B and A take."""
+        """Bytes of packed parts of B and A."""
         left = max(self.rows) * self.blocks[1] + 4 * self.lanes if self.pack_a else 0
         return (self.panel + left) * BITS[self.kind] // 8
 
 
 def best_rows(sizes: Sequence[int], most: int) -> int:
-    """Return the tile height that wastes least: few tiles, and no thin one at the end."""
+    """Return the tile height that wastes the least: few tiles, and no thin one at the end."""
 
     def cost(rows: int) -> float:
         total = 0.0
         for size in sizes:
             full, rest = divmod(size, rows)
-            # A tile costs its rows, a part that does not depend on them, and more if it is too thin to hide latency.
+            # A tile costs its rows, a constant, and more if it is too thin to hide latency.
             total += full * (rows + 0.7) + (max(rest, 4) + 0.7 if rest else 0)
         return total
 
@@ -124,9 +124,9 @@ def product_call(
     sizes: tuple[str, str],
     terms: str | None = None,
 ) -> None:
-    """Call the function that a `GemmWriter` wrote: `places` are A, B, C and scratch, `sizes` rows and columns.
+    """Call the function of a `GemmWriter`: `places` are A, B, C and scratch, `sizes` rows and columns.
 
-    `terms` are as many as the product has, or fewer.
+    `terms` may be fewer than the product has.
     """
     (a_row, a_term), (b_row, b_column) = gemm.a_strides, gemm.b_strides
     numbers = (*sizes, terms or gemm.k, gemm.blocks[1], max(a_row, a_term), max(b_row, b_column), gemm.c_stride)
@@ -137,7 +137,7 @@ def product_call(
 class GemmWriter:
     """Writes one product as a function of starting addresses, the sizes of a share, and distances of rows or columns.
 
-    Products with tiles of the same shapes come out as the same function.
+    Products with tiles of the same shapes share a function.
     """
 
     def __init__(self, module: Module, gemm: Gemm) -> None:
@@ -205,7 +205,7 @@ class GemmWriter:
         return self.b.define(f"add i64 {value}, {number}", "i64").text
 
     def _pack_left(self, a: str, terms: str) -> None:
-        """Pack all rows of A for this block, tile after tile."""
+        """Pack all rows of A for this block, tile by tile."""
 
         def one(row: str, rows: int, count: str) -> None:
             name = pack_left_function(self.module, self.gemm.kind, rows, self.gemm.lanes)
@@ -223,7 +223,7 @@ class GemmWriter:
         return self._place(base, self._times(row, terms))
 
     def _over_rows(self, one: Callable[[str, int, str], None]) -> None:
-        """Call `one(first row, rows, how many)` for the full tiles, then for what is left."""
+        """Call `one(first row, rows, number of tiles)` for the full tiles, then for the rest."""
         gemm, height = self.gemm, self.rows
         if max(gemm.rows) >= height:
             count = self.b.define(f"udiv i64 %rows, {height}", "i64").text
@@ -260,17 +260,17 @@ class GemmWriter:
         self._over_rows(one)
 
     def _left(self, a: str, row: str, rows: int, terms: str) -> tuple[str, str, tuple[str, str]]:
-        """Return where a tile's part of A is, how much further the next one's, and how far rows and terms lie apart."""
+        """Return the address of a tile's part of A, the distance to the next tile's, and those of rows and terms."""
         if self.gemm.pack_a:
             return self._packed_left(row, terms), self._times(terms, rows), ("1", str(rows))
         left = self._place(a, self._times(row, self.a_strides[0]))
-        if self.module.any_rows:  # given as an argument, so that more products share a function
+        if self.module.any_rows:  # passed as an argument, so that more products share a function
             return left, self._times(self.a_strides[0], rows), self.a_strides
         a_row, a_term = self.gemm.a_strides
         return left, str(rows * a_row), (str(a_row), str(a_term))
 
     def _is_cut(self, columns: str, vectors: int) -> bool:
-        """Tell whether a panel of so many vectors may have fewer columns than they hold."""
+        """Tell whether a panel of `vectors` may have fewer columns than they hold."""
         rests = {size % self.gemm.width for size in self.gemm.columns}
         return columns != str(self.gemm.width) and any(
             rest % self.gemm.lanes for rest in rests if -(-rest // self.gemm.lanes) == vectors

@@ -1,4 +1,4 @@
-"""Matrix products as kernels: layouts BLAS takes as they are, and the share of the work each thread gets."""
+"""Matrix products as kernels: the layouts that BLAS accepts without a copy, and each thread's share of the work."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def accepts(strided: Strided) -> bool:
 
 
 def leading(strides: Sequence[int], shape: Sequence[int]) -> tuple[bool, int] | None:
-    """Return (is it transposed, leading dimension) of a matrix in row order; None if BLAS cannot express it."""
+    """Return (is it transposed, leading dimension) of a row-major matrix; None if BLAS cannot express it."""
     rows, columns = shape
     down, across = strides
     if (across == 1 or columns == 1) and (down >= columns or rows == 1):
@@ -34,7 +34,7 @@ def leading(strides: Sequence[int], shape: Sequence[int]) -> tuple[bool, int] | 
 
 @dataclass(frozen=True)
 class Product:
-    """One (batched) product C = A @ B with everything known about it."""
+    """One (batched) product C = A @ B with its sizes and layouts."""
 
     kind: str
     m: int
@@ -62,7 +62,7 @@ def product_of(instr: Instr, operands: Sequence[Strided | None]) -> Product:
 
 
 def _one_product(product: Product) -> Product | None:
-    """A batch whose matrices all meet the same B is one product of all their rows, if those lie evenly apart."""
+    """Turn a batch with a common B into one product of all its rows, if those are evenly spaced."""
     a, b, batch = product.a, product.b, product.batch
     if not batch or any(extent != 1 for extent in b.shape[:-2]) or a.shape[:-2] != batch:
         return None
@@ -79,7 +79,7 @@ def _one_product(product: Product) -> Product | None:
 
 
 def can_multiply(instr: Instr) -> bool:
-    """Tell whether BLAS, or our own code, has a product for the dtypes."""
+    """Tell whether BLAS or our own code has a product for the dtypes."""
     operands = [operand for operand in instr.inputs if isinstance(operand, Var)]
     same = all(operand.dtype == instr.output.dtype for operand in operands)
     terms = operands[0].shape[-1] if operands and operands[0].ndim else 0
@@ -90,7 +90,7 @@ def can_multiply(instr: Instr) -> bool:
 
 
 def has_pairs() -> bool:
-    """Tell whether this processor adds products of pairs of bfloat16, in vectors of 64 bytes."""
+    """Tell whether this processor has the dot product of bfloat16 pairs in vectors of 64 bytes."""
     return host().has_bfloat and host().vector_bytes == 64
 
 
@@ -102,8 +102,8 @@ def emit_product(
 ) -> None:
     """Emit the product for rows, columns or matrices [lo, hi).
 
-    `pointers` are those of A, B and C; `share` is (lo, hi, what is cut); `call` emits the product of one matrix from
-    the addresses of its first elements and its numbers of rows and columns.
+    `pointers` are those of A, B and C; `share` is (lo, hi, the axis that is cut); `call` emits the product of one
+    matrix from the addresses of its first elements and its numbers of rows and columns.
     """
     lo, hi, by = share
     if math.prod(product.batch) == 1:
@@ -150,7 +150,7 @@ def _batch_strides(strided: Strided, rank: int) -> list[int]:
 
 
 def layouts(product: Product) -> tuple[tuple[bool, int], tuple[bool, int]]:
-    """Return (is it transposed, leading dimension) of both sides."""
+    """Return (is it transposed, leading dimension) of both operands."""
     a = leading(product.a.strides[-2:], product.a.shape[-2:])
     b = leading(product.b.strides[-2:], product.b.shape[-2:])
     assert a is not None
@@ -185,7 +185,7 @@ def _one_matrix(
 
 
 def call_blas(product: Product, blas: str) -> Call:
-    """Return what emits the product of one matrix by BLAS."""
+    """Return the function that emits the product of one matrix by BLAS."""
     (ta, lda), (tb, ldb) = layouts(product)
 
     def call(b: Builder, places: tuple[str, str, str], m: str, n: str) -> None:

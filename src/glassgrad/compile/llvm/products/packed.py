@@ -1,12 +1,12 @@
 """One product of matrices for all sizes, C = A B + bias in float32, for eager mode.
 
-The products of a compiled step (`gemm`) know their sizes. Eager mode multiplies matrices of any size, and would wait
-for a function of each. Here sizes are arguments, as in a library, so that one module serves all products and is made
+The products of a compiled step (`gemm`) know their sizes. Eager mode multiplies matrices of any size and would wait for
+the compilation of each. Here sizes are arguments, as in a library, so one module serves all products and is compiled
 once. The scheme is that of Goto and van de Geijn (2008): a block of A is packed tile by tile and stays in the
 second-level cache, panels of B in the first-level one, and a tile of C is summed in registers.
 
 A tile has 14 rows of two vectors, which leaves four of 32 registers for B and A. Rows are divided into tiles of 14, 13
-or 12, so that none is thin: `divides` says which numbers of rows can be.
+or 12, so that none is thin; `divides` tells which numbers of rows allow that.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from glassgrad.compile.llvm.products.packed_tiles import pack_panel_function, pa
 from glassgrad.compile.llvm.products.shares import memory_of, one_of, record, word
 from glassgrad.compile.llvm.products.tiles import pack_columns_function
 
-# Words of a share: array objects, where their parts begin (in bytes), sizes, distances of rows (of columns, where they
-# lie in order), whether A and B lie column by column, a bias (an array object, or 0) and where it begins. Batches first
-# to last have two axes; `inner` is the length of the second one, then come the distances of matrices in bytes.
+# Words of a share: array objects, offsets of their parts (in bytes), sizes, distances of rows (of columns if
+# column-major), whether A and B are column-major, a bias (an array object, or 0) and its offset. Batches first to last
+# have two axes; `inner` is the length of the second one, followed by the distances of matrices in bytes.
 A, B, C, A_START, B_START, C_START, M, N, K, LDA, LDB, LDC, TURNED_A, TURNED_B, BIAS, BIAS_START = range(16)
 FIRST, LAST, INNER, A_OUTER, A_INNER, B_OUTER, B_INNER, C_OUTER, C_INNER = range(16, 25)
 HEIGHTS = (14, 13, 12)
 
-_LEAST_BURST = 2  # terms between two lines that are asked for; no product has fewer
+_LEAST_BURST = 2  # terms between two prefetched lines; no product has fewer
 
 _ARGUMENTS = ("rows", "columns", "k", "lda", "ldb", "ldc", "from_row")
 
 
 def divides(rows: int) -> bool:
-    """Tell whether so many rows can be divided into tiles of `HEIGHTS`; from 72 on, all can."""
+    """Tell whether `rows` can be divided into tiles of `HEIGHTS`; from 72 on, all can."""
     tiles = -(-rows // HEIGHTS[0])
     return rows >= tiles * HEIGHTS[-1] > 0
 
@@ -53,8 +53,8 @@ def module(header: str, attributes: str, data: int) -> str:
 
     Args:
         header: first lines of the module.
-        attributes: those of every function.
-        data: where an array object has its address.
+        attributes: the attributes of every function.
+        data: the offset of the data pointer in an array object.
     """
     functions = Module(VECTOR_BYTES)
     body = _Product(functions).definition()
@@ -62,7 +62,7 @@ def module(header: str, attributes: str, data: int) -> str:
 
 
 def _entry(data: int) -> str:
-    """Read the record of a share, and multiply one matrix of the batch after the other."""
+    """Read the record of a share, and multiply the matrices of the batch one by one."""
     names = {"rows": M, "columns": N, "k": K, "lda": LDA, "ldb": LDB, "ldc": LDC, "first": FIRST, "last": LAST}
     names |= {"inner": INNER, "turned.a": TURNED_A, "turned.b": TURNED_B}
     read = "".join(word(name, at) for name, at in names.items()) + word("scratch", SCRATCH, "ptr")
@@ -104,20 +104,20 @@ done:
 """
 
 
-# First row, height and number of the higher tiles, and of the lower ones.
+# First row, height and number of the taller tiles, and of the shorter ones.
 _Parts = tuple[tuple[str, str, str], tuple[str, str, str]]
 
 
 @dataclass(frozen=True)
 class _Ahead:
-    """The panel of B that the next block meets first: where it lies, and whether there is one."""
+    """The first panel of B of the next block: its address, and whether it exists."""
 
     panel: str
     exists: str
 
 
 class _Product(Words):
-    """Writes the function that goes through blocks, panels and tiles."""
+    """Writes the function that loops over blocks, panels and tiles."""
 
     def __init__(self, functions: Module) -> None:
         super().__init__(LoopNest(Function(functions)), KIND)
@@ -126,14 +126,15 @@ class _Product(Words):
     def definition(self) -> str:
         """Return the whole function.
 
-        ``multiply(a, b, c, from, scratch, sizes and distances, turned_a, turned_b, reads)``: if `reads`, C begins with
-        what lies at `from`, in rows that are `from_row` apart.
+        ``multiply(a, b, c, from, scratch, sizes and distances, turned_a, turned_b, reads)``: if `reads`, the initial
+        values of C are those at `from`, in rows that are `from_row` apart.
         """
         blocks, vectors = self._up("%k", str(DEPTH)), self._up("%k", str(LANES))
         a_term = self._select("%turned_a", "%lda", "1")
         b_term = self._select("%turned_b", "1", "%ldb")
         with self.code.loop("0", blocks, 1) as loop:
-            # Whole vectors, a number that differs by one at most: no block has so few terms that it is not worth its C.
+            # Blocks of whole vectors that differ by at most one, so that no block has too few terms to justify its
+            # access to C.
             numbers = (loop.counter.text, self._op("add", loop.counter.text, "1"))
             edges = (self._times(self._op("udiv", self._times(at, vectors), blocks), str(LANES)) for at in numbers)
             first, after = (self._least(edge, "%k") for edge in edges)
@@ -155,7 +156,7 @@ class _Product(Words):
         return f"define internal void @multiply({params}) #0 {{\nentry:\n{lines}\n}}\n"
 
     def _blocks(self, sides: tuple[str, str], terms: str, begins: tuple[str, str, str], then: _Ahead) -> None:
-        """Go through the rows, as many at a time as fit; blocks differ by one row at most, so that all divide."""
+        """Loop over blocks of as many rows as fit; blocks differ by at most one row, so that tiles divide each."""
         left, right = sides
         count = self._up("%rows", self._op("udiv", str(BLOCK), terms))
         a_row = self._select("%turned_a", "1", "%lda")
@@ -182,7 +183,7 @@ class _Product(Words):
             self._panels((packed, right), c, (parts, tiles, terms), ahead)
 
     def _pack_left(self, places: tuple[str, str, str], part: tuple[str, str, str], terms: str) -> None:
-        """Pack tiles of A: for each term the elements of their rows."""
+        """Pack tiles of A: for each term, the elements of their rows."""
         (source, a_row, packed), (first, height, number) = places, part
         by_rows = pack_columns_function(self.functions, KIND, LANES)
         here, there = self._place(source, self._times(first, a_row)), self._place(packed, self._times(first, terms))
@@ -199,7 +200,7 @@ class _Product(Words):
     def _panels(
         self, sides: tuple[str, str], c: tuple[str, str, str, str], sizes: tuple[_Parts, str, str], then: _Ahead
     ) -> None:
-        """Pack the panels of B one by one; each meets all tiles of the block."""
+        """Pack the panels of B one by one; multiply each with all tiles of the block."""
         (packed, right), (target, begins, begins_row, reads), (parts, tiles, terms) = sides, c, sizes
         by_terms = pack_columns_function(self.functions, KIND, LANES)
         by_rows = pack_panel_function(self.functions)
@@ -227,7 +228,7 @@ class _Product(Words):
                         self.b.raw(f"call void @{tile_function(self.functions, rows)}({arguments})")
 
     def _asked(self, first: str, next_panel: str, sizes: tuple[str, str], then: _Ahead) -> tuple[str, str]:
-        """Return the arguments that tell tiles what to ask for, and how many lines of the next panel each asks for."""
+        """Return the prefetch arguments of tiles, and the number of lines of the next panel that each prefetches."""
         tiles, terms = sizes
         left = self._op("sub", "%columns", first)
         within = self._is("ugt", left, str(WIDTH))
@@ -239,7 +240,7 @@ class _Product(Words):
         panel = self._pick(exists, self._pick(within, next_panel, then.panel), "%scratch")
         most = self._op("udiv", terms, str(_LEAST_BURST))
         c_chunks = self._op("add", str(VECTORS), self._splits("%c", "%ldc"))
-        # Where there are few terms, the first line of a row has to do: processors fetch lines in pairs.
+        # With few terms, prefetch only the first line of a row: processors fetch lines in pairs.
         few = self._is("ult", most, self._times(c_chunks, str(HEIGHTS[0])))
         c_chunks = self._select(few, "1", c_chunks)
         rounds = self._least(self._most(self._times(c_chunks, str(HEIGHTS[0])), each), most)
@@ -248,7 +249,7 @@ class _Product(Words):
         return f"{numbers}, ptr {panel}, i64 %ldb, i64 {chunks}, i64 {each}", each
 
     def _splits(self, base: str, row: str) -> str:
-        """1 if rows of a matrix begin within a line of memory, or 0."""
+        """1 if rows of a matrix are not aligned to cache lines, else 0."""
         address = self.b.define(f"ptrtoint ptr {base} to i64", "i64").text
         low = self._op("and", self._op("or", address, self._times(row, str(SIZE))), str(VECTOR_BYTES - 1))
         return self.b.define(f"zext i1 {self._is('ne', low, '0')} to i64", "i64").text

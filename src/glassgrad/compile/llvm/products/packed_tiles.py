@@ -1,8 +1,8 @@
 """The innermost functions of `packed`: tiles of C summed in registers, and the packing of A and B.
 
-What a product reads and writes lies in the third-level cache or beyond, as a rule. A line of memory takes as long from
-there as some hundred multiplications of vectors, and only a dozen lines can be under way at a time. So tiles ask, one
-line now and then among their sums, for what will be needed: their part of C, and the next panel of B.
+The operands of a product are usually in the third-level cache or beyond. A load of a cache line from there takes as
+long as about a hundred vector multiplications, and only a dozen loads can be in flight. So tiles prefetch one line at a
+time between their sums: their part of C, and the next panel of B.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ def tile_function(functions: Module, rows: int) -> str:
     """Return the function (a, b, c, from, numbers, asked, reads) that computes `count` tiles, one below the other.
 
     Both A and B are packed. Columns beyond `columns` are neither read nor written. The same code serves all tiles,
-    since writing through a mask costs little beside so many terms.
+    because a masked store costs little compared with the sums over all terms.
 
-    The sums of a tile are made in `rounds` of so many terms (`burst`); the last one has what is left over, too. A round
-    asks for a line of the tile of C, whose rows lie in `c_chunks` lines each, and for one of the next panel of B. Its
-    rows of `chunks` lines lie `next_row` apart from `next` on; each tile asks for `each`, the first one from number
-    `asked` on.
+    The sums of a tile are computed in `rounds` of `burst` terms; the last round includes the remainder. A round
+    prefetches a line of the tile of C, whose rows span `c_chunks` lines each, and a line of the next panel of B. The
+    panel starts at `next`; its rows of `chunks` lines are `next_row` apart. Each tile prefetches `each` lines, the
+    first tile from line `asked` on.
     """
 
     def write(name: str) -> str:
@@ -59,20 +59,20 @@ def tile_function(functions: Module, rows: int) -> str:
 
 
 def _columns(b: Builder, vector: int, columns: str = "%columns", lanes: int = LANES) -> Value:
-    """Return which lanes of a vector of columns exist."""
+    """Return the mask of the lanes of a vector of columns that exist."""
     count = b.splat(b.define(f"trunc i64 {columns} to i32", "i32"), lanes)
     numbers = Value("<" + ", ".join(f"i32 {vector * lanes + lane}" for lane in range(lanes)) + ">", "i32", lanes)
     return b.compare("lt", numbers, count)
 
 
 class _Lines:
-    """Lines of memory to ask for, one in a round.
+    """Cache lines to prefetch, one per round.
 
     Args:
-        b: where they are computed.
-        base: where the first row begins.
-        first: number of the first line.
-        numbers: distance of rows, lines of a row, and how many lines there are.
+        b: the builder for their addresses.
+        base: the address of the first row.
+        first: the number of the first line.
+        numbers: distance of rows, lines per row, and the number of lines.
     """
 
     def __init__(self, b: Builder, base: str, first: str, numbers: tuple[str, str, str]) -> None:
@@ -85,7 +85,7 @@ class _Lines:
         self.onwards = b.define(f"sub i64 {row}, {b.define(f'mul i64 {last}, {LANES}', 'i64').text}", "i64").text
 
     def ask(self, b: Builder, loop: Loop) -> list[Value]:
-        """Ask for the line of this round; return what the next one begins with."""
+        """Prefetch the line of this round; return the loop-carried values for the next."""
         offset, chunk = loop.carry(b, self.offset), loop.carry(b, self.chunk)
         prefetch(b, place(b, KIND, self.base, offset.text), writes=False, level=2)
         more = b.define(f"add i64 {chunk.text}, 1", "i64").text
@@ -100,7 +100,7 @@ class _Lines:
 
 
 def _sums(code: LoopNest, left: str, rows: int, asked: Sequence[_Lines]) -> list[list[Value]]:
-    """Add up all terms, round by round; return the vectors of each row."""
+    """Sum all terms, round by round; return the vectors of each row."""
     zero, none = code.current.const(0, KIND, LANES), Value("0", "i64")
     stop, burst = (code.current.define(f"mul i64 %{what}, {WIDTH}", "i64").text for what in ("k", "burst"))
     last = code.current.define("sub i64 %rounds, 1", "i64").text
@@ -120,7 +120,7 @@ def _sums(code: LoopNest, left: str, rows: int, asked: Sequence[_Lines]) -> list
 def _terms(
     code: LoopNest, left: str, begun: tuple[list[list[Value]], Value], bounds: tuple[str, str]
 ) -> tuple[list[list[Value]], Value]:
-    """Add terms to sums; return them, and at which element of A it goes on. The bounds are elements of B."""
+    """Add terms to sums; return the sums and the next element of A. The bounds are elements of B."""
     sums, begin = begun
     with code.loop(*bounds, WIDTH) as loop:
         b = code.current
@@ -140,10 +140,10 @@ def _terms(
 def _store(
     b: Builder, sums: Sequence[Sequence[Value]], places: tuple[str, str], masks: tuple[list[Value], list[Value]]
 ) -> None:
-    """Add the sums to what C begins with, which is 0 where nothing is read.
+    """Add the sums to the initial values of C, which are 0 if nothing is read.
 
-    All is read before anything is written: rows often lie a multiple of 4096 bytes apart, and a processor takes such a
-    row for the one just written.
+    All reads precede all writes: rows are often a multiple of 4096 bytes apart, and processors mistake such a row for
+    the one just written (4K aliasing).
     """
     target, come = places
     exists, read = masks
@@ -164,9 +164,9 @@ _TERMS = 4  # that are packed at a time
 
 
 def pack_turned_function(functions: Module) -> str:
-    """Return the function (a, packed, k, a_term, height, count) that packs tiles of an A whose columns lie in order.
+    """Return the function (a, packed, k, a_term, height, count) that packs tiles of a column-major A.
 
-    Some terms at a time, all tiles: so memory is read in its order.
+    It packs some terms of all tiles at a time, so memory is read in order.
     """
 
     def write(name: str) -> str:
@@ -197,7 +197,7 @@ def pack_turned_function(functions: Module) -> str:
 
 
 def pack_panel_function(functions: Module) -> str:
-    """Return the function (b, panel, k, b_row, width, columns) that packs a panel of a B whose rows lie in order."""
+    """Return the function (b, panel, k, b_row, width, columns) that packs a panel of a row-major B."""
 
     def write(name: str) -> str:
         code, lanes = LoopNest(Function(functions)), lanes_of(functions)

@@ -1,10 +1,10 @@
-"""Matrix products of bfloat16: tiles whose innermost instruction adds the products of two terms at once.
+"""Matrix products of bfloat16: tiles whose innermost instruction adds two products at once.
 
-`vdpbf16ps` takes pairs of neighbouring terms: each lane of 32 bits holds one element of two rows of B, or of one row of
-A. Panels of B are therefore packed in pairs: two rows are interleaved, or, where B's columns lie in order, pairs of
-their elements are transposed as if they were numbers of 32 bits. A is read where it lies if its rows do so in order and
-have an even number of terms, otherwise it is packed in the same two ways. Sums are float32 from the first term to the
-last, and rounded once. Behind an odd number of terms stands a 0.
+`vdpbf16ps` takes pairs of neighbouring terms: each lane of 32 bits holds one element each of two rows of B, or two
+elements of one row of A. So panels of B are packed in pairs: two rows are interleaved or, if B is column-major, pairs
+of elements are transposed as 32-bit numbers. A is read in place if it is row-major with an even number of terms;
+otherwise it is packed in the same two ways. Sums are float32 over all terms and are rounded once. An odd number of
+terms is padded with a 0.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MOST_TERMS = 1 << 14
 
 @dataclass(frozen=True)
 class PairTile:
-    """So many rows of so many vectors; rows of A lie `a_row` bfloat16 apart; `cut` as for other tiles."""
+    """A tile of `rows` and `vectors`; rows of A are `a_row` bfloat16 apart; `cut` as for other tiles."""
 
     rows: int
     vectors: int
@@ -44,7 +44,7 @@ class PairWriter(GemmWriter):
         return self.b.define(f"lshr i64 {self._plus(terms, 1)}, 1", "i64").text
 
     def _pack_left(self, a: str, terms: str) -> None:
-        """Pack all rows of A, tile after tile."""
+        """Pack all rows of A, tile by tile."""
         in_order = self.gemm.a_strides[1] == 1
 
         def one(row: str, rows: int, count: str) -> None:
@@ -87,7 +87,7 @@ class PairWriter(GemmWriter):
 
 
 def scratch_of(rows: int, terms: int, width: int, *, pack_a: bool) -> int:
-    """Return the bytes that packed parts of B and A take, with what is written beyond their ends."""
+    """Return the bytes of packed parts of B and A, including writes beyond their ends."""
     pairs = (terms + 1) // 2
     return 4 * ((pairs + LANES) * width + ((rows * pairs + LANES * LANES + LANES) if pack_a else 0))
 
@@ -98,7 +98,7 @@ _NUMBERS = ("pairs", "a_term", "a_next", "b_row", "c_row", "columns", "count")
 def pair_tile_function(module: Module, tile: PairTile) -> str:
     """Return the function (a, b, c, numbers) that computes `count` tiles, one below the other, and rounds them.
 
-    Pairs of a row of A lie a_term apart, and A's part in the next tile a_next further, in elements; b_row is the
+    Pairs of a row of A are a_term apart, and A's parts of consecutive tiles a_next apart, in elements; b_row is the
     distance of the panel's pairs of rows, in pairs.
     """
 
@@ -128,7 +128,7 @@ def pair_tile_function(module: Module, tile: PairTile) -> str:
 
 
 def _sums(code: LoopNest, tile: PairTile, left: str, stop: str) -> list[list[Value]]:
-    """Add up all pairs; return the vectors of each row."""
+    """Sum all pairs; return the vectors of each row."""
     zero = code.current.const(0, "f32", LANES)
     with code.loop("0", stop, "%b_row") as loop:
         b = code.current
@@ -164,9 +164,9 @@ _PACK = "ptr %x, ptr %panel, i64 %k, i64 %far, i64 %width, i64 %columns"
 
 
 def pack_pairs_function(module: Module, vectors: int) -> str:
-    """Return the function (x, panel, k, far, width, columns) that interleaves rows, which lie `far` apart, two by two.
+    """Return the function (x, panel, k, far, width, columns) that interleaves pairs of rows, which are `far` apart.
 
-    `columns` of them reach into the last of the `vectors`; a pair takes `width` in the panel.
+    The rows have `columns`, which reach into the last of the `vectors`; a pair takes `width` in the panel.
     """
 
     def write(name: str) -> str:
@@ -194,16 +194,16 @@ def pack_pairs_function(module: Module, vectors: int) -> str:
 
 
 def interleaved(b: Builder, low: Value, high: Value) -> Value:
-    """Return the elements of two rows side by side, in pairs as numbers of 32 bits."""
+    """Return the interleaved elements of two rows, each pair as a 32-bit number."""
     order = ", ".join(f"i32 {lane}, i32 {lane + LANES}" for lane in range(LANES))
     both = b.pointer(f"shufflevector {low.typed}, {high.typed}, <32 x i32> <{order}>")
     return b.define(f"bitcast <32 x i16> {both} to <16 x i32>", "u32", LANES)
 
 
 def pack_lines_function(module: Module) -> str:
-    """Return the function (x, panel, k, far, width, columns) that turns lines, whose terms lie in order, into columns.
+    """Return the function (x, panel, k, far, width, columns) that transposes lines, whose terms are contiguous.
 
-    Lines lie `far` apart; blocks of 16 times 16 pairs are transposed in registers.
+    Lines are `far` apart; blocks of 16 times 16 pairs are transposed in registers.
     """
 
     def write(name: str) -> str:

@@ -1,8 +1,8 @@
-"""Products of a few rows with a matrix that is read along its rows: y = x W^T, as a model makes them when it generates.
+"""Products of a few rows with a matrix that is read along its rows: y = x W^T, as in generation by a model.
 
-For one row there is nothing to win by packing W: each of its elements is used once. A tile holds a sum for each pair of
-a row of x and a row of W, reads both by vectors in the order in which they lie, and adds up the lanes at the end, for
-all sums of a row together. What bounds it is the memory that W comes from.
+For one row, packing W gains nothing, because each of its elements is used once. A tile holds a sum for each pair of
+a row of x and a row of W, reads both by vectors in memory order, and sums the lanes at the end, for all sums of a row
+together. The memory bandwidth of W is the bottleneck.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from glassgrad.compile.llvm.products.tiles import named, place
 
 # With more rows packing W pays.
 _MOST_ROWS = 8
-# Rows of x in a tile, and rows of W: sums enough to hide the latency of an addition, and few enough for the registers.
+# Rows of x in a tile, and rows of W: enough sums to hide the latency of an addition, few enough for the registers.
 _TALL, _WIDE, _SUMS = 4, 8, 16
 _NUMBERS = ("m", "n", "k", "lda", "ldb", "ldc")
 
 
 def reads_along_rows(product: Product, lanes: int) -> bool:
-    """Tell whether a product has few rows, and a right side whose columns lie in order, as the left side's rows do."""
+    """Tell whether a product has few rows, a row-major left operand and a column-major right operand."""
     (a_turned, _), (b_turned, _) = layouts(product)
     return product.m <= _MOST_ROWS and b_turned and not a_turned and product.k >= lanes > 1
 
 
 def row_product(module: Module, product: Product, lanes: int) -> Call:
-    """Return what emits the product of one matrix from the addresses of its first elements, its rows and columns."""
+    """Return the function that emits the product of one matrix from its first addresses, rows and columns."""
     (_, lda), (_, ldb) = layouts(product)
     tall = min(product.m, _TALL)
     wide = min(_WIDE, _SUMS // tall, lanes)
@@ -46,7 +46,7 @@ def row_product(module: Module, product: Product, lanes: int) -> Call:
 
 @dataclass(frozen=True)
 class RowTile:
-    """So many rows of x against so many of W, by vectors of so many lanes; `rest` terms fill no vector."""
+    """A tile of some rows of x and some of W, by vectors of `lanes`; `rest` terms do not fill a vector."""
 
     kind: str
     tall: int
@@ -73,7 +73,7 @@ def _product_function(module: Module, tile: RowTile) -> str:
 
 
 def _over_columns(code: LoopNest, tile: RowTile) -> None:
-    """Go over the rows of W; those that fill no tile one by one."""
+    """Loop over the rows of W; those that do not fill a tile are processed one by one."""
     full = code.current.define(f"and i64 %n, {-tile.wide}", "i64").text
     for start, stop, wide in (("0", full, tile.wide), (full, "%n", 1)):
         if wide < tile.wide or start == "0":
@@ -82,7 +82,7 @@ def _over_columns(code: LoopNest, tile: RowTile) -> None:
 
 
 def _over_rows(code: LoopNest, column: str, tile: RowTile) -> None:
-    """Go over the rows of x, while the rows of W are in the cache."""
+    """Loop over the rows of x while the rows of W are in the cache."""
     b = code.current
     rest = b.define(f"urem i64 %m, {tile.tall}", "i64").text
     full = b.define(f"sub i64 %m, {rest}", "i64").text
@@ -94,7 +94,7 @@ def _over_rows(code: LoopNest, column: str, tile: RowTile) -> None:
 
 @contextmanager
 def _turns(code: LoopNest, start: str, stop: str, step: int) -> Iterator[str]:
-    """Open a loop that may have no turn; yield its counter."""
+    """Open a loop that may have no iterations; yield its counter."""
     some = code.current.define(f"icmp ult i64 {start}, {stop}", "b1").text
     with code.when(some), code.loop(start, stop, step) as loop:
         yield loop.counter.text
@@ -154,10 +154,10 @@ def _terms(
 
 
 def _added_up(b: Builder, sums: list[Value]) -> Value:
-    """Return the sum of the lanes of each vector, in order, as the lanes of one.
+    """Return the sums of the lanes of each vector, in order, as the lanes of one vector.
 
-    Two vectors of so many groups of lanes become one with the groups of both, each half as wide; so the number of
-    additions is that of the vectors and a few more, and not that of the vectors times the logarithm of their lanes.
+    Two vectors with some groups of lanes become one with the groups of both, each half as wide. So the number of
+    additions is about the number of vectors, instead of that times the logarithm of the lanes.
     """
     groups = 1
     while len(sums) > 1:
@@ -170,7 +170,7 @@ def _added_up(b: Builder, sums: list[Value]) -> Value:
 
 
 def _halves(b: Builder, first: Value, second: Value | None, groups: int) -> Value:
-    """Add the upper half of every group of lanes to the lower one; groups of `second` come after those of `first`."""
+    """Add the upper half of every group of lanes to the lower one; groups of `second` follow those of `first`."""
     lanes, width = first.lanes, first.lanes // groups
     starts = [at * width for at in range(groups if second is None else 2 * groups)]
     kind = type_name(first.kind, lanes)

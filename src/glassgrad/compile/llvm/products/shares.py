@@ -1,11 +1,11 @@
-"""Matrix products and sums of rows cut into shares: what the threads of the pool do for eager mode.
+"""Matrix products and sums of rows in shares, for the threads of the pool in eager mode.
 
-NumPy's BLAS has threads of its own. After each product they wait for the next one by turning in circles, and so do
-those of the pool after each step, so that two sets of threads fight for the cores. Here the threads of the pool call
-BLAS, set to one thread, each for its share of a product.
+NumPy's BLAS has its own threads. They spin after each product, and those of the pool spin after each step, so two sets
+of threads would compete for the cores. Here the threads of the pool call BLAS, set to one thread, each for its share of
+a product.
 
-A share is a record of 64-bit words behind the claims of a context (`compile.llvm.support`). Arrays are given as Python
-objects, whose memory the code finds itself.
+A share is a record of 64-bit words after the claims of a context (`compile.llvm.module.support`). Arrays are passed as
+Python objects; the code reads their addresses.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from __future__ import annotations
 from glassgrad.compile.llvm.module.support import CLAIM_SIZE, CLAIMS, SHARES
 
 WORDS = 48  # of a record
-# Words of a product, in the words of BLAS, which counts along columns first: C (m, n) = A (m, k) B (k, n). What is
-# passed by address lies here. Batches first to last have two axes; `inner` is the length of the second one.
+# Words of a product, with the column-major names of BLAS: C (m, n) = A (m, k) B (k, n). BLAS gets their addresses.
+# Batches first to last have two axes; `inner` is the length of the second one.
 GEMM, TRANS_A, TRANS_B, M, N, K, ALPHA, BETA, LDA, LDB, LDC = range(11)
 A, B, C, A_START, B_START, C_START = range(11, 17)
 FIRST, LAST, INNER, A_OUTER, A_INNER, B_OUTER, B_INNER, C_OUTER, C_INNER = range(17, 26)
 BIAS, BIAS_START, BIAS_BYTES, ROW_BYTES = range(26, 30)
-# Words of a sum of rows: arrays, rows, bytes of a row, and from which column to which.
+# Words of a sum of rows: arrays, rows, bytes of a row, and the range of columns.
 X, Y, ROWS, STRIDE, COLUMN, END = range(6)
 
 _SUMMED = (4, 1)  # vectors of columns at a time
@@ -30,9 +30,9 @@ def module(header: str, attributes: str, vector_bytes: int, data: int) -> str:
 
     Args:
         header: first lines of the module.
-        attributes: those of every function.
-        vector_bytes: width of a vector.
-        data: where an array object has its address.
+        attributes: the attributes of every function.
+        vector_bytes: the width of a vector.
+        data: the offset of the data pointer in an array object.
     """
     kinds = (("float", "f32", 4), ("double", "f64", 8))
     sums = [_sum_rows(kind, name, vector_bytes // size, data) for kind, name, size in kinds]
@@ -63,12 +63,12 @@ def turns(back: str, done: str, also: str = "", *, name: str = "i", first: str =
     """Begin a loop at the end of block ``entry``, which goes to ``head``, up to the label of its body.
 
     Args:
-        back: the block that sets ``%<name>.next`` and goes back to ``head``.
-        done: the block behind the loop.
-        also: another value that goes around.
-        name: what is counted.
-        first: where it begins.
-        last: what it stays below.
+        back: the block that sets ``%<name>.next`` and jumps back to ``head``.
+        done: the block after the loop.
+        also: another loop-carried value.
+        name: the name of the counter.
+        first: its initial value.
+        last: its exclusive upper bound.
     """
     beside = f"  {also}\n" if also else ""
     return f"""head:
@@ -81,7 +81,7 @@ body:
 
 
 def memory_of(name: str, array: int, data: int) -> str:
-    """Load the address of an array, which is given as an object."""
+    """Load the address of an array, which is passed as an object."""
     return f"""{word(name + ".object", array, "ptr")}\
   %{name}.data.p = getelementptr i8, ptr %{name}.object, i64 {data}
   %{name}.data = load ptr, ptr %{name}.data.p, align 8
@@ -100,7 +100,7 @@ def one_of(name: str, start: int, outer: int, inner: int) -> str:
 
 
 def _product(data: int) -> str:
-    """Multiply the matrices of a share; a bias is what its rows begin with."""
+    """Multiply the matrices of a share; a bias initialises the rows of the result."""
     passed = {"ta": TRANS_A, "tb": TRANS_B, "m": M, "n": N, "k": K, "alpha": ALPHA, "beta": BETA}
     passed |= {"lda": LDA, "ldb": LDB, "ldc": LDC}
     places = "".join(f"  %{name} = getelementptr i64, ptr %record, i64 {word}\n" for name, word in passed.items())
@@ -145,7 +145,7 @@ done:
 
 
 def _sum_rows(kind: str, name: str, lanes: int, data: int) -> str:
-    """Add the rows of a matrix, some vectors of columns at a time."""
+    """Sum the rows of a matrix, some vectors of columns at a time."""
     size = 4 if kind == "float" else 8
     loops, start, before = "", "%column", "entry"
     widths = [count * lanes for count in _SUMMED] + [1]
@@ -169,7 +169,7 @@ entry:
 
 
 def _columns(number: int, width: int, kind: str, size: int, start: str, before: str, after: str) -> str:
-    """A loop over columns, `width` of them at a time, as long as there are so many."""
+    """A loop over columns, `width` at a time, while that many remain."""
     vector = kind if width == 1 else f"<{width} x {kind}>"
     zero = "0.0" if width == 1 else "zeroinitializer"
     n = number

@@ -1,9 +1,9 @@
-"""The inner functions of a matrix product: one tile of C in vector registers, and packing panels of B and A.
+"""The inner functions of a matrix product: one tile of C in vector registers, and the packing of panels of B and A.
 
-How many rows and vectors a tile has is in its code. In steps of few products so is how far apart A's rows lie, since
-each of them needs an address in every turn of the innermost loop: where it is an argument, a call takes 10 to 20 ns
-more. What is needed once in a tile, or one of for all rows, are arguments: a program so has a few of these functions
-and not some for each of its products, which would be most of what compiling it takes.
+The numbers of rows and vectors of a tile are constants in its code. In steps with few products, so is the distance of
+A's rows, because each row needs an address in every iteration of the innermost loop; as an argument it costs 10 to 20
+ns per call. Values that a tile needs once are arguments. So a program has a few of these functions instead of some for
+each product, which would take most of the compile time.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from glassgrad.compile.llvm.module.ir import LLVM_TYPE, Builder, Function, LoopN
 
 @dataclass(frozen=True)
 class Tile:
-    """So many rows of so many vectors of so many lanes, of an element kind; rows of A lie `a_row` elements apart.
+    """A tile of `rows` by `vectors` of `lanes`, of an element kind; rows of A are `a_row` elements apart.
 
-    Without a number for `a_row` that distance is an argument, so that fewer tiles serve more products. `cut` says that
-    the last vector of C may reach beyond its end, and `packed` that B's may be read all the same: to read or write only
-    the lanes that exist costs instructions.
+    If `a_row` is None, that distance is an argument, so fewer tiles serve more products. `cut` says that the last
+    vector of C may reach beyond its end, and `packed` that B's last vector may be read in full anyway; masked reads and
+    writes cost instructions.
     """
 
     kind: str
@@ -40,16 +40,16 @@ class Tile:
 
 
 def place(b: Builder, kind: str, base: str, offset: str | int) -> str:
-    """Return the address of the element `offset` elements further."""
+    """Return the address `offset` elements after `base`."""
     if str(offset) == "0":
         return base
     return b.pointer(f"getelementptr {LLVM_TYPE[kind]}, ptr {base}, i64 {offset}")
 
 
 def named(module: Module, name: str, write: Callable[[str], str]) -> str:
-    """Add a function to a module unless it is there; return its name."""
+    """Add a function to a module unless it exists; return its name."""
     if name not in module.definitions:
-        module.definitions[name] = ""  # reserves the place before what it calls
+        module.definitions[name] = ""  # reserves the position before its callees
         module.definitions[name] = write(name)
     return name
 
@@ -58,7 +58,7 @@ WRITTEN: Cache[tuple[str, int, bool], Module] = Cache("texts of tiles", 1024)
 
 
 def named_everywhere(module: Module, name: str, write: Callable[[Module, str], str]) -> str:
-    """As `named`, for a function whose name says all of it, and which calls none: it is written once in a process."""
+    """Like `named`, for a function that its name determines and that calls no other: write it once per process."""
     key = (name, module.vector_bytes, module.has_bfloat)
 
     def make() -> Module:
@@ -76,12 +76,12 @@ TEXTS: Cache[tuple[Hashable, ...], tuple[Module, str]] = Cache("texts of functio
 
 
 def written(module: Module, about: tuple[Hashable, ...], write: Callable[[Module], str]) -> str:
-    """Return a function's text, written once in a process for all modules.
+    """Return a function's text, written once per process for all modules.
 
     Args:
-        module: gets what the function declares and calls.
-        about: all that the text depends on.
-        write: writes it for a module.
+        module: receives the declarations and callees of the function.
+        about: everything that the text depends on.
+        write: writes the text for a module.
     """
     key = (module.vector_bytes, module.has_bfloat, *about)
 
@@ -101,17 +101,17 @@ _TILE_NUMBERS = ("k", "a_term", "a_next", "b_row", "c_row", "columns", "count", 
 def tile_function(module: Module, tile: Tile) -> str:
     """Return the function (a, b, c, numbers, adds, fetch) that computes `count` tiles, one below the other.
 
-    Terms of a row of A lie a_term apart, and A's part in the next tile a_next further; b_row and c_row are the
-    distances of rows of B and C. That of rows of A, a_row, is followed by those of `further_rows`, where the tile does
-    not say it. Of a tile only `columns` exist, some of the last vector at least. `adds` says whether C is added to,
-    `fetch` whether it is asked for before its sums are ready.
+    Terms of a row of A are a_term apart, and A's parts of consecutive tiles a_next; b_row and c_row are the distances
+    of rows of B and C. If the tile has no constant a_row, that distance is an argument, followed by those of
+    `further_rows`. Only `columns` of a tile exist, which include at least some of the last vector. `adds` tells whether
+    the sums are added to C, `fetch` whether C is prefetched before its sums are ready.
     """
 
     def write(module: Module, name: str) -> str:
         code = LoopNest(Function(module))
         mask = existing(code.current, tile.lanes, (tile.vectors - 1) * tile.lanes)
         height = code.current.define(f"mul i64 %c_row, {tile.rows}", "i64").text
-        # One counter for A and one for B, and no third that counts: each addition may keep a multiplication waiting.
+        # One counter for A and one for B, and no separate loop counter: each addition may delay a multiplication.
         stop = code.current.define("mul i64 %k, %b_row", "i64").text
         with code.loop("0", "%count", 1) as loop:
             b, number = code.current, loop.counter.text
@@ -143,7 +143,7 @@ def _fetch(code: LoopNest, tile: Tile, target: str) -> None:
 
 
 def _sums(code: LoopNest, tile: Tile, left: str, stop: str, mask: Value) -> list[list[Value]]:
-    """Add up all terms, up to where the rows of B end; return the vectors of each row."""
+    """Sum all terms up to the end of the rows of B; return the vectors of each row."""
     kind, lanes = tile.kind, tile.lanes
     zero = code.current.const(0, kind, lanes)
     with code.loop("0", stop, "%b_row") as loop:
@@ -165,10 +165,10 @@ def _sums(code: LoopNest, tile: Tile, left: str, stop: str, mask: Value) -> list
 
 
 def _row_of_left(b: Builder, tile: Tile, here: str, row: int) -> str:
-    """Return the address of a row of A, given that of the first one in a turn.
+    """Return the address of a row of A, given that of the first one in an iteration.
 
-    A row's distance is that of every third one, and the next rows' once or twice. What is not known as a number comes
-    as arguments: LLVM would take multiples of one argument for steps, and do one after the other in every turn.
+    If it is not a constant, the offset of every third row is an argument, and a_row is added once or twice for the rows
+    after it. With multiples of one argument, LLVM would compute them as a chain of additions in every iteration.
     """
     if tile.a_row is not None:
         return place(b, tile.kind, here, row * tile.a_row)
@@ -180,7 +180,7 @@ def _row_of_left(b: Builder, tile: Tile, here: str, row: int) -> str:
 
 
 def existing(b: Builder, lanes: int, first: int) -> Value:
-    """Return which lanes of a vector that begins at column `first` exist."""
+    """Return the mask of the lanes that exist in a vector that begins at column `first`."""
     count = b.splat(b.define("trunc i64 %columns to i32", "i32"), lanes)
     numbers = Value("<" + ", ".join(f"i32 {first + lane}" for lane in range(lanes)) + ">", "i32", lanes)
     return b.compare("lt", numbers, count)
@@ -208,7 +208,7 @@ def _store_tile(b: Builder, tile: Tile, target: str, sums: Sequence[Sequence[Val
 
 
 def pack_rows_function(module: Module, kind: str, vectors: int, lanes: int) -> str:
-    """Return the function (b, panel, k, b_row, width, columns) that packs a panel of a B whose rows lie in order."""
+    """Return the function (b, panel, k, b_row, width, columns) that packs a panel of a row-major B."""
 
     def write(module: Module, name: str) -> str:
         code = LoopNest(Function(module))
@@ -230,9 +230,9 @@ def pack_rows_function(module: Module, kind: str, vectors: int, lanes: int) -> s
 
 
 def repeated_last(b: Builder, first: str, offsets: list[str], far: str) -> list[str]:
-    """Return the offsets of the lines from `first` on, of `%columns` that lie `far` apart.
+    """Return the offsets of the lines from `first` on, among `%columns` that are `far` apart.
 
-    Lines that do not exist repeat the last one; what comes of them is never stored.
+    Lines that do not exist repeat the last one; their results are never stored.
     """
     left = b.define(f"sub i64 %columns, {first}", "i64").text
     last = b.define(f"mul i64 {b.define(f'sub i64 {left}, 1', 'i64').text}, {far}", "i64").text
@@ -244,7 +244,7 @@ def repeated_last(b: Builder, first: str, offsets: list[str], far: str) -> list[
 
 
 def pack_columns_function(module: Module, kind: str, lanes: int) -> str:
-    """Return the function (b, panel, k, b_column, width, columns) that packs a panel of a B whose columns lie in order.
+    """Return the function (b, panel, k, b_column, width, columns) that packs a panel of a column-major B.
 
     Square blocks of B are transposed in registers.
     """
@@ -283,7 +283,7 @@ def _pack_vector(code: LoopNest, element: tuple[str, int], source: str, target: 
 
 
 def pack_left_function(module: Module, kind: str, rows: int, lanes: int) -> str:
-    """Return the function (a, packed, k, a_term) that packs a tile's rows of an A whose columns lie in order."""
+    """Return the function (a, packed, k, a_term) that packs a tile's rows of a column-major A."""
 
     def write(module: Module, name: str) -> str:
         code = LoopNest(Function(module))
@@ -295,7 +295,7 @@ def pack_left_function(module: Module, kind: str, rows: int, lanes: int) -> str:
                 address = place(b, kind, source, start)
                 exists = first_lanes(rows - start, lanes)
                 value = load_vector(b, kind, address, (lanes, 1, 0, exists), [], None, address)
-                # Written whole: what runs over is overwritten by the next column.
+                # Store full vectors; the next column overwrites the excess.
                 store_vector(b, value, place(b, kind, target, start), (lanes, 1, 0, None))
         code.current.raw("ret void")
         return definition(f"{name}(ptr %a, ptr %packed, i64 %k, i64 %a_term)", code.current)
@@ -304,7 +304,7 @@ def pack_left_function(module: Module, kind: str, rows: int, lanes: int) -> str:
 
 
 def transposed(b: Builder, rows: list[Value]) -> list[Value]:
-    """Transpose a square block in registers: log2(n) rounds of exchanging halves between pairs of rows."""
+    """Transpose a square block in registers, in log2(n) rounds that exchange halves between pairs of rows."""
     lanes = len(rows)
     distance = lanes // 2
     while distance:
@@ -319,12 +319,12 @@ def transposed(b: Builder, rows: list[Value]) -> list[Value]:
 
 
 def shuffled(b: Builder, x: Value, y: Value, lanes: Sequence[int]) -> Value:
-    """Return the elements of x and, behind them, y that stand at `lanes`."""
+    """Return the elements at `lanes` of the concatenation of x and y."""
     mask = ", ".join(f"i32 {lane}" for lane in lanes)
     kind = type_name(x.kind, x.lanes)
     return b.define(f"shufflevector {kind} {x.text}, {kind} {y.text}, <{len(lanes)} x i32> <{mask}>", x.kind, x.lanes)
 
 
 def definition(signature: str, b: Builder) -> str:
-    """Return the whole function of a body."""
+    """Return the whole function with the given body."""
     return f"define internal void @{signature} noinline #0 {{\nentry:\n" + "\n".join(b.lines) + "\n}\n"

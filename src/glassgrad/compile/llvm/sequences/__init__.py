@@ -1,6 +1,6 @@
 """Loops over a sequence: attention, scans, recurrent layers.
 
-In: sizes and options of a primitive. Out: functions that serve every length.
+Input: sizes and options of a primitive. Output: functions for every length.
 
 - softmax(q kT) v and its gradient: `attention.py`.
 - A value carried along an axis: `scan.py`.

@@ -1,12 +1,11 @@
 """Attention for all sizes, softmax(q kT * scale) v in float32 and its gradient, for eager mode.
 
-A head is computed some rows of q at a time: their scores, the softmax and the product with v happen in the cache. The
-gradient needs the maximum and the sum of each row, from which it computes the weights anew (Dao et al. 2022,
-"FlashAttention"). Under a causal mask, blocks of keys that no row of a block may see are left out.
+A head is computed some rows of q at a time, so their scores, the softmax and the product with v stay in the cache. The
+gradient recomputes the weights from the maximum and the sum of each row (Dao et al. 2022, "FlashAttention"). Under a
+causal mask, blocks of keys that are masked for all rows of a block are skipped.
 
-All products are sums of the same tile, 8 rows of one or two vectors (6 where there are sixteen registers): rows that
-lie anywhere times a panel of two vectors' columns that is packed. Sizes are arguments, so that one module serves all
-layers and is made once.
+All products use the same tile of 8 rows (6 with sixteen registers) of one or two vectors: unpacked rows times a packed
+panel, two vectors wide. Sizes are arguments, so one module serves all layers and is compiled once.
 """
 
 from __future__ import annotations
@@ -27,16 +26,16 @@ from glassgrad.compile.llvm.products.tiles import definition, named, pack_column
 _ROWS = {16: 8, 8: 6}  # of a tile, by lanes: with two vectors each, they leave registers for A and B
 
 # Words of a share. First each array: an object, the distances of its heads along two axes and of its rows, in
-# elements. `o` is the result, or its cotangent in the backward pass, which alone has the last three.
+# elements. `o` is the result, or its cotangent in the backward pass; only the backward pass has the last three.
 ARRAYS = ("q", "k", "v", "o", "dq", "dk", "dv")
 _WORDS_OF_ARRAY = 4
 # Then the statistics (heads, rows, 2), sizes, the first head and the one after the last, the length of the second axis
-# of heads, whether row i sees the keys up to i only, the scale (the bits of a float), and the rows of a block.
+# of heads, whether row i attends only to keys up to i, the scale (the bits of a float), and the rows of a block.
 _NUMBERS = ("rows", "keys", "width", "values", "first", "last", "inner", "causal", "scale", "block")
 STATS = _WORDS_OF_ARRAY * len(ARRAYS)
 NUMBERS = {name: STATS + 1 + at for at, name in enumerate(_NUMBERS)}
-# At last addresses of memory: packed keys and values by columns and by rows, packed rows of q and of the cotangent,
-# scores (in the end weights), and the cotangent of the weights (in the end of the scores).
+# Finally addresses of memory: packed keys and values by columns and by rows, packed rows of q and of the cotangent,
+# scores (later the weights), and the cotangent of the weights (later of the scores).
 MEMORY = ("keys_t", "values_t", "packed", "q_rows", "g_rows", "scores", "slopes")
 MEMORY_AT = {name: STATS + 1 + len(_NUMBERS) + at for at, name in enumerate(MEMORY)}
 
@@ -49,9 +48,9 @@ def module(header: str, attributes: str, vector_bytes: int, data: int) -> str:
 
     Args:
         header: first lines of the module.
-        attributes: those of every function.
-        vector_bytes: width of a vector, 64 or 32.
-        data: where an array object has its address.
+        attributes: the attributes of every function.
+        vector_bytes: the width of a vector, 64 or 32.
+        data: the offset of the data pointer in an array object.
     """
     functions = Module(vector_bytes)
     rows = _rows_of(functions)
@@ -69,7 +68,7 @@ def _parameters(arrays: tuple[str, ...]) -> str:
 
 
 def _entry(name: str, of_head: str, arrays: tuple[str, ...], data: int) -> str:
-    """Read the record of a share, and go through its heads."""
+    """Read the record of a share, and loop over its heads."""
     heads = ""
     for at, array in enumerate(ARRAYS):
         if array in arrays:
@@ -113,11 +112,11 @@ class _Product(NamedTuple):
     """Some rows times packed columns.
 
     Attributes:
-        a: the address of the rows, how far apart they and their terms lie.
-        c: the address of the result, and how far apart its rows lie.
+        a: the address of the rows, and the distances of rows and terms.
+        c: the address of the result, and the distance of its rows.
         sizes: terms, rows and columns.
-        factors: of the rows of the result.
-        adds: whether the result is added to what is there.
+        factors: the factors of the rows of the result.
+        adds: whether the result is added to the existing values.
     """
 
     a: tuple[str, str, str]
@@ -132,13 +131,13 @@ def _rows_of(functions: Module) -> int:
 
 
 class _Head(Words):
-    """Writes a function that goes through the blocks of a head."""
+    """Writes a function that loops over the blocks of a head."""
 
     def __init__(self, functions: Module) -> None:
         super().__init__(LoopNest(Function(functions)), KIND)
         self.functions, self.lanes, self.rows = functions, lanes_of(functions), _rows_of(functions)
         self.width = VECTORS * self.lanes
-        # How far apart rows of scores lie: an odd number of cache lines, or those of a column would share a few sets.
+        # The distance of rows of scores: an odd number of cache lines, or the lines of a column would share a few sets.
         self.across = self._op("add", self._rounded("%keys", self.width), str(self.lanes))
 
     def _definition(self, name: str, arrays: tuple[str, ...]) -> str:
@@ -150,7 +149,7 @@ class _Head(Words):
         return self._times(self._up(size, str(multiple)), str(multiple))
 
     def _pack_turned(self, array: str, target: str, terms: str) -> None:
-        """Pack keys or values as panels of columns: for each of their terms the keys of a panel."""
+        """Pack keys or values as panels of columns: for each term, the keys of a panel."""
         pack = pack_columns_function(self.functions, KIND, self.lanes)
         high = self._rounded(terms, self.lanes)
         with self.code.loop("0", "%keys", self.width) as loop:
@@ -162,7 +161,7 @@ class _Head(Words):
             self.b.raw(f"call void @{pack}(ptr {source}, ptr {there}, {numbers})")
 
     def _pack_rows(self, source: tuple[str, str], target: tuple[str, str], count: str, columns: str) -> None:
-        """Pack `count` rows as panels of their columns; source and target have their address and distance."""
+        """Pack `count` rows as panels of their columns; source and target are (address, distance)."""
         pack = pack_panel_function(self.functions)
         with self.code.loop("0", columns, self.width) as loop:
             first = loop.counter.text
@@ -172,11 +171,11 @@ class _Head(Words):
             self.b.raw(f"call void @{pack}(ptr {here}, ptr {there}, {numbers})")
 
     def _seen(self, after: str) -> str:
-        """Return how many keys the rows in front of `after` see together."""
+        """Return the number of keys that the rows before `after` attend to."""
         return self._select("%causal", self._least("%keys", after), "%keys")
 
     def _multiply(self, one: _Product, packed: str, high: str) -> None:
-        """Multiply with one panel after the other; each has room for `high` terms."""
+        """Multiply with one panel after another; each has room for `high` terms."""
         terms, rows, columns = one.sizes
         narrow, wide = (_tile_function(self.functions, vectors) for vectors in (1, VECTORS))
         with self.code.loop("0", columns, self.width) as loop:
@@ -215,7 +214,7 @@ class _Forward(_Head):
             places = (
                 self._place("%scores", self._times(row, self.across)),
                 self._place("%stats", self._times(at, "2")),
-                self._place("%slopes", row),  # no others are here: memory for the factors
+                self._place("%slopes", row),  # unused in the forward pass, so it holds the factors
             )
             numbers = f"i64 {self._seen(self._op('add', at, '1'))}, i64 {seen}, float %scale"
             pointers = ", ".join(f"ptr {one}" for one in places)
@@ -226,8 +225,8 @@ class _Backward(_Head):
     def definition(self) -> str:
         """Return ``backward``, the function for a head; see `_parameters`.
 
-        With p the weights, g the cotangent of the result and d = g vT that of the weights: ds = p (d - sum(d p)) scale,
-        dq = ds k, dk = dsT q, dv = pT g.
+        Let p be the weights, g the cotangent of the result and d = g vT that of the weights:
+        ds = p (d - sum(d p)) scale, dq = ds k, dk = dsT q, dv = pT g.
         """
         self._pack_turned("k", "%keys_t", "%width")
         self._pack_turned("v", "%values_t", "%values")
@@ -264,7 +263,7 @@ class _Backward(_Head):
             self.b.raw(f"call void @{_slopes_function(self.functions)}({pointers}, {numbers})")
 
     def _strip(self, first: str, top: str, count: str) -> tuple[str, str, str]:
-        """Return of a strip of a block its first row in the head, how many rows it has and how many keys they see."""
+        """Return a strip's first row in the head, its number of rows, and the number of keys they attend to."""
         row, height = self._op("add", top, first), self._least(str(self.rows), self._op("sub", count, first))
         return row, height, self._seen(self._op("add", row, height))
 
@@ -277,7 +276,7 @@ class _Backward(_Head):
             self._multiply(_Product(slopes, (target, "%dq_row"), (own, height, "%width")), "%packed", "%keys")
 
     def _of_keys(self, top: str, count: str, seen: str) -> None:
-        """Add to the cotangents of keys and values; the first block that sees them sets them."""
+        """Accumulate the cotangents of keys and values; the first block that attends to them sets them."""
         later = self._is("ne", top, "0")
         sides = (("dk", "%slopes", "%q_rows", "%width"), ("dv", "%scores", "%g_rows", "%values"))
         with self.code.loop("0", seen, self.rows) as loop:
@@ -291,7 +290,7 @@ class _Backward(_Head):
                 self._multiply(_Product(turned, target, (count, height, columns), adds=adds), packed, "%block")
 
     def _unseen(self) -> None:
-        """Set the cotangents of keys and values that no row sees to 0."""
+        """Set the cotangents of keys and values that no row attends to, to 0."""
         seen = self._seen("%rows")
         with self._if(self._is("ult", seen, "%keys")), self.code.loop(seen, "%keys", 1) as loop:
             for name, columns in (("dk", "%width"), ("dv", "%values")):
@@ -304,7 +303,7 @@ class _Backward(_Head):
 
 
 def _tile_function(functions: Module, vectors: int) -> str:
-    """Return the function (a, b, c, factors, numbers, adds) that computes a tile of so many vectors.
+    """Return the function (a, b, c, factors, numbers, adds) that computes a tile of `vectors`.
 
     B is packed. Rows of the sums are multiplied by their factors and written to C, or added to it.
     """
@@ -313,7 +312,7 @@ def _tile_function(functions: Module, vectors: int) -> str:
     def write(name: str) -> str:
         code = LoopNest(Function(functions))
         b = code.current
-        # Rows that do not exist repeat the last one; what comes of them is not stored.
+        # Rows that do not exist repeat the last one; their results are not stored.
         last = b.define("sub i64 %rows, 1", "i64").text
         offsets = []
         for row in range(_rows_of(functions)):
@@ -331,7 +330,7 @@ def _tile_function(functions: Module, vectors: int) -> str:
 
 
 def _sums(code: LoopNest, offsets: list[str], vectors: int) -> list[list[Value]]:
-    """Add up all terms; return the vectors of each row."""
+    """Sum all terms; return the vectors of each row."""
     lanes = lanes_of(code.current.function.module)
     zero = code.current.const(0, KIND, lanes)
     with code.loop("0", "%terms", 1) as loop:
@@ -370,7 +369,7 @@ def _store(b: Builder, sums: list[list[Value]]) -> None:
 
 
 def _below(b: Builder, end: str, first: str) -> Value:
-    """Return which of the elements from `first` on lie in front of `end`."""
+    """Return the mask of the elements from `first` on that are before `end`."""
     lanes = lanes_of(b.function.module)
     left = b.define(f"sub i64 {end}, {first}", "i64")
     count = b.splat(b.define(f"trunc {left.typed} to i32", "i32"), lanes)
@@ -379,7 +378,7 @@ def _below(b: Builder, end: str, first: str) -> Value:
 
 
 def _visible(b: Builder, row: str, first: str, hidden: float) -> tuple[Value, Value]:
-    """Return scaled scores from `first` on, with another number for those that are not visible, and which are."""
+    """Return scaled scores from `first` on, with `hidden` for masked ones, and the mask of the visible ones."""
     mask, lanes = _below(b, "%visible", first), lanes_of(b.function.module)
     address = place(b, KIND, row, first)
     scaled = b.fmul(load_vector(b, KIND, address, (lanes, 1, 0, mask), [], None, address), Value("%scale", KIND))
@@ -387,9 +386,10 @@ def _visible(b: Builder, row: str, first: str, hidden: float) -> tuple[Value, Va
 
 
 def _softmax_function(functions: Module) -> str:
-    """Return the function (scores, stats, factor, visible, end, scale) that makes weights of the scores of a row.
+    """Return the function (scores, stats, factor, visible, end, scale) that turns the scores of a row into weights.
 
-    The weights still lack the factor that is stored. Statistics are the largest scaled score and that factor.
+    The weights are not normalised yet; the factor for that is stored. Statistics are the largest scaled score and that
+    factor.
     """
 
     def write(name: str) -> str:
@@ -400,7 +400,7 @@ def _softmax_function(functions: Module) -> str:
             scores, _ = _visible(code.current, "%scores", loop.counter.text, -math.inf)
             larger = code.current.compare("ogt", scores, most)
             loop.next = [code.current.select(larger, scores, most)]
-        # No NaN is here: none is larger than anything.
+        # This is not NaN, because NaN never compares as larger.
         top = across_lanes(code.current, "maximum", loop.next[0])
         with code.loop("0", "%end", lanes) as loop:
             b = code.current
@@ -424,7 +424,7 @@ def _softmax_function(functions: Module) -> str:
 def _slopes_function(functions: Module) -> str:
     """Return the function (scores, slopes, stats, visible, end, scale) for a row of the backward pass.
 
-    It makes weights of scores, and cotangents of the scores of those of the weights.
+    It turns scores into weights, and cotangents of the weights into those of the scores.
     """
 
     def write(name: str) -> str:

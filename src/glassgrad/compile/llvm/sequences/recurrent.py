@@ -1,11 +1,11 @@
-"""Recurrent layers for all sizes: one loop over time, forwards and backwards, in float32 and float64.
+"""Recurrent layers for all sizes: one loop over time, forward and backward, in float32 and float64.
 
-A time step is a product of the state with weights that were packed once, and the formulas of the cell on its result,
-some columns at a time, so that what they read is still in the cache. The products of the inputs, of all steps together,
-are made outside, and so are those for the gradients of the weights.
+A time step is a product of the state with weights that were packed once, and the formulas of the cell on the result,
+some columns at a time, so their operands are still in the cache. The products of the inputs for all steps, and those
+for the gradients of the weights, are computed elsewhere.
 
-The work can be cut by columns, with a barrier after each step (a turn), or by rows, which do not depend on each other.
-Sizes are arguments, so that one module serves all layers of a kind.
+The work can be cut by columns, with a barrier after each step (a turn), or by rows, which are independent. Sizes are
+arguments, so one module serves all layers of a kind.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from glassgrad.ops.kernels.recurrent import ARRAYS, ENTRY, FLAGS, NUMBERS, VECTO
 def module(name: str, header: str, attributes: str, vector_bytes: int, data: int) -> str:
     """Return the text of a module, for a cell and an element kind, such as ``recurrent_lstm_f32``.
 
-    It has two functions of a context and the number of a share, of its name and with ``_back`` behind it, which eager
-    mode calls; and one for each direction with ``_all`` behind its name, which compiled steps call.
+    It has two functions of a context and the number of a share, `name` and the same with suffix ``_back``, which eager
+    mode calls, and for each of them one with suffix ``_all``, which compiled steps call.
 
     Args:
-        name: of the module.
+        name: the name of the module.
         header: first lines of the module.
-        attributes: those of every function.
-        vector_bytes: width of a vector.
-        data: where an array object has its address.
+        attributes: the attributes of every function.
+        vector_bytes: the width of a vector.
+        data: the offset of the data pointer in an array object.
     """
     _, cell, kind = name.split("_")
     functions = Module(vector_bytes)
@@ -58,7 +58,7 @@ def _parameters() -> str:
 
 
 def all_steps(name: str) -> tuple[str, str]:
-    """Return the name and the parameters of the function that packs the weights and goes through all turns."""
+    """Return the name and the parameters of the function that packs the weights and runs all turns."""
     return f"{name}_all", f"{_parameters()}, i64 %turns"
 
 
@@ -75,7 +75,7 @@ define void @{full}({params}) #0 {{
 
 
 def _entry(name: str, kind: str, data: int) -> str:
-    """Read the record of a share, and take a turn: pack weights at first, then go through steps."""
+    """Read the record of a share, and run one turn: the first packs weights, later ones compute steps."""
     read = "".join(memory_of(array, at, data) for array, at in WORDS.items() if array in (*ARRAYS, "memory"))
     read += "".join(word(number, WORDS[number]) for number in (*NUMBERS, *ENTRY))
     read += "".join(word(f"{flag}.word", WORDS[flag]) for flag in FLAGS)
@@ -123,7 +123,7 @@ done:
 
 
 class _Walk(Words):
-    """Writes the functions of a direction: what packs the weights, and what goes through steps."""
+    """Writes the functions of one direction: the packing of weights, and the loop over steps."""
 
     def __init__(self, functions: Module, cell: Cell, kind: str, lanes: int) -> None:
         super().__init__(LoopNest(Function(functions)), kind)
@@ -153,12 +153,12 @@ class _Walk(Words):
         return f"define internal void @{name}({params}) noinline #0 {{\n{body}\n}}\n"
 
     def _columns_of(self, block: str) -> tuple[str, str]:
-        """Return the first column of a block, and how many there are."""
+        """Return the first column of a block, and its number of columns."""
         first = self._times(block, str(self.width))
         return first, self._least(str(self.width), self._op("sub", "%hidden", first))
 
     def _multiply(self, a: str, panel: str, c: str, sizes: tuple[str, str, str]) -> None:
-        """Multiply the rows of this share with a panel; sizes are terms, and how far apart rows of A and of C lie."""
+        """Multiply the rows of this share with a panel; sizes are the terms and the distances of rows of A and C."""
         name = _rows_function(self.functions, self.kind, self.lanes)
         rows = self._op("sub", "%row_last", "%row_first")
         numbers = ", ".join(f"i64 {one}" for one in (*sizes, rows))
@@ -168,13 +168,13 @@ class _Walk(Words):
         return self._place("%scratch", self._times(self._op("sub", row, "%row_first"), str(across or self.width)))
 
     def _other(self, turn: str) -> str:
-        """Return the one of both places of states that a turn writes to; another turn's is the one that it reads."""
+        """Return the state buffer (of two) that a turn writes; given the previous turn, that is the one it reads."""
         size = self._times(self._times("%batch", "%hidden"), str(self.state))
         return self._place("%states", self._times(self._op("and", turn, "1"), size))
 
     @property
     def state(self) -> int:
-        """How many numbers a hidden unit has in what goes from step to step."""
+        """The number of carried values per hidden unit."""
         return 1
 
     def _over_columns(self, block: str, places: dict[str, str], do: Callable[[Point], None], last: str = "") -> None:
@@ -191,7 +191,7 @@ class _Walk(Words):
             do(Point(self, sizes, (self._op("add", first, whole), whole), mask, places, last))
 
     def _time(self, turn: str, backwards: bool) -> tuple[str, str]:
-        """Return which step a turn computes, and the one that is read before that."""
+        """Return the time step that a turn computes, and the step before it in the direction of the layer."""
         last = self._op("sub", self._op("sub", "%steps", "1"), turn)
         ahead, behind = (last, turn) if backwards else (turn, last)
         now = self._select("%reverse", behind, ahead)
@@ -288,7 +288,7 @@ class _Backward(_Walk):
                 self._over_columns(block, places, self.cell.finish)
 
     def _row(self, turn: str, row: str, terms: str) -> dict[str, str]:
-        """Return where the arrays have a row at the step of a turn."""
+        """Return the addresses of a row in the arrays at the step of a turn."""
         now, before = self._time(turn, backwards=True)
         ends = self._is("eq", self._op("add", turn, "1"), "%steps")
         far, whole = self._times(row, "%hidden"), self._times(self._position(now, row), "%hidden")
@@ -315,7 +315,8 @@ class _Backward(_Walk):
 def _rows_function(functions: Module, kind: str, lanes: int) -> str:
     """Return the function (a, panel, c, terms, a_row, c_row, rows) that multiplies rows with a packed panel.
 
-    The rows are divided into tiles of nearly equal height: a thin one at the end would wait for its own sums.
+    The rows are divided into tiles of nearly equal height, because a thin one at the end could not hide the latency of
+    its sums.
     """
     most = tile_shape(VECTORS * lanes, lanes).rows
 

@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 
 class Point:
-    """A vector of columns of a row at a step: what can be loaded and stored there.
+    """A vector of columns of a row at a step, with its loads and stores.
 
     Args:
-        words: writes the code.
+        words: the code writer.
         sizes: lanes of a vector, and columns of a block.
-        columns: the first of them, in the row and in its block.
-        mask: which of them exist; None for all.
+        columns: the first column, in the row and in its block.
+        mask: the columns that exist; None for all.
         places: the addresses of the row in each array.
-        first: in the backward pass, whether nothing comes from a later step.
+        first: in the backward pass, whether this is the first turn, without a later step.
     """
 
     def __init__(
@@ -42,12 +42,12 @@ class Point:
         return self.words.b
 
     def load(self, name: str, gate: int = 0) -> Value:
-        """Load from an array whose gates lie one behind the other."""
+        """Load from an array in which the gates are consecutive."""
         address = self._address(name, gate)
         return load_vector(self.b, self.words.kind, address, self.layout, [], None, address)
 
     def load_if(self, flag: str, name: str, gate: int = 0) -> Value:
-        """Load where there is something, else 0."""
+        """Load if `flag` is set, else return 0."""
         value = self.load(name, gate)
         return self.b.select(Value(flag, "b1"), value, self.b.like(0, value))
 
@@ -62,7 +62,7 @@ class Point:
         return load_vector(self.b, self.words.kind, address, (lanes, 1, 0, None), [], None, address)
 
     def later(self, value: Value, flag: str, last: str) -> Value:
-        """Return what comes from a later step; at the last one what there is of the cotangent of the last state."""
+        """Return the cotangent from the later step; at the last step, that of the last state, if any."""
         return self.b.select(Value(self.first, "b1"), self.load_if(flag, last), value)
 
     def bias(self, gate: int) -> Value:
@@ -81,10 +81,10 @@ class Cell(NamedTuple):
     """A kind of recurrent layer.
 
     Attributes:
-        gates: products of each hidden unit.
-        kept: numbers that the backward pass needs of each, besides states.
-        forward, backward: write a step.
-        finish: writes the cotangent of the first state.
+        gates: the number of products per hidden unit.
+        kept: the number of residuals per hidden unit, besides states.
+        forward, backward: emit a step.
+        finish: emits the cotangent of the first state.
     """
 
     gates: int
@@ -178,7 +178,7 @@ def _rnn(rectified: bool) -> Callable[[Point], None]:
 
 
 def _relu(b: Builder, x: Value) -> Value:
-    # A NaN stays one.
+    # NaN stays NaN.
     return b.select(b.compare("olt", x, b.like(0, x)), b.like(0, x), x)
 
 

@@ -1,7 +1,7 @@
 """Loops over time in a compiled step: calls of `compile.llvm.sequences.recurrent`, whose code all steps share.
 
-Rows of the batch do not depend on each other, so that each share goes through all steps with its own, and packs the
-weights for itself: that takes a hundredth of the time, and waiting for each other would take as long.
+Rows of the batch are independent, so each share computes all steps of its rows and packs the weights for itself. The
+packing takes a hundredth of the time; synchronisation would take as long.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from glassgrad.compile.llvm.module.step import StepModule
     from glassgrad.compile.plan.schedule import Task
 
-_FLOPS = 50.0  # in a nanosecond
+_FLOPS = 50.0  # per nanosecond
 
 
 class RecurrentCode(SolidCode):
-    """A loop over time, forwards."""
+    """A forward loop over time."""
 
     label = "loop over time"
     back = False
@@ -51,7 +51,7 @@ class RecurrentCode(SolidCode):
         return sized and kind_of(instr.outputs[0].dtype) in {"f32", "f64"}
 
     def _places(self) -> tuple[str, ...]:
-        """Return the names of the operands, then those of the results, as `kernels.recurrent` calls them."""
+        """Return the names of the operands, then those of the results, as in `ops.kernels.recurrent`."""
         first = ("h0", "c0") if self.cell == "lstm" else ("h0",)
         last = ("hn", "cn") if self.cell == "lstm" else ("hn",)
         bias = ("bias",) if len(self.instr.inputs) > 2 + len(first) else ()
@@ -113,7 +113,7 @@ class RecurrentCode(SolidCode):
 
 
 class RecurrentBackCode(RecurrentCode):
-    """A loop over time, backwards."""
+    """A backward loop over time."""
 
     label = "loop over time"
     back = True

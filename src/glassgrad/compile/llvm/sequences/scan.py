@@ -1,7 +1,7 @@
-"""Scans along an axis: each element is made of the one before it, which a loop carries in registers.
+"""Scans along an axis: each element depends on the previous one, which a loop carries in registers.
 
-With dimensions behind the axis, a vector holds neighbours along them; along the last axis the loop is scalar. The
-elements are combined in NumPy's order, so that sums round as NumPy's do.
+If there are dimensions after the axis, a vector holds neighbours along them; along the last axis the loop is scalar.
+Elements are combined in NumPy's order, so sums have the same rounding.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from glassgrad.compile.plan.schedule import Task
 
 Carried = list[Value]
-# What is carried after an element: (builder, operands there, place along the axis, carried so far). The first value
-# carried is stored; before the first element nothing is carried.
+# Returns the carried values after an element: (builder, its operands, its position along the axis, carried values). The
+# first carried value is stored; before the first element nothing is carried.
 Step = Callable[[Builder, list[Value], Value, Carried], Carried]
 
 
@@ -37,7 +37,7 @@ def _folding(op: str) -> Step:
 
 
 def _recurrence(b: Builder, x: list[Value], place: Value, carried: Carried) -> Carried:
-    """h[i] = a[i] * h[i-1] + b[i]; the first coefficient counts for nothing, not even if it is infinite."""
+    """h[i] = a[i] * h[i-1] + b[i]; the first coefficient is ignored, even if it is infinite."""
     factor, term = x
     if not carried:
         return [term]
@@ -45,7 +45,7 @@ def _recurrence(b: Builder, x: list[Value], place: Value, carried: Carried) -> C
 
 
 def _extreme_index(op: str) -> Step:
-    """The last place that reaches the extreme so far; a NaN is one, and stays it."""
+    """The last position of the extreme so far; NaN counts as extreme and stays."""
 
     def step(b: Builder, x: list[Value], place: Value, carried: Carried) -> Carried:
         if not carried:
@@ -82,7 +82,7 @@ class Scan:
 
 
 def scan_of(instr: Instr) -> Scan | None:
-    """Describe an instruction; None when it has nothing to compute or operands of another shape."""
+    """Describe an instruction; None if it has nothing to compute or operands of another shape."""
     out, axis = instr.output, instr.params["axis"]
     kinds = [kind_of(x.dtype) if isinstance(x, Var) and x.shape == out.shape else None for x in instr.inputs]
     kind = kind_of(out.dtype)
@@ -158,7 +158,7 @@ class ScanWriter:
 
 
 class ScanCode(FormCode[Scan]):
-    """Running sums, products, extremes and recurrences. What lies in front of the axis is shared by the threads."""
+    """Running sums, products, extremes and recurrences. Threads share the dimensions before the axis."""
 
     label = "scan"
     read = staticmethod(scan_of)

@@ -1,4 +1,4 @@
-"""What is known of the indices of a program: where they may lie, and what to say of one that does not."""
+"""The bounds of the indices of a program, and the errors for indices out of range."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from glassgrad.ops.core import Array
 
 @dataclass(frozen=True)
 class IndexBounds:
-    """An argument that is used as an index into an axis of `extent` places: what native code compares it with.
+    """The bounds, for native code, of an argument that is an index into an axis of length `extent`.
 
     Attributes:
-        low: the least index allowed; -extent where negative ones count from the end.
-        spare: one value that need not be an index, because the program puts another into its place.
+        low: the least allowed index; -extent if negative ones count from the end.
+        spare: one value that need not be a valid index, because the program replaces it.
     """
 
     var: Var
@@ -29,10 +29,10 @@ class IndexBounds:
 
 @dataclass(frozen=True, kw_only=True)
 class IndexCheck(IndexBounds):
-    """The same with what it takes to say what is wrong.
+    """The bounds with the data for an error message.
 
     Attributes:
-        select: returns the part of the array that really is an index.
+        select: returns the part of the array that is used as an index.
         where: the line that uses it.
     """
 
@@ -66,7 +66,7 @@ def wrong_index(index: Array, low: int, extent: int, name: str, where: object) -
 
 @dataclass(frozen=True)
 class Computed:
-    """An index that the program computes, so that it can be checked only when it has run."""
+    """An index that the program computes, so it can be checked only after the run."""
 
     var: Var
     low: int

@@ -1,6 +1,6 @@
-"""Indices that a program uses: which of its inputs to check before it runs, and which values while it runs.
+"""Checks of the indices that a program uses: of inputs before it runs, and of computed values while it runs.
 
-Native code clamps indices so that it never leaves an array; these checks are what turns a wrong index into an error.
+Native code clamps indices, so that it never accesses memory outside of an array; these checks raise the errors.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from glassgrad.ops.places import PLACES, IndexArray, makes_axis, spec_entries
 
 
 def index_uses(instr: Instr) -> Iterable[tuple[Operand, int, int]]:
-    """Iterate over the operands that are indices: with the least value allowed and the extent of the axis."""
+    """Iterate over the operands that are indices, with the least allowed value and the extent of the axis."""
     match instr.op:
         case "getitem":
             source = instr.inputs[0]
@@ -74,7 +74,7 @@ def find_checks(graph: Graph) -> tuple[list[IndexCheck], list[Computed]]:
                 base, select = counted
                 low = -extent
             if np.dtype(np.uint64) in {base.dtype, operand.dtype}:
-                low = 0  # what native code and NumPy see as a negative number is a huge one
+                low = 0  # native code and NumPy interpret a huge value as a negative one
             chosen = _labels(base, producer)
             if base in inputs:
                 check = IndexCheck(base, extent, low, select=select, where=instr.where)
@@ -94,7 +94,7 @@ def find_checks(graph: Graph) -> tuple[list[IndexCheck], list[Computed]]:
 def _labels(index: Var, producer: dict[Var, Instr]) -> tuple[Var, Callable[[Array], Array], int] | None:
     """Return (argument, selection, ignored value) behind ``where(labels != ignored, labels, 0)``, which losses write.
 
-    So labels are checked before the step has changed anything, and not by the values that it computes.
+    So labels are checked before the step changes anything, instead of as computed values.
     """
     found: dict[str, Any] = {}
     if not fits(_NOT_IGNORED, index, producer.get, found):
@@ -111,7 +111,7 @@ def _labels(index: Var, producer: dict[Var, Instr]) -> tuple[Var, Callable[[Arra
 def _counted_from_either_end(
     index: Var, extent: int, producer: dict[Var, Instr]
 ) -> tuple[Var, Callable[[Array], Array]] | None:
-    """Return (argument, selection) behind ``where(index < 0, index + extent, index)``: NumPy's way to count places."""
+    """Return (argument, selection) behind ``where(index < 0, index + extent, index)``, NumPy's negative indices."""
     found: dict[str, Any] = {}
     counted = fits(_FROM_EITHER_END, index, producer.get, found) and found["n"] == extent
     return _origin(found["x"], producer) if counted and isinstance(found["x"], Var) else None
@@ -128,7 +128,7 @@ def _check_constant(values: Array, low: int, extent: int, instr: Instr) -> None:
 
 
 def _origin(var: Var, producer: dict[Var, Instr]) -> tuple[Var, Callable[[Array], Array]]:
-    """Follow views and wider dtypes to where a Var comes from; also return what takes its part out of that array."""
+    """Follow views and widening casts to the origin of a Var; also return the function that selects its part."""
     steps: list[Instr] = []
     while (instr := producer.get(var)) is not None and (only_moves(instr) or _widens(instr)):
         steps.append(instr)
@@ -145,7 +145,7 @@ def _origin(var: Var, producer: dict[Var, Instr]) -> tuple[Var, Callable[[Array]
 
 
 def _widens(instr: Instr) -> bool:
-    """Tell whether an instruction gives integers a dtype that holds all of them."""
+    """Tell whether an instruction casts integers to a dtype that can represent all of them."""
     source = instr.inputs[0] if instr.op == "astype" else None
     if not isinstance(source, Var) or source.dtype.kind not in "iu" or instr.output.dtype.kind not in "iu":
         return False
@@ -155,7 +155,7 @@ def _widens(instr: Instr) -> bool:
 def with_guards(graph: Graph, computed: list[Computed]) -> Graph:
     """Add an output for every computed index that tells whether all its values are in range.
 
-    Where one is not, state keeps its old values.
+    If one is not, state keeps its old values.
     """
     if not computed:
         return graph
@@ -165,7 +165,7 @@ def with_guards(graph: Graph, computed: list[Computed]) -> Graph:
     flags: list[Operand] = []
     for index in computed:
         var = index.var
-        # Small and unsigned types do not hold the bounds.
+        # Small and unsigned types cannot represent the bounds.
         wide = var if var.dtype == np.int64 else rewriter.apply("astype", var, dtype=np.dtype(np.int64))
         low = rewriter.apply("greater_equal", wide, index.low)
         inside = rewriter.apply("logical_and", low, rewriter.apply("less", wide, index.extent))

@@ -1,8 +1,8 @@
-"""Where a loop nest reads and writes: affine indices, and how view ops move them.
+"""The indices of a loop nest's reads and writes: affine indices, and how view ops transform them.
 
-An `Index` says which position along one dimension of an array a turn of the loops touches: an offset plus a
-multiple of each loop counter. Reading through a view (reshape, transpose, slice, ...) is reading its source
-at indices computed here; no view is ever a loop of its own unless somebody needs its bytes in order.
+An `Index` is the position along one dimension of an array that an iteration accesses: an offset plus a multiple
+of each loop counter. A read through a view (reshape, transpose, slice, ...) is a read of its source at indices
+computed here. A view becomes a loop only if its bytes are needed in order.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ Indices = tuple[Index, ...]
 
 
 class NeedsSplit(Exception):  # noqa: N818 - a request to the caller, not an error
-    """An index can be expressed only when `axis` becomes two axes, the inner one of extent `inner`."""
+    """An index can be expressed only if `axis` is split into two axes, the inner one of extent `inner`."""
 
     def __init__(self, axis: Axis, inner: int) -> None:
         super().__init__(axis, inner)
@@ -72,7 +72,7 @@ class NeedsSplit(Exception):  # noqa: N818 - a request to the caller, not an err
 
 
 class NotAffine(Exception):  # noqa: N818 - a request to the caller, not an error
-    """A view whose positions are no affine function of the loop counters."""
+    """A view whose positions are not an affine function of the loop counters."""
 
 
 def row_strides(shape: Sequence[int]) -> tuple[int, ...]:
@@ -92,7 +92,7 @@ def flatten(indices: Indices, strides: Sequence[int]) -> Index:
 
 
 def unflatten(flat: Index, shape: Shape, extents: Extents) -> Indices:
-    """Return the indices along `shape` of a flat position; raises `NeedsSplit` or `NotAffine`."""
+    """Return the indices along `shape` of a flat position; raise `NeedsSplit` or `NotAffine`."""
     rest, offset = list(flat.terms), flat.offset
     if offset < 0 or any(stride < 0 for _, stride in rest):
         raise NotAffine
@@ -113,7 +113,7 @@ def unflatten(flat: Index, shape: Shape, extents: Extents) -> Indices:
 
 
 def _take_terms(rest: list[tuple[Axis, int]], stride: int, extents: Extents) -> list[tuple[Axis, int]]:
-    """Take out of `rest` the terms that move along a dimension with this stride, in units of it."""
+    """Remove from `rest` the terms that move along a dimension with this stride, and return them in units of it."""
     mine = []
     for axis, step in list(rest):
         if step >= stride:
@@ -122,7 +122,7 @@ def _take_terms(rest: list[tuple[Axis, int]], stride: int, extents: Extents) -> 
             mine.append((axis, step // stride))
             rest.remove((axis, step))
         elif step * extents[axis] > stride:
-            # The counter runs over the boundary between this dimension and the next.
+            # The counter crosses the boundary between this dimension and the next.
             if stride % step or extents[axis] % (stride // step):
                 raise NotAffine
             raise NeedsSplit(axis, stride // step)
@@ -133,7 +133,7 @@ def _take_terms(rest: list[tuple[Axis, int]], stride: int, extents: Extents) -> 
 
 
 def source_indices(instr: Instr, out: Indices, extents: Extents) -> Indices:
-    """Return where an element of a view lies in its source; raises `NeedsSplit` or `NotAffine`."""
+    """Return the source indices of an element of a view; raise `NeedsSplit` or `NotAffine`."""
     source: Any = instr.inputs[0]
     if instr.op == "hold":
         return out
@@ -144,13 +144,13 @@ def source_indices(instr: Instr, out: Indices, extents: Extents) -> Indices:
 
 
 def reshaped(out: Indices, shape: Shape, source: Shape, extents: Extents) -> Indices:
-    """Return the indices along another shape of an element that stays in its place in the order of memory."""
+    """Return the indices in another shape of the element at the same flat position."""
     matched = _same_dimensions(out, shape, source)
     return unflatten(flatten(out, row_strides(shape)), source, extents) if matched is None else matched
 
 
 def _same_dimensions(out: Indices, shape: Shape, source: Shape) -> Indices | None:
-    """A reshape that only adds or drops dimensions of size 1 keeps every index, whatever it is."""
+    """Keep every index of a reshape that only adds or drops dimensions of size 1; None for any other reshape."""
     kept = [index for index, extent in zip(out, shape, strict=True) if extent != 1]
     if [extent for extent in shape if extent != 1] != [extent for extent in source if extent != 1]:
         return None

@@ -16,7 +16,7 @@ from glassgrad.ops.axes import as_real
 from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.core import Array, bad_option, canonical_axis, elementwise, select
 from glassgrad.ops.elementwise import EDGES
-from glassgrad.ops.kernels import approximations, channels
+from glassgrad.ops.kernels import channels
 from glassgrad.ops.kernels.blocks import in_native_blocks
 from glassgrad.ops.kernels.choose import choose, numbers_of, positive
 from glassgrad.ops.samples import reals
@@ -99,21 +99,17 @@ _CUBE = 0.044715  # Hendrycks and Gimpel, Gaussian Error Linear Units, 2016
 
 @in_native_blocks
 def _gelu(xp: ModuleType, x: Array) -> Array:
-    if xp is np and approximations.fits(x):
-        return approximations.gelu(x)
     return x * (0.5 * erfc.within(xp, x * -math.sqrt(0.5)))
 
 
 @in_native_blocks
 def _gelu_slope(y: Array, x: Array) -> Array:
-    if isinstance(y, np.ndarray) and isinstance(x, np.ndarray) and x.dtype == y.dtype and x.dtype.char in "fd":
-        return approximations.gelu_slope(y, x)
-    # The rule must not use y / x, which would be differentiated in turn: near 0 its digits cancel.
+    # Not y / x for Phi(x): the rule is differentiated in turn, and near 0 its digits cancel.
     u = x * -math.sqrt(0.5)
     return 0.5 * erfc(u) + x * (_DENSITY * ew.exp(-u * u))  # the same exponential as in erfc(u)
 
 
-gelu_p = elementwise("gelu", _gelu, (_gelu_slope,), saves=("x", "y"))
+gelu_p = elementwise("gelu", _gelu, (_gelu_slope,), saves="x")
 gelu_p.describe(
     "x * Phi(x), Phi the normal distribution function",
     "Phi(x) + x * exp(-x**2 / 2) / sqrt(2 * pi)",

@@ -1,7 +1,5 @@
 """Special functions of SciPy, which is imported on their first call.
 
-Some have faster forms for large arrays in `kernels/approximations.py`.
-
 Definitions and derivatives: Abramowitz and Stegun, chapters 6 (gamma), 7 (error function) and 9 (Bessel).
 """
 
@@ -19,7 +17,6 @@ from glassgrad.errors.packages import needed, present
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.core import Array, Elementwise, elementwise
 from glassgrad.ops.elementwise import EDGES
-from glassgrad.ops.kernels import approximations
 from glassgrad.ops.kernels.blocks import in_blocks, in_native_blocks
 from glassgrad.ops.samples import reals
 
@@ -66,14 +63,7 @@ def _by(name: str) -> Callable[..., Any]:
 _erf = in_native_blocks(_by("erf"))
 
 
-@in_native_blocks
-def _erfc(xp: ModuleType, x: Array) -> Array:
-    return approximations.erfc(x) if approximations.fits(x) else _by("erfc")(xp, x)
-
-
-@in_blocks
-def _erfinv(xp: ModuleType, x: Array) -> Array:
-    return approximations.erfinv(x) if approximations.fits(x) else _by("erfinv")(xp, x)
+_erfc = in_native_blocks(_by("erfc"))
 
 
 @in_native_blocks
@@ -92,7 +82,7 @@ erfc = elementwise("erfc", _erfc, (_negative_gaussian,), saves="x")
 erfc.describe("1 - erf(x)", "-2 / sqrt(pi) * exp(-x**2)", reals(-2, 2), edge=EDGES)
 erfcx = elementwise("erfcx", _by("erfcx"), (lambda y, x: 2 * x * y - _TWO_OVER_ROOT_PI,), saves=("x", "y"))
 erfcx.describe("exp(x**2) * erfc(x)", "2 * x * y - 2 / sqrt(pi)", reals(-1, 2))
-erfinv = elementwise("erfinv", _erfinv, (in_blocks(lambda y, x: ew.exp(y * y) / _TWO_OVER_ROOT_PI),), saves="y")
+erfinv = elementwise("erfinv", _by("erfinv"), (in_blocks(lambda y, x: ew.exp(y * y) / _TWO_OVER_ROOT_PI),), saves="y")
 erfinv.describe("the y with erf(y) = x", "sqrt(pi) / 2 * exp(y**2)", reals(-0.9, 0.9), edge=EDGES)
 ndtr = elementwise("ndtr", _by("ndtr"), (lambda y, x: _DENSITY * ew.exp(-0.5 * x * x),), saves="x")
 ndtr.describe("normal distribution function", "exp(-x**2 / 2) / sqrt(2 * pi)", reals(-3, 3), edge=EDGES)
@@ -111,17 +101,7 @@ digamma: Elementwise = elementwise("digamma", _by("psi"), (lambda y, x: polygamm
 digamma.describe("Gamma'(x) / Gamma(x)", "polygamma(1, x)", reals(0.3, 5), edge=(1.0, 2.0, 1e3, _nan))
 
 
-# SciPy takes 0.2 microseconds per element, our own trigamma 20 microseconds per call.
-_TRIGAMMA_FROM = 128
-
-
-@in_blocks
 def _polygamma(xp: ModuleType, x: Array, *, order: int) -> Array:
-    if order == 1 and type(x) is np.ndarray and x.size >= _TRIGAMMA_FROM and x.dtype.char in "fd":
-        y = approximations.trigamma(x)
-        left = np.flatnonzero(~(x > 0))
-        y.flat[left] = _scipy("polygamma")(1, x.flat[left])
-        return y
     y = np.asarray(_by("polygamma")(xp, order, x))  # float64; near a pole it exceeds the largest float32
     with np.errstate(over="ignore"):
         return y.astype(x.dtype if x.dtype.kind in "fV" else np.float64, copy=False)
@@ -184,21 +164,11 @@ def _i1e_slope(y: Array, x: Array) -> Array:
     return ew.where(zero, 0.5, i0e(x) - y * (ew.sign(x) + 1 / apart))
 
 
-@in_blocks
-def _i0(xp: ModuleType, x: Array) -> Array:
-    return approximations.bessel_i(x, 0) if approximations.fits(x) else _by("i0")(xp, x)
-
-
-@in_blocks
-def _i1(xp: ModuleType, x: Array) -> Array:
-    return approximations.bessel_i(x, 1) if approximations.fits(x) else _by("i1")(xp, x)
-
-
-i0 = elementwise("i0", _i0, (lambda y, x: i1(x),), saves="x")
+i0 = elementwise("i0", _by("i0"), (lambda y, x: i1(x),), saves="x")
 i0.describe("modified Bessel function I0(x)", "I1(x)", reals(-3, 3), edge=(0.0, 1.0, -1.0, _nan))
 i0e = elementwise("i0e", _by("i0e"), (lambda y, x: i1e(x) - ew.sign(x) * y,), saves=("x", "y"))
 i0e.describe("exp(-|x|) * I0(x)", "i1e(x) - sign(x) * y", reals(-3, 3, 0), edge=(0.0, 1.0, -1.0, 1e3, _nan))
-i1: Elementwise = elementwise("i1", _i1, (_i1_slope,), saves=("x", "y"))
+i1: Elementwise = elementwise("i1", _by("i1"), (_i1_slope,), saves=("x", "y"))
 i1.describe("modified Bessel function I1(x)", "I0(x) - y / x", reals(-3, 3, 0), edge=(0.0, 1.0, -1.0, _nan))
 i1e: Elementwise = elementwise("i1e", _by("i1e"), (_i1e_slope,), saves=("x", "y"))
 i1e.describe("exp(-|x|) * I1(x)", "i0e(x) - y * (sign(x) + 1 / x)", reals(-3, 3, 0), edge=(0.0, 1.0, -1.0, 1e3, _nan))

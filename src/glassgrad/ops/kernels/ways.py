@@ -56,7 +56,7 @@ TABLE: dict[str, Way] = {
     # kernels, which the first call with given sizes compiles
     "formula": Way(KERNEL, 25_000, "ns", "fd", "dense, axes in any order"),
     "convolution or pooling": Way(KERNEL, 200_000, "ns", "fd"),
-    "rows": Way(KERNEL, 65_536, "elements", "fd"),
+    "rows": Way(KERNEL, 16_384, "elements", "fd"),
     "update": Way(KERNEL, 48_000, "elements", "fd", "contiguous, memory of its own"),
     # functions for all sizes
     "batch norm": Way(FUNCTION, 250_000, "elements", "fd", "C order, three axes or more"),

@@ -251,7 +251,7 @@ def test_blas_has_its_threads_again_afterwards_and_a_busy_one_is_left_alone() ->
     assert blas.get() == 2
     with parallel.shares.busy:
         assert products.product(a, a) is None
-        assert sums._native_rows(a) is None
+        assert sums.native_rows(a) is None
 
 
 def test_threads_of_python_that_multiply_at_once_get_their_own_results() -> None:

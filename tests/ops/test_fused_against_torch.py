@@ -189,7 +189,7 @@ def test_a_share_of_the_sum_of_rows(rows: int, native_sums: bool, monkeypatch: p
     """By each of the ways to it: a kernel, and a product with numbers that are the share."""
     x = real(rows, 300_000 // rows)
     if not native_sums:
-        monkeypatch.setattr(sums, "_native_rows", lambda x: None)
+        monkeypatch.setattr(sums, "native_rows", lambda x: None)
     for share in (1.0, 0.25):
         np.testing.assert_allclose(sums.sum_rows(x, share), x.sum(0) * share, rtol=1e-11, atol=1e-11)
 

@@ -98,13 +98,13 @@ def sum_rows(x: Array, share: float = 1.0) -> Array:
     """Return the sum over axis 0 of a matrix, times `share`."""
     if x.size < THREADS_FROM:
         return ones(len(x), x.dtype, share).dot(x)
-    found = _native_rows(x)
+    found = native_rows(x)
     if found is None:
         return ones(len(x), x.dtype, share).dot(x)
     return found if share == 1 else found * share
 
 
-def _native_rows(x: Array) -> Array | None:
+def native_rows(x: Array) -> Array | None:
     """Return the sum over the rows of a large matrix, on several threads; None if one thread does it."""
     threads = products.threads_for(x, x) if x.shape[0] else None
     if threads is None:
@@ -118,4 +118,4 @@ def _native_rows(x: Array) -> Array | None:
     return y if products.run_by_ourselves(threads, _NATIVE[x.dtype.char], _NATIVE_FORM, records) else None
 
 
-__all__ = ["FROM", "THREADS_FROM", "ones", "over", "sum_columns", "sum_rows"]
+__all__ = ["FROM", "THREADS_FROM", "native_rows", "ones", "over", "sum_columns", "sum_rows"]

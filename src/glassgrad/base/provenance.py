@@ -232,6 +232,38 @@ def _names(file: str, span: tuple[int, int, int, int]) -> tuple[str | None, tupl
     return variable, operands
 
 
+@lru_cache(maxsize=4096)
+def called(code: CodeType, lasti: int) -> str:
+    """Return what the user's expression calls: the name of a function, a method or an attribute, "-" or "[]".
+
+    It is empty where the source cannot be read.
+    """
+    import ast
+
+    line, end_line, column, end_column = _position(code, lasti)
+    tree = tree_of(code.co_filename)
+    if tree is None or column is None or end_column is None:
+        return ""
+    span = (line, end_line, column, end_column)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.expr) and _span(node) == span:
+            return _name_called(node)
+    return ""
+
+
+def _name_called(node: ast.expr) -> str:
+    import ast
+
+    match node:
+        case ast.Call(func=ast.Attribute(attr=name)) | ast.Attribute(attr=name) | ast.Call(func=ast.Name(id=name)):
+            return name
+        case ast.Subscript():
+            return "[]"
+        case ast.BinOp(op=ast.Sub()):
+            return "-"
+    return type(node).__name__
+
+
 def _span(node: ast.expr | ast.stmt) -> tuple[int, int | None, int, int | None]:
     return node.lineno, node.end_lineno, node.col_offset, node.end_col_offset
 

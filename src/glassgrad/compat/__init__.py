@@ -14,7 +14,7 @@ import numpy as np
 
 from glassgrad import amp, errors, serialization
 from glassgrad.base import provenance
-from glassgrad.compat import dtypes, torch_names
+from glassgrad.compat import dtypes, text, torch_names
 from glassgrad.compat.namespaces import HOMES, Namespace
 from glassgrad.engine import random
 from glassgrad.engine.mode import no_grad
@@ -130,6 +130,7 @@ class Stand:
             return
         sys.meta_path.remove(self._finder)
         dtypes.undo()
+        text.forget_options()
         for owner, name, before in reversed(self._patched):
             if before is _MISSING:
                 delattr(owner, name)
@@ -157,6 +158,8 @@ def _patches() -> list[tuple[Any, str, Any]]:
         # Programs call `self.__getattr__(name)`, but a class that defines it has slower attribute access.
         (importlib.import_module("glassgrad.nn.module").Module, "__getattr__", _no_attribute),
         (Tensor, "__init__", _tensor_of_default),
+        (front, "set_printoptions", text.set_printoptions),
+        *text.PATCHES,
     ]
     for path, home in HOMES.items():
         parent, _, name = path.rpartition(".")

@@ -404,7 +404,8 @@ class Tensor(TensorMethods):
         return notebook.tensor(self)
 
     def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if spec and self.numel() == 1 else format(repr(self), spec)
+        plain = type(self.array) is _ndarray and not self.array.shape  # prints as a number, as in PyTorch
+        return format(self.item() if plain or (spec and self.numel() == 1) else repr(self), spec)
 
     # --- gradients --------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import linecache
 import warnings
 from types import FunctionType
@@ -312,7 +313,9 @@ def name_in(library: Any, call: str) -> str | None:
     linecache.cache[file] = (len(call), None, [call + "\n"], file)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        result = FunctionType(compile(call, file, "eval"), {"torch": library, "F": F, "nn": nn, **names})()
+        result = FunctionType(
+            compile(call, file, "eval"), {"torch": library, "F": F, "nn": nn, "__builtins__": builtins, **names}
+        )()
     if result.grad_fn is None:
         return None
     if library is gg:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 from glassgrad.base import provenance
 from glassgrad.base.tables import pairs
@@ -48,7 +47,8 @@ CALLS = pairs("""
     take.getitem=Take masked_select.getitem=MaskedSelect dist.norm=Dist logit.multiply=Logit deg2rad.multiply=Deg2Rad
     rad2deg.multiply=Rad2Deg zero_.at_set=Zero group_norm.reshape=NativeGroupNorm conv1d.reshape=Convolution
     conv_transpose1d.reshape=Convolution block_diag.concat=BlockDiag var_mean.var=VarMean std_mean.root=StdMean
-    max_pool2d.reshape=MaxPool2DWithIndices avg_pool2d.reshape=AvgPool2D adaptive_avg_pool2d.reshape=AdaptiveAvgPool2D
+    max_pool2d.reshape=MaxPool2DWithIndices avg_pool2d.reshape=AvgPool2D avg_pool2d.multiply=AvgPool2D
+     adaptive_avg_pool2d.reshape=AdaptiveAvgPool2D
     kron.reshape=UnsafeView clamp_min.clip=ClampMin clamp_max.clip=ClampMax
     """)
 
@@ -94,8 +94,8 @@ def _mean(node: Node) -> str | None:
     return "Mean" if share is None or (n and share == 1 / n) else None
 
 
-def _shape(parent: Any) -> tuple[int, ...] | None:
-    return None if parent is None else tuple(parent.shape)
+def _shape(parent: object) -> tuple[int, ...] | None:
+    return tuple(parent.shape) if hasattr(parent, "shape") else None
 
 
 def _ranks(node: Node) -> list[int | None]:
@@ -158,7 +158,7 @@ def _part(node: Node) -> str | None:
     return "SelectBackward0" if chosen else "SliceBackward0"
 
 
-def _kind(one: Any) -> str:
+def _kind(one: object) -> str:
     """Return what an entry of an index is: int, slice, none, or one of the words for arrays."""
     if one is None or isinstance(one, int):
         return "none" if one is None else "int"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -69,11 +68,11 @@ def forget_options() -> None:
 class Layout:
     """How each number of a tensor is written: by `write`, and how many characters lines count for it."""
 
-    write: Callable[[Any], str]
+    write: Callable[..., str]
     width: int
     padded: bool = True
 
-    def text(self, value: Any) -> str:
+    def text(self, value: object) -> str:
         return self.write(value).rjust(self.width) if self.padded else self.write(value)
 
 

@@ -26,7 +26,7 @@ PACKAGE = ROOT / "src" / "glassgrad"
 # for a whole folder; the longest one that fits a file decides.
 TOWER: tuple[str, ...] = (
     "errors base _version",
-    "ops.core ops.samples ops.complex_input ops.kernels",
+    "ops.core ops.samples ops.complex_input ops.promotion ops.kernels",
     "ops",
     "linalg special",
     "engine.mode engine.node engine.views engine.writes engine.tree",

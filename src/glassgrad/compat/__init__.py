@@ -14,7 +14,7 @@ import numpy as np
 
 from glassgrad import amp, errors, serialization
 from glassgrad.base import provenance
-from glassgrad.compat import dtypes, text, torch_names
+from glassgrad.compat import dtypes, promotion, text, torch_names
 from glassgrad.compat.namespaces import HOMES, Namespace
 from glassgrad.engine import random
 from glassgrad.engine.mode import no_grad
@@ -23,7 +23,8 @@ from glassgrad.engine.tensors import creation, devices
 from glassgrad.engine.tensors.devices import Device
 from glassgrad.errors.missing import lister
 from glassgrad.ops import examples, narrow
-from glassgrad.ops.core import Array
+from glassgrad.ops.core import PRIMITIVES, Array
+from glassgrad.ops.promotion import use
 
 # --- glassgrad under the name torch ---------------------------------------------------------------
 
@@ -123,6 +124,7 @@ class Stand:
             self._patched.append((owner, name, vars(owner).get(name, _MISSING)))
             setattr(owner, name, value)
         dtypes.attach()
+        use(promotion.PyTorchs(), PRIMITIVES.values())
 
     def undo(self) -> None:
         """Restore the name `torch` to its previous module, if any; a second call does nothing."""
@@ -130,6 +132,7 @@ class Stand:
             return
         sys.meta_path.remove(self._finder)
         dtypes.undo()
+        use(None, PRIMITIVES.values())
         text.forget_options()
         for owner, name, before in reversed(self._patched):
             if before is _MISSING:
@@ -160,6 +163,8 @@ def _patches() -> list[tuple[Any, str, Any]]:
         (Tensor, "__init__", _tensor_of_default),
         (front, "set_printoptions", text.set_printoptions),
         *text.PATCHES,
+        *((front, name, function) for name, function in promotion.NAMES.items()),
+        *((Tensor, name, function) for name, function in promotion.REFUSING.items()),
     ]
     for path, home in HOMES.items():
         parent, _, name = path.rpartition(".")

@@ -28,7 +28,7 @@ from glassgrad.engine.tensor import Tensor, base_class, make
 from glassgrad.engine.tensors.operands import defers, is_foreign
 from glassgrad.engine.views import detached_p, placeholders
 from glassgrad.engine.writes import MUTATIONS, part_of, spare_result
-from glassgrad.ops import names
+from glassgrad.ops import names, promotion
 from glassgrad.ops.core import Array, Primitive
 from glassgrad.ops.index import at_set_p
 from glassgrad.ops.masks import instead_of_mask
@@ -95,7 +95,7 @@ def _store(x: Tensor, array: Array, op: str) -> None:
             raise errors.INPLACE_SHAPE(
                 op=op, given=array.shape, expected=memory.shape, plain=plain, where=provenance.here()
             )
-        if not np.can_cast(array.dtype, memory.dtype, "same_kind"):
+        if not promotion.fits(array.dtype, memory.dtype):
             raise errors.INPLACE_DTYPE(
                 op=op, given=array.dtype, expected=memory.dtype, plain=plain, where=provenance.here()
             )
@@ -173,7 +173,7 @@ def _by_ufunc(prim: Primitive | None, memory: Array, args: tuple[Array, ...]) ->
         return False
     try:
         ufunc(memory, *plain, out=memory, casting="same_kind")
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False  # the general path fails too, but with a message
     MUTATIONS.record(memory)
     return True

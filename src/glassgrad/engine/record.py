@@ -23,7 +23,7 @@ from glassgrad.engine.reports import op_errors
 from glassgrad.engine.tape import pick
 from glassgrad.engine.tensor import Tensor, base_class, make
 from glassgrad.engine.tensors.operands import defers, is_foreign
-from glassgrad.ops import compound, names, operators
+from glassgrad.ops import compound, names, operators, promotion
 from glassgrad.ops.complex_input import refuse_complex
 from glassgrad.ops.core import HIGHEST, INTERPRETERS, REGISTRY, Array, Interpreter, Primitive
 from glassgrad.ops.vmap.batched import levels_of
@@ -69,7 +69,10 @@ def apply(prim: Primitive, args: tuple[Array, ...], params: dict[str, Any]) -> A
     if not plain and decompose is not None:
         return _decomposed(prim, args, params, (arrays, parents, tracked and flags & RECORDING))
     try:
-        y = prim(*arrays, **params) if not plain else evaluate(*arrays, **params) if params else evaluate(*arrays)
+        if plain:
+            y = evaluate(*arrays, **params) if params else evaluate(*arrays)
+        else:
+            y = promotion.compute(prim, arrays, params)
     except (errors.GlassgradError, Warning):  # a warning filter may turn NumPy's warnings into errors
         raise
     except Exception as error:  # reported in terms of the user's line

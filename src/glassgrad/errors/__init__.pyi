@@ -12,6 +12,7 @@ from glassgrad.errors.arrays import DIM_OUT_OF_RANGE as DIM_OUT_OF_RANGE
 from glassgrad.errors.arrays import EINSUM as EINSUM
 from glassgrad.errors.arrays import EXPECTED_CLASSES as EXPECTED_CLASSES
 from glassgrad.errors.arrays import FFT_REAL as FFT_REAL
+from glassgrad.errors.arrays import FLOATS_ONLY as FLOATS_ONLY
 from glassgrad.errors.arrays import FROM_NUMPY_DTYPE as FROM_NUMPY_DTYPE
 from glassgrad.errors.arrays import FROM_NUMPY_KIND as FROM_NUMPY_KIND
 from glassgrad.errors.arrays import IMAGE_DIMS as IMAGE_DIMS
@@ -268,6 +269,7 @@ from glassgrad.errors.inplace import OPAQUE as OPAQUE
 from glassgrad.errors.inplace import UFUNC_METHOD as UFUNC_METHOD
 from glassgrad.errors.kinds import ArgumentError as ArgumentError
 from glassgrad.errors.kinds import AutogradError as AutogradError
+from glassgrad.errors.kinds import DtypeError as DtypeError
 from glassgrad.errors.kinds import FileError as FileError
 from glassgrad.errors.kinds import GlassgradError as GlassgradError
 from glassgrad.errors.kinds import GradientLostWarning as GradientLostWarning

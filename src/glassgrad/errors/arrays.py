@@ -5,6 +5,7 @@ from __future__ import annotations
 from glassgrad.errors.kinds import (
     ArgumentError,
     AutogradError,
+    DtypeError,
     IndexRangeError,
     KindError,
     Message,
@@ -19,6 +20,12 @@ CONTRACTED_SIZES = Message(
 PRODUCT_DIMS = Message(
     ShapeError,
     "{op} expects operands with {expected} dimensions, given {given} ({where}).\nNext: matmul takes any number of them.",
+)
+
+FLOATS_ONLY = Message(
+    DtypeError,
+    "{op}: PyTorch takes floating-point and complex numbers here, given {dtype} ({where}).\n"
+    "Next: x.float().{op}(), or dtype= where the function has it.",
 )
 
 IMAGE_DTYPE = Message(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from glassgrad.errors.kinds import AutogradError, KindError, Message, ShapeError
+from glassgrad.errors.kinds import AutogradError, DtypeError, KindError, Message, ShapeError
 
 INPLACE_SHAPE = Message(
     ShapeError,
@@ -11,7 +11,7 @@ INPLACE_SHAPE = Message(
 )
 
 INPLACE_DTYPE = Message(
-    KindError,
+    DtypeError,
     "{op} at {where}: a result of dtype {given} does not fit into a tensor of dtype {expected}.\n"
     "Next: convert the tensor first, for example with .float(), or write y = {plain}.",
 )

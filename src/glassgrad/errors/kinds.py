@@ -25,6 +25,10 @@ class KindError(GlassgradError, TypeError):
     """An argument has an invalid type."""
 
 
+class DtypeError(KindError, RuntimeError):
+    """Numbers of this dtype do not fit. A `TypeError`, as in NumPy, and a `RuntimeError`, as in PyTorch."""
+
+
 class NoValueError(KindError):
     """Values were requested where there are none yet: inside vmap, or while a step is traced."""
 

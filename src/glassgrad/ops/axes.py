@@ -11,6 +11,7 @@ import numpy as np
 
 from glassgrad.ops.core import Array, Aval, bad_option
 from glassgrad.ops.narrow import finfo
+from glassgrad.ops.promotion import float_of
 from glassgrad.ops.shape import astype, broadcast_to_p, permute_p, reshape_p
 
 Axes = tuple[int, ...]
@@ -69,7 +70,7 @@ def count(shape: Sequence[int], axes: Axes) -> int:
 
 def as_real(x: Array) -> Array:
     """Convert integers to floats, since differences of unsigned integers would wrap around."""
-    return x if x.dtype.kind in "fcV" else astype(x, np.result_type(x.dtype, np.float32))
+    return astype(x, float_of(x.dtype, np.result_type(x.dtype, np.float32))) if x.dtype.kind not in "fcV" else x
 
 
 def like_one_element(function: Callable[..., Any]) -> Callable[..., Any]:

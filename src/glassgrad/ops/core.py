@@ -29,6 +29,7 @@ import numpy as np
 
 from glassgrad import errors
 from glassgrad.base import provenance
+from glassgrad.ops import promotion
 from glassgrad.ops.complex_input import refuse_complex
 from glassgrad.ops.kernels import ways
 from glassgrad.ops.kernels.blocks import entitle, natively, product_in_blocks
@@ -188,7 +189,7 @@ class Primitive:
         """The fields that recording needs, in one attribute, because each look-up on differing classes is slow."""
         part = None if self.saves_from is self.saves_to is None else (self.saves_from or 0, self.saves_to)
         keeps = self.saves_x, self.saves_y, part
-        return self.evaluate, self.decompose, self.special, *keeps, self.is_view, self.takes_complex
+        return promotion.evaluate_of(self), self.decompose, self.special, *keeps, self.is_view, self.takes_complex
 
     @cached_property
     def special(self) -> bool:
@@ -298,8 +299,7 @@ class Elementwise(Primitive):
             return Aval(shape, self._dtype(args, params))
         # Only the type of a Python number matters, except for an int, whose value may not fit the dtype.
         key = tuple([arg.dtype if hasattr(arg, "dtype") else arg if type(arg) is int else type(arg) for arg in args])
-        dtype = self._dtypes.get(key)
-        if dtype is None:
+        if (dtype := self._dtypes.get(key)) is None:
             dtype = self._dtypes[key] = self._dtype(args, params)
         return Aval(shape, dtype)
 

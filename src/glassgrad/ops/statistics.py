@@ -13,6 +13,7 @@ from glassgrad.ops.complexes import complex as complex_of
 from glassgrad.ops.complexes import conj, imag, is_complex, real
 from glassgrad.ops.core import Array, bad_option, canonical_axis
 from glassgrad.ops.linalg import matmul
+from glassgrad.ops.promotion import float_of
 from glassgrad.ops.reduce import mean, sum_p
 from glassgrad.ops.shape import astype, cat, reshape_p
 from glassgrad.ops.strided import diagonal_p
@@ -21,8 +22,8 @@ from glassgrad.ops.strided import diagonal_p
 
 
 def _as_floats(x: Array) -> Array:
-    """Return integers and booleans as float64, like `mean` and `var` (docs/adr/005); PyTorch returns float32."""
-    return x if x.dtype.kind in "fcV" else astype(x, np.float64)
+    """Return integers and booleans as float64, like `mean` and `var` (docs/adr/005); like PyTorch float32 under its name."""
+    return astype(x, float_of(x.dtype, np.dtype(np.float64)))
 
 
 def _all(x: Array) -> Array:

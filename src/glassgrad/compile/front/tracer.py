@@ -35,7 +35,7 @@ from glassgrad.engine.random import Generator
 from glassgrad.engine.tape import Observer
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.engine.writes import MUTATIONS
-from glassgrad.ops import narrow, recurrent_scan
+from glassgrad.ops import narrow, promotion, recurrent_scan
 from glassgrad.ops.core import Array, Elementwise, Primitive
 from glassgrad.ops.shape import alias_p, astype_p, broadcast_to_p
 from glassgrad.ops.views import memory_owner
@@ -265,7 +265,7 @@ class Tracer(Observer):
         value = value if isinstance(value, Symbol) else np.asarray(value)
         if isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind in "bifV":
             value = value.astype(target.dtype)
-        if value.dtype != target.dtype and not np.can_cast(value.dtype, target.dtype, "same_kind"):
+        if value.dtype != target.dtype and not promotion.fits(value.dtype, target.dtype):
             raise self._misfit(target, value)
         if value.dtype != target.dtype:
             value = astype_p(value, dtype=target.dtype)

@@ -27,7 +27,8 @@ _ndarray = np.ndarray
 _BOOL, _LONG = np.dtype(np.bool_), np.dtype(np.int64)
 _FLOATS = frozenset(map(np.dtype, (np.float32, np.float64)))
 _NUMBERS = (bool, int, float, complex)
-_PLAIN_NUMBERS = frozenset({int, float, bool})
+_WHOLE = frozenset(map(np.dtype, (np.uint8, np.int8, np.int16, np.int32, np.int64)))
+_PLAIN_NUMBERS, _WHOLE_NUMBERS = frozenset({int, float, bool}), frozenset({int, bool})
 _RANKS = {"b": 0, "u": 1, "i": 1, "f": 2, "V": 2, "c": 3}
 
 # Elementwise primitives whose first arguments are no operands.
@@ -154,11 +155,35 @@ def _made(y: Array, wanted: np.dtype) -> Array:
     return _cast(np.asarray(y) if isinstance(y, np.generic) else y, wanted)
 
 
+class _Direct:
+    """For which operands NumPy and PyTorch agree, so that a primitive computes at once."""
+
+    def __init__(self, prim: Primitive) -> None:
+        self.name, self.same, self.numbers = prim.name, set(_FLOATS), dict.fromkeys(_FLOATS, _PLAIN_NUMBERS)
+        self._known: dict[tuple[int | type, ...], np.dtype] = {}
+
+    def wanted(self, prim: Primitive, args: Sequence[Array], params: Mapping[str, Array]) -> np.dtype:
+        """Return the dtype that the op computes in, known from an earlier call with such operands."""
+        if params:
+            return _wanted(prim, args, params)
+        kinds = [arg.dtype.num * 2 + (arg.ndim > 0) if type(arg) is _ndarray else type(arg) for arg in args]
+        key = (creation.DEFAULT.num, *kinds)
+        found = self._known.get(key)
+        if found is None:
+            if not self._known and self.name not in BESIDE and not FRACTIONS[self.name]:
+                self.same.update(_WHOLE)
+                self.numbers[_LONG] = _WHOLE_NUMBERS
+            found = self._known[key] = _wanted(prim, args, params)
+        return found
+
+
 def _elementwise(prim: Primitive) -> Callable[..., Array]:
-    evaluate = prim.evaluate
+    evaluate, direct, beside = prim.evaluate, _Direct(prim), BESIDE.get(prim.name, 0)
+    same, numbers = direct.same, direct.numbers
 
     def promoting(*args: Array, **params: Array) -> Array:
-        brought, wanted = _brought(prim, args, params)
+        wanted = direct.wanted(prim, args, params)
+        brought = [arg if at < beside else _operand(arg, wanted) for at, arg in enumerate(args)]
         return _made(np.asarray(evaluate(*brought, **params)), wanted)
 
     def unary(x: Array, **params: Array) -> Array:
@@ -167,11 +192,12 @@ def _elementwise(prim: Primitive) -> Callable[..., Array]:
         return promoting(x, **params)
 
     def binary(a: Array, b: Array) -> Array:
-        if type(a) is _ndarray and (dtype := a.dtype) in _FLOATS:
+        if type(a) is _ndarray:
+            dtype = a.dtype
             if type(b) is _ndarray:
-                if b.dtype is dtype:
+                if b.dtype is dtype and dtype in same:
                     return evaluate(a, b)
-            elif type(b) in _PLAIN_NUMBERS:
+            elif type(b) in numbers.get(dtype, ()):
                 return evaluate(a, b)
         return promoting(a, b)
 
@@ -203,7 +229,7 @@ def _any_op(prim: Primitive) -> Callable[..., Array]:
     def settling(*args: Array, **params: Array) -> Array:
         y = evaluate(*args, **params) if params else evaluate(*args)
         if type(y) is _ndarray or isinstance(y, np.generic):
-            if y.dtype is args[0].dtype and len(args) == 1:
+            if type(args[0]) is _ndarray and y.dtype is args[0].dtype:
                 return y
             wanted = _settled(y.dtype, args)
             return y if wanted == y.dtype else y.astype(wanted)

@@ -53,7 +53,7 @@ def divide(x: Array, other: Array, *, rounding_mode: str | None = None) -> Array
 
 
 def _has_fractions(*xs: Array) -> bool:
-    return any(x.dtype.kind not in "iu" if hasattr(x, "dtype") else not isinstance(x, int) for x in xs)
+    return any(x.dtype.kind not in "biu" if hasattr(x, "dtype") else not isinstance(x, int) for x in xs)
 
 
 def _whole_quotient(x: Array, other: Array) -> Array:

@@ -303,10 +303,25 @@ _SHORT = {"uint8": "u8", "bfloat16": "bf16", "complex64": "c64", "complex128": "
 _SHORT |= {f"int{bits}": f"i{bits}" for bits in (8, 16, 32, 64)} | {f"float{bits}": f"f{bits}" for bits in (16, 32, 64)}
 _SHOWN = ("bool", "uint8", "int32", "int64", "float16", "float32", "float64")
 _PAIRS = ("a + b", "a / b", "a // b", "a ** b", "a == b", "torch.where(m, a, b)", "torch.cat([a, b])", "a += b")
-_OF_ONE = (
-    "a.sum()", "a.cumsum(0)", "a.mean()", "a.max()", "a.argmax()", "torch.sqrt(a)", "abs(a)", "a ** 2", "a ** 0.5",
-    "1 / a", "100 * a / 3", "torch.clamp(a, 0, 1)", "torch.clamp(a, min=0.5)", "a.mul_(2.5)",
-)  # fmt: skip
+_OF_ONE = tuple(
+    line.strip()
+    for line in """
+    a.sum()
+    a.cumsum(0)
+    a.mean()
+    a.max()
+    a.argmax()
+    torch.sqrt(a)
+    abs(a)
+    a ** 2
+    a ** 0.5
+    1 / a
+    100 * a / 3
+    torch.clamp(a, 0, 1)
+    torch.clamp(a, min=0.5)
+    a.mul_(2.5)
+    """.strip().splitlines()
+)
 
 
 def _short(name: str) -> str:

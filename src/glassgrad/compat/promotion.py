@@ -177,7 +177,7 @@ class _Direct:
         return found
 
 
-def _elementwise(prim: Primitive) -> Callable[..., Array]:
+def _elementwise(prim: Elementwise) -> Callable[..., Array]:
     evaluate, direct, beside = prim.evaluate, _Direct(prim), BESIDE.get(prim.name, 0)
     same, numbers = direct.same, direct.numbers
 
@@ -201,7 +201,8 @@ def _elementwise(prim: Primitive) -> Callable[..., Array]:
                 return evaluate(a, b)
         return promoting(a, b)
 
-    return {1: unary, 2: binary}.get(len(prim.vjps or ()), promoting)
+    forms: dict[int, Callable[..., Array]] = {1: unary, 2: binary}
+    return forms.get(prim.arity, promoting)
 
 
 # --- other ops ------------------------------------------------------------------------------------

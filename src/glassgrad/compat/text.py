@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -52,8 +52,13 @@ def set_printoptions(
     if profile is not None and profile.lower() not in PROFILES:
         raise bad_option("set_printoptions", "profile", profile, ", ".join(PROFILES))
     start = _now if profile is None else PROFILES[profile.lower()]
-    given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
-    _now = replace(start, **{name: value for name, value in given.items() if value is not None}, sci_mode=sci_mode)
+    _now = Options(
+        precision=start.precision if precision is None else precision,
+        threshold=start.threshold if threshold is None else threshold,
+        edgeitems=start.edgeitems if edgeitems is None else edgeitems,
+        linewidth=start.linewidth if linewidth is None else linewidth,
+        sci_mode=sci_mode,
+    )
 
 
 def forget_options() -> None:
@@ -174,7 +179,7 @@ def numbers(array: np.ndarray, indent: int) -> str:
 def _remarks(x: Tensor) -> Iterator[str]:
     """Say what the numbers do not: the shape of nothing, the dtype, and what made it."""
     array = x.array
-    usual = [creation.DEFAULT]
+    usual: list[np.dtype] = [creation.DEFAULT]
     if array.size:
         usual += [np.dtype(np.int64), np.dtype(np.bool_), creation._complex_default()]
     elif array.ndim != 1:
@@ -225,8 +230,13 @@ def node(x: Node) -> str:
     return f"<{backward_name(x)} object at {id(x):#x}>"
 
 
-PATCHES: tuple[tuple[type, str, Callable[..., str]], ...] = (
+def _no_html(_x: Tensor) -> None:
+    """Let notebooks show the text."""
+
+
+PATCHES: tuple[tuple[type, str, Callable[..., str | None]], ...] = (
     (Tensor, "__repr__", tensor),
+    (Tensor, "_repr_html_", _no_html),
     (Size, "__repr__", size),
     (Node, "__repr__", node),
 )

@@ -23,9 +23,10 @@ from glassgrad.engine.reports import op_errors
 from glassgrad.engine.tape import pick
 from glassgrad.engine.tensor import Tensor, base_class, make
 from glassgrad.engine.tensors.operands import defers, is_foreign
-from glassgrad.ops import compound, names, operators, promotion
+from glassgrad.ops import compound, names, operators
 from glassgrad.ops.complex_input import refuse_complex
 from glassgrad.ops.core import HIGHEST, INTERPRETERS, REGISTRY, Array, Interpreter, Primitive
+from glassgrad.ops.promotion import compute
 from glassgrad.ops.vmap.batched import levels_of
 
 _ndarray = np.ndarray
@@ -69,10 +70,7 @@ def apply(prim: Primitive, args: tuple[Array, ...], params: dict[str, Any]) -> A
     if not plain and decompose is not None:
         return _decomposed(prim, args, params, (arrays, parents, tracked and flags & RECORDING))
     try:
-        if plain:
-            y = evaluate(*arrays, **params) if params else evaluate(*arrays)
-        else:
-            y = promotion.compute(prim, arrays, params)
+        y = compute(prim, arrays, params) if not plain else evaluate(*arrays, **params) if params else evaluate(*arrays)
     except (errors.GlassgradError, Warning):  # a warning filter may turn NumPy's warnings into errors
         raise
     except Exception as error:  # reported in terms of the user's line

@@ -22,7 +22,7 @@ from glassgrad.ops.strided import diagonal_p
 
 
 def _as_floats(x: Array) -> Array:
-    """Return integers and booleans as float64, like `mean` and `var` (docs/adr/005); like PyTorch float32 under its name."""
+    """Return integers and booleans as float64, like `mean` and `var` (docs/adr/005); PyTorch returns float32."""
     return astype(x, float_of(x.dtype, np.dtype(np.float64)))
 
 

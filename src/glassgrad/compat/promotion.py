@@ -252,7 +252,7 @@ class PyTorchs:
         return _elementwise(prim) if isinstance(prim, Elementwise) else _any_op(prim)
 
     @staticmethod
-    def compute(prim: Primitive, args: Sequence[Array], params: Mapping[str, Array]) -> Array:
+    def compute(prim: Primitive, *args: Array, **params: Array) -> Array:
         """Compute on what stands for arrays in a transformation."""
         if prim.name not in PRIMITIVES or prim.is_view or prim.name in narrow.MOVES:
             return prim(*args, **params)

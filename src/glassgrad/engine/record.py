@@ -26,7 +26,7 @@ from glassgrad.engine.tensors.operands import defers, is_foreign
 from glassgrad.ops import compound, names, operators
 from glassgrad.ops.complex_input import refuse_complex
 from glassgrad.ops.core import HIGHEST, INTERPRETERS, REGISTRY, Array, Interpreter, Primitive
-from glassgrad.ops.promotion import compute
+from glassgrad.ops.promotion import lift
 from glassgrad.ops.vmap.batched import levels_of
 
 _ndarray = np.ndarray
@@ -70,7 +70,7 @@ def apply(prim: Primitive, args: tuple[Array, ...], params: dict[str, Any]) -> A
     if not plain and decompose is not None:
         return _decomposed(prim, args, params, (arrays, parents, tracked and flags & RECORDING))
     try:
-        y = compute(prim, arrays, params) if not plain else evaluate(*arrays, **params) if params else evaluate(*arrays)
+        y = lift(prim)(*arrays, **params) if not plain else evaluate(*arrays, **params) if params else evaluate(*arrays)
     except (errors.GlassgradError, Warning):  # a warning filter may turn NumPy's warnings into errors
         raise
     except Exception as error:  # reported in terms of the user's line

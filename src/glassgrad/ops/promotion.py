@@ -7,7 +7,8 @@ rule is in force, nothing is asked per call.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -24,7 +25,7 @@ class Rule(Protocol):
     def around(self, prim: Primitive) -> Callable[..., Array]:
         """Return what evaluates a primitive on the arrays of Tensors."""
 
-    def compute(self, prim: Primitive, args: Sequence[Array], params: Mapping[str, Array]) -> Array:
+    def compute(self, prim: Primitive, *args: Array, **params: Array) -> Array:
         """Compute on what stands for arrays in a transformation."""
 
     def fits(self, given: np.dtype, expected: np.dtype) -> bool:
@@ -53,9 +54,9 @@ def evaluate_of(prim: Primitive) -> Callable[..., Array]:
     return prim.evaluate if NOW.rule is None else NOW.rule.around(prim)
 
 
-def compute(prim: Primitive, args: Sequence[Array], params: Mapping[str, Array]) -> Array:
-    """Compute a primitive on the arrays of Tensors some of which are none of NumPy's."""
-    return prim(*args, **params) if NOW.rule is None else NOW.rule.compute(prim, args, params)
+def lift(prim: Primitive) -> Callable[..., Array]:
+    """Return what computes a primitive on the arrays of Tensors some of which are none of NumPy's."""
+    return prim if NOW.rule is None else functools.partial(NOW.rule.compute, prim)
 
 
 def fits(given: np.dtype, expected: np.dtype) -> bool:

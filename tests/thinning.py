@@ -17,6 +17,9 @@ import pytest
 # File under tests/, with or without a test's name: of how many cases one stays.
 ONE_OF: dict[str, int] = {
     "cli/test_train_text.py::test_names_of_whole_word_models": 3,
+    "compat/test_grad_names.py::test_name": 4,
+    "compat/test_promotion.py::test_compiled_functions_give_the_dtypes_of_eager_ones": 4,
+    "compat/test_promotion.py::test_two_operands": 3,
     "compat/test_torch_scripts.py::test_scripts_run_from_the_command_line_without_pytorch": 3,
     "compile/front/test_copies_and_pickles.py::test_compiled_modules": 3,
     "compile/front/test_flows_compiled.py::test_flows_train_as_in_eager_mode": 3,

@@ -1,0 +1,312 @@
+"""Run public programs written for PyTorch as they are, under PyTorch and under glassgrad in its place, and compare.
+
+    python tools/public_programs.py LIST --checkouts FOLDER --results FOLDER [--only TEXT] [--again] [--plain]
+
+LIST is a file of JSON lines: `repository`, `commit`, `file` and `kind`, and where needed `arguments` (a list), `paths`
+(checkouts or folders in the checkout that are looked up for imports), `folders` (that the program expects to write to),
+`gym` ("new"), `data` ("whole": as many examples as the true data), `seconds`. The checkouts, `FOLDER/owner+name`, are
+of your own making; nothing of them belongs to this project. Each run works on a copy, in a process of its own, with
+limits of time and memory and without a network; data comes from `public/standins`.
+
+Each program runs four times: under both libraries as it is (does it run? how fast?) and under both with equal random
+numbers (`public/equal.py`: does it give the same losses?). The table of results is `RESULTS/status.tsv`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # run as a program, this file finds its neighbours
+
+from tools.public import compare, notebook
+
+TOOLS = Path(__file__).resolve().parent
+CHILD = TOOLS / "public" / "child.py"
+
+LIBRARIES = ("torch", "glassgrad")
+CURVE = 60  # backward passes with equal random numbers
+LONGER = 4  # times the limit for PyTorch where it is not far enough to compare
+OUTPUT = 1 << 20  # bytes kept of what a program prints
+BIG = 20 << 20  # bytes of a file that is not copied
+COLUMNS = ("program", "kind", "pytorch", "glassgrad", "class", "where", "curve", "text", "ratio")
+
+
+@dataclass
+class Program:
+    """One row of the list."""
+
+    repository: str
+    commit: str
+    file: str
+    kind: str
+    arguments: list[str] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
+    folders: list[str] = field(default_factory=list)
+    gym: str = "old"
+    data: str = "small"
+    seconds: float = 20
+    licence: str = ""
+
+    @property
+    def checkout(self) -> str:
+        """The name of its folder."""
+        return self.repository.replace("/", "+")
+
+    @property
+    def name(self) -> str:
+        """Repository and file."""
+        return f"{self.repository}:{self.file}"
+
+
+@dataclass
+class Runner:
+    """How programs are run."""
+
+    checkouts: Path
+    results: Path
+    python: str
+    by: list[str]
+    source: Path
+    sockets: Path
+    seconds: float | None = None
+    threads: int = 1
+
+    def place(self, program: Program, library: str, mode: str) -> Path:
+        """Return the folder of one run's records."""
+        return self.results / program.checkout / program.file.replace("/", "+").replace(" ", "_") / f"{library}-{mode}"
+
+    def serving(self, library: str) -> subprocess.Popen[bytes]:
+        """Start the server of a library; its programs have no network."""
+        kept = {name: os.environ[name] for name in ("PATH", "LANG", "GLASSGRAD_CACHE_DIR") if name in os.environ}
+        paths = [TOOLS / "public" / "standins", *([self.source] if library == "glassgrad" else [])]
+        threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(self.threads))
+        environment = (
+            kept
+            | threads
+            | {
+                "PYTHONPATH": os.pathsep.join(map(str, paths)),
+                "MPLBACKEND": "Agg",
+                "PYTHONHASHSEED": "0",
+                "PYTHONDONTWRITEBYTECODE": "1",
+                "PYTHONIOENCODING": "utf-8",
+                "MPLCONFIGDIR": str(self.results / "matplotlib"),
+            }
+        )
+        command = [*_isolated(), self.python, str(CHILD), "serve", self.address(library), library]
+        server = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL)
+        while not Path(self.address(library)).exists():
+            if server.poll() is not None:
+                raise SystemExit(f"the server of {library} did not start")
+            time.sleep(0.1)
+        return server
+
+    def address(self, library: str) -> str:
+        """Return the socket of a library's server."""
+        return str(self.sockets / library)
+
+    def run(self, program: Program, library: str, mode: str, longer: float = 1) -> dict[str, Any]:
+        """Run a program once on a copy of its checkout; return its record."""
+        place = self.place(program, library, mode)
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir(parents=True)
+        with tempfile.TemporaryDirectory() as folder:
+            work = Path(folder) / program.checkout
+            shutil.copytree(
+                self.checkouts / program.checkout, work, ignore=_heavy, symlinks=True, ignore_dangling_symlinks=True
+            )
+            file = work / program.file
+            if file.suffix == ".ipynb":
+                file = file.with_name(file.stem.replace(" ", "_") + "_notebook.py")
+                file.write_text(notebook.program(work / program.file), encoding="utf-8")
+            for folder in program.folders:
+                (file.parent / folder).mkdir(parents=True, exist_ok=True)
+            request = {
+                "program": str(file),
+                "folder": str(file.parent),
+                "arguments": program.arguments,
+                "mode": mode,
+                "paths": [str(path) for path in self.paths(program, work)],
+                "record": str(place / "record.json"),
+                "seconds": longer * (self.seconds or program.seconds),
+                "steps": CURVE if mode == "equal" else 0,
+                "environment": {"HOME": str(work), "GYM_API": program.gym, "PUBLIC_DATA": program.data},
+            }
+            command = [*self.by, self.python, "-SE", str(CHILD), "ask", self.address(library), json.dumps(request)]
+            subprocess.run(command, check=False)
+        for file in (place / "out.txt", place / "err.txt"):
+            if file.exists() and file.stat().st_size > OUTPUT:
+                os.truncate(file, OUTPUT)
+        return self.record(program, library, mode)
+
+    def paths(self, program: Program, work: Path) -> list[Path]:
+        """Return where a program's imports are looked up, beside its own folder."""
+        return [work, *(work / path if (work / path).exists() else self.checkouts / path for path in program.paths)]
+
+    def record(self, program: Program, library: str, mode: str) -> dict[str, Any]:
+        """Return the record of a run; without one, the process broke off."""
+        place = self.place(program, library, mode)
+        try:
+            return dict(json.loads((place / "record.json").read_text(encoding="utf-8")))
+        except (FileNotFoundError, json.JSONDecodeError):
+            last = [line for line in (place / "err.txt").read_text(errors="replace").splitlines() if line.strip()][-1:]
+            return {
+                "end": "broken",
+                "error": "".join(last)[:300],
+                "where": "",
+                "losses": [],
+                "times": [],
+                "seconds": 0.0,
+            }
+
+    def printed(self, program: Program, library: str, mode: str) -> str:
+        """Return what a run printed."""
+        return (self.place(program, library, mode) / "out.txt").read_text(encoding="utf-8", errors="replace")
+
+    def whole(self, program: Program, *, plain: bool) -> dict[str, str]:
+        """Run a program under both libraries in both modes; return its row of the table."""
+        theirs = self.run(program, "torch", "plain")
+        if theirs["end"] == "seconds" and not theirs["losses"]:
+            theirs = self.run(program, "torch", "plain", longer=LONGER)
+        row = dict.fromkeys(COLUMNS, "") | {"program": program.name, "kind": program.kind, "pytorch": _end(theirs)}
+        if _stopped(theirs) or not theirs["losses"]:
+            return row | {"class": theirs["error"], "where": theirs["where"]}
+        ours = self.run(program, "glassgrad", "plain")
+        if _stopped(ours) and theirs["end"] == "seconds" and len(ours["losses"]) >= len(theirs["losses"]):
+            theirs = self.run(program, "torch", "plain", longer=LONGER)  # does it stop there, too?
+        row |= {"pytorch": _end(theirs), "glassgrad": _end(ours), "class": ours["error"], "where": ours["where"]}
+        if not _stopped(ours):
+            found = compare.ratio(ours, theirs)
+            row["ratio"] = f"{found[0]:.2f} {found[1]}" if found else ""
+            if not plain:
+                row |= self.curve(program)
+        return row
+
+    def all(self, chosen: list[Program], jobs: int, *, plain: bool) -> None:
+        """Run programs, and write each row of the table when it is known."""
+        with ThreadPoolExecutor(jobs) as pool:
+            for done in as_completed([pool.submit(self.whole, one, plain=plain) for one in chosen]):
+                row = done.result()
+                written(self.results, table(self.results) | {row["program"]: row})
+                print("  ".join(" ".join(row[column].split()) for column in COLUMNS), flush=True)
+
+    def curve(self, program: Program) -> dict[str, str]:
+        """Run with equal random numbers; return the columns of the table on the losses and the text."""
+        theirs, ours = (self.run(program, library, "equal") for library in LIBRARIES)
+        if _stopped(ours) or _stopped(theirs):
+            return {"curve": f"{_end(theirs)} / {_end(ours)}: {ours['error'] or theirs['error']}"}
+        found = compare.curves(ours["losses"], theirs["losses"])
+        words = f"{found.verdict} {found.agreed}/{found.common}"
+        if found.verdict not in {"same", "none"}:
+            words += f" (first {found.first:.0e}; last {found.last[0]:.4g}, PyTorch {found.last[1]:.4g})"
+        pair = compare.texts(*(self.printed(program, library, "equal") for library in reversed(LIBRARIES)))
+        return {"curve": words, "text": "" if pair is None else f"{pair[0]!r} instead of {pair[1]!r}"}
+
+
+def _heavy(folder: str, names: list[str]) -> list[str]:
+    """Name the files that a copy leaves out: the largest."""
+    paths = [Path(folder) / name for name in names]
+    return [path.name for path in paths if path.is_file() and path.stat().st_size > BIG]
+
+
+def _isolated() -> list[str]:
+    """Return the command under which a process has no network."""
+    command = ["unshare", "-n"]
+    if shutil.which("unshare") and subprocess.run([*command, "true"], check=False, capture_output=True).returncode == 0:
+        return command
+    raise SystemExit("programs of strangers run without a network only: `unshare -n` does not work here")
+
+
+def _stopped(record: dict[str, Any]) -> bool:
+    """Tell whether a program ended with an error."""
+    return record["end"] in {"error", "broken"}
+
+
+def _end(record: dict[str, Any]) -> str:
+    """Return how a run ended, and after how many backward passes."""
+    words = {
+        "finished": "runs",
+        "seconds": "runs to the limit",
+        "steps": "runs",
+        "error": "stops",
+        "broken": "breaks off",
+    }
+    return f"{words[record['end']]}, {len(record['losses'])} steps"
+
+
+def programs(file: Path) -> list[Program]:
+    """Read a list."""
+    return [Program(**json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+
+
+def table(results: Path) -> dict[str, dict[str, str]]:
+    """Read the table of results by program."""
+    file = results / "status.tsv"
+    if not file.exists():
+        return {}
+    lines = [line.split("\t") for line in file.read_text(encoding="utf-8").splitlines()[1:]]
+    return {line[0]: dict(zip(COLUMNS, line, strict=True)) for line in lines}
+
+
+def written(results: Path, rows: dict[str, dict[str, str]]) -> None:
+    """Write the table of results, in one stroke."""
+    lines = ["\t".join(COLUMNS)]
+    lines += ["\t".join(" ".join(row[column].split()) for column in COLUMNS) for _name, row in sorted(rows.items())]
+    file = results / "status.tsv.part"
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    file.replace(results / "status.tsv")
+
+
+def main() -> None:
+    """Run the programs of a list that have no result yet."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("list", type=Path)
+    parser.add_argument("--checkouts", type=Path, required=True)
+    parser.add_argument("--results", type=Path, required=True)
+    parser.add_argument(
+        "--python", default=sys.executable, help="the interpreter that has PyTorch and what programs import"
+    )
+    parser.add_argument(
+        "--source", type=Path, default=TOOLS.parent / "src", help="the folder that glassgrad is imported from"
+    )
+    parser.add_argument("--by", default="", help="a command in front of each run, such as `nice`")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--only", default="", help="a part of the program's name")
+    parser.add_argument("--again", action="store_true", help="also those that have a result")
+    parser.add_argument("--plain", action="store_true", help="without the runs with equal random numbers")
+    parser.add_argument("--seconds", type=float, help="the limit of a run")
+    parser.add_argument("--threads", type=int, default=1)
+    given = parser.parse_args()
+    rows = table(given.results)
+    chosen = [one for one in programs(given.list) if given.only in one.name and (given.again or one.name not in rows)]
+    with tempfile.TemporaryDirectory() as sockets:
+        runner = Runner(
+            given.checkouts.resolve(),
+            given.results.resolve(),
+            given.python,
+            given.by.split(),
+            given.source.resolve(),
+            Path(sockets),
+            given.seconds,
+            given.threads,
+        )
+        servers = [runner.serving(library) for library in LIBRARIES]
+        try:
+            runner.all(chosen, given.jobs, plain=given.plain)
+        finally:
+            for server in servers:
+                server.terminate()
+
+
+if __name__ == "__main__":
+    main()

@@ -2,9 +2,7 @@
 
     python tools/public_programs.py LIST --checkouts FOLDER --results FOLDER [--only TEXT] [--again] [--plain]
 
-LIST is a file of JSON lines: `repository`, `commit`, `file` and `kind`, and where needed `arguments` (a list), `paths`
-(checkouts or folders in the checkout that are looked up for imports), `folders` (that the program expects to write to),
-`gym` ("new"), `data` ("whole": as many examples as the true data), `seconds`. The checkouts, `FOLDER/owner+name`, are
+LIST is a file of JSON lines; the fields of `Program` say what a line may hold. The checkouts, `FOLDER/owner+name`, are
 of your own making; nothing of them belongs to this project. Each run works on a copy, in a process of its own, with
 limits of time and memory and without a network; data comes from `public/standins`.
 
@@ -29,7 +27,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # run as a program, this file finds its neighbours
 
-from tools.public import compare, notebook
+from tools.public import compare, data, notebook
 
 TOOLS = Path(__file__).resolve().parent
 CHILD = TOOLS / "public" / "child.py"
@@ -37,6 +35,10 @@ CHILD = TOOLS / "public" / "child.py"
 LIBRARIES = ("torch", "glassgrad")
 CURVE = 60  # backward passes with equal random numbers
 LONGER = 4  # times the limit for PyTorch where it is not far enough to compare
+BEFORE = (  # modules that many programs import, or that PyTorch imports at their first step
+    "torch._dynamo", "torch.distributions", "torch.optim", "torch.utils.data", "matplotlib.pyplot", "PIL.Image",
+    "sklearn.datasets", "scipy.sparse", "pandas", "gymnasium", "torchvision",
+)  # fmt: skip
 OUTPUT = 1 << 20  # bytes kept of what a program prints
 BIG = 20 << 20  # bytes of a file that is not copied
 COLUMNS = ("program", "kind", "pytorch", "glassgrad", "class", "where", "curve", "text", "ratio")
@@ -44,19 +46,21 @@ COLUMNS = ("program", "kind", "pytorch", "glassgrad", "class", "where", "curve",
 
 @dataclass
 class Program:
-    """One row of the list."""
+    """One line of the list; its name is also that of its row in the table."""
 
     repository: str
     commit: str
     file: str
-    kind: str
+    kind: str  # what it trains
+    licence: str = ""  # as far as the repository says
     arguments: list[str] = field(default_factory=list)
-    paths: list[str] = field(default_factory=list)
-    folders: list[str] = field(default_factory=list)
-    gym: str = "old"
-    data: str = "small"
-    seconds: float = 20
-    licence: str = ""
+    paths: list[str] = field(default_factory=list)  # where imports are looked up: in the checkout, or other checkouts
+    folders: list[str] = field(default_factory=list)  # that it expects to write to
+    files: dict[str, str] = field(default_factory=dict)  # that it expects to read, and which of `public/data.py`
+    start: str = ""  # the folder of the checkout that it starts in, where not its own
+    gym: str = "old"  # or "new": which calls of gym it makes
+    data: str = "small"  # or "whole": as many examples as in the true data sets
+    seconds: float = 20  # of the processor's time
 
     @property
     def checkout(self) -> str:
@@ -81,6 +85,7 @@ class Runner:
     sockets: Path
     seconds: float | None = None
     threads: int = 1
+    before: tuple[str, ...] = BEFORE
 
     def place(self, program: Program, library: str, mode: str) -> Path:
         """Return the folder of one run's records."""
@@ -103,7 +108,7 @@ class Runner:
                 "MPLCONFIGDIR": str(self.results / "matplotlib"),
             }
         )
-        command = [*_isolated(), self.python, str(CHILD), "serve", self.address(library), library]
+        command = [*_isolated(), self.python, str(CHILD), "serve", self.address(library), library, *self.before]
         server = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL)
         while not Path(self.address(library)).exists():
             if server.poll() is not None:
@@ -129,11 +134,15 @@ class Runner:
             if file.suffix == ".ipynb":
                 file = file.with_name(file.stem.replace(" ", "_") + "_notebook.py")
                 file.write_text(notebook.program(work / program.file), encoding="utf-8")
+            start = work / program.start if program.start else file.parent
             for folder in program.folders:
-                (file.parent / folder).mkdir(parents=True, exist_ok=True)
+                (start / folder).mkdir(parents=True, exist_ok=True)
+            for name, kind in program.files.items():
+                (start / name).parent.mkdir(parents=True, exist_ok=True)
+                data.MAKERS[kind](start / name)
             request = {
                 "program": str(file),
-                "folder": str(file.parent),
+                "folder": str(start),
                 "arguments": program.arguments,
                 "mode": mode,
                 "paths": [str(path) for path in self.paths(program, work)],

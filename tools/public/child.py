@@ -28,19 +28,6 @@ MEMORY = 12 << 30
 GRACE = 20  # seconds beyond the limit
 LONGEST = 500  # characters of an error
 # Seconds of the processor's time, and of the clock for programs that wait.
-BEFORE = {
-    "torch": ["torch._dynamo", "torch.distributions", "torch.utils.data"],
-    "glassgrad": ["torch.nn.functional", "torch.optim", "torch.distributions", "torch.utils.data"],
-    "both": [
-        "matplotlib.pyplot",
-        "PIL.Image",
-        "sklearn.datasets",
-        "scipy.sparse",
-        "pandas",
-        "gymnasium",
-        "torchvision",
-    ],
-}
 LIMITS = ((signal.SIGPROF, signal.ITIMER_PROF, 1), (signal.SIGALRM, signal.ITIMER_REAL, 4))
 
 
@@ -183,11 +170,11 @@ def forked(torch: Any, connection: socket.socket, request: dict[str, Any]) -> No
         os._exit(0)
 
 
-def serve(address: str, name: str) -> None:
-    """Run the programs of requests until the process is ended."""
+def serve(address: str, name: str, *before: str) -> None:
+    """Run the programs of requests until the process is ended; import some modules for all of them."""
     os.nice(10)
     torch = library(name)
-    for module in BEFORE[name] + BEFORE["both"]:
+    for module in before:
         with suppress(ImportError):
             importlib.import_module(module)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)

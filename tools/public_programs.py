@@ -13,6 +13,7 @@ numbers (`public/equal.py`: does it give the same losses?). The table of results
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
 import os
 import shutil
@@ -20,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,7 +41,7 @@ BEFORE = (  # modules that many programs import, or that PyTorch imports at thei
     "torch._dynamo", "torch.distributions", "torch.optim", "torch.utils.data", "matplotlib.pyplot", "PIL.Image",
     "sklearn.datasets", "scipy.sparse", "pandas", "gymnasium", "torchvision",
 )  # fmt: skip
-OUTPUT = 1 << 20  # bytes kept of what a program prints
+OUTPUT = 1 << 20  # characters compared of what a program prints
 BIG = 20 << 20  # bytes of a file that is not copied
 COLUMNS = ("program", "kind", "pytorch", "glassgrad", "class", "where", "curve", "text", "ratio")
 
@@ -120,43 +122,45 @@ class Runner:
         """Return the socket of a library's server."""
         return str(self.sockets / library)
 
-    def run(self, program: Program, library: str, mode: str, longer: float = 1) -> dict[str, Any]:
-        """Run a program once on a copy of its checkout; return its record."""
+    def run(self, program: Program, mode: str, libraries: Iterable[str] = LIBRARIES, longer: float = 1) -> list[Any]:
+        """Run a program under each library, up to the first where it stops; return the records."""
+        with tempfile.TemporaryDirectory() as folder:
+            chain = []
+            for library in libraries:
+                work = Path(folder) / library / program.checkout
+                request = self.request(program, library, mode, work)
+                request["seconds"] = longer * (self.seconds or program.seconds)
+                chain += [self.address(library), json.dumps(request)]
+            subprocess.run([*self.by, self.python, "-SE", str(CHILD), "chain", *chain], check=False)
+        return [self.record(program, library, mode) for library in libraries]
+
+    def request(self, program: Program, library: str, mode: str, work: Path) -> dict[str, Any]:
+        """Copy the checkout of a program for one run; return what the server is asked."""
         place = self.place(program, library, mode)
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir(parents=True)
-        with tempfile.TemporaryDirectory() as folder:
-            work = Path(folder) / program.checkout
-            shutil.copytree(
-                self.checkouts / program.checkout, work, ignore=_heavy, symlinks=True, ignore_dangling_symlinks=True
-            )
-            file = work / program.file
-            if file.suffix == ".ipynb":
-                file = file.with_name(file.stem.replace(" ", "_") + "_notebook.py")
-                file.write_text(notebook.program(work / program.file), encoding="utf-8")
-            start = work / program.start if program.start else file.parent
-            for folder in program.folders:
-                (start / folder).mkdir(parents=True, exist_ok=True)
-            for name, kind in program.files.items():
-                (start / name).parent.mkdir(parents=True, exist_ok=True)
-                data.MAKERS[kind](start / name)
-            request = {
-                "program": str(file),
-                "folder": str(start),
-                "arguments": program.arguments,
-                "mode": mode,
-                "paths": [str(path) for path in self.paths(program, work)],
-                "record": str(place / "record.json"),
-                "seconds": longer * (self.seconds or program.seconds),
-                "steps": CURVE if mode == "equal" else 0,
-                "environment": {"HOME": str(work), "GYM_API": program.gym, "PUBLIC_DATA": program.data},
-            }
-            command = [*self.by, self.python, "-SE", str(CHILD), "ask", self.address(library), json.dumps(request)]
-            subprocess.run(command, check=False)
-        for file in (place / "out.txt", place / "err.txt"):
-            if file.exists() and file.stat().st_size > OUTPUT:
-                os.truncate(file, OUTPUT)
-        return self.record(program, library, mode)
+        checkout = self.checkouts / program.checkout
+        shutil.copytree(checkout, work, ignore=_heavy, symlinks=True, ignore_dangling_symlinks=True)
+        file = work / program.file
+        if file.suffix == ".ipynb":
+            file = file.with_name(file.stem.replace(" ", "_") + "_notebook.py")
+            file.write_text(notebook.program(work / program.file), encoding="utf-8")
+        start = work / program.start if program.start else file.parent
+        for folder in program.folders:
+            (start / folder).mkdir(parents=True, exist_ok=True)
+        for name, kind in program.files.items():
+            (start / name).parent.mkdir(parents=True, exist_ok=True)
+            data.MAKERS[kind](start / name)
+        return {
+            "program": str(file),
+            "folder": str(start),
+            "arguments": program.arguments,
+            "mode": mode,
+            "paths": [str(path) for path in self.paths(program, work)],
+            "record": str(place / "record.json"),
+            "steps": CURVE if mode == "equal" else 0,
+            "environment": {"HOME": str(work), "GYM_API": program.gym, "PUBLIC_DATA": program.data},
+        }
 
     def paths(self, program: Program, work: Path) -> list[Path]:
         """Return where a program's imports are looked up, beside its own folder."""
@@ -168,7 +172,9 @@ class Runner:
         try:
             return dict(json.loads((place / "record.json").read_text(encoding="utf-8")))
         except (FileNotFoundError, json.JSONDecodeError):
-            last = [line for line in (place / "err.txt").read_text(errors="replace").splitlines() if line.strip()][-1:]
+            file = place / "err.txt"
+            said = file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
+            last = [line for line in said.splitlines() if line.strip()][-1:]
             return {
                 "end": "broken",
                 "error": "".join(last)[:300],
@@ -180,20 +186,22 @@ class Runner:
 
     def printed(self, program: Program, library: str, mode: str) -> str:
         """Return what a run printed."""
-        return (self.place(program, library, mode) / "out.txt").read_text(encoding="utf-8", errors="replace")
+        with (self.place(program, library, mode) / "out.txt").open(encoding="utf-8", errors="replace") as out:
+            return out.read(OUTPUT)
 
     def whole(self, program: Program, *, plain: bool) -> dict[str, str]:
         """Run a program under both libraries in both modes; return its row of the table."""
-        theirs = self.run(program, "torch", "plain")
+        theirs, ours = self.run(program, "plain")
         if theirs["end"] == "seconds" and not theirs["losses"]:
-            theirs = self.run(program, "torch", "plain", longer=LONGER)
+            theirs, ours = self.run(program, "plain", longer=LONGER)
         row = dict.fromkeys(COLUMNS, "") | {"program": program.name, "kind": program.kind, "pytorch": _end(theirs)}
         if _stopped(theirs) or not theirs["losses"]:
             return row | {"class": theirs["error"], "where": theirs["where"]}
-        ours = self.run(program, "glassgrad", "plain")
         if _stopped(ours) and theirs["end"] == "seconds" and len(ours["losses"]) >= len(theirs["losses"]):
-            theirs = self.run(program, "torch", "plain", longer=LONGER)  # does it stop there, too?
+            (theirs,) = self.run(program, "plain", LIBRARIES[:1], longer=LONGER)  # does it stop there, too?
         row |= {"pytorch": _end(theirs), "glassgrad": _end(ours), "class": ours["error"], "where": ours["where"]}
+        if _stopped(theirs):
+            return row | {"glassgrad": "", "class": theirs["error"], "where": theirs["where"]}
         if not _stopped(ours):
             found = compare.ratio(ours, theirs)
             row["ratio"] = f"{found[0]:.2f} {found[1]}" if found else ""
@@ -201,17 +209,19 @@ class Runner:
                 row |= self.curve(program)
         return row
 
-    def all(self, chosen: list[Program], jobs: int, *, plain: bool) -> None:
-        """Run programs, and write each row of the table when it is known."""
+    def all(self, chosen: list[Program], jobs: int, way: Callable[[Program], dict[str, str]]) -> None:
+        """Run programs in a way, and write each row of the table when it is known."""
         with ThreadPoolExecutor(jobs) as pool:
-            for done in as_completed([pool.submit(self.whole, one, plain=plain) for one in chosen]):
+            for done in as_completed([pool.submit(way, one) for one in chosen]):
                 row = done.result()
-                written(self.results, table(self.results) | {row["program"]: row})
+                with (self.results / "lock").open("w") as lock:  # another run may write to the same table
+                    fcntl.flock(lock, fcntl.LOCK_EX)
+                    written(self.results, table(self.results) | {row["program"]: row})
                 print("  ".join(" ".join(row[column].split()) for column in COLUMNS), flush=True)
 
     def curve(self, program: Program) -> dict[str, str]:
         """Run with equal random numbers; return the columns of the table on the losses and the text."""
-        theirs, ours = (self.run(program, library, "equal") for library in LIBRARIES)
+        theirs, ours = self.run(program, "equal")
         if _stopped(ours) or _stopped(theirs):
             return {"curve": f"{_end(theirs)} / {_end(ours)}: {ours['error'] or theirs['error']}"}
         found = compare.curves(ours["losses"], theirs["losses"])
@@ -276,28 +286,34 @@ def written(results: Path, rows: dict[str, dict[str, str]]) -> None:
     file.replace(results / "status.tsv")
 
 
+def parser() -> argparse.ArgumentParser:
+    """Return what the command line may say."""
+    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found.add_argument("list", type=Path)
+    found.add_argument("--checkouts", type=Path, required=True)
+    found.add_argument("--results", type=Path, required=True)
+    found.add_argument("--python", default=sys.executable, help="an interpreter with PyTorch and what programs import")
+    found.add_argument("--source", type=Path, default=TOOLS.parent / "src", help="where glassgrad is imported from")
+    found.add_argument("--by", default="", help="a command in front of each run, such as `nice`")
+    found.add_argument("--jobs", type=int, default=1)
+    found.add_argument("--only", default="", help="a part of the program's name")
+    found.add_argument("--again", action="store_true", help="also those that have a result")
+    found.add_argument("--plain", action="store_true", help="without the runs with equal random numbers")
+    found.add_argument("--curves", action="store_true", help="only these, for programs that ran without them")
+    found.add_argument("--seconds", type=float, help="the limit of a run")
+    found.add_argument("--threads", type=int, default=1)
+    return found
+
+
 def main() -> None:
     """Run the programs of a list that have no result yet."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("list", type=Path)
-    parser.add_argument("--checkouts", type=Path, required=True)
-    parser.add_argument("--results", type=Path, required=True)
-    parser.add_argument(
-        "--python", default=sys.executable, help="the interpreter that has PyTorch and what programs import"
-    )
-    parser.add_argument(
-        "--source", type=Path, default=TOOLS.parent / "src", help="the folder that glassgrad is imported from"
-    )
-    parser.add_argument("--by", default="", help="a command in front of each run, such as `nice`")
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--only", default="", help="a part of the program's name")
-    parser.add_argument("--again", action="store_true", help="also those that have a result")
-    parser.add_argument("--plain", action="store_true", help="without the runs with equal random numbers")
-    parser.add_argument("--seconds", type=float, help="the limit of a run")
-    parser.add_argument("--threads", type=int, default=1)
-    given = parser.parse_args()
+    given = parser().parse_args()
     rows = table(given.results)
-    chosen = [one for one in programs(given.list) if given.only in one.name and (given.again or one.name not in rows)]
+    chosen = [one for one in programs(given.list) if given.only in one.name]
+    if given.curves:
+        chosen = [one for one in chosen if one.name in rows and rows[one.name]["glassgrad"].startswith("runs")]
+    missing = "curve" if given.curves else "program"
+    chosen = [one for one in chosen if given.again or not rows.get(one.name, {}).get(missing)]
     with tempfile.TemporaryDirectory() as sockets:
         runner = Runner(
             given.checkouts.resolve(),
@@ -311,7 +327,10 @@ def main() -> None:
         )
         servers = [runner.serving(library) for library in LIBRARIES]
         try:
-            runner.all(chosen, given.jobs, plain=given.plain)
+            if given.curves:
+                runner.all(chosen, given.jobs, lambda one: rows[one.name] | runner.curve(one))
+            else:
+                runner.all(chosen, given.jobs, lambda one: runner.whole(one, plain=given.plain))
         finally:
             for server in servers:
                 server.terminate()

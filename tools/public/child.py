@@ -1,9 +1,9 @@
 """Run programs unchanged, each in its own process, under PyTorch or under glassgrad in its place, and record them.
 
 `tools/public_programs.py` starts one server for each library, ``child.py serve SOCKET LIBRARY``, which imports once
-what takes long and forks for each program, and ``child.py ask SOCKET REQUEST``, which has one program run and waits for
-its end. The record of a run, a JSON file, holds how the program ended, and of each backward pass the loss and the time
-that the processor had worked until then.
+what takes long and forks for each program, and ``child.py chain SOCKET REQUEST ...``, which has a program run under
+both and waits for its end. The record of a run, a JSON file, holds how the program ended, and of each backward pass the
+loss and the time that the processor had worked until then.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ from types import ModuleType
 from typing import Any
 
 MEMORY = 12 << 30
+WRITTEN = 256 << 20  # bytes of a file
 GRACE = 20  # seconds beyond the limit
 LONGEST = 500  # characters of an error
 # Seconds of the processor's time, and of the clock for programs that wait.
-LIMITS = ((signal.SIGPROF, signal.ITIMER_PROF, 1), (signal.SIGALRM, signal.ITIMER_REAL, 4))
+LIMITS = ((signal.SIGPROF, signal.ITIMER_PROF, 1), (signal.SIGALRM, signal.ITIMER_REAL, 10))
 
 
 class Watch:
@@ -155,6 +156,7 @@ def forked(torch: Any, connection: socket.socket, request: dict[str, Any]) -> No
     os.setsid()
     connection.sendall(f"{os.getpid()}\n".encode())
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (WRITTEN, WRITTEN))
     os.environ.update(request["environment"])
     os.chdir(request["folder"])
     for name, stream in (("out.txt", 1), ("err.txt", 2)):
@@ -204,5 +206,15 @@ def ask(address: str, request: str) -> None:
             os.killpg(group, signal.SIGKILL)
 
 
+def chain(*given: str) -> None:
+    """Have programs run one after the other, given as addresses and requests, up to the first that stops."""
+    for address, request in zip(given[::2], given[1::2], strict=True):
+        ask(address, request)
+        record = Path(json.loads(request)["record"])
+        found = json.loads(record.read_text(encoding="utf-8")) if record.exists() else {}
+        if found.get("end", "error") == "error" or not found["losses"]:
+            return
+
+
 if __name__ == "__main__":
-    {"serve": serve, "ask": ask}[sys.argv[1]](*sys.argv[2:])
+    {"serve": serve, "ask": ask, "chain": chain}[sys.argv[1]](*sys.argv[2:])

@@ -15,8 +15,10 @@ from __future__ import annotations
 import argparse
 import fcntl
 import json
+import math
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -209,11 +211,16 @@ class Runner:
                 row |= self.curve(program)
         return row
 
-    def all(self, chosen: list[Program], jobs: int, way: Callable[[Program], dict[str, str]]) -> None:
-        """Run programs in a way, and write each row of the table when it is known."""
+    def all(self, chosen: list[Program], jobs: int, minutes: float, way: Callable[[Program], dict[str, str]]) -> None:
+        """Run programs in a way, and write each row of the table when it is known; start none after some minutes."""
+        end = time.monotonic() + 60 * minutes
         with ThreadPoolExecutor(jobs) as pool:
-            for done in as_completed([pool.submit(way, one) for one in chosen]):
+            for done in as_completed(
+                [pool.submit(lambda one=one: end > time.monotonic() and way(one)) for one in chosen]
+            ):
                 row = done.result()
+                if not row:
+                    continue
                 with (self.results / "lock").open("w") as lock:  # another run may write to the same table
                     fcntl.flock(lock, fcntl.LOCK_EX)
                     written(self.results, table(self.results) | {row["program"]: row})
@@ -244,6 +251,11 @@ def _isolated() -> list[str]:
     if shutil.which("unshare") and subprocess.run([*command, "true"], check=False, capture_output=True).returncode == 0:
         return command
     raise SystemExit("programs of strangers run without a network only: `unshare -n` does not work here")
+
+
+def _before(end: float, way: Callable[[Program], dict[str, str]], program: Program) -> dict[str, str] | None:
+    """Run a program, unless it is too late."""
+    return way(program) if time.monotonic() < end else None
 
 
 def _stopped(record: dict[str, Any]) -> bool:
@@ -300,6 +312,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--again", action="store_true", help="also those that have a result")
     found.add_argument("--plain", action="store_true", help="without the runs with equal random numbers")
     found.add_argument("--curves", action="store_true", help="only these, for programs that ran without them")
+    found.add_argument("--minutes", type=float, default=math.inf, help="start no program after these")
     found.add_argument("--seconds", type=float, help="the limit of a run")
     found.add_argument("--threads", type=int, default=1)
     return found
@@ -308,6 +321,7 @@ def parser() -> argparse.ArgumentParser:
 def main() -> None:
     """Run the programs of a list that have no result yet."""
     given = parser().parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # ends the servers, too
     rows = table(given.results)
     chosen = [one for one in programs(given.list) if given.only in one.name]
     if given.curves:
@@ -328,9 +342,9 @@ def main() -> None:
         servers = [runner.serving(library) for library in LIBRARIES]
         try:
             if given.curves:
-                runner.all(chosen, given.jobs, lambda one: rows[one.name] | runner.curve(one))
+                runner.all(chosen, given.jobs, given.minutes, lambda one: rows[one.name] | runner.curve(one))
             else:
-                runner.all(chosen, given.jobs, lambda one: runner.whole(one, plain=given.plain))
+                runner.all(chosen, given.jobs, given.minutes, lambda one: runner.whole(one, plain=given.plain))
         finally:
             for server in servers:
                 server.terminate()

@@ -229,6 +229,8 @@ class Runner:
     def curve(self, program: Program) -> dict[str, str]:
         """Run with equal random numbers; return the columns of the table on the losses and the text."""
         theirs, ours = self.run(program, "equal")
+        if not theirs["losses"] and not _stopped(theirs):
+            return {"curve": "none: PyTorch makes no step in the time", "text": ""}
         if _stopped(ours) or _stopped(theirs):
             return {"curve": f"{_end(theirs)} / {_end(ours)}: {ours['error'] or theirs['error']}"}
         found = compare.curves(ours["losses"], theirs["losses"])

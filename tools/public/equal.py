@@ -257,6 +257,8 @@ def weights(source: Source, layer: Any) -> None:
     """Overwrite the parameters of a layer, and of those inside it, that were drawn."""
     for module in layer.modules():
         kind = type(module).__name__.replace("NonDynamicallyQuantizable", "")
+        if kind in {"MultiheadAttention", "LSTM", "GRU", "RNN"}:
+            module.dropout = 0.0  # drawn inside of kernels, out of reach
         own = dict(module.named_parameters(recurse=False))
         wide = [tuple(value.shape) for value in own.values() if not hasattr(value, "materialize") and value.dim() > 1]
         for name, parameter in own.items():
@@ -349,6 +351,19 @@ def dropout(torch: Any, source: Source) -> None:
         return one - soft.detach() + soft
 
     functional.gumbel_softmax = gumbel
+
+
+def attention(torch: Any, _source: Source) -> None:
+    """Leave out the dropout inside of attention, which kernels draw."""
+    original = torch.nn.functional.scaled_dot_product_attention
+
+    @functools.wraps(original)
+    def attend(
+        query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0, *more: Any, **options: Any
+    ) -> Any:
+        return original(query, key, value, attn_mask, 0.0, *more, **options)
+
+    torch.nn.functional.scaled_dot_product_attention = attend
 
 
 def data(torch: Any, source: Source) -> None:
@@ -445,5 +460,5 @@ def discrete(torch: Any, source: Source) -> dict[str, Callable[..., Any]]:
 def attach(torch: Any) -> None:
     """Replace all draws of a library by keyed ones."""
     source = Source(torch)
-    for part in (functions, methods, initial, layers, dropout, data, distributions):
+    for part in (functions, methods, initial, layers, dropout, attention, data, distributions):
         part(torch, source)

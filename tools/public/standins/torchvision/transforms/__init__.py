@@ -13,6 +13,8 @@ from PIL import Image
 from torchvision.transforms import functional
 from torchvision.transforms import functional as F
 
+DRAWS = random.Random(0)  # its own: each library gives the processes of a loader other seeds
+
 
 class InterpolationMode(Enum):
     """Ways to resize; all are bilinear here."""
@@ -124,7 +126,7 @@ class RandomCrop(CenterCrop):
 
     def place(self, height: int, width: int) -> tuple[int, int]:
         """Return the corner."""
-        return random.randint(0, height - self.size[0]), random.randint(0, width - self.size[1])
+        return DRAWS.randint(0, height - self.size[0]), DRAWS.randint(0, width - self.size[1])
 
     def __call__(self, value: Any) -> Any:
         return super().__call__(F.pad(value, self.padding) if self.padding else value)
@@ -138,7 +140,7 @@ class RandomResizedCrop:
 
     def __call__(self, value: Any) -> Any:
         height, width = F.height_width(value)
-        share = random.uniform(*self.scale) ** 0.5
+        share = DRAWS.uniform(*self.scale) ** 0.5
         part = max(1, int(height * share)), max(1, int(width * share))
         return F.resize(RandomCrop(part)(value), self.size)
 
@@ -150,14 +152,14 @@ class RandomHorizontalFlip:
         self.p = p
 
     def __call__(self, value: Any) -> Any:
-        return F.hflip(value) if random.random() < self.p else value
+        return F.hflip(value) if DRAWS.random() < self.p else value
 
 
 class RandomVerticalFlip(RandomHorizontalFlip):
     """Upside down, or not."""
 
     def __call__(self, value: Any) -> Any:
-        return value.transpose(Image.Transpose.FLIP_TOP_BOTTOM) if random.random() < self.p else value
+        return value.transpose(Image.Transpose.FLIP_TOP_BOTTOM) if DRAWS.random() < self.p else value
 
 
 class RandomRotation:
@@ -167,7 +169,7 @@ class RandomRotation:
         self.degrees = (-degrees, degrees) if isinstance(degrees, int | float) else tuple(degrees)
 
     def __call__(self, value: Any) -> Any:
-        return F.rotate(value, random.uniform(*self.degrees))
+        return F.rotate(value, DRAWS.uniform(*self.degrees))
 
 
 class RandomAffine(RandomRotation):
@@ -215,4 +217,4 @@ class RandomApply:
         self.inner, self.p = Compose(transforms), p
 
     def __call__(self, value: Any) -> Any:
-        return self.inner(value) if random.random() < self.p else value
+        return self.inner(value) if DRAWS.random() < self.p else value

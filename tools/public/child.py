@@ -174,7 +174,7 @@ def forked(torch: Any, connection: socket.socket, request: dict[str, Any]) -> No
 
 def serve(address: str, name: str, *before: str) -> None:
     """Run the programs of requests until the process is ended; import some modules for all of them."""
-    os.nice(10)
+    os.nice(max(0, 10 - os.nice(0)))
     torch = library(name)
     for module in before:
         with suppress(ImportError):

@@ -282,6 +282,18 @@ def programs(file: Path) -> list[Program]:
     return [Program(**json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
 
 
+def page(file: Path, results: Path) -> str:
+    """Return the results of the programs of a list as a table for a page of documentation."""
+    rows = table(results)
+    lines = ["| program | trains | result | losses | time |", "|---|---|---|---|---|"]
+    for one in programs(file):
+        row = rows.get(one.name, dict.fromkeys(COLUMNS, ""))
+        result = row["glassgrad"].partition(",")[0] or "not run"
+        cells = f"{one.repository}, `{one.file}`", one.kind, result, row["curve"].partition(" (")[0], row["ratio"]
+        lines.append(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |")
+    return "\n".join(lines)
+
+
 def table(results: Path) -> dict[str, dict[str, str]]:
     """Read the table of results by program."""
     file = results / "status.tsv"
@@ -314,6 +326,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--again", action="store_true", help="also those that have a result")
     found.add_argument("--plain", action="store_true", help="without the runs with equal random numbers")
     found.add_argument("--curves", action="store_true", help="only these, for programs that ran without them")
+    found.add_argument("--page", action="store_true", help="print the results as a table in Markdown, and run nothing")
     found.add_argument("--minutes", type=float, default=math.inf, help="start no program after these")
     found.add_argument("--seconds", type=float, help="the limit of a run")
     found.add_argument("--threads", type=int, default=1)
@@ -324,6 +337,9 @@ def main() -> None:
     """Run the programs of a list that have no result yet."""
     given = parser().parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # ends the servers, too
+    if given.page:
+        print(page(given.list, given.results))
+        return
     rows = table(given.results)
     chosen = [one for one in programs(given.list) if given.only in one.name]
     if given.curves:

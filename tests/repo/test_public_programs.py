@@ -107,6 +107,15 @@ def test_papers_are_those_of_the_citations(tmp_path: Path) -> None:
     assert {len(line) for line in lines} == {1435}
 
 
+def test_a_page_has_a_row_for_each_program_of_the_list(tmp_path: Path) -> None:
+    given = Program("someone/something", "0" * 40, "train.py", "regression")
+    row = dict.fromkeys(public_programs.COLUMNS, "") | {"program": given.name, "glassgrad": "runs, 9 steps"}
+    public_programs.written(tmp_path, {given.name: row | {"curve": "parts 5/9 (first 1e-08)", "ratio": "0.50 whole"}})
+    (tmp_path / "list").write_text(json.dumps(vars(given)) + "\n", encoding="utf-8")
+    *_, line = public_programs.page(tmp_path / "list", tmp_path).splitlines()
+    assert line == "| someone/something, `train.py` | regression | runs | parts 5/9 | 0.50 whole |"
+
+
 def runs_alone() -> bool:
     return bool(shutil.which("unshare")) and subprocess.run(["unshare", "-n", "true"], check=False).returncode == 0
 

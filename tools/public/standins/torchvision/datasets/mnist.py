@@ -1,0 +1,5 @@
+"""The old home of the digits."""
+
+from torchvision.datasets import MNIST, FashionMNIST
+
+__all__ = ["MNIST", "FashionMNIST"]

@@ -1,0 +1,1 @@
+"""No models: programs import the name in passing."""

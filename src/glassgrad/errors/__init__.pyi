@@ -359,11 +359,13 @@ from glassgrad.errors.nn import EMBEDDING_INDEX as EMBEDDING_INDEX
 from glassgrad.errors.nn import EMBEDDING_KIND as EMBEDDING_KIND
 from glassgrad.errors.nn import EMPTY_PARAMETERS as EMPTY_PARAMETERS
 from glassgrad.errors.nn import FORWARD_MISSING as FORWARD_MISSING
+from glassgrad.errors.nn import INIT_ARGUMENTS as INIT_ARGUMENTS
 from glassgrad.errors.nn import LBFGS_ONE_GROUP as LBFGS_ONE_GROUP
 from glassgrad.errors.nn import LOSS_BROADCASTS as LOSS_BROADCASTS
 from glassgrad.errors.nn import LOSS_SHAPES as LOSS_SHAPES
 from glassgrad.errors.nn import LossBroadcastWarning as LossBroadcastWarning
 from glassgrad.errors.nn import MASK_AND_CAUSAL as MASK_AND_CAUSAL
+from glassgrad.errors.nn import METHOD_MISSING as METHOD_MISSING
 from glassgrad.errors.nn import MISSING_NAME as MISSING_NAME
 from glassgrad.errors.nn import MUON_NEEDS_MATRICES as MUON_NEEDS_MATRICES
 from glassgrad.errors.nn import NEW_GROUP as NEW_GROUP
@@ -375,6 +377,7 @@ from glassgrad.errors.nn import NOT_A_LEAF_PARAMETER as NOT_A_LEAF_PARAMETER
 from glassgrad.errors.nn import NO_INITIAL_LR as NO_INITIAL_LR
 from glassgrad.errors.nn import NO_PROBABILITIES as NO_PROBABILITIES
 from glassgrad.errors.nn import NO_SUCH_DEVICE as NO_SUCH_DEVICE
+from glassgrad.errors.nn import NO_SUCH_SUBMODULE as NO_SUCH_SUBMODULE
 from glassgrad.errors.nn import ONE_VALUE_PER_CHANNEL as ONE_VALUE_PER_CHANNEL
 from glassgrad.errors.nn import OPTIMIZER_NAME as OPTIMIZER_NAME
 from glassgrad.errors.nn import OPTIMIZER_OPTIONS_MISSING as OPTIMIZER_OPTIONS_MISSING

@@ -7,19 +7,17 @@ PROMOTION_REASON = "Integers and booleans meet floats as in NumPy: docs/adr/005.
 _LIMITS = "The limits, or factors, are floats: the result is promoted as in NumPy, where PyTorch keeps the integers."
 _TIES = "Which of equal elements comes first is not determined."
 _HYBRID = "Refused: a matrix of which some dimensions are dense."
-_TYPES = "Refused: summed dimensions of sizes 1 and n, which only broadcast."
 
 KNOWN: dict[str, dict[str, str]] = {
     "float32": {
         "logcumsumexp": "The gradients differ by 1e-3 in single precision, and agree in double.",
-        "tensordot": _TYPES, "to_sparse": _HYBRID,
-        "nn.functional.batch_norm": "One dimension of size 0 is refused: the channels are the second one.",
+        "to_sparse": _HYBRID,
     },
     "int64": {
         "addmv": _LIMITS, "addbmm": _LIMITS, "baddbmm": _LIMITS,
         "kthvalue": _TIES, "topk": _TIES, "mode": _TIES,
         "__rpow__": "Negative whole powers of integers are refused, as in NumPy.",
-        "tensordot": _TYPES, "to_sparse": _HYBRID,
+        "to_sparse": _HYBRID,
     },
     "bool": {
         "addr": _LIMITS, "mode": _TIES, "sort": _TIES,
@@ -27,6 +25,6 @@ KNOWN: dict[str, dict[str, str]] = {
     },
     "complex128": {
         "istft": "In these samples PyTorch's gradient of the window is 0; ours agrees with finite differences.",
-        "tensordot": _TYPES, "to_sparse": _HYBRID,
+        "to_sparse": _HYBRID,
     },
 }  # fmt: skip  # a table

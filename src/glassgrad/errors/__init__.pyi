@@ -48,11 +48,13 @@ from glassgrad.errors.autograd import HIDDEN_BRANCH as HIDDEN_BRANCH
 from glassgrad.errors.autograd import HOOK_WITHOUT_GRAPH as HOOK_WITHOUT_GRAPH
 from glassgrad.errors.autograd import LEAF_OVERWRITTEN as LEAF_OVERWRITTEN
 from glassgrad.errors.autograd import LIST_OF_TRACKED as LIST_OF_TRACKED
+from glassgrad.errors.autograd import MEMORY_OF_TRACKED as MEMORY_OF_TRACKED
 from glassgrad.errors.autograd import NAN_BEFORE_BACKWARD as NAN_BEFORE_BACKWARD
 from glassgrad.errors.autograd import NAN_IN_BACKWARD as NAN_IN_BACKWARD
 from glassgrad.errors.autograd import NON_LEAF_GRAD as NON_LEAF_GRAD
 from glassgrad.errors.autograd import NOT_REACHED as NOT_REACHED
 from glassgrad.errors.autograd import NO_GRADIENT_PATH as NO_GRADIENT_PATH
+from glassgrad.errors.autograd import POST_HOOK_NEEDS_LEAF as POST_HOOK_NEEDS_LEAF
 from glassgrad.errors.autograd import REQUIRES_GRAD_DTYPE as REQUIRES_GRAD_DTYPE
 from glassgrad.errors.autograd import REQUIRES_GRAD_NON_LEAF as REQUIRES_GRAD_NON_LEAF
 from glassgrad.errors.autograd import RETAIN_GRAD_WITHOUT_GRAPH as RETAIN_GRAD_WITHOUT_GRAPH

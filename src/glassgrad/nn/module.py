@@ -68,7 +68,7 @@ class Module:
 
         def __getattr__(self, name: str) -> Any: ...
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         # Nothing to prepare: defaults live on the class, state in the attributes. Bases that follow in the order of
         # inheritance are prepared by the user, as in PyTorch, unless the class sets `call_super_init`.
         if self.call_super_init:
@@ -271,11 +271,11 @@ class Module:
         """
         return state.load(self, state_dict, strict, assign)
 
-    def get_extra_state(self) -> Any:
+    def get_extra_state(self) -> object:
         """Return what else belongs into the state dictionary; a subclass defines it together with `set_extra_state`."""
         raise errors.METHOD_MISSING(owner=type(self).__name__, method="get_extra_state", where=provenance.here())
 
-    def set_extra_state(self, state: Any) -> None:
+    def set_extra_state(self, state: object) -> None:
         """Take back what `get_extra_state` returned; a subclass defines both."""
         raise errors.METHOD_MISSING(owner=type(self).__name__, method="set_extra_state", where=provenance.here())
 
@@ -352,7 +352,7 @@ class Module:
         """Raise: there is only the cpu."""
         return self.to("cuda" if device is None else device)
 
-    def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
+    def to_empty(self, *, device: devices.Device, recurse: bool = True) -> Self:
         """Give parameters and buffers new memory whose values are not set; return self.
 
         Args:
@@ -367,7 +367,7 @@ class Module:
 
     # --- hooks ----------------------------------------------------------------------------------------
 
-    def _state_hook(self, kind: str, hook: Any) -> Handle:
+    def _state_hook(self, kind: str, hook: Callable[..., Any]) -> Handle:
         if self._state_hooks is None:
             self._state_hooks = {}
         listed = self._state_hooks.setdefault(kind, [])

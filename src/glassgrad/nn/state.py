@@ -90,7 +90,7 @@ def collect(module: Module, result: OrderedDict[str, Any], prefix: str, keep_var
     return result
 
 
-def load(model: Module, given: Any, strict: bool, assign: bool) -> Incompatible:
+def load(model: Module, given: Mapping[str, Any], strict: bool, assign: bool) -> Incompatible:
     """Copy what is given into the parameters and buffers of the same names: `Module.load_state_dict`.
 
     Args:

@@ -50,6 +50,7 @@ from glassgrad.engine.tensors.devices import device
 from glassgrad.engine.node import Node
 from glassgrad.engine.random import Generator
 from glassgrad.engine.tensor import Tensor, TensorLike
+from glassgrad.engine.tensors.storage import Storage
 
 Device: TypeAlias = device | str | builtins.int | None
 Ints: TypeAlias = builtins.int | Sequence[builtins.int]

@@ -296,6 +296,11 @@ def allclose(
 ) -> builtins.bool:
     """Whether all elements are close; see `isclose`."""
 
+def alpha_dropout(
+    input: TensorOrArray, p: builtins.float = 0.5, training: builtins.bool = False, inplace: builtins.bool = False
+) -> TensorOrArray:
+    """Dropout for SELU: sets to its floor and rescales, so that mean and variance stay (Klambauer et al. 2017)."""
+
 @overload
 def amax(x: TensorOrArray, dim: Ints | None = None, keepdim: builtins.bool = False) -> TensorOrArray:
     """Largest element over `dim`; ties share the gradient equally."""
@@ -580,6 +585,9 @@ def bessel_y1(x: TensorOrArray) -> TensorOrArray:
 def betainc(a: TensorLike, b: TensorLike, x: TensorLike) -> Tensor:
     """Regularised incomplete beta function I_x(a, b); only `x` has a gradient."""
 
+def bilinear(input1: TensorLike, input2: TensorLike, weight: TensorLike, bias: TensorLike | None = None) -> Tensor:
+    """x1T w[k] x2 + b[k]: (..., in1) and (..., in2) with weights (out, in1, in2) to (..., out)."""
+
 def bincount(x: TensorOrArray, weights: TensorLike | None = None, minlength: builtins.int = 0) -> TensorOrArray:
     """Count each of the integers 0, 1, ... in x, or sum its `weights`, which get gradients."""
 
@@ -694,7 +702,22 @@ cfloat: np.dtype[np.complex64]
 def chain_matmul(*matrices: TensorLike) -> Tensor:
     """Product of several matrices in the cheapest order (`linalg.multi_dot`)."""
 
+def channel_shuffle(input: TensorOrArray, groups: builtins.int) -> TensorOrArray:
+    """Channels (N, C, ...) in another order: the first of each of `groups` groups, the second of each, and so on."""
+
 channels_last: builtins.str
+
+def chebyshev_polynomial_t(input: TensorLike, n: TensorLike) -> Tensor:
+    """Chebyshev t polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
+
+def chebyshev_polynomial_u(input: TensorLike, n: TensorLike) -> Tensor:
+    """Chebyshev u polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
+
+def chebyshev_polynomial_v(input: TensorLike, n: TensorLike) -> Tensor:
+    """Chebyshev v polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
+
+def chebyshev_polynomial_w(input: TensorLike, n: TensorLike) -> Tensor:
+    """Chebyshev w polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
 
 def cholesky(x: TensorOrArray, upper: builtins.bool = False) -> TensorOrArray:
     """The lower triangular y with y yT = x for a positive definite (..., n, n); with `upper` its transpose."""
@@ -881,6 +904,9 @@ def cosh(x: TensorOrArray) -> TensorOrArray:
 
 def cosh_(x: TensorOrArray) -> TensorOrArray:
     """`cosh`, written into the tensor itself; return it."""
+
+def cosine_similarity(x1: TensorLike, x2: TensorLike, dim: builtins.int = 1, eps: builtins.float = 1e-08) -> Tensor:
+    """x1 . x2 / (max(|x1|, eps) max(|x2|, eps)) along `dim`; the other dimensions broadcast."""
 
 @overload
 def count_nonzero(x: TensorOrArray, dim: Ints | None = None) -> TensorOrArray:
@@ -1077,6 +1103,16 @@ def dot(a: TensorLike, b: TensorLike) -> Tensor:
 
 double: np.dtype[np.float64]
 
+def dropout(
+    input: TensorOrArray,
+    p: builtins.float = 0.5,
+    training: builtins.bool = True,
+    inplace: builtins.bool = False,
+    *,
+    generator: Generator | None = None,
+) -> TensorOrArray:
+    """Zero each element with probability `p` and scale the rest by 1/(1-p), in training only (Hinton et al. 2012)."""
+
 def dsplit(x: TensorOrArray, indices_or_sections: Ints | TensorLike) -> builtins.tuple[Tensor, ...]:
     """Split along the third dimension into equal parts, or before each of the given indices."""
 
@@ -1227,6 +1263,11 @@ def eye(
 
 def fabs(x: TensorOrArray) -> TensorOrArray:
     """|x|"""
+
+def feature_alpha_dropout(
+    input: TensorOrArray, p: builtins.float = 0.5, training: builtins.bool = False, inplace: builtins.bool = False
+) -> TensorOrArray:
+    """`alpha_dropout` of whole channels, (N, C, ...)."""
 
 def fill(input: TensorLike, value: TensorLike) -> Tensor:
     """Return a tensor of the same shape and dtype that is `value` everywhere."""
@@ -1428,6 +1469,42 @@ def grid_sample(
 ) -> Tensor:
     """Read (N, C, H, W) at the places `grid` (N, H', W', 2), or (N, C, D, H, W) at (N, D', H', W', 3)."""
 
+def grid_sampler(
+    input: TensorLike,
+    grid: TensorLike,
+    interpolation_mode: builtins.int,
+    padding_mode: builtins.int,
+    align_corners: builtins.bool,
+) -> Tensor:
+    """`grid_sample`, with numbers for its modes."""
+
+def grid_sampler_2d(
+    input: TensorLike,
+    grid: TensorLike,
+    interpolation_mode: builtins.int,
+    padding_mode: builtins.int,
+    align_corners: builtins.bool,
+) -> Tensor:
+    """`grid_sample`, with numbers for its modes."""
+
+def grid_sampler_3d(
+    input: TensorLike,
+    grid: TensorLike,
+    interpolation_mode: builtins.int,
+    padding_mode: builtins.int,
+    align_corners: builtins.bool,
+) -> Tensor:
+    """`grid_sample`, with numbers for its modes."""
+
+def group_norm(
+    input: TensorOrArray,
+    num_groups: builtins.int,
+    weight: TensorLike | None = None,
+    bias: TensorLike | None = None,
+    eps: builtins.float = 1e-05,
+) -> TensorOrArray:
+    """Normalise each example over groups of channels, (N, C, ...) (Wu and He 2018)."""
+
 def gt(x: TensorLike, other: TensorLike) -> Tensor:
     """a > b"""
 
@@ -1479,6 +1556,12 @@ def heaviside(x: TensorLike, other: TensorLike) -> Tensor:
 def heaviside_(x: TensorLike, other: TensorLike) -> Tensor:
     """`heaviside`, written into the tensor itself; return it."""
 
+def hermite_polynomial_h(input: TensorLike, n: TensorLike) -> Tensor:
+    """Hermite h polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
+
+def hermite_polynomial_he(input: TensorLike, n: TensorLike) -> Tensor:
+    """Hermite he polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
+
 def histc(
     x: TensorOrArray, bins: builtins.int = 100, min: builtins.float = 0, max: builtins.float = 0
 ) -> TensorOrArray:
@@ -1493,6 +1576,15 @@ def histogram(
     density: builtins.bool = False,
 ) -> Histogram:
     """Counts of the values between the edges of `bins` (or sums of their `weight`), and the edges; no gradient."""
+
+def histogramdd(
+    input: TensorOrArray,
+    bins: builtins.int | Sequence[builtins.int] | Sequence[TensorLike] = 10,
+    range: Sequence[builtins.float] | None = None,
+    weight: TensorLike | None = None,
+    density: builtins.bool = False,
+) -> builtins.tuple[Tensor, builtins.list[Tensor]]:
+    """Counts of points (..., d) in d dimensions, or sums of their `weight`, and the edges of the bins; no gradient."""
 
 def householder_product(x: TensorLike, tau: TensorLike) -> Tensor:
     """The first columns of the product of the reflections in x (..., n, m) with factors tau (..., k)."""
@@ -1771,6 +1863,18 @@ def kthvalue(x: TensorOrArray, k: builtins.int, dim: builtins.int = -1, keepdim:
 def kthvalue(
     x: TensorOrArray, k: builtins.int, *, axis: builtins.int = -1, keepdims: builtins.bool = False
 ) -> Extreme: ...
+def laguerre_polynomial_l(input: TensorLike, n: TensorLike) -> Tensor:
+    """Laguerre l polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
+
+def layer_norm(
+    input: TensorOrArray,
+    normalized_shape: Any,
+    weight: TensorLike | None = None,
+    bias: TensorLike | None = None,
+    eps: builtins.float = 1e-05,
+) -> TensorOrArray:
+    """(x - mean) / sqrt(var + eps) * weight + bias, over the last dimensions (Ba et al. 2016)."""
+
 def lcm(x: TensorLike, other: TensorLike) -> Tensor:
     """least common multiple"""
 
@@ -1797,6 +1901,9 @@ def leaky_relu_(x: TensorOrArray, negative_slope: builtins.float = 0.01) -> Tens
 
 def left_shift(x: TensorLike, other: TensorLike) -> Tensor:
     """a << b"""
+
+def legendre_polynomial_p(input: TensorLike, n: TensorLike) -> Tensor:
+    """Legendre p polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
 
 def lerp(x: TensorLike, end: TensorLike, weight: TensorLike) -> Tensor:
     """x + weight * (end - x), exact at both ends."""
@@ -2019,6 +2126,8 @@ def lu_unpack(
 
 def manual_seed(seed: builtins.int) -> Generator:
     """Seed the default generator."""
+
+masked: Any
 
 def masked_fill(x: TensorLike, mask: TensorLike, value: TensorLike | None) -> Tensor:
     """`x` with the number `value` where the boolean `mask` is true; in the dtype of x."""
@@ -2479,6 +2588,19 @@ def pad(
 ) -> Tensor:
     """Add a border."""
 
+def pairwise_distance(
+    x1: TensorLike, x2: TensorLike, p: builtins.float = 2.0, eps: builtins.float = 1e-06, keepdim: builtins.bool = False
+) -> Tensor:
+    """|x1 - x2 + eps| in the norm `p`, along the last dimension: row by row."""
+
+def pca_lowrank(
+    A: TensorOrArray, q: builtins.int | None = None, center: builtins.bool = True, niter: builtins.int = 2
+) -> builtins.tuple[Tensor, Tensor, Tensor]:
+    """`svd_lowrank` of A (..., m, n), whose columns are centred first."""
+
+def pdist(input: TensorOrArray, p: builtins.float = 2.0) -> TensorOrArray:
+    """The distances in the norm `p` of all pairs of rows of (n, d), as `cdist` has them: (n (n - 1) / 2,)."""
+
 def permute(x: TensorOrArray, *dims: Ints) -> TensorOrArray:
     """Return `x` with its dimensions in the order `dims`."""
 
@@ -2684,6 +2806,16 @@ def randperm(
 ) -> Tensor:
     """The integers below `n` in random order."""
 
+def range(
+    start: builtins.float = 0,
+    end: builtins.float | None = None,
+    step: builtins.float = 1,
+    *,
+    dtype: DTypeLike | None = None,
+    device: Device = None,
+) -> Tensor:
+    """Numbers from `start` to `end`, which is among them: PyTorch's older `arange`."""
+
 def ravel(x: TensorOrArray, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> TensorOrArray:
     """Merge the dimensions from `start_dim` to `end_dim`, both included."""
 
@@ -2765,6 +2897,11 @@ def result_type(*values: TensorLike) -> np.dtype[Any]:
 def right_shift(x: TensorLike, other: TensorLike) -> Tensor:
     """a >> b"""
 
+def rms_norm(
+    input: TensorOrArray, normalized_shape: Any, weight: TensorLike | None = None, eps: builtins.float | None = None
+) -> TensorOrArray:
+    """x / sqrt(mean(x**2) + eps) * weight, over the last dimensions (Zhang and Sennrich 2019)."""
+
 def roll(x: TensorOrArray, shifts: Ints, dims: Ints | None = None) -> TensorOrArray:
     """Shift elements cyclically along `dims`; without them over the flattened array."""
 
@@ -2779,6 +2916,23 @@ def round_(x: TensorOrArray, decimals: builtins.int = 0) -> TensorOrArray:
 
 def row_stack(tensors: Sequence[TensorLike]) -> Tensor:
     """Join one below the other: vectors become rows."""
+
+def rrelu(
+    input: TensorOrArray,
+    lower: builtins.float = 0.125,
+    upper: builtins.float = 0.3333333333333333,
+    training: builtins.bool = False,
+    inplace: builtins.bool = False,
+) -> TensorOrArray:
+    """Leaky relu with slopes drawn from [lower, upper] in training, and their mean otherwise (Xu et al. 2015)."""
+
+def rrelu_(
+    input: Tensor,
+    lower: builtins.float = 0.125,
+    upper: builtins.float = 0.3333333333333333,
+    training: builtins.bool = False,
+) -> Tensor:
+    """`rrelu`, written into the tensor itself; return it."""
 
 def rsqrt(x: TensorOrArray) -> TensorOrArray:
     """1 / sqrt(x)"""
@@ -2986,6 +3140,18 @@ def sgn(x: TensorOrArray) -> TensorOrArray:
 def sgn_(x: TensorOrArray) -> TensorOrArray:
     """`sgn`, written into the tensor itself; return it."""
 
+def shifted_chebyshev_polynomial_t(input: TensorLike, n: TensorLike) -> Tensor:
+    """Shifted chebyshev t polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
+
+def shifted_chebyshev_polynomial_u(input: TensorLike, n: TensorLike) -> Tensor:
+    """Shifted chebyshev u polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
+
+def shifted_chebyshev_polynomial_v(input: TensorLike, n: TensorLike) -> Tensor:
+    """Shifted chebyshev v polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
+
+def shifted_chebyshev_polynomial_w(input: TensorLike, n: TensorLike) -> Tensor:
+    """Shifted chebyshev w polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
+
 short: np.dtype[np.int16]
 
 def sigmoid(x: TensorOrArray) -> TensorOrArray:
@@ -2999,6 +3165,8 @@ def sign(x: TensorOrArray) -> TensorOrArray:
 
 def sign_(x: TensorOrArray) -> TensorOrArray:
     """`sign`, written into the tensor itself; return it."""
+
+signal: Any
 
 def signbit(x: TensorOrArray) -> TensorOrArray:
     """x is negative or -0"""
@@ -3285,6 +3453,11 @@ def sum_to_size(x: TensorOrArray, *size: builtins.int | Sequence[builtins.int]) 
 
 def svd(x: TensorOrArray, some: builtins.bool = True) -> builtins.tuple[Tensor, Tensor, Tensor]:
     """PyTorch's older `svd`: u, s, v with u diag(s) vT = x. `linalg.svd` returns vT instead."""
+
+def svd_lowrank(
+    A: TensorOrArray, q: builtins.int = 6, niter: builtins.int = 2, M: TensorLike | None = None
+) -> builtins.tuple[Tensor, Tensor, Tensor]:
+    """The largest `q` singular values of A (..., m, n), or of A - M, with their vectors U and V: about, by random maps."""
 
 def svdvals(x: TensorOrArray) -> TensorOrArray:
     """Singular values of (..., m, n), in descending order."""
@@ -3588,6 +3761,9 @@ def unstack(x: TensorOrArray, *, axis: builtins.int = 0) -> builtins.tuple[Tenso
 def use_deterministic_algorithms(*_args: builtins.object, **_kwargs: builtins.object) -> None:
     """Do nothing: this tunes PyTorch's own kernels."""
 
+def vander(x: TensorOrArray, N: builtins.int | None = None, increasing: builtins.bool = False) -> TensorOrArray:
+    """The powers of the elements of a vector (n,), the highest first unless they are `increasing`: (n, N)."""
+
 @overload
 def var(
     x: TensorOrArray,
@@ -3720,3 +3896,6 @@ def zeros_like(
     input: TensorLike, *, dtype: DTypeLike | None = None, requires_grad: builtins.bool = False, device: Device = None
 ) -> Tensor:
     """Zeros with the shape and dtype of `input`."""
+
+def zeta(input: TensorLike, other: TensorLike) -> Tensor:
+    """Hurwitz' zeta function, the sum of (other + k)**-input over k = 0, 1, ..., with a gradient in `other` alone."""

@@ -25,6 +25,7 @@ from glassgrad import compat
 from glassgrad.engine.tensor import Tensor
 from glassgrad.engine.tree import flatten, tree_map
 from glassgrad.ops import names
+from tests.ops.opinfo_reasons import LACKING
 
 FILE = Path(__file__).resolve().parents[2] / "docs" / "opinfo.json"
 SAMPLES = 20
@@ -55,6 +56,7 @@ WRAPPED: dict[str, Callable[[Any], Callable[..., Any]]] = {
     "special.polygamma": lambda f: lambda x, n: f(n, x),
     "linalg.pinv (singular)": lambda f: lambda a, b: f(a @ b.mT),
     "linalg.lstsq (grad_oriented)": lambda f: lambda a, b, driver: f(a, b, driver=driver)[:2],
+    **dict.fromkeys(("svd_lowrank", "pca_lowrank"), lambda f: lambda a, b, **options: f(a @ b.mT, **options)),
     "zero_": lambda f: lambda x: f(x.clone()),
     "normal (in_place)": lambda f: lambda x, mean, std: x.clone().normal_(mean, std),
     "nn.functional.triplet_margin_with_distance_loss": _with_our_distance,
@@ -92,6 +94,10 @@ REASONS = {
         "PyTorch's gradient of the input is the part that is replaced, which has no effect; ours is the rest."
     ),
     **dict.fromkeys(("cholesky_inverse", "cholesky_solve"), _TRIANGLE),
+    "svd_lowrank": (
+        "In samples with M the matrix has more singular values than are computed, and what is found depends on random "
+        "numbers; otherwise both agree."
+    ),
     **{f"special.bessel_{kind}": _BESSEL for kind in ("j0", "j1", "y1")},
     **{f"nn.functional.max_unpool{dims}d": _UNPOOLED for dims in (1, 2, 3)},
     "cov": (
@@ -138,6 +144,8 @@ def _ours(info: Any) -> tuple[str, Callable[..., Any]] | None:
         "special": ("special", ""),
         "linalg": ("linalg", ""),
         "fft": ("fft",),
+        "signal.windows": ("signal.windows",),
+        "masked": ("masked",),
     }.get(area, ())
     for space in spaces:
         holder = namespace(space)
@@ -453,6 +461,12 @@ def examine_all(infos: Iterable[Any], limit: int = SAMPLES, dtype: str = "float6
             yield report
 
 
+def lacking() -> list[dict[str, Any]]:
+    """Return the entries of PyTorch's ops that are not here, for the docs."""
+    counts = {"agrees": 0, "shapes": 0, "unsupported": {}, "disagrees": []}
+    return [{"op": op, "ours": "", "verdict": "lacking", **counts, "reason": why} for op, why in LACKING.items()]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true", help=f"write {FILE.name}")
@@ -471,7 +485,8 @@ def main() -> None:
         for form, how in report.disagrees[:3]:
             print(f"    disagrees: {how}   {form}")
     if arguments.write:
-        FILE.write_text(json.dumps([report.as_json() for report in reports], indent=1) + "\n", encoding="utf-8")
+        entries = [report.as_json() for report in reports] + lacking()
+        FILE.write_text(json.dumps(entries, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

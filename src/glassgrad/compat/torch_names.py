@@ -17,7 +17,7 @@ import numpy as np
 from glassgrad import amp, errors
 from glassgrad.base import provenance
 from glassgrad.base.tables import words
-from glassgrad.compat import named_only
+from glassgrad.compat import functions, masked, named_only
 from glassgrad.compat.namespaces import HOMES, Namespace, no, nothing, same
 from glassgrad.engine import random, tree
 from glassgrad.engine.random import Generator
@@ -369,6 +369,9 @@ NAMES: dict[str, Any] = {
     "onnx": named_only.onnx,
     "hub": named_only.hub,
     "profiler": named_only.profiler,
+    "signal": Namespace("signal", {"windows": Namespace("signal.windows", functions.WINDOWS)}),
+    "masked": Namespace("masked", masked.NAMES),
+    **functions.NAMES,
 }
 _UTILS = {
     "_single": _times(1),
@@ -408,6 +411,9 @@ HOMES.update(
         "nn.modules.utils": Namespace("nn.modules.utils", _UTILS),
         "nn.attention": Namespace("nn.attention", {"SDPBackend": SDPBackend, "sdpa_kernel": sdpa_kernel}),
         "utils._pytree": Namespace("utils._pytree", _TREES),
+        "signal": NAMES["signal"],
+        "signal.windows": NAMES["signal"].windows,
+        "masked": NAMES["masked"],
         "onnx": named_only.onnx,
         "hub": named_only.hub,
         "distributed.nn": named_only.distributed_nn,

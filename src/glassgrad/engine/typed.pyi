@@ -10,6 +10,7 @@ from glassgrad.engine.tensors.devices import device
 from glassgrad.engine.node import Node
 from glassgrad.engine.random import Generator
 from glassgrad.engine.tensor import Tensor, TensorLike
+from glassgrad.engine.tensors.storage import Storage
 
 Device: TypeAlias = device | str | builtins.int | None
 Ints: TypeAlias = builtins.int | Sequence[builtins.int]
@@ -465,6 +466,14 @@ class TensorMethods:
         """The tensor with dtype complex64; itself if it has it already."""
     def char(self, memory_format: str | None = None) -> Tensor:
         """The tensor with dtype int8; itself if it has it already."""
+    def chebyshev_polynomial_t(self, n: TensorLike) -> Tensor:
+        """Chebyshev t polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
+    def chebyshev_polynomial_u(self, n: TensorLike) -> Tensor:
+        """Chebyshev u polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
+    def chebyshev_polynomial_v(self, n: TensorLike) -> Tensor:
+        """Chebyshev v polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
+    def chebyshev_polynomial_w(self, n: TensorLike) -> Tensor:
+        """Chebyshev w polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
     def cholesky(self, upper: builtins.bool = False) -> Tensor:
         """The lower triangular y with y yT = x for a positive definite (..., n, n); with `upper` its transpose."""
     def cholesky_ex(self, *, upper: builtins.bool = False, check_errors: builtins.bool = False) -> CholeskyInfo:
@@ -823,6 +832,10 @@ class TensorMethods:
         """0 if a < 0, b if a == 0, else 1"""
     def heaviside_(self, other: TensorLike) -> Self:
         """`heaviside`, written into the tensor itself; return it."""
+    def hermite_polynomial_h(self, n: TensorLike) -> Tensor:
+        """Hermite h polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
+    def hermite_polynomial_he(self, n: TensorLike) -> Tensor:
+        """Hermite he polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
     def histc(self, bins: builtins.int = 100, min: builtins.float = 0, max: builtins.float = 0) -> Tensor:
         """Counts of the values in `bins` equal bins from `min` to `max` (of x itself if both are equal); no gradient."""
     def histogram(
@@ -1057,6 +1070,8 @@ class TensorMethods:
         """The `k`-th smallest element along `dim`, counted from 1, and where it is; NaN is larger than every number."""
     @overload
     def kthvalue(self, k: builtins.int, *, axis: builtins.int = -1, keepdims: builtins.bool = False) -> Extreme: ...
+    def laguerre_polynomial_l(self, n: TensorLike) -> Tensor:
+        """Laguerre l polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
     @property
     def layout(self) -> builtins.str: ...
     def lcm(self, other: TensorLike) -> Tensor:
@@ -1077,6 +1092,8 @@ class TensorMethods:
         """`leaky_relu`, written into the tensor itself; return it."""
     def left_shift(self, other: TensorLike) -> Tensor:
         """a << b"""
+    def legendre_polynomial_p(self, n: TensorLike) -> Tensor:
+        """Legendre p polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
     def lerp(self, end: TensorLike, weight: TensorLike) -> Tensor:
         """x + weight * (end - x), exact at both ends."""
     def lerp_(self, end: TensorLike, weight: TensorLike) -> Self:
@@ -1743,7 +1760,7 @@ class TensorMethods:
         """`selu`, written into the tensor itself; return it."""
     def set_(
         self,
-        source: Tensor | None = None,
+        source: Tensor | Storage | None = None,
         storage_offset: builtins.int = 0,
         size: Sequence[builtins.int] | None = None,
         stride: Sequence[builtins.int] | None = None,
@@ -1754,7 +1771,15 @@ class TensorMethods:
     def sgn_(self) -> Self:
         """`sgn`, written into the tensor itself; return it."""
     def share_memory_(self, device: Device = None) -> Self:
-        """The tensor itself; nothing has to be pinned."""
+        """The tensor as it is: it is where it is used."""
+    def shifted_chebyshev_polynomial_t(self, n: TensorLike) -> Tensor:
+        """Shifted chebyshev t polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
+    def shifted_chebyshev_polynomial_u(self, n: TensorLike) -> Tensor:
+        """Shifted chebyshev u polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
+    def shifted_chebyshev_polynomial_v(self, n: TensorLike) -> Tensor:
+        """Shifted chebyshev v polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
+    def shifted_chebyshev_polynomial_w(self, n: TensorLike) -> Tensor:
+        """Shifted chebyshev w polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
     def short(self, memory_format: str | None = None) -> Tensor:
         """The tensor with dtype int16; itself if it has it already."""
     def sigmoid(self) -> Tensor:
@@ -2239,3 +2264,5 @@ class TensorMethods:
         """`xlogy`, written into the tensor itself; return it."""
     def zero_(self) -> Self:
         """Write 0 everywhere; return x."""
+    def zeta(self, other: TensorLike) -> Tensor:
+        """Hurwitz' zeta function, the sum of (other + k)**-input over k = 0, 1, ..., with a gradient in `other` alone."""

@@ -232,7 +232,8 @@ class Module:
         path, _, name = target.rpartition(".")
         parent = self.get_submodule(path)
         there = getattr(parent, name, None)
-        if not name or not isinstance(module, Module) or not isinstance(there, Module if strict else Module | None):
+        given: object = module
+        if not name or not isinstance(given, Module) or not isinstance(there, Module if strict else Module | None):
             raise errors.NO_SUCH_SUBMODULE(owner=type(parent).__name__, name=target, where=provenance.here())
         setattr(parent, name, module)
 

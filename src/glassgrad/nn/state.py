@@ -90,7 +90,7 @@ def collect(module: Module, result: OrderedDict[str, Any], prefix: str, keep_var
     return result
 
 
-def load(model: Module, given: Mapping[str, Any], strict: bool, assign: bool) -> Incompatible:
+def load(model: Module, given: object, strict: bool, assign: bool) -> Incompatible:
     """Copy what is given into the parameters and buffers of the same names: `Module.load_state_dict`.
 
     Args:
@@ -107,27 +107,27 @@ def load(model: Module, given: Mapping[str, Any], strict: bool, assign: bool) ->
     if not isinstance(given, Mapping):
         advice = "\nNext: pass its state_dict()." if hasattr(given, "state_dict") else ""
         raise errors.STATE_DICT_KIND(model=kind, kind=type(given).__name__, next=advice, where=provenance.here())
-    given = OrderedDict(given)
+    state: OrderedDict[str, Any] = OrderedDict(given)
     own: dict[str, Any] = {}
     said: list[str] = []
     found = Incompatible([], [])
     below = [(f"{path}." if path else "", module) for path, module in model.named_modules(remove_duplicate=False)]
     for prefix, module in below:
         for hook in _hooks(module, "before_loading"):
-            hook(module, given, prefix, _about(module), strict, found.missing_keys, found.unexpected_keys, said)
+            hook(module, state, prefix, _about(module), strict, found.missing_keys, found.unexpected_keys, said)
         own.update({f"{prefix}{name}": value for name, value in _own(module)})
         if _defines(module, "set_extra_state"):
             own[f"{prefix}{EXTRA}"] = module
-    found.missing_keys.extend(key for key in own if key not in given)
-    found.unexpected_keys.extend(key for key in given if key not in own)
+    found.missing_keys.extend(key for key in own if key not in state)
+    found.unexpected_keys.extend(key for key in state if key not in own)
     forgiving = [(hook, module) for module in _children_first(model) for hook in _hooks(module, "after_loading")]
-    arrays = {key: as_array(value) for key, value in given.items() if isinstance(own.get(key), Tensor)}
+    arrays = {key: as_array(value) for key, value in state.items() if isinstance(own.get(key), Tensor)}
     said += [
         f"{key}: {array.shape}, expected {tuple(own[key].shape)}"
         for key, array in arrays.items()
         if array.shape != tuple(own[key].shape)
     ]
-    _check(kind, own, given, found, said, strict and not forgiving)
+    _check(kind, own, state, found, said, strict and not forgiving)
     for key, array in arrays.items():
         if assign:
             own[key].array = array
@@ -135,11 +135,11 @@ def load(model: Module, given: Mapping[str, Any], strict: bool, assign: bool) ->
             np.copyto(own[key].array, array, casting="unsafe")
             MUTATIONS.record(own[key].array)
     for key, value in own.items():
-        if not isinstance(value, Tensor) and key in given:
-            value.set_extra_state(given[key])
+        if not isinstance(value, Tensor) and key in state:
+            value.set_extra_state(state[key])
     for hook, module in forgiving:
         hook(module, found)
-    _check(kind, own, given, found, said, strict)
+    _check(kind, own, state, found, said, strict)
     return found
 
 

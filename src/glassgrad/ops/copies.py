@@ -13,8 +13,9 @@ from glassgrad.ops.axes import as_row
 from glassgrad.ops.complex_input import all_take_complex
 from glassgrad.ops.core import Array, bad_option, canonical_axis
 from glassgrad.ops.expects import as_index, expect_dtype, expect_slices
+from glassgrad.ops.index import at_set_p
 from glassgrad.ops.reduce import sum_p
-from glassgrad.ops.scatter import at_set, at_set_p, scatter_reduce
+from glassgrad.ops.scatter import at_set, scatter_reduce
 from glassgrad.ops.shape import broadcast_to_p, copy_p, reshape_p
 
 # --- copies of views ------------------------------------------------------------------------------

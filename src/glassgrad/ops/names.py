@@ -284,9 +284,9 @@ def _told_of(prim: Primitive, arity: int) -> str:
 
 
 def _is_public(name: str, value: Array, module: ModuleType) -> bool:
-    if name.startswith("_") or name.endswith("_p"):
-        return False
-    return isinstance(value, Primitive) or (isinstance(value, FunctionType) and value.__module__ == module.__name__)
+    if isinstance(value, Primitive):
+        return not name.startswith("_") and not name.endswith("_p")
+    return name[0] != "_" and isinstance(value, FunctionType) and value.__module__ == module.__name__
 
 
 def _collect() -> dict[str, Any]:

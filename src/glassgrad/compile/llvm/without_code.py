@@ -26,7 +26,7 @@ _REASONS = {
     _SCIPY: """
         erfcx erfinv log_ndtr ndtri digamma polygamma i0 i0e i1 i1e gammainc gammaincc betainc
         bessel_j0 bessel_j1 bessel_y0 bessel_y1 modified_bessel_k0 modified_bessel_k1
-        scaled_modified_bessel_k0 scaled_modified_bessel_k1 airy_ai airy_slope
+        scaled_modified_bessel_k0 scaled_modified_bessel_k1 airy_ai airy_slope zeta
     """,
     _SORTING: "argsort topk kth mode searchsorted isin",
     _SORTED_PLACES: "histogram pivot_rows",

@@ -95,7 +95,7 @@ def untyped_storage(x: Tensor) -> Storage:
 def storage_offset(x: Tensor) -> int:
     """Return how many elements lie before the first one in the memory behind the tensor."""
     array = concrete(x, "storage_offset")
-    return (array.ctypes.data - _whole(x, "storage_offset").ctypes.data) // array.itemsize
+    return int((array.ctypes.data - _whole(x, "storage_offset").ctypes.data) // array.itemsize)
 
 
 def is_set_to(x: Tensor, tensor: Tensor) -> bool:
@@ -115,7 +115,7 @@ def _look_at(x: Tensor, memory: Array, op: str) -> Tensor:
 
 def set_(
     x: Tensor,
-    source: Tensor | None = None,
+    source: Tensor | Storage | None = None,
     storage_offset: int = 0,
     size: Sequence[int] | None = None,
     stride: Sequence[int] | None = None,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from glassgrad.engine.tensor import Tensor
 from glassgrad.engine.tensors import creation, devices
 from glassgrad.engine.tensors.devices import Device, DType
@@ -114,7 +116,7 @@ class MultiheadAttention(Module):
             is_causal: place i sees the places up to i only.
         """
         options = (key_padding_mask, need_weights, attn_mask, average_attn_weights, is_causal)
-        return F.attend(self, query, key, value, *options)
+        return F.attend(cast("F.Heads", self), query, key, value, *options)
 
 
 __all__ = ["MultiheadAttention"]

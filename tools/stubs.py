@@ -50,6 +50,7 @@ from glassgrad.engine.tensors.devices import device
 from glassgrad.engine.node import Node
 from glassgrad.engine.random import Generator
 from glassgrad.engine.tensor import Tensor, TensorLike
+from glassgrad.engine.tensors.storage import Storage
 
 Device: TypeAlias = device | str | builtins.int | None
 Ints: TypeAlias = builtins.int | Sequence[builtins.int]
@@ -113,7 +114,7 @@ def methods() -> str:
     for name in sorted(set(vars(Tensor)) - _written_out("engine/tensor.py", "Tensor") - _PYTHONS):
         value = vars(Tensor)[name]
         if isinstance(value, property):
-            body += ["@property", f"def {name}(self) -> {_PROPERTIES[name]}: ..."]
+            body += ["@property", f"def {name}(self) -> {_PROPERTIES.get(name, _TRUTH)}: ..."]
         elif isinstance(value, FunctionType):
             body += signatures.functions(name, value, method=True)
             results.append(value)
@@ -133,10 +134,8 @@ def _free() -> list[Callable[..., Any]]:
     return [*PUBLIC.values(), *filter(inspect.isfunction, NAMES.values())]
 
 
-_PROPERTIES = {
-    "device": "device", "is_cuda": "builtins.bool", "is_cpu": "builtins.bool", "retains_grad": "builtins.bool",
-    "is_sparse": "builtins.bool", "itemsize": "builtins.int",
-}  # fmt: skip  # a table
+_PROPERTIES = {"device": "device", "itemsize": "builtins.int", "layout": "builtins.str", "H": "Tensor"}
+_TRUTH = "builtins.bool"  # all others
 _PYTHONS = {
     "__dir__",
     "__weakref__",

@@ -51,6 +51,7 @@ FAMILIES = {
 NEAR = {
     "factorise": "decompose", "lu": "decompose", "eigen": "decompose", "pooling": "spatial", "resize": "spatial",
     "sampling": "spatial", "statistics": "reduce", "spectra": "fft", "special_functions": "special", "names": "special",
+    "copies": "arrange",
 }  # fmt: skip  # a table
 # Says that a page has long tables: no column of contents takes width from them.
 WIDE = "---\nhide-toc: true\n---\n\n"
@@ -217,7 +218,18 @@ def page() -> str:
         if own:
             parts.append(_section(heading, own))
     parts.append(_section("Primitives behind the scenes", sorted(inner, key=lambda row: row.name)))
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join([*parts, _lacking()]) + "\n"
+
+
+def _lacking() -> str:
+    """List the entries of PyTorch's table that are no ops here, with the reasons that the tests hold."""
+    entries = json.loads(OPINFO.read_text(encoding="utf-8"))
+    reasons: dict[str, list[str]] = {}
+    for entry in entries:
+        if entry["verdict"] == "lacking":
+            reasons.setdefault(entry["reason"], []).append(f"`{entry['op']}`")
+    lines = [f"| {', '.join(ops)} | {why} |" for why, ops in reasons.items()]
+    return "\n".join(["## In PyTorch's table and not here", "", "| op | why |", "|---|---|", *lines])
 
 
 def raw(html: str) -> str:

@@ -15,6 +15,7 @@ from glassgrad.engine.typed import (
     EigResult,
     EighResult,
     Extreme,
+    Frexp,
     Histogram,
     Ints,
     InverseInfo,
@@ -23,6 +24,7 @@ from glassgrad.engine.typed import (
     LUResult,
     Number,
     QRResult,
+    Reflectors,
     SVDResult,
     Sizes,
     SlogdetResult,
@@ -218,6 +220,11 @@ def addbmm(
 ) -> Tensor:
     """beta x + alpha times the sum of the products of a batch: (batch, n, k) and (batch, k, m) to (n, m)."""
 
+def addbmm_(
+    x: TensorLike, a: TensorLike, b: TensorLike, *, beta: builtins.float = 1, alpha: builtins.float = 1
+) -> Tensor:
+    """`addbmm`, written into the tensor itself; return it."""
+
 def addcdiv(x: TensorLike, tensor1: TensorLike, tensor2: TensorLike, *, value: builtins.float = 1) -> Tensor:
     """x + value * tensor1 / tensor2."""
 
@@ -235,15 +242,33 @@ def addmm(
 ) -> Tensor:
     """beta x + alpha (a @ b) for two matrices."""
 
+def addmm_(
+    x: TensorLike, a: TensorLike, b: TensorLike, *, beta: builtins.float = 1, alpha: builtins.float = 1
+) -> Tensor:
+    """`addmm`, written into the tensor itself; return it."""
+
 def addmv(
     x: TensorLike, a: TensorLike, b: TensorLike, *, beta: builtins.float = 1, alpha: builtins.float = 1
 ) -> Tensor:
     """beta x + alpha (a @ b) for a matrix a and a vector b."""
 
+def addmv_(
+    x: TensorLike, a: TensorLike, b: TensorLike, *, beta: builtins.float = 1, alpha: builtins.float = 1
+) -> Tensor:
+    """`addmv`, written into the tensor itself; return it."""
+
 def addr(
     x: TensorLike, vec1: TensorLike, vec2: TensorLike, *, beta: builtins.float = 1, alpha: builtins.float = 1
 ) -> Tensor:
     """beta x + alpha times the outer product of two vectors."""
+
+def addr_(
+    x: TensorLike, vec1: TensorLike, vec2: TensorLike, *, beta: builtins.float = 1, alpha: builtins.float = 1
+) -> Tensor:
+    """`addr`, written into the tensor itself; return it."""
+
+def adjoint(x: TensorOrArray) -> TensorOrArray:
+    """The conjugate transpose of (..., n, m): shape (..., m, n)."""
 
 def affine_grid(
     theta: TensorOrArray, size: Sequence[builtins.int], align_corners: builtins.bool | None = None
@@ -252,6 +277,9 @@ def affine_grid(
 
 def airy_ai(x: TensorOrArray) -> TensorOrArray:
     """Airy's function Ai(x)"""
+
+def alias_copy(x: TensorOrArray) -> TensorOrArray:
+    """A copy, as `clone` makes it."""
 
 @overload
 def all(x: TensorOrArray, dim: Ints | None = None, keepdim: builtins.bool = False) -> TensorOrArray:
@@ -267,6 +295,11 @@ def allclose(
     equal_nan: builtins.bool = False,
 ) -> builtins.bool:
     """Whether all elements are close; see `isclose`."""
+
+def alpha_dropout(
+    input: TensorOrArray, p: builtins.float = 0.5, training: builtins.bool = False, inplace: builtins.bool = False
+) -> TensorOrArray:
+    """Dropout for SELU: sets to its floor and rescales, so that mean and variance stay (Klambauer et al. 2017)."""
 
 @overload
 def amax(x: TensorOrArray, dim: Ints | None = None, keepdim: builtins.bool = False) -> TensorOrArray:
@@ -393,6 +426,20 @@ def array_split(
 def as_strided(x: TensorOrArray, size: Ints, stride: Ints, storage_offset: builtins.int | None = None) -> TensorOrArray:
     """The elements `stride` apart in memory, starting at `storage_offset`; read-only, with a gradient."""
 
+def as_strided_copy(
+    x: TensorOrArray, size: Ints | None, stride: Ints | None, storage_offset: builtins.int | None = None
+) -> TensorOrArray:
+    """`as_strided` with memory of its own."""
+
+def as_strided_scatter(
+    x: TensorLike,
+    src: TensorLike,
+    size: Sequence[builtins.int],
+    stride: Sequence[builtins.int],
+    storage_offset: builtins.int | None = None,
+) -> Tensor:
+    """x with `src` at the elements that lie `stride` apart, in the order of x, from `storage_offset` on."""
+
 def as_tensor(data: Any, dtype: DTypeLike | None = None, device: Device = None) -> Tensor:
     """Return `data` as a Tensor, sharing memory where possible."""
 
@@ -502,6 +549,11 @@ def baddbmm(
 ) -> Tensor:
     """beta x + alpha (a @ b) for batches of matrices (batch, n, k) and (batch, k, m)."""
 
+def baddbmm_(
+    x: TensorLike, a: TensorLike, b: TensorLike, *, beta: builtins.float = 1, alpha: builtins.float = 1
+) -> Tensor:
+    """`baddbmm`, written into the tensor itself; return it."""
+
 def bartlett_window(
     window_length: builtins.int,
     periodic: builtins.bool = True,
@@ -533,6 +585,9 @@ def bessel_y1(x: TensorOrArray) -> TensorOrArray:
 def betainc(a: TensorLike, b: TensorLike, x: TensorLike) -> Tensor:
     """Regularised incomplete beta function I_x(a, b); only `x` has a gradient."""
 
+def bilinear(input1: TensorLike, input2: TensorLike, weight: TensorLike, bias: TensorLike | None = None) -> Tensor:
+    """x1T w[k] x2 + b[k]: (..., in1) and (..., in2) with weights (out, in1, in2) to (..., out)."""
+
 def bincount(x: TensorOrArray, weights: TensorLike | None = None, minlength: builtins.int = 0) -> TensorOrArray:
     """Count each of the integers 0, 1, ... in x, or sum its `weights`, which get gradients."""
 
@@ -551,6 +606,9 @@ def bitwise_invert(x: TensorOrArray) -> TensorOrArray:
 def bitwise_left_shift(x: TensorLike, other: TensorLike) -> Tensor:
     """a << b"""
 
+def bitwise_left_shift_(x: TensorLike, other: TensorLike) -> Tensor:
+    """`bitwise_left_shift`, written into the tensor itself; return it."""
+
 def bitwise_not(x: TensorOrArray) -> TensorOrArray:
     """~x"""
 
@@ -565,6 +623,9 @@ def bitwise_or_(x: TensorLike, other: TensorLike) -> Tensor:
 
 def bitwise_right_shift(x: TensorLike, other: TensorLike) -> Tensor:
     """a >> b"""
+
+def bitwise_right_shift_(x: TensorLike, other: TensorLike) -> Tensor:
+    """`bitwise_right_shift`, written into the tensor itself; return it."""
 
 def bitwise_xor(x: TensorLike, other: TensorLike) -> Tensor:
     """a ^ b"""
@@ -616,6 +677,11 @@ def cat(tensors: Sequence[TensorLike], dim: builtins.int = 0) -> Tensor:
 
 @overload
 def cat(tensors: Sequence[TensorLike], *, axis: builtins.int = 0) -> Tensor: ...
+def cauchy_(
+    x: Tensor, median: builtins.float = 0.0, sigma: builtins.float = 1.0, *, generator: Generator | None = None
+) -> Tensor:
+    """Write numbers with Cauchy's distribution of this median and half width; return x."""
+
 def cdist(x1: TensorLike, x2: TensorLike, p: builtins.float = 2.0, compute_mode: builtins.str | None = None) -> Tensor:
     """Distances between rows: (..., n, d) and (..., m, d) to (..., n, m), in the norm `p`."""
 
@@ -636,13 +702,34 @@ cfloat: np.dtype[np.complex64]
 def chain_matmul(*matrices: TensorLike) -> Tensor:
     """Product of several matrices in the cheapest order (`linalg.multi_dot`)."""
 
+def channel_shuffle(input: TensorOrArray, groups: builtins.int) -> TensorOrArray:
+    """Channels (N, C, ...) in another order: the first of each of `groups` groups, the second of each, and so on."""
+
 channels_last: builtins.str
+
+def chebyshev_polynomial_t(input: TensorLike, n: TensorLike) -> Tensor:
+    """Chebyshev t polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
+
+def chebyshev_polynomial_u(input: TensorLike, n: TensorLike) -> Tensor:
+    """Chebyshev u polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
+
+def chebyshev_polynomial_v(input: TensorLike, n: TensorLike) -> Tensor:
+    """Chebyshev v polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
+
+def chebyshev_polynomial_w(input: TensorLike, n: TensorLike) -> Tensor:
+    """Chebyshev w polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
 
 def cholesky(x: TensorOrArray, upper: builtins.bool = False) -> TensorOrArray:
     """The lower triangular y with y yT = x for a positive definite (..., n, n); with `upper` its transpose."""
 
 def cholesky_ex(x: TensorOrArray, *, upper: builtins.bool = False, check_errors: builtins.bool = False) -> CholeskyInfo:
     """`cholesky` that does not raise: NaN and `info` above 0 for a matrix that is not positive definite."""
+
+def cholesky_inverse(L: TensorOrArray, upper: builtins.bool = False) -> TensorOrArray:
+    """The inverse of L LH, or of UH U for an upper factor."""
+
+def cholesky_solve(b: TensorLike, L: TensorLike, upper: builtins.bool = False) -> Tensor:
+    """The x with L LH x = b, or with UH U x = b for an upper factor: L (..., n, n), b (..., n, k)."""
 
 @overload
 def chunk(x: TensorOrArray, chunks: builtins.int, dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
@@ -710,6 +797,15 @@ def concatenate(tensors: Sequence[TensorLike], dim: builtins.int = 0) -> Tensor:
 def concatenate(tensors: Sequence[TensorLike], *, axis: builtins.int = 0) -> Tensor: ...
 def conj(x: TensorOrArray) -> TensorOrArray:
     """Complex conjugate."""
+
+def conj_physical(x: TensorOrArray) -> TensorOrArray:
+    """Complex conjugate."""
+
+def conj_physical_(x: TensorOrArray) -> TensorOrArray:
+    """`conj_physical`, written into the tensor itself; return it."""
+
+def constant_pad_nd(x: TensorOrArray, pad: Sequence[builtins.int], value: builtins.float = 0) -> TensorOrArray:
+    """`pad` with a constant: widths before and after for the last dimension, then the one before it, and so on."""
 
 contiguous_format: builtins.str
 
@@ -809,6 +905,9 @@ def cosh(x: TensorOrArray) -> TensorOrArray:
 def cosh_(x: TensorOrArray) -> TensorOrArray:
     """`cosh`, written into the tensor itself; return it."""
 
+def cosine_similarity(x1: TensorLike, x2: TensorLike, dim: builtins.int = 1, eps: builtins.float = 1e-08) -> Tensor:
+    """x1 . x2 / (max(|x1|, eps) max(|x2|, eps)) along `dim`; the other dimensions broadcast."""
+
 @overload
 def count_nonzero(x: TensorOrArray, dim: Ints | None = None) -> TensorOrArray:
     """The number of elements that are not zero."""
@@ -899,6 +998,16 @@ def cumulative_sum(
 def cumulative_sum(
     x: TensorOrArray, *, axis: builtins.int | None = None, dtype: DTypeLike | None = None
 ) -> TensorOrArray: ...
+@overload
+def cumulative_trapezoid(
+    y: TensorOrArray, x: TensorLike | None = None, *, dx: builtins.float = 1.0, dim: builtins.int = -1
+) -> TensorOrArray:
+    """`trapezoid` up to each point after the first one: one element less along `dim`."""
+
+@overload
+def cumulative_trapezoid(
+    y: TensorOrArray, x: TensorLike | None = None, *, dx: builtins.float = 1.0, axis: builtins.int = -1
+) -> TensorOrArray: ...
 
 default_generator: Generator
 
@@ -920,6 +1029,9 @@ def detach(input: TensorLike) -> Tensor:
 def detach_(x: Tensor) -> Tensor:
     """Detach the tensor from its history; return it."""
 
+def detach_copy(x: TensorOrArray) -> TensorOrArray:
+    """`detach` with memory of its own."""
+
 def diag(x: TensorOrArray, diagonal: builtins.int = 0) -> TensorOrArray:
     """A vector as the diagonal of a matrix, or the diagonal of a matrix as a vector."""
 
@@ -935,6 +1047,16 @@ def diagonal(
     x: TensorOrArray, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1
 ) -> TensorOrArray:
     """The diagonal of two dimensions, as the new last dimension: a view."""
+
+def diagonal_copy(
+    x: TensorOrArray, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1
+) -> TensorOrArray:
+    """`diagonal` with memory of its own."""
+
+def diagonal_scatter(
+    x: TensorLike, src: TensorLike, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1
+) -> Tensor:
+    """x with `src` as the diagonal of two dimensions."""
 
 @overload
 def diff(
@@ -980,6 +1102,16 @@ def dot(a: TensorLike, b: TensorLike) -> Tensor:
     """Inner product of two vectors. NumPy's `np.dot` also multiplies matrices; here `matmul` does."""
 
 double: np.dtype[np.float64]
+
+def dropout(
+    input: TensorOrArray,
+    p: builtins.float = 0.5,
+    training: builtins.bool = True,
+    inplace: builtins.bool = False,
+    *,
+    generator: Generator | None = None,
+) -> TensorOrArray:
+    """Zero each element with probability `p` and scale the rest by 1/(1-p), in training only (Hinton et al. 2012)."""
 
 def dsplit(x: TensorOrArray, indices_or_sections: Ints | TensorLike) -> builtins.tuple[Tensor, ...]:
     """Split along the third dimension into equal parts, or before each of the given indices."""
@@ -1027,11 +1159,34 @@ def empty_like(
 ) -> Tensor:
     """A tensor with the shape and dtype of `input` whose values are not set."""
 
+def empty_permuted(
+    size: Sequence[builtins.int],
+    physical_layout: Sequence[builtins.int],
+    *,
+    dtype: DTypeLike | None = None,
+    requires_grad: builtins.bool = False,
+    device: Device = None,
+) -> Tensor:
+    """A tensor whose values are not set; `physical_layout` lists its dimensions, the outermost in memory first."""
+
+def empty_strided(
+    size: Sequence[builtins.int],
+    stride: Sequence[builtins.int],
+    *,
+    dtype: DTypeLike | None = None,
+    requires_grad: builtins.bool = False,
+    device: Device = None,
+) -> Tensor:
+    """A tensor whose values are not set, and whose elements lie `stride` apart."""
+
 def entr(x: TensorOrArray) -> TensorOrArray:
     """-x * log(x)"""
 
 def eq(x: TensorLike, other: TensorLike) -> Tensor:
     """a == b"""
+
+def eq_(x: TensorLike, other: TensorLike) -> Tensor:
+    """`eq`, written into the tensor itself; return it."""
 
 def equal(x: TensorLike, other: TensorLike) -> builtins.bool:
     """Whether two tensors have the same shape and elements: one bool, as in PyTorch. `eq` is elementwise."""
@@ -1075,6 +1230,9 @@ def expand(x: TensorOrArray, *sizes: Ints) -> TensorOrArray:
 def expand_as(x: TensorLike, other: TensorLike) -> Tensor:
     """x broadcast to the shape of `other`."""
 
+def expand_copy(x: TensorOrArray, *sizes: Ints) -> TensorOrArray:
+    """`expand` with memory of its own."""
+
 @overload
 def expand_dims(x: TensorOrArray, dim: builtins.int) -> TensorOrArray:
     """Insert a dimension of size 1 at `dim`."""
@@ -1105,6 +1263,11 @@ def eye(
 
 def fabs(x: TensorOrArray) -> TensorOrArray:
     """|x|"""
+
+def feature_alpha_dropout(
+    input: TensorOrArray, p: builtins.float = 0.5, training: builtins.bool = False, inplace: builtins.bool = False
+) -> TensorOrArray:
+    """`alpha_dropout` of whole channels, (N, C, ...)."""
 
 def fill(input: TensorLike, value: TensorLike) -> Tensor:
     """Return a tensor of the same shape and dtype that is `value` everywhere."""
@@ -1186,6 +1349,9 @@ def frac(x: TensorOrArray) -> TensorOrArray:
 def frac_(x: TensorOrArray) -> TensorOrArray:
     """`frac`, written into the tensor itself; return it."""
 
+def frexp(x: TensorOrArray) -> Frexp:
+    """The mantissa, at least 0.5 and below 1 in size, and the exponent (int32) of x = mantissa * 2**exponent."""
+
 def from_dlpack(other: TensorLike, *, device: Device = None, copy: builtins.bool | None = None) -> Tensor:
     """Return a Tensor that shares the memory of another library's array, which must be on the cpu."""
 
@@ -1227,11 +1393,26 @@ def gather(x: TensorLike, dim: builtins.int, index: TensorLike, *, sparse_grad: 
 
 @overload
 def gather(x: TensorLike, *, axis: builtins.int, index: TensorLike, sparse_grad: builtins.bool = False) -> Tensor: ...
+def gcd(x: TensorLike, other: TensorLike) -> Tensor:
+    """greatest common divisor"""
+
+def gcd_(x: TensorLike, other: TensorLike) -> Tensor:
+    """`gcd`, written into the tensor itself; return it."""
+
 def ge(x: TensorLike, other: TensorLike) -> Tensor:
     """a >= b"""
 
+def ge_(x: TensorLike, other: TensorLike) -> Tensor:
+    """`ge`, written into the tensor itself; return it."""
+
 def gelu(x: TensorOrArray, approximate: builtins.str = "none") -> TensorOrArray:
     """Gaussian error linear unit, x * Phi(x); `approximate="tanh"` is the formula of GPT-2."""
+
+def geometric_(x: Tensor, p: builtins.float, *, generator: Generator | None = None) -> Tensor:
+    """Write how many trials of probability p it takes until one succeeds, 1 or more; return x."""
+
+def geqrf(x: TensorOrArray) -> Reflectors:
+    """LAPACK's form of the QR factors of (..., n, m): R above, and below it the reflections of Q; no gradient."""
 
 def ger(a: TensorLike, b: TensorLike) -> Tensor:
     """Outer product of two vectors: shape (n, m)."""
@@ -1270,8 +1451,14 @@ def gradient(
 def greater(x: TensorLike, other: TensorLike) -> Tensor:
     """a > b"""
 
+def greater_(x: TensorLike, other: TensorLike) -> Tensor:
+    """`greater`, written into the tensor itself; return it."""
+
 def greater_equal(x: TensorLike, other: TensorLike) -> Tensor:
     """a >= b"""
+
+def greater_equal_(x: TensorLike, other: TensorLike) -> Tensor:
+    """`greater_equal`, written into the tensor itself; return it."""
 
 def grid_sample(
     input: TensorLike,
@@ -1282,8 +1469,47 @@ def grid_sample(
 ) -> Tensor:
     """Read (N, C, H, W) at the places `grid` (N, H', W', 2), or (N, C, D, H, W) at (N, D', H', W', 3)."""
 
+def grid_sampler(
+    input: TensorLike,
+    grid: TensorLike,
+    interpolation_mode: builtins.int,
+    padding_mode: builtins.int,
+    align_corners: builtins.bool,
+) -> Tensor:
+    """`grid_sample`, with numbers for its modes."""
+
+def grid_sampler_2d(
+    input: TensorLike,
+    grid: TensorLike,
+    interpolation_mode: builtins.int,
+    padding_mode: builtins.int,
+    align_corners: builtins.bool,
+) -> Tensor:
+    """`grid_sample`, with numbers for its modes."""
+
+def grid_sampler_3d(
+    input: TensorLike,
+    grid: TensorLike,
+    interpolation_mode: builtins.int,
+    padding_mode: builtins.int,
+    align_corners: builtins.bool,
+) -> Tensor:
+    """`grid_sample`, with numbers for its modes."""
+
+def group_norm(
+    input: TensorOrArray,
+    num_groups: builtins.int,
+    weight: TensorLike | None = None,
+    bias: TensorLike | None = None,
+    eps: builtins.float = 1e-05,
+) -> TensorOrArray:
+    """Normalise each example over groups of channels, (N, C, ...) (Wu and He 2018)."""
+
 def gt(x: TensorLike, other: TensorLike) -> Tensor:
     """a > b"""
+
+def gt_(x: TensorLike, other: TensorLike) -> Tensor:
+    """`gt`, written into the tensor itself; return it."""
 
 half: np.dtype[np.float16]
 
@@ -1327,6 +1553,15 @@ def hardtanh_(x: TensorOrArray, min_val: builtins.float = -1.0, max_val: builtin
 def heaviside(x: TensorLike, other: TensorLike) -> Tensor:
     """0 if a < 0, b if a == 0, else 1"""
 
+def heaviside_(x: TensorLike, other: TensorLike) -> Tensor:
+    """`heaviside`, written into the tensor itself; return it."""
+
+def hermite_polynomial_h(input: TensorLike, n: TensorLike) -> Tensor:
+    """Hermite h polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
+
+def hermite_polynomial_he(input: TensorLike, n: TensorLike) -> Tensor:
+    """Hermite he polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
+
 def histc(
     x: TensorOrArray, bins: builtins.int = 100, min: builtins.float = 0, max: builtins.float = 0
 ) -> TensorOrArray:
@@ -1341,6 +1576,18 @@ def histogram(
     density: builtins.bool = False,
 ) -> Histogram:
     """Counts of the values between the edges of `bins` (or sums of their `weight`), and the edges; no gradient."""
+
+def histogramdd(
+    input: TensorOrArray,
+    bins: builtins.int | Sequence[builtins.int] | Sequence[TensorLike] = 10,
+    range: Sequence[builtins.float] | None = None,
+    weight: TensorLike | None = None,
+    density: builtins.bool = False,
+) -> builtins.tuple[Tensor, builtins.list[Tensor]]:
+    """Counts of points (..., d) in d dimensions, or sums of their `weight`, and the edges of the bins; no gradient."""
+
+def householder_product(x: TensorLike, tau: TensorLike) -> Tensor:
+    """The first columns of the product of the reflections in x (..., n, m) with factors tau (..., k)."""
 
 def hsplit(x: TensorOrArray, indices_or_sections: Ints | TensorLike) -> builtins.tuple[Tensor, ...]:
     """Split columns (of a vector, elements) into equal parts, or before each of the given indices."""
@@ -1359,6 +1606,9 @@ def hypot_(x: TensorLike, other: TensorLike) -> Tensor:
 def i0(x: TensorOrArray) -> TensorOrArray:
     """modified Bessel function I0(x)"""
 
+def i0_(x: TensorOrArray) -> TensorOrArray:
+    """`i0`, written into the tensor itself; return it."""
+
 def i0e(x: TensorOrArray) -> TensorOrArray:
     """exp(-|x|) * I0(x)"""
 
@@ -1371,8 +1621,14 @@ def i1e(x: TensorOrArray) -> TensorOrArray:
 def igamma(input: TensorLike, other: TensorLike) -> Tensor:
     """Regularised lower incomplete gamma function P(input, other); only `other` has a gradient."""
 
+def igamma_(input: TensorLike, other: TensorLike) -> Tensor:
+    """`igamma`, written into the tensor itself; return it."""
+
 def igammac(input: TensorLike, other: TensorLike) -> Tensor:
     """Regularised upper incomplete gamma function Q(input, other) = 1 - P; only `other` has a gradient."""
+
+def igammac_(input: TensorLike, other: TensorLike) -> Tensor:
+    """`igammac`, written into the tensor itself; return it."""
 
 def im2col(
     input: TensorOrArray, kernel_size: Ints, dilation: Ints = 1, padding: Ints = 0, stride: Ints = 1
@@ -1432,6 +1688,50 @@ def index_put(x: TensorLike, indices: Sequence[Any], values: TensorLike, accumul
 def index_put_(x: TensorLike, indices: Sequence[Any], values: TensorLike, accumulate: builtins.bool = False) -> Tensor:
     """`index_put`, written into the tensor itself; return it."""
 
+@overload
+def index_reduce(
+    x: TensorLike,
+    dim: builtins.int,
+    index: TensorLike,
+    source: TensorLike,
+    reduce: builtins.str,
+    *,
+    include_self: builtins.bool = True,
+) -> Tensor:
+    """x reduced with the slices of `source` at `index` along `dim`: "prod", "mean", "amax" or "amin"."""
+
+@overload
+def index_reduce(
+    x: TensorLike,
+    *,
+    axis: builtins.int,
+    index: TensorLike,
+    source: TensorLike,
+    reduce: builtins.str,
+    include_self: builtins.bool = True,
+) -> Tensor: ...
+@overload
+def index_reduce_(
+    x: TensorLike,
+    dim: builtins.int,
+    index: TensorLike,
+    source: TensorLike,
+    reduce: builtins.str,
+    *,
+    include_self: builtins.bool = True,
+) -> Tensor:
+    """`index_reduce`, written into the tensor itself; return it."""
+
+@overload
+def index_reduce_(
+    x: TensorLike,
+    *,
+    axis: builtins.int,
+    index: TensorLike,
+    source: TensorLike,
+    reduce: builtins.str,
+    include_self: builtins.bool = True,
+) -> Tensor: ...
 @overload
 def index_select(x: TensorLike, dim: builtins.int, index: TensorLike) -> Tensor:
     """Return the slices of `x` at the positions `index` along `dim`."""
@@ -1522,6 +1822,9 @@ def isneginf(x: TensorOrArray) -> TensorOrArray:
 def isposinf(x: TensorOrArray) -> TensorOrArray:
     """Whether x is +inf."""
 
+def isreal(x: TensorOrArray) -> TensorOrArray:
+    """Whether the imaginary part is 0."""
+
 def istft(
     input: TensorOrArray,
     n_fft: builtins.int,
@@ -1560,6 +1863,24 @@ def kthvalue(x: TensorOrArray, k: builtins.int, dim: builtins.int = -1, keepdim:
 def kthvalue(
     x: TensorOrArray, k: builtins.int, *, axis: builtins.int = -1, keepdims: builtins.bool = False
 ) -> Extreme: ...
+def laguerre_polynomial_l(input: TensorLike, n: TensorLike) -> Tensor:
+    """Laguerre l polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
+
+def layer_norm(
+    input: TensorOrArray,
+    normalized_shape: Any,
+    weight: TensorLike | None = None,
+    bias: TensorLike | None = None,
+    eps: builtins.float = 1e-05,
+) -> TensorOrArray:
+    """(x - mean) / sqrt(var + eps) * weight + bias, over the last dimensions (Ba et al. 2016)."""
+
+def lcm(x: TensorLike, other: TensorLike) -> Tensor:
+    """least common multiple"""
+
+def lcm_(x: TensorLike, other: TensorLike) -> Tensor:
+    """`lcm`, written into the tensor itself; return it."""
+
 def ldexp(x: TensorLike, other: TensorLike) -> Tensor:
     """x * 2**other."""
 
@@ -1568,6 +1889,9 @@ def ldexp_(x: TensorLike, other: TensorLike) -> Tensor:
 
 def le(x: TensorLike, other: TensorLike) -> Tensor:
     """a <= b"""
+
+def le_(x: TensorLike, other: TensorLike) -> Tensor:
+    """`le`, written into the tensor itself; return it."""
 
 def leaky_relu(x: TensorOrArray, negative_slope: builtins.float = 0.01) -> TensorOrArray:
     """x where it is positive, else `negative_slope` * x."""
@@ -1578,6 +1902,9 @@ def leaky_relu_(x: TensorOrArray, negative_slope: builtins.float = 0.01) -> Tens
 def left_shift(x: TensorLike, other: TensorLike) -> Tensor:
     """a << b"""
 
+def legendre_polynomial_p(input: TensorLike, n: TensorLike) -> Tensor:
+    """Legendre p polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
+
 def lerp(x: TensorLike, end: TensorLike, weight: TensorLike) -> Tensor:
     """x + weight * (end - x), exact at both ends."""
 
@@ -1587,8 +1914,14 @@ def lerp_(x: TensorLike, end: TensorLike, weight: TensorLike) -> Tensor:
 def less(x: TensorLike, other: TensorLike) -> Tensor:
     """a < b"""
 
+def less_(x: TensorLike, other: TensorLike) -> Tensor:
+    """`less`, written into the tensor itself; return it."""
+
 def less_equal(x: TensorLike, other: TensorLike) -> Tensor:
     """a <= b"""
+
+def less_equal_(x: TensorLike, other: TensorLike) -> Tensor:
+    """`less_equal`, written into the tensor itself; return it."""
 
 def lgamma(x: TensorOrArray) -> TensorOrArray:
     """log(|Gamma(x)|)"""
@@ -1650,6 +1983,11 @@ def log_(x: TensorOrArray) -> TensorOrArray:
 def log_ndtr(x: TensorOrArray) -> TensorOrArray:
     """log of the normal distribution function"""
 
+def log_normal_(
+    x: Tensor, mean: builtins.float = 1.0, std: builtins.float = 2.0, *, generator: Generator | None = None
+) -> Tensor:
+    """Write numbers whose logarithms are normal with this mean and deviation; return x."""
+
 def log_sigmoid(x: TensorOrArray) -> TensorOrArray:
     """log(1 / (1 + exp(-x)))"""
 
@@ -1677,14 +2015,26 @@ def logdet(x: TensorOrArray) -> TensorOrArray:
 def logical_and(x: TensorLike, other: TensorLike) -> Tensor:
     """a and b"""
 
+def logical_and_(x: TensorLike, other: TensorLike) -> Tensor:
+    """`logical_and`, written into the tensor itself; return it."""
+
 def logical_not(x: TensorOrArray) -> TensorOrArray:
     """not x"""
+
+def logical_not_(x: TensorOrArray) -> TensorOrArray:
+    """`logical_not`, written into the tensor itself; return it."""
 
 def logical_or(x: TensorLike, other: TensorLike) -> Tensor:
     """a or b"""
 
+def logical_or_(x: TensorLike, other: TensorLike) -> Tensor:
+    """`logical_or`, written into the tensor itself; return it."""
+
 def logical_xor(x: TensorLike, other: TensorLike) -> Tensor:
     """a xor b"""
+
+def logical_xor_(x: TensorLike, other: TensorLike) -> Tensor:
+    """`logical_xor`, written into the tensor itself; return it."""
 
 def logit(x: TensorOrArray, eps: builtins.float | None = None) -> TensorOrArray:
     """log(x / (1 - x)); with `eps`, x is limited to [eps, 1 - eps] first."""
@@ -1701,6 +2051,18 @@ def logsoftmax(x: TensorOrArray, dim: builtins.int = -1, dtype: DTypeLike | None
 
 @overload
 def logsoftmax(x: TensorOrArray, *, axis: builtins.int = -1, dtype: DTypeLike | None = None) -> TensorOrArray: ...
+def logspace(
+    start: builtins.float,
+    end: builtins.float,
+    steps: builtins.int,
+    base: builtins.float = 10.0,
+    *,
+    dtype: DTypeLike | None = None,
+    requires_grad: builtins.bool = False,
+    device: Device = None,
+) -> Tensor:
+    """`base` to the power of `steps` numbers from `start` to `end`, both included, evenly spaced."""
+
 @overload
 def logsumexp(x: TensorOrArray, dim: Ints | None = None, keepdim: builtins.bool = False) -> TensorOrArray:
     """log(sum(exp(x))) over `dim`, without overflow; -inf where every element is -inf."""
@@ -1740,6 +2102,9 @@ def lp_pool3d(
 def lt(x: TensorLike, other: TensorLike) -> Tensor:
     """a < b"""
 
+def lt_(x: TensorLike, other: TensorLike) -> Tensor:
+    """`lt`, written into the tensor itself; return it."""
+
 def lu(x: TensorOrArray, pivot: builtins.bool = True, get_infos: builtins.bool = False) -> builtins.tuple[Tensor, ...]:
     """PyTorch's older `lu`: the factors in one matrix, the row swaps, and with `get_infos` LAPACK's info."""
 
@@ -1761,6 +2126,8 @@ def lu_unpack(
 
 def manual_seed(seed: builtins.int) -> Generator:
     """Seed the default generator."""
+
+masked: Any
 
 def masked_fill(x: TensorLike, mask: TensorLike, value: TensorLike | None) -> Tensor:
     """`x` with the number `value` where the boolean `mask` is true; in the dtype of x."""
@@ -2006,6 +2373,12 @@ multiprocessing: Any
 def mv(a: TensorLike, b: TensorLike) -> Tensor:
     """Product of a matrix and a vector."""
 
+def mvlgamma(x: TensorOrArray, p: builtins.int) -> TensorOrArray:
+    """log of the multivariate gamma function of dimension p."""
+
+def mvlgamma_(x: TensorOrArray, p: builtins.int) -> TensorOrArray:
+    """`mvlgamma`, written into the tensor itself; return it."""
+
 nan: builtins.float
 
 def nan_to_num(
@@ -2043,6 +2416,26 @@ def nanmedian(x: TensorLike, dim: builtins.int, keepdim: builtins.bool = False) 
 @overload
 def nanmedian(x: TensorLike, *, axis: builtins.int, keepdims: builtins.bool = False) -> Extreme: ...
 @overload
+def nanquantile(
+    x: TensorLike,
+    q: TensorLike,
+    dim: builtins.int | None = None,
+    keepdim: builtins.bool = False,
+    *,
+    interpolation: builtins.str = "linear",
+) -> Tensor:
+    """`quantile` of the elements that are not NaN; NaN where there are none."""
+
+@overload
+def nanquantile(
+    x: TensorLike,
+    q: TensorLike,
+    *,
+    axis: builtins.int | None = None,
+    keepdims: builtins.bool = False,
+    interpolation: builtins.str = "linear",
+) -> Tensor: ...
+@overload
 def nansum(
     x: TensorOrArray, dim: Ints | None = None, keepdim: builtins.bool = False, *, dtype: DTypeLike | None = None
 ) -> TensorOrArray:
@@ -2058,6 +2451,14 @@ def narrow(x: TensorOrArray, dim: builtins.int, start: builtins.int, length: bui
 
 @overload
 def narrow(x: TensorOrArray, *, axis: builtins.int, start: builtins.int, length: builtins.int) -> TensorOrArray: ...
+@overload
+def narrow_copy(x: TensorOrArray, dim: builtins.int, start: builtins.int, length: builtins.int) -> TensorOrArray:
+    """`narrow` with memory of its own."""
+
+@overload
+def narrow_copy(
+    x: TensorOrArray, *, axis: builtins.int, start: builtins.int, length: builtins.int
+) -> TensorOrArray: ...
 def ndtr(x: TensorOrArray) -> TensorOrArray:
     """normal distribution function"""
 
@@ -2066,6 +2467,9 @@ def ndtri(x: TensorOrArray) -> TensorOrArray:
 
 def ne(x: TensorLike, other: TensorLike) -> Tensor:
     """a != b"""
+
+def ne_(x: TensorLike, other: TensorLike) -> Tensor:
+    """`ne`, written into the tensor itself; return it."""
 
 def neg(x: TensorOrArray) -> TensorOrArray:
     """-x"""
@@ -2082,12 +2486,18 @@ def negative_(x: TensorOrArray) -> TensorOrArray:
 def nextafter(x: TensorLike, other: TensorLike) -> Tensor:
     """the number next to a on the way to b"""
 
+def nextafter_(x: TensorLike, other: TensorLike) -> Tensor:
+    """`nextafter`, written into the tensor itself; return it."""
+
 @overload
 def nonzero(x: TensorLike, as_tuple: Literal[False] = False) -> Tensor:
     """The indices where x is not zero: shape (count, ndim), or with `as_tuple` one array per dimension."""
 
 @overload
 def nonzero(x: TensorLike, as_tuple: Literal[True]) -> builtins.tuple[Tensor, ...]: ...
+def nonzero_static(x: TensorOrArray, *, size: builtins.int, fill_value: builtins.int = -1) -> TensorOrArray:
+    """`nonzero` with exactly `size` rows: the first places that are not 0, and `fill_value` where there are fewer."""
+
 @overload
 def norm(
     x: TensorOrArray,
@@ -2128,6 +2538,9 @@ def normal_(
 def not_equal(x: TensorLike, other: TensorLike) -> Tensor:
     """a != b"""
 
+def not_equal_(x: TensorLike, other: TensorLike) -> Tensor:
+    """`not_equal`, written into the tensor itself; return it."""
+
 @overload
 def nuclear_norm(x: TensorOrArray, dim: Ints | None = None, keepdim: builtins.bool = False) -> TensorOrArray:
     """Sum of the singular values of the matrices in two dimensions, by default the last two."""
@@ -2154,6 +2567,14 @@ def ones_like(
 ) -> Tensor:
     """Ones with the shape and dtype of `input`."""
 
+def orgqr(x: TensorLike, tau: TensorLike) -> Tensor:
+    """The first columns of the product of the reflections in x (..., n, m) with factors tau (..., k)."""
+
+def ormqr(
+    x: TensorLike, tau: TensorLike, other: TensorLike, left: builtins.bool = True, transpose: builtins.bool = False
+) -> Tensor:
+    """Q `other`, or `other` Q if not `left`, with the n by n product Q of the reflections, or QH with `transpose`."""
+
 def outer(a: TensorLike, b: TensorLike) -> Tensor:
     """Outer product of two vectors: shape (n, m)."""
 
@@ -2167,8 +2588,24 @@ def pad(
 ) -> Tensor:
     """Add a border."""
 
+def pairwise_distance(
+    x1: TensorLike, x2: TensorLike, p: builtins.float = 2.0, eps: builtins.float = 1e-06, keepdim: builtins.bool = False
+) -> Tensor:
+    """|x1 - x2 + eps| in the norm `p`, along the last dimension: row by row."""
+
+def pca_lowrank(
+    A: TensorOrArray, q: builtins.int | None = None, center: builtins.bool = True, niter: builtins.int = 2
+) -> builtins.tuple[Tensor, Tensor, Tensor]:
+    """`svd_lowrank` of A (..., m, n), whose columns are centred first."""
+
+def pdist(input: TensorOrArray, p: builtins.float = 2.0) -> TensorOrArray:
+    """The distances in the norm `p` of all pairs of rows of (n, d), as `cdist` has them: (n (n - 1) / 2,)."""
+
 def permute(x: TensorOrArray, *dims: Ints) -> TensorOrArray:
     """Return `x` with its dimensions in the order `dims`."""
+
+def permute_copy(x: TensorOrArray, *dims: Ints) -> TensorOrArray:
+    """`permute` with memory of its own."""
 
 def permute_dims(x: TensorOrArray, *dims: Ints) -> TensorOrArray:
     """Return `x` with its dimensions in the order `dims`."""
@@ -2201,6 +2638,9 @@ def polar(abs: TensorLike, angle: TensorLike) -> Tensor:
 
 def polygamma(n: builtins.int, x: TensorLike) -> Tensor:
     """The n-th derivative of digamma(x), n >= 0."""
+
+def polygamma_(n: builtins.int, x: TensorLike) -> Tensor:
+    """`polygamma`, written into the tensor itself; return it."""
 
 def positive(x: TensorOrArray) -> TensorOrArray:
     """x itself; booleans are refused, as in PyTorch and NumPy."""
@@ -2266,7 +2706,7 @@ def qr(x: TensorOrArray, mode: builtins.str = "reduced") -> QRResult:
 @overload
 def quantile(
     x: TensorLike,
-    q: TensorLike | Sequence[builtins.float],
+    q: TensorLike,
     dim: builtins.int | None = None,
     keepdim: builtins.bool = False,
     *,
@@ -2277,7 +2717,7 @@ def quantile(
 @overload
 def quantile(
     x: TensorLike,
-    q: TensorLike | Sequence[builtins.float],
+    q: TensorLike,
     *,
     axis: builtins.int | None = None,
     keepdims: builtins.bool = False,
@@ -2324,6 +2764,18 @@ def randint(
 ) -> Tensor:
     """Integers from `low` to `high`, without `high`; `randint(high, size)` starts at 0."""
 
+def randint_like(
+    input: Tensor,
+    low: builtins.int,
+    high: builtins.int | None = None,
+    *,
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    requires_grad: builtins.bool = False,
+    device: Device = None,
+) -> Tensor:
+    """Integers from `low` (0 with one number) up to and without `high`, with the shape and dtype of `input`."""
+
 def randn(
     *sizes: Ints,
     size: Ints | None = None,
@@ -2353,6 +2805,16 @@ def randperm(
     n: builtins.int, *, generator: Generator | None = None, dtype: DTypeLike | None = None, device: Device = None
 ) -> Tensor:
     """The integers below `n` in random order."""
+
+def range(
+    start: builtins.float = 0,
+    end: builtins.float | None = None,
+    step: builtins.float = 1,
+    *,
+    dtype: DTypeLike | None = None,
+    device: Device = None,
+) -> Tensor:
+    """Numbers from `start` to `end`, which is among them: PyTorch's older `arange`."""
 
 def ravel(x: TensorOrArray, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> TensorOrArray:
     """Merge the dimensions from `start_dim` to `end_dim`, both included."""
@@ -2423,11 +2885,22 @@ def reshape(x: TensorOrArray, *shape: Ints) -> TensorOrArray:
 def reshape_as(x: TensorLike, other: TensorLike) -> Tensor:
     """x in the shape of `other`."""
 
+def resolve_conj(x: TensorOrArray) -> TensorOrArray:
+    """x itself: a conjugate is computed at once here."""
+
+def resolve_neg(x: TensorOrArray) -> TensorOrArray:
+    """x itself: a conjugate is computed at once here."""
+
 def result_type(*values: TensorLike) -> np.dtype[Any]:
     """Return the result dtype of arrays, dtypes and numbers: like `np.result_type`, but also for bfloat16."""
 
 def right_shift(x: TensorLike, other: TensorLike) -> Tensor:
     """a >> b"""
+
+def rms_norm(
+    input: TensorOrArray, normalized_shape: Any, weight: TensorLike | None = None, eps: builtins.float | None = None
+) -> TensorOrArray:
+    """x / sqrt(mean(x**2) + eps) * weight, over the last dimensions (Zhang and Sennrich 2019)."""
 
 def roll(x: TensorOrArray, shifts: Ints, dims: Ints | None = None) -> TensorOrArray:
     """Shift elements cyclically along `dims`; without them over the flattened array."""
@@ -2443,6 +2916,23 @@ def round_(x: TensorOrArray, decimals: builtins.int = 0) -> TensorOrArray:
 
 def row_stack(tensors: Sequence[TensorLike]) -> Tensor:
     """Join one below the other: vectors become rows."""
+
+def rrelu(
+    input: TensorOrArray,
+    lower: builtins.float = 0.125,
+    upper: builtins.float = 0.3333333333333333,
+    training: builtins.bool = False,
+    inplace: builtins.bool = False,
+) -> TensorOrArray:
+    """Leaky relu with slopes drawn from [lower, upper] in training, and their mean otherwise (Xu et al. 2015)."""
+
+def rrelu_(
+    input: Tensor,
+    lower: builtins.float = 0.125,
+    upper: builtins.float = 0.3333333333333333,
+    training: builtins.bool = False,
+) -> Tensor:
+    """`rrelu`, written into the tensor itself; return it."""
 
 def rsqrt(x: TensorOrArray) -> TensorOrArray:
     """1 / sqrt(x)"""
@@ -2460,6 +2950,11 @@ def safe_where(
 
 def save(obj: Any, f: Any, **_hints: builtins.object) -> None:
     """Write tensors, or dictionaries, lists and plain values that contain them, to a file."""
+
+def scalar_tensor(
+    s: builtins.complex, *, dtype: DTypeLike | None = None, requires_grad: builtins.bool = False, device: Device = None
+) -> Tensor:
+    """A number as a tensor without dimensions, in the default dtype."""
 
 def scaled_modified_bessel_k0(x: TensorOrArray) -> TensorOrArray:
     """exp(x) * K0(x)"""
@@ -2591,6 +3086,12 @@ def select(x: TensorOrArray, dim: builtins.int, index: builtins.int) -> TensorOr
 @overload
 def select(x: TensorOrArray, *, axis: builtins.int, index: builtins.int) -> TensorOrArray: ...
 @overload
+def select_copy(x: TensorOrArray, dim: builtins.int, index: builtins.int) -> TensorOrArray:
+    """`select` with memory of its own."""
+
+@overload
+def select_copy(x: TensorOrArray, *, axis: builtins.int, index: builtins.int) -> TensorOrArray: ...
+@overload
 def select_scatter(x: TensorLike, src: TensorLike, dim: builtins.int, index: builtins.int) -> Tensor:
     """x with `src` as the slice at `index` along `dim`."""
 
@@ -2639,6 +3140,18 @@ def sgn(x: TensorOrArray) -> TensorOrArray:
 def sgn_(x: TensorOrArray) -> TensorOrArray:
     """`sgn`, written into the tensor itself; return it."""
 
+def shifted_chebyshev_polynomial_t(input: TensorLike, n: TensorLike) -> Tensor:
+    """Shifted chebyshev t polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
+
+def shifted_chebyshev_polynomial_u(input: TensorLike, n: TensorLike) -> Tensor:
+    """Shifted chebyshev u polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
+
+def shifted_chebyshev_polynomial_v(input: TensorLike, n: TensorLike) -> Tensor:
+    """Shifted chebyshev v polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
+
+def shifted_chebyshev_polynomial_w(input: TensorLike, n: TensorLike) -> Tensor:
+    """Shifted chebyshev w polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
+
 short: np.dtype[np.int16]
 
 def sigmoid(x: TensorOrArray) -> TensorOrArray:
@@ -2652,6 +3165,8 @@ def sign(x: TensorOrArray) -> TensorOrArray:
 
 def sign_(x: TensorOrArray) -> TensorOrArray:
     """`sign`, written into the tensor itself; return it."""
+
+signal: Any
 
 def signbit(x: TensorOrArray) -> TensorOrArray:
     """x is negative or -0"""
@@ -2680,6 +3195,25 @@ def sinh(x: TensorOrArray) -> TensorOrArray:
 def sinh_(x: TensorOrArray) -> TensorOrArray:
     """`sinh`, written into the tensor itself; return it."""
 
+@overload
+def slice_copy(
+    x: TensorOrArray,
+    dim: builtins.int = 0,
+    start: builtins.int | None = None,
+    end: builtins.int | None = None,
+    step: builtins.int = 1,
+) -> TensorOrArray:
+    """`slice` with memory of its own."""
+
+@overload
+def slice_copy(
+    x: TensorOrArray,
+    *,
+    axis: builtins.int = 0,
+    start: builtins.int | None = None,
+    end: builtins.int | None = None,
+    step: builtins.int = 1,
+) -> TensorOrArray: ...
 @overload
 def slice_scatter(
     x: TensorLike,
@@ -2775,6 +3309,36 @@ def split(
 def split(
     x: TensorOrArray, split_size: builtins.int | Sequence[builtins.int], *, axis: builtins.int = 0
 ) -> builtins.tuple[Tensor, ...]: ...
+@overload
+def split_copy(
+    x: TensorOrArray, split_size: builtins.int | Sequence[builtins.int], dim: builtins.int = 0
+) -> builtins.tuple[Tensor, ...]:
+    """`split` with memory of its own."""
+
+@overload
+def split_copy(
+    x: TensorOrArray, split_size: builtins.int | Sequence[builtins.int], *, axis: builtins.int = 0
+) -> builtins.tuple[Tensor, ...]: ...
+@overload
+def split_with_sizes(
+    x: TensorOrArray, split_size: builtins.int | Sequence[builtins.int], dim: builtins.int = 0
+) -> builtins.tuple[Tensor, ...]:
+    """Split into pieces of `split_size` along `dim`, the last one possibly smaller, or into the sizes given."""
+
+@overload
+def split_with_sizes(
+    x: TensorOrArray, split_size: builtins.int | Sequence[builtins.int], *, axis: builtins.int = 0
+) -> builtins.tuple[Tensor, ...]: ...
+@overload
+def split_with_sizes_copy(
+    x: TensorOrArray, split_size: builtins.int | Sequence[builtins.int], dim: builtins.int = 0
+) -> builtins.tuple[Tensor, ...]:
+    """`split_with_sizes` with memory of its own."""
+
+@overload
+def split_with_sizes_copy(
+    x: TensorOrArray, split_size: builtins.int | Sequence[builtins.int], *, axis: builtins.int = 0
+) -> builtins.tuple[Tensor, ...]: ...
 def sqrt(x: TensorOrArray) -> TensorOrArray:
     """sqrt(x)"""
 
@@ -2793,6 +3357,12 @@ def squeeze(x: TensorOrArray, dim: Ints | None = None) -> TensorOrArray:
 
 @overload
 def squeeze(x: TensorOrArray, *, axis: Ints | None = None) -> TensorOrArray: ...
+@overload
+def squeeze_copy(x: TensorOrArray, dim: Ints | None = None) -> TensorOrArray:
+    """`squeeze` with memory of its own."""
+
+@overload
+def squeeze_copy(x: TensorOrArray, *, axis: Ints | None = None) -> TensorOrArray: ...
 @overload
 def stack(tensors: Sequence[TensorLike], dim: builtins.int = 0) -> Tensor:
     """Join along a new dimension."""
@@ -2878,8 +3448,16 @@ def sum(
 def sum(
     x: TensorOrArray, *, axis: Ints | None = None, keepdims: builtins.bool = False, dtype: DTypeLike | None = None
 ) -> TensorOrArray: ...
+def sum_to_size(x: TensorOrArray, *size: builtins.int | Sequence[builtins.int]) -> TensorOrArray:
+    """x summed over the dimensions along which the shape `size` would be broadcast to that of x."""
+
 def svd(x: TensorOrArray, some: builtins.bool = True) -> builtins.tuple[Tensor, Tensor, Tensor]:
     """PyTorch's older `svd`: u, s, v with u diag(s) vT = x. `linalg.svd` returns vT instead."""
+
+def svd_lowrank(
+    A: TensorOrArray, q: builtins.int = 6, niter: builtins.int = 2, M: TensorLike | None = None
+) -> builtins.tuple[Tensor, Tensor, Tensor]:
+    """The largest `q` singular values of A (..., m, n), or of A - M, with their vectors U and V: about, by random maps."""
 
 def svdvals(x: TensorOrArray) -> TensorOrArray:
     """Singular values of (..., m, n), in descending order."""
@@ -2892,6 +3470,9 @@ def swapdims(x: TensorOrArray, dim0: Ints | None = None, dim1: builtins.int | No
 
 def t(x: TensorOrArray) -> TensorOrArray:
     """The transpose of a matrix; a vector itself."""
+
+def t_copy(x: TensorOrArray) -> TensorOrArray:
+    """`t` with memory of its own."""
 
 @overload
 def take(x: TensorLike, index: TensorLike, dim: builtins.int | None = None) -> Tensor:
@@ -2979,6 +3560,9 @@ def trace(x: TensorOrArray) -> TensorOrArray:
 
 def transpose(x: TensorOrArray, dim0: Ints | None = None, dim1: builtins.int | None = None) -> TensorOrArray:
     """Swap two dimensions; without arguments reverse all of them, with one tuple permute, like NumPy."""
+
+def transpose_copy(x: TensorOrArray, dim0: Ints | None = None, dim1: builtins.int | None = None) -> TensorOrArray:
+    """`transpose` with memory of its own."""
 
 @overload
 def trapezoid(
@@ -3069,6 +3653,12 @@ def unbind(x: TensorOrArray, dim: builtins.int = 0) -> builtins.tuple[Tensor, ..
 @overload
 def unbind(x: TensorOrArray, *, axis: builtins.int = 0) -> builtins.tuple[Tensor, ...]: ...
 @overload
+def unbind_copy(x: TensorOrArray, dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
+    """`unbind` with memory of its own."""
+
+@overload
+def unbind_copy(x: TensorOrArray, *, axis: builtins.int = 0) -> builtins.tuple[Tensor, ...]: ...
+@overload
 def unflatten(x: TensorOrArray, dim: builtins.int, sizes: Sequence[builtins.int]) -> TensorOrArray:
     """Split dimension `dim` into `sizes`, one of which may be -1."""
 
@@ -3076,6 +3666,9 @@ def unflatten(x: TensorOrArray, dim: builtins.int, sizes: Sequence[builtins.int]
 def unflatten(x: TensorOrArray, *, axis: builtins.int, sizes: Sequence[builtins.int]) -> TensorOrArray: ...
 def unfold(x: TensorOrArray, dimension: builtins.int, size: builtins.int, step: builtins.int = 1) -> TensorOrArray:
     """All windows of `size` elements along a dimension, `step` apart, with their elements as the last dimension."""
+
+def unfold_copy(x: TensorOrArray, dimension: builtins.int, size: builtins.int, step: builtins.int = 1) -> TensorOrArray:
+    """`unfold` with memory of its own."""
 
 def uniform_(
     x: Tensor, from_: builtins.float = 0.0, to: builtins.float = 1.0, *, generator: Generator | None = None
@@ -3122,11 +3715,43 @@ def unravel_index(indices: Any, shape: Ints) -> builtins.tuple[Tensor, ...]:
     """Convert flat indices into an array of this shape to one index tensor per axis; indices wrap around at its end."""
 
 @overload
+def unsafe_chunk(x: TensorOrArray, chunks: builtins.int, dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
+    """Split into at most `chunks` pieces along `dim`, equal but for a smaller last one."""
+
+@overload
+def unsafe_chunk(x: TensorOrArray, chunks: builtins.int, *, axis: builtins.int = 0) -> builtins.tuple[Tensor, ...]: ...
+@overload
+def unsafe_split(
+    x: TensorOrArray, split_size: builtins.int | Sequence[builtins.int], dim: builtins.int = 0
+) -> builtins.tuple[Tensor, ...]:
+    """Split into pieces of `split_size` along `dim`, the last one possibly smaller, or into the sizes given."""
+
+@overload
+def unsafe_split(
+    x: TensorOrArray, split_size: builtins.int | Sequence[builtins.int], *, axis: builtins.int = 0
+) -> builtins.tuple[Tensor, ...]: ...
+@overload
+def unsafe_split_with_sizes(
+    x: TensorOrArray, split_size: builtins.int | Sequence[builtins.int], dim: builtins.int = 0
+) -> builtins.tuple[Tensor, ...]:
+    """Split into pieces of `split_size` along `dim`, the last one possibly smaller, or into the sizes given."""
+
+@overload
+def unsafe_split_with_sizes(
+    x: TensorOrArray, split_size: builtins.int | Sequence[builtins.int], *, axis: builtins.int = 0
+) -> builtins.tuple[Tensor, ...]: ...
+@overload
 def unsqueeze(x: TensorOrArray, dim: builtins.int) -> TensorOrArray:
     """Insert a dimension of size 1 at `dim`."""
 
 @overload
 def unsqueeze(x: TensorOrArray, *, axis: builtins.int) -> TensorOrArray: ...
+@overload
+def unsqueeze_copy(x: TensorOrArray, dim: builtins.int) -> TensorOrArray:
+    """`unsqueeze` with memory of its own."""
+
+@overload
+def unsqueeze_copy(x: TensorOrArray, *, axis: builtins.int) -> TensorOrArray: ...
 @overload
 def unstack(x: TensorOrArray, dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
     """Return the slices along `dim`, without that dimension."""
@@ -3135,6 +3760,9 @@ def unstack(x: TensorOrArray, dim: builtins.int = 0) -> builtins.tuple[Tensor, .
 def unstack(x: TensorOrArray, *, axis: builtins.int = 0) -> builtins.tuple[Tensor, ...]: ...
 def use_deterministic_algorithms(*_args: builtins.object, **_kwargs: builtins.object) -> None:
     """Do nothing: this tunes PyTorch's own kernels."""
+
+def vander(x: TensorOrArray, N: builtins.int | None = None, increasing: builtins.bool = False) -> TensorOrArray:
+    """The powers of the elements of a vector (n,), the highest first unless they are `increasing`: (n, N)."""
 
 @overload
 def var(
@@ -3217,8 +3845,17 @@ def view_as(x: TensorLike, other: TensorLike) -> Tensor:
 def view_as_complex(x: TensorOrArray) -> TensorOrArray:
     """Pairs (..., 2) of real and imaginary part as complex numbers (...)."""
 
+def view_as_complex_copy(x: TensorOrArray) -> TensorOrArray:
+    """`view_as_complex` with memory of its own."""
+
 def view_as_real(x: TensorOrArray) -> TensorOrArray:
     """Complex numbers (...) as pairs (..., 2) of real and imaginary part."""
+
+def view_as_real_copy(x: TensorOrArray) -> TensorOrArray:
+    """`view_as_real` with memory of its own."""
+
+def view_copy(x: TensorOrArray, *shape: Ints) -> TensorOrArray:
+    """`view` with memory of its own."""
 
 def vsplit(x: TensorOrArray, indices_or_sections: Ints | TensorLike) -> builtins.tuple[Tensor, ...]:
     """Split rows into equal parts, or before each of the given indices."""
@@ -3259,3 +3896,6 @@ def zeros_like(
     input: TensorLike, *, dtype: DTypeLike | None = None, requires_grad: builtins.bool = False, device: Device = None
 ) -> Tensor:
     """Zeros with the shape and dtype of `input`."""
+
+def zeta(input: TensorLike, other: TensorLike) -> Tensor:
+    """Hurwitz' zeta function, the sum of (other + k)**-input over k = 0, 1, ..., with a gradient in `other` alone."""

@@ -8,6 +8,7 @@ NaN where two values coincide; gradients of the values alone are finite there.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ from glassgrad.ops.factorise import cholesky, eigh, eigvalsh, linalg_svd, nuclea
 from glassgrad.ops.linalg import cross, matmul, vecdot
 from glassgrad.ops.lu import (
     cholesky_ex,
+    householder_product,
     inv_ex,
     linalg_lu,
     linalg_lu_solve,
@@ -35,7 +37,8 @@ from glassgrad.ops.names import at_home, public
 from glassgrad.ops.narrow import finfo
 from glassgrad.ops.norms import vector_norm
 from glassgrad.ops.reduce import amax, amin, sum
-from glassgrad.ops.shape import astype, permute_p, reshape_p
+from glassgrad.ops.scan import cumprod
+from glassgrad.ops.shape import astype, broadcast_to_p, cat, movedim, permute_p, reshape_p
 from glassgrad.ops.solve import det, inv, matrix_power, pinv, slogdet, solve, solve_triangular
 from glassgrad.ops.strided import diagonal as _diagonal
 
@@ -162,16 +165,51 @@ def lstsq(a: Array, b: Array, rcond: float | None = None, *, driver: str | None 
     return LstsqResult(solution, residuals, rank, values)
 
 
+def vander(x: Array, *, N: int | None = None) -> Array:
+    """The powers 0 to N - 1 of each element, as a new last dimension; N is the size of the last one by default."""
+    if not x.shape:
+        raise bad_option("vander", "x", tuple(x.shape), "at least one dimension")
+    count = x.shape[-1] if N is None else N
+    if N is not None and N < 2:
+        raise bad_option("vander", "N", N, "more than 1")
+    column = reshape_p(x, shape=(*x.shape, 1))
+    powers = cumprod(broadcast_to_p(column, shape=(*x.shape, max(count - 1, 0))), -1)
+    return cat([np.ones(tuple(column.shape), powers.dtype), powers], -1)
+
+
+def tensorinv(x: Array, ind: int = 2) -> Array:
+    """The inverse of x as a map from its last dimensions to its first `ind` ones, whose sizes have equal products."""
+    if ind < 1:
+        raise bad_option("tensorinv", "ind", ind, "at least 1")
+    first, last = tuple(x.shape[:ind]), tuple(x.shape[ind:])
+    side = math.prod(first)
+    if side != math.prod(last):
+        raise bad_option("tensorinv", "x", tuple(x.shape), f"sizes with equal products before and from {ind} on")
+    return reshape_p(inv(reshape_p(x, shape=(side, side))), shape=(*last, *first))
+
+
+def tensorsolve(a: Array, b: Array, dims: Sequence[int] | None = None) -> Array:
+    """The x with tensordot(a, x, x.ndim) = b; `dims` of a are moved to its end first."""
+    if dims is not None:
+        a = movedim(a, tuple(dims), tuple(range(len(a.shape) - len(dims), len(a.shape))))
+    rest, count = tuple(a.shape[len(b.shape) :]), math.prod(b.shape)
+    if math.prod(rest) != count:
+        raise bad_option("tensorsolve", "a", tuple(a.shape), f"other dimensions with a product of {count}")
+    solved = solve(reshape_p(a, shape=(count, count)), reshape_p(b, shape=(count,)))
+    return reshape_p(solved, shape=rest)
+
+
 def diagonal(x: Array, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Array:
     """The diagonals of the matrices in the last two dimensions; `glassgrad.diagonal` takes the first two."""
     return _diagonal(x, offset, dim1, dim2)
 
 
 __all__ = [
-    "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv",
-    "inv_ex", "lstsq", "lu", "lu_factor", "lu_factor_ex", "lu_solve", "matmul", "matrix_exp", "matrix_norm",
-    "matrix_power", "matrix_rank", "multi_dot", "norm", "pinv", "qr", "slogdet", "solve", "solve_ex",
-    "solve_triangular", "svd", "svdvals", "vecdot", "vector_norm",
+    "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh",
+    "householder_product", "inv", "inv_ex", "lstsq", "lu", "lu_factor", "lu_factor_ex", "lu_solve", "matmul",
+    "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank", "multi_dot", "norm", "pinv", "qr", "slogdet",
+    "solve", "solve_ex", "solve_triangular", "svd", "svdvals", "tensorinv", "tensorsolve", "vander", "vecdot",
+    "vector_norm",
 ]  # fmt: skip  # a table
 __dir__ = lister(__name__)
 

@@ -15,6 +15,7 @@ from glassgrad.engine.typed import (
     EigResult,
     EighResult,
     Extreme,
+    Frexp,
     Histogram,
     Ints,
     InverseInfo,
@@ -23,6 +24,7 @@ from glassgrad.engine.typed import (
     LUResult,
     Number,
     QRResult,
+    Reflectors,
     SVDResult,
     Sizes,
     SlogdetResult,
@@ -71,6 +73,9 @@ def eigvals(x: TensorOrArray) -> TensorOrArray:
 
 def eigvalsh(x: TensorOrArray, UPLO: builtins.str = "L") -> TensorOrArray:
     """Eigenvalues of a symmetric (..., n, n) in ascending order; reads one triangle, as `eigh` does."""
+
+def householder_product(x: TensorLike, tau: TensorLike) -> Tensor:
+    """The first columns of the product of the reflections in x (..., n, m) with factors tau (..., k)."""
 
 def inv(x: TensorOrArray) -> TensorOrArray:
     """x**-1"""
@@ -174,6 +179,15 @@ def svd(x: TensorOrArray, full_matrices: builtins.bool = True) -> SVDResult:
 
 def svdvals(x: TensorOrArray) -> TensorOrArray:
     """Singular values of (..., m, n), in descending order."""
+
+def tensorinv(x: TensorOrArray, ind: builtins.int = 2) -> TensorOrArray:
+    """The inverse of x as a map from its last dimensions to its first `ind` ones, whose sizes have equal products."""
+
+def tensorsolve(a: TensorLike, b: TensorLike, dims: Sequence[builtins.int] | None = None) -> Tensor:
+    """The x with tensordot(a, x, x.ndim) = b; `dims` of a are moved to its end first."""
+
+def vander(x: TensorOrArray, *, N: builtins.int | None = None) -> TensorOrArray:
+    """The powers 0 to N - 1 of each element, as a new last dimension; N is the size of the last one by default."""
 
 def vecdot(a: TensorLike, b: TensorLike, dim: builtins.int = -1) -> Tensor:
     """Sum of products along `dim`, with the conjugate of a; the other dimensions broadcast."""

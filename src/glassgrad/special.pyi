@@ -15,6 +15,7 @@ from glassgrad.engine.typed import (
     EigResult,
     EighResult,
     Extreme,
+    Frexp,
     Histogram,
     Ints,
     InverseInfo,
@@ -23,6 +24,7 @@ from glassgrad.engine.typed import (
     LUResult,
     Number,
     QRResult,
+    Reflectors,
     SVDResult,
     Sizes,
     SlogdetResult,
@@ -49,6 +51,18 @@ def bessel_y1(x: TensorOrArray) -> TensorOrArray:
 
 def betainc(a: TensorLike, b: TensorLike, x: TensorLike) -> Tensor:
     """Regularised incomplete beta function I_x(a, b); only `x` has a gradient."""
+
+def chebyshev_polynomial_t(input: TensorLike, n: TensorLike) -> Tensor:
+    """Chebyshev t polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
+
+def chebyshev_polynomial_u(input: TensorLike, n: TensorLike) -> Tensor:
+    """Chebyshev u polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
+
+def chebyshev_polynomial_v(input: TensorLike, n: TensorLike) -> Tensor:
+    """Chebyshev v polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
+
+def chebyshev_polynomial_w(input: TensorLike, n: TensorLike) -> Tensor:
+    """Chebyshev w polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
 
 def digamma(x: TensorOrArray) -> TensorOrArray:
     """Gamma'(x) / Gamma(x)"""
@@ -86,6 +100,12 @@ def gammaincc(input: TensorLike, other: TensorLike) -> Tensor:
 def gammaln(x: TensorOrArray) -> TensorOrArray:
     """log(|Gamma(x)|)"""
 
+def hermite_polynomial_h(input: TensorLike, n: TensorLike) -> Tensor:
+    """Hermite h polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
+
+def hermite_polynomial_he(input: TensorLike, n: TensorLike) -> Tensor:
+    """Hermite he polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
+
 def i0(x: TensorOrArray) -> TensorOrArray:
     """modified Bessel function I0(x)"""
 
@@ -97,6 +117,12 @@ def i1(x: TensorOrArray) -> TensorOrArray:
 
 def i1e(x: TensorOrArray) -> TensorOrArray:
     """exp(-|x|) * I1(x)"""
+
+def laguerre_polynomial_l(input: TensorLike, n: TensorLike) -> Tensor:
+    """Laguerre l polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
+
+def legendre_polynomial_p(input: TensorLike, n: TensorLike) -> Tensor:
+    """Legendre p polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
 
 def log1p(x: TensorOrArray) -> TensorOrArray:
     """log(1 + x)"""
@@ -155,6 +181,18 @@ def scaled_modified_bessel_k0(x: TensorOrArray) -> TensorOrArray:
 def scaled_modified_bessel_k1(x: TensorOrArray) -> TensorOrArray:
     """exp(x) * K1(x)"""
 
+def shifted_chebyshev_polynomial_t(input: TensorLike, n: TensorLike) -> Tensor:
+    """Shifted chebyshev t polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
+
+def shifted_chebyshev_polynomial_u(input: TensorLike, n: TensorLike) -> Tensor:
+    """Shifted chebyshev u polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
+
+def shifted_chebyshev_polynomial_v(input: TensorLike, n: TensorLike) -> Tensor:
+    """Shifted chebyshev v polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
+
+def shifted_chebyshev_polynomial_w(input: TensorLike, n: TensorLike) -> Tensor:
+    """Shifted chebyshev w polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
+
 def sinc(x: TensorOrArray) -> TensorOrArray:
     """sin(pi * x) / (pi * x)"""
 
@@ -172,3 +210,6 @@ def xlog1py(x: TensorLike, other: TensorLike) -> Tensor:
 
 def xlogy(x: TensorLike, other: TensorLike) -> Tensor:
     """a * log(b), 0 where a is 0"""
+
+def zeta(input: TensorLike, other: TensorLike) -> Tensor:
+    """Hurwitz' zeta function, the sum of (other + k)**-input over k = 0, 1, ..., with a gradient in `other` alone."""

@@ -213,7 +213,8 @@ def test_the_shapes_of_results_are_as_their_examples_show(public: list[Any]) -> 
         found = [calls.fits(told[0], call) for call in calls.calls(entry.value)]
         wrong += [entry.full] if False in found else []
         computed += any(found)
-        read |= set() if any(found) else {entry.full}
+        # A copy has the sentence of the view that it copies.
+        read |= set() if any(found) or entry.full.endswith("_copy") else {entry.full}
     assert wrong == []
     assert computed > 400
     assert len(read) < 125, "sentences that nothing computes become more"

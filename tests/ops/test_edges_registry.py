@@ -35,7 +35,7 @@ NO_GRADIENT = {
 
 
 # Nor of these in their first argument.
-FIRST_WITHOUT = {"gammainc", "gammaincc"}
+FIRST_WITHOUT = {"gammainc", "gammaincc", "zeta"}
 
 
 class Different(NamedTuple):

@@ -21,6 +21,7 @@ FUNCTIONS = {
         "arcsinh", "arccosh", "arctanh", "floor", "trunc", "sign", "isfinite", "pi",
     )},
     **{name: getattr(scipy.special, name) for name in ("digamma", "polygamma", "erf", "erfc", "ndtr", "i0e", "i1e")},
+    "zeta": scipy.special.zeta,
     "sigmoid": scipy.special.expit, "softplus": lambda x: np.logaddexp(0, x), "Phi": scipy.special.ndtr,
     "Gamma": scipy.special.gamma, "B": scipy.special.beta, "I0": scipy.special.i0, "I1": scipy.special.i1,
     "J0": scipy.special.j0, "J1": scipy.special.j1, "Y0": scipy.special.y0, "Y1": scipy.special.y1,
@@ -33,7 +34,7 @@ WORDS = {
     "copysign", "fmax", "fmin", "heaviside", "atan2", "floor", "ceil", "trunc", "round", "nan_to_num", "nextafter",
     "erf", "erfinv", "ndtr", "log_ndtr", "ndtri", "digamma", "polygamma", "i0", "i1", "gammainc", "gammaincc",
     "betainc", "airy_ai", "airy_slope", "gelu", "xlogy", "xlog1py", "bessel_j0", "bessel_j1", "bessel_y0",
-    "bessel_y1", "modified_bessel_k0", "modified_bessel_k1",
+    "zeta", "bessel_y1", "modified_bessel_k0", "modified_bessel_k1",
 }  # fmt: skip  # a table
 
 

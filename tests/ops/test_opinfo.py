@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch", reason="PyTorch's own samples are what is r
 pytest.importorskip("expecttest", reason="PyTorch's table of samples imports it")
 
 from tests.ops import opinfo  # noqa: E402 - after the checks above
-from tests.ops.opinfo_reasons import KNOWN, PROMOTION  # noqa: E402 - after the checks above
+from tests.ops.opinfo_reasons import KNOWN, LACKING, PROMOTION  # noqa: E402 - after the checks above
 
 SHARES = 16
 SAMPLES = 10  # of each op; the file of the docs is made from twice as many
@@ -106,8 +106,19 @@ def test_the_harness_sees_wrong_values_gradients_shapes_and_missing_gradients() 
     assert opinfo.compare(refuses, tanh, sample).kind == "unsupported"
 
 
-def stored() -> dict[str, Any]:
+def everything() -> dict[str, Any]:
     return {entry["op"]: entry for entry in json.loads(opinfo.FILE.read_text(encoding="utf-8"))}
+
+
+def stored() -> dict[str, Any]:
+    """Return the entries of ops that are here."""
+    return {op: entry for op, entry in everything().items() if entry["verdict"] != "lacking"}
+
+
+def test_what_lacks_has_a_reason() -> None:
+    absent = {opinfo.title(info) for info in opinfo.op_infos() if opinfo.ours(info) is None}
+    assert absent == set(LACKING)
+    assert {op: entry["reason"] for op, entry in everything().items() if entry["verdict"] == "lacking"} == LACKING
 
 
 def test_the_file_of_the_docs_lists_the_ops_there_are() -> None:

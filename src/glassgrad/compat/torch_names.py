@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import repeat
 from types import SimpleNamespace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
-from glassgrad import amp, errors, linalg
+from glassgrad import amp, errors
 from glassgrad.base import provenance
 from glassgrad.base.tables import words
-from glassgrad.compat import named_only
+from glassgrad.compat import functions, masked, named_only
 from glassgrad.compat.namespaces import HOMES, Namespace, no, nothing, same
 from glassgrad.engine import random, tree
 from glassgrad.engine.random import Generator
@@ -298,23 +298,6 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Tensor, ...]:
     )
 
 
-def triangular_solve(
-    b: Array, A: Array, upper: bool = True, transpose: bool = False, unitriangular: bool = False
-) -> TriangularSolution:
-    """Solve A X = b for a triangular A; `linalg.solve_triangular` has the newer argument order."""
-    matrix = A.mT if transpose else A
-    lower = upper if transpose else not upper
-    solved = linalg.solve_triangular(matrix, b, upper=not lower, unitriangular=unitriangular)
-    return TriangularSolution(solved, A.clone())
-
-
-class TriangularSolution(NamedTuple):
-    """The result of `triangular_solve`."""
-
-    solution: Array
-    cloned_coefficient: Array
-
-
 def binomial(count: Array, prob: Array, generator: Generator | None = None) -> Tensor:
     """Numbers of successes in `count` trials of probability `prob`, in the dtype of `count`."""
     trials, chance = concrete(count.detach(), "binomial"), concrete(prob.detach(), "binomial")
@@ -381,12 +364,14 @@ NAMES: dict[str, Any] = {
     "asarray": asarray,
     "unravel_index": unravel_index,
     "binomial": binomial,
-    "triangular_solve": triangular_solve,
     "is_autocast_enabled": amp.is_autocast_enabled,
     "cpu": cpu,
     "onnx": named_only.onnx,
     "hub": named_only.hub,
     "profiler": named_only.profiler,
+    "signal": Namespace("signal", {"windows": Namespace("signal.windows", functions.WINDOWS)}),
+    "masked": Namespace("masked", masked.NAMES),
+    **functions.NAMES,
 }
 _UTILS = {
     "_single": _times(1),
@@ -426,6 +411,9 @@ HOMES.update(
         "nn.modules.utils": Namespace("nn.modules.utils", _UTILS),
         "nn.attention": Namespace("nn.attention", {"SDPBackend": SDPBackend, "sdpa_kernel": sdpa_kernel}),
         "utils._pytree": Namespace("utils._pytree", _TREES),
+        "signal": NAMES["signal"],
+        "signal.windows": NAMES["signal"].windows,
+        "masked": NAMES["masked"],
         "onnx": named_only.onnx,
         "hub": named_only.hub,
         "distributed.nn": named_only.distributed_nn,

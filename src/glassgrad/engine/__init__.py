@@ -17,7 +17,7 @@ from glassgrad.engine.walks import slices, tangents
 from glassgrad.engine import record
 from glassgrad.engine.tensors import creation
 from glassgrad.engine import random, saved_tensors, function, inplace
-from glassgrad.engine.tensors import reshaping, methods
+from glassgrad.engine.tensors import fills, reshaping, storage, methods
 from glassgrad.engine import backward
 from glassgrad.engine.reports import float_warnings, op_errors, printing
 from glassgrad.engine.tensors import devices

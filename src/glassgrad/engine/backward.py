@@ -222,6 +222,9 @@ def _accumulate(leaf: Tensor, g: Array) -> None:
         leaf._grad = before + gradient
     else:
         before.array += gradient.array
+    if extra is not None and "after" in extra:
+        for hook in list(extra["after"]):
+            hook(leaf)
 
 
 def Variable(data: Array, requires_grad: bool = False, volatile: bool = False) -> Tensor:  # noqa: N802 - PyTorch's name

@@ -19,10 +19,8 @@ import numpy as np
 from glassgrad import errors
 from glassgrad.base import provenance
 from glassgrad.base.tables import words
-from glassgrad.engine import random as rng
 from glassgrad.engine.mode import MODE, RECORDING, no_grad
 from glassgrad.engine.node import Node, describe, record
-from glassgrad.engine.random import Generator
 from glassgrad.engine.reports import op_errors
 from glassgrad.engine.tensor import Tensor, base_class, make
 from glassgrad.engine.tensors.operands import defers, is_foreign
@@ -145,6 +143,8 @@ def overwrite(
     old = make(kept, x.node, x._tracks)
     args = tuple(old if arg is x else arg for arg in args)
     y = function(old, *args, **kwargs)
+    if not y._tracks and x._tracks:  # a comparison, say, whose gradient is 0
+        y = names.PUBLIC["where"](np.False_, old, y.to(old.dtype))
     _store(x, y.array, op)
     _move(x, y.node, y._tracks)
     return x
@@ -379,14 +379,16 @@ def fill(x: Tensor, value: Array) -> Tensor:
 # Each function f named here gets a method f_ that writes its result into the tensor.
 IN_PLACE = words(
     """
-    abs absolute acos acosh add addcdiv addcmul arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh
-    atan atan2 atanh bitwise_and bitwise_not bitwise_or bitwise_xor ceil celu clamp clamp_max clamp_min clip
-    copysign cos cosh cumprod cumsum deg2rad digamma div divide elu erf erfc erfinv exp exp2 expm1 fix
-    float_power floor floor_divide fmod frac hardtanh hypot index_add index_copy index_fill index_put ldexp
-    leaky_relu lerp lgamma log log10 log1p log2 logit masked_fill masked_scatter mul multiply nan_to_num neg
-    negative pow put rad2deg reciprocal relu relu6 remainder renorm round rsqrt scatter scatter_add
-    scatter_reduce selu sgn sigmoid sign silu sin sinc sinh softplus sqrt square sub subtract tan tanh threshold
-    tril triu true_divide trunc xlogy
+    abs absolute acos acosh add addbmm addcdiv addcmul addmm addmv addr arccos arccosh arcsin arcsinh arctan arctan2
+    arctanh asin asinh atan atan2 atanh baddbmm bitwise_and bitwise_left_shift bitwise_not bitwise_or
+    bitwise_right_shift bitwise_xor ceil celu clamp clamp_max clamp_min clip conj_physical copysign cos cosh cumprod
+    cumsum deg2rad digamma div divide elu eq erf erfc erfinv exp exp2 expm1 fix float_power floor floor_divide fmod
+    frac gcd ge greater greater_equal gt hardtanh heaviside hypot i0 igamma igammac index_add index_copy index_fill
+    index_put index_reduce lcm ldexp le leaky_relu lerp less less_equal lgamma log log10 log1p log2 logical_and
+    logical_not logical_or logical_xor logit lt masked_fill masked_scatter mul multiply mvlgamma nan_to_num ne neg
+    negative nextafter not_equal polygamma pow put rad2deg reciprocal relu relu6 remainder renorm round rsqrt
+    scatter scatter_add scatter_reduce selu sgn sigmoid sign silu sin sinc sinh softplus sqrt square sub subtract
+    tan tanh threshold tril triu true_divide trunc xlogy
     """
 )
 
@@ -453,35 +455,7 @@ def detach_(x: Tensor) -> Tensor:
     return x
 
 
-def normal_(x: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None) -> Tensor:
-    """Write normal numbers; return x."""
-    return fill(x, rng.randn(x.shape, generator=generator, dtype=x.dtype) * std + mean)
-
-
-def uniform_(x: Tensor, from_: float = 0.0, to: float = 1.0, *, generator: Generator | None = None) -> Tensor:
-    """Write numbers drawn evenly from [from_, to); return x."""
-    return fill(x, rng.rand(x.shape, generator=generator, dtype=x.dtype) * (to - from_) + from_)
-
-
-def bernoulli_(x: Tensor, p: float = 0.5, *, generator: Generator | None = None) -> Tensor:
-    """Write 1 with probability p, else 0; return x."""
-    return fill(x, (rng.rand(x.shape, generator=generator, dtype=np.float64) < p).astype(x.dtype))
-
-
-def exponential_(x: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
-    """Write exponentially distributed numbers with mean 1 / lambd; return x."""
-    return fill(x, names.PUBLIC["log1p"](-rng.rand(x.shape, generator=generator, dtype=x.dtype)) * (-1 / lambd))
-
-
-def random_(x: Tensor, from_: int = 0, to: int | None = None, *, generator: Generator | None = None) -> Tensor:
-    """Write integers from `from_` to `to`, without `to`; one number means [0, number). Return x."""
-    if to is None:
-        most = 1 << (24 if x.dtype == np.float32 else 53) if x.dtype.kind in "fV" else np.iinfo(x.dtype).max
-        from_, to = (0, from_) if from_ else (0, most)
-    return fill(x, rng.randint(from_, to, x.shape, generator=generator).astype(x.dtype))
-
-
-_EXTRA = (zero_, fill_, copy_, fill_diagonal_, detach_, normal_, uniform_, bernoulli_, exponential_, random_)
+_EXTRA = (zero_, fill_, copy_, fill_diagonal_, detach_)
 
 
 # Every in-place function by name, for `glassgrad.relu_(x)` and the like.

@@ -358,6 +358,23 @@ def randn_like(
     return randn(input.shape, generator=generator, dtype=dtype, requires_grad=requires_grad, device=device)
 
 
+@devices.on_the_processor
+def randint_like(
+    input: Tensor,
+    low: int,
+    high: int | None = None,
+    *,
+    generator: Generator | None = None,
+    dtype: DType = None,
+    requires_grad: bool = False,
+    device: Device = None,
+) -> Tensor:
+    """Integers from `low` (0 with one number) up to and without `high`, with the shape and dtype of `input`."""
+    low, high = (0, low) if high is None else (low, high)
+    drawn = randint(low, high, input.shape, generator=generator, device=device).to(dtype or input.dtype)
+    return drawn.requires_grad_(requires_grad)
+
+
 @contextmanager
 def fork_rng(devices: Any = None, enabled: bool = True, **_hints: object) -> Iterator[None]:
     """Restore the state of the default generator at the end of the block.

@@ -446,6 +446,15 @@ class Tensor(TensorMethods):
         hooks.append(hook)
         return Handle(hooks, hook)
 
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> Handle:
+        """Call `hook(tensor)` each time a backward pass has added to `.grad` of this leaf."""
+        if not self._tracks or self.node is not None:
+            raise errors.POST_HOOK_NEEDS_LEAF(what=describe(self), where=provenance.here())
+        self._extra = self._extra or {}
+        hooks: list[Any] = self._extra.setdefault("after", [])
+        hooks.append(hook)
+        return Handle(hooks, hook)
+
     def _hook_list(self) -> list[Any]:
         if self.node is not None:
             if self.node.hooks is None:

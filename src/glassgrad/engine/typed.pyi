@@ -10,6 +10,7 @@ from glassgrad.engine.tensors.devices import device
 from glassgrad.engine.node import Node
 from glassgrad.engine.random import Generator
 from glassgrad.engine.tensor import Tensor, TensorLike
+from glassgrad.engine.tensors.storage import Storage
 
 Device: TypeAlias = device | str | builtins.int | None
 Ints: TypeAlias = builtins.int | Sequence[builtins.int]
@@ -41,6 +42,12 @@ class Extreme(NamedTuple):
 
     values: Tensor
     indices: Tensor
+
+class Frexp(NamedTuple):
+    """What `frexp` returns."""
+
+    mantissa: Tensor
+    exponent: Tensor
 
 class Histogram(NamedTuple):
     """What `histogram` returns."""
@@ -80,6 +87,12 @@ class QRResult(NamedTuple):
     Q: Tensor
     R: Tensor
 
+class Reflectors(NamedTuple):
+    """What `geqrf` returns."""
+
+    a: Tensor
+    tau: Tensor
+
 class SVDResult(NamedTuple):
     """What `svd` returns."""
 
@@ -100,12 +113,14 @@ class SolveInfo(NamedTuple):
     info: Tensor
 
 class TriangularSolution(NamedTuple):
-    """The result of `triangular_solve`."""
+    """What `triangular_solve` returns."""
 
     solution: Tensor
     cloned_coefficient: Tensor
 
 class TensorMethods:
+    @property
+    def H(self) -> Tensor: ...
     def __abs__(self) -> Tensor: ...
     def __add__(self, other: TensorLike) -> Tensor: ...
     def __and__(self, other: TensorLike) -> Tensor: ...
@@ -197,6 +212,8 @@ class TensorMethods:
         """`add`, written into the tensor itself; return it."""
     def addbmm(self, a: TensorLike, b: TensorLike, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """beta x + alpha times the sum of the products of a batch: (batch, n, k) and (batch, k, m) to (n, m)."""
+    def addbmm_(self, a: TensorLike, b: TensorLike, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Self:
+        """`addbmm`, written into the tensor itself; return it."""
     def addcdiv(self, tensor1: TensorLike, tensor2: TensorLike, *, value: builtins.float = 1) -> Tensor:
         """x + value * tensor1 / tensor2."""
     def addcdiv_(self, tensor1: TensorLike, tensor2: TensorLike, *, value: builtins.float = 1) -> Self:
@@ -207,12 +224,20 @@ class TensorMethods:
         """`addcmul`, written into the tensor itself; return it."""
     def addmm(self, a: TensorLike, b: TensorLike, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """beta x + alpha (a @ b) for two matrices."""
+    def addmm_(self, a: TensorLike, b: TensorLike, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Self:
+        """`addmm`, written into the tensor itself; return it."""
     def addmv(self, a: TensorLike, b: TensorLike, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """beta x + alpha (a @ b) for a matrix a and a vector b."""
+    def addmv_(self, a: TensorLike, b: TensorLike, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Self:
+        """`addmv`, written into the tensor itself; return it."""
     def addr(
         self, vec1: TensorLike, vec2: TensorLike, *, beta: builtins.float = 1, alpha: builtins.float = 1
     ) -> Tensor:
         """beta x + alpha times the outer product of two vectors."""
+    def addr_(self, vec1: TensorLike, vec2: TensorLike, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Self:
+        """`addr`, written into the tensor itself; return it."""
+    def adjoint(self) -> Tensor:
+        """The conjugate transpose of (..., n, m): shape (..., m, n)."""
     def airy_ai(self) -> Tensor:
         """Airy's function Ai(x)"""
     @overload
@@ -252,6 +277,8 @@ class TensorMethods:
         """Whether any element is true; with `dim=()`, whether each is."""
     @overload
     def any(self, *, axis: Ints | None = None, keepdims: builtins.bool = False) -> Tensor: ...
+    def apply_(self, callable: Callable[[Any], Any]) -> Self:
+        """Write a function of Python of each element over it; return x. It is slow: ops are for whole tensors."""
     def arccos(self) -> Tensor:
         """arccos(x)"""
     def arccos_(self) -> Self:
@@ -311,7 +338,17 @@ class TensorMethods:
         self, indices_or_sections: Ints | TensorLike, *, axis: builtins.int = 0
     ) -> builtins.tuple[Tensor, ...]: ...
     def as_strided(self, size: Ints, stride: Ints, storage_offset: builtins.int | None = None) -> Tensor:
-        """The elements `stride` apart in memory, starting at `storage_offset`; read-only, with a gradient."""
+        """The elements that lie `stride` apart in memory, from `storage_offset` on; read-only, with a gradient."""
+    def as_strided_(self, size: Ints | None, stride: Ints | None, storage_offset: builtins.int | None = None) -> Self:
+        """`as_strided` of the tensor itself, which has another shape from then on; return it."""
+    def as_strided_scatter(
+        self,
+        src: TensorLike,
+        size: Sequence[builtins.int],
+        stride: Sequence[builtins.int],
+        storage_offset: builtins.int | None = None,
+    ) -> Tensor:
+        """x with `src` at the elements that lie `stride` apart, in the order of x, from `storage_offset` on."""
     def asin(self) -> Tensor:
         """arcsin(x)"""
     def asin_(self) -> Self:
@@ -359,6 +396,8 @@ class TensorMethods:
         """Add the gradient of this tensor to `.grad` of the leaves it was computed from."""
     def baddbmm(self, a: TensorLike, b: TensorLike, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """beta x + alpha (a @ b) for batches of matrices (batch, n, k) and (batch, k, m)."""
+    def baddbmm_(self, a: TensorLike, b: TensorLike, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Self:
+        """`baddbmm`, written into the tensor itself; return it."""
     def bernoulli(self, *, generator: Generator | None = None) -> Tensor:
         """1 with the probability in each element, else 0; see `glassgrad.bernoulli`."""
     def bernoulli_(self, p: builtins.float = 0.5, *, generator: Generator | None = None) -> Self:
@@ -383,6 +422,8 @@ class TensorMethods:
         """~x"""
     def bitwise_left_shift(self, other: TensorLike) -> Tensor:
         """a << b"""
+    def bitwise_left_shift_(self, other: TensorLike) -> Self:
+        """`bitwise_left_shift`, written into the tensor itself; return it."""
     def bitwise_not(self) -> Tensor:
         """~x"""
     def bitwise_not_(self) -> Self:
@@ -393,6 +434,8 @@ class TensorMethods:
         """`bitwise_or`, written into the tensor itself; return it."""
     def bitwise_right_shift(self, other: TensorLike) -> Tensor:
         """a >> b"""
+    def bitwise_right_shift_(self, other: TensorLike) -> Self:
+        """`bitwise_right_shift`, written into the tensor itself; return it."""
     def bitwise_xor(self, other: TensorLike) -> Tensor:
         """a ^ b"""
     def bitwise_xor_(self, other: TensorLike) -> Self:
@@ -405,6 +448,12 @@ class TensorMethods:
         """Broadcast `x` to the shape `size`."""
     def byte(self, memory_format: str | None = None) -> Tensor:
         """The tensor with dtype uint8; itself if it has it already."""
+    def cauchy_(
+        self, median: builtins.float = 0.0, sigma: builtins.float = 1.0, *, generator: Generator | None = None
+    ) -> Self:
+        """Write numbers with Cauchy's distribution of this median and half width; return x."""
+    def cdouble(self, memory_format: str | None = None) -> Tensor:
+        """The tensor with dtype complex128; itself if it has it already."""
     def ceil(self) -> Tensor:
         """smallest integer >= x"""
     def ceil_(self) -> Self:
@@ -413,12 +462,26 @@ class TensorMethods:
         """x where it is positive, else alpha * (exp(x / alpha) - 1)."""
     def celu_(self, alpha: builtins.float = 1.0) -> Self:
         """`celu`, written into the tensor itself; return it."""
+    def cfloat(self, memory_format: str | None = None) -> Tensor:
+        """The tensor with dtype complex64; itself if it has it already."""
     def char(self, memory_format: str | None = None) -> Tensor:
         """The tensor with dtype int8; itself if it has it already."""
+    def chebyshev_polynomial_t(self, n: TensorLike) -> Tensor:
+        """Chebyshev t polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
+    def chebyshev_polynomial_u(self, n: TensorLike) -> Tensor:
+        """Chebyshev u polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
+    def chebyshev_polynomial_v(self, n: TensorLike) -> Tensor:
+        """Chebyshev v polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
+    def chebyshev_polynomial_w(self, n: TensorLike) -> Tensor:
+        """Chebyshev w polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
     def cholesky(self, upper: builtins.bool = False) -> Tensor:
         """The lower triangular y with y yT = x for a positive definite (..., n, n); with `upper` its transpose."""
     def cholesky_ex(self, *, upper: builtins.bool = False, check_errors: builtins.bool = False) -> CholeskyInfo:
         """`cholesky` that does not raise: NaN and `info` above 0 for a matrix that is not positive definite."""
+    def cholesky_inverse(self, upper: builtins.bool = False) -> Tensor:
+        """The inverse of L LH, or of UH U for an upper factor."""
+    def cholesky_solve(self, L: TensorLike, upper: builtins.bool = False) -> Tensor:
+        """The x with L LH x = b, or with UH U x = b for an upper factor: L (..., n, n), b (..., n, k)."""
     @overload
     def chunk(self, chunks: builtins.int, dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
         """Split into at most `chunks` pieces along `dim`, equal but for a smaller last one."""
@@ -444,6 +507,10 @@ class TensorMethods:
         """Return a copy through which gradients flow to `x`."""
     def conj(self) -> Tensor:
         """Complex conjugate."""
+    def conj_physical(self) -> Tensor:
+        """Complex conjugate."""
+    def conj_physical_(self) -> Self:
+        """`conj_physical`, written into the tensor itself; return it."""
     def contiguous(self) -> Tensor:
         """The tensor in contiguous memory: itself, or a copy."""
     def copy(self, *, memory_format: builtins.str | None = None) -> Tensor:
@@ -549,6 +616,10 @@ class TensorMethods:
         """All elements as the diagonal of a matrix."""
     def diagonal(self, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
         """The diagonal of two dimensions, as the new last dimension: a view."""
+    def diagonal_scatter(
+        self, src: TensorLike, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1
+    ) -> Tensor:
+        """x with `src` as the diagonal of two dimensions."""
     @overload
     def diff(
         self,
@@ -571,6 +642,8 @@ class TensorMethods:
         """Gamma'(x) / Gamma(x)"""
     def digamma_(self) -> Self:
         """`digamma`, written into the tensor itself; return it."""
+    def dim_order(self) -> builtins.tuple[builtins.int, ...]:
+        """Return the dimensions in the order in which they lie in memory, the outermost first."""
     def dist(self, other: TensorLike, p: Any = 2) -> Tensor:
         """The norm of x - other."""
     def div(self, other: TensorLike, *, rounding_mode: builtins.str | None = None) -> Tensor:
@@ -603,6 +676,8 @@ class TensorMethods:
         """-x * log(x)"""
     def eq(self, other: TensorLike) -> Tensor:
         """a == b"""
+    def eq_(self, other: TensorLike) -> Self:
+        """`eq`, written into the tensor itself; return it."""
     def equal(self, other: TensorLike) -> builtins.bool:
         """Whether two tensors have the same shape and elements: one bool, as in PyTorch. `eq` is elementwise."""
     def erf(self) -> Tensor:
@@ -696,6 +771,8 @@ class TensorMethods:
         """The fraction of x, with its sign."""
     def frac_(self) -> Self:
         """`frac`, written into the tensor itself; return it."""
+    def frexp(self) -> Frexp:
+        """The mantissa, at least 0.5 and below 1 in size, and the exponent (int32) of x = mantissa * 2**exponent."""
     def gammainc(self, other: TensorLike) -> Tensor:
         """Regularised lower incomplete gamma function P(input, other); only `other` has a gradient."""
     def gammaincc(self, other: TensorLike) -> Tensor:
@@ -707,10 +784,20 @@ class TensorMethods:
         """PyTorch's `gather`: y[i, j] = x[index[i, j], j] for dim 0. `index` may be smaller than `x`."""
     @overload
     def gather(self, *, axis: builtins.int, index: TensorLike, sparse_grad: builtins.bool = False) -> Tensor: ...
+    def gcd(self, other: TensorLike) -> Tensor:
+        """greatest common divisor"""
+    def gcd_(self, other: TensorLike) -> Self:
+        """`gcd`, written into the tensor itself; return it."""
     def ge(self, other: TensorLike) -> Tensor:
         """a >= b"""
+    def ge_(self, other: TensorLike) -> Self:
+        """`ge`, written into the tensor itself; return it."""
     def gelu(self, approximate: builtins.str = "none") -> Tensor:
         """Gaussian error linear unit, x * Phi(x); `approximate="tanh"` is the formula of GPT-2."""
+    def geometric_(self, p: builtins.float, *, generator: Generator | None = None) -> Self:
+        """Write how many trials of probability p it takes until one succeeds, 1 or more; return x."""
+    def geqrf(self) -> Reflectors:
+        """LAPACK's form of the QR factors of (..., n, m): R above, and below it the reflections of Q; no gradient."""
     def ger(self, b: TensorLike) -> Tensor:
         """Outer product of two vectors: shape (n, m)."""
     def get_device(self) -> builtins.int:
@@ -719,10 +806,16 @@ class TensorMethods:
         """x[index], with slices, integers, None, ..., integer arrays and boolean arrays."""
     def greater(self, other: TensorLike) -> Tensor:
         """a > b"""
+    def greater_(self, other: TensorLike) -> Self:
+        """`greater`, written into the tensor itself; return it."""
     def greater_equal(self, other: TensorLike) -> Tensor:
         """a >= b"""
+    def greater_equal_(self, other: TensorLike) -> Self:
+        """`greater_equal`, written into the tensor itself; return it."""
     def gt(self, other: TensorLike) -> Tensor:
         """a > b"""
+    def gt_(self, other: TensorLike) -> Self:
+        """`gt`, written into the tensor itself; return it."""
     def half(self, memory_format: str | None = None) -> Tensor:
         """The tensor with dtype float16; itself if it has it already."""
     def hardshrink(self, lambd: builtins.float = 0.5) -> Tensor:
@@ -737,6 +830,12 @@ class TensorMethods:
         """`hardtanh`, written into the tensor itself; return it."""
     def heaviside(self, other: TensorLike) -> Tensor:
         """0 if a < 0, b if a == 0, else 1"""
+    def heaviside_(self, other: TensorLike) -> Self:
+        """`heaviside`, written into the tensor itself; return it."""
+    def hermite_polynomial_h(self, n: TensorLike) -> Tensor:
+        """Hermite h polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
+    def hermite_polynomial_he(self, n: TensorLike) -> Tensor:
+        """Hermite he polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
     def histc(self, bins: builtins.int = 100, min: builtins.float = 0, max: builtins.float = 0) -> Tensor:
         """Counts of the values in `bins` equal bins from `min` to `max` (of x itself if both are equal); no gradient."""
     def histogram(
@@ -756,6 +855,8 @@ class TensorMethods:
         """`hypot`, written into the tensor itself; return it."""
     def i0(self) -> Tensor:
         """modified Bessel function I0(x)"""
+    def i0_(self) -> Self:
+        """`i0`, written into the tensor itself; return it."""
     def i0e(self) -> Tensor:
         """exp(-|x|) * I0(x)"""
     def i1(self) -> Tensor:
@@ -763,9 +864,13 @@ class TensorMethods:
     def i1e(self) -> Tensor:
         """exp(-|x|) * I1(x)"""
     def igamma(self, other: TensorLike) -> Tensor:
-        """Regularised lower incomplete gamma function P(input, other); only `other` has a gradient."""
+        """Regularised lower incomplete gamma function P(input, other), with a gradient in `other` alone."""
+    def igamma_(self, other: TensorLike) -> Self:
+        """`igamma`, written into the tensor itself; return it."""
     def igammac(self, other: TensorLike) -> Tensor:
-        """Regularised upper incomplete gamma function Q(input, other) = 1 - P; only `other` has a gradient."""
+        """Regularised upper incomplete gamma function Q(input, other) = 1 - P, with a gradient in `other` alone."""
+    def igammac_(self, other: TensorLike) -> Self:
+        """`igammac`, written into the tensor itself; return it."""
     @overload
     def index_add(
         self, dim: builtins.int, index: TensorLike, source: TensorLike, *, alpha: builtins.float = 1
@@ -809,6 +914,48 @@ class TensorMethods:
     def index_put_(self, indices: Sequence[Any], values: TensorLike, accumulate: builtins.bool = False) -> Self:
         """`index_put`, written into the tensor itself; return it."""
     @overload
+    def index_reduce(
+        self,
+        dim: builtins.int,
+        index: TensorLike,
+        source: TensorLike,
+        reduce: builtins.str,
+        *,
+        include_self: builtins.bool = True,
+    ) -> Tensor:
+        """x reduced with the slices of `source` at `index` along `dim`: "prod", "mean", "amax" or "amin"."""
+    @overload
+    def index_reduce(
+        self,
+        *,
+        axis: builtins.int,
+        index: TensorLike,
+        source: TensorLike,
+        reduce: builtins.str,
+        include_self: builtins.bool = True,
+    ) -> Tensor: ...
+    @overload
+    def index_reduce_(
+        self,
+        dim: builtins.int,
+        index: TensorLike,
+        source: TensorLike,
+        reduce: builtins.str,
+        *,
+        include_self: builtins.bool = True,
+    ) -> Self:
+        """`index_reduce`, written into the tensor itself; return it."""
+    @overload
+    def index_reduce_(
+        self,
+        *,
+        axis: builtins.int,
+        index: TensorLike,
+        source: TensorLike,
+        reduce: builtins.str,
+        include_self: builtins.bool = True,
+    ) -> Self: ...
+    @overload
     def index_select(self, dim: builtins.int, index: TensorLike) -> Tensor:
         """Return the slices of `x` at the positions `index` along `dim`."""
     @overload
@@ -827,26 +974,60 @@ class TensorMethods:
         """~x"""
     def is_complex(self) -> builtins.bool:
         """Tell whether the dtype is complex."""
+    def is_conj(self, device: Device = None) -> builtins.bool:
+        """False: there is no other device to copy to."""
     def is_contiguous(self) -> builtins.bool:
         """Tell whether the elements are in memory in order, without gaps."""
     @property
     def is_cpu(self) -> builtins.bool: ...
     @property
     def is_cuda(self) -> builtins.bool: ...
+    def is_distributed(self, device: Device = None) -> builtins.bool:
+        """False: there is no other device to copy to."""
     def is_floating_point(self) -> builtins.bool:
-        """Tell whether the dtype is a floating-point type."""
+        """Tell whether the dtype is one of floating-point numbers."""
+    def is_inference(self, device: Device = None) -> builtins.bool:
+        """False: there is no other device to copy to."""
+    @property
+    def is_ipu(self) -> builtins.bool: ...
+    @property
+    def is_maia(self) -> builtins.bool: ...
+    @property
+    def is_meta(self) -> builtins.bool: ...
+    @property
+    def is_mkldnn(self) -> builtins.bool: ...
+    @property
+    def is_mps(self) -> builtins.bool: ...
+    @property
+    def is_mtia(self) -> builtins.bool: ...
+    def is_neg(self, device: Device = None) -> builtins.bool:
+        """False: there is no other device to copy to."""
+    @property
+    def is_nested(self) -> builtins.bool: ...
     def is_nonzero(self) -> builtins.bool:
         """Tell whether the only element is not zero."""
     def is_pinned(self, device: Device = None) -> builtins.bool:
         """False: there is no other device to copy to."""
+    @property
+    def is_quantized(self) -> builtins.bool: ...
     def is_same_size(self, other: Tensor) -> builtins.bool:
         """Tell whether two tensors have the same shape."""
+    def is_set_to(self, tensor: Tensor) -> builtins.bool:
+        """Tell whether two tensors look at the same memory with the same shape and strides."""
     def is_shared(self, device: Device = None) -> builtins.bool:
         """False: there is no other device to copy to."""
     def is_signed(self) -> builtins.bool:
         """Tell whether the dtype has negative numbers."""
     @property
     def is_sparse(self) -> builtins.bool: ...
+    @property
+    def is_sparse_csr(self) -> builtins.bool: ...
+    @property
+    def is_vulkan(self) -> builtins.bool: ...
+    @property
+    def is_xla(self) -> builtins.bool: ...
+    @property
+    def is_xpu(self) -> builtins.bool: ...
     def isclose(
         self,
         other: TensorLike,
@@ -865,6 +1046,8 @@ class TensorMethods:
         """Whether x is -inf."""
     def isposinf(self) -> Tensor:
         """Whether x is +inf."""
+    def isreal(self) -> Tensor:
+        """Whether the imaginary part is 0."""
     def istft(
         self,
         n_fft: builtins.int,
@@ -887,26 +1070,42 @@ class TensorMethods:
         """The `k`-th smallest element along `dim`, counted from 1, and where it is; NaN is larger than every number."""
     @overload
     def kthvalue(self, k: builtins.int, *, axis: builtins.int = -1, keepdims: builtins.bool = False) -> Extreme: ...
+    def laguerre_polynomial_l(self, n: TensorLike) -> Tensor:
+        """Laguerre l polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
+    @property
+    def layout(self) -> builtins.str: ...
+    def lcm(self, other: TensorLike) -> Tensor:
+        """least common multiple"""
+    def lcm_(self, other: TensorLike) -> Self:
+        """`lcm`, written into the tensor itself; return it."""
     def ldexp(self, other: TensorLike) -> Tensor:
         """x * 2**other."""
     def ldexp_(self, other: TensorLike) -> Self:
         """`ldexp`, written into the tensor itself; return it."""
     def le(self, other: TensorLike) -> Tensor:
         """a <= b"""
+    def le_(self, other: TensorLike) -> Self:
+        """`le`, written into the tensor itself; return it."""
     def leaky_relu(self, negative_slope: builtins.float = 0.01) -> Tensor:
         """x where it is positive, else `negative_slope` * x."""
     def leaky_relu_(self, negative_slope: builtins.float = 0.01) -> Self:
         """`leaky_relu`, written into the tensor itself; return it."""
     def left_shift(self, other: TensorLike) -> Tensor:
         """a << b"""
+    def legendre_polynomial_p(self, n: TensorLike) -> Tensor:
+        """Legendre p polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
     def lerp(self, end: TensorLike, weight: TensorLike) -> Tensor:
         """x + weight * (end - x), exact at both ends."""
     def lerp_(self, end: TensorLike, weight: TensorLike) -> Self:
         """`lerp`, written into the tensor itself; return it."""
     def less(self, other: TensorLike) -> Tensor:
         """a < b"""
+    def less_(self, other: TensorLike) -> Self:
+        """`less`, written into the tensor itself; return it."""
     def less_equal(self, other: TensorLike) -> Tensor:
         """a <= b"""
+    def less_equal_(self, other: TensorLike) -> Self:
+        """`less_equal`, written into the tensor itself; return it."""
     def lgamma(self) -> Tensor:
         """log(|Gamma(x)|)"""
     def lgamma_(self) -> Self:
@@ -935,6 +1134,10 @@ class TensorMethods:
         """`log`, written into the tensor itself; return it."""
     def log_ndtr(self) -> Tensor:
         """log of the normal distribution function"""
+    def log_normal_(
+        self, mean: builtins.float = 1.0, std: builtins.float = 2.0, *, generator: Generator | None = None
+    ) -> Self:
+        """Write numbers whose logarithms are normal with this mean and deviation; return x."""
     def log_sigmoid(self) -> Tensor:
         """log(1 / (1 + exp(-x)))"""
     @overload
@@ -955,12 +1158,20 @@ class TensorMethods:
         """Logarithm of the determinant of (..., n, n); NaN where it is negative."""
     def logical_and(self, other: TensorLike) -> Tensor:
         """a and b"""
+    def logical_and_(self, other: TensorLike) -> Self:
+        """`logical_and`, written into the tensor itself; return it."""
     def logical_not(self) -> Tensor:
         """not x"""
+    def logical_not_(self) -> Self:
+        """`logical_not`, written into the tensor itself; return it."""
     def logical_or(self, other: TensorLike) -> Tensor:
         """a or b"""
+    def logical_or_(self, other: TensorLike) -> Self:
+        """`logical_or`, written into the tensor itself; return it."""
     def logical_xor(self, other: TensorLike) -> Tensor:
         """a xor b"""
+    def logical_xor_(self, other: TensorLike) -> Self:
+        """`logical_xor`, written into the tensor itself; return it."""
     def logit(self, eps: builtins.float | None = None) -> Tensor:
         """log(x / (1 - x)); with `eps`, x is limited to [eps, 1 - eps] first."""
     def logit_(self, eps: builtins.float | None = None) -> Self:
@@ -981,6 +1192,8 @@ class TensorMethods:
         """The tensor with dtype int64; itself if it has it already."""
     def lt(self, other: TensorLike) -> Tensor:
         """a < b"""
+    def lt_(self, other: TensorLike) -> Self:
+        """`lt`, written into the tensor itself; return it."""
     def lu(self, pivot: builtins.bool = True, get_infos: builtins.bool = False) -> builtins.tuple[Tensor, ...]:
         """PyTorch's older `lu`: the factors in one matrix, the row swaps, and with `get_infos` LAPACK's info."""
     def lu_factor(self, *, pivot: builtins.bool = True) -> LUFactors:
@@ -993,6 +1206,10 @@ class TensorMethods:
         self, pivots: TensorLike, unpack_data: builtins.bool = True, unpack_pivots: builtins.bool = True
     ) -> LUResult:
         """P, L, U with P L U = x from the results of `lu_factor`; parts that are not requested are empty."""
+    def map2_(self, x1: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]) -> Self:
+        """Write a function of Python of each element and those of two other tensors over it; return x."""
+    def map_(self, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Self:
+        """Write a function of Python of each element and the one of `tensor` over it; return x."""
     def masked_fill(self, mask: TensorLike, value: TensorLike | None) -> Tensor:
         """`x` with the number `value` where the boolean `mask` is true; in the dtype of x."""
     def masked_fill_(self, mask: TensorLike, value: TensorLike | None) -> Self:
@@ -1096,6 +1313,10 @@ class TensorMethods:
         """`multiply`, written into the tensor itself; return it."""
     def mv(self, b: TensorLike) -> Tensor:
         """Product of a matrix and a vector."""
+    def mvlgamma(self, p: builtins.int) -> Tensor:
+        """log of the multivariate gamma function of dimension p."""
+    def mvlgamma_(self, p: builtins.int) -> Self:
+        """`mvlgamma`, written into the tensor itself; return it."""
     def nan_to_num(
         self,
         nan: builtins.float | None = 0.0,
@@ -1127,6 +1348,25 @@ class TensorMethods:
     @overload
     def nanmedian(self, *, axis: builtins.int, keepdims: builtins.bool = False) -> Extreme: ...
     @overload
+    def nanquantile(
+        self,
+        q: TensorLike,
+        dim: builtins.int | None = None,
+        keepdim: builtins.bool = False,
+        *,
+        interpolation: builtins.str = "linear",
+    ) -> Tensor:
+        """`quantile` of the elements that are not NaN; NaN where there are none."""
+    @overload
+    def nanquantile(
+        self,
+        q: TensorLike,
+        *,
+        axis: builtins.int | None = None,
+        keepdims: builtins.bool = False,
+        interpolation: builtins.str = "linear",
+    ) -> Tensor: ...
+    @overload
     def nansum(
         self, dim: Ints | None = None, keepdim: builtins.bool = False, *, dtype: DTypeLike | None = None
     ) -> Tensor:
@@ -1140,6 +1380,11 @@ class TensorMethods:
         """The part of `length` elements from `start` on along `dim`: a view."""
     @overload
     def narrow(self, *, axis: builtins.int, start: builtins.int, length: builtins.int) -> Tensor: ...
+    @overload
+    def narrow_copy(self, dim: builtins.int, start: builtins.int, length: builtins.int) -> Tensor:
+        """`narrow` with memory of its own."""
+    @overload
+    def narrow_copy(self, *, axis: builtins.int, start: builtins.int, length: builtins.int) -> Tensor: ...
     def ndimension(self) -> builtins.int:
         """Number of dimensions."""
     def ndtr(self) -> Tensor:
@@ -1148,6 +1393,8 @@ class TensorMethods:
         """the y with ndtr(y) = x"""
     def ne(self, other: TensorLike) -> Tensor:
         """a != b"""
+    def ne_(self, other: TensorLike) -> Self:
+        """`ne`, written into the tensor itself; return it."""
     def neg(self) -> Tensor:
         """-x"""
     def neg_(self) -> Self:
@@ -1164,6 +1411,15 @@ class TensorMethods:
         self, *size: Ints, dtype: DTypeLike | None = None, requires_grad: builtins.bool = False, device: Device = None
     ) -> Tensor:
         """A tensor with the dtype of x whose values are not set."""
+    def new_empty_strided(
+        self,
+        size: Sequence[builtins.int],
+        stride: Sequence[builtins.int],
+        dtype: DTypeLike | None = None,
+        requires_grad: builtins.bool = False,
+        device: Device = None,
+    ) -> Tensor:
+        """A tensor with the dtype of x whose values are not set, and whose elements lie `stride` apart."""
     def new_full(
         self,
         size: Ints,
@@ -1187,11 +1443,15 @@ class TensorMethods:
         """Zeros with the dtype of x."""
     def nextafter(self, other: TensorLike) -> Tensor:
         """the number next to a on the way to b"""
+    def nextafter_(self, other: TensorLike) -> Self:
+        """`nextafter`, written into the tensor itself; return it."""
     @overload
     def nonzero(self, as_tuple: Literal[False] = False) -> Tensor:
         """The indices where x is not zero: shape (count, ndim), or with `as_tuple` one array per dimension."""
     @overload
     def nonzero(self, as_tuple: Literal[True]) -> builtins.tuple[Tensor, ...]: ...
+    def nonzero_static(self, *, size: builtins.int, fill_value: builtins.int = -1) -> Tensor:
+        """`nonzero` with exactly `size` rows: the first places that are not 0, and `fill_value` where there are fewer."""
     @overload
     def norm(
         self, p: Any = "fro", dim: Ints | None = None, keepdim: builtins.bool = False, *, dtype: DTypeLike | None = None
@@ -1212,11 +1472,19 @@ class TensorMethods:
         """Write normal numbers; return x."""
     def not_equal(self, other: TensorLike) -> Tensor:
         """a != b"""
+    def not_equal_(self, other: TensorLike) -> Self:
+        """`not_equal`, written into the tensor itself; return it."""
     @overload
     def nuclear_norm(self, dim: Ints | None = None, keepdim: builtins.bool = False) -> Tensor:
         """Sum of the singular values of the matrices in two dimensions, by default the last two."""
     @overload
     def nuclear_norm(self, *, axis: Ints | None = None, keepdims: builtins.bool = False) -> Tensor: ...
+    def orgqr(self, tau: TensorLike) -> Tensor:
+        """The first columns of the product of the reflections in x (..., n, m) with factors tau (..., k)."""
+    def ormqr(
+        self, tau: TensorLike, other: TensorLike, left: builtins.bool = True, transpose: builtins.bool = False
+    ) -> Tensor:
+        """Q `other`, or `other` Q if not `left`, with the n by n product Q of the reflections, or QH with `transpose`."""
     def outer(self, b: TensorLike) -> Tensor:
         """Outer product of two vectors: shape (n, m)."""
     def permute(self, *dims: Ints) -> Tensor:
@@ -1237,6 +1505,8 @@ class TensorMethods:
         """`pinv`, under PyTorch's older name."""
     def polygamma(self, x: TensorLike) -> Tensor:
         """The n-th derivative of digamma(x), n >= 0."""
+    def polygamma_(self, x: TensorLike) -> Self:
+        """`polygamma`, written into the tensor itself; return it."""
     def positive(self) -> Tensor:
         """x itself; booleans are refused, as in PyTorch and NumPy."""
     def pow(self, other: TensorLike) -> Tensor:
@@ -1281,7 +1551,7 @@ class TensorMethods:
     @overload
     def quantile(
         self,
-        q: TensorLike | Sequence[builtins.float],
+        q: TensorLike,
         dim: builtins.int | None = None,
         keepdim: builtins.bool = False,
         *,
@@ -1291,7 +1561,7 @@ class TensorMethods:
     @overload
     def quantile(
         self,
-        q: TensorLike | Sequence[builtins.float],
+        q: TensorLike,
         *,
         axis: builtins.int | None = None,
         keepdims: builtins.bool = False,
@@ -1350,6 +1620,14 @@ class TensorMethods:
         """Return the same numbers in another shape; one size may be -1."""
     def reshape_as(self, other: TensorLike) -> Tensor:
         """x in the shape of `other`."""
+    def resize_(self, *sizes: builtins.int | Sequence[builtins.int], memory_format: builtins.str | None = None) -> Self:
+        """Give the tensor another shape in place: its elements as they lie in memory, then values that are not set."""
+    def resize_as_(self, the_template: Tensor, *, memory_format: builtins.str | None = None) -> Self:
+        """Give the tensor the shape of another one in place, see `resize_`; return it."""
+    def resolve_conj(self) -> Tensor:
+        """x itself: a conjugate is computed at once here."""
+    def resolve_neg(self) -> Tensor:
+        """x itself: a conjugate is computed at once here."""
     @property
     def retains_grad(self) -> builtins.bool: ...
     def right_shift(self, other: TensorLike) -> Tensor:
@@ -1480,12 +1758,28 @@ class TensorMethods:
         """Scaled elu, whose fixed point has mean 0 and variance 1 (Klambauer et al. 2017)."""
     def selu_(self) -> Self:
         """`selu`, written into the tensor itself; return it."""
+    def set_(
+        self,
+        source: Tensor | Storage | None = None,
+        storage_offset: builtins.int = 0,
+        size: Sequence[builtins.int] | None = None,
+        stride: Sequence[builtins.int] | None = None,
+    ) -> Self:
+        """Let the tensor look at the memory of `source`, or at none; return it."""
     def sgn(self) -> Tensor:
         """x / |x| for complex numbers, with 0 for 0; the sign for real numbers."""
     def sgn_(self) -> Self:
         """`sgn`, written into the tensor itself; return it."""
     def share_memory_(self, device: Device = None) -> Self:
-        """The tensor itself; nothing has to be pinned."""
+        """The tensor as it is: it is where it is used."""
+    def shifted_chebyshev_polynomial_t(self, n: TensorLike) -> Tensor:
+        """Shifted chebyshev t polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
+    def shifted_chebyshev_polynomial_u(self, n: TensorLike) -> Tensor:
+        """Shifted chebyshev u polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
+    def shifted_chebyshev_polynomial_v(self, n: TensorLike) -> Tensor:
+        """Shifted chebyshev v polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
+    def shifted_chebyshev_polynomial_w(self, n: TensorLike) -> Tensor:
+        """Shifted chebyshev w polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
     def short(self, memory_format: str | None = None) -> Tensor:
         """The tensor with dtype int16; itself if it has it already."""
     def sigmoid(self) -> Tensor:
@@ -1580,6 +1874,15 @@ class TensorMethods:
     def split(
         self, split_size: builtins.int | Sequence[builtins.int], *, axis: builtins.int = 0
     ) -> builtins.tuple[Tensor, ...]: ...
+    @overload
+    def split_with_sizes(
+        self, split_size: builtins.int | Sequence[builtins.int], dim: builtins.int = 0
+    ) -> builtins.tuple[Tensor, ...]:
+        """Split into pieces of `split_size` along `dim`, the last one possibly smaller, or into the sizes given."""
+    @overload
+    def split_with_sizes(
+        self, split_size: builtins.int | Sequence[builtins.int], *, axis: builtins.int = 0
+    ) -> builtins.tuple[Tensor, ...]: ...
     def sqrt(self) -> Tensor:
         """sqrt(x)"""
     def sqrt_(self) -> Self:
@@ -1650,6 +1953,10 @@ class TensorMethods:
         align_to_window: builtins.bool | None = None,
     ) -> Tensor:
         """Short-time Fourier transform: the spectra of frames of a signal."""
+    def storage(self) -> Storage:
+        """Return the memory behind the tensor, which its views share, by elements."""
+    def storage_offset(self) -> builtins.int:
+        """Return how many elements lie before the first one in the memory behind the tensor."""
     def stride(self, dim: builtins.int | None = None) -> Any:
         """Return the number of elements between neighbours along each dimension, or along one."""
     def sub(self, other: TensorLike, *, alpha: builtins.float = 1) -> Tensor:
@@ -1667,6 +1974,8 @@ class TensorMethods:
     def sum(
         self, *, axis: Ints | None = None, keepdims: builtins.bool = False, dtype: DTypeLike | None = None
     ) -> Tensor: ...
+    def sum_to_size(self, *size: builtins.int | Sequence[builtins.int]) -> Tensor:
+        """x summed over the dimensions along which the shape `size` would be broadcast to that of x."""
     def svd(self, some: builtins.bool = True) -> builtins.tuple[Tensor, Tensor, Tensor]:
         """PyTorch's older `svd`: u, s, v with u diag(s) vT = x. `linalg.svd` returns vT instead."""
     def svdvals(self) -> Tensor:
@@ -1753,6 +2062,14 @@ class TensorMethods:
         """Swap two dimensions; without arguments reverse all of them, with one tuple permute, like NumPy."""
     def transpose_(self, dim0: Ints | None = None, dim1: builtins.int | None = None) -> Self:
         """`transpose` of the tensor itself, which has another shape from then on; return it."""
+    def triangular_solve(
+        self,
+        A: TensorLike,
+        upper: builtins.bool = True,
+        transpose: builtins.bool = False,
+        unitriangular: builtins.bool = False,
+    ) -> TriangularSolution:
+        """Solve A X = b for a triangular A; `linalg.solve_triangular` has the newer argument order."""
     def tril(self, diagonal: builtins.int = 0) -> Tensor:
         """Keep the lower triangle of the last two dimensions."""
     def tril_(self, diagonal: builtins.int = 0) -> Self:
@@ -1824,6 +2141,29 @@ class TensorMethods:
         axis: builtins.int | None = None,
     ) -> Any: ...
     @overload
+    def unsafe_chunk(self, chunks: builtins.int, dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
+        """Split into at most `chunks` pieces along `dim`, equal but for a smaller last one."""
+    @overload
+    def unsafe_chunk(self, chunks: builtins.int, *, axis: builtins.int = 0) -> builtins.tuple[Tensor, ...]: ...
+    @overload
+    def unsafe_split(
+        self, split_size: builtins.int | Sequence[builtins.int], dim: builtins.int = 0
+    ) -> builtins.tuple[Tensor, ...]:
+        """Split into pieces of `split_size` along `dim`, the last one possibly smaller, or into the sizes given."""
+    @overload
+    def unsafe_split(
+        self, split_size: builtins.int | Sequence[builtins.int], *, axis: builtins.int = 0
+    ) -> builtins.tuple[Tensor, ...]: ...
+    @overload
+    def unsafe_split_with_sizes(
+        self, split_size: builtins.int | Sequence[builtins.int], dim: builtins.int = 0
+    ) -> builtins.tuple[Tensor, ...]:
+        """Split into pieces of `split_size` along `dim`, the last one possibly smaller, or into the sizes given."""
+    @overload
+    def unsafe_split_with_sizes(
+        self, split_size: builtins.int | Sequence[builtins.int], *, axis: builtins.int = 0
+    ) -> builtins.tuple[Tensor, ...]: ...
+    @overload
     def unsqueeze(self, dim: builtins.int) -> Tensor:
         """Insert a dimension of size 1 at `dim`."""
     @overload
@@ -1838,6 +2178,8 @@ class TensorMethods:
         """Return the slices along `dim`, without that dimension."""
     @overload
     def unstack(self, *, axis: builtins.int = 0) -> builtins.tuple[Tensor, ...]: ...
+    def untyped_storage(self) -> Storage:
+        """Return the memory behind the tensor, which its views share, by bytes."""
     @overload
     def var(
         self,
@@ -1922,3 +2264,5 @@ class TensorMethods:
         """`xlogy`, written into the tensor itself; return it."""
     def zero_(self) -> Self:
         """Write 0 everywhere; return x."""
+    def zeta(self, other: TensorLike) -> Tensor:
+        """Hurwitz' zeta function, the sum of (other + k)**-input over k = 0, 1, ..., with a gradient in `other` alone."""

@@ -48,11 +48,13 @@ from glassgrad.errors.autograd import HIDDEN_BRANCH as HIDDEN_BRANCH
 from glassgrad.errors.autograd import HOOK_WITHOUT_GRAPH as HOOK_WITHOUT_GRAPH
 from glassgrad.errors.autograd import LEAF_OVERWRITTEN as LEAF_OVERWRITTEN
 from glassgrad.errors.autograd import LIST_OF_TRACKED as LIST_OF_TRACKED
+from glassgrad.errors.autograd import MEMORY_OF_TRACKED as MEMORY_OF_TRACKED
 from glassgrad.errors.autograd import NAN_BEFORE_BACKWARD as NAN_BEFORE_BACKWARD
 from glassgrad.errors.autograd import NAN_IN_BACKWARD as NAN_IN_BACKWARD
 from glassgrad.errors.autograd import NON_LEAF_GRAD as NON_LEAF_GRAD
 from glassgrad.errors.autograd import NOT_REACHED as NOT_REACHED
 from glassgrad.errors.autograd import NO_GRADIENT_PATH as NO_GRADIENT_PATH
+from glassgrad.errors.autograd import POST_HOOK_NEEDS_LEAF as POST_HOOK_NEEDS_LEAF
 from glassgrad.errors.autograd import REQUIRES_GRAD_DTYPE as REQUIRES_GRAD_DTYPE
 from glassgrad.errors.autograd import REQUIRES_GRAD_NON_LEAF as REQUIRES_GRAD_NON_LEAF
 from glassgrad.errors.autograd import RETAIN_GRAD_WITHOUT_GRAPH as RETAIN_GRAD_WITHOUT_GRAPH
@@ -359,11 +361,13 @@ from glassgrad.errors.nn import EMBEDDING_INDEX as EMBEDDING_INDEX
 from glassgrad.errors.nn import EMBEDDING_KIND as EMBEDDING_KIND
 from glassgrad.errors.nn import EMPTY_PARAMETERS as EMPTY_PARAMETERS
 from glassgrad.errors.nn import FORWARD_MISSING as FORWARD_MISSING
+from glassgrad.errors.nn import INIT_ARGUMENTS as INIT_ARGUMENTS
 from glassgrad.errors.nn import LBFGS_ONE_GROUP as LBFGS_ONE_GROUP
 from glassgrad.errors.nn import LOSS_BROADCASTS as LOSS_BROADCASTS
 from glassgrad.errors.nn import LOSS_SHAPES as LOSS_SHAPES
 from glassgrad.errors.nn import LossBroadcastWarning as LossBroadcastWarning
 from glassgrad.errors.nn import MASK_AND_CAUSAL as MASK_AND_CAUSAL
+from glassgrad.errors.nn import METHOD_MISSING as METHOD_MISSING
 from glassgrad.errors.nn import MISSING_NAME as MISSING_NAME
 from glassgrad.errors.nn import MUON_NEEDS_MATRICES as MUON_NEEDS_MATRICES
 from glassgrad.errors.nn import NEW_GROUP as NEW_GROUP
@@ -375,6 +379,7 @@ from glassgrad.errors.nn import NOT_A_LEAF_PARAMETER as NOT_A_LEAF_PARAMETER
 from glassgrad.errors.nn import NO_INITIAL_LR as NO_INITIAL_LR
 from glassgrad.errors.nn import NO_PROBABILITIES as NO_PROBABILITIES
 from glassgrad.errors.nn import NO_SUCH_DEVICE as NO_SUCH_DEVICE
+from glassgrad.errors.nn import NO_SUCH_SUBMODULE as NO_SUCH_SUBMODULE
 from glassgrad.errors.nn import ONE_VALUE_PER_CHANNEL as ONE_VALUE_PER_CHANNEL
 from glassgrad.errors.nn import OPTIMIZER_NAME as OPTIMIZER_NAME
 from glassgrad.errors.nn import OPTIMIZER_OPTIONS_MISSING as OPTIMIZER_OPTIONS_MISSING

@@ -108,6 +108,18 @@ HOOK_WITHOUT_GRAPH = Message(
     "Next: compute it from a tensor with requires_grad=True, outside no_grad().",
 )
 
+POST_HOOK_NEEDS_LEAF = Message(
+    AutogradError,
+    "register_post_accumulate_grad_hook() on {what}, which is no leaf that requires a gradient ({where}).\n"
+    "Next: register_hook() sees the gradient of any other tensor.",
+)
+
+MEMORY_OF_TRACKED = Message(
+    AutogradError,
+    "{op}() on a tensor that requires a gradient ({where}): nothing of it would be recorded.\n"
+    "Next: x.detach().{op}(...), or an op that returns a new tensor.",
+)
+
 LIST_OF_TRACKED = Message(
     GradientLostWarning,
     "a new tensor is made from the values of tensors that require gradients, which cuts the graph ({where}).\n"

@@ -159,6 +159,23 @@ FORWARD_MISSING = Message(
     "{owner} was called and has no forward().\nNext: define forward(self, ...) in it.",
 )
 
+INIT_ARGUMENTS = Message(
+    KindError,
+    "{owner}: Module.__init__ takes no arguments, given {given} ({where}).\n"
+    "Next: keep them in your own __init__; call_super_init = True hands them to the next base class.",
+)
+
+METHOD_MISSING = Message(
+    GlassgradError,
+    "{owner} has no {method}() ({where}).\nNext: define get_extra_state(self) and set_extra_state(self, state).",
+)
+
+NO_SUCH_SUBMODULE = Message(
+    MissingError,
+    "{owner} cannot have a module set at {name!r} ({where}).\n"
+    "Expected: a module, and a name that is free or belongs to a module; with strict=True one that is there.",
+)
+
 NO_SUCH_DEVICE = Message(
     ArgumentError,
     "device {given!r} is not available ({where}): glassgrad computes on the cpu.\nNext: use 'cpu', or leave the device out.",

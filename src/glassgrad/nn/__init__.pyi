@@ -125,6 +125,8 @@ from glassgrad.nn.layers.pooling import AdaptiveMaxPool3d as AdaptiveMaxPool3d
 from glassgrad.nn.layers.pooling import AvgPool1d as AvgPool1d
 from glassgrad.nn.layers.pooling import AvgPool2d as AvgPool2d
 from glassgrad.nn.layers.pooling import AvgPool3d as AvgPool3d
+from glassgrad.nn.layers.pooling import FractionalMaxPool2d as FractionalMaxPool2d
+from glassgrad.nn.layers.pooling import FractionalMaxPool3d as FractionalMaxPool3d
 from glassgrad.nn.layers.pooling import LPPool1d as LPPool1d
 from glassgrad.nn.layers.pooling import LPPool2d as LPPool2d
 from glassgrad.nn.layers.pooling import LPPool3d as LPPool3d

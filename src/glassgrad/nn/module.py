@@ -44,6 +44,9 @@ class _HasForward(Protocol[Given, Back_co]):
 class Module:
     """Base of all layers and models; subclasses define `forward`.
 
+    `Module.__init__` raises a KindError for arguments, unless the class sets `call_super_init`: then it hands them to
+    the next base class.
+
     Example:
         >>> import glassgrad as gg
         >>> class Twice(gg.nn.Module):
@@ -57,15 +60,23 @@ class Module:
     """
 
     training: bool = True
+    call_super_init: bool = False
     _shown: str = ""  # "size={size}", say: see `extra_repr`
     _hooks: Hooks | None = None
+    _state_hooks: dict[str, list[Any]] | None = None
     if TYPE_CHECKING:  # buffers, parameters and modules may be set by name
 
         def __getattr__(self, name: str) -> Any: ...
 
-    def __init__(self) -> None:
-        # Nothing to prepare: defaults are on the class, state is in the attributes.
-        super().__init__()
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        # Nothing to prepare: defaults live on the class, state in the attributes. Bases that follow in the order of
+        # inheritance are prepared by the user, as in PyTorch, unless the class sets `call_super_init`.
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
+        elif args or kwargs:
+            raise errors.INIT_ARGUMENTS(owner=type(self).__name__, given=[*args, *kwargs], where=provenance.here())
+
+    vars(__init__)["__wrapped__"] = lambda self: None  # its signature: most layers have no arguments
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Compute the output; subclasses must define it."""
@@ -212,6 +223,20 @@ class Module:
             module = getattr(module, name)
         return module
 
+    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
+        """Put a module at a dotted name; with `strict` there has to be one already.
+
+        Raises:
+            MissingError: there is nothing of the name, with `strict`, or something that is no module.
+        """
+        path, _, name = target.rpartition(".")
+        parent = self.get_submodule(path)
+        there = getattr(parent, name, None)
+        given: object = module
+        if not name or not isinstance(given, Module) or not isinstance(there, Module if strict else Module | None):
+            raise errors.NO_SUCH_SUBMODULE(owner=type(parent).__name__, name=target, where=provenance.here())
+        setattr(parent, name, module)
+
     def get_parameter(self, target: str) -> Parameter:
         """Return the parameter with a dotted name."""
         path, _, name = target.rpartition(".")
@@ -227,14 +252,11 @@ class Module:
     def state_dict(
         self, destination: OrderedDict[str, Tensor] | None = None, prefix: str = "", keep_vars: bool = False
     ) -> OrderedDict[str, Tensor]:
-        """Return all parameters and persistent buffers by name, sharing memory with the model."""
-        result: OrderedDict[str, Tensor] = OrderedDict() if destination is None else destination
-        for path, module in self.named_modules(prefix=prefix.rstrip("."), remove_duplicate=False):
-            for kind in (Parameter, Buffer):  # within a module parameters come first, as in PyTorch
-                for name, value in module.__dict__.items():
-                    if isinstance(value, kind) and getattr(value, "persistent", True):
-                        result[f"{path}.{name}" if path else name] = value if keep_vars else value.detach()
-        return result
+        """Return all parameters and persistent buffers by name, sharing memory with the model.
+
+        A module that defines `get_extra_state` adds its result under `_extra_state`.
+        """
+        return state.collect(self, OrderedDict() if destination is None else destination, prefix, keep_vars)
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Incompatible:
         """Copy values into the parameters and buffers of the same names, in place.
@@ -246,10 +268,17 @@ class Module:
 
         Raises:
             AutogradError: on missing or unexpected keys (if `strict`) or a wrong shape; nothing is
-                changed then.
+                changed then, unless a hook after loading may forgive keys.
         """
-        own = self.state_dict(keep_vars=True)
-        return state.load(type(self).__name__, own, state_dict, strict, assign)
+        return state.load(self, state_dict, strict, assign)
+
+    def get_extra_state(self) -> object:
+        """Return what else belongs into the state dictionary; a subclass defines it together with `set_extra_state`."""
+        raise errors.METHOD_MISSING(owner=type(self).__name__, method="get_extra_state", where=provenance.here())
+
+    def set_extra_state(self, state: object) -> None:
+        """Take back what `get_extra_state` returned; a subclass defines both."""
+        raise errors.METHOD_MISSING(owner=type(self).__name__, method="set_extra_state", where=provenance.here())
 
     # --- changes to all state -------------------------------------------------------------------------
 
@@ -324,7 +353,56 @@ class Module:
         """Raise: there is only the cpu."""
         return self.to("cuda" if device is None else device)
 
+    def to_empty(self, *, device: devices.Device, recurse: bool = True) -> Self:
+        """Give parameters and buffers new memory whose values are not set; return self.
+
+        Args:
+            device: the cpu; any other raises.
+            recurse: in the modules below, too.
+        """
+        devices.check(device)
+        for kind in (Parameter, Buffer):
+            for _, value in self._named_state(kind, "", recurse, True):
+                value.array = np.empty_like(value.array)
+        return self
+
     # --- hooks ----------------------------------------------------------------------------------------
+
+    def _state_hook(self, kind: str, hook: Callable[..., Any]) -> Handle:
+        if self._state_hooks is None:
+            self._state_hooks = {}
+        listed = self._state_hooks.setdefault(kind, [])
+        listed.append(hook)
+        return Handle(listed, hook)
+
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> Handle:
+        """Call `hook(module, prefix, keep_vars)` before `state_dict` reads this module."""
+        return self._state_hook("before_saving", hook)
+
+    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> Handle:
+        """Call `hook(module, state_dict, prefix, local_metadata)` after `state_dict` has read this module.
+
+        The hook changes `state_dict` in place.
+        """
+        return self._state_hook("after_saving", hook)
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> Handle:
+        """Call a hook before `load_state_dict` fills this module.
+
+        Its arguments are `(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
+        error_msgs)`; it may change the dictionary, which is a copy, and the lists.
+        """
+        return self._state_hook("before_loading", hook)
+
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> Handle:
+        """Call `hook(module, incompatible_keys)` after `load_state_dict`; it may empty the lists of keys in place."""
+        return self._state_hook("after_loading", hook)
+
+    def _register_load_state_dict_pre_hook(self, hook: Callable[..., Any], with_module: bool = False) -> Handle:
+        return self._state_hook("before_loading", hook if with_module else state.without_module(hook))
+
+    def _register_state_dict_hook(self, hook: Callable[..., Any]) -> Handle:
+        return self._state_hook("after_saving", hook)
 
     def _hook(self, kind: str, hook: Any, first: bool) -> Handle:
         if self._hooks is None:
@@ -357,6 +435,8 @@ class Module:
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
         """Call `hook(module, grad_input, grad_output)` in the backward pass; it may return another grad_input."""
         return self._hook("backward", hook, prepend)
+
+    register_backward_hook = register_full_backward_hook  # PyTorch's older name; it sees the same gradients of outputs
 
     # --- printing ---------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,10 +14,12 @@ from glassgrad.ops import complexes, reduce
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import as_real, concrete
 from glassgrad.ops.complex_input import complex_dtype, takes_complex
-from glassgrad.ops.core import Array, bad_option
+from glassgrad.ops.core import Array, Aval, Custom, bad_option, custom
 from glassgrad.ops.data_dependent import nonzero_p
 from glassgrad.ops.expects import expect_mask
+from glassgrad.ops.samples import S
 from glassgrad.ops.shape import astype
+from glassgrad.ops.vmap.rules import native
 
 _NUMBERS = (int, float, type(None), np.generic)
 
@@ -123,6 +125,32 @@ def ldexp(x: Array, other: Array) -> Array:
     if hasattr(x, "dtype") and hasattr(other, "dtype") and _has_fractions(x) and not _has_fractions(other):
         other = astype(other, x.dtype)  # integers do not widen a floating-point result
     return x * ew.exp2(other * 1.0)
+
+
+class Frexp(NamedTuple):
+    """What `frexp` returns."""
+
+    mantissa: Array
+    exponent: Array
+
+
+frexp_p: Custom = custom(
+    "frexp",
+    lambda xp, x: np.frexp(x),
+    saves="y",
+    multiple=True,
+    joint_vjp=lambda gs, needs, y, x: (None if gs[0] is None else ldexp(gs[0], -y[1]),),
+    joint_jvp=lambda tangents, y, x: (ldexp(tangents[0], -y[1]), None),
+    batch=native,
+    shape=lambda x: (Aval(tuple(x.shape), x.dtype), Aval(tuple(x.shape), np.dtype(np.int32))),
+)
+frexp_p.describe("x = m * 2**e with 0.5 <= |m| < 1", "g / 2**e")
+frexp_p.samples = [S((3, 4)), S(())]
+
+
+def frexp(x: Array) -> Frexp:
+    """The mantissa, at least 0.5 and below 1 in size, and the exponent (int32) of x = mantissa * 2**exponent."""
+    return Frexp(*frexp_p(x))
 
 
 def deg2rad(x: Array) -> Array:
@@ -248,6 +276,12 @@ def equal(x: Array, other: Array) -> bool:
     if tuple(np.shape(x)) != tuple(np.shape(other)):
         return False
     return bool(np.array_equal(concrete(x, "equal"), concrete(other, "equal")))
+
+
+@takes_complex
+def isreal(x: Array) -> Array:
+    """Whether the imaginary part is 0."""
+    return ew.equal(complexes.imag(x), 0)
 
 
 def isposinf(x: Array) -> Array:

@@ -20,7 +20,7 @@ from glassgrad.ops.complex_input import takes_complex
 from glassgrad.ops.core import Array, Aval, Custom, bad_option, canonical_axis, custom
 from glassgrad.ops.index import getitem_p
 from glassgrad.ops.places import ARRAY, EVERYTHING, add_rows
-from glassgrad.ops.shape import astype, reshape_p, stack
+from glassgrad.ops.shape import astype, pad_p, reshape_p, stack
 
 
 def _needs_numbers(name: str, forward: Callable[..., Any], formula: str, takes_complex: bool = False) -> Custom:
@@ -77,6 +77,14 @@ def nonzero(x: Array, as_tuple: bool = False) -> Any:
     if as_tuple:
         return found
     return stack(found, 1) if x.shape else reshape_p(found[0], shape=(-1, 1))[:, :0]
+
+
+@takes_complex
+def nonzero_static(x: Array, *, size: int, fill_value: int = -1) -> Array:
+    """`nonzero` with exactly `size` rows: the first places that are not 0, and `fill_value` where there are fewer."""
+    places = nonzero(x)[:size]
+    missing = size - places.shape[0]
+    return pad_p(places, widths=((0, missing), (0, 0)), value=fill_value) if missing else places
 
 
 @takes_complex

@@ -428,6 +428,8 @@ floor_divide: Elementwise = elementwise("floor_divide", "floor_divide", (0, 0))
 floor_divide.describe("floor(a / b)", "0, 0", reals(0.1, 0.9), reals(1.1, 3))
 left_shift = _companion("left_shift", "left_shift", "a << b")
 right_shift = _companion("right_shift", "right_shift", "a >> b")
+gcd = _companion("gcd", "gcd", "greatest common divisor")
+lcm = _companion("lcm", "lcm", "least common multiple")
 signbit = _companion("signbit", "signbit", "x is negative or -0", arity=1)
 
 nextafter: Elementwise = elementwise("nextafter", "nextafter", (None, None))

@@ -193,6 +193,9 @@ def tensordot(a: Array, b: Array, dims: Any = 2) -> Array:
     else:
         pairs = [[side] if isinstance(side, int) else list(side) for side in dims]
         over_a, over_b = ([canonical_axis(int(axis), n) for axis in side] for side, n in zip(pairs, ndim, strict=True))
+    # A size of 1 is broadcast: the other side may be summed first.
+    a = _summed(a, [axis for axis, other in zip(over_a, over_b, strict=True) if a.shape[axis] > b.shape[other] == 1])
+    b = _summed(b, [axis for axis, other in zip(over_b, over_a, strict=True) if b.shape[axis] > a.shape[other] == 1])
     sizes = [a.shape[axis] for axis in over_a], [b.shape[axis] for axis in over_b]
     if sizes[0] != sizes[1]:
         raise errors.CONTRACTED_SIZES(op="tensordot", left=sizes[0], right=sizes[1], where=provenance.here())
@@ -203,6 +206,10 @@ def tensordot(a: Array, b: Array, dims: Any = 2) -> Array:
     left = reshape_p(_ordered(a, free_a + over_a), shape=(math.prod(shape_a), together))
     right = reshape_p(_ordered(b, over_b + free_b), shape=(together, math.prod(shape_b)))
     return reshape_p(matmul(left, right), shape=(*shape_a, *shape_b))
+
+
+def _summed(x: Array, axes: list[int]) -> Array:
+    return sum_p(x, axis=tuple(axes), keepdims=True) if axes else x
 
 
 def _ordered(x: Array, axes: list[int]) -> Array:

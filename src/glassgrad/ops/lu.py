@@ -1,4 +1,4 @@
-"""LU factors, the matrix exponential, and factorisations that report failure in `info` instead of raising.
+"""LU factors, products of reflections, the matrix exponential, and factorisations that report failure in `info`.
 
 Derivatives: LU after de Hoog, Anderssen and Lukas (2011), the exponential after Najfeld and Havel (1995).
 """
@@ -15,7 +15,7 @@ from glassgrad.errors.packages import needed
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.axes import swap_last
 from glassgrad.ops.complex_input import all_take_complex
-from glassgrad.ops.complexes import conj_p
+from glassgrad.ops.complexes import _adjoint, conj, conj_p
 from glassgrad.ops.core import Array, Custom, bad_option, custom
 from glassgrad.ops.factorise import _no_elements, cholesky
 from glassgrad.ops.index import take_along_axis
@@ -28,6 +28,13 @@ from glassgrad.ops.triangles import mirrored
 from glassgrad.ops.vmap.rules import native
 
 Shape = tuple[int, ...]
+
+
+class Reflectors(NamedTuple):
+    """What `geqrf` returns."""
+
+    a: Array
+    tau: Array
 
 
 class LUFactors(NamedTuple):
@@ -78,6 +85,74 @@ def _check(op: str, x: Array, square: bool = True) -> None:
     """Raise unless x is a (square) matrix."""
     if len(x.shape) < 2 or (square and x.shape[-1] != x.shape[-2]):
         raise bad_option(op, "input", tuple(x.shape), "(..., n, n)" if square else "(..., m, n)")
+
+
+# --- reflections ----------------------------------------------------------------------------------
+
+# An orthogonal matrix is kept as LAPACK keeps it, as a product of reflections 1 - tau v vH: column i of a matrix holds
+# the i-th v below its diagonal, where v is 1; above it v is 0.
+
+
+def _reflectors(x: Array) -> tuple[Array, Array]:
+    rows, columns = x.shape[-2:]
+    packed = np.zeros(x.shape, x.dtype)
+    tau = np.zeros((*x.shape[:-2], min(rows, columns)), x.dtype)
+    for place in np.ndindex(x.shape[:-2]):
+        if x[place].size:
+            turned, tau[place] = np.linalg.qr(x[place], "raw")
+            packed[place] = turned.T
+    return packed, tau
+
+
+reflectors_p: Custom = custom(
+    "reflectors",
+    lambda xp, x: _reflectors(x),
+    vjp=(None,),
+    jvp=(None,),
+    multiple=True,
+    batch=native,
+    takes_complex=True,
+)
+reflectors_p.describe("R, and below it the reflections whose product is Q, with their factors", "none")
+
+
+def geqrf(x: Array) -> Reflectors:
+    """LAPACK's form of the QR factors of (..., n, m): R above, and below it the reflections of Q; no gradient."""
+    return Reflectors(*reflectors_p(x))
+
+
+def _check_factors(op: str, x: Array, tau: Array, tall: bool) -> None:
+    if len(x.shape) < 2 or tau.shape[-1] > min(x.shape[-2:]) or (tall and x.shape[-1] > x.shape[-2]):
+        given = f"shapes {tuple(x.shape)} and {tuple(tau.shape)}"
+        expected = "(..., n, m) and (..., k) with " + ("n >= m >= k" if tall else "k at most n and m")
+        raise bad_option(op, "tau", given, expected)
+
+
+def _reflected(x: Array, tau: Array, y: Array, turned: bool) -> Array:
+    """H_1 ... H_k y, or with `turned` its adjoint times y."""
+    rows, columns = x.shape[-2:]
+    vectors = tril_p(x, diagonal=-1) + np.eye(rows, columns, dtype=x.dtype)
+    steps = range(tau.shape[-1])
+    for i in steps if turned else reversed(steps):
+        v, factor = vectors[..., :, i : i + 1], tau[..., i : i + 1]
+        factor = reshape_p(conj(factor) if turned else factor, shape=(*factor.shape, 1))
+        y = y - factor * matmul(v, matmul(_adjoint(v), y))
+    return y
+
+
+def householder_product(x: Array, tau: Array) -> Array:
+    """The first columns of the product of the reflections in x (..., n, m) with factors tau (..., k)."""
+    _check_factors("householder_product", x, tau, tall=True)
+    start = ew.where(np.False_, x, np.eye(*x.shape[-2:], dtype=x.dtype))  # a tensor, also without reflections
+    return _reflected(x, tau, start, turned=False)
+
+
+def ormqr(x: Array, tau: Array, other: Array, left: bool = True, transpose: bool = False) -> Array:
+    """Q `other`, or `other` Q if not `left`, with the n by n product Q of the reflections, or QH with `transpose`."""
+    _check_factors("ormqr", x, tau, tall=False)
+    if left:
+        return _reflected(x, tau, other, turned=transpose)
+    return _adjoint(_reflected(x, tau, _adjoint(other), turned=not transpose))
 
 
 # --- exponential ----------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from glassgrad.ops import (
     arrange,
     complexes,
     compound,
+    copies,
     ctc,
     data_dependent,
     eigen,
@@ -71,9 +72,9 @@ KEYWORDS: dict[str, tuple[str, ...]] = {
         axis=dim|dims axes=dim|dims dims=dim keepdims=keepdim ddof=correction a_min=min a_max=max axis1=dim1
         axis2=dim2 exponent=other x2=other|b y=other|b b=other end=other v=x other=b tensor=b vec=b vec2=b mat1=a
         mat2=b batch2=b B=b indices=index|indices_or_sections sections=indices_or_sections
-        split_size_or_sections=split_size values=value|other|x arrays=tensors seq=tensors newshape=shape
-        size=shape shape=size shift=shifts kth=k k=diagonal offset=diagonal test_elements=choices pad_width=pad
-        axis0=dim0 x=input
+        split_size_or_sections=split_size split_sizes=split_size values=value|other|x arrays=tensors seq=tensors
+        newshape=shape size=shape shape=size shift=shifts kth=k k=diagonal offset=diagonal test_elements=choices
+        pad_width=pad axis0=dim0 x=input
     """).items()
 }
 FIRST = words("input x a x1 arr m array self tensors arrays ary elements A prototype tensor")
@@ -89,14 +90,16 @@ ALIASES = pairs("""
     invert=bitwise_not lgamma=gammaln psi=digamma cumulative_sum=cumsum cumulative_prod=cumprod product=prod
     trapz=trapezoid unstack=unbind swapdims=transpose row_stack=vstack array_split=tensor_split flipdims=flip
     take_along_dim=take_along_axis logsoftmax=log_softmax ger=outer igamma=gammainc igammac=gammaincc
-    bitwise_left_shift=left_shift bitwise_right_shift=right_shift
+    bitwise_left_shift=left_shift bitwise_right_shift=right_shift split_with_sizes=split unsafe_split=split
+    unsafe_split_with_sizes=split unsafe_chunk=chunk resolve_neg=resolve_conj conj_physical=conj mvlgamma=multigammaln
+    orgqr=householder_product
     """)
 
 _MODULES: tuple[ModuleType, ...] = (
     elementwise, activation, special, shape, arrange, strided, reduce, norms, scan, sort, index, scatter,
     data_dependent, linalg, fused, fused_norm, fused_attention, fused_recurrent, fused_loss, ctc, compound, solve,
     factorise, einsum, spatial, resize, complexes, statistics, lu, eigen, spectra, pooling,
-    sampling, special_functions,
+    sampling, special_functions, copies,
 )  # fmt: skip  # a table
 
 # Functions that cannot be methods: their first argument is not the tensor.
@@ -105,8 +108,9 @@ NOT_METHODS = {
     where safe_where embedding cat concat concatenate stack one_hot hstack vstack dstack column_stack row_stack
     meshgrid broadcast_tensors segment_sum trapezoid trapz pad glu bucketize searchsorted isin threshold softmin
     at_set at_add einsum chain_matmul linalg_svd cdist tensordot complex real imag polar block_diag gradient
-    betainc
-    """)
+    betainc constant_pad_nd cumulative_trapezoid vander householder_product
+    """),
+    *(f"{name}_copy" for name in copies._VIEWS if name != "narrow"),
 }
 _OF_IMAGES = (spatial, pooling, resize, sampling)  # none of their functions becomes a method
 
@@ -280,9 +284,9 @@ def _told_of(prim: Primitive, arity: int) -> str:
 
 
 def _is_public(name: str, value: Array, module: ModuleType) -> bool:
-    if name.startswith("_") or name.endswith("_p"):
-        return False
-    return isinstance(value, Primitive) or (isinstance(value, FunctionType) and value.__module__ == module.__name__)
+    if isinstance(value, Primitive):
+        return not name.startswith("_") and not name.endswith("_p")
+    return name[0] != "_" and isinstance(value, FunctionType) and value.__module__ == module.__name__
 
 
 def _collect() -> dict[str, Any]:

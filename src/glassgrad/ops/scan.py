@@ -368,17 +368,29 @@ def diff(x: Array, n: int = 1, dim: int = -1, prepend: Array | None = None, appe
 
 
 def trapezoid(y: Array, x: Array | None = None, dx: float = 1.0, dim: int = -1) -> Array:
-    """The integral along `dim` by the trapezoidal rule, with the points `x` or steps of `dx`."""
+    """The integral along `dim` by the trapezoidal rule, over the points `x` or steps of `dx`."""
+    pieces, axis = _trapezoids("trapezoid", y, x, dx, dim)
+    return sum_p(pieces, axis=(axis,), keepdims=False) * 0.5
+
+
+def cumulative_trapezoid(y: Array, x: Array | None = None, *, dx: float = 1.0, dim: int = -1) -> Array:
+    """`trapezoid` up to each point after the first one: one element less along `dim`."""
+    pieces, axis = _trapezoids("cumulative_trapezoid", y, x, dx, dim)
+    return cumsum(pieces, axis) * 0.5
+
+
+def _trapezoids(op: str, y: Array, x: Array | None, dx: float, dim: int) -> tuple[Array, int]:
+    """Return twice the areas between neighbouring points, and the dimension."""
     axis = canonical_axis(dim, len(y.shape))
     middles = _along(y, axis, 1, None) + _along(y, axis, None, y.shape[axis] - 1)
     if x is None:
-        return sum_p(middles, axis=(axis,), keepdims=False) * (dx / 2)
+        return middles * dx, axis
     if x.shape[0 if len(x.shape) == 1 else axis] != y.shape[axis]:
-        raise bad_option("trapezoid", "x", f"an array of shape {tuple(x.shape)}", f"{y.shape[axis]} points")
+        raise bad_option(op, "x", f"an array of shape {tuple(x.shape)}", f"{y.shape[axis]} points")
     steps = diff(x) if len(x.shape) == 1 else diff(x, dim=axis)
     if len(x.shape) == 1:
         steps = reshape_p(steps, shape=(-1,) + (1,) * (len(y.shape) - 1 - axis))
-    return sum_p(middles * steps, axis=(axis,), keepdims=False) * 0.5
+    return middles * steps, axis
 
 
 all_take_complex(globals(), but=("cummax", "cummin"))

@@ -25,7 +25,7 @@ from glassgrad.ops.memory import own_memory
 from glassgrad.ops.narrow import finfo
 from glassgrad.ops.reduce import sum_p
 from glassgrad.ops.samples import S
-from glassgrad.ops.shape import reshape_p, tril_p, triu_p
+from glassgrad.ops.shape import copy_p, reshape_p, tril_p, triu_p
 from glassgrad.ops.triangles import mirrored
 from glassgrad.ops.vmap.rules import native, stacked
 
@@ -326,6 +326,33 @@ def solve_triangular(a: Array, b: Array, *, upper: bool, left: bool = True, unit
     if left:
         return solve_triangular_p(a, b, upper=upper, unit=unitriangular)
     return swap_last(solve_triangular_p(swap_last(a), swap_last(b), upper=not upper, unit=unitriangular))
+
+
+class TriangularSolution(NamedTuple):
+    """What `triangular_solve` returns."""
+
+    solution: Array
+    cloned_coefficient: Array
+
+
+def triangular_solve(
+    b: Array, A: Array, upper: bool = True, transpose: bool = False, unitriangular: bool = False
+) -> TriangularSolution:
+    """Solve A X = b for a triangular A; `linalg.solve_triangular` has the newer argument order."""
+    matrix = swap_last(A) if transpose else A
+    solved = solve_triangular(matrix, b, upper=upper != transpose, unitriangular=unitriangular)
+    return TriangularSolution(solved, copy_p(A))
+
+
+def cholesky_solve(b: Array, L: Array, upper: bool = False) -> Array:
+    """The x with L LH x = b, or with UH U x = b for an upper factor: L (..., n, n), b (..., n, k)."""
+    lower = _adjoint(L) if upper else L
+    return solve_triangular(_adjoint(lower), solve_triangular(lower, b, upper=False), upper=True)
+
+
+def cholesky_inverse(L: Array, upper: bool = False) -> Array:
+    """The inverse of L LH, or of UH U for an upper factor."""
+    return cholesky_solve(np.broadcast_to(np.eye(L.shape[-1], dtype=L.dtype), tuple(L.shape)), L, upper)
 
 
 def inverse(x: Array) -> Array:

@@ -251,22 +251,10 @@ _BETWEEN = {
 
 
 def quantile(
-    x: Array, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
+    x: Array, q: Array, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
 ) -> Array:
     """The values below which fractions `q` of the elements lie; several q add a leading dimension."""
-    if interpolation not in _BETWEEN:
-        raise bad_option("quantile", "interpolation", interpolation, f"one of {', '.join(_BETWEEN)}")
-    fractions = np.asarray(concrete(q, "quantile"), dtype=np.float64)
-    if not ((fractions >= 0) & (fractions <= 1)).all():
-        raise bad_option("quantile", "q", fractions.tolist(), "fractions between 0 and 1")
-    if dim is None or not x.shape:
-        canonical_axis(dim or 0, len(x.shape))
-        keep = (1,) * len(x.shape) if keepdim else ()
-        x, axis = reshape_p(x, shape=(math.prod(x.shape),)), 0
-    else:
-        axis = canonical_axis(dim, len(x.shape))
-        keep = (*x.shape[:axis], *((1,) if keepdim else ()), *x.shape[axis + 1 :])
-    first = movedim(sort(x, axis).values, axis, 0)
+    first, fractions, keep = _quantile_input("quantile", x, q, dim, keepdim, interpolation)
     at = fractions.reshape(-1) * (first.shape[0] - 1)
     at = np.rint(at) if interpolation == "nearest" else at  # rounds half to even, like NumPy and PyTorch
     below = np.floor(at).astype(np.int64)
@@ -274,8 +262,42 @@ def quantile(
     exact = reshape_p(q, shape=(fractions.size,)) * (first.shape[0] - 1) if hasattr(q, "_tracks") else at
     weight = reshape_p(astype(exact - below, x.dtype), shape=(fractions.size,) + (1,) * (len(first.shape) - 1))
     found = _BETWEEN[interpolation](first[below], first[np.ceil(at).astype(np.int64)], weight)
-    hidden = any(ew.isnan(x), axis)  # sorted to the end, NaN would be missed by small fractions
+    hidden = any(ew.isnan(first), 0)  # NaN is sorted to the end, where no fraction may see it
     return reshape_p(ew.where(hidden, math.nan, found), shape=(*fractions.shape, *keep))
+
+
+def nanquantile(
+    x: Array, q: Array, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
+) -> Array:
+    """`quantile` of the elements that are not NaN; NaN where there are none."""
+    first, fractions, keep = _quantile_input("nanquantile", x, q, dim, keepdim, interpolation)
+    last = ew.maximum(sum(ew.logical_not(ew.isnan(first)), 0, keepdim=True) - 1, 0)
+    given = reshape_p(q, shape=(fractions.size,)) if hasattr(q, "_tracks") else fractions.reshape(-1)
+    at = reshape_p(given, shape=(fractions.size,) + (1,) * (len(first.shape) - 1)) * last
+    at = ew.round_p(at) if interpolation == "nearest" else at
+    below = ew.floor(at)
+    low, high = (take_along_axis_p(first, astype(part, np.int64), axis=0) for part in (below, ew.ceil(at)))
+    found = _BETWEEN[interpolation](low, high, astype(at - below, x.dtype))
+    return reshape_p(found, shape=(*fractions.shape, *keep))
+
+
+def _quantile_input(
+    op: str, x: Array, q: Array, dim: int | None, keepdim: bool, interpolation: str
+) -> tuple[Array, Array, tuple[int, ...]]:
+    """Return the elements in order along the first dimension, the fractions, and the shape of the result of one."""
+    if interpolation not in _BETWEEN:
+        raise bad_option(op, "interpolation", interpolation, f"one of {', '.join(_BETWEEN)}")
+    fractions = np.asarray(concrete(q, op), dtype=np.float64)
+    if not ((fractions >= 0) & (fractions <= 1)).all():
+        raise bad_option(op, "q", fractions.tolist(), "fractions between 0 and 1")
+    if dim is None or not x.shape:
+        canonical_axis(dim or 0, len(x.shape))
+        keep = (1,) * len(x.shape) if keepdim else ()
+        x, axis = reshape_p(x, shape=(math.prod(x.shape),)), 0
+    else:
+        axis = canonical_axis(dim, len(x.shape))
+        keep = (*x.shape[:axis], *((1,) if keepdim else ()), *x.shape[axis + 1 :])
+    return movedim(sort(x, axis).values, axis, 0), fractions, keep
 
 
 def searchsorted(

@@ -12,8 +12,10 @@ from types import ModuleType
 import numpy as np
 
 from glassgrad.ops import elementwise as ew
+from glassgrad.ops.axes import concrete
 from glassgrad.ops.core import Array, Elementwise, bad_option, elementwise
 from glassgrad.ops.samples import reals
+from glassgrad.ops.shape import broadcast_to_p
 from glassgrad.ops.special import _by, _scipy, gammaln, i0, i1, xlog1py, xlogy
 
 _nan = float("nan")
@@ -119,6 +121,51 @@ airy_slope_p: Elementwise = elementwise(
 )
 airy_slope_p.describe("derivative of Ai(x)", "x * Ai(x)", reals(-4, 4), edge=(0.0, 1.0, -1.0, _nan))
 
+zeta_p: Elementwise = elementwise("zeta", _by_several("zeta"), (None, lambda y, a, b: -a * zeta_p(a + 1, b)), saves="x")
+zeta_p.describe(
+    "sum of (b + k)**-a over k = 0, 1, ...", "none, -a * zeta(a + 1, b)", reals(1.5, 4), reals(0.5, 3), edge=(2.0, 3.0)
+)
+
+# --- orthogonal polynomials -----------------------------------------------------------------------
+
+# The factors of p[1] and those that lead from p[k] and p[k - 1] to p[k + 1], as functions of x and k.
+_POLYNOMIALS: dict[str, tuple[Callable[[Array], Array], Callable[[Array, int, Array, Array], Array]]] = {
+    "chebyshev_polynomial_t": (lambda x: x, lambda x, k, p, q: 2 * x * p - q),
+    "chebyshev_polynomial_u": (lambda x: 2 * x, lambda x, k, p, q: 2 * x * p - q),
+    "chebyshev_polynomial_v": (lambda x: 2 * x - 1, lambda x, k, p, q: 2 * x * p - q),
+    "chebyshev_polynomial_w": (lambda x: 2 * x + 1, lambda x, k, p, q: 2 * x * p - q),
+    "hermite_polynomial_h": (lambda x: 2 * x, lambda x, k, p, q: 2 * x * p - 2 * k * q),
+    "hermite_polynomial_he": (lambda x: x, lambda x, k, p, q: x * p - k * q),
+    "laguerre_polynomial_l": (lambda x: 1 - x, lambda x, k, p, q: ((2 * k + 1 - x) * p - k * q) / (k + 1)),
+    "legendre_polynomial_p": (lambda x: x, lambda x, k, p, q: ((2 * k + 1) * x * p - k * q) / (k + 1)),
+}
+
+
+def _polynomial(name: str, shifted: bool) -> Callable[..., Array]:
+    first, following = _POLYNOMIALS[name.removeprefix("shifted_")]
+
+    def polynomial(input: Array, n: Array) -> Array:
+        degrees = np.asarray(concrete(n, name)).astype(np.int64)
+        x = input * 1.0 if hasattr(input, "dtype") else np.asarray(input, np.float64)
+        x = 2 * x - 1 if shifted else x
+        shape = np.broadcast_shapes(tuple(x.shape), degrees.shape)
+        x = x if tuple(x.shape) == shape else broadcast_to_p(x, shape=shape)
+        before, now = x * 0 + 1, first(x)
+        y = ew.where(degrees == 0, before, ew.where(degrees < 0, x.dtype.type(0), now))
+        for k in range(1, int(degrees.max(initial=0))):
+            before, now = now, following(x, k, now, before)
+            y = ew.where(degrees > k, now, y)
+        return y
+
+    kind = name.replace("_polynomial", "").replace("_", " ").capitalize()
+    polynomial.__name__ = polynomial.__qualname__ = name
+    polynomial.__doc__ = f"{kind} polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."
+    return polynomial
+
+
+globals().update({name: _polynomial(name, shifted=False) for name in _POLYNOMIALS})
+globals().update({f"shifted_{name}": _polynomial(f"shifted_{name}", shifted=True) for name in list(_POLYNOMIALS)[:4]})
+
 # --- public functions -----------------------------------------------------------------------------
 
 
@@ -152,6 +199,12 @@ def betainc(a: Array, b: Array, x: Array) -> Array:
     """Regularised incomplete beta function I_x(a, b); only `x` has a gradient."""
     _refuse_tracked("betainc", a=a, b=b)
     return betainc_p(a, b, x)
+
+
+def zeta(input: Array, other: Array) -> Array:
+    """Hurwitz' zeta function, the sum of (other + k)**-input over k = 0, 1, ..., with a gradient in `other` alone."""
+    _refuse_tracked("zeta", input=input)
+    return zeta_p(input, other)
 
 
 def modified_bessel_i0(input: Array) -> Array:

@@ -12,25 +12,27 @@ _SCIPY = "SciPy has its approximations; the C library and the table here have no
 _SORTING = "a sort with NumPy's order of NaN and of ties, which no loop nest can express"
 _SORTED_PLACES = "a search whose places and counts the numbers decide"
 _SPARSE = "SciPy computes it, row by row of its compressed form"
-_BITS = "the same bytes under another dtype: nothing to compute, and NumPy's view needs no copy"
+_DIVISORS = "a loop whose length the numbers decide"
+_BITS = "the bytes of a number under another dtype: NumPy reads them"
 _INNER = "it belongs to the tape and never stands in a graph"
 
 _REASONS = {
     _SHAPE: "nonzero unique unique_consecutive bincount",
     _LAPACK: """
         inv pinv solve solve_triangular cofactor det slogdet eig cholesky qr eigh svd qr_complete matrix_exp
-        lu_pivots lu lu_info cholesky_info
+        lu_pivots lu lu_info cholesky_info reflectors
     """,
     _POCKETFFT: "fft rfft rfft_back",
     _SCIPY: """
         erfcx erfinv log_ndtr ndtri digamma polygamma i0 i0e i1 i1e gammainc gammaincc betainc
         bessel_j0 bessel_j1 bessel_y0 bessel_y1 modified_bessel_k0 modified_bessel_k1
-        scaled_modified_bessel_k0 scaled_modified_bessel_k1 airy_ai airy_slope
+        scaled_modified_bessel_k0 scaled_modified_bessel_k1 airy_ai airy_slope zeta
     """,
     _SORTING: "argsort topk kth mode searchsorted isin",
     _SORTED_PLACES: "histogram pivot_rows",
     _SPARSE: "sparse_product",
-    _BITS: "view_bits",
+    _DIVISORS: "gcd lcm",
+    _BITS: "view_bits frexp",
     _INNER: "pick",
 }
 

@@ -10,56 +10,33 @@ from typing import Any
 
 from glassgrad.errors.missing import missing
 
-_ASSIGN = "there is no such method in place; assign the result of the one without the underscore."
 _MEMORY = "the memory of a tensor is a NumPy array: .numpy() shows it, numpy.lib.stride_tricks takes it apart."
 _DENSE = "tensors are dense; .to_sparse() gives a matrix by its entries, see glassgrad.sparse for what it can do."
 _EXACT = "weights stay in floating point; nothing is quantized."
 _CPU = "computation happens on the processor; there is nothing to ask or to move."
-_RANDOM = "draw with uniform_, normal_, exponential_ or bernoulli_ and transform what was drawn."
 _LINALG = "there are linalg.solve, linalg.solve_triangular, linalg.lu_solve, linalg.qr, linalg.lstsq and linalg.pinv."
-_REAL = "complex numbers are complex64 and complex128: .to(glassgrad.complex64)."
+_REAL = "complex numbers are complex64 and complex128: .cfloat() and .cdouble()."
 _HOOK = "use register_hook, which sees the gradient on its way into .grad."
 _NUMPY = "where no gradient is needed, NumPy's or SciPy's function works on .detach().numpy()."
-_TURNED = "the conjugate transpose of a matrix is .mH."
 
 # The advice, and the methods it applies to.
 _INSTEAD: dict[str, str] = {
-    _ASSIGN: (
-        "addbmm_ addmm_ addmv_ addr_ baddbmm_ bitwise_left_shift_ bitwise_right_shift_ conj_physical_ eq_ ge_ "
-        "greater_ greater_equal_ gt_ heaviside_ i0_ le_ less_ less_equal_ logical_and_ logical_not_ logical_or_ "
-        "logical_xor_ lt_ ne_ nextafter_ not_equal_ polygamma_ "
-        "gcd_ lcm_ igamma_ igammac_ mvlgamma_ index_reduce_"
-    ),
-    _MEMORY: (
-        "as_strided_ as_strided_scatter const_data_ptr is_set_to map_ map2_ apply_ new_empty_strided "
-        "resize resize_ resize_as resize_as_ set_ storage storage_offset storage_type untyped_storage dim_order "
-        "as_subclass"
-    ),
+    _MEMORY: "const_data_ptr resize resize_as storage_type as_subclass",
     _DENSE: (
-        "ccol_indices coalesce col_indices crow_indices dense_dim is_coalesced is_nested is_sparse_csr "
-        "resize_as_sparse_ row_indices smm sparse_dim sparse_mask sparse_resize_ sparse_resize_and_clear_ sspaddmm "
-        "to_padded_tensor to_sparse_bsc to_sparse_bsr to_sparse_csc to_sparse_csr "
-        "indices values layout"
+        "ccol_indices coalesce col_indices crow_indices dense_dim is_coalesced resize_as_sparse_ row_indices smm "
+        "sparse_dim sparse_mask sparse_resize_ sparse_resize_and_clear_ sspaddmm to_padded_tensor to_sparse_bsc "
+        "to_sparse_bsr to_sparse_csc to_sparse_csr indices values"
     ),
     _EXACT: (
-        "dequantize int_repr is_quantized q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale "
-        "q_zero_point qscheme"
+        "dequantize int_repr q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale q_zero_point "
+        "qscheme"
     ),
-    _CPU: (
-        "ipu is_ipu is_maia is_meta is_mkldnn is_mps is_mtia is_vulkan is_xla is_xpu mtia record_stream to_mkldnn xpu "
-        "is_distributed is_inference module_load"
-    ),
-    _RANDOM: ("cauchy_ geometric_ log_normal_"),
-    _LINALG: ("cholesky_inverse cholesky_solve geqrf lstsq orgqr ormqr symeig triangular_solve"),
-    _REAL: ("cdouble cfloat chalf conj_physical is_conj is_neg resolve_conj resolve_neg"),
-    _HOOK: ("register_post_accumulate_grad_hook reinforce output_nr grad_dtype volatile name"),
-    _NUMPY: ("gcd lcm frexp hash_tensor mvlgamma"),
-    "": (
-        "diagonal_scatter index index_reduce isreal nanquantile narrow_copy "
-        "nonzero_static slice_inverse split_with_sizes sum_to_size unsafe_chunk unsafe_split "
-        "unsafe_split_with_sizes"
-    ),
-    _TURNED: "H adjoint",
+    _CPU: "ipu mtia record_stream to_mkldnn xpu module_load",
+    _LINALG: "lstsq symeig",
+    _REAL: "chalf",
+    _HOOK: "reinforce output_nr grad_dtype volatile name",
+    _NUMPY: "hash_tensor",
+    "": "index slice_inverse",
 }
 INSTEAD = {name: instead for instead, names in _INSTEAD.items() for name in names.split()}
 

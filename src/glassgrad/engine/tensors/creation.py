@@ -7,6 +7,7 @@ their dtype.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -214,6 +215,67 @@ def linspace(
     if wanted.kind in "iu":
         return _finish(_whole_steps(int(start), int(end), steps, wanted), requires_grad, device)
     return _finish(np.linspace(start, end, steps, dtype=wanted), requires_grad, device)
+
+
+@devices.on_the_processor
+def logspace(
+    start: float,
+    end: float,
+    steps: int,
+    base: float = 10.0,
+    *,
+    dtype: DType = None,
+    requires_grad: bool = False,
+    device: Device = None,
+) -> Tensor:
+    """`base` to the power of `steps` numbers from `start` to `end`, both included, evenly spaced."""
+    wanted = np.dtype(dtype or (DEFAULT if complex_dtype((start, end, base)) is None else _complex_default()))
+    if steps < 0:
+        raise bad_option("logspace", "steps", steps, "0 or more")
+    if wanted.kind in "iu":
+        start, end = int(start), int(end)
+    numbers = np.power(np.asarray(base, np.result_type(base, 1.0)), np.linspace(start, end, steps))
+    return _finish(numbers.astype(wanted), requires_grad, device)
+
+
+@devices.on_the_processor
+def empty_strided(
+    size: Sequence[int],
+    stride: Sequence[int],
+    *,
+    dtype: DType = None,
+    requires_grad: bool = False,
+    device: Device = None,
+) -> Tensor:
+    """A tensor whose values are not set, and whose elements lie `stride` apart."""
+    shape, steps = _size((size,)), tuple(int(step) for step in stride)
+    last = sum((n - 1) * step for n, step in zip(shape, steps, strict=True)) if 0 not in shape else -1
+    memory = np.empty(last + 1, dtype or DEFAULT)
+    strides = tuple(step * memory.itemsize for step in steps)
+    return _finish(np.lib.stride_tricks.as_strided(memory, shape, strides), requires_grad, device)
+
+
+@devices.on_the_processor
+def empty_permuted(
+    size: Sequence[int],
+    physical_layout: Sequence[int],
+    *,
+    dtype: DType = None,
+    requires_grad: bool = False,
+    device: Device = None,
+) -> Tensor:
+    """A tensor whose values are not set; `physical_layout` lists its dimensions, the outermost in memory first."""
+    shape, order = _size((size,)), [int(axis) for axis in physical_layout]
+    if sorted(order) != list(range(len(shape))):
+        raise bad_option("empty_permuted", "physical_layout", order, f"each dimension from 0 to {len(shape) - 1} once")
+    memory = np.empty([shape[axis] for axis in order], dtype or DEFAULT)
+    return _finish(memory.transpose(np.argsort(order)), requires_grad, device)
+
+
+@devices.on_the_processor
+def scalar_tensor(s: complex, *, dtype: DType = None, requires_grad: bool = False, device: Device = None) -> Tensor:
+    """A number as a tensor without dimensions, in the default dtype."""
+    return _finish(np.asarray(s, dtype or DEFAULT), requires_grad, device)
 
 
 def _whole_steps(start: int, end: int, steps: int, dtype: np.dtype) -> Array:

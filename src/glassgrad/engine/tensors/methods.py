@@ -6,7 +6,7 @@ PyTorch code often calls them. Conversions are differentiable; the only device i
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,8 @@ _DTYPES = {
     "char": np.int8,
     "byte": np.uint8,
     "bool": np.bool_,
+    "cfloat": np.complex64,
+    "cdouble": np.complex128,
 }
 
 
@@ -167,6 +169,12 @@ def stride(x: Tensor, dim: int | None = None) -> Any:
     return steps if dim is None else steps[dim]
 
 
+def dim_order(x: Tensor) -> tuple[int, ...]:
+    """Return the dimensions in the order in which they lie in memory, the outermost first."""
+    steps = stride(x)
+    return tuple(sorted(range(x.ndim), key=lambda axis: -steps[axis]))
+
+
 def data_ptr(x: Tensor) -> int:
     """The address of the first element."""
     return int(concrete(x, "data_ptr").ctypes.data)
@@ -272,6 +280,19 @@ def new_full(
     return creation.full(size, fill_value, dtype=dtype or x.dtype, requires_grad=requires_grad, device=device)
 
 
+@_device.on_the_processor
+def new_empty_strided(
+    x: Tensor,
+    size: Sequence[int],
+    stride: Sequence[int],
+    dtype: DType = None,
+    requires_grad: bool = False,
+    device: Device = None,
+) -> Tensor:
+    """A tensor with the dtype of x whose values are not set, and whose elements lie `stride` apart."""
+    return creation.empty_strided(size, stride, dtype=dtype or x.dtype, requires_grad=requires_grad, device=device)
+
+
 # --- attaching ------------------------------------------------------------------------------------
 
 # Functions of this file that become methods.
@@ -280,17 +301,33 @@ _METHODS = words(
     where to to_device to_sparse to_dense cpu cuda type_as contiguous is_contiguous stride data_ptr
     is_floating_point is_complex is_same_size is_nonzero is_signed is_pinned pin_memory get_device bfloat16
     multinomial bernoulli new new_tensor new_zeros new_ones new_empty new_full
+    new_empty_strided dim_order
     """
 )
+
+
+def conjugate_transpose(x: Tensor) -> Tensor:
+    """The conjugate transpose of a matrix; a number itself."""
+    if x.ndim not in {0, 2}:
+        raise bad_option("H", "number of dimensions", x.ndim, "2, or 0; see .mH")
+    turned: Tensor = PUBLIC["adjoint"](x) if x.ndim else PUBLIC["conj"](x)
+    return turned
 
 
 _CPU: _device.device = _device.device("cpu")
 _PROPERTIES: dict[str, Callable[[Tensor], Any]] = {
     "device": lambda _x: _CPU,
-    "is_cuda": lambda _x: False,
+    **dict.fromkeys(
+        words("""
+        is_cuda is_sparse is_sparse_csr is_quantized is_nested is_meta is_mkldnn is_mps is_ipu is_maia is_mtia
+        is_vulkan is_xla is_xpu
+        """),
+        lambda _x: False,
+    ),
+    "layout": lambda _x: "strided",
+    "H": conjugate_transpose,
     "is_cpu": lambda _x: True,
     "retains_grad": lambda x: x._extra is not None and "retain" in x._extra,
-    "is_sparse": lambda _x: False,
     "itemsize": lambda x: x.dtype.itemsize,
     "real": lambda x: PUBLIC["real"](x) if x.dtype.kind == "c" else x,
     "imag": PUBLIC["imag"],
@@ -300,6 +337,10 @@ _PROPERTIES: dict[str, Callable[[Tensor], Any]] = {
 # Methods under other names; `type` is also a name of Python's.
 _OTHER_NAMES: dict[str, Callable[..., Any]] = {
     "is_shared": is_pinned,
+    "is_conj": is_pinned,
+    "is_neg": is_pinned,
+    "is_inference": is_pinned,
+    "is_distributed": is_pinned,
     "ndimension": Tensor.dim,
     "nelement": Tensor.numel,
     "share_memory_": pin_memory,

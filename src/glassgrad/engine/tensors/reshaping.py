@@ -72,7 +72,7 @@ def _method(name: str) -> Callable[..., Tensor]:
     return call
 
 
-METHODS = ("squeeze", "swapaxes", "swapdims", "t", "transpose", "unsqueeze")
+METHODS = ("as_strided", "squeeze", "swapaxes", "swapdims", "t", "transpose", "unsqueeze")
 
 for _name in METHODS:
     setattr(Tensor, f"{_name}_", _method(_name))

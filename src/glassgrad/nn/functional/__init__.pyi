@@ -15,6 +15,7 @@ from glassgrad.engine.typed import (
     EigResult,
     EighResult,
     Extreme,
+    Frexp,
     Histogram,
     Ints,
     InverseInfo,
@@ -23,6 +24,7 @@ from glassgrad.engine.typed import (
     LUResult,
     Number,
     QRResult,
+    Reflectors,
     SVDResult,
     Sizes,
     SlogdetResult,
@@ -52,6 +54,16 @@ def adaptive_max_pool1d(
     input: TensorOrArray, output_size: Sizes, *, return_indices: Literal[True]
 ) -> builtins.tuple[Tensor, Tensor]: ...
 @overload
+def adaptive_max_pool1d_with_indices(
+    input: TensorOrArray, output_size: Sizes, return_indices: Literal[False] = False
+) -> TensorOrArray:
+    """`adaptive_max_pool1d` with its positions."""
+
+@overload
+def adaptive_max_pool1d_with_indices(
+    input: TensorOrArray, output_size: Sizes, *, return_indices: Literal[True]
+) -> builtins.tuple[Tensor, Tensor]: ...
+@overload
 def adaptive_max_pool2d(
     input: TensorOrArray, output_size: Sizes, return_indices: Literal[False] = False
 ) -> TensorOrArray:
@@ -62,6 +74,16 @@ def adaptive_max_pool2d(
     input: TensorOrArray, output_size: Sizes, *, return_indices: Literal[True]
 ) -> builtins.tuple[Tensor, Tensor]: ...
 @overload
+def adaptive_max_pool2d_with_indices(
+    input: TensorOrArray, output_size: Sizes, return_indices: Literal[False] = False
+) -> TensorOrArray:
+    """`adaptive_max_pool2d` with its positions."""
+
+@overload
+def adaptive_max_pool2d_with_indices(
+    input: TensorOrArray, output_size: Sizes, *, return_indices: Literal[True]
+) -> builtins.tuple[Tensor, Tensor]: ...
+@overload
 def adaptive_max_pool3d(
     input: TensorOrArray, output_size: Sizes, return_indices: Literal[False] = False
 ) -> TensorOrArray:
@@ -69,6 +91,16 @@ def adaptive_max_pool3d(
 
 @overload
 def adaptive_max_pool3d(
+    input: TensorOrArray, output_size: Sizes, *, return_indices: Literal[True]
+) -> builtins.tuple[Tensor, Tensor]: ...
+@overload
+def adaptive_max_pool3d_with_indices(
+    input: TensorOrArray, output_size: Sizes, return_indices: Literal[False] = False
+) -> TensorOrArray:
+    """`adaptive_max_pool3d` with its positions."""
+
+@overload
+def adaptive_max_pool3d_with_indices(
     input: TensorOrArray, output_size: Sizes, *, return_indices: Literal[True]
 ) -> builtins.tuple[Tensor, Tensor]: ...
 def affine_grid(
@@ -154,6 +186,12 @@ def cdist(x1: TensorLike, x2: TensorLike, p: builtins.float = 2.0, compute_mode:
 
 def celu(input: TensorOrArray, alpha: builtins.float = 1.0, inplace: builtins.bool = False) -> TensorOrArray:
     """x where it is positive, else alpha * (exp(x / alpha) - 1)."""
+
+def celu_(x: TensorOrArray, alpha: builtins.float = 1.0) -> TensorOrArray:
+    """`celu`, written into the tensor itself; return it."""
+
+def channel_shuffle(input: TensorOrArray, groups: builtins.int) -> TensorOrArray:
+    """Channels (N, C, ...) in another order: the first of each of `groups` groups, the second of each, and so on."""
 
 def conv1d(
     input: TensorLike,
@@ -289,6 +327,9 @@ def dropout3d(
 def elu(input: TensorOrArray, alpha: builtins.float = 1.0, inplace: builtins.bool = False) -> TensorOrArray:
     """x where it is positive, else alpha * (exp(x) - 1)."""
 
+def elu_(x: TensorOrArray, alpha: builtins.float = 1.0) -> TensorOrArray:
+    """`elu`, written into the tensor itself; return it."""
+
 def embedding(
     input: TensorLike,
     weight: TensorLike,
@@ -325,6 +366,90 @@ def fold(
 ) -> TensorOrArray:
     """Add columns (N, C kh kw, positions) at the windows of an image of `output_size`. PyTorch's `F.fold`."""
 
+@overload
+def fractional_max_pool2d(
+    input: TensorOrArray,
+    kernel_size: Ints,
+    output_size: Sizes = None,
+    output_ratio: builtins.float | Sequence[builtins.float] | None = None,
+    return_indices: Literal[False] = False,
+    _random_samples: TensorLike | None = None,
+) -> Tensor | builtins.tuple[Tensor, Tensor]:
+    """Largest element of windows of (N, C, H, W) at random distances, with `return_indices` their positions."""
+
+@overload
+def fractional_max_pool2d(
+    input: TensorOrArray,
+    kernel_size: Ints,
+    output_size: Sizes = None,
+    output_ratio: builtins.float | Sequence[builtins.float] | None = None,
+    *,
+    return_indices: Literal[True],
+    _random_samples: TensorLike | None = None,
+) -> builtins.tuple[Tensor, Tensor]: ...
+@overload
+def fractional_max_pool2d_with_indices(
+    input: TensorOrArray,
+    kernel_size: Ints,
+    output_size: Sizes = None,
+    output_ratio: builtins.float | Sequence[builtins.float] | None = None,
+    return_indices: Literal[False] = False,
+    _random_samples: TensorLike | None = None,
+) -> Tensor | builtins.tuple[Tensor, Tensor]:
+    """`fractional_max_pool2d` with its positions."""
+
+@overload
+def fractional_max_pool2d_with_indices(
+    input: TensorOrArray,
+    kernel_size: Ints,
+    output_size: Sizes = None,
+    output_ratio: builtins.float | Sequence[builtins.float] | None = None,
+    *,
+    return_indices: Literal[True],
+    _random_samples: TensorLike | None = None,
+) -> builtins.tuple[Tensor, Tensor]: ...
+@overload
+def fractional_max_pool3d(
+    input: TensorOrArray,
+    kernel_size: Ints,
+    output_size: Sizes = None,
+    output_ratio: builtins.float | Sequence[builtins.float] | None = None,
+    return_indices: Literal[False] = False,
+    _random_samples: TensorLike | None = None,
+) -> Tensor | builtins.tuple[Tensor, Tensor]:
+    """Largest element of windows of (N, C, D, H, W) at random distances, with `return_indices` their positions."""
+
+@overload
+def fractional_max_pool3d(
+    input: TensorOrArray,
+    kernel_size: Ints,
+    output_size: Sizes = None,
+    output_ratio: builtins.float | Sequence[builtins.float] | None = None,
+    *,
+    return_indices: Literal[True],
+    _random_samples: TensorLike | None = None,
+) -> builtins.tuple[Tensor, Tensor]: ...
+@overload
+def fractional_max_pool3d_with_indices(
+    input: TensorOrArray,
+    kernel_size: Ints,
+    output_size: Sizes = None,
+    output_ratio: builtins.float | Sequence[builtins.float] | None = None,
+    return_indices: Literal[False] = False,
+    _random_samples: TensorLike | None = None,
+) -> Tensor | builtins.tuple[Tensor, Tensor]:
+    """`fractional_max_pool3d` with its positions."""
+
+@overload
+def fractional_max_pool3d_with_indices(
+    input: TensorOrArray,
+    kernel_size: Ints,
+    output_size: Sizes = None,
+    output_ratio: builtins.float | Sequence[builtins.float] | None = None,
+    *,
+    return_indices: Literal[True],
+    _random_samples: TensorLike | None = None,
+) -> builtins.tuple[Tensor, Tensor]: ...
 def gaussian_nll_loss(
     input: TensorLike,
     target: TensorLike,
@@ -386,6 +511,9 @@ def hardtanh(
     input: TensorOrArray, min_val: builtins.float = -1.0, max_val: builtins.float = 1.0, inplace: builtins.bool = False
 ) -> TensorOrArray:
     """x limited to [min_val, max_val]."""
+
+def hardtanh_(x: TensorOrArray, min_val: builtins.float = -1.0, max_val: builtins.float = 1.0) -> TensorOrArray:
+    """`hardtanh`, written into the tensor itself; return it."""
 
 def hinge_embedding_loss(
     input: TensorLike,
@@ -462,8 +590,25 @@ def leaky_relu(
 ) -> TensorOrArray:
     """x where it is positive, else `negative_slope` * x."""
 
+def leaky_relu_(x: TensorOrArray, negative_slope: builtins.float = 0.01) -> TensorOrArray:
+    """`leaky_relu`, written into the tensor itself; return it."""
+
 def linear(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None) -> Tensor:
     """x wT + b: input (..., in), weight (out, in), bias (out,) to (..., out)."""
+
+def linear_cross_entropy(
+    input: TensorLike,
+    linear_weight: TensorLike,
+    target: TensorLike,
+    *,
+    linear_bias: TensorLike | None = None,
+    weight: TensorLike | None = None,
+    reduction: builtins.str = "mean",
+    ignore_index: builtins.int | None = None,
+    label_smoothing: builtins.float = 0.0,
+    options: builtins.object = None,
+) -> Tensor:
+    """`cross_entropy` of linear maps of the input (N, in) or (in,)."""
 
 def local_response_norm(
     input: TensorOrArray,
@@ -544,6 +689,29 @@ def max_pool1d(
     return_indices: Literal[True],
 ) -> builtins.tuple[Tensor, Tensor]: ...
 @overload
+def max_pool1d_with_indices(
+    input: TensorOrArray,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    dilation: Ints = 1,
+    ceil_mode: builtins.bool = False,
+    return_indices: Literal[False] = False,
+) -> TensorOrArray:
+    """`max_pool1d` with its positions."""
+
+@overload
+def max_pool1d_with_indices(
+    input: TensorOrArray,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    dilation: Ints = 1,
+    ceil_mode: builtins.bool = False,
+    *,
+    return_indices: Literal[True],
+) -> builtins.tuple[Tensor, Tensor]: ...
+@overload
 def max_pool2d(
     input: TensorOrArray,
     kernel_size: Ints,
@@ -567,6 +735,29 @@ def max_pool2d(
     return_indices: Literal[True],
 ) -> builtins.tuple[Tensor, Tensor]: ...
 @overload
+def max_pool2d_with_indices(
+    input: TensorOrArray,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    dilation: Ints = 1,
+    ceil_mode: builtins.bool = False,
+    return_indices: Literal[False] = False,
+) -> TensorOrArray:
+    """`max_pool2d` with its positions."""
+
+@overload
+def max_pool2d_with_indices(
+    input: TensorOrArray,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    dilation: Ints = 1,
+    ceil_mode: builtins.bool = False,
+    *,
+    return_indices: Literal[True],
+) -> builtins.tuple[Tensor, Tensor]: ...
+@overload
 def max_pool3d(
     input: TensorOrArray,
     kernel_size: Ints,
@@ -580,6 +771,29 @@ def max_pool3d(
 
 @overload
 def max_pool3d(
+    input: TensorOrArray,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    dilation: Ints = 1,
+    ceil_mode: builtins.bool = False,
+    *,
+    return_indices: Literal[True],
+) -> builtins.tuple[Tensor, Tensor]: ...
+@overload
+def max_pool3d_with_indices(
+    input: TensorOrArray,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    dilation: Ints = 1,
+    ceil_mode: builtins.bool = False,
+    return_indices: Literal[False] = False,
+) -> TensorOrArray:
+    """`max_pool3d` with its positions."""
+
+@overload
+def max_pool3d_with_indices(
     input: TensorOrArray,
     kernel_size: Ints,
     stride: Ints | None = None,
@@ -631,6 +845,35 @@ def mse_loss(
     weight: TensorLike | None = None,
 ) -> Tensor:
     """(input - target)**2, averaged; `weight` multiplies each and then divides the mean."""
+
+def multi_head_attention_forward(
+    query: TensorLike,
+    key: TensorLike,
+    value: TensorLike,
+    embed_dim_to_check: builtins.int,
+    num_heads: builtins.int,
+    in_proj_weight: TensorLike | None,
+    in_proj_bias: TensorLike | None,
+    bias_k: TensorLike | None,
+    bias_v: TensorLike | None,
+    add_zero_attn: builtins.bool,
+    dropout_p: builtins.float,
+    out_proj_weight: TensorLike,
+    out_proj_bias: TensorLike | None,
+    training: builtins.bool = True,
+    key_padding_mask: TensorLike | None = None,
+    need_weights: builtins.bool = True,
+    attn_mask: TensorLike | None = None,
+    use_separate_proj_weight: builtins.bool = False,
+    q_proj_weight: TensorLike | None = None,
+    k_proj_weight: TensorLike | None = None,
+    v_proj_weight: TensorLike | None = None,
+    static_k: TensorLike | None = None,
+    static_v: TensorLike | None = None,
+    average_attn_weights: builtins.bool = True,
+    is_causal: builtins.bool = False,
+) -> builtins.tuple[Tensor, Tensor | None]:
+    """Return the output of `nn.MultiheadAttention` with these weights, and the weights of its attention (or None)."""
 
 def multi_margin_loss(
     input: TensorLike,
@@ -701,6 +944,9 @@ def pairwise_distance(
 ) -> Tensor:
     """|x1 - x2 + eps| in the norm `p`, along the last dimension: row by row."""
 
+def pdist(input: TensorOrArray, p: builtins.float = 2.0) -> TensorOrArray:
+    """The distances in the norm `p` of all pairs of rows of (n, d), as `cdist` has them: (n (n - 1) / 2,)."""
+
 def pixel_shuffle(input: TensorOrArray, upscale_factor: builtins.int) -> TensorOrArray:
     """(..., C r r, H, W) to (..., C, H r, W r): blocks of channels become blocks of pixels (Shi et al. 2016)."""
 
@@ -731,6 +977,9 @@ def relu(input: TensorOrArray, inplace: builtins.bool = False) -> TensorOrArray:
 def relu6(input: TensorOrArray, inplace: builtins.bool = False) -> TensorOrArray:
     """x limited to [0, 6]."""
 
+def relu_(x: TensorOrArray) -> TensorOrArray:
+    """`relu`, written into the tensor itself; return it."""
+
 def rms_norm(
     input: TensorOrArray, normalized_shape: Any, weight: TensorLike | None = None, eps: builtins.float | None = None
 ) -> TensorOrArray:
@@ -744,6 +993,14 @@ def rrelu(
     inplace: builtins.bool = False,
 ) -> TensorOrArray:
     """Leaky relu with slopes drawn from [lower, upper] in training, and their mean otherwise (Xu et al. 2015)."""
+
+def rrelu_(
+    input: Tensor,
+    lower: builtins.float = 0.125,
+    upper: builtins.float = 0.3333333333333333,
+    training: builtins.bool = False,
+) -> Tensor:
+    """`rrelu`, written into the tensor itself; return it."""
 
 def scaled_dot_product_attention(
     query: TensorLike,
@@ -759,6 +1016,9 @@ def scaled_dot_product_attention(
 
 def selu(input: TensorOrArray, inplace: builtins.bool = False) -> TensorOrArray:
     """Scaled elu, whose fixed point has mean 0 and variance 1."""
+
+def selu_(x: TensorOrArray) -> TensorOrArray:
+    """`selu`, written into the tensor itself; return it."""
 
 def sigmoid(x: TensorOrArray) -> TensorOrArray:
     """1 / (1 + exp(-x))"""
@@ -815,6 +1075,9 @@ def threshold(
 ) -> TensorOrArray:
     """x where it is above `threshold`, else `value`."""
 
+def threshold_(x: TensorOrArray, threshold: builtins.float, value: builtins.float) -> TensorOrArray:
+    """`threshold`, written into the tensor itself; return it."""
+
 def triplet_margin_loss(
     anchor: TensorLike,
     positive: TensorLike,
@@ -854,3 +1117,13 @@ def upsample(
     align_corners: builtins.bool | None = None,
 ) -> TensorOrArray:
     """`interpolate`, under PyTorch's older name."""
+
+def upsample_bilinear(
+    input: TensorOrArray, size: Sizes = None, scale_factor: builtins.float | Sequence[builtins.float] | None = None
+) -> TensorOrArray:
+    """`interpolate` of images with equal corner points, under PyTorch's older name."""
+
+def upsample_nearest(
+    input: TensorOrArray, size: Sizes = None, scale_factor: builtins.float | Sequence[builtins.float] | None = None
+) -> TensorOrArray:
+    """`interpolate` with the nearest pixel, under PyTorch's older name."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from glassgrad.engine import inplace
 from glassgrad.engine.random import Generator, rand
+from glassgrad.engine.tensor import Tensor
 from glassgrad.ops import activation as ops
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops import reduce
@@ -17,6 +19,10 @@ tanh, sigmoid, logsigmoid = PUBLIC["tanh"], PUBLIC["sigmoid"], PUBLIC["logsigmoi
 gelu, softsign, softplus = PUBLIC["gelu"], PUBLIC["softsign"], PUBLIC["softplus"]
 tanhshrink, prelu, glu = PUBLIC["tanhshrink"], PUBLIC["prelu"], PUBLIC["glu"]
 softshrink, hardshrink = PUBLIC["softshrink"], PUBLIC["hardshrink"]
+
+celu_, elu_, hardtanh_ = inplace.FUNCTIONS["celu_"], inplace.FUNCTIONS["elu_"], inplace.FUNCTIONS["hardtanh_"]
+leaky_relu_, relu_, selu_ = inplace.FUNCTIONS["leaky_relu_"], inplace.FUNCTIONS["relu_"], inplace.FUNCTIONS["selu_"]
+threshold_ = inplace.FUNCTIONS["threshold_"]
 
 
 def relu(input: Array, inplace: bool = False) -> Array:
@@ -92,6 +98,11 @@ def rrelu(
     return ew.where(input >= 0, input, input * slopes)
 
 
+def rrelu_(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False) -> Tensor:
+    """`rrelu`, written into the tensor itself; return it."""
+    return inplace.overwrite(input, rrelu, (lower, upper, training), {}, "rrelu_")
+
+
 def _default_dim(input: Array, dim: int | None) -> int:
     # The default axis that PyTorch has kept from its first versions.
     return dim if dim is not None else 0 if len(input.shape) in {0, 1, 3} else 1
@@ -140,5 +151,6 @@ def gumbel_softmax(
 __all__ = ["celu", "elu", "gelu", "glu", "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh"]
 __all__ += ["leaky_relu", "log_softmax", "logsigmoid", "mish", "prelu", "relu", "relu6", "rrelu", "selu", "sigmoid"]
 __all__ += ["silu", "softmax", "softmin", "softplus", "softshrink", "softsign", "tanh", "tanhshrink", "threshold"]
+__all__ += ["celu_", "elu_", "hardtanh_", "leaky_relu_", "relu_", "rrelu_", "selu_", "threshold_"]
 
 guard_all(globals(), __all__)

@@ -13,7 +13,7 @@ from glassgrad.nn.reduction import reduction_of
 from glassgrad.ops import elementwise as ew
 from glassgrad.ops.complex_input import guard_all, refuse_complex, refuses_complex
 from glassgrad.ops.core import Array, bad_option
-from glassgrad.ops.fused import _labels_to_keep, cross_entropy_p
+from glassgrad.ops.fused import _labels_to_keep, cross_entropy_p, linear_p
 from glassgrad.ops.reduce import log_softmax_p, sum
 from glassgrad.ops.shape import astype, permute_p, reshape_p
 
@@ -65,6 +65,39 @@ def cross_entropy(
         return cross_entropy_p(input, target, reduction="mean", ignore_index=ignore_index)
     reduction = reduction_of(reduction, size_average, reduce, "cross_entropy")
     return _cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing)
+
+
+def linear_cross_entropy(
+    input: Array,
+    linear_weight: Array,
+    target: Array,
+    *,
+    linear_bias: Array | None = None,
+    weight: Array | None = None,
+    reduction: str = "mean",
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
+    options: object = None,
+) -> Array:
+    """`cross_entropy` of linear maps of the input (N, in) or (in,).
+
+    Args:
+        input: what is mapped.
+        linear_weight, linear_bias: (C, in) or (C, ..., in), and (C,) or (C, ...): the map.
+        target: class indices or probabilities, as for `cross_entropy`.
+        weight, reduction, label_smoothing: those of `cross_entropy`.
+        ignore_index: targets that do not count, -100 by default.
+        options: PyTorch's hints for its chunks, without an effect here.
+    """
+    between = tuple(linear_weight.shape[1:-1])
+    flat = linear_weight.reshape(-1, linear_weight.shape[-1])
+    logits = linear_p(input, flat) if linear_bias is None else linear_p(input, flat, linear_bias.reshape(-1))
+    if between:
+        logits = logits.reshape(*input.shape[:-1], linear_weight.shape[0], *between)
+    ignored = -100 if ignore_index is None else ignore_index
+    return cross_entropy(
+        logits, target, weight, ignore_index=ignored, reduction=reduction, label_smoothing=label_smoothing
+    )
 
 
 @in_single
@@ -174,7 +207,7 @@ def _soft(input: Array, target: Array, weight: Array | None, reduction: str, smo
     return sum(losses) * (1 / count if count else math.nan) if reduction == "mean" else sum(losses)
 
 
-__all__ = ["cross_entropy", "nll_loss"]
+__all__ = ["cross_entropy", "linear_cross_entropy", "nll_loss"]
 
 guard_all(globals(), __all__)
 all_in_single(globals(), ["nll_loss"])

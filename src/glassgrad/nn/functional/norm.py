@@ -43,6 +43,8 @@ def batch_norm(
         ShapeError: a single value for each channel in training, which has no variance.
     """
     shape = tuple(input.shape)
+    if shape == (0,):  # no elements, and no channels: as in PyTorch
+        return reshape_p(input, shape=shape)
     if len(shape) < 2:
         where = provenance.here()
         raise errors.WRONG_INPUT(layer="batch_norm", expected="(N, C, ...)", given=shape, where=where)

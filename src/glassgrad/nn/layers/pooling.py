@@ -7,10 +7,11 @@ from typing import Any
 
 from glassgrad.engine.tensor import Tensor, TensorLike
 from glassgrad.nn.arguments import Ints, Sizes
+from glassgrad.nn.functional import fractional
 from glassgrad.nn.layers.conv import several
 from glassgrad.nn.module import Module
 from glassgrad.ops import pooling
-from glassgrad.ops.core import Array
+from glassgrad.ops.core import Array, bad_option
 
 
 class _MaxPool(Module):
@@ -226,6 +227,72 @@ class LPPool3d(_PowerPool):
     operation = staticmethod(pooling.lp_pool3d)
 
 
+class _FractionalMaxPool(Module):
+    """Base of the poolings at random distances."""
+
+    operation: Callable[..., Array]
+
+    def __init__(
+        self,
+        kernel_size: Ints,
+        output_size: Ints | None = None,
+        output_ratio: float | Sequence[float] | None = None,
+        return_indices: bool = False,
+        _random_samples: TensorLike | None = None,
+    ) -> None:
+        super().__init__()
+        name = type(self).__name__
+        if (output_size is None) == (output_ratio is None):
+            raise bad_option(name, "output_size", output_size, "either it or output_ratio")
+        ratios = output_ratio if isinstance(output_ratio, Sequence) else (output_ratio,)
+        if any(ratio is not None and not 0 < ratio < 1 for ratio in ratios):
+            raise bad_option(name, "output_ratio", output_ratio, "numbers between 0 and 1")
+        self.kernel_size, self.return_indices = kernel_size, return_indices
+        self.output_size, self.output_ratio = output_size, output_ratio
+        self._random_samples = _random_samples
+
+    def forward(self, input: TensorLike) -> Array:
+        return self.operation(
+            input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices, self._random_samples
+        )
+
+
+class FractionalMaxPool2d(_FractionalMaxPool):
+    """The largest number of windows of (N, C, H, W) that lie at random distances (Graham 2014).
+
+    Args:
+        kernel_size: of the window.
+        output_size: sizes of the result; or `output_ratio`, what share of those of the input they are.
+        output_ratio: see `output_size`.
+        return_indices: return the places of the largest as well.
+
+    Raises:
+        ArgumentError: not exactly one of the two sizes is given, or a ratio is not between 0 and 1.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.FractionalMaxPool2d(2, output_ratio=0.75)(gg.zeros(1, 3, 8, 8)).shape
+        (1, 3, 6, 6)
+    """
+
+    operation = staticmethod(fractional.fractional_max_pool2d)
+
+
+class FractionalMaxPool3d(_FractionalMaxPool):
+    """The largest number of windows of (N, C, D, H, W) at random distances; arguments as for `FractionalMaxPool2d`.
+
+    Raises:
+        ArgumentError: not exactly one of the two sizes is given, or a ratio is not between 0 and 1.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> gg.nn.FractionalMaxPool3d(2, output_size=3)(gg.zeros(1, 3, 4, 8, 8)).shape
+        (1, 3, 3, 3, 3)
+    """
+
+    operation = staticmethod(fractional.fractional_max_pool3d)
+
+
 class _MaxUnpool(Module):
     """Base of the max unpoolings."""
 
@@ -390,5 +457,6 @@ class AdaptiveMaxPool3d(_AdaptiveMax):
 
 
 __all__ = ["AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d"]
-__all__ += ["AdaptiveMaxPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "LPPool1d", "LPPool2d", "LPPool3d"]
+__all__ += ["AdaptiveMaxPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "FractionalMaxPool2d"]
+__all__ += ["FractionalMaxPool3d", "LPPool1d", "LPPool2d", "LPPool3d"]
 __all__ += ["MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d"]

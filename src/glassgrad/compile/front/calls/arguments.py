@@ -91,7 +91,7 @@ class Arguments:
         self.vars[symbol.var] = count
         twin = make(symbol, None, leaf._tracks)
         if hooks_of(leaf):
-            twin._extra = {"hooks": list(hooks_of(leaf))}
+            twin._extra = {key: list((leaf._extra or {}).get(key, ())) for key in ("hooks", "after")}
         self.twins[id(twin)] = count
         if leaf.node is not None:
             self.inner[count] = leaf

@@ -137,8 +137,9 @@ def _faster(holder: Any) -> Any:
 
 
 def hooks_of(leaf: Tensor) -> tuple[object, ...]:
-    """Return the hooks that run on the gradient of a leaf."""
-    return () if leaf._extra is None or leaf.node is not None else tuple(leaf._extra.get("hooks", ()))
+    """Return the hooks that the gradient of a leaf goes through."""
+    extra = leaf._extra
+    return () if extra is None or leaf.node is not None else (*extra.get("hooks", ()), *extra.get("after", ()))
 
 
 def _hooks_now(leaf: Tensor, before: tuple[object, ...]) -> str:

@@ -183,7 +183,8 @@ class _Walk:
     def tensor(self, path: str, value: Tensor) -> None:
         self.found.tensors[id(value)] = (value, path)
         if value._extra is not None and value.node is None:
-            self.queue.extend((f"{path}.hook", hook) for hook in value._extra.get("hooks", ()))
+            hooks = (*value._extra.get("hooks", ()), *value._extra.get("after", ()))
+            self.queue.extend((f"{path}.hook", hook) for hook in hooks)
 
     def bound(self, path: str, value: types.MethodType) -> None:
         self.queue.append((path, value.__func__))

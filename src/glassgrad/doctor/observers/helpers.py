@@ -22,8 +22,8 @@ def listen(listener: Callable[[str], None]) -> None:
     _listeners.append(listener)
     known = {(id(owner), name) for owner, name, _ in _replaced}
     for owner, name, letter in _places():
-        function = vars(owner).get(name)
-        if function is not None and (id(owner), name) not in known:
+        if (id(owner), name) not in known:
+            function = getattr(owner, name)
             _replaced.append((owner, name, function))
             setattr(owner, name, _told(function, letter))
 
@@ -37,17 +37,18 @@ def leave(listener: Callable[[str], None]) -> None:
 
 
 def _places() -> Iterator[tuple[Any, str, str]]:
+    from glassgrad.nn import utils
+    from glassgrad.optim.lr_scheduler.base import LRScheduler
+
     torch = pytorch()
-    ours, schedules = sys.modules.get("glassgrad.nn.utils"), sys.modules.get("glassgrad.optim.lr_scheduler")
-    utils = [ours] if ours is not None else []
+    homes, schedules = [utils], [LRScheduler]
     if torch is not None and "torch.nn.utils" in sys.modules:
-        utils += [torch.nn.utils, torch.nn.utils.clip_grad]
-    yield from ((owner, name, "C") for owner in utils for name in CLIPS)
-    kinds = [one for one in (schedules, sys.modules.get("torch.optim.lr_scheduler")) if one is not None]
-    for module in kinds:
-        for kind in vars(module).values():
-            if isinstance(kind, type) and "step" in vars(kind) and hasattr(kind, "state_dict"):
-                yield kind, "step", "R"
+        homes += [torch.nn.utils, torch.nn.utils.clip_grad]
+    if torch is not None and "torch.optim.lr_scheduler" in sys.modules:
+        schedules.append(torch.optim.lr_scheduler.LRScheduler)
+    yield from ((home, name, "C") for home in homes for name in CLIPS if hasattr(home, name))
+    for kind in schedules:
+        yield from ((one, "step", "R") for one in (kind, *kind.__subclasses__()) if "step" in vars(one))
 
 
 def _told(function: Callable[..., Any], letter: str) -> Callable[..., Any]:

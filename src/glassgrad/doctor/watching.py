@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TextIO
@@ -148,7 +149,7 @@ class Watch(Sampling, AbstractContextManager["Watch"]):
             calls=self.calls,
             losses=self.losses.table(),
             unseen=tuple(self._unseen),
-            setup=self._setup,
+            setup=replace(self._setup, frozen=self._structure.frozen()),
             graph=self._graphs[0][1] if self._graphs else None,
             inputs=self._inputs or (),
             labels=tuple(self._labels),
@@ -200,7 +201,7 @@ class Watch(Sampling, AbstractContextManager["Watch"]):
         self._call("F")
         if self.sampling:
             self._structure.forward(args, output)
-            if self._inputs is None:
+            if self._inputs is None or self._structure.bad_inputs:
                 self._inputs = inputs_of(args)
             entering = library.first_tensor(args)
             first = entering if entering is not None else args[0] if args else None

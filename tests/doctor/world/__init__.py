@@ -7,10 +7,10 @@ from pathlib import Path
 
 from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.script import run_script
-from tests.doctor.world import known, missed
+from tests.doctor.world import known, missed, variants
 from tests.doctor.world.program import Program
 
-PROGRAMS = (*known.PROGRAMS, *missed.PROGRAMS)
+PROGRAMS = (*known.PROGRAMS, *missed.PROGRAMS, *variants.PROGRAMS)
 
 
 def found_in(text: str, folder: Path) -> list[Finding]:

@@ -147,7 +147,7 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     loss.backward()
     optimizer.step()
 """, (("nn.Sigmoid()", "nn.ReLU()"), ("range(6)", "range(2)"))),
-    Program("ReLU at the output of a regression", ("rectifier at the output",), """
+    Program("ReLU at the output of a regression", ("rectifier at the output", "output without input"), """
 x = torch.randn(512, 4)
 y = x.sum(1, keepdim=True)
 model = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 1), nn.ReLU())

@@ -35,7 +35,8 @@ class Program:
 
     def faulty(self, library: str) -> tuple[str, set[int]]:
         """Return the script with the fault, and the numbers of the lines that are its cause."""
-        lines = (HEADS[library] + self.text.lstrip("\n")).splitlines()
+        text = HEADS[library] + self.text.lstrip("\n")
+        lines = (text if library == "torch" else text.replace("from torch.", "from glassgrad.")).splitlines()
         marked = {at for at, line in enumerate(lines, start=1) if line.endswith(MARK)}
         return "\n".join(line.removesuffix(MARK) for line in lines) + "\n", marked
 

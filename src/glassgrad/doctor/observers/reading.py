@@ -52,7 +52,7 @@ class Readings:
         """Count a step; cells that were called once in it tell nothing."""
         for name, times in self._calls.items():
             if times > 1 and (reached := self._first.get(name)):
-                # The first output reaches the later ones through the recurrence: only if none of them is read is it alone.
+                # The first output reaches later ones by recurrence: it is alone only if none of them is read.
                 self._reads.setdefault(name, []).append("first" if reached == {0} else "")
         self._passes += bool(self._seen)
         self._calls.clear()

@@ -23,7 +23,7 @@ from glassgrad.doctor.run import Calls, here
 LEAST = 20
 """The number of steps after which running statistics should have arrived."""
 LATE, LATEST = 0.5, 0.9
-"""A share of the statistics that has arrived, below which they differ; and a momentum that keeps only the last batch."""
+"""The share of the statistics that has arrived, below which they differ; a momentum that keeps the last batch only."""
 _FEATURES = 4096
 _ROUNDS, _PASSES = 40, 64
 _MOST_BYTES = 8 << 20
@@ -50,6 +50,7 @@ class Structure:
         self._inputs: Array | None = None
         self.examples: list[tuple[Array, Array]] = []
         self.readings = Readings()
+        self.bad_inputs = False
 
     def connect(self, frame: FrameType) -> None:
         """Begin to hear of clipping and schedules; look at the weights as they are now."""
@@ -78,6 +79,7 @@ class Structure:
         numbers = library.numbers(library.first_tensor(output))
         entering = library.numbers(library.first_tensor(args))
         self._inputs = None
+        self.bad_inputs = entering is not None and entering.dtype.kind == "f" and not np.isfinite(entering.sum())
         if entering is not None and entering.ndim > 1 and entering.dtype.kind == "f":
             self._inputs = entering[:KEPT].reshape(min(len(entering), KEPT), -1)
         if numbers is None or numbers.ndim < 1 or len(numbers) < 4 or numbers.dtype.kind != "f":
@@ -109,6 +111,8 @@ class Structure:
     def stepping(self) -> None:
         """Note a step of the optimizer."""
         self._pending = False
+        if "step" not in self._calls.sites:
+            self._calls.sites["step"] = here()
         self._note("S")
 
     # --- what they show ---
@@ -147,6 +151,10 @@ class Structure:
                 kinds = {type(module).__name__}
                 where = source_lines.calling(kinds, self._files, "momentum")
                 yield Statistics(name, float(momentum), arrived, where)
+
+    def frozen(self) -> tuple[str, ...]:
+        """Return the names of the parameters that require no gradient now."""
+        return tuple(name for name, parameter in self._named if not library.trainable(parameter))
 
     def facts(self) -> Parts:
         """Return what was found."""

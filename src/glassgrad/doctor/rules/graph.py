@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from glassgrad.doctor.facts import CheckUp
-from glassgrad.doctor.graphs.graph import LEAF, VIEWS, Graph, Op
+from glassgrad.doctor.graphs.graph import LEAF, VIEWS, Graph, Op, Shape
 from glassgrad.doctor.library import words
 from glassgrad.doctor.quantities.activations import KINDS
 from glassgrad.doctor.rules.rule import GLOROT, Seen, error, rules_of, warning
@@ -139,7 +139,7 @@ def _linear_in_a_row(found: Run) -> Iterator[Seen]:
 def _layer_before(graph: Graph, number: int) -> int | None:
     """Return the linear layer whose result enters another, through sums with a bias and views."""
     for _ in range(4):
-        tracked = [parent for parent in graph.ops[number].parents if parent >= 0]
+        tracked = [parent for parent in graph.ops[number].parents if graph.made_by(parent) is not None]
         if len(tracked) != 1:
             return None
         number = tracked[0]
@@ -153,10 +153,14 @@ def _layer_before(graph: Graph, number: int) -> int | None:
 
 def _narrow(graph: Graph, before: int, after: int) -> bool:
     """Tell whether the layer between is narrower than both ends, as in a factored matrix."""
-    first = graph.ops[before].shapes[0]
-    ends = (first or (0,))[-1:], graph.ops[after].shape[-1:]
-    middle = graph.ops[before].shape[-1:]
-    return middle < min(ends)
+    entering = graph.ops[before].shapes[0] or (0,) * len(graph.ops[before].shape)
+    return _width(graph.ops[before]) < min(_width(graph.ops[before], entering), _width(graph.ops[after]))
+
+
+def _width(op: Op, shape: Shape | None = None) -> int:
+    """Return the number of units or channels of the result of a layer, or of what enters it."""
+    shape = op.shape if shape is None else shape
+    return shape[1 if op.name.startswith("conv") and len(shape) > 1 else -1] if shape else 0
 
 
 # --- what can reach 0 ---

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from glassgrad.doctor.graphs.graph import Graph, Op
+from glassgrad.doctor.graphs.graph import VIEWS, Graph, Op
 from glassgrad.doctor.library import words
 from glassgrad.doctor.rules.rule import Seen, error, pairs, rules_of, warning
 from glassgrad.doctor.run import Run
@@ -28,6 +28,10 @@ _THROUGH = words(
 )
 
 
+_LOGS = words("log_softmax logsigmoid log_sigmoid log log2 log10 log1p cross_entropy nll_loss")
+_PICKS, _SUMS = words("take_along_axis getitem gather pick index_select"), words("sum mean divide where")
+
+
 @error(
     "clipping before backward",
     "Clip between the backward pass and the step.",
@@ -38,7 +42,10 @@ def _clipped_early(run: Run) -> Iterator[Seen]:
     parts = run.parts
     if parts.rounds >= 2 and parts.clips > 0.5 * parts.rounds:
         clip, backward = run.calls.line("clip"), run.calls.line("backward")
-        what = f"the gradients are clipped{_at(clip)} before the backward pass{_at(backward)} computes them, in {parts.clips} of {parts.rounds} steps: those that the step{_at(run.calls.line('step'))} uses are not clipped"
+        what = (
+            f"the gradients are clipped{_at(clip)} before the backward pass{_at(backward)} computes them, in "
+            f"{parts.clips} of {parts.rounds} steps: those of the step{_at(run.calls.line('step'))} are not clipped"
+        )
         yield Seen(what, clip, parts.clips / parts.rounds)
 
 
@@ -52,7 +59,10 @@ def _thrown(run: Run) -> Iterator[Seen]:
     parts = run.parts
     if parts.thrown >= 6 and parts.thrown > MOSTLY * parts.passes and run.calls.steps:
         step, backward = run.calls.line("step"), run.calls.line("backward")
-        what = f"the gradients of {parts.thrown} of {parts.passes} backward passes{_at(backward)} were zeroed before optimizer.step(){_at(step)} used them: the step stands outside of the loop"
+        what = (
+            f"the gradients of {parts.thrown} of {parts.passes} backward passes{_at(backward)} were zeroed before "
+            f"optimizer.step(){_at(step)} used them: the step stands outside of the loop"
+        )
         yield Seen(what, step, parts.thrown / parts.passes)
 
 
@@ -74,7 +84,10 @@ def _decayed(run: Run) -> Iterator[Seen]:
     last, end = int(steps[low[-1]]), max(run.calls.steps, 1)
     if end - last > FOR * end and rates[-1] < GONE * rates.max() and end >= 50:
         where = run.calls.line("schedule") or run.setup.built
-        what = f"the learning rate falls from {rates.max():.3g} to {rates[-1]:.2g}; after step {last} of {end} it is so low that nothing is learnt: the schedule{_at(where)} takes a step for each batch or decays too fast"
+        what = (
+            f"the learning rate falls from {rates.max():.3g} to {rates[-1]:.2g}; after step {last} of {end} it is so "
+            f"low that nothing is learnt: the schedule{_at(where)} takes a step for each batch or decays too fast"
+        )
         yield Seen(what, where, float(rates[-1] / rates.max()), pairs(steps, rates))
 
 
@@ -103,16 +116,25 @@ def _turned(run: Run) -> Iterator[Seen]:
 
 
 def _turned_op(graph: Graph) -> tuple[Op, str] | None:
-    """Return the op whose sign is turned on the only way to the loss, and what is wrong; None if that is not sure."""
+    """Return the op whose sign is turned, and what is wrong; None if that is not sure."""
+    for _, op in graph.of_loss():
+        maker = None
+        if op.name == "nll_loss" and op.parents:
+            maker = graph.made_by(op.parents[0])
+        elif op.name == "negative" and op.parents:
+            maker = _picked_from(graph, op.parents[0])
+        if maker is not None and maker.name not in _LOGS:
+            return op, f"its minus stands before a log-probability, and {maker.name} makes other numbers"
+    return _on_the_way(graph)
+
+
+def _on_the_way(graph: Graph) -> tuple[Op, str] | None:
+    """Return the op with a turned sign on the only way to the loss."""
     number = graph.loss
     for _ in range(12):
         op = graph.ops[number] if number >= 0 else None
         if op is None:
             return None
-        if op.name == "nll_loss":
-            maker = graph.made_by(op.parents[0])
-            if maker is not None and maker.name not in {"log_softmax", "logsigmoid", "log"}:
-                return op, f"{op.name} takes log-probabilities, and {maker.name} makes other numbers"
         if op.name in _POSITIVE or (op.name == "power" and graph.loss != number) or _squared(op):
             return op, f"{op.name}, which training is to make small, has a minus before it"
         if op.name in _BELOW:
@@ -126,6 +148,15 @@ def _turned_op(graph: Graph) -> tuple[Op, str] | None:
             return None  # by an advantage or a weight, which may have any sign
         number = tracked[0]
     return None
+
+
+def _picked_from(graph: Graph, number: int) -> Op | None:
+    """Return the op of whose result entries are picked and summed; None if none are picked."""
+    picked = False
+    while number >= 0 and graph.ops[number].name in _SUMS | VIEWS:
+        picked |= graph.ops[number].name in _PICKS
+        number = graph.ops[number].parents[0] if graph.ops[number].parents else -1
+    return graph.ops[number] if picked and number >= 0 else None
 
 
 def _squared(op: Op) -> bool:

@@ -15,7 +15,7 @@ HALF = 0.5
 FEW = 1e-2
 """The share of a model's numbers below which training one vector alone cannot fit the data."""
 DECAYED, DECAYED_APART = 0.5, 1.5
-"""Weight decay that is part of the gradient, and that is apart from it (AdamW): above, the weights shrink to nothing."""
+"""Weight decay as a part of the gradient, and apart from it (AdamW): above, the weights shrink to nothing."""
 ZEROS = 0.25
 """The share of outputs of a rectifier that are exactly 0, which targets below 0 explain."""
 _APART = frozenset({"AdamW", "Lion", "Muon"})
@@ -50,7 +50,8 @@ def _held_better(one: Outside) -> str:
     attribute = one.name.rpartition(".")[2]
     if one.held_in in _LISTS:
         better = _LISTS[one.held_in]
-        return f"self.{attribute} = nn.{better}(self.{attribute})  # parameters: nn.{better.replace('Module', 'Parameter')}"
+        of_parameters = better.replace("Module", "Parameter")
+        return f"self.{attribute} = nn.{better}(self.{attribute})  # of parameters: nn.{of_parameters}"
     if one.held_in.endswith("module"):
         return f"optimizer.add_param_group({{'params': {attribute}.parameters()}})"
     return f"self.{attribute} = {attribute}  # in the module's __init__"
@@ -96,7 +97,10 @@ def _frozen(run: Run) -> Iterator[Seen]:
         return
     share = parts.trainable / parts.elements
     where = parts.frozen_at or run.setup.built
-    what = f"{len(run.setup.frozen)} parameters are frozen{_at(where)}, and {parts.trainable:,} of {parts.elements:,} numbers are left to train, without any matrix"
+    what = (
+        f"{len(run.setup.frozen)} parameters are frozen{_at(where)}, and {parts.trainable:,} of {parts.elements:,} "
+        "numbers are left to train, without any matrix"
+    )
     yield Seen(what, where, share)
 
 
@@ -107,7 +111,10 @@ def _decay(run: Run) -> Iterator[Seen]:
         apart = kind in _APART or bool(options.get("decoupled_weight_decay"))
         highest = DECAYED_APART if apart else DECAYED
         if isinstance(decay, int | float) and decay > highest:
-            what = f"the weight decay of {kind}{_at(run.setup.built)} is {decay:g}: it pulls the weights to 0 faster than the loss moves them"
+            what = (
+                f"the weight decay of {kind}{_at(run.setup.built)} is {decay:g}: it pulls the weights to 0 faster than "
+                "the loss moves them"
+            )
             remedy = f"weight_decay={1e-2 if apart else 1e-4:g}"
             yield Seen(what, run.setup.built, float(decay), threshold=highest, remedy=remedy)
 
@@ -124,9 +131,15 @@ def _statistics(run: Run) -> Iterator[Seen]:
     one = found[0]
     where = one.where or run.setup.built
     if math.isnan(one.arrived) or one.arrived < HALF:
-        what = f"with momentum {one.momentum:g}{_at(where)} {one.arrived:.0%} of the running statistics of '{one.name}' come from the data after {run.calls.steps} steps: eval() gives other results than training"
+        what = (
+            f"with momentum {one.momentum:g}{_at(where)} {one.arrived:.0%} of the running statistics of '{one.name}' "
+            f"come from the data after {run.calls.steps} steps: eval() gives other results than training"
+        )
     else:
-        what = f"with momentum {one.momentum:g}{_at(where)} the running statistics of '{one.name}' are those of the last batch alone"
+        what = (
+            f"with momentum {one.momentum:g}{_at(where)} the running statistics of '{one.name}' are those of the last "
+            "batch alone"
+        )
     yield Seen(what, where, one.arrived)
 
 
@@ -137,13 +150,15 @@ def _beginning(run: Run) -> Iterator[Seen]:
         name = f"'{one.name}' ({one.kind})"
         if one.reads == "first":
             yield Seen(
-                f"the loss takes only the first of {one.length} outputs of {name}{_at(where)}, which knows nothing of the rest of the sequence",
+                f"the loss takes only the first of {one.length} outputs of {name}{_at(where)}, which knows "
+                "nothing of the rest of the sequence",
                 where,
                 1 / one.length,
             )
         else:
             yield Seen(
-                f"the loss takes the outputs of one example of the batch from {name}{_at(where)}: the axes of batch and time are exchanged",
+                f"the loss takes the outputs of one example of the batch from {name}{_at(where)}: the axes "
+                "of batch and time are exchanged",
                 where,
                 advice="Say which axis is the batch.",
                 remedy=f"nn.{one.kind}(..., batch_first=True)",
@@ -164,7 +179,10 @@ def _constant(run: Run) -> Iterator[Seen]:
         where = run.calls.line("forward")
         maker = _output_rectifier(run.graph)
         cause = f": the {maker[0]} at the end is 0 for all of them and passes no gradient" if maker else ""
-        what = f"the output of the model{_at(where)} is the same for every example in {run.parts.same} sampled steps, though the inputs differ{cause}"
+        what = (
+            f"the output of the model{_at(where)} is the same for every example in {run.parts.same} sampled steps, "
+            f"though the inputs differ{cause}"
+        )
         yield Seen(what, where, float(run.parts.same), remedy=f"leave out the {maker[0]} at the end" if maker else "")
 
 
@@ -181,7 +199,10 @@ def _rectified(run: Run) -> Iterator[Seen]:
         return
     share = sorted(zeros)[len(zeros) // 2]
     if share > ZEROS:
-        what = f"{maker[0]}{_at(maker[1])} makes {share:.0%} of the predictions exactly 0, and the loss compares them with numbers"
+        what = (
+            f"{maker[0]}{_at(maker[1])} makes {share:.0%} of the predictions exactly 0, and the loss compares them "
+            "with numbers"
+        )
         yield Seen(what, maker[1], share)
 
 

@@ -64,8 +64,7 @@ class Watch(Sampling, AbstractContextManager["Watch"]):
         self._every = every
         self._path = None if path is None else Path(path)
         self._report, self._file = report, file
-        inner = library.uncompiled(model)
-        self._named = list(inner.named_parameters())
+        self._named = list((inner := library.uncompiled(model)).named_parameters())
         if not self._named:
             raise errors.MONITOR_NO_PARAMETERS(owner="watch", model=type(model).__name__)
         self._sampler = Sampler(self._named, self._preset)
@@ -253,6 +252,7 @@ class Watch(Sampling, AbstractContextManager["Watch"]):
         if self._sample is not None:
             with self._schedule:
                 self._sampler.gradients(self._sample)
+                self._structure.left()
 
     def stepping(self, optimizer: Optimizer, traced: bool = False, closure: bool = False) -> None:
         """Record the beginning of an optimizer's step, or of its `closure`."""

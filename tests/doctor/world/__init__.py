@@ -1,4 +1,7 @@
-"""Faults of the kinds that public questions are full of: short scripts, each with its healthy twin."""
+"""Faults of the kinds that public questions are full of: short scripts, each with its healthy twin.
+
+`python -m tests.doctor.world [WORDS]` prints what the doctor says to them.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,8 @@ from glassgrad.doctor.script import run_script
 from tests.doctor.world import known, missed, variants
 from tests.doctor.world.program import Program
 
-PROGRAMS = (*known.PROGRAMS, *missed.PROGRAMS, *variants.PROGRAMS)
+FAULTS = (*known.PROGRAMS, *missed.PROGRAMS)
+PROGRAMS = (*FAULTS, *variants.PROGRAMS)
 
 
 def found_in(text: str, folder: Path) -> list[Finding]:
@@ -19,11 +23,12 @@ def found_in(text: str, folder: Path) -> list[Finding]:
     path.write_text(text, encoding="utf-8")
     watched, ended = run_script(path)
     assert ended
+    assert watched
     return [finding for one in watched for finding in one.findings]
 
 
 def names_cause(program: Program, found: list[Finding], lines: set[int]) -> bool:
-    """Tell whether the cause and its line are named by one of the first two findings."""
+    """Tell whether one of the first two findings names the cause and its line."""
     return any(
         one.rule in program.rules
         and program.says in f"{one.what} {one.advice} {one.remedy}"

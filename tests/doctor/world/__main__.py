@@ -1,28 +1,35 @@
-"""Print what the doctor says to the programs: `python -m tests.doctor.world [WORDS] [--library L]`."""
+"""Print what the doctor says to the programs: `python -m tests.doctor.world [WORDS] [--library ours]`."""
 
-import argparse, sys, tempfile, time
+from __future__ import annotations
+
+import argparse
+import tempfile
 from pathlib import Path
-from glassgrad.doctor.script import run_script
-from tests.doctor.world import PROGRAMS, judged
 
-parser = argparse.ArgumentParser()
-parser.add_argument("words", nargs="*")
-parser.add_argument("-v", action="store_true")
-parser.add_argument("--first", type=int, default=0); parser.add_argument("--library", default="torch,ours")
-args = parser.parse_args()
-for program in PROGRAMS[args.first:]:
-    if args.words and not any(w in program.name for w in args.words):
-        continue
-    for library in args.library.split(","):
-        began = time.time()
-        with tempfile.TemporaryDirectory() as folder:
-            found, wanted, wrong = judged(program, library, Path(folder))
-        print(
-            f"{'ok  ' if wanted else 'MISS'} {'quiet' if not wrong else 'ALARM'} {program.name} [{library}] {time.time() - began:.1f}s"
-        )
-        if not wanted or args.v:
-            for one in found[:5]:
-                print(f"        {one.severity}: {one.rule}: {one.what[:150]} @{one.where}")
-        for one in wrong:
-            print(f"     twin {one.severity}: {one.rule}: {one.what[:150]} @{one.where}")
-        sys.stdout.flush()
+from tests.doctor.world import FAULTS, PROGRAMS, judged
+from tests.doctor.world.program import HEADS
+
+
+def main() -> None:
+    """Run the programs whose names hold one of the words, each with its twin."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("words", nargs="*")
+    options.add_argument("--library", choices=HEADS)
+    options.add_argument("--variants", action="store_true", help="only the programs beside the first 28")
+    given = options.parse_args()
+    named = alarms = runs = 0
+    for program in PROGRAMS[len(FAULTS) if given.variants else 0 :]:
+        if given.words and not any(word in program.name for word in given.words):
+            continue
+        for library in [given.library] if given.library else HEADS:
+            with tempfile.TemporaryDirectory() as folder:
+                found, right, wrong = judged(program, library, Path(folder))
+            runs, named, alarms = runs + 1, named + right, alarms + bool(wrong)
+            print("named " if right else "MISSED", "ALARM" if wrong else "", program.name, f"({library})", flush=True)
+            for one in [*(() if right else found[:4]), *wrong]:
+                print(f"        {one} {one.where}")
+    print(f"{named} of {runs} named with cause and line, {alarms} healthy twins with an alarm")
+
+
+if __name__ == "__main__":
+    main()

@@ -63,21 +63,21 @@ for it in range(160):
     error.backward()
     adam.step()
 """, (("decoder.parameters()", "list(encoder.parameters()) + list(decoder.parameters())"),), "encoder"),
-    Program("values clipped too early", ("clipping before backward",), _CURVE + """
+    Program("clipped too early in a function", ("clipping before backward",), _CURVE + """
 net = nn.Sequential(nn.Linear(1, 24), nn.Tanh(), nn.Linear(24, 1))
 adam = torch.optim.Adam(net.parameters(), lr=1e-2)
 def step(a, b):
     adam.zero_grad()
     error = F.mse_loss(net(a), b)
-    nn.utils.clip_grad_value_(net.parameters(), 0.5)  #!
+    nn.utils.clip_grad_norm_(net.parameters(), max_norm=0.5, norm_type=1.0)  #!
     error.backward()
     adam.step()
 for it in range(100):
     pick = torch.randint(0, 400, (40,))
     step(inputs[pick], targets[pick])
 """, (
-        ("    nn.utils.clip_grad_value_(net.parameters(), 0.5)\n", ""),
-        ("    error.backward()", "    error.backward()\n    nn.utils.clip_grad_value_(net.parameters(), 0.5)"),
+        ("    nn.utils.clip_grad_norm_(net.parameters(), max_norm=0.5, norm_type=1.0)\n", ""),
+        ("    error.backward()", "    error.backward()\n    nn.utils.clip_grad_norm_(net.parameters(), max_norm=0.5, norm_type=1.0)"),
     )),
     Program("a name imported, clipped after the step's zeroing", ("clipping before backward",), """
 from torch.nn.utils import clip_grad_norm_

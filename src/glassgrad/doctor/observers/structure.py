@@ -90,16 +90,20 @@ class Structure:
 
     def backward(self, loss: Tensor) -> None:
         """Look at the beginning of a backward pass."""
-        if self._passes < _PASSES:
-            self._passes += 1
+        self._passes += 1
+        if self._passes <= _PASSES:
             self._thrown += self._pending and not any(_has_gradient(one) for one in self._held)
-            self._pending = True
         self._note("B")
         if not self._begun or self._calls.steps == 1:
             self._begun = True
             if not self._calls.steps:
                 self._look_for_alike()
             self._look_for_strays(loss)
+
+    def left(self) -> None:
+        """Look at the end of a backward pass: it may have been that of another model."""
+        if self._passes <= _PASSES:
+            self._pending = any(_has_gradient(one) for one in self._held)
 
     def learns(self, labels: Any) -> None:
         """Keep the examples of the step, whose class numbers are known."""
@@ -126,8 +130,9 @@ class Structure:
     def _look_for_strays(self, loss: Tensor) -> None:
         if loss is None:
             return
-        strays = [one for one in leaves(loss) if id(one) not in self._mine]
-        if not strays:
+        behind = leaves(loss)
+        strays = [one for one in behind if id(one) not in self._mine]
+        if not strays or len(strays) == len(behind):  # none, or the loss of another model
             return
         held = held_by_optimizers(library.is_torch(loss))
         names = {id(parameter): name for name, parameter in self._model.named_parameters()}
@@ -177,7 +182,7 @@ class Structure:
             statistics=tuple(self._statistics()),
             readings=self.readings.found(),
             thrown=self._thrown,
-            passes=self._passes,
+            passes=min(self._passes, _PASSES),
             clips=early,
             rounds=len(rounds),
             same=self._same,

@@ -33,6 +33,7 @@ EXPLAINS: Mapping[str, tuple[str, ...]] = {
     "layers shared": (*_LOSS,),
     "weights all alike": (*_ALL, "labels do not belong to the inputs"),
     "nearly everything frozen": (*_LOSS, *_NOTHING, *_WILD, "labels do not belong to the inputs"),
+    "sign of the loss turned": (*_ALL, "learning rate out of the usual", "logarithm of what can reach 0"),
     "learning rate out of the usual": (*_ALL, "labels do not belong to the inputs"),
     "weight decay out of the usual": (*_ALL, "labels do not belong to the inputs"),
     "softmax twice": (*_LOSS, *_WILD, "labels do not belong to the inputs"),
@@ -40,7 +41,6 @@ EXPLAINS: Mapping[str, tuple[str, ...]] = {
     "activation before its loss": (*_LOSS, *_WILD, "labels do not belong to the inputs"),
     "broadcast in the loss": (*_LOSS, *_WILD),
     "sigmoids too deep": (*_ALL, "labels do not belong to the inputs"),
-    "sign of the loss turned": (*_ALL, "learning rate out of the usual", "logarithm of what can reach 0"),
     "rate decays to nothing": (*_LOSS, "never updated", "rate unfit for the weights"),
     "sequence read at its beginning": (*_LOSS, *_WILD, "labels do not belong to the inputs"),
     "output without input": (*_LOSS, "no gradient", "dead units", "vanishing gradient", "rectifier at the output"),
@@ -55,7 +55,7 @@ EXPLAINS: Mapping[str, tuple[str, ...]] = {
     "dead units": (*_LOSS, "no gradient", "vanishing gradient"),
     "no gradient": _LOSS,
 }
-"""A cause, and the findings that it explains if both are there."""
+"""A cause, and the findings that it explains if both are there and it stands above them."""
 
 
 def ranked(findings: Iterable[Finding]) -> tuple[Finding, ...]:
@@ -85,13 +85,10 @@ def ranked(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def _cause(rule: str, serious: Mapping[str, Finding]) -> str:
-    """Return the finding that explains another: the first cause that nothing explains in turn."""
-    causes = [one for one in serious if one != rule and rule in EXPLAINS.get(one, ())]
-    first = [one for one in causes if not any(one in EXPLAINS.get(other, ()) for other in causes if other != one)]
-    return (first or causes or [""])[0] if not _mutual(rule, causes) else ""
-
-
-def _mutual(rule: str, causes: list[str]) -> bool:
-    return any(one in EXPLAINS.get(rule, ()) for one in causes) and not any(
-        one not in EXPLAINS.get(rule, ()) for one in causes
-    )
+    """Return the finding that explains another: the first in the order of the table, or what explains that one."""
+    for one, follows in EXPLAINS.items():
+        if one == rule:
+            return ""  # only what stands above it explains a cause, so no two explain each other
+        if one in serious and rule in follows:
+            return _cause(one, serious) or one
+    return ""

@@ -89,7 +89,12 @@ optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     loss = F.cross_entropy(model(x[rows]), y[rows])  #!
     loss.backward()
     optimizer.step()
-""", (("x = torch.randint(0, 256, (512, 16)) * 1.0", "x = torch.randint(0, 256, (512, 16)) / 128 - 1"), ("128) * 1", "0) * 1"))),
+""", (
+        ("x = torch.randint(0, 256, (512, 16)) * 1.0",
+         "x = torch.randint(0, 256, (512, 16)) / 128 - 1"),
+        ("128) * 1",
+         "0) * 1"),
+    )),
     Program("no eval()", ("training mode in evaluation",), _DATA + """
 model = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Dropout(0.2), nn.Linear(32, 3))
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)

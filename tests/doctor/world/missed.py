@@ -32,7 +32,10 @@ class Net(nn.Module):
         return self.last(x)
 model = Net()
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
-""" + _LOOP, (("[nn.Linear(24, 24) for _ in range(3)]", "nn.ModuleList([nn.Linear(24, 24) for _ in range(3)])"),), "ModuleList"),
+""" + _LOOP, (
+        ("[nn.Linear(24, 24) for _ in range(3)]",
+         "nn.ModuleList([nn.Linear(24, 24) for _ in range(3)])"),
+    ), "ModuleList"),
     Program("clipping before backward", ("clipping before backward",), _DATA + """
 model = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 3))
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
@@ -43,7 +46,10 @@ for step in range(150):
     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)  #!
     loss.backward()
     optimizer.step()
-""", (("    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n    loss.backward()\n", "    loss.backward()\n    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n"),)),
+""", (
+        ("    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n    loss.backward()\n",
+         "    loss.backward()\n    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n"),
+    )),
     Program("step after the loop", ("gradients never used",), _DATA + """
 model = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 3))
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
@@ -169,7 +175,10 @@ class Net(nn.Module):
 model = Net()
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
 model.head = nn.Linear(32, 5)  #!
-""" + _LOOP, (("optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)\nmodel.head = nn.Linear(32, 5)\n", "model.head = nn.Linear(32, 5)\noptimizer = torch.optim.Adam(model.parameters(), lr=1e-2)\n"),), "head"),
+""" + _LOOP, (
+        ("optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)\nmodel.head = nn.Linear(32, 5)\n",
+         "model.head = nn.Linear(32, 5)\noptimizer = torch.optim.Adam(model.parameters(), lr=1e-2)\n"),
+    ), "head"),
     Program("dead output", ("output without input",), """
 x = torch.randn(512, 4)
 y = x.abs().sum(1, keepdim=True)

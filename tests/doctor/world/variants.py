@@ -77,7 +77,8 @@ for it in range(100):
     step(inputs[pick], targets[pick])
 """, (
         ("    nn.utils.clip_grad_norm_(net.parameters(), max_norm=0.5, norm_type=1.0)\n", ""),
-        ("    error.backward()", "    error.backward()\n    nn.utils.clip_grad_norm_(net.parameters(), max_norm=0.5, norm_type=1.0)"),
+        ("    error.backward()",
+         "    error.backward()\n    nn.utils.clip_grad_norm_(net.parameters(), max_norm=0.5, norm_type=1.0)"),
     )),
     Program("a name imported, clipped after the step's zeroing", ("clipping before backward",), """
 from torch.nn.utils import clip_grad_norm_
@@ -88,7 +89,10 @@ for start in range(0, 240, 8):
     clip_grad_norm_(net.parameters(), max_norm=0.1)  #!
     score.backward()
     opt.step()
-""", (("    clip_grad_norm_(net.parameters(), max_norm=0.1)\n    score.backward()", "    score.backward()\n    clip_grad_norm_(net.parameters(), max_norm=0.1)"),)),
+""", (
+        ("    clip_grad_norm_(net.parameters(), max_norm=0.1)\n    score.backward()",
+         "    score.backward()\n    clip_grad_norm_(net.parameters(), max_norm=0.1)"),
+    )),
     Program("one step an epoch", ("gradients never used",), _IMAGES + _CNN + """
 def epoch():
     for start in range(0, 256, 16):
@@ -260,7 +264,8 @@ adam = torch.optim.AdamW(net.parameters(), lr=1e-2, weight_decay=20.0)  #!
 """ + _REGRESS, (("weight_decay=20.0", "weight_decay=0.1"),)),
     Program("decay in a group", ("weight decay out of the usual",), _IMAGES + _CNN.replace(
         "opt = torch.optim.SGD(net.parameters(), lr=0.05, momentum=0.9)",
-        'opt = torch.optim.Adam([{"params": net[0].parameters()}, {"params": net[3].parameters(), "weight_decay": 3.0}])  #!',
+        'heavy = {"params": net[3].parameters(), "weight_decay": 3.0}\n'
+        'opt = torch.optim.Adam([{"params": net[0].parameters()}, heavy])  #!',
     ) + _FIT, (('"weight_decay": 3.0', '"weight_decay": 1e-3'),)),
     Program("matrices without an activation", ("linear layers in a row",), _CURVE + """
 class Deep(nn.Module):
@@ -296,7 +301,10 @@ for it in range(500):
     opt.zero_grad()
     score.backward()
     opt.step()
-""", (("points, group = points[torch.argsort(points[:, 4])], group", "order = torch.argsort(points[:, 4]); points, group = points[order], group[order]"),)),
+""", (
+        ("points, group = points[torch.argsort(points[:, 4])], group",
+         "order = torch.argsort(points[:, 4]); points, group = points[order], group[order]"),
+    )),
     Program("a batch's labels shifted by one", ("labels do not belong to the inputs",), """
 pictures = torch.randn(2048, 1, 6, 6)
 signs = (pictures.mean((1, 2, 3)) > 0) * 1
@@ -311,7 +319,8 @@ for epoch in range(6):
         score.backward()
         opt.step()
 """, (("signs[at:at + 64]", "signs[order[at:at + 64]]"),)),
-    Program("a classifier's layer replaced", ("parameters without an optimizer",), _IMAGES + _CNN.replace("Linear(216, 2)", "Linear(216, 10)") + """
+    Program("a classifier's layer replaced", ("parameters without an optimizer",),
+            _IMAGES + _CNN.replace("Linear(216, 2)", "Linear(216, 10)") + """
 net[3] = nn.Linear(216, 2)  #!
 """ + _FIT, (("net[3] = nn.Linear(216, 2)", ""), ("Linear(216, 10)", "Linear(216, 2)")), "new '3'"),
     Program("a head added by a method", ("parameters without an optimizer",), _CURVE + """
@@ -326,7 +335,10 @@ class Net(nn.Module):
 net = Net()
 adam = torch.optim.Adam(net.parameters(), lr=1e-2)
 net.for_regression()
-""" + _REGRESS, (("adam = torch.optim.Adam(net.parameters(), lr=1e-2)\nnet.for_regression()", "net.for_regression()\nadam = torch.optim.Adam(net.parameters(), lr=1e-2)"),), "fc"),
+""" + _REGRESS, (
+        ("adam = torch.optim.Adam(net.parameters(), lr=1e-2)\nnet.for_regression()",
+         "net.for_regression()\nadam = torch.optim.Adam(net.parameters(), lr=1e-2)"),
+    ), "fc"),
     Program("all hidden units dead", ("output without input", "dead units"), _CURVE + """
 net = nn.Sequential(nn.Linear(1, 24), nn.ReLU(), nn.Linear(24, 1))
 with torch.no_grad():

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad.base import provenance
-from glassgrad.doctor.library import words
+from glassgrad.doctor.library import Array, words
 
 Shape = tuple[int, ...]
 
@@ -79,7 +79,7 @@ class Labels:
     distinct: int
     ordered: bool
     classes: int
-    values: Any = field(default=None, compare=False, repr=False)
+    values: Array | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ def low_of(name: str, y: Any, operands: tuple[Any, ...]) -> float:
     return math.nan
 
 
-def axis_of(name: str, ndim: int, *given: Any) -> int | None:
+def axis_of(name: str, ndim: int, *given: object) -> int | None:
     """Return the axis of a softmax from the arguments that may hold it, counted from the front; None if unknown."""
     axis = next((one for one in given if isinstance(one, int)), None)
     return None if axis is None or not name.endswith("softmax") else axis % max(ndim, 1)

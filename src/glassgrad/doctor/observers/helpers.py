@@ -53,7 +53,7 @@ def _places() -> Iterator[tuple[Any, str, str]]:
 
 def _told(function: Callable[..., Any], letter: str) -> Callable[..., Any]:
     @functools.wraps(function)
-    def told(*args: Any, **kwargs: Any) -> Any:
+    def told(*args: object, **kwargs: object) -> object:
         result = function(*args, **kwargs)
         for listener in tuple(_listeners):
             listener(letter)

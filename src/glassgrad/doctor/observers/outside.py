@@ -13,6 +13,9 @@ from glassgrad.doctor.library import Module, Tensor
 from glassgrad.doctor.parts import Outside
 from glassgrad.doctor.source_lines import assigned_to, files_of, named
 
+Held = Any
+"""What an attribute or a variable holds."""
+
 _DEEPEST = 3
 
 
@@ -66,7 +69,7 @@ def outside(model: Module, strays: list[Tensor], frame: FrameType) -> Iterator[O
 
 
 def _taken(
-    missing: dict[int, Tensor], model: Module, path: str, attribute: str, value: Any, module: Module, frame: FrameType
+    missing: dict[int, Tensor], model: Module, path: str, attribute: str, value: Held, module: Module, frame: FrameType
 ) -> Iterator[Outside]:
     mine = [one for one in _parameters(value) if id(one) in missing]
     for one in mine:
@@ -78,7 +81,7 @@ def _taken(
         yield Outside(f"{owner}.{attribute}", type(value).__name__, _count(mine), where)
 
 
-def _parameters(value: Any, depth: int = 0) -> Iterator[Tensor]:
+def _parameters(value: Held, depth: int = 0) -> Iterator[Tensor]:
     """Yield the parameters in a module, a parameter or nested containers of them."""
     if type(value).__name__ == "Parameter":
         yield value

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 import numpy as np
 
 from glassgrad.doctor import library
-from glassgrad.doctor.library import Module, Tensor, words
+from glassgrad.doctor.library import Array, Module, Tensor, words
 from glassgrad.doctor.parts import Reading
 
 WHOLE, CELLS = words("RNN LSTM GRU"), words("RNNCell LSTMCell GRUCell")
@@ -40,7 +39,7 @@ class Readings:
             self._seen[name] = kind, int(result.shape[time])
             result.register_hook(lambda g: self._arrived(name, time, library.numbers(g)))
 
-    def _arrived(self, name: str, time: int, g: Any) -> None:
+    def _arrived(self, name: str, time: int, g: Array | None) -> None:
         if g is None or min(g.shape[:2]) < 2 or not g.any():
             return
         steps = np.flatnonzero(np.any(g != 0, axis=(1 - time, 2)))

@@ -74,7 +74,7 @@ class Structure:
 
     # --- the events of a sampled step ---
 
-    def forward(self, args: Args, output: Any) -> None:
+    def forward(self, args: Args, output: Tensor) -> None:
         """Look at the output of the model."""
         numbers = library.numbers(library.first_tensor(output))
         entering = library.numbers(library.first_tensor(args))
@@ -105,7 +105,7 @@ class Structure:
         if self._passes <= _PASSES:
             self._pending = any(_has_gradient(one) for one in self._held)
 
-    def learns(self, labels: Any) -> None:
+    def learns(self, labels: Array | None) -> None:
         """Keep the examples of the step, whose class numbers are known."""
         inputs, self._inputs = self._inputs, None
         if inputs is not None and labels is not None and len(labels) == len(inputs) and self._room > 0:

@@ -11,9 +11,15 @@ from glassgrad.doctor.rules.rule import SEVERITIES
 _LOSS = ("loss does not fall", "loss rises", "loss spikes", "first loss far off", "underfitting", "overfitting")
 _NOTHING = ("no gradient", "dead units", "vanishing gradient", "saturated", "never updated", "output without input")
 _WILD = (
-    "exploding gradient", "gradients zigzag", "rate above the curvature", "rate unfit for the weights",
-    "always clipped", "saturated", "dead units", "gradients mostly noise",
-)  # fmt: skip  # a table
+    "exploding gradient",
+    "gradients zigzag",
+    "rate above the curvature",
+    "rate unfit for the weights",
+    "always clipped",
+    "saturated",
+    "dead units",
+    "gradients mostly noise",
+)
 _ALL = (*_LOSS, *_NOTHING, *_WILD, "loss not finite")
 
 EXPLAINS: Mapping[str, tuple[str, ...]] = {

@@ -98,7 +98,8 @@ def _targets(node: ast.AST) -> Iterator[ast.expr]:
 def _lines(files: Iterable[str], wanted: Callable[[ast.AST], bool]) -> Iterator[str]:
     for file in files:
         tree = provenance.tree_of(file)
-        found = [node.lineno for node in ast.walk(tree) if wanted(node)] if tree is not None else []
+        nodes = ast.walk(tree) if tree is not None else ()
+        found = [node.lineno for node in nodes if isinstance(node, ast.stmt | ast.expr) and wanted(node)]
         yield from (f"{provenance.shorten(file)}:{line}" for line in sorted(found))
 
 

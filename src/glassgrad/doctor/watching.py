@@ -60,8 +60,7 @@ class Watch(Sampling, AbstractContextManager["Watch"]):
         check_watchable(model, self.optimizers, preset, every)
         self.heard = Calls()
         self._naming = True  # the order of the first calls is recorded
-        self._preset = PRESETS[preset]
-        self._every = every
+        self._preset, self._every = PRESETS[preset], every
         self._path = None if path is None else Path(path)
         self._report, self._file = report, file
         self._named = list((inner := library.uncompiled(model)).named_parameters())
@@ -199,7 +198,8 @@ class Watch(Sampling, AbstractContextManager["Watch"]):
             return
         self._call("F")
         if self.sampling:
-            self._structure.forward(args, output)
+            with self._schedule:
+                self._structure.forward(args, output)
             if self._inputs is None or self._structure.bad_inputs:
                 self._inputs = inputs_of(args)
             entering = library.first_tensor(args)

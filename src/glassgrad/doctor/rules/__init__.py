@@ -11,7 +11,20 @@ from itertools import chain
 from typing import Any
 
 from glassgrad.doctor.facts import CheckUp, Finding
-from glassgrad.doctor.rules import batch, calls, data, examination, graph, learnable, loss, order, parts, setup, steps
+from glassgrad.doctor.rules import (
+    batch,
+    calls,
+    data,
+    examination,
+    graph,
+    layers,
+    learnable,
+    loss,
+    order,
+    parts,
+    setup,
+    steps,
+)
 from glassgrad.doctor.rules.causes import ranked
 from glassgrad.doctor.rules.rule import Rule, Rules, Seen, apply, ordered
 from glassgrad.doctor.run import Run
@@ -30,7 +43,7 @@ def _at_the_call(one: Rule[Any]) -> Rule[Any]:
     return replace(one, look=look)
 
 
-_CAUSES = order.RULES, parts.RULES, learnable.RULES
+_CAUSES = order.RULES, parts.RULES, layers.RULES, learnable.RULES
 _OF_RUNS = calls.RULES, map(_at_the_call, batch.OF_INPUTS), *_CAUSES, setup.RULES, graph.RULES, loss.RULES, steps.RULES
 RUN_RULES: Rules = tuple(chain.from_iterable(_OF_RUNS))
 """The rules for a run."""

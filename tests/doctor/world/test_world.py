@@ -12,10 +12,12 @@ from glassgrad.doctor.reports.wording import lines
 from glassgrad.doctor.rules import ranked
 from glassgrad.doctor.rules.causes import EXPLAINS
 from tests.doctor.world import FAULTS, PROGRAMS, found_in, judged
-from tests.doctor.world.program import Program
+from tests.doctor.world.program import HEADS, Program
+from tests.doctor.world.unusual import UNUSUAL
 
 NAMES = [program.name for program in PROGRAMS]
 HAS_TORCH = importlib.util.find_spec("torch") is not None
+WITH_TORCH = pytest.mark.skipif(not HAS_TORCH, reason="the same scripts for PyTorch")
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +42,7 @@ def test_the_cause_is_named_and_the_twin_silent(program: Program, tmp_path: Path
     assert not alarms, [str(one) for one in alarms]
 
 
-@pytest.mark.skipif(not HAS_TORCH, reason="the same scripts for PyTorch")
+@WITH_TORCH
 @pytest.mark.parametrize("program", PROGRAMS, ids=NAMES)
 @pytest.mark.filterwarnings("ignore")
 def test_the_cause_is_named_in_pytorch_too(program: Program, tmp_path: Path) -> None:
@@ -97,3 +99,14 @@ def test_the_report_has_one_line_for_what_follows(tmp_path: Path) -> None:
     follows = [line for line in report if line.lstrip().startswith("follows")]
     assert cause == 1
     assert len(follows) == len(found) - 1 > 0
+
+
+# --- healthy trainings that look like faults ---
+
+
+@pytest.mark.parametrize("library", ["ours", pytest.param("torch", marks=WITH_TORCH)])
+@pytest.mark.parametrize("name", UNUSUAL)
+@pytest.mark.filterwarnings("ignore")
+def test_an_unusual_training_raises_no_alarm(name: str, library: str, tmp_path: Path) -> None:
+    found = found_in(HEADS[library] + UNUSUAL[name].lstrip("\n"), tmp_path)
+    assert [str(one) for one in found if one.severity != "info"] == []

@@ -101,6 +101,7 @@ class Finding:
         value: the measured value, compared with `threshold`; NaN if there is none. `source`: the threshold's origin.
         evidence: (step, value) pairs, if it was measured over time.
         remedy: the line of code that helps.
+        because: the title of the finding that explains this one; empty for a cause.
 
     Example:
         >>> import glassgrad as gg
@@ -121,6 +122,7 @@ class Finding:
     source: str = ""
     evidence: Evidence = ()
     remedy: str = ""
+    because: str = ""
 
     def __str__(self) -> str:
         place = f" ({self.where})" if self.where and self.where not in self.what else ""

@@ -6,6 +6,7 @@ Nothing is imported for this: the library of an object is loaded already.
 from __future__ import annotations
 
 import functools
+import gc
 import re
 import sys
 from collections.abc import Callable, Collection, Iterator
@@ -227,6 +228,18 @@ def _first_parent(node: Any) -> Any:
         parent = node.parents[0] if node.parents else None
         return parent if hasattr(parent, "prim") else None
     return node.next_functions[0][0] if node.next_functions else None
+
+
+def alive(*kinds: type) -> Iterator[Any]:
+    """Yield the objects of these classes that are alive."""
+    known: dict[int, bool] = {}  # a look-up for each object; `isinstance` would take several times as long
+    for thing in gc.get_objects():
+        kind = type(thing)
+        wanted = known.get(id(kind))
+        if wanted is None:
+            wanted = known[id(kind)] = issubclass(kind, kinds)
+        if wanted:
+            yield thing
 
 
 def drop_empty_hooks(model: Module) -> None:

@@ -15,6 +15,7 @@ from glassgrad.doctor.facts import Facts
 from glassgrad.doctor.graphs.graph import Graph
 from glassgrad.doctor.library import Array
 from glassgrad.doctor.observers.dead_units import Dead
+from glassgrad.doctor.parts import Parts
 from glassgrad.doctor.quantities.directions import noise_scale
 from glassgrad.doctor.record import MonitorData
 
@@ -108,6 +109,8 @@ class Run:
         labels: (step, labels) of the sampled steps whose loss takes class numbers.
         dead: by rectifier, the share of its units that were zero for every example of many steps.
         unseen: what was not inspected, and why, in words.
+        parts: what the parts of the model do beside their gradients.
+        examples: (inputs, class numbers) of sampled steps, at most a few hundred rows each.
 
     Example:
         >>> import glassgrad as gg
@@ -132,6 +135,8 @@ class Run:
     labels: tuple[tuple[int, Any], ...] = ()
     dead: Mapping[str, Dead] = field(default_factory=dict)
     unseen: tuple[str, ...] = ()
+    parts: Parts = field(default_factory=Parts)
+    examples: tuple[tuple[Array, Array], ...] = ()
 
     @property
     def noise_scale(self) -> float:

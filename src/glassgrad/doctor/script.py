@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import gc
 import runpy
 import sys
 import traceback
@@ -15,9 +14,9 @@ from types import TracebackType
 from typing import Any
 
 from glassgrad.base import provenance
-from glassgrad.doctor import library
 from glassgrad.doctor.facts import Finding
-from glassgrad.doctor.library import Module, Optimizer
+from glassgrad.doctor.library import Module, Optimizer, alive
+from glassgrad.doctor.observers import helpers
 from glassgrad.doctor.watching import Watch
 from glassgrad.errors.tracebacks import shortened, wanted
 
@@ -46,7 +45,7 @@ def run_script(
     sys.path[0] = str(Path(path).resolve().parent)
     ended = True
     try:
-        with _told_of_optimizers(lambda optimizer: _begin(optimizer, watches, preset, nan)):
+        with _heard_of_helpers(), _told_of_optimizers(lambda optimizer: _begin(optimizer, watches, preset, nan)):
             runpy.run_path(str(path), run_name="__main__")
     except SystemExit as stop:
         ended = stop.code in {None, 0}
@@ -90,9 +89,7 @@ def _begin(optimizer: Any, watches: list[Watch], preset: str, nan: bool) -> None
 def _owner(held: set[int]) -> Module | None:
     """Return the outermost live module that holds most of the given parameters."""
     best, most = None, (0, 0)
-    for thing in gc.get_objects():
-        if not _is_module(thing):
-            continue
+    for thing in modules_alive():
         mine = [id(parameter) for parameter in thing.parameters()]
         rank = (len(held.intersection(mine)), len(list(thing.modules())))
         if rank[0] and rank > most:
@@ -100,12 +97,31 @@ def _owner(held: set[int]) -> Module | None:
     return best
 
 
-def _is_module(thing: object) -> bool:
-    kind = type(thing)
-    if not hasattr(kind, "register_forward_hook") or not hasattr(kind, "named_parameters"):
-        return False
-    ours = sys.modules.get("glassgrad.nn.module")
-    return library.is_torch(thing) or (ours is not None and isinstance(thing, ours.Module))
+def modules_alive() -> Iterator[Module]:
+    """Yield the modules of glassgrad and PyTorch that are alive."""
+    ours, theirs = sys.modules.get("glassgrad.nn.module"), provenance.pytorch()
+    return alive(*(one for one in (ours and ours.Module, theirs and theirs.nn.Module) if one))
+
+
+@contextmanager
+def _heard_of_helpers() -> Iterator[None]:
+    """Replace clipping and schedules before the script imports them, in the libraries that are loaded."""
+    helpers.listen(_ignored)
+    try:
+        yield
+    finally:
+        helpers.leave(_ignored)
+
+
+def _ignored(_letter: str) -> None:
+    """Hear nothing."""
+
+
+def _torch_arrived(tell: Callable[[], Any]) -> None:
+    """PyTorch is loaded now."""
+    helpers.listen(_ignored)
+    helpers.leave(_ignored)
+    tell()
 
 
 @contextmanager
@@ -113,7 +129,7 @@ def _told_of_optimizers(tell: Callable[[Optimizer], None]) -> Iterator[None]:
     """Call `tell` with every optimizer that is created in the block."""
     with ExitStack() as stack:
         stack.enter_context(_told_of(_our_class(), tell))
-        finder = _Finder(lambda: stack.enter_context(_told_of(_their_class(), tell)))
+        finder = _Finder(lambda: _torch_arrived(lambda: stack.enter_context(_told_of(_their_class(), tell))))
         if "torch.optim.optimizer" in sys.modules:
             stack.enter_context(_told_of(_their_class(), tell))
         else:

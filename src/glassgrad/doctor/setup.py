@@ -26,7 +26,7 @@ def setup_of(model: Module, optimizers: Sequence[Optimizer], frame: FrameType | 
     mine = {id(parameter) for _, parameter in named}
     held = {id(parameter) for optimizer in optimizers for parameter in _held(optimizer)}
     return Setup(
-        optimizers=tuple((type(one).__name__, options_of(one)) for one in optimizers),
+        optimizers=tuple((type(one).__name__, options_of(one) | _decay_of(one)) for one in optimizers),
         not_given=tuple(
             name
             for name, parameter in named
@@ -67,6 +67,13 @@ def options_of(optimizer: Optimizer) -> dict[str, Any]:
     groups = getattr(optimizer, "param_groups", None)
     source = groups[0] if groups else vars(optimizer)
     return {name: value for name, value in source.items() if isinstance(value, int | float | tuple)}
+
+
+def _decay_of(optimizer: Optimizer) -> dict[str, float]:
+    """Return the largest weight decay of an optimizer's groups."""
+    decays = [group.get("weight_decay", 0.0) for group in getattr(optimizer, "param_groups", ())]
+    known = [float(one) for one in decays if isinstance(one, int | float)]
+    return {"weight_decay": max(known)} if any(known) else {}
 
 
 def _held(optimizer: Optimizer) -> Iterator[Any]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TextIO
@@ -18,15 +18,16 @@ from glassgrad.doctor.facts import Facts, Finding
 from glassgrad.doctor.graphs.graph import Graph
 from glassgrad.doctor.library import Args, Kwargs, Module, Optimizer, Tensor
 from glassgrad.doctor.nans import guard_of
-from glassgrad.doctor.observers.connecting import observer_of
+from glassgrad.doctor.observers.connecting import check_watchable, observer_of
 from glassgrad.doctor.observers.dead_units import DeadUnits
 from glassgrad.doctor.observers.events import Sampling
 from glassgrad.doctor.observers.forward_watch import ForwardWatch, inputs_of
 from glassgrad.doctor.observers.leftovers import Leftovers
 from glassgrad.doctor.observers.loss_record import LossRecord
 from glassgrad.doctor.observers.sampling import PRESETS, Sampler, Schedule
+from glassgrad.doctor.observers.structure import Structure
 from glassgrad.doctor.record import MonitorData, Sample
-from glassgrad.doctor.rules import RUN_RULES, apply
+from glassgrad.doctor.rules import RUN_RULES, apply, ranked
 from glassgrad.doctor.run import Calls, Run, here
 from glassgrad.doctor.setup import options_of, setup_of, stochastic
 
@@ -54,25 +55,15 @@ class Watch(Sampling, AbstractContextManager["Watch"]):
         inf: bool = False,
         allow: Collection[str] = (),
     ) -> None:
-        if not hasattr(model, "named_parameters"):
-            raise errors.MONITOR_MODEL(owner="watch", given=type(model).__name__)
-        if preset not in PRESETS:
-            raise errors.WATCH_PRESET(given=preset, known=", ".join(PRESETS))
-        if every is not None and every < 1:
-            raise errors.MONITOR_EVERY(name="every", low=1, given=every)
         self.model = model
         self.optimizers = tuple(optimizer) if isinstance(optimizer, list | tuple) else (optimizer,) if optimizer else ()
-        told = "register_step_pre_hook" if library.is_torch(model) else "step"
-        if strange := [type(one).__name__ for one in self.optimizers if not hasattr(one, told)]:
-            raise errors.WATCH_OPTIMIZER(model=type(model).__name__, given=strange[0])
+        check_watchable(model, self.optimizers, preset, every)
         self.heard = Calls()
         self._naming = True  # the order of the first calls is recorded
-        self._preset = PRESETS[preset]
-        self._every = every
+        self._preset, self._every = PRESETS[preset], every
         self._path = None if path is None else Path(path)
         self._report, self._file = report, file
-        inner = library.uncompiled(model)
-        self._named = list(inner.named_parameters())
+        self._named = list((inner := library.uncompiled(model)).named_parameters())
         if not self._named:
             raise errors.MONITOR_NO_PARAMETERS(owner="watch", model=type(model).__name__)
         self._sampler = Sampler(self._named, self._preset)
@@ -96,11 +87,16 @@ class Watch(Sampling, AbstractContextManager["Watch"]):
         self._batch = float("nan")
         self._inputs: tuple[Facts, ...] | None = None
         self._setup = setup_of(model, self.optimizers)
+        self._structure = Structure(inner, self.optimizers, self._named, self.heard)
+        if self._forward is not None:
+            self._forward.readings = self._structure.readings
 
     # --- the block ---
 
     def __enter__(self) -> Self:
-        self._setup = setup_of(self.model, self.optimizers, provenance.user_frame())
+        frame = provenance.user_frame()
+        self._setup = setup_of(self.model, self.optimizers, frame)
+        self._structure.connect(frame)
         self._weights = self._sampler.sizes()
         self._observer.connect()
         self._look_ahead()
@@ -110,6 +106,7 @@ class Watch(Sampling, AbstractContextManager["Watch"]):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._observer.disconnect()
+        self._structure.disconnect()
         if self.calls.backwards and not self.calls.steps and self._weights != self._sampler.sizes():
             self.calls.hidden = True
             self.unseen("the optimizer's steps: weights changed, but no step was reported (torch.compile, or by hand)")
@@ -123,10 +120,9 @@ class Watch(Sampling, AbstractContextManager["Watch"]):
         if self._path is not None:
             self.data.save(self._path)
         if self._report:
-            from glassgrad.doctor.reports.wording import lines
+            from glassgrad.doctor.reports.wording import tell
 
-            told = lines(self.findings, self.calls.steps, len(self._samples), self._unseen)
-            print("\n".join(told), file=self._file or sys.stdout)
+            tell(self.findings, self.calls.steps, len(self._samples), self._unseen, self._file)
 
     # --- results ---
 
@@ -151,12 +147,14 @@ class Watch(Sampling, AbstractContextManager["Watch"]):
             calls=self.calls,
             losses=self.losses.table(),
             unseen=tuple(self._unseen),
-            setup=self._setup,
+            setup=replace(self._setup, frozen=self._structure.frozen()),
             graph=self._graphs[0][1] if self._graphs else None,
             inputs=self._inputs or (),
             labels=tuple(self._labels),
             held_out=np.array(self._held_out, np.float64).reshape(-1, 2),
             dead={} if self._dead is None else self._dead.found(self.calls.steps),
+            parts=self._structure.facts(),
+            examples=tuple(self._structure.examples),
         )
 
     @property
@@ -166,8 +164,8 @@ class Watch(Sampling, AbstractContextManager["Watch"]):
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """The findings of the rules, errors first; before them the origin of a NaN."""
-        found = apply(RUN_RULES, self.run)
+        """The findings of the rules, causes first; before them the origin of a NaN."""
+        found = ranked(apply(RUN_RULES, self.run))
         if self._guard is None or not self._guard.found:
             return found
         if self.calls.failure.startswith("AutogradError: step"):  # the guard's finding already says it
@@ -200,7 +198,9 @@ class Watch(Sampling, AbstractContextManager["Watch"]):
             return
         self._call("F")
         if self.sampling:
-            if self._inputs is None:
+            with self._schedule:
+                self._structure.forward(args, output)
+            if self._inputs is None or self._structure.bad_inputs:
                 self._inputs = inputs_of(args)
             entering = library.first_tensor(args)
             first = entering if entering is not None else args[0] if args else None
@@ -217,6 +217,8 @@ class Watch(Sampling, AbstractContextManager["Watch"]):
                 self.calls.detached.append((self.calls.steps, here()))
             if self._leftovers.used and (self.sampling or traced or self.calls.steps < _LEFTOVERS):
                 self._leftovers.look(traced)
+            if self.sampling and not traced:
+                self._structure.backward(loss)
             if loss is not None and (self.sampling or traced):
                 self._look_at_graph(loss)
         return False
@@ -241,19 +243,24 @@ class Watch(Sampling, AbstractContextManager["Watch"]):
             site = graph.ops[graph.loss].site
             if site is not None:
                 self.calls.sites.setdefault("loss", site)
-        self._labels += [(self.calls.steps, op.labels) for op in graph.losses() if op.labels is not None][:1]
+        for labels in [op.labels for op in graph.losses() if op.labels is not None][:1]:
+            self._labels.append((self.calls.steps, labels))
+            self._structure.learns(labels.values)
 
     def left(self) -> None:
         """Measure the gradients of a sampled step, after its backward pass."""
         if self._sample is not None:
             with self._schedule:
                 self._sampler.gradients(self._sample)
+                self._structure.left()
 
     def stepping(self, optimizer: Optimizer, traced: bool = False, closure: bool = False) -> None:
         """Record the beginning of an optimizer's step, or of its `closure`."""
         self._call("S")
         if traced or closure:
             return
+        if self.sampling:
+            self._structure.stepping()
         with self._schedule:
             self._leftovers.count()
             if self._sample is not None:
@@ -426,6 +433,7 @@ class Watch(Sampling, AbstractContextManager["Watch"]):
         assert sample is not None
         if self._forward is not None and self._dead is not None:
             self._dead.sampled(self._forward.alive())
+            self._structure.readings.end_pass()
             sample.activations = self._forward.take()
         if (loss := self.losses.of(sample.step)) is not None:
             sample.values["loss"] = loss

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from types import CodeType
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad.base import provenance
-from glassgrad.doctor.library import words
+from glassgrad.doctor.library import Array, words
 
 Shape = tuple[int, ...]
 
@@ -24,6 +24,9 @@ MOST = 20_000
 
 WITH_LOW = frozenset({"log", "log2", "log10", "sqrt", "rsqrt", "divide"})
 """Ops with an operand that must not be 0."""
+
+KEPT = 256
+"""The number of class numbers of a batch that are kept."""
 
 LEAF, CONSTANT = -1, -2
 """Stand for the number of an op: a tensor that no op made, with and without a gradient."""
@@ -67,12 +70,16 @@ def canonical(name: str) -> str:
 
 @dataclass(frozen=True)
 class Labels:
-    """The class numbers given to a loss: count, distinct values, whether they are sorted, and the number of classes."""
+    """The class numbers given to a loss: count, distinct values, whether they are sorted, and the number of classes.
+
+    `values` holds the numbers themselves, at most `KEPT` of them.
+    """
 
     count: int
     distinct: int
     ordered: bool
     classes: int
+    values: Array | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -87,6 +94,7 @@ class Op:
         low: the smallest value that must not reach 0: the operand of a logarithm or a root, the |divisor|.
         labels: the class numbers that a loss takes.
         site: code object and instruction of the user's call.
+        axis: the axis of a softmax, None if unknown.
     """
 
     name: str
@@ -96,6 +104,7 @@ class Op:
     low: float = math.nan
     labels: Labels | None = None
     site: tuple[CodeType, int] | None = None
+    axis: int | None = None
 
     @property
     def where(self) -> str:
@@ -148,6 +157,12 @@ def low_of(name: str, y: Any, operands: tuple[Any, ...]) -> float:
     return math.nan
 
 
+def axis_of(name: str, ndim: int, *given: object) -> int | None:
+    """Return the axis of a softmax from the arguments that may hold it, counted from the front; None if unknown."""
+    axis = next((one for one in given if isinstance(one, int)), None)
+    return None if axis is None or not name.endswith("softmax") else axis % max(ndim, 1)
+
+
 def _is_array(value: Any) -> bool:
     return isinstance(value, np.ndarray) and value.size > 0 and value.dtype.kind == "f"
 
@@ -158,4 +173,4 @@ def labels_of(logits: Any, labels: Any) -> Labels | None:
         return None
     classes = int(logits.shape[1]) if getattr(logits, "ndim", 0) > 1 else 0
     ordered = bool((labels[1:] >= labels[:-1]).all())
-    return Labels(int(labels.size), len(np.unique(labels)), ordered, classes)
+    return Labels(int(labels.size), len(np.unique(labels)), ordered, classes, labels[:KEPT].copy())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from glassgrad.doctor.graphs.graph import CONSTANT, LEAF, MOST, Graph, Labels, Op, canonical, labels_of, low_of
+from glassgrad.doctor.graphs.graph import CONSTANT, LEAF, MOST, Graph, Labels, Op, axis_of, canonical, labels_of, low_of
 from glassgrad.doctor.library import Tensor
 
 Node = Any
@@ -36,7 +36,9 @@ def _op(node: Node, place: dict[Node, int]) -> Op:
     parents = tuple(CONSTANT if parent is None else place.get(parent, LEAF) for parent in node.parents)
     shapes = tuple(_shape(parent, operand) for parent, operand in zip(node.parents, operands, strict=False))
     low, site = low_of(name, saved[0], operands), (node.code, node.lasti)
-    return Op(name, tuple(node.shape), parents, shapes, low, _labels(name, operands), site)
+    options = node.params or {}
+    axis = axis_of(name, len(node.shape), options.get("axis"), options.get("dim"))
+    return Op(name, tuple(node.shape), parents, shapes, low, _labels(name, operands), site, axis)
 
 
 def _shape(parent: Any, operand: Any) -> tuple[int, ...] | None:

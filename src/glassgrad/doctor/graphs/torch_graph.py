@@ -14,7 +14,18 @@ from functools import cache
 from typing import Any
 
 from glassgrad.doctor import library
-from glassgrad.doctor.graphs.graph import CONSTANT, LEAF, MOST, WITH_LOW, Graph, Op, canonical, labels_of, low_of
+from glassgrad.doctor.graphs.graph import (
+    CONSTANT,
+    LEAF,
+    MOST,
+    WITH_LOW,
+    Graph,
+    Op,
+    axis_of,
+    canonical,
+    labels_of,
+    low_of,
+)
 from glassgrad.doctor.library import Args, Kwargs, Tensor
 from glassgrad.doctor.run import here
 
@@ -78,7 +89,8 @@ class Recorder:
             operands = list(_operands((*args, *kwargs.values())))
             if name in _TURNED:
                 operands[:2] = operands[1::-1]
-            self._note(canonical(name), operands, result)
+            axis = axis_of(name, args[0].dim(), kwargs.get("dim"), *args[1:2]) if name.endswith("softmax") else None
+            self._note(canonical(name), operands, result, axis)
         return result
 
     def _backward(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
@@ -89,7 +101,7 @@ class Recorder:
             self._on_backward(None)
         return result
 
-    def _note(self, name: str, operands: list[Any], result: Any) -> None:
+    def _note(self, name: str, operands: list[Any], result: Any, axis: int | None = None) -> None:
         outputs = [one for one in (result if isinstance(result, tuple | list) else (result,)) if library.is_torch(one)]
         if not outputs or not any(one.requires_grad for one in outputs):
             return
@@ -107,6 +119,7 @@ class Recorder:
                 low,
                 labels,
                 here(),
+                axis,
             )
         )
         for one in outputs:

@@ -11,6 +11,7 @@ import numpy as np
 from glassgrad.doctor import library
 from glassgrad.doctor.facts import Facts
 from glassgrad.doctor.library import Args, Handle, Module, Tensor
+from glassgrad.doctor.observers.reading import Readings
 from glassgrad.doctor.quantities.activations import Activation, Kind, kind_of
 
 BEFORE = " before "
@@ -37,6 +38,7 @@ class ForwardWatch:
         self._latest = ""
         self.kinds: dict[str, str] = {}
         self.traced = False
+        self.readings: Readings | None = None
 
     def attach(self) -> None:
         """Attach the hooks."""
@@ -79,6 +81,8 @@ class ForwardWatch:
         if not library.is_recording(self._model):
             return  # a validation pass between steps
         kind = type(module).__name__
+        if self.readings is not None:
+            self.readings.look(name, kind, module, result)
         self._look_before(name, args)
         if numbers.dtype.kind == "f":
             self._add(name, kind, kind_of(kind, module), result, numbers)

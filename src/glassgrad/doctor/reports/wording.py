@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TextIO
 
 from glassgrad.doctor.facts import Finding
 
@@ -22,7 +24,10 @@ def lines(
         yield f"findings     {len(findings)}{seen}"
     for what in unseen:
         yield from _wrapped(f"not looked at: {what}", " " * 13, 15)
+    causes = {finding.rule for finding in findings if not finding.because}
     for finding in findings:
+        if finding.because in causes:
+            continue
         yield from _wrapped(f"{finding.severity.upper():<8} {finding.rule}: {finding.what}", "  ", 11)
         if finding.where and finding.where not in finding.what:
             yield " " * 11 + f"at {finding.where}"
@@ -32,6 +37,14 @@ def lines(
         yield from _wrapped(f"-> {finding.advice}", " " * 11, 14)
         if finding.remedy:
             yield " " * 14 + finding.remedy
+        for other in findings:
+            if other.because == finding.rule:
+                yield textwrap.shorten(f"{' ' * 11}follows  {other.rule}: {other.what}", 200)
+
+
+def tell(findings: Sequence[Finding], steps: int, samples: int, unseen: Iterable[str], file: TextIO | None) -> None:
+    """Print these lines to a file, or to the standard output."""
+    print("\n".join(lines(findings, steps, samples, unseen)), file=file or sys.stdout)
 
 
 def _measured(finding: Finding) -> str:

@@ -5,16 +5,46 @@ A rule neither computes statistics nor prints. `RULES` take a batch (`CheckUp`),
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain
+from typing import Any
 
 from glassgrad.doctor.facts import CheckUp, Finding
-from glassgrad.doctor.rules import batch, calls, data, examination, graph, loss, setup, steps
+from glassgrad.doctor.rules import (
+    batch,
+    calls,
+    data,
+    examination,
+    graph,
+    layers,
+    learnable,
+    loss,
+    order,
+    parts,
+    setup,
+    steps,
+)
+from glassgrad.doctor.rules.causes import ranked
 from glassgrad.doctor.rules.rule import Rule, Rules, Seen, apply, ordered
+from glassgrad.doctor.run import Run
 
 RULES: Rules = (*batch.RULES, *graph.RULES)
 """The rules for one batch, in order; a new rule is a function in the file of its family."""
 
-_OF_RUNS = calls.RULES, batch.OF_INPUTS, setup.RULES, graph.RULES, loss.RULES, steps.RULES
+
+def _at_the_call(one: Rule[Any]) -> Rule[Any]:
+    """Return a rule about inputs that names the line of the model's call."""
+
+    def look(run: Run) -> Iterator[Seen]:
+        for seen in one.look(run):
+            yield Seen(seen, run.calls.line("forward")) if isinstance(seen, str) else seen
+
+    return replace(one, look=look)
+
+
+_CAUSES = order.RULES, parts.RULES, layers.RULES, learnable.RULES
+_OF_RUNS = calls.RULES, map(_at_the_call, batch.OF_INPUTS), *_CAUSES, setup.RULES, graph.RULES, loss.RULES, steps.RULES
 RUN_RULES: Rules = tuple(chain.from_iterable(_OF_RUNS))
 """The rules for a run."""
 
@@ -45,4 +75,5 @@ __all__ = [
     "apply",
     "findings",
     "ordered",
+    "ranked",
 ]

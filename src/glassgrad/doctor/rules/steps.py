@@ -43,6 +43,8 @@ OPPOSITE = -0.75
 TOO_FAR = 3.0
 """The length of an update relative to the distance to the minimum along it; full batches settle at 2
 (Cohen et al. 2021)."""
+ROUNDING = 1e-6
+"""A gradient relative to all gradients together: a smaller one is made of rounding errors."""
 APART = 30.0
 """A batch that is smaller than the noise scale by this factor: its gradient is nearly all noise."""
 
@@ -272,7 +274,8 @@ def _rate_measured(run: Run, data: MonitorData) -> Iterator[Seen]:
 )
 @_sampled(3)
 def _never_updated(run: Run, data: MonitorData) -> Iterator[Seen]:
-    some = np.nan_to_num(data.gradient_norm) > 0
+    # A bias before a normalisation has a gradient of rounding errors.
+    some = np.nan_to_num(data.gradient_norm) > ROUNDING * np.nan_to_num(data.total_norm)[:, None]
     still = (np.nan_to_num(data.update_norm, nan=1.0) == 0) & some
     rate = np.nan_to_num(data.rate, nan=1.0) > 0
     names = [

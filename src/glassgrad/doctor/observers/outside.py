@@ -1,0 +1,106 @@
+"""Find parameters behind a loss that no module of the model and no optimizer has, and the names of their holders."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from types import FrameType
+from typing import Any
+
+from glassgrad.doctor import library
+from glassgrad.doctor.graphs.graph import MOST
+from glassgrad.doctor.library import Module, Tensor
+from glassgrad.doctor.parts import Outside
+from glassgrad.doctor.source_lines import assigned_to, files_of, named
+
+Held = Any
+"""What an attribute or a variable holds."""
+
+_DEEPEST = 3
+
+
+def leaves(loss: Tensor) -> list[Tensor]:
+    """Return the parameters that a loss was computed from, in any order; empty if its history is too long."""
+    torch = library.is_torch(loss)
+    root = loss.grad_fn if torch else getattr(loss, "node", None)
+    seen, waiting, found = {id(root)}, [root] if root is not None else [], {}
+    kept = [root]  # PyTorch makes its nodes anew, and an id would be used again
+    while waiting and len(seen) < MOST:
+        node = waiting.pop()
+        for one in (pair[0] for pair in node.next_functions) if torch else node.parents:
+            if one is None:
+                continue
+            leaf = getattr(one, "variable", None) if torch else None if hasattr(one, "prim") else one
+            if leaf is not None and type(leaf).__name__ == "Parameter":
+                found[id(leaf)] = leaf
+            elif id(one) not in seen and hasattr(one, "next_functions" if torch else "prim"):
+                seen.add(id(one))
+                kept.append(one)
+                waiting.append(one)
+    return list(found.values())
+
+
+def held_by_optimizers(torch: bool) -> set[int]:
+    """Return the ids of the parameters of all optimizers that are alive."""
+    module = sys.modules.get("torch.optim.optimizer" if torch else "glassgrad.optim.optimizer")
+    kinds = (module.Optimizer,) if module is not None else ()
+    groups = [group for one in library.alive(*kinds) for group in getattr(one, "param_groups", ())]
+    return {id(parameter) for group in groups for parameter in group["params"]}
+
+
+def outside(model: Module, strays: list[Tensor], frame: FrameType) -> Iterator[Outside]:
+    """Yield the holders of parameters that nobody trains; `frame` is the user's, which holds variables."""
+    missing = {id(one): one for one in strays}
+    for path, module in model.named_modules():
+        for attribute, value in vars(module).items():
+            if not attribute.startswith("_") and isinstance(value, list | tuple | dict | set):
+                yield from _taken(missing, model, path, attribute, value, module, frame)
+    if not missing:
+        return
+    file = frame.f_code.co_filename
+    for name, value in {**frame.f_globals, **frame.f_locals}.items():
+        mine = [one for one in _parameters(value) if id(one) in missing]
+        if mine and getattr(value, "training", True) and not name.startswith("_"):
+            for one in mine:
+                del missing[id(one)]
+            kind = "module" if hasattr(value, "named_modules") else "parameter"
+            kind = type(value).__name__ if isinstance(value, list | tuple | dict | set) else kind
+            yield Outside(name, f"variable {kind}", _count(mine), named(name, [file]))
+
+
+def _taken(
+    missing: dict[int, Tensor], model: Module, path: str, attribute: str, value: Held, module: Module, frame: FrameType
+) -> Iterator[Outside]:
+    mine = [one for one in _parameters(value) if id(one) in missing]
+    for one in mine:
+        del missing[id(one)]
+    if mine:
+        owner = f"{type(model).__name__}.{path}" if path else type(model).__name__
+        files = files_of(module, frame.f_code.co_filename)
+        where = assigned_to(attribute, files)
+        yield Outside(f"{owner}.{attribute}", type(value).__name__, _count(mine), where)
+
+
+def _parameters(value: Held, depth: int = 0) -> Iterator[Tensor]:
+    """Yield the parameters in a module, a parameter or nested containers of them."""
+    if type(value).__name__ == "Parameter":
+        yield value
+    elif isinstance(value, list | tuple | set | Mapping) and depth < _DEEPEST:
+        for one in value.values() if isinstance(value, Mapping) else value:
+            yield from _parameters(one, depth + 1)
+    elif hasattr(type(value), "named_parameters") and not isinstance(value, type):
+        yield from dict.fromkeys(value.parameters())
+
+
+def _count(parameters: list[Tensor]) -> int:
+    return sum(int(library.values(one).size) for one in parameters)
+
+
+def where_put(model: Module, parameter: str, frame: FrameType | None) -> str:
+    """Return the user's line that put the module of a parameter there."""
+    if frame is None:
+        return ""
+    files = files_of(model, frame.f_code.co_filename)
+    parts = parameter.split(".")
+    found = (assigned_to(".".join(parts[:at]), [files[0]]) for at in range(len(parts), 0, -1))
+    return next((line for line in found if line), "")

@@ -1,0 +1,66 @@
+"""Detect recurrent layers of which the loss reads the beginning only, by the gradients that reach their outputs."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from glassgrad.doctor import library
+from glassgrad.doctor.library import Array, Module, Tensor, words
+from glassgrad.doctor.parts import Reading
+
+WHOLE, CELLS = words("RNN LSTM GRU"), words("RNNCell LSTMCell GRUCell")
+_ENOUGH = 3
+"""The number of passes that are looked at, all of which must agree."""
+
+
+class Readings:
+    """Looks at the first passes of recurrent layers, between the calls of `end_pass`."""
+
+    def __init__(self) -> None:
+        self._passes = 0
+        self._seen: dict[str, tuple[str, int]] = {}
+        self._reads: dict[str, list[str]] = {}
+        self._calls: Counter[str] = Counter()
+        self._first: dict[str, set[int]] = {}
+
+    def look(self, name: str, kind: str, module: Module, result: Tensor) -> None:
+        """Look at the output of a module, if it is a recurrent layer."""
+        if kind not in WHOLE | CELLS or self._passes >= _ENOUGH or not result.requires_grad:
+            return
+        if kind in CELLS:
+            at = self._calls[name]
+            self._calls[name] += 1
+            self._seen[name] = kind, at + 1
+            result.register_hook(lambda g: self._first.setdefault(name, set()).add(at))
+        elif result.ndim == 3 and not getattr(module, "bidirectional", False):
+            time = 1 if getattr(module, "batch_first", False) else 0
+            self._seen[name] = kind, int(result.shape[time])
+            result.register_hook(lambda g: self._arrived(name, time, library.numbers(g)))
+
+    def _arrived(self, name: str, time: int, g: Array | None) -> None:
+        if g is None or min(g.shape[:2]) < 2 or not g.any():
+            return
+        steps = np.flatnonzero(np.any(g != 0, axis=(1 - time, 2)))
+        examples = np.flatnonzero(np.any(g != 0, axis=(time, 2)))
+        reads = "first" if steps.tolist() == [0] else "example" if len(examples) == 1 and len(steps) > 1 else ""
+        self._reads.setdefault(name, []).append(reads)
+
+    def end_pass(self) -> None:
+        """Count a step; cells that were called once in it tell nothing."""
+        for name, times in self._calls.items():
+            if times > 1 and (reached := self._first.get(name)):
+                # The first output reaches later ones by recurrence: it is alone only if none of them is read.
+                self._reads.setdefault(name, []).append("first" if reached == {0} else "")
+        self._passes += bool(self._seen)
+        self._calls.clear()
+        self._first.clear()
+
+    def found(self) -> tuple[Reading, ...]:
+        """Return the layers that were read at their beginning in every pass that was looked at."""
+        return tuple(
+            Reading(name, *self._seen[name][:1], reads[0], self._seen[name][1])
+            for name, reads in self._reads.items()
+            if reads[0] and len(set(reads)) == 1 and len(reads) > 1
+        )

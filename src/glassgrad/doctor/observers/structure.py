@@ -1,0 +1,206 @@
+"""The observer of what the parts of a model do beside their gradients: strays, outputs, statistics, helpers' calls."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+from glassgrad.base import provenance
+from glassgrad.doctor import library, source_lines
+from glassgrad.doctor.graphs.graph import KEPT
+from glassgrad.doctor.library import Args, Array, Module, Optimizer, Tensor
+from glassgrad.doctor.observers import helpers
+from glassgrad.doctor.observers.outside import held_by_optimizers, leaves, outside, where_put
+from glassgrad.doctor.observers.reading import Readings
+from glassgrad.doctor.observers.sampling import Parameters
+from glassgrad.doctor.parts import Outside, Parts, Statistics
+from glassgrad.doctor.run import Calls, here
+
+LEAST = 20
+"""The number of steps after which running statistics should have arrived."""
+LATE, LATEST = 0.5, 0.9
+"""The share of the statistics that has arrived, below which they differ; a momentum that keeps the last batch only."""
+_FEATURES = 4096
+_ROUNDS, _PASSES = 40, 64
+_MOST_BYTES = 8 << 20
+
+
+class Structure:
+    """Gathers `Parts` during a run. `calls` are those that the watch counts."""
+
+    def __init__(self, model: Module, optimizers: tuple[Optimizer, ...], named: Parameters, calls: Calls) -> None:
+        self._model, self._optimizers, self._named, self._calls = model, optimizers, named, calls
+        groups = [group for one in optimizers for group in getattr(one, "param_groups", ())]
+        self._held = [parameter for group in groups for parameter in group["params"]]
+        self._mine = {id(parameter) for _, parameter in named} | {id(one) for one in self._held}
+        self._outside: dict[str, Outside] = {}
+        self._replaced: dict[str, str] = {}
+        self._begun = False
+        self._alike: tuple[tuple[str, ...], str] = (), ""
+        self._matrices = 0
+        self._files: list[str] = []
+        self._order = ""
+        self._pending, self._room = False, _MOST_BYTES
+        self._thrown = self._passes = self._same = self._varied = 0
+        self._zeros: list[float] = []
+        self._inputs: Array | None = None
+        self.examples: list[tuple[Array, Array]] = []
+        self.readings = Readings()
+        self.bad_inputs = False
+
+    def connect(self, frame: FrameType) -> None:
+        """Begin to hear of clipping and schedules; look at the weights as they are now."""
+        self._files = source_lines.files_of(self._model, frame.f_code.co_filename)
+        self._look_for_alike()
+        helpers.listen(self._heard)
+
+    def disconnect(self) -> None:
+        """Stop hearing."""
+        helpers.leave(self._heard)
+
+    def _heard(self, letter: str) -> None:
+        if letter == "R" and not self._calls.steps:
+            return  # a schedule takes a step when it is made
+        self._calls.sites.setdefault({"C": "clip", "R": "schedule"}[letter], here())
+        self._note(letter)
+
+    def _note(self, letter: str) -> None:
+        if len(self._order) < 4 * _ROUNDS:
+            self._order += letter
+
+    # --- the events of a sampled step ---
+
+    def forward(self, args: Args, output: Tensor) -> None:
+        """Look at the output of the model."""
+        numbers = library.numbers(library.first_tensor(output))
+        entering = library.numbers(library.first_tensor(args))
+        self._inputs = None
+        self.bad_inputs = entering is not None and entering.dtype.kind == "f" and not np.isfinite(entering.sum())
+        if entering is not None and entering.ndim > 1 and entering.dtype.kind == "f":
+            self._inputs = entering[:KEPT].reshape(min(len(entering), KEPT), -1)
+        if numbers is None or numbers.ndim < 1 or len(numbers) < 4 or numbers.dtype.kind != "f":
+            return
+        same = entering is not None and _rows_equal(numbers) and not _rows_equal(entering)
+        self._same, self._varied = self._same + same, self._varied + (not same)
+        self._zeros.append(float(np.mean(numbers == 0)) if numbers.size < 1 << 16 else 0.0)
+
+    def backward(self, loss: Tensor) -> None:
+        """Look at the beginning of a backward pass."""
+        self._passes += 1
+        if self._passes <= _PASSES:
+            self._thrown += self._pending and not any(_has_gradient(one) for one in self._held)
+        self._note("B")
+        if not self._begun or self._calls.steps == 1:
+            self._begun = True
+            if not self._calls.steps:
+                self._look_for_alike()
+            self._look_for_strays(loss)
+
+    def left(self) -> None:
+        """Look at the end of a backward pass: it may have been that of another model."""
+        if self._passes <= _PASSES:
+            self._pending = any(_has_gradient(one) for one in self._held)
+
+    def learns(self, labels: Array | None) -> None:
+        """Keep the examples of the step, whose class numbers are known."""
+        inputs, self._inputs = self._inputs, None
+        if inputs is not None and labels is not None and len(labels) == len(inputs) and self._room > 0:
+            self._room -= 4 * inputs[:, :_FEATURES].size
+            self.examples.append((inputs[:, :_FEATURES].copy(), labels))
+
+    def stepping(self) -> None:
+        """Note a step of the optimizer."""
+        self._pending = False
+        if "step" not in self._calls.sites:
+            self._calls.sites["step"] = here()
+        self._note("S")
+
+    # --- what they show ---
+
+    def _look_for_alike(self) -> None:
+        matrices = [(name, library.values(one)) for name, one in self._named if len(one.shape) > 1]
+        self._matrices = len(matrices)
+        names = tuple(name for name, value in matrices if len(value) > 1 and _rows_equal(value))
+        self._alike = names, source_lines.making_constants(self._files) if names else ""
+
+    def _look_for_strays(self, loss: Tensor) -> None:
+        if loss is None:
+            return
+        behind = leaves(loss)
+        strays = [one for one in behind if id(one) not in self._mine]
+        if not strays or len(strays) == len(behind):  # none, or the loss of another model
+            return
+        held = held_by_optimizers(library.is_torch(loss))
+        names = {id(parameter): name for name, parameter in self._model.named_parameters()}
+        frame = provenance.user_frame()
+        unheld = [one for one in strays if id(one) not in held]
+        for one in unheld:
+            if name := names.get(id(one)):
+                self._replaced[name] = where_put(self._model, name, frame)
+        rest = [one for one in unheld if id(one) not in names]
+        self._outside |= {one.name: one for one in outside(self._model, rest, frame)}
+
+    def _statistics(self) -> Iterator[Statistics]:
+        for name, module in self._model.named_modules():
+            momentum = getattr(module, "momentum", None)
+            mean = library.numbers(getattr(module, "running_mean", None))
+            if mean is None or not isinstance(momentum, int | float) or self._calls.steps < LEAST:
+                continue
+            counted = library.number(getattr(module, "num_batches_tracked", None)) or 0.0
+            arrived = 1 - (1 - momentum) ** counted if 0 <= momentum <= 1 else math.nan
+            if counted >= LEAST and (arrived < LATE or momentum >= LATEST):
+                kinds = {type(module).__name__}
+                where = source_lines.calling(kinds, self._files, "momentum")
+                yield Statistics(name, float(momentum), arrived, where)
+
+    def frozen(self) -> tuple[str, ...]:
+        """Return the names of the parameters that require no gradient now."""
+        return tuple(name for name, parameter in self._named if not library.trainable(parameter))
+
+    def facts(self) -> Parts:
+        """Return what was found."""
+        trained = [parameter for _, parameter in self._named if library.trainable(parameter)]
+        frozen = len(trained) < len(self._named)
+        rounds = [part for part in self._order.split("S") if "C" in part and "B" in part]
+        early = sum(part.index("C") < part.index("B") and part.rindex("C") < part.index("B") for part in rounds)
+        names, line = self._alike
+        return Parts(
+            outside=tuple(self._outside.values()),
+            replaced=tuple(self._replaced.items()),
+            alike=names,
+            matrices=self._matrices,
+            alike_at=line,
+            trainable=_elements(trained),
+            trainable_tensors=len(trained),
+            trainable_axes=max((len(one.shape) for one in trained), default=0),
+            elements=_elements([parameter for _, parameter in self._named]),
+            frozen_at=source_lines.freezing(self._files) if frozen else "",
+            statistics=tuple(self._statistics()),
+            readings=self.readings.found(),
+            thrown=self._thrown,
+            passes=min(self._passes, _PASSES),
+            clips=early,
+            rounds=len(rounds),
+            same=self._same,
+            varied=self._varied,
+            zeros=tuple(self._zeros),
+        )
+
+
+def _rows_equal(array: Array) -> bool:
+    """Tell whether all rows of an array are equal: quickly, if the first two differ."""
+    return bool((array[:1] == array[1:2]).all() and (array == array[:1]).all())
+
+
+def _has_gradient(parameter: Tensor) -> bool:
+    """Tell whether a parameter has a gradient that is not zero."""
+    found = library.gradient(parameter)
+    return found is not None and bool(found.any())
+
+
+def _elements(parameters: Collection[Any]) -> int:
+    return sum(math.prod(one.shape) for one in parameters)

@@ -1,0 +1,83 @@
+"""What a watch knows of the parts of a model beside its parameters, as plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Outside:
+    """Parameters that take part in the forward pass, and that no module of the model and no optimizer has.
+
+    Attributes:
+        name: the attribute or the variable that holds them, such as "Net.layers".
+        held_in: "list", "dict", "tuple" or "set" for an attribute of the model, "module" or "parameter" for a variable.
+        count: the number of their elements.
+        where: the user's line that assigns it.
+    """
+
+    name: str
+    held_in: str
+    count: int
+    where: str
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """A normalisation whose running statistics differ from those of training: `arrived` is the share that has come."""
+
+    name: str
+    momentum: float
+    arrived: float
+    where: str
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A recurrent layer of which the loss reads the beginning only: "first" step, or one "example" of the batch."""
+
+    name: str
+    kind: str
+    reads: str
+    length: int
+
+
+@dataclass(frozen=True)
+class Parts:
+    """These facts about a run.
+
+    Attributes:
+        outside: parameters in the forward pass that nobody trains.
+        replaced: (parameter, the user's line that put its module there) of those that came after the optimizer.
+        alike: matrices whose rows are equal when training begins; `matrices`: the number of all matrices.
+        alike_at: the user's line that made them so.
+        trainable: the number of trainable elements; `elements`: of all elements.
+        trainable_tensors, trainable_axes: the number of the tensors that they are in, and the most axes of one.
+        frozen_at: the user's line that freezes.
+        statistics: normalisations with poor running statistics.
+        readings: recurrent layers that are read at their beginning.
+        thrown: backward passes whose gradients were gone before a step used them, of `passes` passes.
+        clips: rounds in which gradients were clipped before the backward pass alone, of `rounds` with a clip.
+        same, varied: sampled steps in which all outputs were equal for unequal inputs, and the others.
+        zeros: for each of these, the share of outputs that are exactly 0.
+    """
+
+    outside: tuple[Outside, ...] = ()
+    replaced: tuple[tuple[str, str], ...] = ()
+    alike: tuple[str, ...] = ()
+    matrices: int = 0
+    alike_at: str = ""
+    trainable: int = 0
+    trainable_tensors: int = 0
+    trainable_axes: int = 0
+    elements: int = 0
+    frozen_at: str = ""
+    statistics: tuple[Statistics, ...] = ()
+    readings: tuple[Reading, ...] = ()
+    thrown: int = 0
+    passes: int = 0
+    clips: int = 0
+    rounds: int = 0
+    same: int = 0
+    varied: int = 0
+    zeros: tuple[float, ...] = ()

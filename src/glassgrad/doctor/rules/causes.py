@@ -1,0 +1,100 @@
+"""Which findings explain which: a small graph of causes and what follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from glassgrad.doctor.facts import Finding
+from glassgrad.doctor.rules.rule import SEVERITIES
+
+_LOSS = ("loss does not fall", "loss rises", "loss spikes", "first loss far off", "underfitting", "overfitting")
+_NOTHING = ("no gradient", "dead units", "vanishing gradient", "saturated", "never updated", "output without input")
+_WILD = (
+    "exploding gradient",
+    "gradients zigzag",
+    "rate above the curvature",
+    "rate unfit for the weights",
+    "always clipped",
+    "saturated",
+    "dead units",
+    "gradients mostly noise",
+)
+_ALL = (*_LOSS, *_NOTHING, *_WILD, "loss not finite")
+
+EXPLAINS: Mapping[str, tuple[str, ...]] = {
+    "NaN in the data": (*_ALL, "stopped"),
+    "inputs constant": (*_ALL, "labels do not belong to the inputs"),
+    "inputs unnormalised": (*_LOSS, *_WILD),
+    "loss detached": (*_ALL, "no gradients in a step", "step before backward"),
+    "no backward pass": (*_ALL, "no gradients in a step"),
+    "step before backward": (*_ALL, "no gradients in a step", "stopped"),
+    "no step": (*_LOSS, "never updated", "gradients never used"),
+    "gradients never used": (*_ALL, "zero_grad is missing"),
+    "clipping before backward": (*_LOSS, *_WILD, "loss not finite"),
+    "zero_grad is missing": (*_LOSS, *_WILD, "loss not finite"),
+    "optimizer of another model": (*_ALL, "no gradients in a step", "parameters without an optimizer"),
+    "parameters without an optimizer": (*_LOSS, *_NOTHING),
+    "layers nobody trains": (*_LOSS, *_NOTHING),
+    "layers shared": (*_LOSS,),
+    "weights all alike": (*_ALL, "labels do not belong to the inputs"),
+    "nearly everything frozen": (*_LOSS, *_NOTHING, *_WILD, "labels do not belong to the inputs"),
+    "sign of the loss turned": (*_ALL, "learning rate out of the usual", "logarithm of what can reach 0"),
+    "learning rate out of the usual": (*_ALL, "labels do not belong to the inputs"),
+    "weight decay out of the usual": (*_ALL, "labels do not belong to the inputs"),
+    "softmax twice": (*_LOSS, *_WILD, "labels do not belong to the inputs"),
+    "softmax over the batch": (*_ALL, "labels do not belong to the inputs"),
+    "activation before its loss": (*_LOSS, *_WILD, "labels do not belong to the inputs"),
+    "broadcast in the loss": (*_LOSS, *_WILD),
+    "sigmoids too deep": (*_ALL, "labels do not belong to the inputs"),
+    "rate decays to nothing": (*_LOSS, "never updated", "rate unfit for the weights"),
+    "sequence read at its beginning": (*_LOSS, *_WILD, "labels do not belong to the inputs"),
+    "output without input": (*_LOSS, "no gradient", "dead units", "vanishing gradient", "rectifier at the output"),
+    "rectifier at the output": (*_LOSS, "dead units"),
+    "labels do not belong to the inputs": (*_LOSS, *_WILD),
+    "data not shuffled": (*_LOSS, *_WILD),
+    "linear layers in a row": (*_LOSS, *_WILD),
+    "evaluation mode in training": _LOSS,
+    "rate unfit for the weights": (*_LOSS, "exploding gradient", "gradients zigzag", "rate above the curvature"),
+    "rate above the curvature": (*_LOSS, "gradients zigzag"),
+    "vanishing gradient": (*_LOSS, "gradients mostly noise"),
+    "dead units": (*_LOSS, "no gradient", "vanishing gradient"),
+    "no gradient": _LOSS,
+}
+"""A cause, and the findings that it explains if both are there and it stands above them."""
+
+
+def ranked(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return findings with causes first, then what follows from them, each with its cause, then what is worth knowing.
+
+    A cause is as severe as the worst of what it explains.
+
+    Example:
+        >>> rows = Finding("loss does not fall", "warning", "", ""), Finding("weights all alike", "error", "", "")
+        >>> [(one.rule, one.because) for one in ranked(rows)]
+        [('weights all alike', ''), ('loss does not fall', 'weights all alike')]
+    """
+    found = list(findings)
+    serious = {one.rule: one for one in reversed(found) if one.severity != "info"}
+    because = {one.rule: cause for one in found if (cause := _cause(one.rule, serious))}
+    told = [replace(one, because=because.get(one.rule, "")) for one in found]
+
+    def rank(one: Finding) -> tuple[int, int]:
+        if one.severity == "info":
+            return 2, 0
+        if one.because:
+            return 1, SEVERITIES.index(one.severity)
+        follows = [SEVERITIES.index(other.severity) for other in told if other.because == one.rule]
+        return 0, min([SEVERITIES.index(one.severity), *follows])
+
+    return tuple(sorted(told, key=rank))
+
+
+def _cause(rule: str, serious: Mapping[str, Finding]) -> str:
+    """Return the finding that explains another: the first in the order of the table, or what explains that one."""
+    for one, follows in EXPLAINS.items():
+        if one == rule:
+            return ""  # only what stands above it explains a cause, so no two explain each other
+        if one in serious and rule in follows:
+            return _cause(one, serious) or one
+    return ""

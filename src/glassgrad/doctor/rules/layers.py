@@ -1,0 +1,93 @@
+"""Rules about the ops of a run that stand in a row without an activation, or that go along the wrong axis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from glassgrad.doctor.graphs.graph import LEAF, VIEWS, Graph, Op, Shape
+from glassgrad.doctor.library import words
+from glassgrad.doctor.quantities.activations import KINDS
+from glassgrad.doctor.rules.rule import Seen, error, rules_of, warning
+from glassgrad.doctor.run import Run
+
+LINEAR = words("linear matmul conv1d conv2d conv3d")
+BENDS = words(
+    "leaky_relu prelu elu selu celu softplus clip maximum minimum where exp sin cos power square abs sqrt max_pool1d "
+    "max_pool2d max_pool3d glu attention scaled_dot_product_attention lstm gru rnn rnn_tanh rnn_relu embedding amax "
+    "layer_norm group_norm instance_norm rms_norm multi_head_attention_forward logsigmoid multiply divide einsum"
+)
+"""Ops that are not linear, beside `KINDS`."""
+
+
+def _line(op: Op) -> str:
+    return f"{op.name} at {op.where}" if op.where else op.name
+
+
+@error(
+    "softmax over the batch",
+    "Take the softmax over the classes, the last axis.",
+    "softmax(output, dim=-1)",
+)
+def _softmax_over_batch(run: Run) -> Iterator[Seen]:
+    graph = run.graph
+    for op in () if graph is None else graph.ops:
+        if not op.name.endswith("softmax") or op.axis != 0 or len(op.shape) != 2 or op.shape[1] < 2:
+            continue
+        batch = run.data.batch[:4] if run.data is not None else ()
+        if op.shape[0] != op.shape[1] and op.shape[0] in batch:
+            what = (
+                f"{_line(op)} divides by the sum over the {op.shape[0]} examples of the batch, not over the "
+                f"{op.shape[1]} classes: what is said of one example depends on the others"
+            )
+            yield Seen(what, op.where, float(op.shape[0]))
+
+
+@warning(
+    "linear layers in a row",
+    "Put an activation between them: without one they are a single linear layer.",
+    "nn.ReLU()",
+)
+def _linear_in_a_row(run: Run) -> Iterator[Seen]:
+    graph = run.graph
+    if graph is None:
+        return
+    if any(op.name in BENDS or op.name in KINDS for op in graph.ops[: graph.last_parameter]):
+        return
+    layers = [at for at, op in enumerate(graph.ops) if op.name in LINEAR and LEAF in op.parents]
+    wide = [at for at in layers if (before := _layer_before(graph, at)) is not None and not _narrow(graph, before, at)]
+    if wide:
+        what = (
+            f"{len(layers)} linear layers ({_line(graph.ops[wide[0]])}) follow each other without an activation: they "
+            "can do no more than one of them"
+        )
+        yield Seen(what, graph.ops[wide[0]].where, float(len(layers)))
+
+
+def _layer_before(graph: Graph, number: int) -> int | None:
+    """Return the linear layer whose result enters another, through sums with a bias and views."""
+    for _ in range(4):
+        tracked = [parent for parent in graph.ops[number].parents if graph.made_by(parent) is not None]
+        if len(tracked) != 1:
+            return None
+        number = tracked[0]
+        op = graph.ops[number]
+        if op.name in LINEAR and LEAF in op.parents:
+            return number
+        if op.name not in VIEWS and op.name not in {"add", "dropout"}:
+            return None
+    return None
+
+
+def _narrow(graph: Graph, before: int, after: int) -> bool:
+    """Tell whether the layer between is narrower than both ends, as in a factored matrix."""
+    entering = graph.ops[before].shapes[0] or (0,) * len(graph.ops[before].shape)
+    return _width(graph.ops[before]) < min(_width(graph.ops[before], entering), _width(graph.ops[after]))
+
+
+def _width(op: Op, shape: Shape | None = None) -> int:
+    """Return the number of units or channels of the result of a layer, or of what enters it."""
+    shape = op.shape if shape is None else shape
+    return shape[1 if op.name.startswith("conv") and len(shape) > 1 else -1] if shape else 0
+
+
+RULES = rules_of(globals())

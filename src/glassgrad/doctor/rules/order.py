@@ -1,0 +1,170 @@
+"""Rules about gradients that are made and not used, schedules, and the sign of the loss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from glassgrad.doctor.graphs.graph import VIEWS, Graph, Op
+from glassgrad.doctor.library import words
+from glassgrad.doctor.rules.rule import Seen, error, pairs, rules_of, warning
+from glassgrad.doctor.run import Run
+
+MOSTLY = 0.75
+"""The share of backward passes without a step, above which it is no second optimizer's."""
+GONE, FOR = 1e-4, 0.3
+"""A rate relative to the highest one, and the share of the steps for which it was lower: others end with it."""
+FALLEN = 1.0
+
+_POSITIVE = words(
+    "cross_entropy nll_loss mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy "
+    "binary_cross_entropy_with_logits kl_div square abs softplus"
+)
+_BELOW = words("log_softmax logsigmoid log_sigmoid")
+_THROUGH = words(
+    "sum mean negative divide getitem take_along_axis index_select pick gather reshape squeeze view take "
+    "multiply subtract add logsumexp"
+)
+
+
+_LOGS = words("log_softmax logsigmoid log_sigmoid log log2 log10 log1p cross_entropy nll_loss")
+_PICKS, _SUMS = words("take_along_axis getitem gather pick index_select"), words("sum mean divide where")
+
+
+@error(
+    "clipping before backward",
+    "Clip between the backward pass and the step.",
+    "loss.backward(); clip_grad_norm_(model.parameters(), 1.0); optimizer.step()",
+    0.5,
+)
+def _clipped_early(run: Run) -> Iterator[Seen]:
+    parts = run.parts
+    if parts.rounds >= 2 and parts.clips > 0.5 * parts.rounds:
+        clip, backward = run.calls.line("clip"), run.calls.line("backward")
+        what = (
+            f"the gradients are clipped{_at(clip)} before the backward pass{_at(backward)} computes them, in "
+            f"{parts.clips} of {parts.rounds} steps: those of the step{_at(run.calls.line('step'))} are not clipped"
+        )
+        yield Seen(what, clip, parts.clips / parts.rounds)
+
+
+@error(
+    "gradients never used",
+    "Call step after each backward pass, inside of the loop.",
+    "loss.backward(); optimizer.step()",
+    MOSTLY,
+)
+def _thrown(run: Run) -> Iterator[Seen]:
+    parts = run.parts
+    if parts.thrown >= 6 and parts.thrown > MOSTLY * parts.passes and run.calls.steps:
+        step, backward = run.calls.line("step"), run.calls.line("backward")
+        what = (
+            f"the gradients of {parts.thrown} of {parts.passes} backward passes{_at(backward)} were zeroed before "
+            f"optimizer.step(){_at(step)} used them: the step stands outside of the loop"
+        )
+        yield Seen(what, step, parts.thrown / parts.passes)
+
+
+@warning(
+    "rate decays to nothing",
+    "Step the schedule once an epoch, or give it the number of all batches.",
+    "schedule.step()  # outside of the loop over batches",
+    GONE,
+)
+def _decayed(run: Run) -> Iterator[Seen]:
+    data = run.data
+    if data is None or len(data) < 8:
+        return
+    known = np.isfinite(data.rate) & (data.rate >= 0)
+    steps, rates = data.steps[known], data.rate[known]
+    if len(rates) < 8 or not rates.max() > 0:
+        return
+    low = np.flatnonzero(rates >= GONE * rates.max())
+    last, end = int(steps[low[-1]]), max(run.calls.steps, 1)
+    if end - last > FOR * end and rates[-1] < GONE * rates.max() and end >= 50:
+        where = run.calls.line("schedule") or run.setup.built
+        what = (
+            f"the learning rate falls from {rates.max():.3g} to {rates[-1]:.2g}; after step {last} of {end} it is so "
+            f"low that nothing is learnt: the schedule{_at(where)} takes a step for each batch or decays too fast"
+        )
+        yield Seen(what, where, float(rates[-1] / rates.max()), pairs(steps, rates))
+
+
+@error("sign of the loss turned", "Minimise the negative: the loss has no lower bound.", "loss = -loss")
+def _turned(run: Run) -> Iterator[Seen]:
+    curve = run.losses[np.isfinite(run.losses[:, 1])] if len(run.losses) else run.losses
+    if len(curve) < 8 or run.graph is None:
+        return
+    part = max(len(curve) // 5, 2)
+    first, last = float(np.median(curve[:part, 1])), float(np.median(curve[-part:, 1]))
+    first = max(first, float(curve[0, 1]))
+    if not (last < 0 and first - last > FALLEN * max(abs(first), 1.0)):
+        return
+    cause = _turned_op(run.graph)
+    if cause is not None:
+        op, what = cause
+        told = f"the loss falls without a bound, from {first:.3g} to {last:.3g}: {what}"
+        where = run.calls.line("loss") or op.where
+        yield Seen(
+            told,
+            where,
+            last,
+            pairs(curve[:, 0], curve[:, 1]),
+            remedy="F.nll_loss(F.log_softmax(output, 1), targets)" if "log-prob" in what else "",
+        )
+
+
+def _turned_op(graph: Graph) -> tuple[Op, str] | None:
+    """Return the op whose sign is turned, and what is wrong; None if that is not sure."""
+    for _, op in graph.of_loss():
+        maker = None
+        if op.name == "nll_loss" and op.parents:
+            maker = graph.made_by(op.parents[0])
+        elif op.name == "negative" and op.parents:
+            maker = _picked_from(graph, op.parents[0])
+        if maker is not None and maker.name not in _LOGS:
+            return op, f"its minus stands before a log-probability, and {maker.name} makes other numbers"
+    return _on_the_way(graph)
+
+
+def _on_the_way(graph: Graph) -> tuple[Op, str] | None:
+    """Return the op with a turned sign on the only way to the loss."""
+    number = graph.loss
+    for _ in range(12):
+        op = graph.ops[number] if number >= 0 else None
+        if op is None:
+            return None
+        if op.name in _POSITIVE or (op.name == "power" and graph.loss != number) or _squared(op):
+            return op, f"{op.name}, which training is to make small, has a minus before it"
+        if op.name in _BELOW:
+            return op, f"{op.name}, which training is to make large, has no minus before it"
+        tracked = [parent for parent in op.parents if parent >= 0]
+        if op.name not in _THROUGH or len(tracked) != 1:
+            return None
+        if op.name == "multiply" and any(
+            shape for parent, shape in zip(op.parents, op.shapes, strict=False) if parent < 0
+        ):
+            return None  # by an advantage or a weight, which may have any sign
+        number = tracked[0]
+    return None
+
+
+def _picked_from(graph: Graph, number: int) -> Op | None:
+    """Return the op of whose result entries are picked and summed; None if none are picked."""
+    picked = False
+    while number >= 0 and graph.ops[number].name in _SUMS | VIEWS:
+        picked |= graph.ops[number].name in _PICKS
+        number = graph.ops[number].parents[0] if graph.ops[number].parents else -1
+    return graph.ops[number] if picked and number >= 0 else None
+
+
+def _squared(op: Op) -> bool:
+    return op.name == "multiply" and len(op.parents) == 2 and op.parents[0] == op.parents[1] >= 0
+
+
+def _at(line: str) -> str:
+    return f" at {line}" if line else ""
+
+
+RULES = rules_of(globals())

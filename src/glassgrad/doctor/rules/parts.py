@@ -1,0 +1,224 @@
+"""Rules about the parts of a model: layers nobody trains, equal weights, running statistics, frozen parameters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from glassgrad.doctor.graphs.graph import Graph
+from glassgrad.doctor.library import words
+from glassgrad.doctor.parts import Outside
+from glassgrad.doctor.rules.rule import Seen, error, listed, rules_of, warning
+from glassgrad.doctor.run import Run
+
+HALF = 0.5
+FEW = 1e-2
+"""The share of a model's numbers below which training one vector alone cannot fit the data."""
+DECAYED, DECAYED_APART = 0.5, 1.5
+"""Weight decay as a part of the gradient, and apart from it (AdamW): above, the weights shrink to nothing."""
+ZEROS = 0.25
+"""The share of outputs of a rectifier that are exactly 0, which targets below 0 explain."""
+_APART = frozenset({"AdamW", "Lion", "Muon"})
+_LISTS = {"list": "ModuleList", "tuple": "ModuleList", "dict": "ModuleDict", "set": "ModuleList"}
+_RECURRENT = words("lstm gru rnn rnn_tanh rnn_relu")
+_SQUARES = words("mse_loss l1_loss smooth_l1_loss huber_loss subtract")
+
+
+@error(
+    "layers nobody trains", "Hold them in the model, so that parameters() has them, and make the optimizer after it."
+)
+def _outside(run: Run) -> Iterator[Seen]:
+    total = run.parts.elements + sum(one.count for one in run.parts.outside)
+    for one in run.parts.outside:
+        share = one.count / total
+        yield Seen(
+            f"'{one.name}'{_at(one.where)} {_held(one)} ({share:.0%} of the weights in the forward pass): "
+            "no parameters() has them, so no optimizer changes them",
+            one.where,
+            share,
+            remedy=_held_better(one),
+        )
+
+
+def _held(one: Outside) -> str:
+    if one.held_in in _LISTS:
+        return f"holds layers or parameters in a plain {one.held_in}"
+    return "takes part in the forward pass and belongs to no optimizer"
+
+
+def _held_better(one: Outside) -> str:
+    attribute = one.name.rpartition(".")[2]
+    if one.held_in in _LISTS:
+        better = _LISTS[one.held_in]
+        of_parameters = better.replace("Module", "Parameter")
+        return f"self.{attribute} = nn.{better}(self.{attribute})  # of parameters: nn.{of_parameters}"
+    if one.held_in.endswith("module"):
+        return f"optimizer.add_param_group({{'params': {attribute}.parameters()}})"
+    return f"self.{attribute} = {attribute}  # in the module's __init__"
+
+
+@error(
+    "parameters without an optimizer",
+    "Make the optimizer after the last change of the model, from its parameters().",
+)
+def _replaced(run: Run) -> Iterator[Seen]:
+    names = [name for name, _ in run.parts.replaced]
+    if names:
+        head = names[0].rpartition(".")[0] or names[0]
+        where = next((line for _, line in run.parts.replaced if line), run.setup.built)
+        what = (
+            f"{listed(names)} came to the model{_at(where)} after the optimizer was made{_at(run.setup.built)}, which "
+            f"still has the weights that were there before: the new '{head}' keeps its first values"
+        )
+        yield Seen(what, where, float(len(names)), remedy=f"optimizer = ...  # below the new {head}")
+
+
+@error(
+    "weights all alike",
+    "Draw the weights at random; only biases may begin at 0.",
+    "nn.init.kaiming_normal_(weight)",
+    HALF,
+)
+def _alike(run: Run) -> Iterator[Seen]:
+    parts = run.parts
+    if len(parts.alike) >= 2 and len(parts.alike) > HALF * parts.matrices:
+        where = parts.alike_at or run.setup.built
+        what = (
+            f"the rows of {listed(parts.alike)} are equal when training begins{_at(where)}, so all units of a layer "
+            "compute and learn the same, or nothing at all"
+        )
+        yield Seen(what, where, len(parts.alike) / parts.matrices)
+
+
+@warning("nearly everything frozen", "Train the last layer too, or all layers.", "parameter.requires_grad_(True)", FEW)
+def _frozen(run: Run) -> Iterator[Seen]:
+    parts = run.parts
+    if not run.setup.frozen or parts.trainable_tensors > 2 or parts.trainable_axes > 1 or not parts.trainable:
+        return
+    share = parts.trainable / parts.elements
+    where = parts.frozen_at or run.setup.built
+    what = (
+        f"{len(run.setup.frozen)} parameters are frozen{_at(where)}, and {parts.trainable:,} of {parts.elements:,} "
+        "numbers are left to train, without any matrix"
+    )
+    yield Seen(what, where, share)
+
+
+@warning("weight decay out of the usual", "Use 0.01 or less, apart from AdamW, where 0.1 is usual.", threshold=DECAYED)
+def _decay(run: Run) -> Iterator[Seen]:
+    for kind, options in run.setup.optimizers:
+        decay = options.get("weight_decay", 0.0)
+        apart = kind in _APART or bool(options.get("decoupled_weight_decay"))
+        highest = DECAYED_APART if apart else DECAYED
+        if isinstance(decay, int | float) and decay > highest:
+            what = (
+                f"the weight decay of {kind}{_at(run.setup.built)} is {decay:g}: it pulls the weights to 0 faster than "
+                "the loss moves them"
+            )
+            remedy = f"weight_decay={1e-2 if apart else 1e-4:g}"
+            yield Seen(what, run.setup.built, float(decay), threshold=highest, remedy=remedy)
+
+
+@warning(
+    "running statistics do not arrive",
+    "Leave momentum at 0.1: it is the share of the new batch, not of the past.",
+    "nn.BatchNorm1d(width, momentum=0.1)",
+)
+def _statistics(run: Run) -> Iterator[Seen]:
+    found = run.parts.statistics
+    if not found:
+        return
+    one = found[0]
+    where = one.where or run.setup.built
+    if math.isnan(one.arrived) or one.arrived < HALF:
+        what = (
+            f"with momentum {one.momentum:g}{_at(where)} {one.arrived:.0%} of the running statistics of '{one.name}' "
+            f"come from the data after {run.calls.steps} steps: eval() gives other results than training"
+        )
+    else:
+        what = (
+            f"with momentum {one.momentum:g}{_at(where)} the running statistics of '{one.name}' are those of the last "
+            "batch alone"
+        )
+    yield Seen(what, where, one.arrived)
+
+
+@warning("sequence read at its beginning", "Read the last output, or the mean of all.", "outputs[:, -1]")
+def _beginning(run: Run) -> Iterator[Seen]:
+    where = run.calls.line("forward") if run.graph is None else _reader(run.graph) or run.calls.line("forward")
+    for one in run.parts.readings:
+        name = f"'{one.name}' ({one.kind})"
+        if one.reads == "first":
+            yield Seen(
+                f"the loss takes only the first of {one.length} outputs of {name}{_at(where)}, which knows "
+                "nothing of the rest of the sequence",
+                where,
+                1 / one.length,
+            )
+        else:
+            yield Seen(
+                f"the loss takes the outputs of one example of the batch from {name}{_at(where)}: the axes "
+                "of batch and time are exchanged",
+                where,
+                advice="Say which axis is the batch.",
+                remedy=f"nn.{one.kind}(..., batch_first=True)",
+            )
+
+
+def _reader(graph: Graph) -> str:
+    for op in graph.ops:
+        maker = graph.made_by(op.parents[0]) if op.name in {"getitem", "select", "pick"} and op.parents else None
+        if maker is not None and op.name != "pick" and maker.name in _RECURRENT:
+            return op.where
+    return ""
+
+
+@error("output without input", "Look for dead units at the end of the model, and for a mean over the batch.")
+def _constant(run: Run) -> Iterator[Seen]:
+    if run.parts.same >= 3 and run.parts.same > 4 * run.parts.varied:
+        where = run.calls.line("forward")
+        maker = _output_rectifier(run.graph)
+        cause = f": the {maker[0]} at the end is 0 for all of them and passes no gradient" if maker else ""
+        what = (
+            f"the output of the model{_at(where)} is the same for every example in {run.parts.same} sampled steps, "
+            f"though the inputs differ{cause}"
+        )
+        yield Seen(what, where, float(run.parts.same), remedy=f"leave out the {maker[0]} at the end" if maker else "")
+
+
+@warning(
+    "rectifier at the output",
+    "Leave it out at the end: the targets of a regression may be negative.",
+    "nn.Linear(width, 1)  # without ReLU",
+    ZEROS,
+)
+def _rectified(run: Run) -> Iterator[Seen]:
+    maker = _output_rectifier(run.graph)
+    zeros = run.parts.zeros
+    if maker is None or len(zeros) < 4 or run.parts.same > run.parts.varied:
+        return
+    share = sorted(zeros)[len(zeros) // 2]
+    if share > ZEROS:
+        what = (
+            f"{maker[0]}{_at(maker[1])} makes {share:.0%} of the predictions exactly 0, and the loss compares them "
+            "with numbers"
+        )
+        yield Seen(what, maker[1], share)
+
+
+def _output_rectifier(graph: Graph | None) -> tuple[str, str] | None:
+    """Return name and line of the rectifier whose result a squared or absolute error compares."""
+    if graph is None:
+        return None
+    for op in graph.ops:
+        maker = graph.made_by(op.parents[0]) if op.name in _SQUARES and op.parents else None
+        if maker is not None and maker.name in {"relu", "relu6"}:
+            return maker.name, maker.where
+    return None
+
+
+def _at(line: str) -> str:
+    return f" at {line}" if line else ""
+
+
+RULES = rules_of(globals())

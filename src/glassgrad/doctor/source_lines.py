@@ -1,0 +1,111 @@
+"""Lines of the user's source that assign an attribute or call a function, found in its syntax tree."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator
+
+from glassgrad.base import provenance
+from glassgrad.doctor.library import Module, words
+
+CONSTANT_INITS = words("zeros_ ones_ constant_ fill_ zero_ zeros ones full")
+"""Functions that give every weight one value."""
+
+
+def files_of(model: Module, file: str) -> list[str]:
+    """Return the user's files that may hold the model: `file` and those of the classes of its modules."""
+    found = dict.fromkeys([file])
+    for _, module in model.named_modules():
+        kind = sys.modules.get(type(module).__module__)
+        path = getattr(kind, "__file__", None) or _written_in(type(module))
+        if path and not provenance.is_internal(path):
+            found.setdefault(path)
+    return list(found)
+
+
+def _written_in(kind: type) -> str:
+    made = inspect.unwrap(vars(kind).get("__init__") or vars(kind).get("forward") or len)
+    return getattr(getattr(made, "__code__", None), "co_filename", "")
+
+
+def assigned_to(path: str, files: Iterable[str]) -> str:
+    """Return the last line that assigns an attribute of an object, such as "head" or "layers.2"; empty if none does."""
+    attribute, *items = path.split(".")
+    ends = {f".{attribute}" + "".join(f".{item}" for item in items)}
+    ends.add(f".{attribute}" + "".join(f"[{item}]" if item.isdigit() else f".{item}" for item in items))
+    ends |= {f"[{path}]"} if path.isdigit() else set()
+    return _last(files, lambda node: any(ast.unparse(one).endswith(tuple(ends)) for one in _targets(node)))
+
+
+def named(name: str, files: Iterable[str]) -> str:
+    """Return the last line that assigns a variable; empty if none does."""
+    return _last(files, lambda node: any(isinstance(one, ast.Name) and one.id == name for one in _targets(node)))
+
+
+def calling(names: Collection[str], files: Iterable[str], keyword: str = "") -> str:
+    """Return the first line that calls a function with one of these names, with this keyword; empty if none does."""
+
+    def calls(node: ast.AST) -> bool:
+        return (
+            isinstance(node, ast.Call)
+            and _called(node) in names
+            and (not keyword or any(one.arg == keyword for one in node.keywords))
+        )
+
+    return _first(files, calls)
+
+
+def making_constants(files: Iterable[str]) -> str:
+    """Return the first line that fills parameters with one value; empty if none does."""
+
+    def fills(node: ast.AST) -> bool:
+        if not isinstance(node, ast.Call) or _called(node) not in CONSTANT_INITS | {"Parameter"}:
+            return False
+        inside = [one for one in ast.walk(node) if isinstance(one, ast.Call) and one is not node]
+        if _called(node) == "Parameter":
+            return any(_called(one) in CONSTANT_INITS for one in inside)
+        return _called(node).endswith("_")
+
+    return _first(files, fills)
+
+
+def freezing(files: Iterable[str]) -> str:
+    """Return the first line that freezes parameters; empty if none does."""
+
+    def freezes(node: ast.AST) -> bool:
+        if isinstance(node, ast.Call):
+            return _called(node) == "requires_grad_"
+        return any(isinstance(one, ast.Attribute) and one.attr == "requires_grad" for one in _targets(node))
+
+    return _first(files, freezes)
+
+
+def _called(node: ast.Call) -> str:
+    function = node.func
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+
+
+def _targets(node: ast.AST) -> Iterator[ast.expr]:
+    if isinstance(node, ast.Assign):
+        for target in node.targets:
+            yield from target.elts if isinstance(target, ast.Tuple | ast.List) else (target,)
+    elif isinstance(node, ast.AnnAssign | ast.AugAssign):
+        yield node.target
+
+
+def _lines(files: Iterable[str], wanted: Callable[[ast.AST], bool]) -> Iterator[str]:
+    for file in files:
+        tree = provenance.tree_of(file)
+        nodes = ast.walk(tree) if tree is not None else ()
+        found = [node.lineno for node in nodes if isinstance(node, ast.stmt | ast.expr) and wanted(node)]
+        yield from (f"{provenance.shorten(file)}:{line}" for line in sorted(found))
+
+
+def _first(files: Iterable[str], wanted: Callable[[ast.AST], bool]) -> str:
+    return next(_lines(files, wanted), "")
+
+
+def _last(files: Iterable[str], wanted: Callable[[ast.AST], bool]) -> str:
+    return ([*_lines(files, wanted)] or [""])[-1]

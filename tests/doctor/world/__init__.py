@@ -1,0 +1,45 @@
+"""Faults of the kinds that public questions are full of: short scripts, each with its healthy twin.
+
+`python -m tests.doctor.world [WORDS]` prints what the doctor says to them.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from glassgrad.doctor.facts import Finding
+from glassgrad.doctor.script import run_script
+from tests.doctor.world import known, missed, variants
+from tests.doctor.world.program import Program
+
+FAULTS = (*known.PROGRAMS, *missed.PROGRAMS)
+PROGRAMS = (*FAULTS, *variants.PROGRAMS)
+
+
+def found_in(text: str, folder: Path) -> list[Finding]:
+    """Run a script under the doctor; return the findings of its trainings."""
+    path = folder / "script.py"
+    path.write_text(text, encoding="utf-8")
+    watched, ended = run_script(path)
+    assert ended
+    assert watched
+    return [finding for one in watched for finding in one.findings]
+
+
+def names_cause(program: Program, found: list[Finding], lines: set[int]) -> bool:
+    """Tell whether one of the first two findings names the cause and its line."""
+    return any(
+        one.rule in program.rules
+        and program.says in f"{one.what} {one.advice} {one.remedy}"
+        and lines & {int(line) for line in re.findall(r"script\.py:(\d+)", f"{one.where} {one.what}")}
+        for one in found[:2]
+    )
+
+
+def judged(program: Program, library: str, folder: Path) -> tuple[list[Finding], bool, list[Finding]]:
+    """Return the findings of a program, whether they name its cause, and the alarms about its twin."""
+    text, lines = program.faulty(library)
+    found = found_in(text, folder)
+    alarms = [one for one in found_in(program.healthy(library), folder) if one.severity != "info"]
+    return found, names_cause(program, found, lines), alarms

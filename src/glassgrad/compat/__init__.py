@@ -6,6 +6,7 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import multiprocessing.spawn
 import sys
 from types import ModuleType
 from typing import Any
@@ -14,7 +15,7 @@ import numpy as np
 
 from glassgrad import amp, errors, serialization
 from glassgrad.base import provenance
-from glassgrad.compat import dtypes, torch_names
+from glassgrad.compat import children, dtypes, torch_names
 from glassgrad.compat.namespaces import HOMES, Namespace
 from glassgrad.engine import random
 from glassgrad.engine.mode import no_grad
@@ -157,6 +158,7 @@ def _patches() -> list[tuple[Any, str, Any]]:
         # Programs call `self.__getattr__(name)`, but a class that defines it has slower attribute access.
         (importlib.import_module("glassgrad.nn.module").Module, "__getattr__", _no_attribute),
         (Tensor, "__init__", _tensor_of_default),
+        (multiprocessing.spawn, "get_preparation_data", children.preparing()),
     ]
     for path, home in HOMES.items():
         parent, _, name = path.rpartition(".")

@@ -841,8 +841,8 @@ class TensorMethods:
         """False: there is no other device to copy to."""
     def is_same_size(self, other: Tensor) -> builtins.bool:
         """Tell whether two tensors have the same shape."""
-    def is_shared(self, device: Device = None) -> builtins.bool:
-        """False: there is no other device to copy to."""
+    def is_shared(self) -> builtins.bool:
+        """Tell whether the values lie in memory that processes share."""
     def is_signed(self) -> builtins.bool:
         """Tell whether the dtype has negative numbers."""
     @property
@@ -1484,8 +1484,8 @@ class TensorMethods:
         """x / |x| for complex numbers, with 0 for 0; the sign for real numbers."""
     def sgn_(self) -> Self:
         """`sgn`, written into the tensor itself; return it."""
-    def share_memory_(self, device: Device = None) -> Self:
-        """The tensor itself; nothing has to be pinned."""
+    def share_memory_(self) -> Self:
+        """Move the values, in place, into memory that this process shares with those it starts; return the tensor."""
     def short(self, memory_format: str | None = None) -> Tensor:
         """The tensor with dtype int16; itself if it has it already."""
     def sigmoid(self) -> Tensor:

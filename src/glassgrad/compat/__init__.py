@@ -158,6 +158,7 @@ def _patches() -> list[tuple[Any, str, Any]]:
         # Programs call `self.__getattr__(name)`, but a class that defines it has slower attribute access.
         (importlib.import_module("glassgrad.nn.module").Module, "__getattr__", _no_attribute),
         (Tensor, "__init__", _tensor_of_default),
+        (importlib.import_module("glassgrad.optim.muon").Muon, "in_bfloat16", True),
         (multiprocessing.spawn, "get_preparation_data", children.preparing()),
     ]
     for path, home in HOMES.items():

@@ -32,6 +32,18 @@ def as_array(value: Any) -> np.ndarray:
     return np.asarray(value)
 
 
+def is_open(tensor: Tensor) -> bool:
+    """Tell whether a tensor is that of a lazy layer before its first input: it takes values of any shape."""
+    return tensor._extra is not None and "open" in tensor._extra
+
+
+def fill(tensor: Tensor, array: np.ndarray) -> None:
+    """Give the tensor of a lazy layer its values, and with them its shape."""
+    tensor.array = array.astype(tensor.dtype)
+    assert tensor._extra is not None  # it is open
+    del tensor._extra["open"]
+
+
 def load(model: str, own: Mapping[str, Tensor], given: Any, strict: bool, assign: bool) -> Incompatible:
     """Copy the given values into the tensors of the same names.
 
@@ -56,7 +68,7 @@ def load(model: str, own: Mapping[str, Tensor], given: Any, strict: bool, assign
     wrong = [
         f"{key}: {array.shape}, expected {tuple(own[key].shape)}"
         for key, array in arrays.items()
-        if array.shape != tuple(own[key].shape)
+        if array.shape != tuple(own[key].shape) and not is_open(own[key])
     ]
     if wrong or (strict and (missing or unexpected)):
         raise errors.STATE_DICT_MISMATCH(
@@ -67,7 +79,9 @@ def load(model: str, own: Mapping[str, Tensor], given: Any, strict: bool, assign
             next=_advice(own, given, bool(wrong)),
         )
     for key, array in arrays.items():
-        if assign:
+        if is_open(own[key]) and array.size:
+            fill(own[key], array)
+        elif assign:
             own[key].array = array
         else:
             np.copyto(own[key].array, array, casting="unsafe")

@@ -6,6 +6,7 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import multiprocessing.spawn
 import sys
 from types import ModuleType
 from typing import Any
@@ -14,7 +15,7 @@ import numpy as np
 
 from glassgrad import amp, errors, serialization
 from glassgrad.base import provenance
-from glassgrad.compat import dtypes, promotion, text, torch_names
+from glassgrad.compat import children, dtypes, promotion, text, torch_names
 from glassgrad.compat.namespaces import HOMES, Namespace
 from glassgrad.engine import random
 from glassgrad.engine.mode import no_grad
@@ -40,7 +41,7 @@ class _Loader(importlib.abc.Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         # The import system uses the entry of sys.modules when this returns.
-        twin = sys.modules[module.__name__] = _twin(module.__name__)
+        twin = sys.modules[module.__name__] = find_twin(module.__name__)
         # It also sets the module as an attribute of its parent, where a function may have the same name.
         above, _, name = module.__name__.rpartition(".")
         owner = sys.modules[above]
@@ -65,7 +66,7 @@ class _Finder(importlib.abc.MetaPathFinder):
         return importlib.machinery.ModuleSpec(fullname, _Loader(self._patched), is_package=True)
 
 
-def _twin(name: str) -> Any:
+def find_twin(name: str) -> Any:
     """Return the counterpart of `torch...`: a module, or a namespace inside of one."""
     home = home_of(name.removeprefix("torch").lstrip("."))
     if home is not None:
@@ -84,7 +85,7 @@ def _twin(name: str) -> Any:
 
 def _inside(parent: str, name: str) -> Any:
     try:
-        return getattr(_twin("torch" + parent.removeprefix("glassgrad")), name)
+        return getattr(find_twin("torch" + parent.removeprefix("glassgrad")), name)
     except AttributeError as missing:
         raise ImportError(str(missing)) from None
 
@@ -165,6 +166,8 @@ def _patches() -> list[tuple[Any, str, Any]]:
         *text.PATCHES,
         *((front, name, function) for name, function in promotion.NAMES.items()),
         *((Tensor, name, function) for name, function in promotion.REFUSING.items()),
+        (importlib.import_module("glassgrad.optim.muon").Muon, "in_bfloat16", True),
+        (multiprocessing.spawn, "get_preparation_data", children.preparing()),
     ]
     for path, home in HOMES.items():
         parent, _, name = path.rpartition(".")
@@ -419,14 +422,14 @@ INSTEAD = {
 def main(arguments: list[str] | None = None) -> None:
     """Run a script with glassgrad under the name torch: ``python -m glassgrad.compat SCRIPT ARGUMENTS``.
 
-    Modules beside the script are found, as `python SCRIPT` finds them.
+    Modules beside the script are found, as `python SCRIPT` finds them. ``--check SCRIPT`` runs nothing: see `check`.
     """
     import runpy
     from pathlib import Path
 
     given = sys.argv[1:] if arguments is None else arguments
     if not given:
-        raise SystemExit("usage: python -m glassgrad.compat SCRIPT [ARGUMENTS ...]")
+        raise SystemExit("usage: python -m glassgrad.compat [--check] SCRIPT [ARGUMENTS ...]")
     before = sys.argv, sys.path
     sys.argv, sys.path = given, [str(Path(given[0]).resolve().parent), *sys.path]
     try:

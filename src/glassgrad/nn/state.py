@@ -140,6 +140,18 @@ def load(model: Module, given: object, strict: bool, assign: bool) -> Incompatib
         if array.shape != tuple(own[key].shape) and not is_open(own[key])
     ]
     _check(kind, own, state, found, said, strict and not forgiving)
+    _write(own, arrays, assign)
+    for key, value in own.items():
+        if not isinstance(value, Tensor) and key in state:
+            value.set_extra_state(state[key])
+    for hook, module in forgiving:
+        hook(module, found)
+    _check(kind, own, state, found, said, strict)
+    return found
+
+
+def _write(own: Mapping[str, Any], arrays: Mapping[str, np.ndarray], assign: bool) -> None:
+    """Give tensors the values of the same names."""
     for key, array in arrays.items():
         if is_open(own[key]) and array.size:
             fill(own[key], array)
@@ -148,13 +160,6 @@ def load(model: Module, given: object, strict: bool, assign: bool) -> Incompatib
         else:
             np.copyto(own[key].array, array, casting="unsafe")
             MUTATIONS.record(own[key].array)
-    for key, value in own.items():
-        if not isinstance(value, Tensor) and key in state:
-            value.set_extra_state(state[key])
-    for hook, module in forgiving:
-        hook(module, found)
-    _check(kind, own, state, found, said, strict)
-    return found
 
 
 def _check(

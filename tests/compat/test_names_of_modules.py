@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,12 @@ IMPORTS = {
     "torch.distributed": "is_initialized get_rank ReduceOp", "torch.distributed.nn": "all_reduce",
     "torch.utils.data.distributed": "DistributedSampler DataLoader", "torch.hub": "load_state_dict_from_url",
     "torch.utils.model_zoo": "load_url", "torch.onnx": "export", "torch.profiler": "record_function profile",
+    "torch.nn.utils.convert_parameters": "parameters_to_vector", "torch.nn._reduction": "get_enum legacy_get_string",
+    "torch.nn.common_types": "_size_2_t _size_any_t", "torch.utils.hooks": "RemovableHandle",
+    "torch.utils.dlpack": "to_dlpack from_dlpack", "torch.autograd.anomaly_mode": "detect_anomaly",
+    "torch.distributions.multivariate_normal": "MultivariateNormal", "torch.distributions.studentT": "StudentT",
+    "torch.optim.sgd": "SGD", "torch.optim.lbfgs": "LBFGS", "torch.overrides": "has_torch_function",
+    "torch.functional": "einsum split", "torch.nn.parallel.distributed": "DistributedDataParallel",
     "torch.version": "cuda __version__", "torch.backends.cudnn": "benchmark", "torch.mps": "synchronize is_available",
 }  # fmt: skip  # a table
 
@@ -52,6 +59,32 @@ def test_imports(module: str) -> None:
     real = pytest.importorskip("torch", reason="PyTorch has these modules")
     assert importlib.import_module(module) is not found
     assert real.__name__ == "torch"
+
+
+@pytest.mark.parametrize("module", IMPORTS)
+def test_attributes_lead_to_the_same_modules(module: str) -> None:
+    steps = module.split(".")[1:]
+    real = pytest.importorskip("torch", reason="PyTorch has these modules")
+    importlib.import_module("torch.distributions")
+    try:
+        there: Any = functools.reduce(getattr, steps, real)
+    except AttributeError:
+        pytest.skip("PyTorch wants it imported")
+    if not isinstance(there, ModuleType):
+        pytest.skip("a function hides the module")
+    with compat.as_torch():
+        found: Any = functools.reduce(getattr, steps, gg)
+        assert [name for name in IMPORTS[module].split() if not hasattr(found, name)] == []
+
+
+def test_names_are_lent_for_a_time() -> None:
+    assert not hasattr(gg.nn.utils, "convert_parameters")
+    assert not hasattr(gg.nn, "_reduction")
+    with compat.as_torch():
+        assert gg.nn.utils.convert_parameters.vector_to_parameters is gg.nn.utils.vector_to_parameters
+        assert gg.nn._reduction.get_enum("sum") == 2
+        assert not hasattr(gg.optim, "sdg")
+    assert not hasattr(gg.nn.utils, "convert_parameters")
 
 
 def test_every_home_is_found_and_leaves_nothing_behind() -> None:

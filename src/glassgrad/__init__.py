@@ -94,7 +94,8 @@ class _Front(ModuleType):
             return names[name]
         compat = importlib.import_module("glassgrad.compat")
         if name in compat.NAMES:
-            return compat.NAMES[name]
+            found = self.__dict__[name] = compat.NAMES[name]  # the next look-up searches no files
+            return found
         known = [*names, *compat.NAMES, *_modules()]
         raise importlib.import_module("glassgrad.errors.missing").missing("glassgrad", name, known, compat.INSTEAD)
 

@@ -46,7 +46,8 @@ IMPORTS = {
     "torch.utils.dlpack": "to_dlpack from_dlpack", "torch.autograd.anomaly_mode": "detect_anomaly",
     "torch.distributions.multivariate_normal": "MultivariateNormal", "torch.distributions.studentT": "StudentT",
     "torch.optim.sgd": "SGD", "torch.optim.lbfgs": "LBFGS", "torch.overrides": "has_torch_function",
-    "torch.functional": "einsum split", "torch.nn.parallel.distributed": "DistributedDataParallel",
+    "torch._C": "Value Generator", "torch.functional": "einsum split",
+    "torch.nn.parallel.distributed": "DistributedDataParallel",
     "torch.version": "cuda __version__", "torch.backends.cudnn": "benchmark", "torch.mps": "synchronize is_available",
 }  # fmt: skip  # a table
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from glassgrad import amp, errors, serialization
 from glassgrad.base import provenance
-from glassgrad.compat import constructors, dtypes, submodules, torch_names
+from glassgrad.compat import constructors, dtypes, submodules, torch_names, unseen, whole_objects
 from glassgrad.compat.namespaces import HOMES, Namespace
 from glassgrad.engine import random
 from glassgrad.engine.mode import no_grad
@@ -158,6 +158,10 @@ def _patches() -> list[tuple[Any, str, Any]]:
         # Programs call `self.__getattr__(name)`, but a class that defines it has slower attribute access.
         (importlib.import_module("glassgrad.nn.module").Module, "__getattr__", _no_attribute),
         *constructors.PATCHES,
+        *unseen.PATCHES,
+        (front, "save", whole_objects.save),
+        (front, "load", whole_objects.load),
+        (front, "_C", home_of("_C")),
         (front, "functional", home_of("functional")),
         (front, "overrides", home_of("overrides")),
     ]

@@ -10,8 +10,10 @@ import importlib
 from typing import Any
 
 from glassgrad.base.tables import words
+from glassgrad.compat.named_only import _GRAPH, _refused
 from glassgrad.compat.namespaces import HOMES, Namespace, no
 from glassgrad.engine.protocols import from_dlpack
+from glassgrad.engine.random import Generator
 from glassgrad.engine.tensor import Handle
 
 _ATTRIBUTES = {
@@ -66,6 +68,7 @@ def _to_dlpack(tensor: Any) -> Any:
 
 HOMES.update(
     {
+        "_C": Namespace("_C", {"Generator": Generator, **_refused("_C", "Value Graph Node", _GRAPH)}),
         "functional": Namespace("functional", {}, "glassgrad"),
         "nn._reduction": Namespace(
             "nn._reduction",

@@ -48,8 +48,16 @@ def _no_gpu(*_args: object) -> None:
     raise errors.NO_SUCH_DEVICE(given="cuda", where=provenance.here())
 
 
+def _no_tensor(name: str) -> Any:
+    """Return a tensor type of the GPU, which has no instances: programs ask `isinstance`."""
+    return type(name, (), {"__new__": lambda *_args, **_options: _no_gpu(), "__module__": "glassgrad.cuda"})
+
+
+_TYPES = words("FloatTensor DoubleTensor HalfTensor LongTensor IntTensor ShortTensor CharTensor ByteTensor BoolTensor")
+
 cuda = _device(
     "cuda",
+    **{name: _no_tensor(name) for name in _TYPES},
     _initialized=False,
     amp=amp,
     is_bf16_supported=no,

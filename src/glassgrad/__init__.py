@@ -89,7 +89,8 @@ class _Front(ModuleType):
         if name in _ELSEWHERE:
             return getattr(importlib.import_module(f"glassgrad.{_ELSEWHERE[name]}"), name)
         names = importlib.import_module("glassgrad.engine.public").NAMES
-        self.__dict__.update(names)
+        for known, value in names.items():
+            self.__dict__.setdefault(known, value)  # a program may have put something of its own there
         if name in names:
             return names[name]
         compat = importlib.import_module("glassgrad.compat")

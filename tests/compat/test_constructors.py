@@ -42,6 +42,8 @@ MADE: dict[str, Callable[[Any], Any]] = {
     "tensor of tensors, with a dtype": lambda torch: torch.tensor([torch.tensor([1.0])], dtype=torch.float64),
     "tensor of a tensor deeper inside": lambda torch: torch.tensor([[1, 2], [torch.tensor([3]), 4]]),
     "as_tensor of tensors": lambda torch: torch.as_tensor([torch.tensor([1.0]), torch.tensor([2.0])]),
+    "new of a shape": lambda torch: torch.ones(2).new(torch.ones(2, 3).shape).fill_(1),
+    "new of a NumPy integer": lambda torch: torch.ones(2).new(np.int64(3)).fill_(1),
     "Variable": lambda torch: torch.autograd.Variable(torch.ones(2)),
 }  # fmt: skip  # a table
 SIZES = {"NumPy integer", "integers", "a shape", "sizes", "Tensor of nothing"}  # their values are not set
@@ -80,6 +82,28 @@ def test_every_tensor_is_a_variable() -> None:
     assert isinstance(gg.ones(1), gg.autograd.Variable)
     assert isinstance(gg.nn.Parameter(gg.ones(1)), gg.autograd.Variable)
     assert not isinstance(np.ones(1), gg.autograd.Variable)
+
+
+def test_an_instance_of_a_function_applies_it() -> None:
+    with compat.as_torch() as torch:
+
+        class Square(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, x: Any) -> Any:
+                ctx.save_for_backward(x)
+                return x * x
+
+            @staticmethod
+            def backward(ctx: Any, g: Any) -> Any:
+                return 2 * ctx.saved_tensors[0] * g
+
+        x = torch.tensor([3.0], requires_grad=True)
+        Square().apply(x).backward()
+        assert x.grad.item() == 6
+        with pytest.raises(gg.errors.KindError):
+            Square()(x)
+    with pytest.raises(gg.errors.KindError):
+        Square()
 
 
 # --- grad -----------------------------------------------------------------------------------------

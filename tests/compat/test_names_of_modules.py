@@ -30,11 +30,11 @@ IMPORTS = {
     "torch.nn.utils.clip_grad": "clip_grad_norm_", "torch.utils.data.dataloader": "DataLoader default_collate",
     "torch.utils.data.dataset": "Dataset TensorDataset random_split", "torch.utils.data.sampler": "Sampler",
     "torch.utils.data._utils.collate": "default_collate", "torch.utils._pytree": "tree_map tree_flatten tree_unflatten",
-    "torch.utils.checkpoint": "checkpoint", "torch.autograd.function": "Function once_differentiable",
+    "torch.utils.checkpoint": "checkpoint", "torch.autograd.function": "Function FunctionCtx",
     "torch.autograd.variable": "Variable", "torch.autograd.functional": "jacobian hessian vjp jvp hvp vhp",
     "torch.optim.optimizer": "Optimizer", "torch.optim.adam": "Adam", "torch.optim.lr_scheduler": "_LRScheduler",
     "torch.distributions.normal": "Normal", "torch.distributions.kl": "kl_divergence",
-    "torch.distributions.transforms": "TanhTransform", "torch.distributions.utils": "Distribution",
+    "torch.distributions.transforms": "TanhTransform", "torch.distributions.utils": "broadcast_all Distribution",
     "torch.cuda.amp": "autocast GradScaler", "torch.cuda.amp.grad_scaler": "GradScaler",
     "torch.multiprocessing": "Process Queue set_start_method spawn", "torch.jit": "script trace Final",
     "torch.compiler": "is_compiling disable", "torch.random": "fork_rng", "torch.testing": "assert_close",
@@ -76,6 +76,29 @@ def test_attributes_lead_to_the_same_modules(module: str) -> None:
     with compat.as_torch():
         found: Any = functools.reduce(getattr, steps, gg)
         assert [name for name in IMPORTS[module].split() if not hasattr(found, name)] == []
+
+
+def test_the_helpers_of_distributions() -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is the other library")
+
+    def found(torch: Any) -> list[Any]:
+        utils = importlib.import_module("torch.distributions.utils")
+        p = torch.tensor([[0.25, 0.75], [1.0, 0.0]])
+        back = [utils.logits_to_probs(utils.probs_to_logits(p, binary), binary) for binary in (True, False)]
+        sums = [utils._sum_rightmost(p, count) for count in (1, 2)]
+        return [*sums, utils.clamp_probs(p), *back, utils.probs_to_logits(p, True), *utils.broadcast_all(p, 2)]
+
+    expected = found(torch)
+    with compat.as_torch():
+        for ours, theirs in zip(found(gg), expected, strict=True):
+            np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_what_a_program_puts_into_the_package_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = object()
+    monkeypatch.setattr(gg, "randn", own)
+    assert not hasattr(gg, "no_such_name")
+    assert gg.randn is own
 
 
 def test_names_are_lent_for_a_time() -> None:

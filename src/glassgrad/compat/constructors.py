@@ -1,6 +1,7 @@
 """PyTorch's ways to make a tensor: `Tensor(2, 3)`, `FloatTensor(x.shape)`, `tensor([x, y])` of tensors with one number.
 
-`TYPED` are the older tensor types; `PATCHES` change `Tensor` and `tensor` while glassgrad stands in for PyTorch.
+`TYPED` are the older tensor types; `PATCHES` change `Tensor`, `tensor` and `Function` while glassgrad stands in for
+PyTorch.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 
 from glassgrad import errors
 from glassgrad.base import provenance
+from glassgrad.engine.function import Function
 from glassgrad.engine.mode import MODE, RECORDING
 from glassgrad.engine.tensor import Size, Tensor
 from glassgrad.engine.tensors import creation
@@ -169,6 +171,23 @@ class _SeveralError(Exception):
     """A tensor in a list holds another number of numbers than one."""
 
 
-PATCHES = ((Tensor, "__init__", _tensor_of_default), (creation, "_to_array", _read))
+# --- functions of one's own -----------------------------------------------------------------------
+
+
+def _accept(self: Function, *_args: Any, **_options: Any) -> None:
+    """Make an instance, because `Square().apply(x)` is common."""
+
+
+def _refuse(self: Function, *_args: Any) -> Any:
+    """Refuse the oldest form of a call, as PyTorch does."""
+    raise errors.FUNCTION_CALLED(name=type(self).__name__, where=provenance.here())
+
+
+PATCHES = (
+    (Tensor, "__init__", _tensor_of_default),
+    (creation, "_to_array", _read),
+    (Function, "__init__", _accept),
+    (Function, "__call__", _refuse),
+)
 
 __all__ = ["PATCHES", "TYPED", "TypedTensor"]

@@ -7,14 +7,17 @@ package (`errors.missing.lent`) while glassgrad stands in for PyTorch.
 from __future__ import annotations
 
 import importlib
+from functools import cached_property
 from typing import Any
 
 from glassgrad.base.tables import words
 from glassgrad.compat.named_only import _GRAPH, _refused
 from glassgrad.compat.namespaces import HOMES, Namespace, no
+from glassgrad.engine.function import Context
 from glassgrad.engine.protocols import from_dlpack
 from glassgrad.engine.random import Generator
 from glassgrad.engine.tensor import Handle
+from glassgrad.ops.narrow import finfo
 
 _ATTRIBUTES = {
     "amp": "autocast_mode grad_scaler",
@@ -66,10 +69,48 @@ def _to_dlpack(tensor: Any) -> Any:
     return tensor.__dlpack__()
 
 
+def _sum_rightmost(value: Any, dim: int) -> Any:
+    """Return the sums over the last `dim` dimensions."""
+    return value.reshape((*value.shape[:-dim], -1)).sum(-1) if dim else value
+
+
+def _broadcast_all(*values: Any) -> Any:
+    """Return numbers and tensors as tensors of one shape."""
+    return importlib.import_module("glassgrad.distributions.distribution").spread(*values)
+
+
+def _clamp_probs(probs: Any) -> Any:
+    """Return probabilities that are neither 0 nor 1."""
+    eps = float(finfo(probs.dtype).eps)
+    return probs.clamp(eps, 1 - eps)
+
+
+def _probs_to_logits(probs: Any, is_binary: bool = False) -> Any:
+    """Return the logarithms of probabilities, or of their odds."""
+    inside = _clamp_probs(probs)
+    return inside.log() - (-inside).log1p() if is_binary else inside.log()
+
+
+def _logits_to_probs(logits: Any, is_binary: bool = False) -> Any:
+    """Return probabilities from their logarithms up to a constant, or from those of their odds."""
+    return logits.sigmoid() if is_binary else logits.softmax(-1)
+
+
+_OF_DISTRIBUTIONS = {
+    "_sum_rightmost": _sum_rightmost,
+    "broadcast_all": _broadcast_all,
+    "clamp_probs": _clamp_probs,
+    "lazy_property": cached_property,
+    "logits_to_probs": _logits_to_probs,
+    "probs_to_logits": _probs_to_logits,
+}
+
 HOMES.update(
     {
         "_C": Namespace("_C", {"Generator": Generator, **_refused("_C", "Value Graph Node", _GRAPH)}),
         "functional": Namespace("functional", {}, "glassgrad"),
+        "autograd.function": Namespace("autograd.function", {"FunctionCtx": Context}, "glassgrad.autograd"),
+        "distributions.utils": Namespace("distributions.utils", _OF_DISTRIBUTIONS, "glassgrad.distributions"),
         "nn._reduction": Namespace(
             "nn._reduction",
             {"get_enum": _get_enum, "legacy_get_string": _legacy_string, "legacy_get_enum": _legacy_enum},

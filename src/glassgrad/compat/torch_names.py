@@ -415,7 +415,7 @@ _TREES = {
 # Our modules, and PyTorch's modules whose names they hold.
 _MODULES = {
     "amp": "cuda.amp. amp.",
-    "autograd": "autograd.function autograd.variable autograd.gradcheck autograd.grad_mode",
+    "autograd": "autograd.variable autograd.gradcheck autograd.grad_mode",
     "distributions": "distributions.",
     "engine.public": "tensor",
     "func": "nn.utils.stateless",

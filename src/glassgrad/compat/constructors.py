@@ -35,7 +35,7 @@ def _sizes(data: tuple[Any, ...]) -> tuple[int, ...] | None:
     return tuple(int(one) for one in data) if whole else None
 
 
-def _is_whole(value: Any) -> bool:
+def _is_whole(value: Array) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
@@ -47,7 +47,7 @@ class TypedTensor(type):
 
     dtype: np.dtype
 
-    def __call__(cls, *data: Array) -> Any:
+    def __call__(cls, *data: Array) -> Array:
         sizes = _sizes(data)
         if sizes is None:
             return creation.tensor(*data, dtype=cls.dtype)
@@ -57,7 +57,7 @@ class TypedTensor(type):
         return isinstance(instance, Tensor) and instance.dtype == cls.dtype
 
 
-def _typed(name: str, dtype: Any) -> Any:
+def _typed(name: str, dtype: Array) -> Array:
     text = f"""A tensor of {np.dtype(dtype)} from data, or zeros of a shape.
 
     Args:
@@ -110,7 +110,7 @@ def _tensor_of_default(self: Tensor, data: Array = (), *sizes: int, requires_gra
 _READ = creation._to_array
 
 
-def _read(data: Any, dtype: DType) -> Array:
+def _read(data: Array, dtype: DType) -> Array:
     """Read data for a tensor; a tensor with one number stands in a list for that number, whatever its dimensions."""
     if type(data) is list or type(data) is tuple:
         first = data
@@ -127,12 +127,12 @@ def _read(data: Any, dtype: DType) -> Array:
     return _READ(numbers, dtype)
 
 
-def _as_numbers(data: Any, dtype: DType) -> tuple[Any, DType]:
+def _as_numbers(data: Array, dtype: DType) -> tuple[Any, DType]:
     """Return nested lists with numbers for tensors, and their common dtype; unchanged where a tensor holds more."""
     kinds: set[np.dtype] = set()
     tracked = False
 
-    def number(value: Any) -> Any:
+    def number(value: Array) -> Array:
         nonlocal tracked
         if isinstance(value, list | tuple):
             return [number(part) for part in value]
@@ -156,7 +156,7 @@ def _as_numbers(data: Any, dtype: DType) -> tuple[Any, DType]:
     return numbers, np.result_type(*real) if dtype is None else dtype
 
 
-def _kind(value: Any) -> np.dtype:
+def _kind(value: Array) -> np.dtype:
     """Return the dtype of a tensor of this number."""
     if isinstance(value, float):
         return creation.DEFAULT
@@ -174,11 +174,11 @@ class _SeveralError(Exception):
 # --- functions of one's own -----------------------------------------------------------------------
 
 
-def _accept(self: Function, *_args: Any, **_options: Any) -> None:
+def _accept(self: Function, *_args: object, **_options: object) -> None:
     """Make an instance, because `Square().apply(x)` is common."""
 
 
-def _refuse(self: Function, *_args: Any) -> Any:
+def _refuse(self: Function, *_args: object) -> Array:
     """Refuse the oldest form of a call, as PyTorch does."""
     raise errors.FUNCTION_CALLED(name=type(self).__name__, where=provenance.here())
 

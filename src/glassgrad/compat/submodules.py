@@ -17,6 +17,7 @@ from glassgrad.engine.function import Context
 from glassgrad.engine.protocols import from_dlpack
 from glassgrad.engine.random import Generator
 from glassgrad.engine.tensor import Handle
+from glassgrad.ops.core import Array
 from glassgrad.ops.narrow import finfo
 
 _ATTRIBUTES = {
@@ -64,34 +65,34 @@ def _common_types() -> dict[str, Any]:
     return found
 
 
-def _to_dlpack(tensor: Any) -> Any:
+def _to_dlpack(tensor: Array) -> Array:
     """Return the capsule of a tensor's memory."""
     return tensor.__dlpack__()
 
 
-def _sum_rightmost(value: Any, dim: int) -> Any:
+def _sum_rightmost(value: Array, dim: int) -> Array:
     """Return the sums over the last `dim` dimensions."""
     return value.reshape((*value.shape[:-dim], -1)).sum(-1) if dim else value
 
 
-def _broadcast_all(*values: Any) -> Any:
+def _broadcast_all(*values: Array) -> Array:
     """Return numbers and tensors as tensors of one shape."""
     return importlib.import_module("glassgrad.distributions.distribution").spread(*values)
 
 
-def _clamp_probs(probs: Any) -> Any:
+def _clamp_probs(probs: Array) -> Array:
     """Return probabilities that are neither 0 nor 1."""
     eps = float(finfo(probs.dtype).eps)
     return probs.clamp(eps, 1 - eps)
 
 
-def _probs_to_logits(probs: Any, is_binary: bool = False) -> Any:
+def _probs_to_logits(probs: Array, is_binary: bool = False) -> Array:
     """Return the logarithms of probabilities, or of their odds."""
     inside = _clamp_probs(probs)
     return inside.log() - (-inside).log1p() if is_binary else inside.log()
 
 
-def _logits_to_probs(logits: Any, is_binary: bool = False) -> Any:
+def _logits_to_probs(logits: Array, is_binary: bool = False) -> Array:
     """Return probabilities from their logarithms up to a constant, or from those of their odds."""
     return logits.sigmoid() if is_binary else logits.softmax(-1)
 
@@ -125,7 +126,7 @@ HOMES.update(
 )
 
 
-def lend(package: str, name: str) -> Any:
+def lend(package: str, name: str) -> object:
     """Return the submodule that PyTorch has in a package under this name; None where it has none."""
     if (package, name) not in _LENT:
         return None

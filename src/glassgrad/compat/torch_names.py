@@ -48,7 +48,7 @@ def _no_gpu(*_args: object) -> None:
     raise errors.NO_SUCH_DEVICE(given="cuda", where=provenance.here())
 
 
-def _no_tensor(name: str) -> Any:
+def _no_tensor(name: str) -> type:
     """Return a tensor type of the GPU, which has no instances: programs ask `isinstance`."""
     return type(name, (), {"__new__": lambda *_args, **_options: _no_gpu(), "__module__": "glassgrad.cuda"})
 

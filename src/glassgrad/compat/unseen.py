@@ -6,7 +6,8 @@ noise between two samples depend on PyTorch's behaviour.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import cast
 
 import numpy as np
 
@@ -14,15 +15,15 @@ from glassgrad.engine.mode import MODE, TRACING
 from glassgrad.engine.tensor import Tensor, make
 from glassgrad.ops.core import Array
 
-_DATA: Any = vars(Tensor)["data"]
+_DATA: property = vars(Tensor)["data"]
+_SEEN = cast("Callable[[Tensor], Tensor]", _DATA.fget)
 
 
 def _data(x: Tensor) -> Tensor:
     """The same memory without history, and without a record of writes to it; assigning replaces the memory."""
     array: Array = x.array
     if type(array) is not np.ndarray or array.dtype.kind not in "fiub" or MODE.flags & TRACING or MODE.stop is not None:
-        seen: Tensor = _DATA.fget(x)
-        return seen
+        return _SEEN(x)
     # A memory of its own to the log of writes, which knows memory by the array that owns it.
     return make(np.asarray(memoryview(array)), None, False)
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 import pickle
 from io import BytesIO
 from pathlib import Path
-from typing import Any
 
 from glassgrad import errors, serialization
 from glassgrad.base import provenance
+from glassgrad.ops.core import Array
 
 _MARK = b"glassgrad: whole objects, read with weights_only=False\n"
 
 
-def save(obj: Any, f: Any, **hints: object) -> None:
+def save(obj: object, f: Array, **hints: object) -> None:
     """Write tensors and plain data as `glassgrad.save` does, and anything else as a pickle."""
     try:
         serialization.save(obj, BytesIO())
@@ -31,7 +31,7 @@ def save(obj: Any, f: Any, **hints: object) -> None:
     serialization.save(obj, f, **hints)
 
 
-def load(f: Any, map_location: Any = None, *, weights_only: bool | None = None, **hints: object) -> Any:
+def load(f: Array, map_location: Array = None, *, weights_only: bool | None = None, **hints: object) -> Array:
     """Read what `save` wrote; whole objects only with `weights_only=False`, because reading them may run any code.
 
     Raises:
@@ -39,7 +39,7 @@ def load(f: Any, map_location: Any = None, *, weights_only: bool | None = None, 
     """
     content = f.read() if hasattr(f, "read") else Path(f).read_bytes()
     if not content.startswith(_MARK):
-        again: Any = BytesIO(content) if hasattr(f, "read") else f
+        again: Array = BytesIO(content) if hasattr(f, "read") else f
         return serialization.load(again, map_location, weights_only=weights_only, **hints)
     if weights_only is not False:
         raise errors.WHOLE_OBJECTS(

@@ -54,7 +54,7 @@ class Constraint:
         """Return booleans: which values, of `event_dim` dimensions each, satisfy the constraint."""
         return self._test(value)
 
-    def holds(self, value: Array) -> Any:
+    def holds(self, value: Array) -> Array:
         """Return the same for a tensor whose numbers are known, as an array; for any other tensor as what it holds."""
         if self.of_arrays and type(value.array) is np.ndarray:
             return np.asarray(self._test(value.array))

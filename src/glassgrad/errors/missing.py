@@ -32,10 +32,10 @@ def missing(module: str, name: str, known: Iterable[str], instead: Mapping[str, 
 
 # Further names of modules, by functions of (module, name) that return None for all others: `glassgrad.compat` adds
 # PyTorch's submodules while this library stands under that name.
-LENDERS: list[Callable[[str, str], Any]] = []
+LENDERS: list[Callable[[str, str], object]] = []
 
 
-def lent(module: str, name: str) -> Any:
+def lent(module: str, name: str) -> object:
     """Return what a lender has under a name that a module lacks; None if there is nothing."""
     return next((found for lend in LENDERS if (found := lend(module, name)) is not None), None)
 

@@ -50,7 +50,9 @@ class TypedTensor(type):
     def __call__(cls, *data: Array) -> Array:
         sizes = _sizes(data)
         if sizes is None:
-            return creation.tensor(*data, dtype=cls.dtype)
+            if len(data) > 1:
+                raise errors.NOT_SIZES(kind=type(data[0]).__name__, where=provenance.here())
+            return creation.tensor(data[0], dtype=cls.dtype)
         return creation.zeros(*sizes, dtype=cls.dtype)
 
     def __instancecheck__(cls, instance: object) -> bool:
@@ -113,8 +115,8 @@ _READ = creation._to_array
 def _read(data: Array, dtype: DType) -> Array:
     """Read data for a tensor; a tensor with one number stands in a list for that number, whatever its dimensions."""
     if type(data) is list or type(data) is tuple:
-        first = data
-        while type(first) in (list, tuple) and len(first) > 0:
+        first: object = data
+        while isinstance(first, list | tuple) and first:
             first = first[0]
         if isinstance(first, Tensor):
             data, dtype = _as_numbers(data, dtype)

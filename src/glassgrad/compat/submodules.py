@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 from functools import cached_property
+from types import GenericAlias
 from typing import Any
 
 from glassgrad.base.tables import words
@@ -59,9 +60,9 @@ def _common_types() -> dict[str, Any]:
     """Return PyTorch's annotations of sizes: a number, or as many as there are dimensions."""
     found: dict[str, Any] = {"_size_any_t": int | tuple[int, ...], "_ratio_any_t": float | tuple[float, ...]}
     for count in range(1, 7):
-        found[f"_size_{count}_t"] = int | tuple[(int,) * count]
-        found[f"_size_{count}_opt_t"] = int | tuple[(int | None,) * count]
-        found[f"_ratio_{count}_t"] = float | tuple[(float,) * count]
+        found[f"_size_{count}_t"] = int | GenericAlias(tuple, (int,) * count)
+        found[f"_size_{count}_opt_t"] = int | GenericAlias(tuple, (int | None,) * count)
+        found[f"_ratio_{count}_t"] = float | GenericAlias(tuple, (float,) * count)
     return found
 
 

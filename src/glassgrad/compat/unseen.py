@@ -25,7 +25,7 @@ def _data(x: Tensor) -> Tensor:
     if type(array) is not np.ndarray or array.dtype.kind not in "fiub" or MODE.flags & TRACING or MODE.stop is not None:
         return _SEEN(x)
     # A memory of its own to the log of writes, which knows memory by the array that owns it.
-    return make(np.asarray(memoryview(array)), None, False)
+    return make(np.asarray(array.data), None, False)
 
 
 PATCHES = ((Tensor, "data", property(_data, _DATA.fset)),)

@@ -130,9 +130,11 @@ def _weighted(
         raise errors.EXPECTED_CLASSES(op=op, dtype=labels.dtype, where=provenance.here())
     _check_weight(op, weight, classes)
     numbers = type(known) is np.ndarray and type(getattr(logp, "array", logp)) is np.ndarray
-    if numbers and weight is None and smoothing == 0 and known.size and ignore_index not in known:
-        picked = reshape_p(logp.gather(1, reshape_p(labels, shape=(known.size, 1))), shape=tuple(labels.shape))
-        return -picked if reduction == "none" else -(sum(picked) if reduction == "sum" else mean(picked))
+    if numbers and weight is None and smoothing == 0:
+        held = np.asarray(known)
+        if held.size and ignore_index not in held:
+            picked = reshape_p(logp.gather(1, reshape_p(labels, shape=(held.size, 1))), shape=tuple(labels.shape))
+            return -picked if reduction == "none" else -(sum(picked) if reduction == "sum" else mean(picked))
     keep = ew.not_equal(labels, ignore_index)
     safe = ew.where(keep, labels, 0)
     counts = astype(keep, logp.dtype)

@@ -69,7 +69,7 @@ def _is_number(x: Array) -> Array:
 
 
 def _whole(x: Array) -> Array:
-    return (x % 1 == 0) & (abs(x) != np.inf) if x.dtype.kind in "fV" else _is_number(x)
+    return (x == np.floor(x)) & (abs(x) != np.inf) if x.dtype.kind in "fV" else _is_number(x)
 
 
 def _lower(x: Array) -> Array:

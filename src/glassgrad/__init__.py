@@ -89,12 +89,14 @@ class _Front(ModuleType):
         if name in _ELSEWHERE:
             return getattr(importlib.import_module(f"glassgrad.{_ELSEWHERE[name]}"), name)
         names = importlib.import_module("glassgrad.engine.public").NAMES
-        self.__dict__.update(names)
+        for known, value in names.items():
+            self.__dict__.setdefault(known, value)  # a program may have put something of its own there
         if name in names:
             return names[name]
         compat = importlib.import_module("glassgrad.compat")
         if name in compat.NAMES:
-            return compat.NAMES[name]
+            found = self.__dict__[name] = compat.NAMES[name]  # the next look-up searches no files
+            return found
         known = [*names, *compat.NAMES, *_modules()]
         raise importlib.import_module("glassgrad.errors.missing").missing("glassgrad", name, known, compat.INSTEAD)
 

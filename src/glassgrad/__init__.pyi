@@ -138,11 +138,13 @@ compile: _Compile
 
 BoolTensor: Any
 ByteTensor: Any
+CharTensor: Any
 DoubleTensor: Any
 FloatTensor: Any
 HalfTensor: Any
 IntTensor: Any
 LongTensor: Any
+ShortTensor: Any
 
 def abs(x: TensorOrArray) -> TensorOrArray:
     """|x|"""

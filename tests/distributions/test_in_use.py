@@ -148,3 +148,11 @@ def test_a_number_beside_a_tensor_takes_its_dtype() -> None:
     assert Gamma(2.0, 1.0).sample((3,)).dtype == gg.float32
     assert Categorical(gg.ones(3)).sample().dtype == gg.int64
     assert Categorical(gg.ones(3)).sample(5).shape == (5,)
+
+
+def test_infinity_is_no_whole_number() -> None:
+    for value, whole in ((float("inf"), False), (float("nan"), False), (2.0, True), (2.5, False)):
+        assert bool(gg.distributions.constraints.nonnegative_integer.check(gg.tensor(value))) is whole
+        if not whole:
+            with pytest.raises(gg.errors.ArgumentError, match="whole"):
+                gg.distributions.Poisson(gg.tensor(1.0)).log_prob(gg.tensor(value))

@@ -140,3 +140,21 @@ def test_after_all_was_overwritten_parts_are_told_apart_again() -> None:
     buffer[1] = 5.0
     loss.backward()
     assert weight.grad.tolist() == [0.0, 0.0]
+
+
+def test_rows_of_a_loop_are_views() -> None:
+    x, added = gg.zeros(3, 2), gg.tensor([1.0, 2.0], requires_grad=True)
+    for row in x:
+        row.add_(added)
+    (x * x).sum().backward()
+    np.testing.assert_array_equal(added.grad, [6.0, 12.0])
+    for values in (gg.zeros(3), gg.zeros(3, dtype=gg.int64), gg.zeros(3, dtype=gg.bool)):
+        for position, value in enumerate(values):
+            assert value.shape == ()
+            value.fill_(position)
+        np.testing.assert_array_equal(values, np.arange(3).astype(values.dtype))
+    parameter = gg.nn.Parameter(gg.ones(2))
+    with gg.no_grad():
+        assert [type(one) for one in parameter] == [gg.Tensor] * 2
+    assert all(one.requires_grad for one in parameter)
+    assert list(gg.zeros(0, 2)) == []

@@ -87,8 +87,11 @@ class Families:
             # `from glassgrad.nn import hooks` calls this before it imports the file: skip the search for near names.
             if sys._getframe(1).f_globals.get("__name__") == "importlib._bootstrap":
                 raise AttributeError(name)
-            from glassgrad.errors.missing import missing
+            from glassgrad.errors.missing import lent, missing
 
+            found = lent(self.package, name)
+            if found is not None:
+                return found
             raise missing(self.package, name, () if name.startswith("_") else self.public, self.instead)
         else:
             value = getattr(importlib.import_module(self.homes[name]), name)

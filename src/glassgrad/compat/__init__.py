@@ -15,16 +15,26 @@ import numpy as np
 
 from glassgrad import amp, errors, serialization
 from glassgrad.base import provenance
-from glassgrad.compat import children, dtypes, promotion, text, torch_names
+from glassgrad.compat import (
+    children,
+    constructors,
+    dtypes,
+    promotion,
+    submodules,
+    text,
+    torch_names,
+    unseen,
+    whole_objects,
+)
 from glassgrad.compat.namespaces import HOMES, Namespace
 from glassgrad.engine import random
 from glassgrad.engine.mode import no_grad
 from glassgrad.engine.tensor import Size, Tensor
 from glassgrad.engine.tensors import creation, devices
 from glassgrad.engine.tensors.devices import Device
-from glassgrad.errors.missing import lister
+from glassgrad.errors.missing import LENDERS, lister
 from glassgrad.ops import examples, narrow
-from glassgrad.ops.core import PRIMITIVES, Array
+from glassgrad.ops.core import PRIMITIVES
 from glassgrad.ops.promotion import use
 
 # --- glassgrad under the name torch ---------------------------------------------------------------
@@ -126,6 +136,7 @@ class Stand:
             setattr(owner, name, value)
         dtypes.attach()
         use(promotion.PyTorchs(), PRIMITIVES.values())
+        LENDERS.append(submodules.lend)
 
     def undo(self) -> None:
         """Restore the name `torch` to its previous module, if any; a second call does nothing."""
@@ -135,6 +146,7 @@ class Stand:
         dtypes.undo()
         use(None, PRIMITIVES.values())
         text.forget_options()
+        LENDERS.remove(submodules.lend)
         for owner, name, before in reversed(self._patched):
             if before is _MISSING:
                 delattr(owner, name)
@@ -161,37 +173,31 @@ def _patches() -> list[tuple[Any, str, Any]]:
         (front, "__version__", torch_names.VERSION),
         # Programs call `self.__getattr__(name)`, but a class that defines it has slower attribute access.
         (importlib.import_module("glassgrad.nn.module").Module, "__getattr__", _no_attribute),
-        (Tensor, "__init__", _tensor_of_default),
         (front, "set_printoptions", text.set_printoptions),
         *text.PATCHES,
         *((front, name, function) for name, function in promotion.NAMES.items()),
         *((Tensor, name, function) for name, function in promotion.REFUSING.items()),
         (importlib.import_module("glassgrad.optim.muon").Muon, "in_bfloat16", True),
         (multiprocessing.spawn, "get_preparation_data", children.preparing()),
+        *constructors.PATCHES,
+        *unseen.PATCHES,
+        (front, "save", whole_objects.save),
+        (front, "load", whole_objects.load),
+        (front, "_C", home_of("_C")),
+        (front, "functional", home_of("functional")),
+        (front, "overrides", home_of("overrides")),
     ]
     for path, home in HOMES.items():
         parent, _, name = path.rpartition(".")
         if (
             name
-            and parent in {"nn", "utils", "utils.data", "autograd"}
+            and parent in {"nn", "nn.parallel", "utils", "utils.data", "autograd", "distributed"}
             and (isinstance(home, Namespace) or not find_spec_of(path))
         ):
             owner = importlib.import_module(f"glassgrad.{parent}")
             if isinstance(vars(owner).get(name), ModuleType | None):  # any other attribute also exists in PyTorch
                 patches.append((owner, name, home_of(path)))
     return patches
-
-
-_INIT = Tensor.__init__
-
-
-def _tensor_of_default(self: Tensor, data: Array = (), *sizes: int, requires_grad: bool = False) -> None:
-    """Read an array passed to `torch.Tensor` as PyTorch does: copied, with the default dtype."""
-    if isinstance(data, np.ndarray):
-        caller = str(sys._getframe(1).f_globals.get("__name__"))
-        if caller.partition(".")[0] != "glassgrad":
-            data = np.array(data, creation.DEFAULT)
-    _INIT(self, data, *sizes, requires_grad=requires_grad)
 
 
 def _no_attribute(module: Any, name: str) -> Any:
@@ -280,7 +286,7 @@ def _dtype_named(d: Any) -> Any:
     """Return the dtype of a dtype, a tensor type, or a tensor type's name such as "torch.DoubleTensor"."""
     if isinstance(d, str) and d.endswith("Tensor"):
         d = NAMES[d.rpartition(".")[2]]
-    return getattr(d, "dtype", d) if isinstance(d, TypedTensor) else d
+    return getattr(d, "dtype", d) if isinstance(d, constructors.TypedTensor) else d
 
 
 def set_printoptions(
@@ -324,34 +330,6 @@ def _accepted(*_args: object, **_kwargs: object) -> None:
     """Do nothing: this tunes PyTorch's own kernels."""
 
 
-class TypedTensor(type):
-    """PyTorch's older tensor type: makes tensors, is accepted as a dtype, and supports isinstance."""
-
-    dtype: np.dtype
-
-    def __call__(cls, *data: Array) -> Any:
-        if len(data) == 1 and not isinstance(data[0], int):
-            return creation.tensor(data[0], dtype=cls.dtype)
-        return creation.zeros(*data, dtype=cls.dtype)
-
-    def __instancecheck__(cls, instance: object) -> bool:
-        return isinstance(instance, Tensor) and instance.dtype == cls.dtype
-
-
-def _typed(name: str, dtype: Any) -> Any:
-    text = f"""A tensor of {np.dtype(dtype)} from data, or zeros of a shape.
-
-    Args:
-        data: numbers, nested lists, an array or a tensor; or the sizes, ints, of a tensor of zeros.
-
-    Example:
-        >>> import glassgrad as gg
-        >>> gg.{name}([1, 0]).dtype
-        {np.dtype(dtype)!r}
-    """
-    return TypedTensor(name, (), {"dtype": np.dtype(dtype), "__doc__": text, "__module__": "glassgrad"})
-
-
 NAMES: dict[str, Any] = {
     "autocast": amp.autocast,
     "save": serialization.save,
@@ -388,18 +366,7 @@ NAMES: dict[str, Any] = {
         ("set_num_threads", "set_num_interop_threads", "set_float32_matmul_precision", "use_deterministic_algorithms"),
         _accepted,
     ),
-    **{
-        name: _typed(name, dtype)
-        for name, dtype in (
-            ("FloatTensor", np.float32),
-            ("DoubleTensor", np.float64),
-            ("HalfTensor", np.float16),
-            ("LongTensor", np.int64),
-            ("IntTensor", np.int32),
-            ("ByteTensor", np.uint8),
-            ("BoolTensor", np.bool_),
-        )
-    },
+    **constructors.TYPED,
     "contiguous_format": "contiguous",
     "channels_last": "contiguous",
     "preserve_format": "contiguous",

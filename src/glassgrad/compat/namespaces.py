@@ -40,6 +40,9 @@ class Namespace(ModuleType):
             instead = {name: otherwise} if otherwise and not name.startswith("_") else None
             known = [one for one in vars(self) if not one.startswith("_")]
             raise missing(self.__name__.replace("torch", "glassgrad", 1), name, known, instead)
+        inner = HOMES.get(f"{self.__name__.removeprefix('torch.')}.{name}")
+        if isinstance(inner, Namespace):
+            return inner
         if name in _BASES and home == "glassgrad.nn":
             file, _, base = _BASES[name].partition(":")
             return getattr(importlib.import_module(f"glassgrad.nn.layers.{file}"), base)

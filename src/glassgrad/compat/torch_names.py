@@ -48,8 +48,16 @@ def _no_gpu(*_args: object) -> None:
     raise errors.NO_SUCH_DEVICE(given="cuda", where=provenance.here())
 
 
+def _no_tensor(name: str) -> type:
+    """Return a tensor type of the GPU, which has no instances: programs ask `isinstance`."""
+    return type(name, (), {"__new__": lambda *_args, **_options: _no_gpu(), "__module__": "glassgrad.cuda"})
+
+
+_TYPES = words("FloatTensor DoubleTensor HalfTensor LongTensor IntTensor ShortTensor CharTensor ByteTensor BoolTensor")
+
 cuda = _device(
     "cuda",
+    **{name: _no_tensor(name) for name in _TYPES},
     _initialized=False,
     amp=amp,
     is_bf16_supported=no,
@@ -364,13 +372,13 @@ _TREES = {
 # Our modules, and PyTorch's modules whose names they hold.
 _MODULES = {
     "amp": "cuda.amp. amp.",
-    "autograd": "autograd.function autograd.variable autograd.gradcheck autograd.grad_mode",
+    "autograd": "autograd.variable autograd.gradcheck autograd.grad_mode",
     "distributions": "distributions.",
-    "engine.public": "functional tensor",
+    "engine.public": "tensor",
     "func": "nn.utils.stateless",
     "nn": "nn.modules.container nn.modules.module nn.modules. nn.modules nn.quantized",
     "nn.functional": "nn.grad",
-    "nn.parallel": "nn.parallel.data_parallel",
+    "nn.parallel": "nn.parallel.data_parallel nn.parallel.distributed",
     "nn.utils": "nn.utils.convert_parameters",
     "nn.utils.norms": "nn.utils.weight_norm nn.utils.spectral_norm",
     "optim": "optim. distributed.optim",

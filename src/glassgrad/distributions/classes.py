@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -67,7 +67,17 @@ class OfClasses(Distribution):
             rows = self.probs.reshape(-1, self.probs.shape[-1])
             if not rows.shape[0] or not count:
                 return creation.zeros(sample_shape + self._batch_shape, dtype=np.int64)
-            return random.multinomial(rows, count, True).T.reshape(sample_shape + self._batch_shape)
+            drawn = random.multinomial(rows, count, True)
+            shape = sample_shape + self._batch_shape
+            if type(drawn.array) is np.ndarray:
+                return make(drawn.array.T.reshape(shape), None, False)
+            return drawn.T.reshape(shape)
+
+
+@lru_cache(256)
+def _numbers_below(count: int) -> constraints.Constraint:
+    """Return the constraint of the numbers of `count` classes; policies ask for it at each step."""
+    return constraints.integer_interval(0, count - 1)
 
 
 class Categorical(OfClasses):
@@ -95,7 +105,7 @@ class Categorical(OfClasses):
 
     @property
     def support(self) -> constraints.Constraint:
-        return constraints.integer_interval(0, self._num_events - 1)
+        return _numbers_below(self._num_events)
 
     @property
     def mean(self) -> Array:
@@ -113,6 +123,8 @@ class Categorical(OfClasses):
     def log_prob(self, value: Array) -> Array:
         self._check_value(value)
         classes = value.long().unsqueeze(-1)
+        if classes.shape[:-1] == self.logits.shape[:-1]:
+            return self.logits.gather(-1, classes).squeeze(-1)
         lead = np.broadcast_shapes(classes.shape[:-1], self.logits.shape[:-1])
         logits = self.logits.expand((*lead, self._num_events))
         return logits.gather(-1, classes.expand((*lead, 1))).squeeze(-1)

@@ -91,7 +91,7 @@ class Distribution:
         for name, constraint in self._constraints().items():
             value = self.__dict__.get(name)
             if isinstance(value, Tensor) and type(value.array) is np.ndarray:
-                valid = np.asarray(constraint.check(value.detach()).array)
+                valid = np.asarray(constraint.holds(value))
                 if not valid.all():
                     raise errors.DISTRIBUTION_PARAMETER(
                         owner=type(self).__name__,
@@ -119,7 +119,7 @@ class Distribution:
             )
         support = self.support
         if support is not None and type(value.array) is np.ndarray:
-            result = support.check(value.detach()).array
+            result = support.holds(value)
             if type(result) is np.ndarray and not result.all():
                 raise errors.DISTRIBUTION_VALUE(
                     owner=owner, method=method, expected=support, where=where, given=_worst(value, result)

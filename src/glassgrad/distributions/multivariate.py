@@ -27,6 +27,9 @@ def mahalanobis(scale: Array, difference: Array) -> Array:
     """Return ``|scale**-1 difference|**2`` for each vector."""
     lead = np.broadcast_shapes(scale.shape[:-2], difference.shape[:-1])
     size = difference.shape[-1]
+    if scale.dim() == 2:  # one matrix for all vectors: they are the columns of one system
+        columns = difference.reshape((-1, size)).mT
+        return solve_triangular(scale, columns, upper=False).square().sum(0).reshape(lead)
     wide = difference.expand((*lead, size)).unsqueeze(-1)
     solved = solve_triangular(scale.expand((*lead, size, size)), wide, upper=False)
     return solved.square().sum((-2, -1))

@@ -74,7 +74,7 @@ class Transform:
 
     @property
     def inv(self) -> Transform:
-        return _Inverse(self)
+        return _InverseTransform(self)
 
     @property
     def sign(self) -> Array:
@@ -100,7 +100,7 @@ class Transform:
         return f"{type(self).__name__}()"
 
 
-class _Inverse(Transform):
+class _InverseTransform(Transform):
     def __init__(self, base: Transform) -> None:
         super().__init__()
         self.base = base

@@ -20,6 +20,7 @@ from glassgrad.engine.tensors import creation
 from glassgrad.engine.tensors.devices import DType
 from glassgrad.engine.walks.plain_walk import run_plain
 from glassgrad.ops.core import Array
+from glassgrad.ops.shape import stack
 
 _ndarray = np.ndarray
 _new = object.__new__
@@ -99,12 +100,20 @@ def grad(
     grad_outputs: Sequence[Array] | Array = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
-    allow_unused: bool = False,
+    allow_unused: bool | None = None,
+    only_inputs: bool = True,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
 ) -> tuple[Tensor | None, ...]:
     """Return the gradients of `outputs` with respect to `inputs`, without changing any `.grad`.
 
+    Args:
+        only_inputs: has no effect: no other tensor gets a gradient.
+        is_grads_batched: each of `grad_outputs` has a first dimension more than its output; each gradient has it too.
+        materialize_grads: inputs that were not used get zeros.
+
     Raises:
-        AutogradError: when an input was not used and `allow_unused` is False.
+        AutogradError: when an input was not used and `allow_unused` and `materialize_grads` are False.
 
     Example:
         >>> import glassgrad as gg
@@ -113,6 +122,8 @@ def grad(
         >>> gg.autograd.grad(g, x)
         (tensor(2.),)
     """
+    if is_grads_batched:
+        return _grads_of_rows(outputs, inputs, _listed(grad_outputs), retain_graph, create_graph, allow_unused)
     sources = _listed(inputs)
     roots, seeds = _seeds(_listed(outputs), grad_outputs)
     retain = create_graph if retain_graph is None else retain_graph
@@ -121,10 +132,26 @@ def grad(
     gradients: list[Tensor | None] = []
     for position, place in enumerate(wanted):
         g = found.get(place)
+        if g is None and materialize_grads:
+            gradients.append(creation.zeros_like(sources[position].detach()))
+            continue
         if g is None and not allow_unused:
             raise errors.NOT_REACHED(index=position, where=provenance.here())
         gradients.append(None if g is None else tape.wrap(g))
     return tuple(gradients)
+
+
+def _grads_of_rows(
+    outputs: Array, inputs: Array, rows: list[Array], retain: bool | None, create: bool, unused: bool | None
+) -> tuple[Tensor | None, ...]:
+    """Return the gradients for each of several cotangents, stacked: one backward pass each."""
+    count = len(rows[0])
+    found = []
+    for at in range(count):
+        seeds = [None if row is None else row[at] for row in rows]
+        kept = True if at < count - 1 else retain
+        found.append(grad(outputs, inputs, seeds, kept, create, unused))
+    return tuple(None if parts[0] is None else stack(parts) for parts in zip(*found, strict=True))
 
 
 def _show(witness: Any, roots: Any, seeds: Array, found: dict[Any, Array], kept: tape.Kept) -> None:
@@ -227,17 +254,31 @@ def _accumulate(leaf: Tensor, g: Array) -> None:
             hook(leaf)
 
 
-def Variable(data: Array, requires_grad: bool = False, volatile: bool = False) -> Tensor:  # noqa: N802 - PyTorch's name
+class _Variables(type):
+    """The type of `Variable`: a call makes a tensor, and every tensor is an instance."""
+
+    def __call__(cls, data: Array, requires_grad: bool = False, volatile: bool = False) -> Tensor:
+        x = data.detach() if isinstance(data, Tensor) else creation.tensor(data)
+        x.requires_grad = requires_grad
+        return x
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, Tensor)
+
+
+class Variable(metaclass=_Variables):
     """PyTorch's older spelling of a tensor that requires a gradient: the same memory as `data`.
+
+    Every tensor is an instance of it.
 
     Example:
         >>> import glassgrad as gg
         >>> gg.autograd.Variable(gg.ones(2), requires_grad=True).requires_grad
         True
     """
-    x = data.detach() if isinstance(data, Tensor) else creation.tensor(data)
-    x.requires_grad = requires_grad
-    return x
+
+    def __init__(self, data: Array, requires_grad: bool = False, volatile: bool = False) -> None:
+        """Make a tensor, see the class."""
 
 
 # --- Tensor.backward ------------------------------------------------------------------------------

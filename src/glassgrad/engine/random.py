@@ -273,11 +273,14 @@ def multinomial(
         return _multinomial_traced(input.detach(), num_samples, replacement, rng)
     weights = input.detach().array.astype(np.float64)
     rows = weights.reshape(-1, weights.shape[-1])
-    if _useless(rows).any():
+    edges = np.cumsum(rows, axis=-1)
+    # A sum that is finite and positive, of numbers that are not negative, has no useless row.
+    if not (rows.min(initial=0) >= 0 and edges[:, -1].min(initial=1) > 0 and edges[:, -1].max(initial=1) < np.inf) and (
+        _useless(rows).any()
+    ):
         expected = "finite weights, none negative and not all zero in a row"
         raise bad_option("multinomial", "input", rows[_useless(rows)][0].tolist(), expected)
     if replacement or num_samples == 1:
-        edges = np.cumsum(rows, axis=-1)
         marks = rng.random((len(rows), num_samples)) * edges[:, -1:]
         drawn = (marks[:, :, None] >= edges[:, None, :]).sum(-1)
         drawn = np.minimum(drawn, weights.shape[-1] - 1)

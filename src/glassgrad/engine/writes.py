@@ -25,6 +25,8 @@ _Write = tuple[int, CodeType, int, _Layout | None]
 _MOST_PARTS = 256  # with more of them, the older half becomes one write to all of the memory
 
 
+_ndarray = np.ndarray
+_NUMBERS = frozenset({int, float, bool, str, type(None), np.float32, np.float64, np.int64})
 _share: Callable[..., bool] = np.may_share_memory  # the stub allows two values of `max_work`; True if it takes more
 
 
@@ -68,7 +70,7 @@ class Writer:
         frame = provenance.user_frame(2)
         self.code, self.lasti = frame.f_code, frame.f_lasti
         self.arrays = arrays
-        self.seq = MUTATIONS.latest = next_sequence()
+        self.seq = MUTATIONS.latest = MUTATIONS.latest_of_writers = next_sequence()
 
 
 class _Mutations:
@@ -80,6 +82,7 @@ class _Mutations:
 
     def __init__(self) -> None:
         self.latest = 0
+        self.latest_of_writers = 0
         self.log: dict[int, tuple[Any, list[_Write]]] = {}  # by the id of the owner: a reference to it, and its writes
         self.writers: weakref.WeakSet[Writer] = weakref.WeakSet()
 
@@ -134,7 +137,7 @@ class _Mutations:
                     break
                 if _meet(owner, layout, read):
                     return provenance.resolve(code, lasti)
-        for writer in self.writers:
+        for writer in self.writers if self.latest_of_writers > seq else ():
             if writer.seq > seq and any(memory_owner(array) is owner for array in writer.arrays):
                 assert writer.code is not None
                 return provenance.resolve(writer.code, writer.lasti)
@@ -146,11 +149,26 @@ class _Mutations:
             return []
         return [owner for owner, writes in self.log.copy().values() if writes[-1][0] > seq and owner() is not None]
 
+    def _may_hold_written(self, node: Node) -> bool:
+        """Tell at once of most nodes that nothing they saved was written: the graph may have one write, in a sum."""
+        if self.latest_of_writers > node.seq:
+            return True
+        log = self.log
+        for value in node.saved:
+            if type(value) is _ndarray:
+                if id(value if value.base is None else memory_owner(value)) in log:
+                    return True
+            elif type(value) not in _NUMBERS:
+                return True
+        return False
+
     def check(self, node: Node, traced: bool = False) -> None:
         """Raise when something that `node` saved was overwritten after it was saved.
 
         With `traced`, Symbols count too. A traced backward walk skips them: the tracer sees what its rules read.
         """
+        if not traced and not self._may_hold_written(node):
+            return
         for position, array in _arrays(node.saved):
             if isinstance(array, np.ndarray):
                 written = self.write_since(node.seq, memory_owner(array), array)

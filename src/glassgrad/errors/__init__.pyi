@@ -123,6 +123,7 @@ from glassgrad.errors.data import LOADER_OPTIONS as LOADER_OPTIONS
 from glassgrad.errors.data import NOT_SAFETENSORS as NOT_SAFETENSORS
 from glassgrad.errors.data import NO_EXAMPLES as NO_EXAMPLES
 from glassgrad.errors.data import SPLIT_SIZES as SPLIT_SIZES
+from glassgrad.errors.data import WHOLE_OBJECTS as WHOLE_OBJECTS
 from glassgrad.errors.distributed import BACKEND as BACKEND
 from glassgrad.errors.distributed import BACKEND_IS_MPI as BACKEND_IS_MPI
 from glassgrad.errors.distributed import BackendWarning as BackendWarning
@@ -344,6 +345,7 @@ from glassgrad.errors.manual import MANUAL_STALE as MANUAL_STALE
 from glassgrad.errors.manual import MANUAL_STATE as MANUAL_STATE
 from glassgrad.errors.manual import MANUAL_TARGET as MANUAL_TARGET
 from glassgrad.errors.missing import getter as getter
+from glassgrad.errors.missing import lent as lent
 from glassgrad.errors.missing import lister as lister
 from glassgrad.errors.missing import missing as missing
 from glassgrad.errors.native import BLAS_MISSING as BLAS_MISSING

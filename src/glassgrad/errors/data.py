@@ -68,6 +68,12 @@ FOREIGN_PICKLE = Message(
     "Next: convert it once where PyTorch is installed: safetensors.torch.save_file(torch.load(path), new_path).",
 )
 
+WHOLE_OBJECTS = Message(
+    ArgumentError,
+    "load at {where}: {file} holds whole objects, and loading them can run any code.\n"
+    "Next: save state_dict() instead, or load(path, weights_only=False) if you trust the file.",
+)
+
 NOT_SAFETENSORS = Message(
     ArgumentError,
     "load at {where}: {file} is cut short or not a safetensors file ({reason}).",

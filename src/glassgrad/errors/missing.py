@@ -42,10 +42,23 @@ def _advice() -> dict[str, str]:
     return {name: advice for advice, _, names in parts for name in names.split()}
 
 
+# Further names of modules, by functions of (module, name) that return None for all others: `glassgrad.compat` adds
+# PyTorch's submodules while this library stands under that name.
+LENDERS: list[Callable[[str, str], object]] = []
+
+
+def lent(module: str, name: str) -> object:
+    """Return what a lender has under a name that a module lacks; None if there is nothing."""
+    return next((found for lend in LENDERS if (found := lend(module, name)) is not None), None)
+
+
 def getter(module: str, instead: Mapping[str, str] | None = None) -> Callable[[str], Any]:
-    """Return a `__getattr__` for a module that raises `missing`."""
+    """Return a `__getattr__` for a module that raises `missing` for names that nobody lends."""
 
     def absent(name: str) -> Any:
+        found = lent(module, name)
+        if found is not None:
+            return found
         raise missing(module, name, _own(sys.modules[module]), instead)
 
     return absent
@@ -68,4 +81,4 @@ def _own(module: Any) -> list[str]:
     return [name for name, value in vars(module).items() if getattr(value, "__module__", None) == module.__name__]
 
 
-__all__ = ["getter", "lister", "missing"]
+__all__ = ["LENDERS", "getter", "lent", "lister", "missing"]

@@ -6,6 +6,7 @@ differentiation" (2008), and Golub and Pereyra (1973) for the pseudo-inverse.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -146,11 +147,24 @@ def _triangular(xp: ModuleType, a: Array, b: Array, *, upper: bool, unit: bool) 
     out = np.empty((*lead, *b.shape[-2:]), dtype)
     if not out.size:
         return out
+    if math.prod(lead) > 4 * a.shape[-1]:
+        return _substituted(a, b, out, upper, unit)
     trsm = get_blas_funcs("trsm", (a, b))
     a, b = np.broadcast_to(a, (*lead, *a.shape[-2:])), np.broadcast_to(b, out.shape)
     for place in np.ndindex(lead):
         # BLAS reads the transpose of a C-ordered matrix without a copy.
         out[place] = trsm(1.0, a[place].T, b[place], lower=upper, trans_a=1, diag=unit)
+    return out
+
+
+def _substituted(a: Array, b: Array, out: Array, upper: bool, unit: bool) -> Array:
+    """Solve many small systems row by row, all at once: a call of BLAS for each takes longer."""
+    rows = range(a.shape[-1])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for row in reversed(rows) if upper else rows:
+            known = slice(row + 1, None) if upper else slice(0, row)
+            rest = b[..., row, :] - (a[..., row, None, known] @ out[..., known, :])[..., 0, :]
+            out[..., row, :] = rest if unit else rest / a[..., row, row, None]
     return out
 
 
@@ -190,6 +204,8 @@ solve_triangular_p.samples = [
     S(_square(size=3), (3, 2), upper=False, unit=False),
     S(_square(size=3), (2, 3, 1), upper=True, unit=False),
     S(_square(2, size=2), (2, 2), upper=True, unit=True),
+    S(_square(9, size=2), (9, 2, 1), upper=False, unit=False),
+    S(_square(9, size=2), (2, 1), upper=True, unit=True),
 ]
 
 # --- determinants ---------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from glassgrad.base.tables import pairs, words
 from glassgrad.engine import random
 from glassgrad.engine.random import Generator
 from glassgrad.engine.reports import absent
-from glassgrad.engine.tensor import Tensor
+from glassgrad.engine.tensor import Size, Tensor
 from glassgrad.engine.tensors import creation
 from glassgrad.engine.tensors import devices as _device
 from glassgrad.engine.tensors.devices import Device, DType
@@ -272,7 +272,7 @@ def new_tensor(x: Tensor, data: Any, dtype: DType = None, requires_grad: bool = 
 
 def new(x: Tensor, *size: Any, device: Device = None) -> Tensor:
     """PyTorch's older spelling: uninitialised values of the given sizes, or the given data, with the dtype of x."""
-    if len(size) == 1 and not isinstance(size[0], int):
+    if len(size) == 1 and not isinstance(size[0], int | np.integer | Size):
         (data,) = size
         return new_empty(x, data.shape) if isinstance(data, Tensor) else new_tensor(x, data, device=device)
     return new_empty(x, *size or (0,), device=device)

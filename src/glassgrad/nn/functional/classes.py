@@ -14,7 +14,7 @@ from glassgrad.ops import elementwise as ew
 from glassgrad.ops.complex_input import guard_all, refuse_complex, refuses_complex
 from glassgrad.ops.core import Array, bad_option
 from glassgrad.ops.fused import _labels_to_keep, cross_entropy_p, linear_p
-from glassgrad.ops.reduce import log_softmax_p, sum
+from glassgrad.ops.reduce import log_softmax_p, mean, sum
 from glassgrad.ops.shape import astype, permute_p, reshape_p
 
 
@@ -162,6 +162,12 @@ def _weighted(
     elif labels.dtype.kind not in "iu":
         raise errors.EXPECTED_CLASSES(op=op, dtype=labels.dtype, where=provenance.here())
     _check_weight(op, weight, classes)
+    numbers = type(known) is np.ndarray and type(getattr(logp, "array", logp)) is np.ndarray
+    if numbers and weight is None and smoothing == 0:
+        held = np.asarray(known)
+        if held.size and ignore_index not in held:
+            picked = reshape_p(logp.gather(1, reshape_p(labels, shape=(held.size, 1))), shape=tuple(labels.shape))
+            return -picked if reduction == "none" else -(sum(picked) if reduction == "sum" else mean(picked))
     keep = ew.not_equal(labels, ignore_index)
     safe = ew.where(keep, labels, 0)
     counts = astype(keep, logp.dtype)

@@ -124,7 +124,7 @@ def _writing(space: Space, writer: Writer) -> list[str]:
     """Return `Writer.wrote` inlined; its arrays change only on the slow path, which updates the writer."""
     space.update(writer=writer, MUTATIONS=MUTATIONS, next_sequence=next_sequence, getframe=sys._getframe)
     lines = ["frame = getframe(2)", "writer.code, writer.lasti = frame.f_code, frame.f_lasti"]
-    return [*lines, "writer.seq = MUTATIONS.latest = next_sequence()"]
+    return [*lines, "writer.seq = MUTATIONS.latest = MUTATIONS.latest_of_writers = next_sequence()"]
 
 
 def _afterwards(space: Space, capture: Capture) -> list[str]:

@@ -37,7 +37,7 @@ _ELSEWHERE = {
 }
 
 # PyTorch modules that are tables in `compat` and can still be imported by their names.
-_HOMES = {"glassgrad.backends": "backends", "glassgrad.cuda": "cuda"}
+_HOMES = {f"glassgrad.{name}": name for name in ("backends", "cuda", "multiprocessing")}
 
 
 class _Homes:

@@ -227,7 +227,7 @@ def test_spawn_calls_a_function_in_processes_of_their_own(tmp_path: Path) -> Non
         [sys.executable, str(script), str(tmp_path)], capture_output=True, text=True, timeout=120, check=True
     )
     assert [(tmp_path / str(rank)).read_text(encoding="utf-8") for rank in range(2)] == ["0.0", "3.0"]
-    assert "the processes [1] ended with an error" in done.stdout
+    assert "process 1 terminated with exit code 1" in done.stdout
 
 
 def test_tensorboard_says_what_it_needs() -> None:

@@ -6,6 +6,7 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import multiprocessing.spawn
 import sys
 from types import ModuleType
 from typing import Any
@@ -14,7 +15,7 @@ import numpy as np
 
 from glassgrad import amp, errors, serialization
 from glassgrad.base import provenance
-from glassgrad.compat import dtypes, promotion, text, torch_names
+from glassgrad.compat import children, dtypes, promotion, text, torch_names
 from glassgrad.compat.namespaces import HOMES, Namespace
 from glassgrad.engine import random
 from glassgrad.engine.mode import no_grad
@@ -165,6 +166,7 @@ def _patches() -> list[tuple[Any, str, Any]]:
         *text.PATCHES,
         *((front, name, function) for name, function in promotion.NAMES.items()),
         *((Tensor, name, function) for name, function in promotion.REFUSING.items()),
+        (multiprocessing.spawn, "get_preparation_data", children.preparing()),
     ]
     for path, home in HOMES.items():
         parent, _, name = path.rpartition(".")

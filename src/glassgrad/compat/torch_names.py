@@ -5,7 +5,6 @@ from __future__ import annotations
 import enum
 import itertools
 import math
-import multiprocessing
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import repeat
@@ -27,6 +26,7 @@ from glassgrad.engine.tensors.devices import Device, DType
 from glassgrad.ops.axes import concrete
 from glassgrad.ops.core import Array, bad_option
 from glassgrad.ops.names import PUBLIC
+from glassgrad.utils import processes
 
 # `torch.__version__`, high enough that programs which compare it take their newer branches.
 VERSION = "2.5.0+glassgrad"
@@ -120,32 +120,6 @@ compiler = Namespace(
         **dict.fromkeys(words("reset cudagraph_mark_step_begin"), nothing),
     },
 )
-
-# --- processes ------------------------------------------------------------------------------------
-
-
-def spawn(
-    fn: Callable[..., Any],
-    args: tuple[Any, ...] = (),
-    nprocs: int = 1,
-    join: bool = True,
-    daemon: bool = False,
-    start_method: str = "spawn",
-) -> Any:
-    """Call ``fn(rank, *args)`` in `nprocs` new processes."""
-    context: Any = multiprocessing.get_context(start_method)
-    processes = [context.Process(target=fn, args=(rank, *args), daemon=daemon) for rank in range(nprocs)]
-    for process in processes:
-        process.start()
-    if not join:
-        return processes
-    for process in processes:
-        process.join()
-    failed = [rank for rank, process in enumerate(processes) if process.exitcode]
-    if failed:
-        raise errors.PROCESS_FAILED(ranks=failed, where=provenance.here())
-    return None
-
 
 # --- attention ------------------------------------------------------------------------------------
 
@@ -346,9 +320,7 @@ NAMES: dict[str, Any] = {
     "xpu": _device("xpu"),
     "cuda": cuda,
     "backends": backends,
-    "multiprocessing": Namespace(
-        "multiprocessing", {"spawn": spawn, "set_sharing_strategy": nothing}, "multiprocessing"
-    ),
+    "multiprocessing": Namespace("multiprocessing", processes.NAMES, "multiprocessing"),
     "version": Namespace("version", {"__version__": VERSION, "cuda": None, "hip": None, "debug": False}),
     "testing": Namespace("testing", {"assert_close": _assert_close}),
     "types": Namespace("types", {"Device": devices.device, "Number": int | float | bool}),
@@ -418,6 +390,7 @@ HOMES.update(
         "hub": named_only.hub,
         "distributed.nn": named_only.distributed_nn,
         "profiler": named_only.profiler,
+        "multiprocessing.spawn": Namespace("multiprocessing.spawn", processes.NAMES),
         "_dynamo": named_only.dynamo,
         "utils.model_zoo": named_only.model_zoo,
         "autograd.profiler": named_only.profiler,

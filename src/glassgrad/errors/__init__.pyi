@@ -284,6 +284,9 @@ from glassgrad.errors.kinds import MissingError as MissingError
 from glassgrad.errors.kinds import NoFormulaError as NoFormulaError
 from glassgrad.errors.kinds import NoValueError as NoValueError
 from glassgrad.errors.kinds import NonLeafGradWarning as NonLeafGradWarning
+from glassgrad.errors.kinds import ProcessError as ProcessError
+from glassgrad.errors.kinds import ProcessExitedError as ProcessExitedError
+from glassgrad.errors.kinds import ProcessRaisedError as ProcessRaisedError
 from glassgrad.errors.kinds import ShapeError as ShapeError
 from glassgrad.errors.launch import LAUNCH_COUNT as LAUNCH_COUNT
 from glassgrad.errors.launch import LAUNCH_NO_COUNT as LAUNCH_NO_COUNT
@@ -291,8 +294,11 @@ from glassgrad.errors.launch import LAUNCH_NO_HOSTFILE as LAUNCH_NO_HOSTFILE
 from glassgrad.errors.launch import LAUNCH_NO_MPI as LAUNCH_NO_MPI
 from glassgrad.errors.launch import LAUNCH_NO_SCRIPT as LAUNCH_NO_SCRIPT
 from glassgrad.errors.launch import LAUNCH_NO_STARTER as LAUNCH_NO_STARTER
+from glassgrad.errors.launch import NO_SHARED_MEMORY as NO_SHARED_MEMORY
 from glassgrad.errors.launch import OTHER_RANK as OTHER_RANK
 from glassgrad.errors.launch import OtherRankError as OtherRankError
+from glassgrad.errors.launch import PROCESS_EXITED as PROCESS_EXITED
+from glassgrad.errors.launch import PROCESS_RAISED as PROCESS_RAISED
 from glassgrad.errors.launch import RANKS_DATA_DIFFER as RANKS_DATA_DIFFER
 from glassgrad.errors.launch import RANKS_DIFFER as RANKS_DIFFER
 from glassgrad.errors.launch import RANKS_LOCKED as RANKS_LOCKED
@@ -306,6 +312,8 @@ from glassgrad.errors.launch import RANK_NO_WATCH as RANK_NO_WATCH
 from glassgrad.errors.launch import RANK_RAISED as RANK_RAISED
 from glassgrad.errors.launch import RANK_SILENT as RANK_SILENT
 from glassgrad.errors.launch import RANK_SLOW as RANK_SLOW
+from glassgrad.errors.launch import SEND_NON_LEAF as SEND_NON_LEAF
+from glassgrad.errors.launch import SHARE_NO_VALUES as SHARE_NO_VALUES
 from glassgrad.errors.lessons import EXERCISE_NO_FILE as EXERCISE_NO_FILE
 from glassgrad.errors.lessons import EXERCISE_STEP as EXERCISE_STEP
 from glassgrad.errors.lessons import EXERCISE_UNKNOWN as EXERCISE_UNKNOWN
@@ -393,7 +401,6 @@ from glassgrad.errors.nn import PARAMETER_REPLACED as PARAMETER_REPLACED
 from glassgrad.errors.nn import PARAMETER_TWICE as PARAMETER_TWICE
 from glassgrad.errors.nn import PARAMETRIZED_DIFFERS as PARAMETRIZED_DIFFERS
 from glassgrad.errors.nn import PARAMS_NOT_ITERABLE as PARAMS_NOT_ITERABLE
-from glassgrad.errors.nn import PROCESS_FAILED as PROCESS_FAILED
 from glassgrad.errors.nn import RULE_NEEDS_NUMBERS as RULE_NEEDS_NUMBERS
 from glassgrad.errors.nn import RULE_OPERAND as RULE_OPERAND
 from glassgrad.errors.nn import SCHEDULE_OVER as SCHEDULE_OVER

@@ -49,6 +49,24 @@ class NoFormulaError(GlassgradError, NotImplementedError):
     """A distribution has no formula for the requested quantity."""
 
 
+class ProcessError(GlassgradError):
+    """A process of `multiprocessing.spawn` failed."""
+
+    error_index: int  # the rank of the process
+    error_pid: int
+    exit_code: int
+
+
+class ProcessRaisedError(ProcessError):
+    """A process of `multiprocessing.spawn` raised an exception; the message has its traceback."""
+
+
+class ProcessExitedError(ProcessError):
+    """A process of `multiprocessing.spawn` ended by itself, or by a signal, whose name is `signal_name`."""
+
+    signal_name: str | None = None
+
+
 class GradientLostWarning(UserWarning):
     """Values were taken out of tensors that require gradients, where a function would have kept the graph."""
 

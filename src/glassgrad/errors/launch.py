@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from glassgrad.errors.kinds import Message
+from glassgrad.errors.kinds import AutogradError, KindError, Message, ProcessExitedError, ProcessRaisedError
 from glassgrad.errors.runs import InputError, RunError
 
 # Each is one line, because the command line prints them as `error: ...`.
@@ -78,4 +78,29 @@ RANKS_DATA_DIFFER = Message(
     InputError,
     "the first batch differs between rank {ranks} and rank 0, and all ranks share each batch. Shuffle by "
     "glassgrad's random numbers or a generator with a seed, read the same files everywhere, and leave out DistributedSampler",
+)
+
+PROCESS_RAISED = Message(ProcessRaisedError, "\n\n-- Process {rank} terminated with the following error:\n{text}")
+
+PROCESS_EXITED = Message(
+    ProcessExitedError,
+    "process {rank} terminated with {how}\nNext: read its output above; another process or the system may have ended it.",
+)
+
+NO_SHARED_MEMORY = Message(
+    AutogradError,
+    "processes cannot share the memory of tensors on this system ({where}): they cannot send each other files.\n"
+    "Next: let the processes return weights or gradients through a queue, which copies them.",
+)
+
+SHARE_NO_VALUES = Message(
+    KindError,
+    "a tensor without values cannot move into shared memory ({where}).\n"
+    "Next: share it before the transformation or the compiled function, or after a lazy layer has seen an input.",
+)
+
+SEND_NON_LEAF = Message(
+    AutogradError,
+    "{what} is the result of recorded ops, which stay in this process: it cannot be sent to another.\n"
+    "Next: send .detach() of it.",
 )

@@ -215,8 +215,6 @@ UNKNOWN_DEVICE = Message(
     ArgumentError, "no kind of device is called {given!r} ({where}).\nExpected: {kinds}, with a number if you like."
 )
 
-PROCESS_FAILED = Message(AutogradError, "spawn: the processes {ranks} ended with an error ({where}); see their output.")
-
 NOTHING_TO_PARAMETRIZE = Message(
     ArgumentError,
     "{owner} has no {name!r} to which this applies ({where}).\n"

@@ -345,6 +345,18 @@ class Module:
         """Convert to bfloat16; `amp.autocast` keeps the weights in float32, which trains better."""
         return self.to(bfloat16())
 
+    def share_memory(self) -> Self:
+        """Move parameters, buffers and gradients into memory that processes share, in place; return self.
+
+        Processes that get the model train the same weights (Hogwild, Recht et al. 2011).
+        """
+        from glassgrad.engine.memory import shared
+
+        state = [value for _, value in self._named_state(Tensor, "", True, True)]
+        grads = [value._grad for value in state if value._grad is not None]
+        shared.move(value for value in (*state, *grads) if isinstance(value.array, np.ndarray))
+        return self
+
     def cpu(self) -> Self:
         """Return self: all tensors are in main memory."""
         return self

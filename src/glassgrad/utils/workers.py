@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from glassgrad.engine.random import manual_seed
+from glassgrad.utils.parcels import Receiver, Sender
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ class _Process:
     """State of a worker process, set once when it starts."""
 
     fetch: Callable[[Any], Any]
+    sender: Sender
     info: WorkerInfo | None = None
 
 
@@ -58,6 +60,7 @@ def get_worker_info() -> WorkerInfo | None:
 def _start(fetch: Any, dataset: Any, workers: int, numbers: Any, prepare: Callable[[int], Any] | None) -> None:
     number = numbers.get()
     _Process.fetch = fetch
+    _Process.sender = Sender()
     _Process.info = WorkerInfo(number, workers, 0, dataset)
     if prepare is not None:
         prepare(number)
@@ -71,7 +74,7 @@ def _load(seed: int, indices: Any) -> Any:
     np.random.seed(seed % (1 << 32))  # noqa: NPY002 - data sets may use the legacy generator
     manual_seed(seed)
     _Process.info = WorkerInfo(info.id, info.num_workers, seed, info.dataset)
-    return _Process.fetch(indices)
+    return _Process.sender.packed(_Process.fetch(indices))
 
 
 class Workers:
@@ -98,6 +101,7 @@ class Workers:
         for number in range(count):
             numbers.put(number)
         self.count = count
+        self._receiver = Receiver()
         self._pool = ProcessPoolExecutor(
             count, mp_context=chosen, initializer=_start, initargs=(fetch, dataset, count, numbers, prepare)
         )
@@ -110,9 +114,9 @@ class Workers:
             for number, indices in enumerate(batches):
                 waiting.append(self._pool.submit(_load, seed + number, indices))
                 if len(waiting) >= ahead:
-                    yield waiting.popleft().result()
+                    yield self._receiver.opened(waiting.popleft().result())
             while waiting:
-                yield waiting.popleft().result()
+                yield self._receiver.opened(waiting.popleft().result())
         finally:
             for future in waiting:
                 future.cancel()

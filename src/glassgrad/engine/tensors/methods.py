@@ -200,6 +200,35 @@ def is_pinned(x: Tensor, device: Device = None) -> bool:
     return False
 
 
+def share_memory_(x: Tensor) -> Tensor:
+    """Move the values, in place, into memory that this process shares with those it starts; return the tensor.
+
+    What one process writes to them, all see. Tensors that were made as views of this one before keep the memory
+    before; share it first. The memory is freed with the last process that has it.
+
+    Raises:
+        AutogradError: processes cannot share memory on this system (Windows).
+        KindError: inside a transformation or a traced step, where there are no values.
+
+    Example:
+        >>> import glassgrad as gg
+        >>> x = gg.zeros(2).share_memory_()
+        >>> x.is_shared()
+        True
+    """
+    from glassgrad.engine.memory import shared  # it imports much of multiprocessing
+
+    shared.move([x])
+    return x
+
+
+def is_shared(x: Tensor) -> bool:
+    """Tell whether the values lie in memory that processes share."""
+    from glassgrad.engine.memory import shared
+
+    return shared.owner_of(x.array) is not None
+
+
 def is_nonzero(x: Tensor) -> bool:
     """Tell whether the only element is not zero."""
     return bool(x.item())
@@ -300,7 +329,7 @@ _METHODS = words(
     """
     where to to_device to_sparse to_dense cpu cuda type_as contiguous is_contiguous stride data_ptr
     is_floating_point is_complex is_same_size is_nonzero is_signed is_pinned pin_memory get_device bfloat16
-    multinomial bernoulli new new_tensor new_zeros new_ones new_empty new_full
+    is_shared share_memory_ multinomial bernoulli new new_tensor new_zeros new_ones new_empty new_full
     new_empty_strided dim_order
     """
 )
@@ -336,14 +365,12 @@ _PROPERTIES: dict[str, Callable[[Tensor], Any]] = {
 
 # Methods under other names; `type` is also a name of Python's.
 _OTHER_NAMES: dict[str, Callable[..., Any]] = {
-    "is_shared": is_pinned,
     "is_conj": is_pinned,
     "is_neg": is_pinned,
     "is_inference": is_pinned,
     "is_distributed": is_pinned,
     "ndimension": Tensor.dim,
     "nelement": Tensor.numel,
-    "share_memory_": pin_memory,
     "to_sparse_coo": to_sparse,
     "type": type_,
 }

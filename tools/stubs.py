@@ -146,6 +146,7 @@ _PYTHONS = {
     "__dict__",
     "__static_attributes__",
     "__firstlineno__",
+    "__torch_function__",  # only PyTorch calls it
 }
 
 

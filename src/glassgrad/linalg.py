@@ -143,15 +143,21 @@ def _beside_values(limit: Any) -> Any:
     return reshape_p(plain, shape=(*plain.shape, 1)) if plain.shape else plain
 
 
+_DRIVERS = (None, "gels", "gelsy", "gelsd", "gelss")
+
+
 def lstsq(a: Array, b: Array, rcond: float | None = None, *, driver: str | None = None) -> LstsqResult:
     """The x that minimises |a x - b|, and has the least norm if there are several: a (..., m, n), b (..., m, k).
 
     b may be a vector (m,), and then x is one too.
 
-    The solution uses singular values, as LAPACK's gelsd; `driver` is ignored.
-
-    Residuals are the squares |a x - b|**2 of each column where a has full column rank and m > n, else empty.
+    The solution uses singular values, whatever the `driver`. Residuals are the squares |a x - b|**2 of each column
+    where a has full column rank and m > n, else empty. With the name of one of LAPACK's drivers, what that driver does
+    not compute is empty, as in PyTorch: "gels" gives no rank and no singular values, "gelsy" no residuals and no
+    singular values.
     """
+    if driver not in _DRIVERS:
+        raise bad_option("lstsq", "driver", driver, "None, 'gels', 'gelsy', 'gelsd' or 'gelss'")
     if len(b.shape) == 1:
         found = lstsq(a, reshape_p(b, shape=(*b.shape, 1)), rcond, driver=driver)
         residuals = found.residuals[..., 0] if found.residuals.shape[-1:] == (1,) else found.residuals
@@ -160,8 +166,12 @@ def lstsq(a: Array, b: Array, rcond: float | None = None, *, driver: str | None 
     values = svdvals(a)
     rank = matrix_rank(a, rtol=rcond)
     residuals = real(reshape_p(solution, shape=(math.prod(solution.shape),)))[:0]
-    if a.shape[-2] > a.shape[-1] and bool((rank == a.shape[-1]).all()):
+    if a.shape[-2] > a.shape[-1] and driver != "gelsy" and (driver == "gels" or bool((rank == a.shape[-1]).all())):
         residuals = sum(_squared_size(matmul(a, solution) - b), -2)
+    if driver == "gels":
+        rank = reshape_p(rank, shape=(math.prod(rank.shape),))[:0]
+    if driver in {"gels", "gelsy"}:
+        values = reshape_p(values, shape=(math.prod(values.shape),))[:0]
     return LstsqResult(solution, residuals, rank, values)
 
 

@@ -293,3 +293,12 @@ def test_digits_are_learnt_by_a_small_convolutional_net():
         net.backward(loss.backward())
         optimizer.step()
     assert (net.eval()(images[200:]).argmax(axis=1) == labels[200:]).mean() > 0.97
+
+
+def test_a_net_takes_its_layers_one_by_one() -> None:
+    layers = [manual.Linear(2, 3), manual.Tanh()]
+    with pytest.raises(errors.KindError, match=r"argument 0 is of type list.\nNext: manual.Net\(\*layers\)"):
+        manual.Net(layers)
+    with pytest.raises(errors.KindError, match=r"argument 1 is of type ufunc"):
+        manual.Net(layers[0], np.tanh)
+    assert manual.Net(*layers)(np.zeros((1, 2), np.float32)).shape == (1, 3)

@@ -51,6 +51,47 @@ def test_lazy_layers_become_what_pytorchs_do(name: str, args: Any, options: Any,
     )
 
 
+@pytest.mark.parametrize(("name", "args", "options", "shape"), LAYERS)
+@pytest.mark.parametrize("assign", [False, True])
+def test_lazy_layers_take_the_weights_of_others(name: str, args: Any, options: Any, shape: Any, assign: bool) -> None:
+    x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        given, theirs = (torch.nn.Sequential(getattr(torch.nn, name)(*args, **options)) for _ in range(2))
+    given(torch.tensor(x))
+    given.eval(), theirs.eval()
+    state = given.state_dict()
+    mine = nn.Sequential(getattr(nn, name)(*args, **options)).eval()
+    held = list(mine.parameters())
+    assert str(mine.load_state_dict(state, assign=assign)) == "<All keys matched successfully>"
+    theirs.load_state_dict(state)
+    assert not mine[0].has_uninitialized_params()
+    assert not theirs[0].has_uninitialized_params()
+    np.testing.assert_allclose(mine(gg.tensor(x)).detach(), theirs(torch.tensor(x)).detach(), rtol=1e-4, atol=1e-5)
+    assert repr(mine) == repr(given)
+    assert all(a is b for a, b in zip(held, mine.parameters(), strict=True))
+    for key, value in mine.state_dict().items():
+        np.testing.assert_array_equal(value.numpy(), state[key].numpy())
+
+
+def test_loaded_weights_and_an_input_that_does_not_fit() -> None:
+    layer = nn.LazyLinear(3)
+    layer.load_state_dict(nn.Linear(4, 3).state_dict())
+    with pytest.raises(ValueError, match="in_features=5"):
+        layer(gg.zeros(2, 5))
+    assert layer(gg.zeros(2, 4)).shape == (2, 3)
+    other = nn.LazyLinear(3)
+    other.load_state_dict(nn.LazyLinear(3).state_dict())
+    assert other.has_uninitialized_params()
+    bias = gg.arange(3.0)
+    part = nn.LazyLinear(3)
+    part.load_state_dict({"bias": bias}, strict=False)
+    assert part(gg.zeros(1, 5)).tolist() == [bias.tolist()]
+    assert part.weight.abs().sum() > 0
+    with pytest.raises(errors.AutogradError, match="wrong shape"):
+        nn.Linear(0, 3).load_state_dict(nn.Linear(4, 3).state_dict())
+
+
 def test_weights_are_drawn_as_those_of_the_layer() -> None:
     gg.manual_seed(3)
     lazy = nn.LazyLinear(7)

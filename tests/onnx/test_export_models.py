@@ -220,3 +220,9 @@ def test_weights_that_are_too_large_for_one_file_lie_beside_it(tmp_path):
     assert path.stat().st_size < 1000
     same(session(path), model, (gg.randn(3, 30),))
     np.testing.assert_array_equal(gg.onnx.load(path).weight.detach().numpy(), model.weight.detach().numpy())
+
+
+def test_a_path_in_place_of_the_input() -> None:
+    model = gg.nn.Linear(2, 1)
+    with pytest.raises(errors.ArgumentError, match=r"Next: onnx.export\(model, x, 'm.onnx'\)"):
+        gg.onnx.export(model, "m.onnx", gg.zeros(1, 2))

@@ -34,18 +34,6 @@ DTYPES = {name: getattr(torch, name) for name in ("float64", "float32", "int64",
 RTOL, ATOL = {"float64": 1e-7, "float32": 3e-3}, {"float64": 1e-9, "float32": 1e-4}
 SHOWN = 4  # forms of arguments that are listed when they are not supported
 
-
-def _with_our_distance(function: Callable[..., Any]) -> Callable[..., Any]:
-    """PyTorch's samples hand over a module of PyTorch's as the distance."""
-
-    def call(*args: Any, distance_function: Any = None, **options: Any) -> Any:
-        if distance_function is not None:
-            options["distance_function"] = gg.nn.PairwiseDistance(distance_function.norm, distance_function.eps)
-        return function(*args, **options)
-
-    return call
-
-
 # Where PyTorch's table wraps an op in a lambda with other arguments, so do we.
 WRAPPED: dict[str, Callable[[Any], Callable[..., Any]]] = {
     "where": lambda f: lambda x, cond, other: f(cond, x, other),
@@ -59,7 +47,6 @@ WRAPPED: dict[str, Callable[[Any], Callable[..., Any]]] = {
     **dict.fromkeys(("svd_lowrank", "pca_lowrank"), lambda f: lambda a, b, **options: f(a @ b.mT, **options)),
     "zero_": lambda f: lambda x: f(x.clone()),
     "normal (in_place)": lambda f: lambda x, mean, std: x.clone().normal_(mean, std),
-    "nn.functional.triplet_margin_with_distance_loss": _with_our_distance,
 }
 # Results that differ by design: drawn from another generator, or never written to. Shapes and dtypes are compared.
 DRAWN = {
@@ -108,13 +95,6 @@ REASONS = {
     "nn.functional.ctc_loss": (
         "PyTorch's gradient is the one of a log_softmax before it, whatever the input is; for log-probabilities that "
         "are not normalised, as in these samples, it is not the derivative of the loss. Ours passes gradcheck."
-    ),
-    "linalg.lstsq": (
-        "PyTorch leaves the rank or the singular values empty for some LAPACK drivers; here both are always given. "
-        "The solution and its gradient agree."
-    ),
-    "linalg.lstsq (grad_oriented)": (
-        "PyTorch leaves the residuals empty for the driver gelsy; here they are given for every full column rank."
     ),
 }
 

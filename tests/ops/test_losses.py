@@ -208,6 +208,11 @@ def test_shapes_that_broadcast_by_accident_are_warned_of() -> None:
 def test_kl_div_averages_over_the_batch_and_allows_zero_probabilities() -> None:
     target = np.array([[0.0, 1.0], [0.25, 0.75]])
     both("kl_div", [real(2, 2)], [target], reduction="batchmean")
+    with np.errstate(divide="ignore"):
+        logarithms = np.log(target)  # -inf: a probability of 0
+    with np.errstate(invalid="ignore"):  # both give NaN there
+        for reduction in ("none", "mean", "sum", "batchmean"):
+            both("kl_div", [real(2, 2)], [logarithms], reduction=reduction, log_target=True)
 
 
 # --- probabilities --------------------------------------------------------------------------------

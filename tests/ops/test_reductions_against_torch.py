@@ -160,6 +160,21 @@ EDGES: dict[str, Any] = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:(std|var)")  # PyTorch's
+@pytest.mark.parametrize("name", ["var", "std", "var_mean", "std_mean"])
+@pytest.mark.parametrize("correction", [3, 4, 5, 2.5])
+@pytest.mark.parametrize("values", [[1.0, 2.0, 4.0], [[5.0], [6.0]], [[3.0, 3.0, 3.0], [1.0, 2.0, 3.0]], []])
+def test_as_many_corrections_as_numbers(name: str, correction: float, values: Any) -> None:
+    """The divisor is 0: inf, or NaN of equal numbers. No warning of NumPy's comes, here or compiled."""
+    x = np.array(values)
+    found = getattr(gg, name)(gg.tensor(x), -1, correction=correction)
+    expected = getattr(torch, name)(torch.tensor(x), -1, correction=correction)
+    compiled = gg.compile(lambda x: getattr(gg, name)(x, -1, correction=correction))(gg.tensor(x))
+    for a, b, c in zip(*([y] if hasattr(y, "numpy") else y for y in (found, expected, compiled)), strict=True):
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-14)
+        np.testing.assert_allclose(c.numpy(), b.numpy(), rtol=1e-14)
+
+
 @pytest.mark.filterwarnings("ignore")  # both say that a variance of one number has no degree of freedom
 @pytest.mark.parametrize("edge", EDGES)
 @pytest.mark.parametrize(

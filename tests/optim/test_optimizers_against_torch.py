@@ -206,6 +206,19 @@ def test_muon_agrees_with_pytorch_up_to_its_bfloat16(case: Case, shape: tuple[in
         assert np.abs(a.detach().numpy() - b.detach().numpy()).max() < 0.03 * moved
 
 
+@pytest.mark.parametrize("case", MUON, ids=lambda case: case.id)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
+def test_muon_has_pytorchs_numbers_under_its_name(case: Case, dtype: Any) -> None:
+    """With matrices rounded to bfloat16 where PyTorch rounds; the sums of small ones are exact in float32."""
+    shapes = (5, 3), (3, 5), (4, 4)
+    with gg.compat.as_torch():
+        ours, our_optimizer, theirs, their_optimizer = pair(case, shapes, dtype)
+        steps(our_optimizer, ours, 10)
+    steps(their_optimizer, theirs, 10)
+    for a, b in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), rtol=0, atol=1e-6)
+
+
 def test_muon_makes_directions_nearly_orthogonal() -> None:
     from glassgrad.optim.muon import orthogonal
 

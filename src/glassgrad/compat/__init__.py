@@ -166,6 +166,7 @@ def _patches() -> list[tuple[Any, str, Any]]:
         *text.PATCHES,
         *((front, name, function) for name, function in promotion.NAMES.items()),
         *((Tensor, name, function) for name, function in promotion.REFUSING.items()),
+        (importlib.import_module("glassgrad.optim.muon").Muon, "in_bfloat16", True),
         (multiprocessing.spawn, "get_preparation_data", children.preparing()),
     ]
     for path, home in HOMES.items():

@@ -332,6 +332,7 @@ from glassgrad.errors.manual import MANUAL_INDEX as MANUAL_INDEX
 from glassgrad.errors.manual import MANUAL_NORM as MANUAL_NORM
 from glassgrad.errors.manual import MANUAL_NOT_A_LAYER as MANUAL_NOT_A_LAYER
 from glassgrad.errors.manual import MANUAL_NO_GRADIENTS as MANUAL_NO_GRADIENTS
+from glassgrad.errors.manual import MANUAL_NO_LAYER as MANUAL_NO_LAYER
 from glassgrad.errors.manual import MANUAL_NO_PARAMETERS as MANUAL_NO_PARAMETERS
 from glassgrad.errors.manual import MANUAL_NO_TWIN as MANUAL_NO_TWIN
 from glassgrad.errors.manual import MANUAL_OPTIMIZER_STATE as MANUAL_OPTIMIZER_STATE
@@ -424,6 +425,7 @@ from glassgrad.errors.onnx import ONNX_OP as ONNX_OP
 from glassgrad.errors.onnx import ONNX_OPERATORS as ONNX_OPERATORS
 from glassgrad.errors.onnx import ONNX_OPSET as ONNX_OPSET
 from glassgrad.errors.onnx import ONNX_OUTPUT as ONNX_OUTPUT
+from glassgrad.errors.onnx import ONNX_PATH_FIRST as ONNX_PATH_FIRST
 from glassgrad.errors.onnx import ONNX_RANDOM as ONNX_RANDOM
 from glassgrad.errors.onnx import ONNX_SIZES as ONNX_SIZES
 from glassgrad.errors.onnx import ONNX_TEXT as ONNX_TEXT

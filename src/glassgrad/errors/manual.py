@@ -23,6 +23,11 @@ MANUAL_INDEX = Message(
     IndexRangeError, "manual.{layer}: {what} {given} is out of range.\nExpected: between 0 and {last}."
 )
 
+MANUAL_NO_LAYER = Message(
+    KindError,
+    "manual.{layer} takes layers, each with forward and backward; argument {position} is of type {kind}.\nNext: {next}",
+)
+
 MANUAL_OPTION = Message(ArgumentError, "manual.{layer}: {name}={given!r}, expected {expected}.")
 
 MANUAL_BATCH_OF_ONE = Message(

@@ -18,6 +18,11 @@ ONNX_OP = Message(
     "{op} at {where}{module} cannot be written as ONNX: {reason}.\n"
     "Next: express that line in other functions, or export the part of the model in front of it.",
 )
+ONNX_PATH_FIRST = Message(
+    ArgumentError,
+    "onnx.export(model, args, path): the example input comes second and the path third, given {given!r} second.\n"
+    "Next: onnx.export(model, x, {given!r})",
+)
 ONNX_FOLLOWS = Message(
     OnnxError,
     "{what} of {op} at {where}{module} changes with the sizes of the call in a way that ONNX cannot follow: {given}.\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from glassgrad import errors
 from glassgrad.manual.protocols import Array, Layer, Module, Parameter
 
 
@@ -31,6 +32,11 @@ class Net(Module):
     """
 
     def __init__(self, *layers: Any) -> None:
+        for position, layer in enumerate(layers):
+            if not callable(getattr(layer, "backward", None)):
+                advice = "manual.Net(*layers)" if isinstance(layer, list | tuple) else "manual.Linear, manual.Tanh, ..."
+                kind = type(layer).__name__
+                raise errors.MANUAL_NO_LAYER(layer=type(self).__name__, position=position, kind=kind, next=advice)
         self.layers = list(layers)
 
     def parts(self) -> Iterator[tuple[str, Module]]:

@@ -90,6 +90,18 @@ def collect(module: Module, result: OrderedDict[str, Any], prefix: str, keep_var
     return result
 
 
+def is_open(tensor: Tensor) -> bool:
+    """Tell whether a tensor is that of a lazy layer before its first input: it takes values of any shape."""
+    return tensor._extra is not None and "open" in tensor._extra
+
+
+def fill(tensor: Tensor, array: np.ndarray) -> None:
+    """Give the tensor of a lazy layer its values, and with them its shape."""
+    tensor.array = array.astype(tensor.dtype)
+    assert tensor._extra is not None  # it is open
+    del tensor._extra["open"]
+
+
 def load(model: Module, given: object, strict: bool, assign: bool) -> Incompatible:
     """Copy what is given into the parameters and buffers of the same names: `Module.load_state_dict`.
 
@@ -125,11 +137,13 @@ def load(model: Module, given: object, strict: bool, assign: bool) -> Incompatib
     said += [
         f"{key}: {array.shape}, expected {tuple(own[key].shape)}"
         for key, array in arrays.items()
-        if array.shape != tuple(own[key].shape)
+        if array.shape != tuple(own[key].shape) and not is_open(own[key])
     ]
     _check(kind, own, state, found, said, strict and not forgiving)
     for key, array in arrays.items():
-        if assign:
+        if is_open(own[key]) and array.size:
+            fill(own[key], array)
+        elif assign:
             own[key].array = array
         else:
             np.copyto(own[key].array, array, casting="unsafe")

@@ -73,6 +73,8 @@ def export(
         >>> [node.op_type for node in exported.graph.node]  # doctest: +SKIP
         ['Gemm', 'Relu', 'Gemm']
     """
+    if isinstance(args, str | Path):
+        raise errors.ONNX_PATH_FIRST(given=str(args))
     onnx = package("exporting a model")
     if opset not in range(LOWEST, HIGHEST + 1):
         raise errors.ONNX_OPSET(given=opset, low=LOWEST, high=HIGHEST)

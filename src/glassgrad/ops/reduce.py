@@ -204,18 +204,25 @@ log_softmax_p.samples = _ALONG
 
 def _weight_in_variance(x: Array, axis: Axes, correction: Any) -> float:
     left = count(x.shape, axis) - correction
-    return 1 / left if left > 0 else math.nan
+    return 1 / left if left > 0 else math.inf  # as in PyTorch: nothing is known of the variance
+
+
+def _weighted(x: Array, weight: Any) -> Array:
+    if math.isfinite(weight):
+        return x * weight
+    with np.errstate(invalid="ignore"):  # 0 * inf is the NaN that 0 / 0 is
+        return x * weight
 
 
 def _var(xp: ModuleType, x: Array, *, axis: Axes, keepdims: bool, correction: Any) -> tuple[Array, Array]:
-    share = x.dtype.type(_weight_in_variance(x, axis, 0))
+    share = x.dtype.type(1 / (count(x.shape, axis) or math.nan))
     mean: Any = sums.over(x, axis, True) * share
     centred = x - mean
     rest = sums.over(centred, axis, True) * share  # what rounding has left out of the mean
     centred = x - (mean + rest)
     centred *= centred
     total = sums.over(centred, axis, keepdims)
-    return total * x.dtype.type(_weight_in_variance(x, axis, correction)), mean
+    return _weighted(total, x.dtype.type(_weight_in_variance(x, axis, correction))), mean
 
 
 def _var_vjp(
@@ -223,12 +230,16 @@ def _var_vjp(
 ) -> tuple[Array]:
     # The mean moves with x, but the deviations from it sum to 0.
     dx = x - mean
-    return (dx * (restore(g, x.shape, axis, keepdims) * x.dtype.type(2 * _weight_in_variance(x, axis, correction))),)
+    weight = x.dtype.type(2 * _weight_in_variance(x, axis, correction))
+    if math.isfinite(weight):  # the smaller factors first
+        return (dx * (restore(g, x.shape, axis, keepdims) * weight),)
+    return (_weighted(dx * restore(g, x.shape, axis, keepdims), weight),)
 
 
 def _var_decomposed(x: Array, *, axis: Axes, keepdims: bool, correction: Any) -> Array:
     centred = x - mean(x, axis, True)
-    return sum_p(_squared_size(centred), axis=axis, keepdims=keepdims) * _weight_in_variance(x, axis, correction)
+    total = sum_p(_squared_size(centred), axis=axis, keepdims=keepdims)
+    return _weighted(total, _weight_in_variance(x, axis, correction))
 
 
 var_p = fused("var", _var, joint_vjp=_var_vjp, decompose=_var_decomposed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Unpack
 
 from glassgrad import errors
@@ -12,7 +13,9 @@ from glassgrad.ops.axes import swap_last
 from glassgrad.ops.core import Array
 from glassgrad.ops.elementwise import maximum, sqrt
 from glassgrad.ops.linalg import matmul
+from glassgrad.ops.narrow import bfloat16
 from glassgrad.ops.reduce import sum_p
+from glassgrad.ops.shape import astype
 from glassgrad.optim.equations import Group, State
 from glassgrad.optim.optimizer import Hints, Optimizer, Params, at_least, options
 
@@ -45,6 +48,8 @@ class Muon(Optimizer):
         >>> model(gg.ones(1, 2)).sum().backward()
         >>> optimizer.step()
     """
+
+    in_bfloat16 = False  # whether matrices are rounded as PyTorch's are; as_torch sets it
 
     checks = (
         at_least("momentum", 0),
@@ -79,19 +84,35 @@ class Muon(Optimizer):
         direction = g + momentum * (b - g) if group.nesterov else b
         if group.weight_decay:
             p = (1 - lr * group.weight_decay) * p
-        turned = orthogonal(direction, group.ns_coefficients, group.ns_steps, group.eps)
+        rounded = to_bfloat16 if self.in_bfloat16 else unchanged
+        turned = orthogonal(direction, group.ns_coefficients, group.ns_steps, group.eps, rounded)
         return p - lr * scale(p.shape, group.adjust_lr_fn) * turned
 
 
-def orthogonal(x: Array, coefficients: tuple[float, float, float], steps: int, eps: float) -> Array:
+def unchanged(x: Array) -> Array:
+    return x
+
+
+def to_bfloat16(x: Array) -> Array:
+    """Round to the nearest number of bfloat16; the dtype stays."""
+    return astype(astype(x, bfloat16()), x.dtype)
+
+
+def orthogonal(
+    x: Array,
+    coefficients: tuple[float, float, float],
+    steps: int,
+    eps: float,
+    rounded: Callable[[Array], Array] = unchanged,
+) -> Array:
     """Bring all singular values of a matrix near 1, by a polynomial a s + b s**3 + c s**5 applied several times."""
     a, b, c = coefficients
     tall = x.shape[0] > x.shape[1]
-    y = swap_last(x) if tall else x
-    y = y / maximum(sqrt(sum_p(y * y, axis=(0, 1), keepdims=False)), eps)
+    y = rounded(swap_last(x) if tall else x)
+    y = rounded(y / maximum(rounded(sqrt(sum_p(y * y, axis=(0, 1), keepdims=False))), eps))
     for _ in range(steps):
-        gram = matmul(y, swap_last(y))
-        y = y * a + matmul(gram * b + matmul(gram, gram) * c, y)
+        gram = rounded(matmul(y, swap_last(y)))
+        y = rounded(y * a + matmul(rounded(gram * b + matmul(gram, gram) * c), y))
     return swap_last(y) if tall else y
 
 

@@ -1,14 +1,15 @@
 """Tensors in the rest of the ecosystem: NumPy's protocols, the array API, DLPack, einops.
 
 `ufuncs` serves NumPy's universal functions, `functions` its other ones, `namespace` is the array-API
-namespace, `exchange` shares memory with other libraries. Importing this attaches them to `Tensor`.
+namespace, `exchange` shares memory with other libraries, `torch_functions` meets functions of PyTorch's. Importing this
+attaches them to `Tensor`.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from glassgrad.engine.protocols import einops, exchange, functions
+from glassgrad.engine.protocols import einops, exchange, functions, torch_functions
 from glassgrad.engine.protocols.exchange import from_dlpack
 from glassgrad.engine.protocols.ufuncs import UFUNCS, ufunc
 from glassgrad.engine.tensor import Tensor
@@ -47,6 +48,7 @@ def _attach() -> None:
         "__dlpack__": exchange.dlpack,
         "__dlpack_device__": exchange.dlpack_device,
         "__copy__": _copy,
+        "__torch_function__": staticmethod(torch_functions.torch_function),
     }.items():
         setattr(Tensor, name, method)
 

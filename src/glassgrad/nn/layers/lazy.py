@@ -12,12 +12,14 @@ import numpy as np
 from glassgrad import errors
 from glassgrad.base import provenance
 from glassgrad.engine.mode import MODE, TRACING
+from glassgrad.engine.tensor import Tensor
 from glassgrad.engine.tensors.devices import Device, DType
 from glassgrad.nn.arguments import Ints
 from glassgrad.nn.layers.conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from glassgrad.nn.layers.linear import Linear
 from glassgrad.nn.layers.norm import BatchNorm1d, BatchNorm2d, BatchNorm3d
 from glassgrad.nn.module import Module
+from glassgrad.nn.state import fill, is_open
 from glassgrad.ops.core import Array, bad_option
 
 
@@ -38,7 +40,16 @@ class _Lazy(_AnyLayer):
 
     def has_uninitialized_params(self) -> bool:
         """Tell whether no input has been seen yet."""
-        return not getattr(self, self.counts)
+        return any(is_open(tensor) for tensor in self._tensors().values())
+
+    def _tensors(self) -> dict[str, Tensor]:
+        found = {name: getattr(self, name, None) for name in ("weight", "bias", "running_mean", "running_var")}
+        return {name: tensor for name, tensor in found.items() if tensor is not None}
+
+    def _open(self) -> None:
+        """Let the tensors take the shape of what is loaded into them."""
+        for tensor in self._tensors().values():
+            tensor._extra = {**(tensor._extra or {}), "open": True}
 
     def reset_parameters(self) -> None:
         """Draw new weights, once the layer has any."""
@@ -60,18 +71,28 @@ class _Lazy(_AnyLayer):
 
     def initialize_parameters(self, input: Array) -> None:
         """Take the count from an input, and draw the parameters."""
-        tensors = {name: getattr(self, name, None) for name in ("weight", "bias", "running_mean", "running_var")}
-        setattr(self, self.counts, int(input.shape[self._axis(len(input.shape))]))
+        tensors = self._tensors()
+        count = int(input.shape[self._axis(len(input.shape))])
+        setattr(self, self.counts, count)
+        loaded = [name for name, tensor in tensors.items() if not is_open(tensor)]
         try:
-            shapes = {name: self._shape(name) for name, tensor in tensors.items() if tensor is not None}
+            shapes = {name: self._shape(name) for name in tensors}
+            if any(tuple(tensors[name].shape) != shapes[name] for name in loaded):
+                expected = "as many as the weights take that were loaded"
+                raise bad_option(type(self).__name__, "input", f"{self.counts}={count}", expected)
         except errors.GlassgradError:
             setattr(self, self.counts, 0)  # reset, because the next input may fit
             raise
-        for name, shape in shapes.items():
-            tensor: Array = tensors[name]
-            tensor.array = np.zeros(shape, tensor.dtype)
+        values = {name: tensors[name].array for name in loaded}
+        for name in shapes.keys() - loaded:
+            fill(tensors[name], np.zeros(shapes[name]))
         self.__class__ = type(self).__bases__[-1]
-        self.reset_parameters()
+        if len(loaded) < len(tensors):
+            for name in loaded:
+                tensors[name].array = values[name].copy()
+            self.reset_parameters()
+            for name in loaded:
+                tensors[name].array = values[name]
 
     def forward(self, input: Array, *args: Any, **kwargs: Any) -> Any:
         if MODE.flags & TRACING:
@@ -94,6 +115,7 @@ class LazyLinear(_Lazy, Linear):
 
     def __init__(self, out_features: int, bias: bool = True, device: Device = None, dtype: DType = None) -> None:
         super().__init__(0, out_features, bias, device, dtype)
+        self._open()
 
     def _axis(self, ndim: int) -> int:
         if ndim < 1:
@@ -123,6 +145,7 @@ class _LazyConv(_Lazy):
         super().__init__(
             0, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype
         )
+        self._open()
 
     def _axis(self, ndim: int) -> int:
         if ndim not in {self.dims + 1, self.dims + 2}:
@@ -187,6 +210,7 @@ class _LazyConvTranspose(_LazyConv):
     ) -> None:
         options = output_padding, groups, bias, dilation, padding_mode, device, dtype
         super(_LazyConv, self).__init__(0, out_channels, kernel_size, stride, padding, *options)
+        self._open()
 
 
 class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
@@ -237,6 +261,7 @@ class _LazyNorm(_Lazy):
     ) -> None:
         options = eps, momentum, affine, track_running_stats, device, dtype
         super().__init__(0, *options, bias=bias)
+        self._open()
 
     def _shape(self, name: str) -> tuple[int, ...]:
         return (self.num_features,)

@@ -41,7 +41,7 @@ class _Loader(importlib.abc.Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         # The import system uses the entry of sys.modules when this returns.
-        twin = sys.modules[module.__name__] = _twin(module.__name__)
+        twin = sys.modules[module.__name__] = find_twin(module.__name__)
         # It also sets the module as an attribute of its parent, where a function may have the same name.
         above, _, name = module.__name__.rpartition(".")
         owner = sys.modules[above]
@@ -66,7 +66,7 @@ class _Finder(importlib.abc.MetaPathFinder):
         return importlib.machinery.ModuleSpec(fullname, _Loader(self._patched), is_package=True)
 
 
-def _twin(name: str) -> Any:
+def find_twin(name: str) -> Any:
     """Return the counterpart of `torch...`: a module, or a namespace inside of one."""
     home = home_of(name.removeprefix("torch").lstrip("."))
     if home is not None:
@@ -85,7 +85,7 @@ def _twin(name: str) -> Any:
 
 def _inside(parent: str, name: str) -> Any:
     try:
-        return getattr(_twin("torch" + parent.removeprefix("glassgrad")), name)
+        return getattr(find_twin("torch" + parent.removeprefix("glassgrad")), name)
     except AttributeError as missing:
         raise ImportError(str(missing)) from None
 
@@ -422,14 +422,17 @@ INSTEAD = {
 def main(arguments: list[str] | None = None) -> None:
     """Run a script with glassgrad under the name torch: ``python -m glassgrad.compat SCRIPT ARGUMENTS``.
 
-    Modules beside the script are found, as `python SCRIPT` finds them.
+    Modules beside the script are found, as `python SCRIPT` finds them. ``--check SCRIPT`` runs nothing: it lists the
+    names that lack or differ.
     """
     import runpy
     from pathlib import Path
 
     given = sys.argv[1:] if arguments is None else arguments
     if not given:
-        raise SystemExit("usage: python -m glassgrad.compat SCRIPT [ARGUMENTS ...]")
+        raise SystemExit("usage: python -m glassgrad.compat [--check] SCRIPT [ARGUMENTS ...]")
+    if given[0] == "--check":
+        raise SystemExit(importlib.import_module("glassgrad.compat.check").main(given[1:]))
     before = sys.argv, sys.path
     sys.argv, sys.path = given, [str(Path(given[0]).resolve().parent), *sys.path]
     try:

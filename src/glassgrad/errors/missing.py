@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from glassgrad import errors
@@ -18,8 +21,9 @@ def missing(module: str, name: str, known: Iterable[str], instead: Mapping[str, 
         known: the names that it has.
         instead: what to use instead of certain missing names.
     """
-    if instead is not None and name in instead:
-        return errors.MISSING_NAME(module=module, name=name, nearest=f"\nNext: {instead[name]}")
+    advice = (instead or {}).get(name) or _advice().get(f"{module.removeprefix('glassgrad')}.{name}".lstrip("."))
+    if advice:
+        return errors.MISSING_NAME(module=module, name=name, nearest=f"\nNext: {advice}")
     if name.startswith("_"):  # Python's own look-ups; nobody reads their message
         return AttributeError(f"module {module!r} has no attribute {name!r}")
     import difflib
@@ -28,6 +32,14 @@ def missing(module: str, name: str, known: Iterable[str], instead: Mapping[str, 
     close = difflib.get_close_matches(name.lower(), lower, n=3, cutoff=0.6)
     nearest = "\nNearest: " + ", ".join(lower[one] for one in close) if close else ""
     return errors.MISSING_NAME(module=module, name=name, nearest=nearest)
+
+
+@cache
+def _advice() -> dict[str, str]:
+    """Return the advice of `base/instead.txt` by the names that lack, without "torch."."""
+    text = Path(__file__).parents[1].joinpath("base", "instead.txt").read_text(encoding="utf-8")
+    parts = (part.partition("\n") for part in re.split(r"^@ ", text, flags=re.MULTILINE)[1:])
+    return {name: advice for advice, _, names in parts for name in names.split()}
 
 
 def getter(module: str, instead: Mapping[str, str] | None = None) -> Callable[[str], Any]:

@@ -1,0 +1,57 @@
+"""PyTorch's names that exist here and do something else, and packages made for PyTorch: what `--check` says of them.
+
+Names that lack are in the tables that the errors read: `compat.INSTEAD`, `absent.INSTEAD`, those of the modules.
+"""
+
+from __future__ import annotations
+
+from glassgrad.base.tables import words
+
+_NO_GPU = "it raises, since there is no GPU: call it only where torch.cuda.is_available()."
+_UNCHANGED = "it returns the function as it is; glassgrad.compile compiles one."
+_MPI = "processes talk over MPI: start them with `glassgrad launch -n 4 script.py`."
+_BFLOAT16 = "float32 stays float32, unless the processor has AVX512-BF16 and the dtype is bfloat16."
+_UNPOOL = "where an index comes twice, only the value that is kept gets a gradient."
+_WRITES = "a function that writes to its argument is differentiated and changes the caller's tensor."
+
+# What differs, and the names.
+_DIFFERENT: dict[str, str] = {
+    _NO_GPU: """
+        torch.cuda.current_device torch.cuda.set_device torch.cuda.get_device_name torch.cuda.get_device_properties
+        torch.Tensor.cuda torch.nn.Module.cuda
+    """,
+    _UNCHANGED: "torch.jit.script torch.jit.trace torch.jit.freeze torch.jit.export torch.jit.ignore torch.jit.unused",
+    _MPI: """
+        torch.distributed.init_process_group torch.nn.parallel.DistributedDataParallel torch.nn.DataParallel
+    """,
+    _BFLOAT16: "torch.autocast torch.cpu.amp.autocast torch.amp.autocast torch.cuda.amp.autocast",
+    _UNPOOL: """
+        torch.nn.functional.max_unpool1d torch.nn.functional.max_unpool2d torch.nn.functional.max_unpool3d
+        torch.nn.MaxUnpool1d torch.nn.MaxUnpool2d torch.nn.MaxUnpool3d
+    """,
+    _WRITES: "torch.func.grad torch.func.vjp",
+    "it writes safetensors: tensors, dictionaries, lists, numbers and text, no objects. Save model.state_dict().": (
+        "torch.save"
+    ),
+    "it reads safetensors; a file of PyTorch's has to be converted with safetensors.torch.save_file.": "torch.load",
+    "the same seed gives other numbers, from the same distributions.": "torch.manual_seed",
+}
+DIFFERENT = {name: text for text, names in _DIFFERENT.items() for name in words(names)}
+
+_OWN_MODELS = "write the model with torch.nn; weights load through safetensors."
+# Packages that are written against the insides of PyTorch.
+PACKAGES = {
+    "torchvision": "glassgrad.data.mnist reads MNIST; write transforms as functions of arrays, models with torch.nn.",
+    "torchaudio": "read files with SciPy or soundfile; torch.stft computes spectra.",
+    "torchtext": "glassgrad.data.CharTokenizer makes numbers of characters; read texts with Python.",
+    "torchmetrics": "compute metrics with NumPy or scikit-learn.",
+    "torchdata": "torch.utils.data has data sets, samplers and loaders.",
+    "torch_geometric": "torch.sparse_coo_tensor and scatter_add express messages along edges.",
+    "torch_scatter": "torch.Tensor.scatter_add and scatter_reduce do the same.",
+    "pytorch_lightning": "write the loop, or use glassgrad.train.Trainer.",
+    "lightning": "write the loop, or use glassgrad.train.Trainer.",
+    "transformers": _OWN_MODELS,
+    "timm": _OWN_MODELS,
+}
+
+__all__ = ["DIFFERENT", "PACKAGES"]

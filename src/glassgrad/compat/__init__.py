@@ -422,8 +422,7 @@ INSTEAD = {
 def main(arguments: list[str] | None = None) -> None:
     """Run a script with glassgrad under the name torch: ``python -m glassgrad.compat SCRIPT ARGUMENTS``.
 
-    Modules beside the script are found, as `python SCRIPT` finds them. ``--check SCRIPT`` runs nothing: it lists the
-    names that lack or differ.
+    Modules beside the script are found, as `python SCRIPT` finds them. ``--check SCRIPT`` runs nothing: see `check`.
     """
     import runpy
     from pathlib import Path
@@ -431,8 +430,6 @@ def main(arguments: list[str] | None = None) -> None:
     given = sys.argv[1:] if arguments is None else arguments
     if not given:
         raise SystemExit("usage: python -m glassgrad.compat [--check] SCRIPT [ARGUMENTS ...]")
-    if given[0] == "--check":
-        raise SystemExit(importlib.import_module("glassgrad.compat.check").main(given[1:]))
     before = sys.argv, sys.path
     sys.argv, sys.path = given, [str(Path(given[0]).resolve().parent), *sys.path]
     try:

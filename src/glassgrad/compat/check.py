@@ -11,14 +11,14 @@ import json
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import cast
 
 from glassgrad.compat import as_torch, differences, find_twin
 from glassgrad.compat.reading import Program, Use
-from glassgrad.engine.tensor import Tensor
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def _found(use: Use, beside: set[str]) -> Iterator[tuple[str, str, str, str]]:
 
 def _missing(path: str) -> tuple[str, str] | None:
     """Return the part of a dotted path that lacks, and what the error says; None if all is there."""
-    found: Any = find_twin("torch")
+    found: object = find_twin("torch")
     done = "torch"
     for part in path.split(".")[1:]:
         if not isinstance(found, ModuleType | SimpleNamespace | type):
@@ -138,16 +138,14 @@ def _missing(path: str) -> tuple[str, str] | None:
     return None
 
 
-def _next(owner: Any, name: str, path: str) -> Any:
+def _next(owner: object, name: str, path: str) -> object:
     try:
         return getattr(owner, name)
     except AttributeError:
-        if owner is Tensor or not isinstance(owner, ModuleType):
+        if not isinstance(owner, ModuleType) or not name.islower():  # no module's name
             raise
-        try:
-            return find_twin(path)  # a module that nothing has imported yet
-        except ImportError:
-            pass
+        with suppress(ImportError):
+            return cast("object", find_twin(path))  # a module that nothing has imported yet
         raise
 
 

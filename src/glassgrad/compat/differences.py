@@ -24,7 +24,7 @@ _DIFFERENT: dict[str, str] = {
     _MPI: """
         torch.distributed.init_process_group torch.nn.parallel.DistributedDataParallel torch.nn.DataParallel
     """,
-    _BFLOAT16: "torch.autocast torch.cpu.amp.autocast torch.amp.autocast torch.cuda.amp.autocast",
+    _BFLOAT16: "torch.autocast torch.amp.autocast torch.cuda.amp.autocast",
     _UNPOOL: """
         torch.nn.functional.max_unpool1d torch.nn.functional.max_unpool2d torch.nn.functional.max_unpool3d
         torch.nn.MaxUnpool1d torch.nn.MaxUnpool2d torch.nn.MaxUnpool3d

@@ -207,7 +207,7 @@ def _weight_in_variance(x: Array, axis: Axes, correction: Any) -> float:
     return 1 / left if left > 0 else math.inf  # as in PyTorch: nothing is known of the variance
 
 
-def _weighted(x: Array, weight: Any) -> Array:
+def _weighted(x: Array, weight: float) -> Array:
     if math.isfinite(weight):
         return x * weight
     with np.errstate(invalid="ignore"):  # 0 * inf is the NaN that 0 / 0 is

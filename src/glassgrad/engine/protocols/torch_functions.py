@@ -18,7 +18,7 @@ def torch_function(
     _types: Iterable[type],
     args: tuple[Any, ...] = (),
     kwargs: Mapping[str, Any] | None = None,
-) -> Any:
+) -> object:
     """Call our function of the same name; NotImplemented where there is none, or beside tensors of PyTorch's.
 
     Args:
@@ -34,9 +34,9 @@ def torch_function(
     return ours(*args, **(kwargs or {}))
 
 
-def counterpart(name: str) -> Any:
+def counterpart(name: str) -> Callable[..., Any] | None:
     """Return what stands here under a dotted name of PyTorch's; None if nothing does."""
-    found: Any = importlib.import_module("glassgrad")
+    found = importlib.import_module("glassgrad")
     for part in name.replace("torch.functional.", "torch.").split(".")[1:]:
         found = getattr(found, part, None)
     return found

@@ -210,8 +210,8 @@ class _Reader:
         for child in node.body:
             self.read(child)
         self._guarded = before
-        for child in (*node.handlers, *node.orelse, *node.finalbody):
-            self.read(child)
+        for part in (*node.handlers, *node.orelse, *node.finalbody):
+            self.read(part)
 
     # --- tensors --------------------------------------------------------------------------------------
 

@@ -36,10 +36,10 @@ def torch_function(
 
 def counterpart(name: str) -> Callable[..., Any] | None:
     """Return what stands here under a dotted name of PyTorch's; None if nothing does."""
-    found = importlib.import_module("glassgrad")
+    found: object = importlib.import_module("glassgrad")
     for part in name.replace("torch.functional.", "torch.").split(".")[1:]:
         found = getattr(found, part, None)
-    return found
+    return found if callable(found) else None
 
 
 __all__ = ["counterpart", "torch_function"]

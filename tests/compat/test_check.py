@@ -123,7 +123,7 @@ def test_names_of_the_text_are_pytorchs_and_their_advice_is_given() -> None:
             if words not in str(error) and "Next: " not in str(error):
                 silent.append(name)
     assert not silent
-    assert set(unknown) <= {"fx.Graph", "nn.parameter.UninitializedBuffer"}
+    assert set(unknown) <= {"fx.Graph", "nn.utils.prune"}  # in modules that `import torch` leaves out
 
 
 def test_what_differs_is_there(tmp_path: Path) -> None:

@@ -2799,7 +2799,7 @@ def randn_like(
 def random_(
     x: Tensor, from_: builtins.int = 0, to: builtins.int | None = None, *, generator: Generator | None = None
 ) -> Tensor:
-    """Write integers from `from_` to `to`, without `to`; one number means [0, number). Return x."""
+    """Write integers from `from_` up to and without `to`; with one number, from 0 to it. Return x."""
 
 def randperm(
     n: builtins.int, *, generator: Generator | None = None, dtype: DTypeLike | None = None, device: Device = None
@@ -3568,7 +3568,7 @@ def transpose_copy(x: TensorOrArray, dim0: Ints | None = None, dim1: builtins.in
 def trapezoid(
     y: TensorOrArray, x: TensorLike | None = None, dx: builtins.float = 1.0, dim: builtins.int = -1
 ) -> TensorOrArray:
-    """The integral along `dim` by the trapezoidal rule, with the points `x` or steps of `dx`."""
+    """The integral along `dim` by the trapezoidal rule, over the points `x` or steps of `dx`."""
 
 @overload
 def trapezoid(
@@ -3578,7 +3578,7 @@ def trapezoid(
 def trapz(
     y: TensorOrArray, x: TensorLike | None = None, dx: builtins.float = 1.0, dim: builtins.int = -1
 ) -> TensorOrArray:
-    """The integral along `dim` by the trapezoidal rule, with the points `x` or steps of `dx`."""
+    """The integral along `dim` by the trapezoidal rule, over the points `x` or steps of `dx`."""
 
 @overload
 def trapz(

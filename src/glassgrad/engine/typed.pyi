@@ -338,7 +338,7 @@ class TensorMethods:
         self, indices_or_sections: Ints | TensorLike, *, axis: builtins.int = 0
     ) -> builtins.tuple[Tensor, ...]: ...
     def as_strided(self, size: Ints, stride: Ints, storage_offset: builtins.int | None = None) -> Tensor:
-        """The elements that lie `stride` apart in memory, from `storage_offset` on; read-only, with a gradient."""
+        """The elements `stride` apart in memory, starting at `storage_offset`; read-only, with a gradient."""
     def as_strided_(self, size: Ints | None, stride: Ints | None, storage_offset: builtins.int | None = None) -> Self:
         """`as_strided` of the tensor itself, which has another shape from then on; return it."""
     def as_strided_scatter(
@@ -864,11 +864,11 @@ class TensorMethods:
     def i1e(self) -> Tensor:
         """exp(-|x|) * I1(x)"""
     def igamma(self, other: TensorLike) -> Tensor:
-        """Regularised lower incomplete gamma function P(input, other), with a gradient in `other` alone."""
+        """Regularised lower incomplete gamma function P(input, other); only `other` has a gradient."""
     def igamma_(self, other: TensorLike) -> Self:
         """`igamma`, written into the tensor itself; return it."""
     def igammac(self, other: TensorLike) -> Tensor:
-        """Regularised upper incomplete gamma function Q(input, other) = 1 - P, with a gradient in `other` alone."""
+        """Regularised upper incomplete gamma function Q(input, other) = 1 - P; only `other` has a gradient."""
     def igammac_(self, other: TensorLike) -> Self:
         """`igammac`, written into the tensor itself; return it."""
     @overload
@@ -985,7 +985,7 @@ class TensorMethods:
     def is_distributed(self, device: Device = None) -> builtins.bool:
         """False: there is no other device to copy to."""
     def is_floating_point(self) -> builtins.bool:
-        """Tell whether the dtype is one of floating-point numbers."""
+        """Tell whether the dtype is a floating-point type."""
     def is_inference(self, device: Device = None) -> builtins.bool:
         """False: there is no other device to copy to."""
     @property
@@ -1014,8 +1014,8 @@ class TensorMethods:
         """Tell whether two tensors have the same shape."""
     def is_set_to(self, tensor: Tensor) -> builtins.bool:
         """Tell whether two tensors look at the same memory with the same shape and strides."""
-    def is_shared(self, device: Device = None) -> builtins.bool:
-        """False: there is no other device to copy to."""
+    def is_shared(self) -> builtins.bool:
+        """Tell whether the values lie in memory that processes share."""
     def is_signed(self) -> builtins.bool:
         """Tell whether the dtype has negative numbers."""
     @property
@@ -1576,7 +1576,7 @@ class TensorMethods:
     def random_(
         self, from_: builtins.int = 0, to: builtins.int | None = None, *, generator: Generator | None = None
     ) -> Self:
-        """Write integers from `from_` to `to`, without `to`; one number means [0, number). Return x."""
+        """Write integers from `from_` up to and without `to`; with one number, from 0 to it. Return x."""
     def ravel(self, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
         """Merge the dimensions from `start_dim` to `end_dim`, both included."""
     def reciprocal(self) -> Tensor:
@@ -1770,8 +1770,8 @@ class TensorMethods:
         """x / |x| for complex numbers, with 0 for 0; the sign for real numbers."""
     def sgn_(self) -> Self:
         """`sgn`, written into the tensor itself; return it."""
-    def share_memory_(self, device: Device = None) -> Self:
-        """The tensor as it is: it is where it is used."""
+    def share_memory_(self) -> Self:
+        """Move the values, in place, into memory that this process shares with those it starts; return the tensor."""
     def shifted_chebyshev_polynomial_t(self, n: TensorLike) -> Tensor:
         """Shifted chebyshev t polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
     def shifted_chebyshev_polynomial_u(self, n: TensorLike) -> Tensor:

@@ -102,6 +102,17 @@ def fill(tensor: Tensor, array: np.ndarray) -> None:
     del tensor._extra["open"]
 
 
+def _put(tensor: Tensor, array: np.ndarray, assign: bool) -> None:
+    """Give a tensor its values: in its memory, unless it is to take that of the array."""
+    if is_open(tensor) and array.size:
+        fill(tensor, array)
+    elif assign:
+        tensor.array = array
+    else:
+        np.copyto(tensor.array, array, casting="unsafe")
+        MUTATIONS.record(tensor.array)
+
+
 def load(model: Module, given: object, strict: bool, assign: bool) -> Incompatible:
     """Copy what is given into the parameters and buffers of the same names: `Module.load_state_dict`.
 
@@ -141,13 +152,7 @@ def load(model: Module, given: object, strict: bool, assign: bool) -> Incompatib
     ]
     _check(kind, own, state, found, said, strict and not forgiving)
     for key, array in arrays.items():
-        if is_open(own[key]) and array.size:
-            fill(own[key], array)
-        elif assign:
-            own[key].array = array
-        else:
-            np.copyto(own[key].array, array, casting="unsafe")
-            MUTATIONS.record(own[key].array)
+        _put(own[key], array, assign)
     for key, value in own.items():
         if not isinstance(value, Tensor) and key in state:
             value.set_extra_state(state[key])

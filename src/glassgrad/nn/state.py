@@ -102,6 +102,29 @@ def collect(module: Module, result: OrderedDict[str, Any], prefix: str, keep_var
     return result
 
 
+def is_open(tensor: Tensor) -> bool:
+    """Tell whether a tensor is that of a lazy layer before its first input: it takes values of any shape."""
+    return tensor._extra is not None and "open" in tensor._extra
+
+
+def fill(tensor: Tensor, array: np.ndarray) -> None:
+    """Give the tensor of a lazy layer its values, and with them its shape."""
+    tensor.array = array.astype(tensor.dtype)
+    assert tensor._extra is not None  # it is open
+    del tensor._extra["open"]
+
+
+def _put(tensor: Tensor, array: np.ndarray, assign: bool) -> None:
+    """Give a tensor its values: in its memory, unless it is to take that of the array."""
+    if is_open(tensor) and array.size:
+        fill(tensor, array)
+    elif assign:
+        tensor.array = array
+    else:
+        np.copyto(tensor.array, array, casting="unsafe")
+        MUTATIONS.record(tensor.array)
+
+
 def load(model: Module, given: object, strict: bool, assign: bool) -> Incompatible:
     """Copy what is given into the parameters and buffers of the same names: `Module.load_state_dict`.
 
@@ -140,7 +163,8 @@ def load(model: Module, given: object, strict: bool, assign: bool) -> Incompatib
         if array.shape != tuple(own[key].shape) and not is_open(own[key])
     ]
     _check(kind, own, state, found, said, strict and not forgiving)
-    _write(own, arrays, assign)
+    for key, array in arrays.items():
+        _put(own[key], array, assign)
     for key, value in own.items():
         if not isinstance(value, Tensor) and key in state:
             value.set_extra_state(state[key])
@@ -148,18 +172,6 @@ def load(model: Module, given: object, strict: bool, assign: bool) -> Incompatib
         hook(module, found)
     _check(kind, own, state, found, said, strict)
     return found
-
-
-def _write(own: Mapping[str, Any], arrays: Mapping[str, np.ndarray], assign: bool) -> None:
-    """Give tensors the values of the same names."""
-    for key, array in arrays.items():
-        if is_open(own[key]) and array.size:
-            fill(own[key], array)
-        elif assign:
-            own[key].array = array
-        else:
-            np.copyto(own[key].array, array, casting="unsafe")
-            MUTATIONS.record(own[key].array)
 
 
 def _check(

@@ -17,6 +17,7 @@ from glassgrad.base import provenance
 from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.library import Module, Optimizer, alive
 from glassgrad.doctor.observers import helpers
+from glassgrad.doctor.observers.outside import told_of_all
 from glassgrad.doctor.watching import Watch
 from glassgrad.errors.tracebacks import shortened, wanted
 
@@ -45,7 +46,11 @@ def run_script(
     sys.path[0] = str(Path(path).resolve().parent)
     ended = True
     try:
-        with _heard_of_helpers(), _told_of_optimizers(lambda optimizer: _begin(optimizer, watches, preset, nan)):
+        with (
+            _heard_of_helpers(),
+            told_of_all() as told,
+            _told_of_optimizers(lambda optimizer: (told(optimizer), _begin(optimizer, watches, preset, nan))),
+        ):
             runpy.run_path(str(path), run_name="__main__")
     except SystemExit as stop:
         ended = stop.code in {None, 0}
@@ -125,7 +130,7 @@ def _torch_arrived(tell: Callable[[], Any]) -> None:
 
 
 @contextmanager
-def _told_of_optimizers(tell: Callable[[Optimizer], None]) -> Iterator[None]:
+def _told_of_optimizers(tell: Callable[[Optimizer], object]) -> Iterator[None]:
     """Call `tell` with every optimizer that is created in the block."""
     with ExitStack() as stack:
         stack.enter_context(_told_of(_our_class(), tell))
@@ -180,7 +185,7 @@ class _Finder:
 
 
 @contextmanager
-def _told_of(kind: Any, tell: Callable[[Optimizer], None]) -> Iterator[None]:
+def _told_of(kind: Any, tell: Callable[[Optimizer], object]) -> Iterator[None]:
     """Call `tell` after each `__init__` of a class."""
     made = kind.__init__
 

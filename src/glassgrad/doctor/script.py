@@ -49,7 +49,7 @@ def run_script(
         with (
             _heard_of_helpers(),
             told_of_all() as told,
-            _told_of_optimizers(lambda optimizer: (told(optimizer), _begin(optimizer, watches, preset, nan))),
+            _told_of_optimizers(lambda optimizer: _begin(told, optimizer, watches, preset, nan)),
         ):
             runpy.run_path(str(path), run_name="__main__")
     except SystemExit as stop:
@@ -80,8 +80,11 @@ def _own(error: Exception) -> TracebackType | None:
     return frames
 
 
-def _begin(optimizer: Any, watches: list[Watch], preset: str, nan: bool) -> None:
+def _begin(
+    told: Callable[[Optimizer], None], optimizer: Optimizer, watches: list[Watch], preset: str, nan: bool
+) -> None:
     """Watch the model of an optimizer, unless it is watched already."""
+    told(optimizer)
     held = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
     model = _owner(held)
     if model is None or any(watch.model is model for watch in watches):
@@ -130,7 +133,7 @@ def _torch_arrived(tell: Callable[[], Any]) -> None:
 
 
 @contextmanager
-def _told_of_optimizers(tell: Callable[[Optimizer], object]) -> Iterator[None]:
+def _told_of_optimizers(tell: Callable[[Optimizer], None]) -> Iterator[None]:
     """Call `tell` with every optimizer that is created in the block."""
     with ExitStack() as stack:
         stack.enter_context(_told_of(_our_class(), tell))
@@ -185,7 +188,7 @@ class _Finder:
 
 
 @contextmanager
-def _told_of(kind: Any, tell: Callable[[Optimizer], object]) -> Iterator[None]:
+def _told_of(kind: Any, tell: Callable[[Optimizer], None]) -> Iterator[None]:
     """Call `tell` after each `__init__` of a class."""
     made = kind.__init__
 

@@ -17,6 +17,7 @@ from glassgrad.base import provenance
 from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.library import Module, Optimizer, alive
 from glassgrad.doctor.observers import helpers
+from glassgrad.doctor.observers.outside import told_of_all
 from glassgrad.doctor.watching import Watch
 from glassgrad.errors.tracebacks import shortened, wanted
 
@@ -45,7 +46,11 @@ def run_script(
     sys.path[0] = str(Path(path).resolve().parent)
     ended = True
     try:
-        with _heard_of_helpers(), _told_of_optimizers(lambda optimizer: _begin(optimizer, watches, preset, nan)):
+        with (
+            _heard_of_helpers(),
+            told_of_all() as told,
+            _told_of_optimizers(lambda optimizer: _begin(told, optimizer, watches, preset, nan)),
+        ):
             runpy.run_path(str(path), run_name="__main__")
     except SystemExit as stop:
         ended = stop.code in {None, 0}
@@ -75,8 +80,11 @@ def _own(error: Exception) -> TracebackType | None:
     return frames
 
 
-def _begin(optimizer: Any, watches: list[Watch], preset: str, nan: bool) -> None:
+def _begin(
+    told: Callable[[Optimizer], None], optimizer: Optimizer, watches: list[Watch], preset: str, nan: bool
+) -> None:
     """Watch the model of an optimizer, unless it is watched already."""
+    told(optimizer)
     held = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
     model = _owner(held)
     if model is None or any(watch.model is model for watch in watches):

@@ -99,6 +99,7 @@ def test_the_report_has_one_line_for_what_follows(tmp_path: Path) -> None:
     follows = [line for line in report if line.lstrip().startswith("follows")]
     assert cause == 1
     assert len(follows) == len(found) - 1 > 0
+    assert all(line.startswith(" " * 11) and len(line) <= 100 for line in follows)
 
 
 # --- healthy trainings that look like faults ---

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
 from glassgrad.doctor import library
 from glassgrad.doctor.graphs.graph import MOST
-from glassgrad.doctor.library import Module, Tensor
+from glassgrad.doctor.library import Module, Optimizer, Tensor
 from glassgrad.doctor.parts import Outside
 from glassgrad.doctor.source_lines import assigned_to, files_of, named
 
@@ -40,11 +41,27 @@ def leaves(loss: Tensor) -> list[Tensor]:
     return list(found.values())
 
 
+_told: list[list[Optimizer]] = []
+
+
+@contextmanager
+def told_of_all() -> Iterator[Callable[[Optimizer], None]]:
+    """Give a function to call with every optimizer that is made in the block, so that nobody need look for them."""
+    _told.append([])
+    try:
+        yield _told[-1].append
+    finally:
+        _told.pop()
+
+
 def held_by_optimizers(torch: bool) -> set[int]:
     """Return the ids of the parameters of all optimizers that are alive."""
-    module = sys.modules.get("torch.optim.optimizer" if torch else "glassgrad.optim.optimizer")
-    kinds = (module.Optimizer,) if module is not None else ()
-    groups = [group for one in library.alive(*kinds) for group in getattr(one, "param_groups", ())]
+    if _told:
+        optimizers: Iterable[Optimizer] = _told[-1]
+    else:
+        module = sys.modules.get("torch.optim.optimizer" if torch else "glassgrad.optim.optimizer")
+        optimizers = library.alive(*((module.Optimizer,) if module is not None else ()))
+    groups = [group for one in optimizers for group in getattr(one, "param_groups", ())]
     return {id(parameter) for group in groups for parameter in group["params"]}
 
 

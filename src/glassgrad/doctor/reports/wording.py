@@ -39,7 +39,8 @@ def lines(
             yield " " * 14 + finding.remedy
         for other in findings:
             if other.because == finding.rule:
-                yield textwrap.shorten(f"{' ' * 11}follows  {other.rule}: {other.what}", 200)
+                told = f"follows: {other.severity}: {other.rule}: {other.what}"
+                yield " " * 11 + textwrap.shorten(told, _WIDTH - 11, placeholder=" ...")
 
 
 def tell(findings: Sequence[Finding], steps: int, samples: int, unseen: Iterable[str], file: TextIO | None) -> None:

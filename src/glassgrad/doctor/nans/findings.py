@@ -11,8 +11,8 @@ import numpy as np
 
 from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.library import Array, Optimizer
-from glassgrad.doctor.nans.tape_search import Tape, instead, told, variable_of
-from glassgrad.engine.reports.births import Origin
+from glassgrad.doctor.nans.tape_search import Tape, told, variable_of
+from glassgrad.engine.reports.births import Origin, instead
 from glassgrad.engine.reports.nonfinite import Birth, first_bad, has_bad, is_bad, place_in, shown_op
 from glassgrad.engine.tensor import Tensor
 from glassgrad.engine.walks.anomaly import Backward, Forward

@@ -20,7 +20,7 @@ from glassgrad.doctor.graphs.graph import VIEWS
 from glassgrad.doctor.library import Array
 from glassgrad.engine.node import PICK, Node, unpack
 from glassgrad.engine.reports.births import Origin, Values, birth_at, origin_of
-from glassgrad.engine.reports.nonfinite import INSTEAD, advice, has_bad, is_allowed, plain, shown_op
+from glassgrad.engine.reports.nonfinite import advice, has_bad, is_allowed, plain
 from glassgrad.engine.tensor import Tensor
 from glassgrad.ops.core import REGISTRY
 from glassgrad.ops.vmap.batched import Batched, Boundary
@@ -121,7 +121,7 @@ class Tape:
         return None
 
     def _unless_unknown(self, found: Origin | None, values: Values) -> Origin | None:
-        """Follow unknown results back to the oldest op, where the NaN may have arisen, unless the op often makes one."""
+        """Follow unknown results back to the oldest op, where the NaN may be from, unless the op often makes one."""
         if found is None or found.held is not None or advice(found.birth.op):
             return found
         node = found.node
@@ -213,22 +213,6 @@ def _computed(node: Node, operands: Sequence[Any]) -> Any:
         found = np.asarray(found)
     fits = isinstance(found, tuple) or (isinstance(found, np.ndarray | Batched) and found.shape == node.shape)
     return found if fits else None
-
-
-def instead(node: Node) -> str:
-    """Return the remedy for an op, depending on the ops that made its operands; empty if none is known."""
-    makers = [maker for parent in node.parents if (maker := _maker(parent)) is not None]
-    name = shown_op(node.name, node.place)
-    told = (INSTEAD.get((name, maker.name)) for maker in makers)
-    return next((text for text in told if text), advice(name))
-
-
-def _maker(parent: Any) -> Node | None:
-    """Return the op that made an operand, looking through views."""
-    node = parent if type(parent) is Node else None
-    while node is not None and (node.prim is PICK or node.name in VIEWS):
-        node = node.parents[0] if node.parents and type(node.parents[0]) is Node else None
-    return node
 
 
 def told(path: Sequence[Node]) -> str:

@@ -14,7 +14,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from glassgrad.engine.node import PICK, Node
-from glassgrad.engine.reports.nonfinite import Birth, has_bad, plain, shown_op
+from glassgrad.engine.reports.nonfinite import INSTEAD, Birth, advice, has_bad, plain, shown_op
+
+VIEWS = frozenset({"astype", "broadcast_to", "getitem", "permute", "reshape", "take", "take_along_axis"})
+"""Ops that return their operand's numbers unchanged."""
 
 
 class Values(Protocol):
@@ -78,6 +81,22 @@ def birth_at(node: Node, values: Values, bad: Any = None) -> Birth:
     value = np.asarray(np.nan) if value is None else value
     is_nan = _is_nan(value)
     return Birth.of(node.name, node.place, value, values.operands(node), inf=not is_nan, node=node)
+
+
+def instead(node: Node) -> str:
+    """Return the remedy for an op, depending on the ops that made its operands; empty if none is known."""
+    name = shown_op(node.name, node.place)
+    makers = [maker for parent in node.parents if (maker := _maker(parent)) is not None]
+    told = (INSTEAD.get((name, shown_op(maker.name, maker.place))) for maker in makers)
+    return next((text for text in told if text), advice(name))
+
+
+def _maker(parent: Any) -> Node | None:
+    """Return the op that made an operand, looking through views."""
+    node = parent if type(parent) is Node else None
+    while node is not None and (node.prim is PICK or node.name in VIEWS):
+        node = node.parents[0] if node.parents and type(node.parents[0]) is Node else None
+    return node
 
 
 def _bad_parent(node: Node, values: Values, meant: Callable[[Node], bool]) -> tuple[Node, bool] | None:

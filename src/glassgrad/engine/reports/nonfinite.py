@@ -19,8 +19,8 @@ from glassgrad.ops.vmap.batched import Batched
 # The remedy if an op makes a NaN: from such operands in the forward pass, at its poles in the backward pass.
 ADVICE = {
     "log": "log(x.clamp(min=eps)), or log_softmax in place of log(softmax)",
-    "log_softmax": "an open entry in each row: of -inf alone there is no softmax",
-    "softmax": "an open entry in each row, or torch.finfo(x.dtype).min in place of -inf: of -inf alone there is no softmax",
+    "log_softmax": "an open entry in each row: a row of -inf has no softmax",
+    "softmax": "an open entry in each row, or torch.finfo(x.dtype).min in place of -inf: a row of -inf has no softmax",
     "log2": "log2(x.clamp(min=eps))",
     "log10": "log10(x.clamp(min=eps))",
     "log1p": "log1p(x.clamp(min=-1 + eps))",
@@ -79,6 +79,14 @@ def plain(value: Array) -> Array:
     while type(value) is Batched:
         value = value.value
     return np.float64(value) if isinstance(value, float) else value
+
+
+def beside(array: Array, result: Array) -> Array:
+    """Return the numbers of an operand so that they broadcast to those of a result, examples of `vmap` included."""
+    numbers = plain(array)
+    missing = result.ndim - array.ndim if type(array) is Batched and type(result) is Batched else 0
+    lead = numbers.ndim - array.ndim if missing > 0 else 0
+    return numbers.reshape(*numbers.shape[:lead], *(1,) * missing, *numbers.shape[lead:]) if missing > 0 else numbers
 
 
 def shown_op(op: str, place: provenance.Place) -> str:
@@ -164,11 +172,13 @@ class Birth:
         node: Node | None = None,
     ) -> Birth:
         """Describe the bad elements in the result of an op."""
-        value, arrays = np.asarray(plain(value)), tuple(plain(array) for array in arrays)
+        arrays = tuple(beside(array, value) for array in arrays)
+        value = np.asarray(plain(value))
         index, count = first_bad(value, inf)
         operands = tuple(element(array, index, value.shape) for array in arrays)
         kind = "NaN" if np.isnan(value[index]) else "infinite"
-        op = shown_op(op, place)
+        if (shown := shown_op(op, place)) != op:
+            op, operands = shown, operands[:1]
         return cls(op, place, count, value.size, index, operands, kind, module, node)
 
     def __str__(self) -> str:

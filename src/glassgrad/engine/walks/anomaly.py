@@ -20,11 +20,12 @@ from glassgrad import errors
 from glassgrad.base import provenance
 from glassgrad.engine.mode import ANOMALY, MODE, WATCHED, is_anomaly_enabled
 from glassgrad.engine.node import Node
-from glassgrad.engine.reports.births import Origin, origin_of
+from glassgrad.engine.reports.births import Origin, instead, origin_of
 from glassgrad.engine.reports.nonfinite import (
     ALLOWED,
     Birth,
     advice,
+    beside,
     element,
     first_bad,
     has_bad,
@@ -213,16 +214,16 @@ class Backward(Observer):
             if is_node:
                 self._meant.add(target)
             return
-        slope = self._slopes.get(node)
-        if slope is None and not has_bad(self._g, True):
-            slope = self._slope(node, plain(unwrap(c)))
-        if slope is None:  # an infinity was passed to backward(), as by a gradient scaler
-            if has_bad(c, self._inf):
-                self._raise(self._slope(node, plain(unwrap(c))), node, unwrap(c))
-            return
-        if is_node:
+        self._pass_on(node, target, c)
+
+    def _pass_on(self, node: Node, target: Any, c: Array) -> None:
+        """Link a bad cotangent to the rule that made the first bad one; raise for a NaN, or an infinite gradient."""
+        is_node, slope = isinstance(target, Node), self._slopes.get(node)
+        given = slope is None and has_bad(self._g, True)  # to backward(), as by a gradient scaler
+        slope = slope or self._slope(node, unwrap(c))
+        if is_node and not given:
             self._slopes.setdefault(target, slope)
-        if has_bad(c, self._inf or (not is_node and not is_scaled())):
+        if has_bad(c, self._inf or not (is_node or given or is_scaled())):
             self._raise(slope, node, unwrap(c))
 
     def left(self, node: Node) -> None:
@@ -252,25 +253,28 @@ class Backward(Observer):
         if origin is None:
             return
         born = self._known.first or origin.birth if origin.held is not None else origin.birth
-        self.advice = advice(born.op, _ANY)
+        self.advice = (instead(born.node) if born.node is not None else advice(born.op)) or _ANY
         told = f"{born}"
         if origin.held is not None and born is origin.birth:
             self.advice = "an operand is NaN itself: look where it comes from"
             told = f"an operand of {born.op} at {born.place.quoted()} is NaN itself"
         turned = "" if origin.turned is None else f"; {origin.turned}"
         self.raised = errors.NAN_BEFORE_BACKWARD(
-            what=f"the loss of this backward pass is {plain(value).item()}", born=f": {told}{turned}", advice=self.advice
+            what=f"the loss of this backward pass is {plain(value).item()}",
+            born=f": {told}{turned}",
+            advice=self.advice,
         )
         self._running.clear()
         raise self.raised
 
     def _slope(self, node: Node, c: Array) -> Slope:
         """Describe the numbers at the first bad place of a cotangent that a rule made."""
-        is_nan = bool(np.isnan(c).any())
+        is_nan = has_bad(c)
+        known = (unwrap(self._g), self._known.value(node), *self._known.operands(node))
+        arrays = [beside(array, c) for array in known]
+        c = np.asarray(plain(c))
         index, count = first_bad(c, not is_nan)
-        operands = tuple(element(plain(array), index, c.shape) for array in self._known.operands(node))
-        g = element(plain(unwrap(self._g)), index, c.shape)
-        y = element(plain(self._known.value(node)), index, c.shape)
+        g, y, *operands = [element(array, index, c.shape) for array in arrays]
         sender = self._sender.get(node)
         kind = "NaN" if is_nan else "infinity"
         trap = is_nan and g == 0 and sender is not None and sender.prim.name in CHOOSERS
@@ -279,38 +283,35 @@ class Backward(Observer):
                 f"the cotangent is 0 here, of a branch that {sender.prim.name} did not take, and 0 times an infinite "
                 "slope is NaN. Use safe_where(mask, f, x), which computes f only where it is taken"
             )
-            return Slope(node, kind, count, c.size, index, operands, g, told, trap=True)
+            return Slope(node, kind, count, c.size, index, tuple(operands), g, told, trap=True)
         origin = None
         if any(has_bad(part, True) for part in (*self._known.operands(node), self._known.value(node))):
             origin = origin_of(node, self._known, self._is_meant)
-        told = advice(origin.birth.op if origin is not None else shown_op(node.name, node.place), _ANY)
+        told = instead(origin.birth.node or node if origin is not None else node) or _ANY
         if origin is None and any(value is not None and np.isnan(value) for value in operands):
             told = "an operand is NaN itself: look where it comes from"
-        return Slope(node, kind, count, c.size, index, operands, g, told, forward=origin, y=y)
+        return Slope(node, kind, count, c.size, index, tuple(operands), g, told, forward=origin, y=y)
 
     def _raise(self, slope: Slope, last: Node, c: Array) -> None:
         self.origin, self.node, self.advice = slope, slope.node, slope.advice
-        place, first, node = slope.node.place, self._known.first, slope.node
-        born = ""
-        if slope.forward is not None:
-            made = slope.forward.birth if slope.forward.held is None or first is None else first
-            born = f" The forward pass made one before: {made}."
-        elif first is not None and not slope.trap:
-            born = f" The forward pass made one before: {first}."
+        node, place, first = slope.node, slope.node.place, self._known.first
+        told = {"kind": slope.kind, "count": slope.count, "size": slope.size, "index": place_in(slope.index)}
+        op, more = shown_op(node.prim.name, place), ""
         if last is not node:
             kind = "NaN of it" if has_bad(c) else "an infinite gradient"
-            born += f" The backward pass of {last.name} at {last.place} makes {kind}."
-        self.raised = errors.NAN_IN_BACKWARD(
-            op=shown_op(node.prim.name, place),
-            where=f"{place.quoted()}",
-            kind=slope.kind,
-            count=slope.count,
-            size=slope.size,
-            index=place_in(slope.index),
-            value=slope.values(),
-            born=born,
-            advice=slope.advice,
-        )
+            more = f" The backward pass of {last.name} at {last.place} makes {kind}."
+        if slope.forward is not None:
+            made = slope.forward.birth if slope.forward.held is None or first is None else first
+            self.raised = errors.NAN_BEFORE_BACKWARD(
+                what="the forward pass made the first number that is not finite",
+                born=f": {made}; the backward pass of {op} at {place} meets it{slope.values()}.{more}".rstrip("."),
+                advice=slope.advice,
+            )
+        else:
+            born = f" The forward pass made one before: {first}." if first is not None and not slope.trap else ""
+            self.raised = errors.NAN_IN_BACKWARD(
+                op=op, where=place.quoted(), value=slope.values(), born=born + more, advice=slope.advice, **told
+            )
         self._running.clear()
         raise self.raised
 

@@ -26,9 +26,8 @@ from glassgrad.doctor.observers.programs import AGAIN
 from glassgrad.doctor.restoring.step_aside import StepAside, arrays_in, written_as
 from glassgrad.engine import tree
 from glassgrad.engine.mode import FINITE, MODE
-from glassgrad.engine.reports.nonfinite import has_bad
+from glassgrad.engine.reports.nonfinite import has_bad, is_scaled
 from glassgrad.engine.tensor import Tensor
-from glassgrad.engine.walks.anomaly import is_scaled
 from glassgrad.engine.writes import MUTATIONS
 
 _FEWEST, _MOST, _SECONDS = 8, 256, 0.05

@@ -173,7 +173,7 @@ def _element(value: Any, index: tuple[int, ...]) -> float | None:
         return None
 
 
-def first_update(named: Mapping[str, Any]) -> str | None:
+def first_update(named: Mapping[str, Array]) -> str | None:
     """Return the name of the first tensor with a NaN, or else of the first with an infinity."""
     floats = {name: array for name, array in named.items() if array.dtype.kind in "fc"}
     bad = (name for inf in (False, True) for name, array in floats.items() if is_bad(array, inf).any())

@@ -28,9 +28,9 @@ from glassgrad.doctor.observers.events import Program, Run, Sampling
 from glassgrad.doctor.restoring.step_aside import written_as
 from glassgrad.engine.mode import ANOMALY, MODE, TRACING
 from glassgrad.engine.random import USES
-from glassgrad.engine.reports.nonfinite import has_bad
+from glassgrad.engine.reports.nonfinite import has_bad, is_scaled
 from glassgrad.engine.tensor import Tensor
-from glassgrad.engine.walks.anomaly import Backward, Nothing, is_scaled
+from glassgrad.engine.walks.anomaly import Backward, Nothing
 
 _IN_A_ROW = 10
 """The number of successive steps skipped by a gradient scaler after which the scale is not the cause."""

@@ -14,7 +14,7 @@ from glassgrad.base.provenance import pytorch
 from glassgrad.doctor import library
 from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.graphs.graph import VIEWS
-from glassgrad.doctor.library import Module, Optimizer, Tensor, words
+from glassgrad.doctor.library import Args, Kwargs, Module, Optimizer, Tensor, words
 from glassgrad.doctor.nans import findings
 from glassgrad.doctor.nans.replay import Replay
 from glassgrad.doctor.nans.tape_search import joined
@@ -46,9 +46,9 @@ class TorchAgain(Replay):
         self._loss: Any = None
         self._events = Events()
         self._operands: dict[
-            int, tuple[list[Any], provenance.Place]
+            int, tuple[list[Tensor], provenance.Place]
         ] = {}  # of forward ops, by the number of their node
-        self._g: tuple[Any, ...] = ()  # the cotangents of the node whose rule runs
+        self._g: tuple[Tensor, ...] = ()  # the cotangents of the node whose rule runs
 
     def run(self, forward: Callable[[], Any], optimizer: Optimizer = None) -> Finding | None:
         """Run the forward and backward pass and the optimizer's step; return the finding."""
@@ -93,7 +93,7 @@ class TorchAgain(Replay):
             return place
         return self._outer
 
-    def look(self, op: Any, args: Any, kwargs: Any, result: Any) -> None:
+    def look(self, op: Any, args: Args, kwargs: Kwargs, result: Tensor) -> None:
         """Record an op that made or passed on bad numbers."""
         name = op.__name__.partition(".")[0] if hasattr(op, "__name__") else str(op)
         if ALLOWED.depth or name.startswith(_UNWRITTEN) or common(name) in self.allow:
@@ -118,7 +118,7 @@ class TorchAgain(Replay):
 
     # --- inside ---
 
-    def _found(self, tensors: list[Any]) -> Finding | None:
+    def _found(self, tensors: list[Tensor]) -> Finding | None:
         """Return the finding about bad tensors at the end of a phase; with `inf` about any bad op of the phase."""
         bad = sorted((one for one in tensors if is_bad(one)), key=lambda one: not is_bad(one, inf=False))
         for one in bad:
@@ -162,7 +162,7 @@ class TorchAgain(Replay):
             what += f". The cotangent came from the loss by {' -> '.join(_plain(one) for one in path[::-1])}"
         return Finding(f"{kind} in the {self._phase}{of}", "error", what, sentence, event.site, remedy=remedy)
 
-    def _describe(self, event: Event, name: str, args: Any, bad: Any) -> None:
+    def _describe(self, event: Event, name: str, args: Args, bad: Tensor) -> None:
         """Say of an event where it was, and which numbers it got at the first bad place."""
         where = bad.isnan() if event.is_nan else ~bad.isfinite()
         index = tuple(int(at) for at in where.nonzero()[0].tolist())
@@ -188,7 +188,7 @@ class TorchAgain(Replay):
             + more
         )
 
-    def _slope(self, event: Event, index: tuple[int, ...], shape: Any) -> str:
+    def _slope(self, event: Event, index: tuple[int, ...], shape: Tensor) -> str:
         """Describe the operands of the forward op, and its cotangent, where its rule made the first bad number."""
         args, place = self._operands.get(event.number, ([], None))
         values = elements(args, index, shape, event.op in _WITH_NUMBERS)
@@ -211,7 +211,7 @@ class TorchAgain(Replay):
     def _note_cotangents(self, loss: Tensor) -> None:
         """Keep the cotangents of each node while its rule runs."""
 
-        def note(given: tuple[Any, ...]) -> None:
+        def note(given: tuple[Tensor, ...]) -> None:
             self._g = given
 
         seen, stack = set(), [loss.grad_fn]
@@ -298,7 +298,7 @@ def _plain(node: Any) -> str:
     return re.sub(r"Backward\d*$", "", node.name()).lower()
 
 
-def _makers(node: Any) -> list[Any]:
+def _makers(node: Tensor) -> list[Tensor]:
     """Return the nodes that made the operands of a node, looking through views."""
     found = []
     for before, _ in node.next_functions:

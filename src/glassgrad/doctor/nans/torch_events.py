@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from glassgrad.doctor import library
 from glassgrad.doctor.graphs.graph import canonical
+from glassgrad.doctor.library import Tensor
 
 _SAME = {
     "linalg_vector_norm": "norm",
@@ -73,13 +73,13 @@ class Events:
     def __init__(self) -> None:
         self.all: list[Event] = []
         self._latest: dict[int, Event] = {}
-        self._kept: list[Any] = []
+        self._kept: list[Tensor] = []
 
-    def of(self, tensor: Any) -> Event | None:
+    def of(self, tensor: Tensor) -> Event | None:
         """Return the event that made the bad numbers of a tensor."""
         return self._latest.get(memory(tensor))
 
-    def behind(self, given: list[Any], written: list[Any]) -> tuple[list[Event], str]:
+    def behind(self, given: list[Tensor], written: list[Tensor]) -> tuple[list[Event], str]:
         """Return the events of bad operands, and the kind of other bad operands."""
         before: list[Event] = []
         held = ""
@@ -97,7 +97,7 @@ class Events:
         known = (one for one in self.all if one.phase == "forward pass" and one.number == number)
         return next(known, None)
 
-    def add(self, event: Event, results: list[Any]) -> None:
+    def add(self, event: Event, results: list[Tensor]) -> None:
         """Record an event with its bad results."""
         self.all.append(event)
         self._kept += results
@@ -105,7 +105,7 @@ class Events:
             self._latest[memory(one)] = event
 
 
-def memory(tensor: Any) -> int:
+def memory(tensor: Tensor) -> int:
     """Return the address of a tensor's memory, which its views and its copies on the tape share."""
     try:
         return int(tensor.untyped_storage().data_ptr())
@@ -113,7 +113,7 @@ def memory(tensor: Any) -> int:
         return id(tensor)
 
 
-def is_bad(tensor: Any, inf: bool = True) -> bool:
+def is_bad(tensor: Tensor, inf: bool = True) -> bool:
     """Tell whether a tensor holds a NaN, or with `inf` an infinity."""
     if not library.is_torch(tensor) or not (tensor.is_floating_point() or tensor.is_complex()):
         return False
@@ -126,7 +126,7 @@ def common(name: str) -> str:
     return _SAME.get(name, name)
 
 
-def leaves(value: Any, numbers: bool = False) -> Iterator[Any]:
+def leaves(value: Tensor, numbers: bool = False) -> Iterator[Tensor]:
     """Yield the tensors in arguments or results, with `numbers` their floats as well."""
     if library.is_torch(value) or (numbers and isinstance(value, float)):
         yield value
@@ -137,8 +137,8 @@ def leaves(value: Any, numbers: bool = False) -> Iterator[Any]:
         yield from leaves(list(value.values()), numbers)
 
 
-def elements(args: Any, index: tuple[int, ...], shape: Any, numbers: bool) -> tuple[float, ...]:
-    """Return the elements of the operands that were broadcast to a shape, with `numbers` numbers of the call as well."""
+def elements(args: Tensor, index: tuple[int, ...], shape: Tensor, numbers: bool) -> tuple[float, ...]:
+    """Return the elements of the operands that were broadcast to a shape, with `numbers` also numbers."""
     found = []
     for one in args:
         if library.is_torch(one):

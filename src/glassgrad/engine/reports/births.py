@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from glassgrad.engine.node import PICK, Node
 from glassgrad.engine.reports.nonfinite import INSTEAD, Birth, advice, has_bad, plain, shown_op
+from glassgrad.ops.core import Array
 
 VIEWS = frozenset({"astype", "broadcast_to", "getitem", "permute", "reshape", "take", "take_along_axis"})
 """Ops that return their operand's numbers unchanged."""
@@ -23,10 +24,10 @@ VIEWS = frozenset({"astype", "broadcast_to", "getitem", "permute", "reshape", "t
 class Values(Protocol):
     """What is known of the values on a tape."""
 
-    def operands(self, node: Node) -> tuple[Any, ...]:
+    def operands(self, node: Node) -> tuple[Array, ...]:
         """Return the operands of a node, None for unknown ones."""
 
-    def value(self, node: Node) -> Any:
+    def value(self, node: Node) -> Array:
         """Return the result of a node, None if it is unknown."""
 
 
@@ -44,7 +45,7 @@ class Origin:
 
     node: Node
     birth: Birth
-    held: Any = None
+    held: Array = None
     position: int = -1
     turned: Birth | None = None
 
@@ -74,7 +75,7 @@ def origin_of(node: Node, values: Values, meant: Callable[[Node], bool]) -> Orig
     return Origin(node, birth_at(node, values), turned=None if turned is None else birth_at(turned, values))
 
 
-def birth_at(node: Node, values: Values, bad: Any = None) -> Birth:
+def birth_at(node: Node, values: Values, bad: Array = None) -> Birth:
     """Describe the bad numbers in the result of a node, or in another array."""
     value = values.value(node) if bad is None else bad
     value = value[0] if isinstance(value, tuple) else value
@@ -91,7 +92,7 @@ def instead(node: Node) -> str:
     return next((text for text in told if text), advice(name))
 
 
-def _maker(parent: Any) -> Node | None:
+def _maker(parent: Array) -> Node | None:
     """Return the op that made an operand, looking through views."""
     node = parent if type(parent) is Node else None
     while node is not None and (node.prim is PICK or node.name in VIEWS):
@@ -112,7 +113,7 @@ def _bad_parent(node: Node, values: Values, meant: Callable[[Node], bool]) -> tu
     return max(pairs, key=lambda pair: pair[1], default=None)  # the first of several
 
 
-def _is_nan(value: Any) -> bool:
+def _is_nan(value: Array) -> bool:
     """Tell whether a value holds a NaN; an unknown one may."""
     value = value[0] if isinstance(value, tuple) else value
     return value is None or bool(np.isnan(plain(value)).any())

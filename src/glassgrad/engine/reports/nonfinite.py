@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import threading
+import weakref
 from collections import deque
 from dataclasses import dataclass
-from typing import Self
+from typing import Protocol, Self
 
 import numpy as np
 
@@ -192,6 +193,22 @@ class Birth:
 
 
 # --- intended NaN and infinity ---
+
+
+class Scaler(Protocol):
+    """A gradient scaler, which skips steps with infinite gradients."""
+
+    enabled: bool
+
+
+SCALERS: weakref.WeakSet[Scaler] = weakref.WeakSet()
+"""All scalers there are: while one is at work, gradients that are not finite are a part of it."""
+
+
+def is_scaled() -> bool:
+    """Tell whether a gradient scaler looks after infinite gradients."""
+    return any(scaler.enabled for scaler in SCALERS)
+
 
 _MOST_SPANS = 10_000  # remembered blocks: more than the layers or time steps of one forward pass
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import sys
 import weakref
 from collections.abc import Callable, Collection
 from typing import Any, Self
@@ -30,6 +29,7 @@ from glassgrad.engine.reports.nonfinite import (
     first_bad,
     has_bad,
     is_allowed,
+    is_scaled,
     named,
     place_in,
     plain,
@@ -59,16 +59,16 @@ class Forward(Watcher):
     def __init__(self, inf: bool = False, allow: Collection[str] = (), module: Callable[[], str] | None = None) -> None:
         self.first: Birth | None = None
         self.inf, self.allow = inf, allow
-        self._made: weakref.WeakKeyDictionary[Node, tuple[tuple[Any, ...], Any, str]] = weakref.WeakKeyDictionary()
+        self._made: weakref.WeakKeyDictionary[Node, tuple[tuple[Array, ...], Array, str]] = weakref.WeakKeyDictionary()
         self._module = module
-        self._latest: tuple[tuple[Any, ...], Any] = ((), None)
+        self._latest: tuple[tuple[Array, ...], Array] = ((), None)
         self._fresh = False
 
-    def operands(self, node: Node) -> tuple[Any, ...]:
+    def operands(self, node: Node) -> tuple[Array, ...]:
         """Return the operands of a recorded op; () if it was not watched."""
         return self._made[node][0] if node in self._made else ()
 
-    def value(self, node: Node) -> Any:
+    def value(self, node: Node) -> Array:
         """Return the result of a recorded op; None if it was not watched."""
         return self._made[node][1] if node in self._made else None
 
@@ -85,17 +85,17 @@ class Forward(Watcher):
         if self._fresh and self.first is not None:
             self.first, self._fresh = dataclasses.replace(self.first, node=node), False
 
-    def _evaluate(self, op: str, evaluate: Callable[..., Any], *arrays: Array, **params: Any) -> Array:
+    def _evaluate(self, op: str, evaluate: Callable[..., Any], *arrays: Array, **params: Array) -> Array:
         y = evaluate(*arrays, **params)
         self._look(op, arrays, y)
         return y
 
-    def computed(self, prim: Primitive, args: tuple[Array, ...], result: Any) -> None:
+    def computed(self, prim: Primitive, args: tuple[Array, ...], result: Array) -> None:
         first = result[0] if isinstance(result, tuple) else result
         arrays = tuple(arg.array if isinstance(arg, Tensor) else arg for arg in args)
         self._look(prim.name, arrays, first.array)
 
-    def _look(self, op: str, arrays: tuple[Any, ...], value: Any) -> None:
+    def _look(self, op: str, arrays: tuple[Array, ...], value: Array) -> None:
         while isinstance(value, tuple) and value:
             value = value[0]
         self._latest, self._fresh = (arrays, value), False
@@ -116,11 +116,11 @@ class Nothing:
 
     first: Birth | None = None
 
-    def operands(self, node: Node) -> tuple[Any, ...]:
+    def operands(self, node: Node) -> tuple[Array, ...]:
         """Return nothing."""
         return ()
 
-    def value(self, node: Node) -> Any:
+    def value(self, node: Node) -> Array:
         """Return nothing."""
         return None
 
@@ -134,13 +134,13 @@ class Slope:
     count: int
     size: int
     index: tuple[int, ...]
-    operands: tuple[Any, ...]
-    g: Any
+    operands: tuple[Array, ...]
+    g: Array
     advice: str
     trap: bool = False
     forward: Origin | None = None
     """The bad number of the forward pass that the rule met, if there was one."""
-    y: Any = None
+    y: Array = None
 
     def values(self) -> str:
         """Say what the operands (or, if they are unknown, the result) and the cotangent are at the first bad place."""
@@ -166,7 +166,7 @@ class Backward(Observer):
         node: its op; `advice`: the remedy.
     """
 
-    def __init__(self, known: Any, inf: bool = False, allow: Collection[str] = (), root: bool = False) -> None:
+    def __init__(self, known: Array, inf: bool = False, allow: Collection[str] = (), root: bool = False) -> None:
         self.raised: Exception | None = None
         self.origin: Slope | None = None
         self.node: Node | None = None
@@ -316,17 +316,12 @@ class Backward(Observer):
         raise self.raised
 
 
-def is_scaled() -> bool:
-    """Tell whether a gradient scaler looks after infinite gradients."""
-    amp = sys.modules.get("glassgrad.amp")
-    return amp is not None and any(scaler.enabled for scaler in amp.SCALERS)
-
-
 class detect_anomaly:  # noqa: N801  -- PyTorch's name
     """In the block, a backward pass that makes a NaN raises an error naming the op, the user's line and the operand.
 
     A context manager for the current thread. A NaN in the forward pass that no gradient reaches, such as one in the
-    branch that `where` does not take, is not an error; one that reaches the loss is traced to the op that made it.
+    branch that `where` does not take, is not an error; one that reaches the loss is traced to the op that made it. An
+    infinite loss, or an infinite gradient of a leaf, is an error too; a NaN is traced to the infinity it came from.
     Every op is checked, so a step takes several times as long; compiled functions run eagerly inside.
 
     Args:

@@ -34,7 +34,7 @@ MORE = "More guides"
 NAVIGATION: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("First steps", ("install", "quickstart", "from_pytorch", "which_function", "gallery")),
     ("Training", ("data", "training", "distributed", "precision", "models", "onnx", "ecosystem", "report")),
-    ("When it does not train", ("doctor", "watching_gradients", "drawing")),
+    ("When it does not train", ("doctor", "findings", "watching_gradients", "drawing")),
     (
         "Derivatives",
         ("scalar", "by_hand", "autograd", "transforms", "verification", "checking_a_derivation", "bugs_in_tutorials"),

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import warnings
-import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
@@ -16,6 +15,7 @@ import numpy as np
 from glassgrad import errors
 from glassgrad.base import provenance
 from glassgrad.engine.mode import AUTOCAST, MODE
+from glassgrad.engine.reports.nonfinite import SCALERS
 from glassgrad.engine.tensors import devices
 from glassgrad.engine.tensors.devices import Device, DType
 from glassgrad.engine.writes import MUTATIONS
@@ -114,10 +114,6 @@ def processor_multiplies() -> bool:
 def _notice() -> None:
     text = errors.NO_BFLOAT_UNITS.text(where=provenance.here(2))
     warnings.warn(text, errors.PrecisionWarning, stacklevel=provenance.stack_level())
-
-
-SCALERS: weakref.WeakSet[GradScaler] = weakref.WeakSet()
-"""All scalers there are: while one is at work, gradients that are not finite are a part of it."""
 
 
 class GradScaler:

@@ -233,7 +233,11 @@ def _meant(function: Callable[[Any], Any], scores: Any) -> Any:
 # What is done to a loop of PyTorch's, the step that is bad, its title, and words of the report.
 TORCH: dict[str, tuple[int, str, tuple[str, ...]]] = {
     "data": (2, "NaN in the data", ("input 1 of the model", "first at [3, 1]")),
-    "loss": (2, "NaN in the forward pass of the loss", ("mul at", "from log", "log_softmax", "mul -> sum -> mean")),
+    "loss": (
+        2,
+        "NaN in the forward pass of the loss",
+        ("log at", "; mul at", "log_softmax", "log -> mul -> sum -> mean"),
+    ),
     "branch": (2, "NaN in the backward pass", ("where() does not take", "loss by add -> sum -> where -> sqrt", HERE)),
     "optimizer": (0, "NaN in the step of Adam", ("gradient 0", "eps=1e-8")),
     "nothing": (-1, "", ()),

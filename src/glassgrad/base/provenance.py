@@ -102,7 +102,8 @@ class Place(NamedTuple):
     """A place in the user's source.
 
     `variable` is the name that the result was assigned to, if the statement is a plain assignment; `operands`
-    are the source texts of the op's operands, in order, if they can be read.
+    are the source texts of the op's operands, in order, if they can be read. `call` is the name of the function or
+    method that was called; empty for an operator, or a method of `self`.
     """
 
     file: str
@@ -111,6 +112,7 @@ class Place(NamedTuple):
     function: str
     variable: str | None
     operands: tuple[str, ...]
+    call: str = ""
 
     def __str__(self) -> str:
         return f"{shorten(self.file)}:{self.line}"
@@ -177,9 +179,10 @@ def resolve(code: CodeType, lasti: int) -> Place:
     source = linecache.getline(file, line).strip()
     variable: str | None = None
     operands: tuple[str, ...] = ()
+    call = ""
     if column is not None and end_line is not None and end_column is not None:
-        variable, operands = _names(file, (line, end_line, column, end_column))
-    return Place(file, line, source, code.co_name, variable, operands)
+        variable, operands, call = _names(file, (line, end_line, column, end_column))
+    return Place(file, line, source, code.co_name, variable, operands, call)
 
 
 @lru_cache(maxsize=4096)  # positions are one table for the whole code, which must be read from its beginning
@@ -210,17 +213,18 @@ def _tree(file: str, _stamp: int) -> ast.Module | None:
         return None
 
 
-def _names(file: str, span: tuple[int, int, int, int]) -> tuple[str | None, tuple[str, ...]]:
-    """Find the assigned variable and the operand texts of the expression that covers `span`."""
+def _names(file: str, span: tuple[int, int, int, int]) -> tuple[str | None, tuple[str, ...], str]:
+    """Find the assigned variable, the operand texts and the called name of the expression that covers `span`."""
     import ast
     import linecache
 
     tree = tree_of(file)
     if tree is None:
-        return None, ()
+        return None, (), ""
     text = "".join(linecache.getlines(file))
     variable: str | None = None
     operands: tuple[str, ...] = ()
+    call = ""
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) and node.value is not None:
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target
@@ -229,7 +233,20 @@ def _names(file: str, span: tuple[int, int, int, int]) -> tuple[str | None, tupl
                 variable = ast.unparse(target)
         if isinstance(node, ast.expr | ast.AugAssign) and _span(node) == span:
             operands = tuple(ast.get_source_segment(text, part) or "" for part in _operand_nodes(node))
-    return variable, operands
+            call = _called(node)
+    return variable, operands, call
+
+
+def _called(node: ast.AST) -> str:
+    """Return the name of a called function or method; empty for one of `self`, such as a layer called norm."""
+    import ast
+
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="self"))):
+            return ""
+        case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)):
+            return name
+    return ""
 
 
 @lru_cache(maxsize=4096)

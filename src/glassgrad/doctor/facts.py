@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,8 @@ from glassgrad.doctor.graphs.graph import Graph
 from glassgrad.doctor.library import Array
 from glassgrad.doctor.quantities.statistics import Summary, summarise
 
+_VARIANTS = re.compile(r" of the (model|loss)$|(?<= in the step) of .*$")
+"""Parts of a title that differ from run to run."""
 Evidence = tuple[tuple[int, float], ...]
 
 
@@ -123,6 +126,23 @@ class Finding:
     evidence: Evidence = ()
     remedy: str = ""
     because: str = ""
+
+    @property
+    def name(self) -> str:
+        """Its stable name, which is also its place on the page of all findings.
+
+        Example:
+            >>> Finding("NaN in the step of Adam", "error", "", "").name
+            'nan-in-the-step'
+        """
+        title = _VARIANTS.sub("", self.rule).lower()
+        title = f"nan{title.removeprefix('inf')}" if title.startswith("inf in ") else title
+        return re.sub(r"[^\w-]+", "-", title)
+
+    @property
+    def page(self) -> str:
+        """The place in the documentation that explains it."""
+        return f"findings.html#{self.name}"
 
     def __str__(self) -> str:
         place = f" ({self.where})" if self.where and self.where not in self.what else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
@@ -27,6 +28,7 @@ from glassgrad.doctor.observers.loss_record import LossRecord
 from glassgrad.doctor.observers.sampling import PRESETS, Sampler, Schedule
 from glassgrad.doctor.observers.structure import Structure
 from glassgrad.doctor.record import MonitorData, Sample
+from glassgrad.doctor.reports.shown import Shown
 from glassgrad.doctor.rules import RUN_RULES, apply, ranked
 from glassgrad.doctor.run import Calls, Run, here
 from glassgrad.doctor.setup import options_of, setup_of, stochastic
@@ -38,7 +40,7 @@ _GRAPHS = 2  # sampled steps whose graph is read; the graphs of later steps are 
 _MOST_SAMPLES = 2_000
 
 
-class Watch(Sampling, AbstractContextManager["Watch"]):
+class Watch(Shown, Sampling, AbstractContextManager["Watch"]):
     """The watch of one loop: it records the events while its block runs."""
 
     def __init__(
@@ -120,9 +122,7 @@ class Watch(Sampling, AbstractContextManager["Watch"]):
         if self._path is not None:
             self.data.save(self._path)
         if self._report:
-            from glassgrad.doctor.reports.wording import tell
-
-            tell(self.findings, self.calls.steps, len(self._samples), self._unseen, self._file)
+            print(self, file=self._file or sys.stdout)
 
     # --- results ---
 

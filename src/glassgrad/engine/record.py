@@ -218,6 +218,9 @@ def _watched(prim: Primitive, args: tuple[Array, ...], params: dict[str, Any]) -
         result = apply(chosen, args, params)
     finally:
         MODE.flags = flags
+    if not plain:  # inside vmap
+        for watcher in watchers:
+            watcher.computed(prim, args, result)
     node = node_of(result)
     if node is not None:
         node.prim = prim

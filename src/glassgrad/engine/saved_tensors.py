@@ -30,6 +30,9 @@ class Watcher:
         """Return the function that replaces a primitive."""
         return prim
 
+    def computed(self, prim: Primitive, args: tuple[Array, ...], result: Array) -> None:
+        """Inspect an op inside `vmap`, which no stand-in computes; `note` follows if it was recorded."""
+
     def __enter__(self) -> Self:
         self._before = MODE.watchers, MODE.flags
         MODE.watchers = (*MODE.watchers, self)

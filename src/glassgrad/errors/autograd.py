@@ -74,7 +74,7 @@ NAN_IN_BACKWARD = Message(
 
 NAN_BEFORE_BACKWARD = Message(
     AutogradError,
-    "{what} was NaN before the rule of that op was applied: the loss itself held a NaN{born}.\nNext: {advice}.",
+    "{what}{born}.\nNext: {advice}.",
 )
 
 HIDDEN_BRANCH = Message(

@@ -44,7 +44,7 @@ class Again(Replay, Listener):
             MODE.witness = self
             try:
                 result = step()
-                if self.finding is None and has_bad(library.first_tensor(result), self.inf):
+                if self.finding is None and has_bad(library.first_tensor(result), True):
                     self._look_at_loss(library.first_tensor(result))
             except _Found:
                 pass
@@ -66,7 +66,7 @@ class Again(Replay, Listener):
     def backward(self, loss: Any, traced: bool = False) -> bool:
         """Check the loss before a backward pass."""
         root = loss[0] if isinstance(loss, tuple | list) and loss else loss
-        if has_bad(root, self.inf) or (self.inf and self._looking.born is not None):
+        if has_bad(root, True) or (self.inf and self._looking.born is not None):
             self._look_at_loss(root)
             raise _Found
         return False
@@ -77,7 +77,13 @@ class Again(Replay, Listener):
         of = "" if output is None else " of the model" if in_model else " of the loss"
         tracked = loss if isinstance(loss, Tensor) and loss.node is not None else None
         self.finding = findings.of_forward(
-            tracked, self.names, self._looking.born, of=of, inf=self.inf, allow=self.allow
+            tracked,
+            self.names,
+            self._looking.born,
+            of=of,
+            inf=self.inf,
+            allow=self.allow,
+            forward=self._looking.forward,
         )
 
     def stepping(self, optimizer: Optimizer, traced: bool = False, closure: bool = False) -> None:
@@ -94,10 +100,10 @@ class Again(Replay, Listener):
     def stepped(self, optimizer: Optimizer, traced: bool = False) -> None:
         """After an optimizer's step: check the weights."""
         now = {name: self.tensors[name].array for name in self._before}
-        name = findings.first_update(now, self.inf)
+        name = findings.first_update(now)
         if name is not None:
             place = str(provenance.here())
-            self.finding = findings.of_update(optimizer, name, now[name], self._before[name], place, self.inf)
+            self.finding = findings.of_update(optimizer, name, now[name], self._before[name], place, True)
             raise _Found
 
 

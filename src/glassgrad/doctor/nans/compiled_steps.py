@@ -26,7 +26,7 @@ from glassgrad.doctor.observers.programs import AGAIN
 from glassgrad.doctor.restoring.step_aside import StepAside, arrays_in, written_as
 from glassgrad.engine import tree
 from glassgrad.engine.mode import FINITE, MODE
-from glassgrad.engine.reports.nonfinite import has_bad
+from glassgrad.engine.reports.nonfinite import has_bad, is_scaled
 from glassgrad.engine.tensor import Tensor
 from glassgrad.engine.writes import MUTATIONS
 
@@ -76,6 +76,10 @@ class _Call(NamedTuple):
         program, run, kwargs = self.way
         return tree.every_leaf(run_checked(program, run, self.args, kwargs))
 
+    def is_infinite(self) -> bool:
+        """Return whether it returned one number, an infinite one."""
+        return isinstance(self.result, float) and math.isinf(self.result)
+
     def given(self) -> tuple[Any, ...]:
         """Return all arguments."""
         return *self.args, *self.way.kwargs.values()
@@ -98,6 +102,7 @@ class CompiledSteps:
         self._given: list[tuple[Any, Any]] = []
         self._began = self._copied = time.perf_counter()
         self._spent = 0.0
+        self._infinite = False  # whether the function returns infinities that no op of it made
 
     def run(self, program: Program, run: Run, args: Args, kwargs: Kwargs) -> tuple[Any, float | None]:
         """Run a compiled function and check its result; return the result, and the number in it, or None."""
@@ -123,7 +128,9 @@ class CompiledSteps:
             self._forget()
 
     def _is_bad(self, number: float) -> bool:
-        return number - number != 0 and (self._guard.inf or math.isnan(number))
+        if number - number == 0:
+            return False
+        return math.isnan(number) or self._guard.inf or not (self._infinite or is_scaled())
 
     def follow(self, program: Program, run: Run, args: Args, watch: Sampling) -> None:
         """Let the program's fast path make the next calls that are like the previous one, by itself.
@@ -210,6 +217,11 @@ class CompiledSteps:
             found, kept = self._found(self._repeats())
         finally:
             guard.busy, MODE.witness = False, witness
+        if found is ONLY_COMPILED and bad.is_infinite():
+            self._infinite = True
+            bad.make()  # the step once more: its state was put back
+            self._forget()
+            return
         step = self._since + self._count - 1
         self._forget()
         guard.report(found, step, kept)

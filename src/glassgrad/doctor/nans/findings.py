@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from glassgrad.doctor.facts import Finding
 from glassgrad.doctor.library import Array, Optimizer
-from glassgrad.doctor.nans.tape_search import Origin, Tape, instead, told, variable_of
-from glassgrad.engine.reports.nonfinite import Birth, first_bad, has_bad, is_bad, place_in
+from glassgrad.doctor.nans.tape_search import Tape, told, variable_of
+from glassgrad.engine.reports.births import Origin, instead
+from glassgrad.engine.reports.nonfinite import Birth, first_bad, has_bad, is_bad, place_in, shown_op
 from glassgrad.engine.tensor import Tensor
-from glassgrad.engine.walks.anomaly import Backward
+from glassgrad.engine.walks.anomaly import Backward, Forward
 
 DATA = "Look at what makes the batch: a division by a deviation of 0, a missing value that was read as NaN."
 CHECKPOINT = "Go back to a checkpoint from before it did."
@@ -48,8 +50,9 @@ def of_forward(
     of: str = "",
     inf: bool = False,
     allow: Collection[str] = (),
+    forward: Forward | None = None,
 ) -> Finding:
-    """Say where the NaN of a loss comes from.
+    """Say where the NaN or infinity of a loss comes from.
 
     Args:
         loss: with its tape, None if it has none.
@@ -57,31 +60,35 @@ def of_forward(
         born: the bad values seen while the ops ran, if they were watched.
         of: " of the model" or " of the loss", if known.
         inf, allow: as for `detect_anomaly`.
+        forward: the record of the forward pass, if the ops were watched.
     """
     tape = None if loss is None or loss.node is None else Tape(loss)
-    if born is not None and not has_bad(loss, inf):
+    if born is not None and not has_bad(loss, True):
         return _of_birth(born, of, ", though the loss is finite")
-    origin = None if tape is None else tape.origin(inf, allow)
+    origin = None if tape is None else tape.origin(inf, allow, forward)
     if tape is None or origin is None:
         return _of_birth(born, of)
-    if origin.held is not None and (born is None or isinstance(origin.node.parents[origin.position], Tensor)):
-        return _of_held(tape, origin, names, inf)
-    if born is None or born.node is origin.node:
-        born = born or origin.birth
-    elif born.node is None:
-        return _of_birth(born, of, f"; it reaches the loss by {told(tape.chain(origin.node))}")
-    node = born.node or origin.node
-    what, remedy = str(born), instead(node)
-    source = tape.maker_of_infinity(origin) if born.kind == "NaN" and node is origin.node else None
+    if origin.held is not None:
+        if born is None or isinstance(origin.node.parents[origin.position], Tensor):
+            return _of_held(tape, origin, names, inf)
+        if born.node is None:
+            return _of_birth(born, of, f"; it reaches the loss by {told(tape.chain(origin.node))}")
+    node, birth = origin.node, origin.birth
+    if forward is not None and (module := forward.module_of(node)):
+        birth, of = replace(birth, module=module), " of the model"
+    what, remedy = str(birth), instead(node)
+    if origin.turned is not None:
+        what += f"; {origin.turned}"
+    source = tape.maker_of_infinity(origin) if birth.kind == "NaN" else None
     if source is not None:
-        what += f"; the infinity comes from {source.name} at {source.place}"
+        what += f"; the infinity comes from {shown_op(source.name, source.place)} at {source.place}"
         infinite = [at for at in source.parents if isinstance(at, Tensor) and np.isinf(at.array).any()]
         what += f", of {names.get(id(infinite[0]), 'a leaf')}, which holds it" if infinite else ""
-        remedy = instead(source) or remedy
+        remedy = remedy or instead(source)
     chain = tape.chain(node) if node in tape.nodes else []
     what += f". To the loss: {told(chain)}" if len(chain) > 1 else ""
-    rule = f"{'NaN' if born.kind == 'NaN' else 'inf'} in the forward pass{of}"
-    return Finding(rule, "error", what, _FINITE, str(born.place), remedy=remedy)
+    kind = "NaN" if birth.kind == "NaN" or has_bad(loss) else "inf"
+    return Finding(f"{kind} in the forward pass{of}", "error", what, _FINITE, str(birth.place), remedy=remedy)
 
 
 def _of_birth(born: Birth | None, of: str, more: str = "") -> Finding:
@@ -110,14 +117,18 @@ def _of_held(tape: Tape, origin: Origin, names: Names, inf: bool) -> Finding:
 def of_backward(error: Exception, seen: Backward) -> Finding:
     """Say which rule made the first NaN, from the error that an observer of the walk raised."""
     what, _, _ = str(error).partition("\nNext: ")
-    node = seen.node
-    rule = "inf in the backward pass" if "the first infinity" in what else "NaN in the backward pass"
-    if node is None:
-        return Finding(rule, "error", what, _sentence(seen.advice))
+    node, origin = seen.node, seen.origin
+    if node is None or origin is None:
+        return Finding("NaN in the backward pass", "error", what, _sentence(seen.advice))
+    kind = "inf" if origin.kind != "NaN" and "makes NaN" not in what else "NaN"
     path = seen.to_the_loss(node)
+    what = what.rstrip(".") + "."
     what += f" The cotangent came from the loss by {told(path[::-1])}." if len(path) > 1 else ""
-    remedy = "safe_where(mask, f, x)" if "safe_where" in seen.advice else instead(node)
-    return Finding(rule, "error", what, _sentence(seen.advice), str(node.place), remedy=remedy)
+    remedy = "safe_where(mask, f, x)" if origin.trap else instead(node)
+    place = str(node.place)
+    if origin.forward is not None:
+        remedy, place = instead(origin.forward.node) or remedy, str(origin.forward.birth.place)
+    return Finding(f"{kind} in the backward pass", "error", what, _sentence(seen.advice), place, remedy=remedy)
 
 
 def _sentence(text: str) -> str:
@@ -162,6 +173,8 @@ def _element(value: Any, index: tuple[int, ...]) -> float | None:
         return None
 
 
-def first_update(named: Mapping[str, Any], inf: bool = False) -> str | None:
-    """Return the name of the first tensor that is bad."""
-    return next((name for name, array in named.items() if array.dtype.kind in "fc" and is_bad(array, inf).any()), None)
+def first_update(named: Mapping[str, Array]) -> str | None:
+    """Return the name of the first tensor with a NaN, or else of the first with an infinity."""
+    floats = {name: array for name, array in named.items() if array.dtype.kind in "fc"}
+    bad = (name for inf in (False, True) for name, array in floats.items() if is_bad(array, inf).any())
+    return next(bad, None)

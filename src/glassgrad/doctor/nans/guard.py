@@ -10,7 +10,6 @@ log of compiled steps and repeats them.
 from __future__ import annotations
 
 import math
-import sys
 import time
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
@@ -29,9 +28,9 @@ from glassgrad.doctor.observers.events import Program, Run, Sampling
 from glassgrad.doctor.restoring.step_aside import written_as
 from glassgrad.engine.mode import ANOMALY, MODE, TRACING
 from glassgrad.engine.random import USES
-from glassgrad.engine.reports.nonfinite import has_bad
+from glassgrad.engine.reports.nonfinite import has_bad, is_scaled
 from glassgrad.engine.tensor import Tensor
-from glassgrad.engine.walks.anomaly import Backward
+from glassgrad.engine.walks.anomaly import Backward, Nothing
 
 _IN_A_ROW = 10
 """The number of successive steps skipped by a gradient scaler after which the scale is not the cause."""
@@ -67,10 +66,14 @@ class Guard(StepCheck):
         """Check the loss before a backward pass; return whether the gradients are to be checked after it."""
         if self.busy or MODE.flags & _ASLEEP:
             return False
-        if isinstance(loss, Tensor) and not _is_finite_number(loss.array) and has_bad(loss, self.inf):
+        if isinstance(loss, Tensor) and not _is_finite_number(loss.array) and self._is_bad_loss(loss):
             self._fail(lambda: self._of_loss(loss))
         self.root = loss
         return True
+
+    def _is_bad_loss(self, loss: Tensor) -> bool:
+        """Tell whether a loss is NaN, or one number that is infinite and that no gradient scaler made so."""
+        return has_bad(loss, self.inf) or (loss.array.size == 1 and has_bad(loss, True) and not is_scaled())
 
     def _of_loss(self, loss: Tensor) -> Finding:
         found = findings.of_forward(loss, self.names, None, inf=self.inf, allow=self.allow)
@@ -90,25 +93,21 @@ class Guard(StepCheck):
             return
         held = [tensor._grad.array for tensor in self.named.values() if tensor._grad is not None]
         self._largest = largest(*held)  # the accumulated gradients, of this model only
-        if is_number(self._largest, self.inf):
+        if is_number(self._largest, True):
             self._left_out = 0
         elif not self._is_scaled():
             self._fail(lambda: self._walk(again, loss))
 
     def _is_scaled(self) -> bool:
         """Tell whether a gradient scaler will skip the step and lower its scale."""
-        amp = sys.modules.get("glassgrad.amp")
-        if amp is None or not any(scaler.enabled for scaler in amp.SCALERS):
+        if not is_scaled():
             return False
         self._left_out += 1
         return self._left_out <= _IN_A_ROW
 
     def _walk(self, again: Callable[[], Any], loss: Tensor | None) -> Finding:
-        tape = Tape(loss) if isinstance(loss, Tensor) and loss.node is not None else None
-        if tape is not None:
-            for node in tape.nodes:
-                tape.value(node)  # recomputes values that were not saved, for the operands below
-        seen = Backward(lambda: None, lambda node: () if tape is None else tape.operands(node), self.inf, self.allow)
+        known = Tape(loss).known() if isinstance(loss, Tensor) and loss.node is not None else Nothing()
+        seen = Backward(known, self.inf, self.allow)
         before, MODE.observer = MODE.observer, seen
         try:
             again()
@@ -119,9 +118,9 @@ class Guard(StepCheck):
         finally:
             MODE.observer = before
         named = {name: tensor._grad.array for name, tensor in self.named.items() if tensor._grad is not None}
-        name = findings.first_update(named, self.inf) or ""
+        name = findings.first_update(named) or ""
         what = f"the gradient of {name}, to which this backward pass added finite numbers, holds"
-        return findings.held("NaN in a gradient", what, named[name], "Zero the gradients before the pass.", self.inf)
+        return findings.held("NaN in a gradient", what, named[name], "Zero the gradients before the pass.", True)
 
     def stepping(self, optimizer: Optimizer, traced: bool = False, closure: bool = False) -> None:
         """Before an optimizer's step: copy what it overwrites, if it may make a NaN."""
@@ -167,23 +166,25 @@ class Guard(StepCheck):
 
     def _of_update(self, optimizer: Optimizer, place: str) -> Finding:
         now = {name: tensor.array for name, tensor in self.named.items()}
-        name = findings.first_update(now, self.inf) or ""
+        name = findings.first_update(now) or ""
         tensor = self.named[name]
         gradient = {} if tensor._grad is None else {"gradient": tensor._grad.array.copy()}
         copies, known = self._copies, {}
         if copies is not None:
             if copies.step == self.steps:
                 known = {"the parameter": copies.values[id(tensor)], **gradient, **copies.states.get(id(tensor), {})}
-            found = findings.of_update(optimizer, name, now[name].copy(), known or gradient, place, self.inf)
+            found = findings.of_update(optimizer, name, now[name].copy(), known or gradient, place, True)
             copies.restore()
             return found
-        return findings.of_update(optimizer, name, now[name], gradient, place, self.inf)
+        return findings.of_update(optimizer, name, now[name], gradient, place, True)
 
     def is_good(self) -> bool:
-        """Tell whether the weights and their gradients hold no NaN."""
+        """Tell whether the weights and their gradients are finite; a gradient scaler looks after infinite gradients."""
         gradients = [tensor._grad.array for tensor in self.named.values() if tensor._grad is not None]
         weights = [tensor.array for tensor in self.named.values()]
-        return is_number(largest(*weights, *gradients), self.inf)
+        if is_number(largest(*weights, *gradients), True):
+            return True
+        return is_number(largest(*weights), True) and is_number(largest(*gradients), self.inf) and self._is_scaled()
 
     # --- a compiled step ---
 

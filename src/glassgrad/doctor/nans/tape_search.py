@@ -11,7 +11,6 @@ import itertools
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
@@ -20,28 +19,13 @@ import numpy as np
 from glassgrad.doctor.graphs.graph import VIEWS
 from glassgrad.doctor.library import Array
 from glassgrad.engine.node import PICK, Node, unpack
-from glassgrad.engine.reports.nonfinite import ADVICE, INSTEAD, Birth, has_bad, is_allowed
+from glassgrad.engine.reports.births import Origin, Values, birth_at, origin_of
+from glassgrad.engine.reports.nonfinite import advice, has_bad, is_allowed, plain
 from glassgrad.engine.tensor import Tensor
 from glassgrad.ops.core import REGISTRY
+from glassgrad.ops.vmap.batched import Batched, Boundary
 
 _MOST_LINKS = 6
-
-
-@dataclass(frozen=True)
-class Origin:
-    """The origin of a NaN in a loss.
-
-    Attributes:
-        node: the op.
-        birth: the NaN, and the operands it was computed from.
-        held: the operand that was already NaN and that no recorded op made: a leaf, or an array.
-        position: its position among the operands.
-    """
-
-    node: Node
-    birth: Birth
-    held: Any = None
-    position: int = -1
 
 
 def behind(root: Node) -> list[Node]:
@@ -62,6 +46,8 @@ class Tape:
     Args:
         loss: a tensor whose graph has not been freed.
     """
+
+    first = None  # an untracked op that made a NaN is not known
 
     def __init__(self, loss: Tensor) -> None:
         assert loss.node is not None
@@ -104,33 +90,47 @@ class Tape:
                     self._kept[node] = found
         return self._kept.get(node)
 
-    def origin(self, inf: bool = False, allow: Collection[str] = ()) -> Origin | None:
-        """Return the first op that made a NaN, or with `inf` an infinity; None if no known value holds one."""
+    def known(self) -> Tape:
+        """Compute the values that were not saved, oldest first; return this tape."""
         for node in self.nodes:
-            value = self.value(node)
-            if node.prim is PICK or node.name in allow or is_allowed(node):
+            self.value(node)
+        return self
+
+    def origin(self, inf: bool = False, allow: Collection[str] = (), values: Values | None = None) -> Origin | None:
+        """Return the first op that made a NaN or an infinity behind the loss; with `inf`, any infinity counts.
+
+        Args:
+            inf: look for infinities that do not reach the loss as well.
+            allow: ops whose NaN and infinities are intended.
+            values: the values on the tape, if they were recorded while the ops ran.
+        """
+
+        def meant(node: Node) -> bool:
+            return node.name in allow or is_allowed(node)
+
+        known = self.known() if values is None else values
+        last = self.nodes[-1]
+        if has_bad(known.value(last), True):
+            return self._unless_unknown(origin_of(last, known, meant), known)
+        for node in self.nodes if inf else ():
+            operands = known.operands(node)
+            if meant(node) or node.prim is PICK or not has_bad(known.value(node), True):
                 continue
-            operands = self.operands(node)
-            for at, part in enumerate(operands):
-                if type(node.parents[at]) is not Node and has_bad(part, inf):
-                    return Origin(node, _birth(node, part, operands, inf), part, at)
-            value = value[0] if isinstance(value, tuple) else value
-            if has_bad(value, inf) and not any(has_bad(part, inf) for part in operands):
-                if node.name not in ADVICE:
-                    node = self._unknown_before(node)
-                return Origin(node, _birth(node, value, self.operands(node), inf))
+            if not any(has_bad(part, True) for part in operands):
+                return Origin(node, birth_at(node, known))
         return None
 
-    def _unknown_before(self, node: Node) -> Node:
-        """Follow unknown results back to the oldest op, where the NaN may have arisen."""
-        while True:
-            unknown = [one for one in node.parents if type(one) is Node and self._kept.get(one) is None]
-            if not unknown:
-                return node
+    def _unless_unknown(self, found: Origin | None, values: Values) -> Origin | None:
+        """Follow unknown results back to the oldest op, where the NaN may be from, unless the op often makes one."""
+        if found is None or found.held is not None or advice(found.birth.op):
+            return found
+        node = found.node
+        while unknown := [one for one in node.parents if type(one) is Node and values.value(one) is None]:
             node = min(unknown, key=lambda one: one.seq)
+        return found if node is found.node else Origin(node, birth_at(node, values))
 
     def maker_of_infinity(self, origin: Origin) -> Node | None:
-        """Return the op that made an infinite operand of the origin, such as log of 0 before 0 times infinity."""
+        """Return the op that made an infinite operand of the origin, such as the fill of a mask before a softmax."""
         node: Node | None = origin.node
         found = None
         while node is not None:
@@ -154,7 +154,7 @@ class Tape:
 
 
 def _is_value(part: Any) -> bool:
-    return isinstance(part, np.ndarray | np.generic | float | int | bool)
+    return isinstance(part, Batched | np.ndarray | np.generic | float | int | bool)
 
 
 def _constant(node: Node, position: int) -> Any:
@@ -187,6 +187,7 @@ def variable_of(node: Node, array: Array) -> str:
 
 
 def _has_infinity(part: Any) -> bool:
+    part = plain(part)
     return isinstance(part, np.ndarray | np.generic) and part.dtype.kind == "f" and bool(np.isinf(part).any())
 
 
@@ -197,37 +198,21 @@ def _computed(node: Node, operands: Sequence[Any]) -> Any:
         found = operands[0]
         return found[node.params["index"]] if isinstance(found, tuple) else None
     known: Any = REGISTRY.get(prim.name)
-    if known is not prim:
+    if known is not prim and not isinstance(prim, Boundary):
         return None  # the user's own function: do not run its code again
     found = None
     with suppress(Exception), np.errstate(all="ignore"):  # on any failure the value stays unknown
-        found = prim.evaluate(*operands, **node.params)
-        if prim.decompose is not None:
-            found = found[0]
-            found = found[0] if prim.companions else found
+        if any(type(part) is Batched for part in operands):
+            found = prim(*operands, **node.params)
+        else:
+            found = prim.evaluate(*operands, **node.params)
+            if prim.decompose is not None:
+                found = found[0]
+                found = found[0] if prim.companions else found
     if isinstance(found, np.generic):
         found = np.asarray(found)
-    fits = isinstance(found, tuple) or (isinstance(found, np.ndarray) and found.shape == node.shape)
+    fits = isinstance(found, tuple) or (isinstance(found, np.ndarray | Batched) and found.shape == node.shape)
     return found if fits else None
-
-
-def _birth(node: Node, value: Any, operands: tuple[Any, ...], inf: bool) -> Birth:
-    return Birth.of(node.name, node.place, value, operands, inf=inf, node=node)
-
-
-def instead(node: Node) -> str:
-    """Return the remedy for an op, depending on the ops that made its operands; empty if none is known."""
-    makers = [maker for parent in node.parents if (maker := _maker(parent)) is not None]
-    told = (INSTEAD.get((node.name, maker.name)) for maker in makers)
-    return next((text for text in told if text), ADVICE.get(node.name, ""))
-
-
-def _maker(parent: Any) -> Node | None:
-    """Return the op that made an operand, looking through views."""
-    node = parent if type(parent) is Node else None
-    while node is not None and (node.prim is PICK or node.name in VIEWS):
-        node = node.parents[0] if node.parents and type(node.parents[0]) is Node else None
-    return node
 
 
 def told(path: Sequence[Node]) -> str:

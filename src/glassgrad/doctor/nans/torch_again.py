@@ -3,55 +3,69 @@
 from __future__ import annotations
 
 import linecache
+import math
 import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 from glassgrad.base import provenance
 from glassgrad.base.provenance import pytorch
 from glassgrad.doctor import library
 from glassgrad.doctor.facts import Finding
-from glassgrad.doctor.graphs.graph import canonical
-from glassgrad.doctor.library import Module, Optimizer, Tensor
+from glassgrad.doctor.graphs.graph import VIEWS
+from glassgrad.doctor.library import Args, Kwargs, Module, Optimizer, Tensor, words
 from glassgrad.doctor.nans import findings
 from glassgrad.doctor.nans.replay import Replay
 from glassgrad.doctor.nans.tape_search import joined
-from glassgrad.engine.reports.nonfinite import ADVICE, ALLOWED, place_in
+from glassgrad.doctor.nans.torch_events import Event, Events, common, elements, is_bad, leaves, memory, origin
+from glassgrad.engine.reports.nonfinite import ALLOWED, INSTEAD, advice, named, place_in
 
 _UNWRITTEN = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "resize")
 """Ops whose results are uninitialised memory."""
+_CHOOSERS = words(
+    "clamp clampmax clampmin fmax fmin gather index indexselect maskedfill maskedselect max maximum min minimum "
+    "select slice where"
+)
+"""Nodes that send a cotangent of 0 to operands that they did not select."""
+_WITH_NUMBERS = frozenset({"power", "multiply", "divide", "add", "subtract"})
+"""Ops whose numbers in the call are operands."""
 
 
 class TorchAgain(Replay):
-    """Replays a step of PyTorch's and keeps the first op that makes a NaN from finite numbers."""
+    """Replays a step of PyTorch's and finds the first op that makes a NaN or an infinity from finite numbers."""
 
     def __init__(self, model: Module, *, inf: bool = False, allow: Collection[str] = ()) -> None:
         super().__init__(model, inf=inf, allow=allow)
         self._phase = "forward pass"
         self._behind: dict[int, str] = {}
         self._place: provenance.Place | None = None
+        self._outer: provenance.Place | None = None  # the user's call of the model that is repeated
+        self._trigger: provenance.Place | None = None  # the line that runs now
         self._places: list[tuple[int, int, provenance.Place]] = []
         self._loss: Any = None
-        self._made = -1
-        self._infinity: tuple[str, str] | None = None
+        self._events = Events()
+        self._operands: dict[
+            int, tuple[list[Tensor], provenance.Place]
+        ] = {}  # of forward ops, by the number of their node
+        self._g: tuple[Tensor, ...] = ()  # the cotangents of the node whose rule runs
 
     def run(self, forward: Callable[[], Any], optimizer: Optimizer = None) -> Finding | None:
         """Run the forward and backward pass and the optimizer's step; return the finding."""
+        self._trigger = provenance.here()
         lines = pytorch().autograd.set_detect_anomaly(True, check_nan=False)  # nodes record their lines
         with lines, self._modules(), _mode(self):
             loss = self._loss = forward()
-            if self.finding is not None and self._bad(loss):
-                return self._with_chain(self.finding, self._made)
-            if not self.inf:
-                self.finding = None  # drop a NaN that does not reach the loss
-            self._phase = "backward pass"
-            if self.finding is None and library.is_tensor(loss) and loss.requires_grad:
+            self.finding = self._found([loss])
+            if self.finding is None and library.is_tensor(loss) and loss.requires_grad and not is_bad(loss):
+                self._phase = "backward pass"
+                self._note_cotangents(loss)
                 loss.backward()
-            if self.finding is None and optimizer is not None:
+                self.finding = self._found([one.grad for one in self.model.parameters() if one.grad is not None])
+            if self.finding is None and optimizer is not None and not is_bad(loss):
                 self._phase = f"step of {type(optimizer).__name__}"
                 optimizer.step()
+                self.finding = self._found(list(self.model.parameters()))
         return self.finding
 
     @contextmanager
@@ -64,90 +78,149 @@ class TorchAgain(Replay):
             self._places.append((first, _next_node(), place))
             self._place = None
 
-    def _with_chain(self, found: Finding, number: int) -> Finding:
-        """Add to a finding the path from an op to the loss."""
-        path = _path(self._loss, number)
-        if len(path) < 2:
-            return found
-        return replace(found, what=f"{found.what}. To the loss: {joined([_plain(node) for node in path])}")
+    @contextmanager
+    def inside(self, place: provenance.Place) -> Iterator[None]:
+        """Attribute ops in the block that no line of the user's model calls to a line that ran earlier."""
+        self._outer = place
+        try:
+            yield
+        finally:
+            self._outer = None
 
-    def _bad(self, value: Any) -> bool:
-        if not library.is_torch(value) or not (value.is_floating_point() or value.is_complex()):
-            return False
-        return bool((~value.isfinite()).any() if self.inf else value.isnan().any())
+    def _here(self) -> provenance.Place:
+        place = self._place or provenance.here()
+        if self._outer is None or self._trigger is None or place[:2] != self._trigger[:2]:
+            return place
+        return self._outer
 
-    def look(self, op: Any, args: Any, result: Any) -> None:
-        """Check whether an op made a NaN from finite operands."""
+    def look(self, op: Any, args: Args, kwargs: Kwargs, result: Tensor) -> None:
+        """Record an op that made or passed on bad numbers."""
         name = op.__name__.partition(".")[0] if hasattr(op, "__name__") else str(op)
-        if self.finding is not None or ALLOWED.depth or name.startswith(_UNWRITTEN) or canonical(name) in self.allow:
+        if ALLOWED.depth or name.startswith(_UNWRITTEN) or common(name) in self.allow:
             return
-        made = list(_leaves(result)) or list(_leaves(args[0][:1]))  # an in-place op on a list returns nothing
-        if (
-            self._phase == "forward pass"
-            and not self._infinity
-            and any(bool(one.isinf().any()) for one in made if one.is_floating_point())
-        ):
-            here = self._place or provenance.here()
-            self._infinity = canonical(name), f"{name} at {here.quoted()}"
-        results = [one for one in made if self._bad(one)]
-        given = list(_leaves(args))
-        written = {id(one) for one in made}
-        if not results or any(self._bad(one) for one in given if id(one) not in written):
+        given = list(leaves((args, kwargs), numbers=True))
+        writes = bool(getattr(getattr(op, "_schema", None), "is_mutable", False))
+        made = list(leaves(result)) or list(leaves(args[:1]))  # an in-place op on a list returns nothing
+        if self._phase == "forward pass" and advice(common(name)):
+            self._operands.setdefault(_next_node() - 1, (list(args), self._here()))
+        results = [one for one in made if is_bad(one)]
+        if not writes:
+            taken = {memory(one) for one in given if library.is_torch(one)}
+            results = [one for one in results if memory(one) not in taken]  # without views
+        if not results:
             return
-        given = [one for one in given if id(one) not in written]
-        bad = results[0]
-        where = ~bad.isfinite() if self.inf else bad.isnan()
-        index = tuple(int(at) for at in where.nonzero()[0].tolist())
-        op_name = name
-        operands = ", ".join(f"{_element(one, index, bad.shape):.6g}" for one in given if _fits(one, bad.shape))
-        if self._phase == "backward pass":
-            site, place = self._recorded()
-            name = f"the backward pass of {_plain(pytorch()._C._current_autograd_node())}, in {name},"
-        else:
-            here = self._place or provenance.here()
-            site, self._made = str(here), _next_node() - 1
-            place = f" at {here.quoted()}" + (f" in {self._path[-1]}" if self._path else "")
-        kind = "NaN" if bool(bad.isnan().any()) else "infinite"
-        what = (
-            f"{name}{place} made {int(where.sum())} of {bad.numel()} elements {kind}, the first at "
-            f"{place_in(index)}" + (f", of {operands}" if operands else "")
-        )
-        of = "" if self._phase != "forward pass" else " of the model" if self._path else " of the loss"
-        rule = f"{'NaN' if kind == 'NaN' else 'inf'} in the {self._phase}{of}"
-        values = [_element(one, index, bad.shape) for one in given if _fits(one, bad.shape)]
-        more, advice, remedy = self._why(canonical(op_name), kind, values)
-        what += more
-        self.finding = Finding(rule, "error", what, advice, site, remedy=remedy)
+        before, held = self._events.behind(given, results if writes else [])
+        is_nan = any(is_bad(one, inf=False) for one in results)
+        event = Event(common(name), is_nan, before, held, phase=self._phase, number=_next_node() - 1)
+        if not any(one.is_nan for one in before) and held != "NaN":
+            self._describe(event, name, args, next((one for one in results if is_bad(one, not is_nan)), results[0]))
+        self._events.add(event, results)
 
-    def _why(self, name: str, kind: str, values: list[float]) -> tuple[str, str, str]:
-        """Explain a NaN: return the explanation, the advice and the remedy.
+    # --- inside ---
 
-        Args:
-            name: name of the op.
-            kind: "NaN" or "infinite".
-            values: values of the operands, at the index of the first bad element.
-        """
+    def _found(self, tensors: list[Tensor]) -> Finding | None:
+        """Return the finding about bad tensors at the end of a phase; with `inf` about any bad op of the phase."""
+        bad = sorted((one for one in tensors if is_bad(one)), key=lambda one: not is_bad(one, inf=False))
+        for one in bad:
+            event = self._events.of(one)
+            found = None if event is None else origin(event)
+            if found is not None:
+                return self._finding(*found, "NaN" if is_bad(one, inf=False) else "inf")
+        if self.inf:
+            for event in self._events.all:
+                if event.phase == self._phase and event.is_birth:
+                    return self._finding(event, None, "NaN" if event.is_nan else "inf")
+        return None
+
+    def _finding(self, event: Event, turned: Event | None, kind: str) -> Finding:
+        again = event.phase == "backward pass" and not event.trap  # its rule may compute a bad result again
+        born = self._events.forward(event.number) if again else None
+        if born is not None and (found := origin(born)) is not None:
+            event, turned = found[0], event
+        what = event.what + (f"; {turned.what}" if turned is not None and turned.what else "")
+        path = [] if event.phase.startswith("step") else _path(self._loss, event.number)
         if self._phase.startswith("step"):
-            return "", findings.RATE, "raise eps, or lower the rate"
-        advice, remedy = "Keep what goes in finite.", ADVICE.get(name, "")
-        if self._phase == "forward pass":
-            if kind == "NaN" and self._infinity is not None:
-                return f"; an infinity comes from {self._infinity[1]}", advice, ADVICE.get(self._infinity[0], remedy)
-            return "", advice, remedy
-        node = pytorch()._C._current_autograd_node()
-        rule = "" if node is None else _plain(node)
-        more, remedy = "", ADVICE.get(canonical(rule), "")
-        if kind == "NaN" and 0.0 in values:
+            return Finding(
+                f"{kind} in the {self._phase}",
+                "error",
+                what,
+                findings.RATE,
+                event.site,
+                remedy="raise eps, or lower the rate",
+            )
+        makers = [common(_plain(one)) for one in _makers(path[0])] if path else []
+        told = [text for one in makers if (text := INSTEAD.get((event.op, one)))]
+        remedy, sentence = (told or [advice(event.op)])[0], "Keep what goes in finite."
+        if event.trap:
+            sentence = "Mask the input of the op, not its result."
+            remedy = f"torch.where(mask, {event.op}(torch.where(mask, x, 1.0)), 0.0)"
+        of = ""
+        if event.phase == "forward pass":
+            of = " of the model" if event.module else " of the loss"
+            what += f". To the loss: {joined([_plain(node) for node in path])}" if len(path) > 1 else ""
+        elif len(path) > 1:
+            what += f". The cotangent came from the loss by {' -> '.join(_plain(one) for one in path[::-1])}"
+        return Finding(f"{kind} in the {self._phase}{of}", "error", what, sentence, event.site, remedy=remedy)
+
+    def _describe(self, event: Event, name: str, args: Args, bad: Tensor) -> None:
+        """Say of an event where it was, and which numbers it got at the first bad place."""
+        where = bad.isnan() if event.is_nan else ~bad.isfinite()
+        index = tuple(int(at) for at in where.nonzero()[0].tolist())
+        values = event.values = elements(args, index, bad.shape, event.op in _WITH_NUMBERS)
+        more = ""
+        if self._phase == "backward pass":
+            node = pytorch()._C._current_autograd_node()
+            rule, event.number = "" if node is None else _plain(node), -1 if node is None else node._sequence_nr()
+            event.op = common(rule)
+            event.site, place = self._recorded()
+            name = f"the backward pass of {rule}, in {name},"
+            operands = ", ".join(f"{value:.6g}" for value in values)
+            more = self._slope(event, index, bad.shape)
+        else:
+            here = self._here()
+            event.site, event.module = str(here), bool(self._path)
+            place = f" at {here.quoted()}" + (f" in {self._path[-1]}" if self._path else "")
+            operands = named(here, values)
+        event.what = (
+            f"{name.lstrip('_')}{place} made {int(where.sum())} of {bad.numel()} elements "
+            f"{'NaN' if event.is_nan else 'infinite'}, the first at {place_in(index)}"
+            + (f", of {operands}" if operands else "")
+            + more
+        )
+
+    def _slope(self, event: Event, index: tuple[int, ...], shape: Tensor) -> str:
+        """Describe the operands of the forward op, and its cotangent, where its rule made the first bad number."""
+        args, place = self._operands.get(event.number, ([], None))
+        values = elements(args, index, shape, event.op in _WITH_NUMBERS)
+        known = named(place, values) if place is not None else ""
+        cotangents = elements(self._g, index, shape, numbers=False)
+        event.trap = event.is_birth and event.is_nan and (cotangents[0] == 0.0 if cotangents else 0.0 in event.values)
+        event.trap = event.trap and any(_plain(one) in _CHOOSERS for one in _path(self._loss, event.number)[1:2])
+        if event.trap:
             more = (
                 "; its cotangent is 0 there, as that of a branch that where() does not take, and 0 times an infinite "
             )
-            more += "slope is NaN"
-            advice = "Mask the input of the op, not its result."
-            remedy = f"torch.where(mask, {rule}(torch.where(mask, x, 1.0)), 0.0)"
-        path = [] if node is None else _path(self._loss, node._sequence_nr())
-        if len(path) > 1:
-            more += f". The cotangent came from the loss by {' -> '.join(_plain(one) for one in path[::-1])}"
-        return more, advice, remedy
+            return (f", where its operands are {known}" if known else "") + more + "slope is NaN"
+        told = [f"its operands are {known}"] if known else []
+        told += [f"its cotangent is {cotangents[0]:.6g}"] if cotangents else []
+        finite = event.is_birth and not event.is_nan and bool(cotangents) and math.isfinite(cotangents[0])
+        return (f", where {' and '.join(told)}" if told else "") + (
+            ", so its slope there is infinite" if finite else ""
+        )
+
+    def _note_cotangents(self, loss: Tensor) -> None:
+        """Keep the cotangents of each node while its rule runs."""
+
+        def note(given: tuple[Tensor, ...]) -> None:
+            self._g = given
+
+        seen, stack = set(), [loss.grad_fn]
+        while stack:
+            node = stack.pop()
+            if node is not None and node not in seen:
+                seen.add(node)
+                node.register_prehook(note)
+                stack += [before for before, _ in node.next_functions]
 
     def _recorded(self) -> tuple[str, str]:
         """Return the user's line, and the module, of the op whose backward pass is running."""
@@ -155,6 +228,9 @@ class TorchAgain(Replay):
         if node is None:
             return "", ""
         number = node._sequence_nr()
+        if number in self._operands:
+            known = self._operands[number][1]
+            return str(known), f" at {known.quoted()}{self._behind.get(number, '')}"
         for first, last, known in self._places:
             if first <= number < last:
                 return str(known), f" at {known.quoted()}"
@@ -187,7 +263,7 @@ def _mode(again: TorchAgain) -> Any:
 
         def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             result = op(*args, **(kwargs or {}))
-            again.look(op, (args, kwargs), result)
+            again.look(op, args, kwargs or {}, result)
             return result
 
     return Look()
@@ -222,24 +298,11 @@ def _plain(node: Any) -> str:
     return re.sub(r"Backward\d*$", "", node.name()).lower()
 
 
-def _leaves(value: Any) -> Iterator[Any]:
-    if library.is_torch(value):
-        yield value
-    elif isinstance(value, tuple | list):
-        for part in value:
-            yield from _leaves(part)
-    elif isinstance(value, dict):
-        yield from _leaves(list(value.values()))
-
-
-def _fits(value: Any, shape: Any) -> bool:
-    try:
-        value.broadcast_to(shape)
-    except RuntimeError:
-        return False
-    return True
-
-
-def _element(value: Any, index: tuple[int, ...], shape: Any) -> float:
-    found = value.broadcast_to(shape)[index]
-    return float(found.real if found.is_complex() else found)
+def _makers(node: Tensor) -> list[Tensor]:
+    """Return the nodes that made the operands of a node, looking through views."""
+    found = []
+    for before, _ in node.next_functions:
+        while before is not None and common(_plain(before)) in VIEWS and before.next_functions:
+            before = before.next_functions[0][0]
+        found += [] if before is None else [before]
+    return found

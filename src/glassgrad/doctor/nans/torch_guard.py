@@ -8,6 +8,7 @@ arguments, running statistics and random numbers, under a dispatch mode that see
 from __future__ import annotations
 
 import copy
+import math
 import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import nullcontext
@@ -25,6 +26,7 @@ from glassgrad.doctor.nans import findings
 from glassgrad.doctor.nans.state import SMALL
 from glassgrad.doctor.nans.step_check import ALL_BACK, SHARE, StepCheck, divides
 from glassgrad.doctor.nans.torch_again import TorchAgain
+from glassgrad.doctor.nans.torch_events import is_bad
 from glassgrad.doctor.run import Site, here
 
 _MOST_CALLS = 4096
@@ -71,7 +73,7 @@ class TorchGuard(StepCheck):
             return function(*args, **kwargs)
         if name == "backward" and args and library.is_torch(args[0]):
             self._notes = False
-            if args[0].numel() == 1 and self._bad(args[0]):
+            if args[0].numel() == 1 and is_bad(args[0], self.inf):
                 self._fail(args[0])
             self._loss = args[0]
             return function(*args, **kwargs)
@@ -84,7 +86,7 @@ class TorchGuard(StepCheck):
         """After a forward pass: record the calls from its output to the loss."""
         if self.busy or not pytorch().is_grad_enabled():
             return
-        self._calls.append(_Call(self.model, args, kwargs, output))
+        self._calls.append(_Call(self.model, args, kwargs, output, here()))
         self._notes = True
         self._between.enter()
 
@@ -95,7 +97,8 @@ class TorchGuard(StepCheck):
             return
         held = [one.grad for one in self.named.values() if one.grad is not None and not one.grad.is_sparse]
         fine = not held or bool(pytorch().stack(pytorch()._foreach_norm(held)).sum().isfinite())
-        if not fine and any(self._bad(one) for one in held):
+        infinite = self._loss is not None and self._loss.numel() == 1 and math.isinf(self._loss.item())
+        if infinite or (not fine and any(is_bad(one) for one in held)):
             self._fail(self._loss)
         began = time.perf_counter()
         self._copies = None
@@ -110,7 +113,8 @@ class TorchGuard(StepCheck):
             return
         self._calls, self._loss = [], None
         copies, self._copies = self._copies, None
-        bad = [name for name, one in self.named.items() if self._bad(one)] if copies is not None else []
+        bad = [name for name, one in self.named.items() if is_bad(one)] if copies is not None else []
+        bad.sort(key=lambda name: not is_bad(self.named[name], inf=False))  # NaN first
         if copies is not None and bad:
             weights, state = copies
             parameter, name = self.named[bad[0]], bad[0]
@@ -121,7 +125,7 @@ class TorchGuard(StepCheck):
             known |= {at: library.numbers(v) for at, v in kept.items() if getattr(v, "shape", None) == parameter.shape}
             place = str(provenance.here())
             after = np.array(library.numbers(parameter))
-            found = findings.of_update(optimizer, name, after, known, place, self.inf)
+            found = findings.of_update(optimizer, name, after, known, place, True)
             with pytorch().no_grad():
                 for one, before in weights.items():
                     self.named[one].copy_(before)
@@ -138,10 +142,6 @@ class TorchGuard(StepCheck):
     # --- inside ---
 
     _loss: Any = None
-
-    def _bad(self, value: Any) -> bool:
-        value = value.detach()
-        return bool((~value.isfinite()).any() if self.inf else value.isnan().any())
 
     def _fail(self, loss: Tensor) -> None:
         """Replay the step op by op, and raise the finding."""
@@ -171,7 +171,8 @@ class TorchGuard(StepCheck):
         """Repeat the recorded calls; return the loss that results."""
         made: dict[int, Any] = {}
         for call in self._calls:
-            with nullcontext() if call.site is None else again.at(provenance.resolve(*call.site)):
+            block = again.inside if call.function is self.model else again.at
+            with nullcontext() if call.site is None else block(provenance.resolve(*call.site)):
                 result = call.function(*_mapped(call.args, made), **_mapped(call.kwargs, made))
             for old, new in zip(_tensors(call.result), _tensors(result), strict=False):
                 made[id(old)] = new
@@ -179,19 +180,18 @@ class TorchGuard(StepCheck):
 
     def _of_data(self) -> Finding:
         """Return the finding for an input or parameter that held a NaN before any op ran."""
-        for call in self._calls:
-            for at, tensor in enumerate(_tensors((call.args, call.kwargs))):
-                if tensor.is_leaf and tensor.is_floating_point() and self._bad(tensor):
-                    what = (
-                        f"operand {at + 1} of {getattr(call.function, '__name__', type(call.function).__name__)} holds"
-                    )
-                    what = f"input {at + 1} of the model holds" if call.function is self.model else what
-                    return findings.held("NaN in the data", what, library.numbers(tensor), findings.DATA, self.inf)
-        for name, one in self.named.items():
-            if self._bad(one):
-                return findings.held(
-                    "NaN in a parameter", f"{name} holds", library.numbers(one), findings.CHECKPOINT, self.inf
-                )
+        for inf in (False, True):
+            for call in self._calls:
+                for at, tensor in enumerate(_tensors((call.args, call.kwargs))):
+                    if tensor.is_leaf and is_bad(tensor, inf):
+                        name = getattr(call.function, "__name__", type(call.function).__name__)
+                        what = f"operand {at + 1} of {name} holds"
+                        what = f"input {at + 1} of the model holds" if call.function is self.model else what
+                        return findings.held("NaN in the data", what, library.numbers(tensor), findings.DATA, inf)
+            for name, one in self.named.items():
+                if is_bad(one, inf):
+                    what, advice = f"{name} holds", findings.CHECKPOINT
+                    return findings.held("NaN in a parameter", what, library.numbers(one), advice, inf)
         what = "the loss or a gradient is bad, and the step, made again from the model's arguments, made none"
         return Finding("NaN in a step", "error", what, "autograd.detect_anomaly of PyTorch's names the function.")
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TextIO
 
 from glassgrad.doctor.facts import Finding
 
@@ -37,15 +35,11 @@ def lines(
         yield from _wrapped(f"-> {finding.advice}", " " * 11, 14)
         if finding.remedy:
             yield " " * 14 + finding.remedy
+        yield " " * 11 + f"see {finding.page}"
         for other in findings:
             if other.because == finding.rule:
                 told = f"follows: {other.severity}: {other.rule}: {other.what}"
                 yield " " * 11 + textwrap.shorten(told, _WIDTH - 11, placeholder=" ...")
-
-
-def tell(findings: Sequence[Finding], steps: int, samples: int, unseen: Iterable[str], file: TextIO | None) -> None:
-    """Print these lines to a file, or to the standard output."""
-    print("\n".join(lines(findings, steps, samples, unseen)), file=file or sys.stdout)
 
 
 def _measured(finding: Finding) -> str:

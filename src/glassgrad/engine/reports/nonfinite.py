@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import re
 import threading
+import weakref
 from collections import deque
 from dataclasses import dataclass
-from typing import Self
+from typing import Protocol, Self
 
 import numpy as np
 
 from glassgrad.base import provenance
 from glassgrad.engine.node import Node, next_sequence
 from glassgrad.engine.tensor import Tensor
-from glassgrad.ops.core import Array
+from glassgrad.ops.core import REGISTRY, Array
+from glassgrad.ops.vmap.batched import Batched
 
 # The remedy if an op makes a NaN: from such operands in the forward pass, at its poles in the backward pass.
 ADVICE = {
     "log": "log(x.clamp(min=eps)), or log_softmax in place of log(softmax)",
+    "log_softmax": "an open entry in each row: a row of -inf has no softmax",
+    "softmax": "an open entry in each row, or torch.finfo(x.dtype).min in place of -inf: a row of -inf has no softmax",
     "log2": "log2(x.clamp(min=eps))",
     "log10": "log10(x.clamp(min=eps))",
     "log1p": "log1p(x.clamp(min=-1 + eps))",
@@ -26,11 +31,27 @@ ADVICE = {
     "reciprocal": "1 / (x + eps), for x that can be 0",
     "power": "x.clamp(min=eps) ** y, for x that can be 0 or negative",
     "norm": "norm(x + eps): at 0 a norm has no slope",
+    "var": "x.var(dim, correction=0), or more than one element: of one, n - 1 is 0",
+    "atan2": "atan2(y, x + eps), for a point at the origin",
+    "logsumexp": "a finite entry in each row: of -inf alone it is -inf",
     "acos": "acos(x.clamp(-1 + eps, 1 - eps))",
     "asin": "asin(x.clamp(-1 + eps, 1 - eps))",
-    "exp": "softmax, logsumexp or expm1, which do not overflow, or a bound on x",
+    "exp": "exp(x.clamp(max=80)), or softmax or logsumexp, which do not overflow",
+    "exp2": "exp2(x.clamp(max=100))",
+    "expm1": "expm1(x.clamp(max=80))",
+    "sinh": "sinh(x.clamp(-80, 80))",
+    "cosh": "cosh(x.clamp(-80, 80))",
+    "atanh": "atanh(x.clamp(-1 + eps, 1 - eps))",
+    "linear": "smaller weights or inputs: the products overflow",
+    "matmul": "smaller operands: their products overflow",
     "subtract": "a bound on both: the difference of two infinities is NaN",
     "multiply": "a bound on both: 0 times infinity is NaN",
+}
+# Functions that are made of several ops, and the ops in which theirs may be bad; a report names the function.
+COMPOSED = {
+    "std": "x.std(dim, correction=0), or more than one element: of one, n - 1 is 0",
+    "logit": "logit(x, eps=1e-6): at 0 and 1 it is infinite",
+    "masked_fill": "torch.finfo(x.dtype).min in place of -inf",
 }
 # The same if the op that made the operand is known.
 INSTEAD = {
@@ -38,14 +59,45 @@ INSTEAD = {
     ("log", "sigmoid"): "F.logsigmoid(x) in place of log(sigmoid(x))",
     ("log", "exp"): "x in place of log(exp(x))",
     ("log", "sum"): "logsumexp(x, dim) in place of log(sum(exp(x))), or a clamp(min=eps) before the log",
+    ("divide", "norm"): "F.normalize(x, dim), or x / x.norm().clamp(min=eps): the norm of zeros is 0",
+    ("divide", "root"): "x / (x.std() + eps): the deviation of equal numbers is 0",
+    ("divide", "std"): "x / (x.std() + eps): the deviation of equal numbers is 0",
+    ("divide", "sum"): "x / x.sum().clamp(min=eps): a sum may be 0",
     ("divide", "exp"): "softmax(x, dim) in place of exp(x) / exp(x).sum()",
     ("sqrt", "var"): "sqrt(x.var() + eps)",
     ("sqrt", "sum"): "sqrt(x.sum() + eps): the slope of a root is infinite at 0",
     ("sqrt", "power"): "x.abs() in place of sqrt(x ** 2), or sqrt(x ** 2 + eps)",
     ("sqrt", "square"): "x.abs() in place of sqrt(x.square()), or sqrt(x.square() + eps)",
 }
+_AXIS = re.compile(r"[-\d(][-\d, ()]*")
 _LONGEST = 40
 """Characters of an operand's source text that is still shown beside its value."""
+
+
+def plain(value: Array) -> Array:
+    """Return the numbers of an array or tensor, of one inside `vmap` those of all examples, along its first axes."""
+    value = value.array if isinstance(value, Tensor) else value
+    while type(value) is Batched:
+        value = value.value
+    return np.float64(value) if isinstance(value, float) else value
+
+
+def beside(array: Array, result: Array) -> Array:
+    """Return the numbers of an operand so that they broadcast to those of a result, examples of `vmap` included."""
+    numbers = plain(array)
+    missing = result.ndim - array.ndim if type(array) is Batched and type(result) is Batched else 0
+    lead = numbers.ndim - array.ndim if missing > 0 else 0
+    return numbers.reshape(*numbers.shape[:lead], *(1,) * missing, *numbers.shape[lead:]) if missing > 0 else numbers
+
+
+def shown_op(op: str, place: provenance.Place) -> str:
+    """Return the function that the user called, if the op is a part of it, else the op."""
+    return place.call if place.call != op and (place.call in COMPOSED or place.call in REGISTRY) else op
+
+
+def advice(op: str, otherwise: str = "") -> str:
+    """Return the remedy for an op or function."""
+    return COMPOSED.get(op) or ADVICE.get(op, otherwise)
 
 
 def is_bad(array: Array, inf: bool = False) -> Array:
@@ -55,9 +107,7 @@ def is_bad(array: Array, inf: bool = False) -> Array:
 
 def has_bad(value: Array, inf: bool = False) -> bool:
     """Tell whether an array, a Tensor or a number holds a NaN, or with `inf` an infinity."""
-    array = value.array if isinstance(value, Tensor) else value
-    if isinstance(array, float):
-        array = np.float64(array)
+    array = plain(value)
     return isinstance(array, np.ndarray | np.generic) and array.dtype.kind in "fcV" and bool(is_bad(array, inf).any())
 
 
@@ -81,11 +131,12 @@ def place_in(index: tuple[int, ...]) -> str:
     return f"[{', '.join(map(str, index))}]" if index else "the only element"
 
 
-def named(texts: tuple[str, ...], values: tuple[Array, ...]) -> str:
+def named(place: provenance.Place, values: tuple[Array, ...]) -> str:
     """Write operands as "x[0] = -2.0" if their source is known and short, else as their values."""
-    if len(texts) == len(values) + 1:
-        texts = texts[1:]  # `gg.divide(a, b)`: the first is the module
-    if len(texts) != len(values):
+    texts = place.operands
+    if len(texts) == len(values) + 1:  # `x.std(0)`: the last is an axis; `gg.divide(a, b)`: the first is the module
+        texts = texts[:-1] if _AXIS.fullmatch(texts[-1]) else texts[1:]
+    if len(texts) != len(values) or place.call.startswith("masked_fill"):  # its operands have another order
         texts = ("",) * len(values)
     told = zip(texts, values, strict=True)
     return ", ".join(
@@ -122,14 +173,17 @@ class Birth:
         node: Node | None = None,
     ) -> Birth:
         """Describe the bad elements in the result of an op."""
-        value = np.asarray(value)
+        arrays = tuple(beside(array, value) for array in arrays)
+        value = np.asarray(plain(value))
         index, count = first_bad(value, inf)
         operands = tuple(element(array, index, value.shape) for array in arrays)
         kind = "NaN" if np.isnan(value[index]) else "infinite"
+        if (shown := shown_op(op, place)) != op:
+            op, operands = shown, operands[:1]
         return cls(op, place, count, value.size, index, operands, kind, module, node)
 
     def __str__(self) -> str:
-        given = named(self.place.operands, self.operands)
+        given = named(self.place, self.operands)
         inside = f" in {self.module}" if self.module else ""
         made = f" of '{self.place.variable}'" if self.place.variable else ""
         return (
@@ -139,6 +193,22 @@ class Birth:
 
 
 # --- intended NaN and infinity ---
+
+
+class Scaler(Protocol):
+    """A gradient scaler, which skips steps with infinite gradients."""
+
+    enabled: bool
+
+
+SCALERS: weakref.WeakSet[Scaler] = weakref.WeakSet()
+"""All scalers there are: while one is at work, gradients that are not finite are a part of it."""
+
+
+def is_scaled() -> bool:
+    """Tell whether a gradient scaler looks after infinite gradients."""
+    return any(scaler.enabled for scaler in SCALERS)
+
 
 _MOST_SPANS = 10_000  # remembered blocks: more than the layers or time steps of one forward pass
 

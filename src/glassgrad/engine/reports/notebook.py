@@ -97,8 +97,19 @@ def compiled(program: Any) -> str:
 
 def finding(found: Any) -> str:
     """Return one finding of the doctor: what, where, and what to do."""
-    rows = [("seen", found.what), ("do", found.advice), ("line", found.remedy), ("where", found.where)]
+    rows = [
+        ("seen", found.what),
+        ("do", found.advice),
+        ("line", found.remedy),
+        ("where", found.where),
+        ("see", found.page),
+    ]
     return table(f"{found.severity}: {found.rule}", [row for row in rows if row[1]])
+
+
+def findings(head: Iterable[str], found: Iterable[Array]) -> str:
+    """Return the findings of a watched loop, the worst first, below lines about all of them."""
+    return f"<div><code>{'<br>'.join(map(escape, head))}</code>{''.join(map(finding, found))}</div>"
 
 
 def monitored(data: Any) -> str:

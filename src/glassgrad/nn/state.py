@@ -43,18 +43,6 @@ def as_array(value: Any) -> np.ndarray:
     return np.asarray(value)
 
 
-def is_open(tensor: Tensor) -> bool:
-    """Tell whether a tensor is that of a lazy layer before its first input: it takes values of any shape."""
-    return tensor._extra is not None and "open" in tensor._extra
-
-
-def fill(tensor: Tensor, array: np.ndarray) -> None:
-    """Give the tensor of a lazy layer its values, and with them its shape."""
-    tensor.array = array.astype(tensor.dtype)
-    assert tensor._extra is not None  # it is open
-    del tensor._extra["open"]
-
-
 def _own(module: Module) -> Iterator[tuple[str, Tensor]]:
     """Yield what of a module itself is saved: parameters before buffers, as in PyTorch."""
     for kind in (Parameter, Buffer):

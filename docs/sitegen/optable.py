@@ -51,7 +51,6 @@ FAMILIES = {
 NEAR = {
     "factorise": "decompose", "lu": "decompose", "eigen": "decompose", "pooling": "spatial", "resize": "spatial",
     "sampling": "spatial", "statistics": "reduce", "spectra": "fft", "special_functions": "special", "names": "special",
-    "copies": "arrange",
 }  # fmt: skip  # a table
 # Says that a page has long tables: no column of contents takes width from them.
 WIDE = "---\nhide-toc: true\n---\n\n"

@@ -22,7 +22,6 @@ from glassgrad.ops import (
     arrange,
     complexes,
     compound,
-    copies,
     ctc,
     data_dependent,
     eigen,
@@ -99,7 +98,7 @@ _MODULES: tuple[ModuleType, ...] = (
     elementwise, activation, special, shape, arrange, strided, reduce, norms, scan, sort, index, scatter,
     data_dependent, linalg, fused, fused_norm, fused_attention, fused_recurrent, fused_loss, ctc, compound, solve,
     factorise, einsum, spatial, resize, complexes, statistics, lu, eigen, spectra, pooling,
-    sampling, special_functions, copies,
+    sampling, special_functions,
 )  # fmt: skip  # a table
 
 # Functions that cannot be methods: their first argument is not the tensor.
@@ -110,7 +109,7 @@ NOT_METHODS = {
     at_set at_add einsum chain_matmul linalg_svd cdist tensordot complex real imag polar block_diag gradient
     betainc constant_pad_nd cumulative_trapezoid vander householder_product
     """),
-    *(f"{name}_copy" for name in copies._VIEWS if name != "narrow"),
+    *(f"{name}_copy" for name in strided._VIEWS if name != "narrow"),
 }
 _OF_IMAGES = (spatial, pooling, resize, sampling)  # none of their functions becomes a method
 

@@ -285,7 +285,7 @@ def test_a_parameter_is_not_replaced_by_accident() -> None:
     [
         (lambda: nn.Module()(1), "no forward"),
         (lambda: nn.Conv4d, "Nearest: Conv"),
-        (lambda: nn.functional.fractional_max_pool2d, "has no 'fractional_max_pool2d'"),
+        (lambda: nn.functional.grouped_mm, "has no 'grouped_mm'"),
         (lambda: nn.LazyInstanceNorm2d, "InstanceNorm2d with"),
         (lambda: nn.MultiheadAttention(5, 2), "a divisor of embed_dim=5"),
         (lambda: nn.Conv2d(3, 4, 3, groups=2), "in_channels=3"),

@@ -1770,8 +1770,8 @@ class TensorMethods:
         """x / |x| for complex numbers, with 0 for 0; the sign for real numbers."""
     def sgn_(self) -> Self:
         """`sgn`, written into the tensor itself; return it."""
-    def share_memory_(self, device: Device = None) -> Self:
-        """The tensor itself; nothing has to be pinned."""
+    def share_memory_(self) -> Self:
+        """Move the values, in place, into memory that this process shares with those it starts; return the tensor."""
     def shifted_chebyshev_polynomial_t(self, n: TensorLike) -> Tensor:
         """Shifted chebyshev t polynomial of degree `n` at `input`, by its recurrence; 0 for negative degrees."""
     def shifted_chebyshev_polynomial_u(self, n: TensorLike) -> Tensor:

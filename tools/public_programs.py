@@ -40,9 +40,18 @@ LIBRARIES = ("torch", "glassgrad")
 CURVE = 60  # backward passes with equal random numbers
 LONGER = 4  # times the limit for PyTorch where it is not far enough to compare
 BEFORE = (  # modules that many programs import, or that PyTorch imports at their first step
-    "torch._dynamo", "torch.distributions", "torch.optim", "torch.utils.data", "matplotlib.pyplot", "PIL.Image",
-    "sklearn.datasets", "scipy.sparse", "pandas", "gymnasium", "torchvision",
-)  # fmt: skip
+    "torch._dynamo",
+    "torch.distributions",
+    "torch.optim",
+    "torch.utils.data",
+    "matplotlib.pyplot",
+    "PIL.Image",
+    "sklearn.datasets",
+    "scipy.sparse",
+    "pandas",
+    "gymnasium",
+    "torchvision",
+)
 OUTPUT = 1 << 20  # characters compared of what a program prints
 BIG = 20 << 20  # bytes of a file that is not copied
 COLUMNS = ("program", "kind", "pytorch", "glassgrad", "class", "where", "curve", "text", "ratio")

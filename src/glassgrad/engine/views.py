@@ -7,12 +7,14 @@ in-place write to one of them: then `inplace.py` gives all of them their new nod
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
+from glassgrad.engine.mode import MODE, RECORDING
 from glassgrad.ops.core import Array, Aval, Custom, Primitive
+from glassgrad.ops.index import getitem_p
 from glassgrad.ops.places import has_masks
 from glassgrad.ops.shape import reshape_p
 from glassgrad.ops.vmap.batched import Batched
@@ -68,6 +70,18 @@ def detached(view: _View, base: Array) -> _View:
     if type(view.array) is Batched:
         bind(view, base, detached_p, {})
     return view
+
+
+def rows(x: _View, make: Callable[[Array, None, bool], _View]) -> list[_View]:
+    """Return the rows as views; where no op is recorded, `make` makes them without one, in a tenth of the time."""
+    array = x.array
+    if x._tracks or type(array) is not _ndarray or MODE.flags > RECORDING:
+        return [x[position] for position in range(array.shape[0])]
+    made = [make(array[position, ...], None, False) for position in range(len(array))]
+    if array.dtype.kind in "fcV":  # integers are never on the tape
+        for position, row in enumerate(made):
+            bind(row, x, getitem_p, {"spec": (position,)})
+    return made
 
 
 def bind(view: Array, base: Array, prim: Primitive, params: dict[str, Any]) -> Array:

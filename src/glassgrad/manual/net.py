@@ -29,6 +29,9 @@ class Net(Module):
         ...     adam.step()
         >>> now < 0.2 * before
         True
+
+    Raises:
+        KindError: a layer has no `backward`, such as a list of layers.
     """
 
     def __init__(self, *layers: Any) -> None:

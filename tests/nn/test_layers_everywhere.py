@@ -101,7 +101,7 @@ def test_checkpointed_layers_have_the_same_gradients(one: Case) -> None:
 # What depends on the batch as a whole, draws random numbers, or asks for the values of its arguments.
 NOT_BATCHED = {
     "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "InstanceNorm2d", "CTCLoss", "EmbeddingBag", "Embedding", "RReLU",
-    "Dropout1d", "Dropout3d", "AlphaDropout",
+    "Dropout1d", "Dropout3d", "AlphaDropout", "FractionalMaxPool2d", "FractionalMaxPool3d",
 }  # fmt: skip  # a table
 
 

@@ -24,6 +24,8 @@ FILE = Path(__file__).resolve().parents[2] / "docs" / "layers.json"
 
 # Encoder and decoder take modules of the other library; Transformer has both inside. Lazy ones have no weights.
 LEFT_OUT = {"TransformerDecoder", "TransformerEncoder"}
+# The samples of these save the random numbers that they are given as a buffer; the functions are compared.
+LEFT_OUT |= {"FractionalMaxPool2d", "FractionalMaxPool3d"}
 
 
 @cache

@@ -67,6 +67,7 @@ DOMAINS: dict[str, Callable[[Any], Any]] = {
 } | {"acosh": lambda x: 5 + x, "i0e": lambda x: 4 + x, "i1": lambda x: 4 + x, "i1e": lambda x: 4 + x}
 # Steps would make every gradient behind them 0, and kinks of remainders lie anywhere.
 LEFT_OUT = {
+    "zeta",
     # PyTorch has no derivative of these, or only an approximation; tests/ops/test_special_functions.py is about them.
     "betainc",
     "gammainc",

@@ -102,18 +102,6 @@ def bind(view: Array, base: Array, prim: Primitive, params: dict[str, Any]) -> A
     return view
 
 
-def rows(x: Array, make: Callable[[Array, None, bool], Array]) -> list[Array]:
-    """Return the rows as views; where no op is recorded, they are made without one, in a tenth of the time."""
-    array = x.array
-    if x._tracks or type(array) is not _ndarray or MODE.flags > RECORDING:
-        return [x[position] for position in range(array.shape[0])]
-    found = [make(array[position, ...], None, False) for position in range(len(array))]
-    if array.dtype.kind in "fcV":  # integers are never on the tape
-        for position, row in enumerate(found):
-            bind(row, x, getitem_p, {"spec": (position,)})
-    return found
-
-
 def placeholders(part: tuple[int, int | None], arrays: list[Array], parents: Sequence[Any]) -> list[Array]:
     """Keep the arrays from one position on, or in front of another; for the others only shapes and dtypes."""
     start, stop = part

@@ -27,7 +27,7 @@ _COUNTED = "the size of its result depends on the numbers"
 _SCAN = "ONNX has no such scan"
 _REASONS = {
     _SPECIAL: """
-        erfcx erfinv log_ndtr ndtri gammaln digamma polygamma i0 i0e i1 i1e gammainc gammaincc betainc bessel_j0
+        erfcx erfinv log_ndtr ndtri gammaln digamma polygamma zeta i0 i0e i1 i1e gammainc gammaincc betainc bessel_j0
         bessel_j1 bessel_y0 bessel_y1 modified_bessel_k0 modified_bessel_k1 scaled_modified_bessel_k0
         scaled_modified_bessel_k1 airy_ai airy_slope
     """,
@@ -43,6 +43,7 @@ _REASONS = {
     _COUNTED: "nonzero unique unique_consecutive",
     _SCAN: "recurrence cumprod logcumsumexp cummax_index cummin_index",
     "ONNX has no operator that counts equal values": "bincount histogram mode",
+    "ONNX has no operator for common divisors, for exponents and for reflections": "gcd lcm frexp reflectors",
     "ONNX shifts unsigned integers only": "left_shift right_shift",
     "ONNX has no operator that sees the bits of a number": "nextafter signbit view_bits",
     "ONNX knows one process alone": "all_reduce broadcast_from bucket_parts bucket_start bucket_wait",

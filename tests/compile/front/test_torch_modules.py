@@ -203,13 +203,13 @@ class Branching(torch.nn.Module):
         return x if x.sum() > 0 else -x
 
 
-class Fractional(torch.nn.Module):
+class Responding(torch.nn.Module):
     def __init__(self):
         super().__init__()
-        self.pool = torch.nn.FractionalMaxPool2d(2, 1)
+        self.response = torch.nn.CrossMapLRN2d(2)
 
     def forward(self, x):
-        return self.pool(x).sum()
+        return self.response(x).sum()
 
 
 class Exotic(torch.nn.Module):
@@ -220,7 +220,7 @@ class Exotic(torch.nn.Module):
 @pytest.mark.parametrize(
     ("module", "what"),
     [
-        (Fractional, "holds a layer FractionalMaxPool2d at pool"),
+        (Responding, "holds a layer CrossMapLRN2d at response"),
         (Branching, "holds code that torch.fx cannot read"),
         (Exotic, r"holds the function lobpcg\(\) at the node lobpcg"),
     ],

@@ -148,7 +148,7 @@ class Slope:
         told = f"its operands are {known}" if known else "" if self.y is None else f"its result is {self.y}"
         if self.g is not None:
             told += f"{' and ' if told else ''}its cotangent is {self.g}"
-            finite = self.forward is None and self.kind == "infinity" and np.isfinite(self.g)
+            finite = self.forward is None and self.kind != "NaN" and np.isfinite(self.g)
             told += ", so its slope there is infinite" if finite else ""
         return f", where {told}" if told else ""
 

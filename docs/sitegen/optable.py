@@ -132,7 +132,7 @@ def _row(name: str, function: Any) -> Op:
         row.formula, row.derivative, row.kind, row.notes = prim.formula, prim.derivative, prim.kind, prim.notes
         row.checks, row.native = signs(prim), native_code(prim)
     else:
-        row.formula, row.kind = first_line(plain), "composed"
+        row.formula, row.kind = first_line(plain) or first_line(function), "composed"
         used = [part for part in parts if part.differentiable]
         row.derivative = ", ".join(part.name for part in used[:8]) + (", …" if len(used) > 8 else "")
     return row

@@ -27,6 +27,7 @@ from glassgrad.engine.tensors.operands import defers, is_foreign
 from glassgrad.engine.views import detached_p, placeholders
 from glassgrad.engine.writes import MUTATIONS, part_of, spare_result
 from glassgrad.ops import names, promotion
+from glassgrad.ops.complex_input import guard_all
 from glassgrad.ops.core import Array, Primitive
 from glassgrad.ops.index import at_set_p
 from glassgrad.ops.masks import instead_of_mask
@@ -462,6 +463,9 @@ _EXTRA = (zero_, fill_, copy_, fill_diagonal_, detach_)
 FUNCTIONS: dict[str, Callable[..., Tensor]] = {f"{name}_": _method(name, f"{name}_") for name in IN_PLACE} | {
     function.__name__: function for function in _EXTRA
 }
+# `nn.functional` has these as well, and refuses complex numbers: one object under both names.
+_ACTIVATIONS = ("celu_", "elu_", "hardtanh_", "leaky_relu_", "relu_", "selu_", "threshold_")
+guard_all(FUNCTIONS, _ACTIVATIONS)
 
 
 def _attach() -> None:

@@ -151,15 +151,6 @@ def gumbel_softmax(
 __all__ = ["celu", "elu", "gelu", "glu", "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh"]
 __all__ += ["leaky_relu", "log_softmax", "logsigmoid", "mish", "prelu", "relu", "relu6", "rrelu", "selu", "sigmoid"]
 __all__ += ["silu", "softmax", "softmin", "softplus", "softshrink", "softsign", "tanh", "tanhshrink", "threshold"]
+__all__ += ["celu_", "elu_", "hardtanh_", "leaky_relu_", "relu_", "rrelu_", "selu_", "threshold_"]
 
 guard_all(globals(), __all__)
-__all__ += [
-    "celu_",
-    "elu_",
-    "hardtanh_",
-    "leaky_relu_",
-    "relu_",
-    "rrelu_",
-    "selu_",
-    "threshold_",
-]  # their ops refuse by themselves

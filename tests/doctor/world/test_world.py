@@ -20,18 +20,21 @@ HAS_TORCH = importlib.util.find_spec("torch") is not None
 WITH_TORCH = pytest.mark.skipif(not HAS_TORCH, reason="the same scripts for PyTorch")
 
 
-# What the rules do not find yet, or find in one of several runs; PyTorch's samples of the loss depend on timing.
+# Not found in every run yet: the program, the library, and why. They run all the same, and may pass.
 OPEN = {
-    ("nll_loss without log_softmax", "ours"),
-    ("labels sorted alone", "torch"),
-    ("a branch that begins at zero", "torch"),
-    ("schedule stepped for each batch", "torch"),
+    ("nll_loss without log_softmax", "ours"): "not named in some runs; the cause is not known",
+    ("labels sorted alone", "torch"): "in some runs a loss that does not fall is told instead",
+    ("a branch that begins at zero", "torch"): "the older rule of vanishing gradients raises an alarm",
+    (
+        "schedule stepped for each batch",
+        "torch",
+    ): "not named in one run on a busy machine; the rule needs eight samples of the rate",
 }
 
 
-def skip_open(name: str, library: str) -> None:
+def allow_open(request: pytest.FixtureRequest, name: str, library: str) -> None:
     if (name, library) in OPEN:
-        pytest.xfail("not found in every run yet")
+        request.applymarker(pytest.mark.xfail(strict=False, reason=OPEN[name, library]))
 
 
 @pytest.fixture(autouse=True)
@@ -50,8 +53,10 @@ def test_there_are_28() -> None:
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=NAMES)
 @pytest.mark.filterwarnings("ignore")
-def test_the_cause_is_named_and_the_twin_silent(program: Program, tmp_path: Path) -> None:
-    skip_open(program.name, "ours")
+def test_the_cause_is_named_and_the_twin_silent(
+    program: Program, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    allow_open(request, program.name, "ours")
     found, named, alarms = judged(program, "ours", tmp_path)
     assert named, [str(one) for one in found]
     assert not alarms, [str(one) for one in alarms]
@@ -60,8 +65,8 @@ def test_the_cause_is_named_and_the_twin_silent(program: Program, tmp_path: Path
 @WITH_TORCH
 @pytest.mark.parametrize("program", PROGRAMS, ids=NAMES)
 @pytest.mark.filterwarnings("ignore")
-def test_the_cause_is_named_in_pytorch_too(program: Program, tmp_path: Path) -> None:
-    skip_open(program.name, "torch")
+def test_the_cause_is_named_in_pytorch_too(program: Program, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    allow_open(request, program.name, "torch")
     found, named, alarms = judged(program, "torch", tmp_path)
     assert named, [str(one) for one in found]
     assert not alarms, [str(one) for one in alarms]
@@ -124,7 +129,9 @@ def test_the_report_has_one_line_for_what_follows(tmp_path: Path) -> None:
 @pytest.mark.parametrize("library", ["ours", pytest.param("torch", marks=WITH_TORCH)])
 @pytest.mark.parametrize("name", UNUSUAL)
 @pytest.mark.filterwarnings("ignore")
-def test_an_unusual_training_raises_no_alarm(name: str, library: str, tmp_path: Path) -> None:
-    skip_open(name, library)
+def test_an_unusual_training_raises_no_alarm(
+    name: str, library: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    allow_open(request, name, library)
     found = found_in(HEADS[library] + UNUSUAL[name].lstrip("\n"), tmp_path)
     assert [str(one) for one in found if one.severity != "info"] == []

@@ -57,6 +57,11 @@ def save(obj: Any, f: Any, **_hints: object) -> None:
         {'weights': tensor([1., 1.]), 'step': 3}
     """
     content = _encoded(obj)
+    write(f, content)
+
+
+def write(f: Any, content: bytes) -> None:
+    """Write bytes to an open file, or to a path, whose file is replaced atomically."""
     if hasattr(f, "write"):
         f.write(content)
         return

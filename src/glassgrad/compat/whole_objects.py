@@ -20,15 +20,9 @@ _MARK = b"glassgrad: whole objects, read with weights_only=False\n"
 def save(obj: object, f: Array, **hints: object) -> None:
     """Write tensors and plain data as `glassgrad.save` does, and anything else as a pickle."""
     try:
-        serialization.save(obj, BytesIO())
+        serialization.save(obj, f, **hints)  # refuses before it writes
     except errors.KindError:
-        content = _MARK + pickle.dumps(obj)
-        if hasattr(f, "write"):
-            f.write(content)
-        else:
-            Path(f).write_bytes(content)
-        return
-    serialization.save(obj, f, **hints)
+        serialization.write(f, _MARK + pickle.dumps(obj))
 
 
 def load(f: Array, map_location: Array = None, *, weights_only: bool | None = None, **hints: object) -> Array:

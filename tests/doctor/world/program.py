@@ -25,6 +25,7 @@ class Program:
         text: the script behind the import lines.
         healed: pairs (line, line) that make the healthy script of it.
         says: words that the finding holds.
+        source: addresses where the fault was reported, separated by spaces.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Program:
     text: str
     healed: tuple[tuple[str, str], ...]
     says: str = ""
+    source: str = ""
 
     def faulty(self, library: str) -> tuple[str, set[int]]:
         """Return the script with the fault, and the numbers of the lines that are its cause."""

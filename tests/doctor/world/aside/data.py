@@ -30,7 +30,7 @@ model = nn.Sequential(
     nn.Linear(50, 4), nn.Sigmoid(),  #!
 )
 descent = torch.optim.SGD(model.parameters(), lr=0.05)
-for epoch in range(12):
+for epoch in range(30):
     for rows in torch.randperm(500).split(32):
         out = model(digits[rows])  #!
         loss = F.cross_entropy(out, digit[rows])  #!
@@ -59,7 +59,7 @@ people = torch.cat([age, income, share], 1)  #!
 bought = (share > 0.5) * 1.0
 net = nn.Sequential(nn.Linear(3, 12), nn.ReLU(), nn.Linear(12, 3), nn.ReLU(), nn.Linear(3, 1), nn.Sigmoid())
 adam = torch.optim.Adam(net.parameters(), lr=1e-2)
-for epoch in range(20):
+for epoch in range(10):
     for part in torch.randperm(300).split(10):
         adam.zero_grad()
         loss = F.binary_cross_entropy(net(people[part]), bought[part])  #!
@@ -76,8 +76,8 @@ net = nn.Sequential(
     nn.Linear(16, 64), nn.Tanh(), nn.Dropout(0.5), nn.Linear(64, 64), nn.Tanh(), nn.Dropout(0.5),
     nn.Linear(64, 2), nn.Softmax(dim=1),
 )
-sgd = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9, nesterov=True)
-for epoch in range(20):
+sgd = torch.optim.SGD(net.parameters(), lr=0.02, momentum=0.9, nesterov=True)
+for epoch in range(12):
     for part in torch.randperm(400).split(16):
         loss = F.mse_loss(net(rows[part]), wanted[part])  #!
         sgd.zero_grad()
@@ -189,9 +189,9 @@ for fold in range(5):
     scores.append(accuracy)
 """, (
         ("for fold in range(5):\n",
-         "for fold in range(5):\n"
+         ("for fold in range(5):\n"
          "    model = create()\n"
-         "    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)\n"),
+         "    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)\n")),
     ), "fold", source="https://github.com/deepchem/deepchem/issues/926"),
     Program("normalised for training only", (), """
 photos = torch.rand(400, 1, 8, 8) * 200 + 30
@@ -253,7 +253,8 @@ for epoch in range(12):
         ("        for start in range(320, 420, 24):\n",
          "        val_loss = torch.zeros(())\n        for start in range(320, 420, 24):\n"),
         ("            val_loss = F.mse_loss(net(x[start:start + 24]), y[start:start + 24])",
-         "            val_loss = val_loss + F.mse_loss(net(x[start:start + 24]), y[start:start + 24], reduction=\"sum\") / 100"),
+         ("            each = (net(x[start:start + 24]) - y[start:start + 24]) ** 2\n"
+         "            val_loss = val_loss + each.sum() / 100")),
     ), source="https://github.com/keras-team/keras/issues/13591"),
     Program("shares that became whole numbers", ("labels alike",), """
 sentences = torch.randn(300, 16)
@@ -294,8 +295,8 @@ for step in range(300):
     loss.backward()
     adam.step()
 held = F.mse_loss(net(history[600:], known[600:]), future[600:]).item()
-""", (("torch.stack([noise[i + 10:i + 12], demand[i + 10:i + 12]], 1)", "noise[i + 10:i + 12].unsqueeze(1)"),), "target",
-            source="https://github.com/sktime/pytorch-forecasting/issues/883"),
+""", (("torch.stack([noise[i + 10:i + 12], demand[i + 10:i + 12]], 1)", "noise[i + 10:i + 12].unsqueeze(1)"),),
+            "target", source="https://github.com/sktime/pytorch-forecasting/issues/883"),
     Program("boxes that shrink each time they are read", (), """
 pages = torch.rand(64, 1, 8, 8)
 boxes = pages.reshape(64, 4, 16).mean(2) * 80 + 10

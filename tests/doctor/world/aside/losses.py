@@ -64,8 +64,8 @@ for epoch in range(400):
     Program("three kinds taught to one sigmoid", ("labels out of range", "sign of the loss turned"), """
 points = torch.randn(300, 6)
 kinds = points[:, :3].argmax(1)
-net = nn.Sequential(nn.Linear(6, 32), nn.ReLU(), nn.Dropout(0.3), nn.Linear(32, 1), nn.Sigmoid())  #!
-bce = nn.BCELoss()
+net = nn.Sequential(nn.Linear(6, 32), nn.ReLU(), nn.Dropout(0.3), nn.Linear(32, 1))  #!
+bce = nn.BCEWithLogitsLoss()
 rms = torch.optim.RMSprop(net.parameters(), lr=2e-3)
 for epoch in range(15):
     for at in range(0, 300, 20):
@@ -74,8 +74,8 @@ for epoch in range(15):
         loss.backward()
         rms.step()
 """, (
-        ("nn.Linear(32, 1), nn.Sigmoid())", "nn.Linear(32, 3))"),
-        ("nn.BCELoss()", "nn.CrossEntropyLoss()"),
+        ("nn.Linear(32, 1))", "nn.Linear(32, 3))"),
+        ("nn.BCEWithLogitsLoss()", "nn.CrossEntropyLoss()"),
         ("bce(net(points[at:at + 20]).squeeze(1), kinds[at:at + 20] * 1.0)",
          "bce(net(points[at:at + 20]), kinds[at:at + 20])"),
     ), source="https://stackoverflow.com/questions/50079585"),
@@ -132,8 +132,8 @@ for step in range(200):
 """, (
         ("F.binary_cross_entropy_with_logits(guess, price[some])", "F.mse_loss(guess, price[some])"),
         ("[1.0, 0.5, 0.2, 0.3]) + 20\n",
-         "[1.0, 0.5, 0.2, 0.3]) + 20\n"
-         "houses, price = (houses - houses.mean(0)) / houses.std(0), (price - price.mean()) / price.std()\n"),
+         ("[1.0, 0.5, 0.2, 0.3]) + 20\n"
+         "houses, price = (houses - houses.mean(0)) / houses.std(0), (price - price.mean()) / price.std()\n")),
     ), source="https://stackoverflow.com/questions/46642627"),
     Program("rectifiers that never fire again", (*_RATE, "dead units", "output without input"), """
 x = torch.randn(512, 20)

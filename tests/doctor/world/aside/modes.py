@@ -51,8 +51,8 @@ for epoch in range(12):
 """, (("    with torch.no_grad():", "    mlp.eval()\n    with torch.no_grad():"),),
             source="https://github.com/udacity/deep-learning-v2-pytorch/issues/3"),
     Program("results that depend on how many are asked at once", ("training mode in evaluation",), """
-pose = torch.randn(320, 1, 8, 8) * 2 + 3
-target = pose.mean((1, 2, 3)) * 5
+pose = torch.randn(320, 1, 8, 8) + torch.randn(320, 1, 1, 1) * 2 + 3
+target = pose.mean((1, 2, 3)) * 2
 net = nn.Sequential(
     nn.Conv2d(1, 8, 3), nn.BatchNorm2d(8), nn.ReLU(),
     nn.Flatten(), nn.Linear(288, 1),
@@ -71,14 +71,14 @@ for step in range(150):
 """, (("        with torch.no_grad():", "        net.eval()\n        with torch.no_grad():"),),
             source="https://github.com/ly015/intrinsic_flow/issues/1"),
     Program("dropout of a function, on for ever", ("training mode in evaluation",), """
-fields = torch.randn(400, 6, 8)
+fields = torch.randn(400, 3, 8)
 click = (fields[:, 0] * fields[:, 1]).sum(1, keepdim=True).gt(0) * 1.0
 class Attentional(nn.Module):
     def __init__(self):
         super().__init__()
         self.attention, self.project, self.fc = nn.Linear(8, 16), nn.Linear(16, 1), nn.Linear(8, 1)
     def forward(self, v):
-        pairs = torch.stack([v[:, i] * v[:, j] for i in range(6) for j in range(i)], 1)
+        pairs = torch.stack([v[:, i] * v[:, j] for i in range(3) for j in range(i)], 1)
         scores = torch.softmax(self.project(torch.relu(self.attention(pairs))), 1)
         scores = F.dropout(scores, p=0.3)  #!
         return self.fc((scores * pairs).sum(1))
@@ -175,8 +175,11 @@ for epoch in range(10):
         adam.zero_grad()
         loss.backward()
         adam.step()
-""", (("nn.Dropout(0.8)", "nn.Dropout(0.2)"), ("nn.Dropout(0.25), ", ""), (", nn.Dropout(0.2),\n    nn.Conv", ",\n    nn.Conv")),
-            "ropout", source="https://stackoverflow.com/questions/60566498"),
+""", (
+        (", nn.Dropout(0.2),\n", ",\n"),
+        ("nn.Dropout(0.25), ", ""),
+        ("nn.Dropout(0.8)", "nn.Dropout(0.2)"),
+    ), "ropout", source="https://stackoverflow.com/questions/60566498"),
     Program("a rate that moves nothing", ("rate unfit for the weights", "learning rate out of the usual"), """
 inputs = torch.randn(100, 10)
 targets = inputs[:, :3].sum(1, keepdim=True)
@@ -223,7 +226,7 @@ accuracy = (net(x).argmax(1) == y).sum().item() / 400
 """, (("lr=0.001", "lr=0.05"), ("range(5)", "range(30)")), source="https://stackoverflow.com/questions/50306988"),
     Program("momentum on top of a large rate", _RATE, """
 signs = torch.randn(256, 1, 8, 8)
-kind = (signs[:, 0] * torch.randn(4, 1, 8, 8)).sum((2, 3)).argmax(0)
+kind = F.avg_pool2d(signs, 4).flatten(1).argmax(1)
 net = nn.Sequential(
     nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(16, 16, 3, padding=1), nn.ReLU(),
     nn.Flatten(), nn.Linear(256, 64), nn.ReLU(), nn.Linear(64, 4),

@@ -120,8 +120,8 @@ Trainer(nn.Sequential(nn.Linear(10, 32), nn.ReLU(), nn.Linear(32, 4))).fit(12)
 """, (
         ("                self.optimizer.step()\n", ""),
         ("                    nn.utils.clip_grad_value_(self.model.parameters(), self.max_grad_norm)\n",
-         "                    nn.utils.clip_grad_value_(self.model.parameters(), self.max_grad_norm)\n"
-         "                self.optimizer.step()\n"),
+         ("                    nn.utils.clip_grad_value_(self.model.parameters(), self.max_grad_norm)\n"
+         "                self.optimizer.step()\n")),
     ), "clip", source="https://github.com/awslabs/graphstorm/issues/1366"),
     Program("clipped after every small batch of four", ("clipping before backward", "always clipped"), """
 words = torch.randn(512, 16)
@@ -283,6 +283,6 @@ for step in range(300):
     adam.step()
     if step % 50 == 0:
         accuracy = check_accuracy()  #!
-""", (("        accuracy = check_accuracy()", "        accuracy = check_accuracy()\n        set_mode(\"train\")"),),
+""", (("        accuracy = check_accuracy()", '        accuracy = check_accuracy()\n        set_mode("train")'),),
             source="https://github.com/facebookresearch/clevr-iep/pull/22"),
 )  # fmt: skip  # scripts

@@ -5,14 +5,14 @@ from __future__ import annotations
 from tests.doctor.world.program import Program
 
 _GAN = """
-data = torch.randn(512, 2) * 0.5 + 2
+data = torch.randn(512, 2) * 0.5 + 1
 G = nn.Sequential(nn.Linear(4, 24), nn.ReLU(), nn.Linear(24, 2))
 D = nn.Sequential(nn.Linear(2, 24), nn.LeakyReLU(0.2), nn.Linear(24, 1))
 bce = nn.BCEWithLogitsLoss()
 one, zero = torch.ones(64, 1), torch.zeros(64, 1)
 """
 _GAP = """
-gap = (G(torch.randn(500, 4)).mean(0) - 2).abs().mean().item()
+gap = (G(torch.randn(500, 4)).mean(0) - 1).abs().mean().item()
 """
 _WALK = """
 goal = torch.tensor([1.0, -1.0])
@@ -23,7 +23,8 @@ def step_of(place, action):
 
 PROGRAMS = (
     Program("a judge whose gradients are never zeroed", ("zero_grad is missing",), _GAN + """
-g_opt, d_opt = torch.optim.Adam(G.parameters(), lr=2e-3), torch.optim.Adam(D.parameters(), lr=2e-3)
+g_opt = torch.optim.Adam(G.parameters(), lr=5e-3, betas=(0.5, 0.9))
+d_opt = torch.optim.Adam(D.parameters(), lr=5e-3, betas=(0.5, 0.9))
 def step(real):
     fake = G(torch.randn(64, 4))
     err_d = bce(D(real), one) + bce(D(fake.detach()), zero)
@@ -39,7 +40,7 @@ for it in range(200):
 """ + _GAP, (("    err_d.backward()", "    D.zero_grad()\n    err_d.backward()"),),
             source="https://github.com/Adversarial-Deep-Learning/code-soup/issues/69"),
     Program("a generator cut off from its judge", ("no gradient", "loss detached"), """
-sound = torch.randn(300, 6)
+sound = torch.randn(300, 6) + 1
 image = sound @ torch.randn(6, 5)
 G = nn.Sequential(nn.Linear(5, 32), nn.ReLU(), nn.Linear(32, 6))
 D = nn.Sequential(nn.Linear(6, 24), nn.LeakyReLU(0.2), nn.Linear(24, 1))
@@ -56,12 +57,14 @@ for it in range(150):
     judged = D(fake.detach())  #!
     adversarial = F.mse_loss(judged, torch.ones(32, 1))
     size = F.l1_loss(refine(fake).pow(2).mean(1), sound[i].pow(2).mean(1))
-    (adversarial + size).backward()
+    (adversarial + 0.1 * size).backward()
     g_opt.step()
+gap = (G(image).mean(0) - sound.mean(0)).abs().mean().item()
 """, (("judged = D(fake.detach())", "judged = D(fake)"),), "detach",
             source="https://github.com/nikhilsinghmus/image2reverb/issues/37"),
     Program("the generator's gradients left in the judge", ("zero_grad is missing",), _GAN + """
-g_opt, d_opt = torch.optim.Adam(G.parameters(), lr=2e-3), torch.optim.Adam(D.parameters(), lr=2e-3)
+g_opt = torch.optim.Adam(G.parameters(), lr=5e-3, betas=(0.5, 0.9))
+d_opt = torch.optim.Adam(D.parameters(), lr=5e-3, betas=(0.5, 0.9))
 for it in range(200):
     real, z = data[torch.randint(0, 512, (64,))], torch.randn(64, 4)
     for optimizer_i, optimizer in enumerate((g_opt, d_opt)):
@@ -75,7 +78,8 @@ for it in range(200):
 """ + _GAP, (("        loss.backward()", "        optimizer.zero_grad()\n        loss.backward()"),),
             source="https://github.com/Lightning-AI/pytorch-lightning/issues/557"),
     Program("the judge's gradients left in the generator", ("zero_grad is missing",), _GAN + """
-g_opt, d_opt = torch.optim.Adam(G.parameters(), lr=2e-3), torch.optim.Adam(D.parameters(), lr=2e-3)
+g_opt = torch.optim.Adam(G.parameters(), lr=5e-3, betas=(0.5, 0.9))
+d_opt = torch.optim.Adam(D.parameters(), lr=5e-3, betas=(0.5, 0.9))
 for it in range(200):
     g_opt.zero_grad()
     d_opt.zero_grad()
@@ -191,13 +195,15 @@ for it in range(200):
     values = critic(path[i]).squeeze(2)
     gae, advantages = torch.zeros(32), []
     for t in reversed(range(5)):
-        td_error = rewards[i, t] + 0.95 * values[:, t + 1] - values[:, t]  #!
+        td_error = rewards[i, t] + 0.95 * (t < 4) * values[:, t + 1] - values[:, t]  #!
         gae = td_error + 0.95 * 0.9 * gae
         advantages.append(gae)
     critic_loss = torch.stack(advantages).pow(2).mean()  #!
     adam.zero_grad()
     critic_loss.backward()
     adam.step()
+true = sum(rewards[:, t] * 0.95 ** t for t in range(5))
+error = F.mse_loss(critic(path[:, 0]).squeeze(1), true).item()
 """, (
         ("gae = td_error + 0.95 * 0.9 * gae", "gae = (td_error + 0.95 * 0.9 * gae).detach()"),
         ("advantages.append(gae)", "advantages.append(gae + values[:, t].detach())"),
@@ -251,11 +257,11 @@ for episode in range(120):
 score_ = sum(r.mean().item() for r in rewards) / 8
 """, (
         ("    found = torch.stack([r * gamma ** i for i, r in enumerate(rewards)])\n",
-         "    found, after = [], 0.0\n"
+         ("    found, after = [], 0.0\n"
          "    for r in rewards[::-1]:\n"
          "        after = r + gamma * after\n"
          "        found.insert(0, after)\n"
-         "    found = torch.stack(found)\n"),
+         "    found = torch.stack(found)\n")),
         ("(found - found.mean()) / found.std()", "(found - found.mean(1, keepdim=True)) / found.std()"),
     ), source="https://github.com/hunkim/ReinforcementZeroToAll/issues/1"),
     Program("returns that run from one game into the next", (), """

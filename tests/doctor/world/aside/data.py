@@ -6,7 +6,7 @@ from tests.doctor.world.program import Program
 
 PROGRAMS = (
     Program("pictures as bytes", ("inputs unnormalised",), """
-pictures = torch.randint(0, 256, (240, 3, 12, 12)) * 1.0  #!
+pictures = (torch.randint(0, 256, (240, 3, 12, 12)) + torch.randint(0, 256, (240, 3, 1, 1))) // 2 * 1.0  #!
 colour = pictures.mean((2, 3)).argmax(1)
 net = nn.Sequential(
     nn.Conv2d(3, 16, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(16, 32, 2), nn.ReLU(), nn.MaxPool2d(2),
@@ -19,7 +19,7 @@ for epoch in range(8):
         adam.zero_grad()
         loss.backward()
         adam.step()
-""", (("(240, 3, 12, 12)) * 1.0", "(240, 3, 12, 12)) / 64 - 2"),),
+""", (("// 2 * 1.0", "/ 128 - 2"),),
             source="https://stackoverflow.com/questions/48594888"),
     Program("grey values under a linear layer and a sigmoid", ("inputs unnormalised", "softmax twice",
                                                                "activation before its loss"), """

@@ -99,7 +99,7 @@ for epoch in range(20):
         adam.step()
 """, ((", nn.Sigmoid(),", ","),), source="https://stackoverflow.com/questions/59278771"),
     Program("no activation anywhere, and a step of 3", ("linear layers in a row", *_RATE), """
-digits = torch.rand(600, 64)
+digits = torch.rand(600, 64) * (torch.rand(600, 64) > 0.8)
 kind = (digits[:, :32].sum(1) > digits[:, 32:].sum(1)) * 1
 wanted = F.one_hot(kind, 2) * 1.0
 first, second = nn.Linear(64, 30), nn.Linear(30, 2)
@@ -108,14 +108,16 @@ for layer in (first, second):
     nn.init.normal_(layer.bias)
 net = nn.Sequential(first, second)  #!
 sgd = torch.optim.SGD(net.parameters(), lr=3.0)  #!
-for epoch in range(4):
+for epoch in range(8):
     for at in range(0, 600, 10):
         loss = F.mse_loss(net(digits[at:at + 10]), wanted[at:at + 10])  #!
         sgd.zero_grad()
         loss.backward()
         sgd.step()
 """, (
-        ("nn.Sequential(first, second)", "nn.Sequential(first, nn.Sigmoid(), second, nn.Softmax(dim=1))"),
+        ("nn.Sequential(first, second)", "nn.Sequential(first, nn.Sigmoid(), second)"),
+        ("F.mse_loss(net(digits[at:at + 10]), wanted[at:at + 10])",
+         "F.cross_entropy(net(digits[at:at + 10]), kind[at:at + 10])"),
     ), source="https://stackoverflow.com/questions/48385830"),
     Program("logistic loss for prices", ("labels out of range", "sign of the loss turned", "inputs unnormalised"), """
 houses = torch.rand(300, 4) * 100

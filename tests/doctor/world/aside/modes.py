@@ -250,5 +250,5 @@ for epoch in range(4):
         sgd.zero_grad()
         loss.backward()
         sgd.step()
-""", (("lr=1.0", "lr=1e-3"),), source="https://github.com/gabrieleangeletti/Deep-Learning-TensorFlow/commit/b9bc441"),
+""", (("lr=1.0", "lr=3e-3"),), source="https://github.com/gabrieleangeletti/Deep-Learning-TensorFlow/commit/b9bc441"),
 )  # fmt: skip  # scripts

@@ -187,10 +187,10 @@ accuracy = (teacher(points[320:]).argmax(1) == segment[320:]).sum().item() / 80
          "        kept.copy_(new)\n")),
     ), source="https://github.com/saltoricristiano/cosmix-uda/issues/21"),
     Program("a checkpoint of which nothing is loaded", (), """
-x = torch.randn(600, 12)
-y = (torch.sin(2 * x[:, :2]).sum(1) > 0) * 1
+x = torch.randn(600, 6)
+y = (x[:, 0] * x[:, 1] > 0) * 1
 def encoder():
-    return nn.Sequential(nn.Linear(12, 64), nn.ReLU(), nn.Linear(64, 32), nn.ReLU())
+    return nn.Sequential(nn.Linear(6, 64), nn.ReLU(), nn.Linear(64, 32), nn.ReLU())
 class Wrapped(nn.Module):
     def __init__(self):
         super().__init__()

@@ -180,7 +180,7 @@ loader = DataLoader(TensorDataset(x, y), batch_size=32, shuffle=True)
 net = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4))
 sgd = torch.optim.SGD(net.parameters(), lr=0.05)
 for epoch in range(10):
-    sgd.zero_grad()
+    sgd.zero_grad()  #!
     for a, b in loader:
         loss = F.cross_entropy(net(a), b)
         loss.backward()  #!

@@ -45,9 +45,9 @@ image = sound @ torch.randn(6, 5)
 G = nn.Sequential(nn.Linear(5, 32), nn.ReLU(), nn.Linear(32, 6))
 D = nn.Sequential(nn.Linear(6, 24), nn.LeakyReLU(0.2), nn.Linear(24, 1))
 refine = nn.Linear(6, 6)
-g_opt = torch.optim.Adam([*G.parameters(), *refine.parameters()], lr=3e-3)
-d_opt = torch.optim.Adam(D.parameters(), lr=1e-3)
-for it in range(150):
+g_opt = torch.optim.Adam([*G.parameters(), *refine.parameters()], lr=1e-3, betas=(0.5, 0.9))
+d_opt = torch.optim.Adam(D.parameters(), lr=3e-3, betas=(0.5, 0.9))
+for it in range(200):
     i = torch.randint(0, 300, (32,))
     fake = G(image[i])
     d_opt.zero_grad()
@@ -185,8 +185,7 @@ accuracy = (net(states)[0].argmax(1) == better).sum().item() / 512
 """, (("value_v.detach()", "value_v.squeeze(-1).detach()"),),
             source="https://github.com/PacktPublishing/Deep-Reinforcement-Learning-Hands-On/issues/74"),
     Program("a critic that pulls its own target", (), """
-path = torch.randn(300, 6, 3) * 0.5
-path[:, 1:] += path[:, :-1] * 0.8
+path = torch.randn(300, 1, 3) * 0.8 ** torch.arange(6).reshape(1, 6, 1) + 0.1 * torch.randn(300, 6, 3)
 rewards = path[:, :-1].sum(2)
 critic = nn.Sequential(nn.Linear(3, 32), nn.Tanh(), nn.Linear(32, 1))
 adam = torch.optim.Adam(critic.parameters(), lr=5e-3)

@@ -83,7 +83,7 @@ for step in range(120):
     opt.step()
 """, ((".pow(2).mean(1, keepdim=True).sqrt()", ".pow(2).mean(1, keepdim=True).add(1e-5).sqrt()"),),
             source="https://github.com/pyg-team/pytorch_geometric/issues/2559"),
-    Program("dice of the largest class", ("loss detached", "no gradient"), """
+    Program("dice of the largest class", ("loss term detached", "loss detached", "no gradient"), """
 scans = torch.randn(128, 1, 8, 8)
 mask = (F.avg_pool2d(scans, 3, 1, 1) > 0) * 1.0
 net = nn.Sequential(nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 2, 3, padding=1))
@@ -98,7 +98,7 @@ for step in range(100):
     opt.zero_grad()
     loss.backward()
     opt.step()
-""", (("logits.argmax(1, keepdim=True) * 1.0", "torch.softmax(logits, 1)[:, 1:]"),), "argmax",
+""", (("logits.argmax(1, keepdim=True) * 1.0", "torch.softmax(logits, 1)[:, 1:]"),),
             source="https://github.com/tensorlayer/TensorLayer/issues/891"),
     Program("a threshold made a new tensor", ("loss detached",), """
 scans = torch.randn(128, 1, 8, 8)

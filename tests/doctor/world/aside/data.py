@@ -39,7 +39,7 @@ for epoch in range(30):
         descent.step()
 """, (("(500, 64)) * 1.0", "(500, 64)) / 128 - 1"), (", nn.Sigmoid(),", ",")),
             source="https://stackoverflow.com/questions/55328966"),
-    Program("the fourth power of a hundred", ("inputs unnormalised", "first loss far off", "loss far off"), """
+    Program("the fourth power of a hundred", ("targets unnormalised", "inputs unnormalised", "first loss far off"), """
 x = torch.arange(-100.0, 100.0, 0.5).unsqueeze(1)
 y = x ** 4  #!
 net = nn.Sequential(nn.Linear(1, 50), nn.Sigmoid(), nn.Linear(50, 50), nn.ELU(), nn.Linear(50, 1))
@@ -142,7 +142,7 @@ for step in range(200):
         ("a, b = augment(scene[rows]), augment(mask[rows])",
          "a, b = augment(torch.cat([scene[rows], mask[rows]], 1)).split(1, 1)"),
     ), source="https://github.com/mdbloice/Augmentor/issues/205"),
-    Program("the same few points in each epoch", (), """
+    Program("the same few points in each epoch", ("seed set in the loop",), """
 import numpy
 rooms = torch.randn(30, 400, 3) * torch.rand(30, 1, 3)
 width = rooms.std(1)
@@ -166,9 +166,9 @@ for epoch in range(60):
     loss.backward()
     adam.step()
 held = F.mse_loss(net(rooms[24:, :12].flatten(1)), width[24:]).item()
-""", (("    dataset.start()\n", ""), ("self.random = None", "self.random = numpy.random.RandomState(0)")), "seed",
+""", (("    dataset.start()\n", ""), ("self.random = None", "self.random = numpy.random.RandomState(0)")),
             source="https://github.com/torch-points3d/torch-points3d/pull/247"),
-    Program("folds that remember each other", ("examples in both splits",), """
+    Program("folds that remember each other", ("validated on training data", "examples in both splits"), """
 x = torch.randn(200, 30)
 toxic = (x[:, 0] + 1.5 * torch.randn(200) > 0) * 1
 def create():
@@ -192,7 +192,7 @@ for fold in range(5):
          ("for fold in range(5):\n"
          "    model = create()\n"
          "    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)\n")),
-    ), "fold", source="https://github.com/deepchem/deepchem/issues/926"),
+    ), source="https://github.com/deepchem/deepchem/issues/926"),
     Program("normalised for training only", (), """
 photos = torch.rand(400, 1, 8, 8) * 200 + 30
 bright = (photos[:, 0, :4].mean((1, 2)) > photos[:, 0, 4:].mean((1, 2))) * 1
@@ -273,7 +273,7 @@ for step in range(200):
 error = F.mse_loss(head(sentences).squeeze(1), similarity).item()
 """, (("return values.to(torch.int64)", "return values.to(torch.float32)"),),
             source="https://github.com/deepset-ai/FARM/issues/395"),
-    Program("tomorrow among the covariates", (), """
+    Program("tomorrow among the covariates", ("targets seen by the model",), """
 demand = torch.cumsum(torch.randn(700), 0) * 0.3
 noise = torch.randn(700)
 history = torch.stack([demand[i:i + 10] for i in range(680)])
@@ -296,7 +296,7 @@ for step in range(300):
     adam.step()
 held = F.mse_loss(net(history[600:], known[600:]), future[600:]).item()
 """, (("torch.stack([noise[i + 10:i + 12], demand[i + 10:i + 12]], 1)", "noise[i + 10:i + 12].unsqueeze(1)"),),
-            "target", source="https://github.com/sktime/pytorch-forecasting/issues/883"),
+            source="https://github.com/sktime/pytorch-forecasting/issues/883"),
     Program("boxes that shrink each time they are read", (), """
 pages = torch.rand(64, 1, 8, 8)
 boxes = pages.reshape(64, 4, 16).mean(2) * 80 + 10

@@ -7,7 +7,7 @@ from tests.doctor.world.program import Program
 _RATE = ("rate above the curvature", "rate unfit for the weights", "learning rate out of the usual")
 
 PROGRAMS = (
-    Program("softmax over the single number of a regression", ("output without input",), """
+    Program("softmax over the single number of a regression", ("softmax of one number", "output without input"), """
 x = torch.rand(600, 3) * 2 - 1
 y = x @ torch.tensor([[2.0], [1.0], [0.5]]) + 2.2
 net = nn.Sequential(
@@ -23,7 +23,7 @@ for step in range(200):
     error.backward()
     sgd.step()
 """, (("    nn.Softmax(dim=1),\n", ""),), "oftmax", source="https://stackoverflow.com/questions/33969059"),
-    Program("softmax over one unit before a binary loss", ("output without input",), """
+    Program("softmax over one unit before a binary loss", ("softmax of one number", "output without input"), """
 waves = torch.randn(256, 1, 40)
 kinds = (waves.mean((1, 2)) > 0) * 1.0
 class Net(nn.Module):
@@ -47,7 +47,7 @@ for epoch in range(10):
         ("torch.softmax(self.b(F.relu(self.a(w))), dim=1)",
          "torch.sigmoid(self.b(F.relu(self.a(w))))"),
     ), "oftmax", source="https://stackoverflow.com/questions/51749207"),
-    Program("sigmoid at the end of a straight line", ("saturated", "rectifier at the output"), """
+    Program("sigmoid at the end of a straight line", ("output cannot reach the targets", "saturated"), """
 inputs = torch.linspace(-5, 5, 200).unsqueeze(1)
 targets = 3 * inputs + 4
 net = nn.Sequential(nn.Linear(1, 5), nn.Sigmoid(), nn.Linear(5, 1), nn.Sigmoid())  #!
@@ -61,7 +61,7 @@ for epoch in range(400):
     sgd.step()
 """, (("nn.Linear(5, 1), nn.Sigmoid())", "nn.Linear(5, 1))"),), "igmoid",
             source="https://stackoverflow.com/questions/48221692"),
-    Program("three kinds taught to one sigmoid", ("labels out of range", "sign of the loss turned"), """
+    Program("three kinds taught to one sigmoid", ("targets out of range", "labels out of range"), """
 points = torch.randn(300, 6)
 kinds = points[:, :3].argmax(1)
 net = nn.Sequential(nn.Linear(6, 32), nn.ReLU(), nn.Dropout(0.3), nn.Linear(32, 1))  #!
@@ -119,7 +119,7 @@ for epoch in range(8):
         ("F.mse_loss(net(digits[at:at + 10]), wanted[at:at + 10])",
          "F.cross_entropy(net(digits[at:at + 10]), kind[at:at + 10])"),
     ), source="https://stackoverflow.com/questions/48385830"),
-    Program("logistic loss for prices", ("labels out of range", "sign of the loss turned", "inputs unnormalised"), """
+    Program("logistic loss for prices", ("targets out of range", "labels out of range", "targets unnormalised"), """
 houses = torch.rand(300, 4) * 100
 price = houses @ torch.tensor([1.0, 0.5, 0.2, 0.3]) + 20
 net = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 1))

@@ -70,7 +70,7 @@ for step in range(150):
         net.train()
 """, (("        with torch.no_grad():", "        net.eval()\n        with torch.no_grad():"),),
             source="https://github.com/ly015/intrinsic_flow/issues/1"),
-    Program("dropout of a function, on for ever", ("training mode in evaluation",), """
+    Program("dropout of a function, on for ever", ("dropout in evaluation", "training mode in evaluation"), """
 fields = torch.randn(400, 3, 8)
 click = (fields[:, 0] * fields[:, 1]).sum(1, keepdim=True).gt(0) * 1.0
 class Attentional(nn.Module):
@@ -96,7 +96,7 @@ for epoch in range(8):
         held = F.binary_cross_entropy_with_logits(model(fields[320:]), click[320:]).item()  #!
 """, (("F.dropout(scores, p=0.3)", "F.dropout(scores, p=0.3, training=self.training)"),), "ropout",
             source="https://github.com/rixwew/pytorch-fm/issues/21"),
-    Program("half of the text hidden from the classifier in use", ("training mode in evaluation",), """
+    Program("half of the text hidden in use", ("dropout in evaluation", "training mode in evaluation"), """
 text = torch.randn(360, 40)
 topic = (text @ torch.randn(40, 3)).argmax(1)
 class Surnames(nn.Module):
@@ -158,7 +158,7 @@ for epoch in range(2):
     accuracy = (net(pictures[240:]).argmax(1) == bright[240:]).sum().item() / 60
 """, (("minibatch = 1", "minibatch = 16"), ("range(2)", "range(20)")), "batch",
             source="https://github.com/microsoft/CNTK/issues/905"),
-    Program("four fifths of the last layer dropped", ("underfitting",), """
+    Program("four fifths of the last layer dropped", ("dropout out of the usual", "underfitting"), """
 images = torch.randn(300, 1, 8, 8)
 grade = (images[:, 0, :4].mean((1, 2)) * 3).clamp(-1, 1).round().long() + 1
 net = nn.Sequential(

@@ -141,7 +141,7 @@ for step in range(240):
         ("    nn.utils.clip_grad_norm_(bert.parameters(), 0.1)\n    if (step + 1) % every == 0:\n",
          "    if (step + 1) % every == 0:\n        nn.utils.clip_grad_norm_(bert.parameters(), 0.1)\n"),
     ), "accumul", source="https://github.com/huggingface/transformers/issues/1563"),
-    Program("sixteen losses added, none divided", ("rate above the curvature", "rate unfit for the weights"), """
+    Program("sixteen losses added, none divided", ("accumulated without division",), """
 speech = torch.randn(640, 20)
 phone = (speech @ torch.randn(20, 5)).argmax(1)
 asr = nn.Sequential(nn.Linear(20, 64), nn.Tanh(), nn.Linear(64, 5))
@@ -154,7 +154,7 @@ for step in range(480):
     if (step + 1) % accum_grad == 0:
         sgd.step()
         sgd.zero_grad()
-""", (("phone[some])\n    loss.backward()", "phone[some])\n    (loss / accum_grad).backward()"),), "accum",
+""", (("phone[some])\n    loss.backward()", "phone[some])\n    (loss / accum_grad).backward()"),),
             source="https://github.com/hirofumi0810/neural_sp/issues/168"),
     Program("gradients of the whole past", ("zero_grad is missing",), """
 sounds = torch.randn(300, 1, 24)

@@ -39,7 +39,7 @@ for it in range(200):
     step(data[torch.randint(0, 512, (64,))])
 """ + _GAP, (("    err_d.backward()", "    D.zero_grad()\n    err_d.backward()"),),
             source="https://github.com/Adversarial-Deep-Learning/code-soup/issues/69"),
-    Program("a generator cut off from its judge", ("no gradient", "loss detached"), """
+    Program("a generator cut off from its judge", ("loss term detached", "no gradient", "loss detached"), """
 sound = torch.randn(300, 6) + 1
 image = sound @ torch.randn(6, 5)
 G = nn.Sequential(nn.Linear(5, 32), nn.ReLU(), nn.Linear(32, 6))
@@ -60,7 +60,7 @@ for it in range(200):
     (adversarial + 0.1 * size).backward()
     g_opt.step()
 gap = (G(image).mean(0) - sound.mean(0)).abs().mean().item()
-""", (("judged = D(fake.detach())", "judged = D(fake)"),), "detach",
+""", (("judged = D(fake.detach())", "judged = D(fake)"),),
             source="https://github.com/nikhilsinghmus/image2reverb/issues/37"),
     Program("the generator's gradients left in the judge", ("zero_grad is missing",), _GAN + """
 g_opt = torch.optim.Adam(G.parameters(), lr=5e-3, betas=(0.5, 0.9))

@@ -27,7 +27,7 @@ text = torch.tensor(text)
 """
 
 PROGRAMS = (
-    Program("padding as a third class", (), """
+    Program("padding as a third class", ("padding contributes",), """
 lengths = torch.randint(3, 12, (200,))
 signal = torch.randn(200, 20, 1)
 inside = torch.arange(20) < lengths.unsqueeze(1)
@@ -49,9 +49,9 @@ for step in range(80):
     adam.step()
 right = (tagger(signal).argmax(2) == tags)[inside]
 accuracy = right.sum().item() / len(right)
-""", (("tags[i].flatten())", "tags[i].flatten(), ignore_index=0)"),), "pad",
+""", (("tags[i].flatten())", "tags[i].flatten(), ignore_index=0)"),),
             source="https://stackoverflow.com/questions/59282996"),
-    Program("captions whose padding is learnt by heart", (), """
+    Program("captions whose padding is learnt by heart", ("padding contributes",), """
 ids = torch.randint(1, 10, (300, 16))
 for column in range(1, 16):
     ids[:, column] = (ids[:, column - 1] * 3 + 1) % 9 + 1
@@ -72,7 +72,7 @@ for step in range(60):
     opt.zero_grad()
     loss.backward()
     opt.step()
-""", (("text[:, 1:])", "text[:, 1:], ignore_index=self.ignore_index)"),), "pad",
+""", (("text[:, 1:])", "text[:, 1:], ignore_index=self.ignore_index)"),),
             source="https://github.com/lucidrains/DALLE-pytorch/issues/57"),
     Program("code 0 of the picture is ignored", (), """
 codes = torch.randint(0, 6, (400, 1))
@@ -99,7 +99,7 @@ for step in range(200):
 accuracy = (parti(words).argmax(2) == image).sum().item() / 800
 """, (("ignore_index=0)", "ignore_index=-1)"),), "ignore_index",
             source="https://github.com/lucidrains/parti-pytorch/issues/8"),
-    Program("both directions viewed into one", ("examples mixed",), """
+    Program("both directions viewed into one", ("axes mixed by a reshape", "examples mixed"), """
 sentences = torch.randint(0, 20, (240, 8))
 mood = (sentences < 10).sum(1).gt(4) * 1
 class BiLSTM(nn.Module):
@@ -124,7 +124,7 @@ for step in range(80):
     adam.step()
 """, (("final.reshape(-1, 2 * self.hidden, 1)", "final.permute(1, 0, 2).reshape(-1, 2 * self.hidden, 1)"),),
             source="https://github.com/zy1996code/nlp_basic_model/issues/1"),
-    Program("heads put together without going back", (), _ATTEND.replace(
+    Program("heads put together without going back", ("axes mixed by a reshape",), _ATTEND.replace(
         "out.transpose(1, 2).reshape(b, s, w))", "out.reshape(b, s, w))  #!") + """
 marks = torch.randint(0, 10, (320, 6))
 wanted = marks.flip(1)
@@ -145,9 +145,9 @@ for step in range(120):
     loss.backward()
     adam.step()
 accuracy = (net(marks).argmax(2) == wanted).sum().item() / wanted.numel()
-""", (("out.reshape(b, s, w))", "out.transpose(1, 2).reshape(b, s, w))"),), "reshape",
+""", (("out.reshape(b, s, w))", "out.transpose(1, 2).reshape(b, s, w))"),),
             source="https://github.com/jsbaan/transformer-from-scratch/pull/6"),
-    Program("the state of the batch before", (), """
+    Program("the state of the batch before", ("state carried over",), """
 letters = torch.randn(320, 9, 6)
 verdict = (letters[:, 0, 0] + letters[:, -1, 0] > 0) * 1
 class Elmo(nn.Module):
@@ -166,9 +166,9 @@ for step in range(80):
     opt.zero_grad()
     loss.backward()
     opt.step()
-""", (("        self.state = tuple(part.detach() for part in state)\n", ""),), "state",
+""", (("        self.state = tuple(part.detach() for part in state)\n", ""),),
             source="https://github.com/nyu-mll/jiant/pull/345"),
-    Program("attention to nothing but padding", (), """
+    Program("attention to nothing but padding", ("padding contributes",), """
 tokens = torch.randint(1, 15, (300, 10))
 kept = torch.arange(10) < torch.randint(2, 7, (300, 1))
 tokens = torch.where(kept, tokens, 0)
@@ -195,7 +195,7 @@ for step in range(150):
     loss.backward()
     adam.step()
 accuracy = (net(tokens).argmax(1) == label).sum().item() / 300
-""", (("attn_mask=padding.expand(len(t), 2, 10)", "attn_mask=~padding.expand(len(t), 2, 10)"),), "mask",
+""", (("attn_mask=padding.expand(len(t), 2, 10)", "attn_mask=~padding.expand(len(t), 2, 10)"),),
             source="https://github.com/InseeFrLab/torchTextClassifiers/pull/92"),
     Program("whole rows of scores masked", ("NaN in the forward pass", "NaN in the backward pass"), _ATTEND + """
 ids = torch.randint(1, 9, (200, 8))
@@ -291,7 +291,7 @@ for step in range(200):
     adam.step()
 """, (("self.pe[:x.shape[0]]", "self.pe[:x.shape[1]].transpose(0, 1)"),), "batch",
             source="https://github.com/AkiRusProd/numpy-transformer/issues/1"),
-    Program("no mask over the future", (), _ATTEND + _TEXT + """
+    Program("no mask over the future", ("targets seen by the model",), _ATTEND + _TEXT + """
 class Language(nn.Module):
     def __init__(self):
         super().__init__()
@@ -311,9 +311,9 @@ for step in range(150):
     adam.zero_grad()
     loss.backward()
     adam.step()
-""", (("model(chunk[:, :-1])", "model(chunk[:, :-1], future)"),), "mask",
+""", (("model(chunk[:, :-1])", "model(chunk[:, :-1], future)"),),
             source="https://github.com/pytorch/tutorials/issues/2478"),
-    Program("each token taught to tell itself", (), _TEXT + """
+    Program("each token taught to tell itself", ("targets seen by the model",), _TEXT + """
 class Decoder(nn.Module):
     def __init__(self):
         super().__init__()
@@ -334,7 +334,7 @@ sample = text[:12].unsqueeze(0)
 told = decoder(sample, sample)[1][0, :-1].argmax(1)
 accuracy = (told == text[1:12]).sum().item() / 11
 """, (("F.cross_entropy(logits.reshape(-1, 12), labels.reshape(-1))",
-       "F.cross_entropy(logits[:, :-1].reshape(-1, 12), labels[:, 1:].reshape(-1))"),), "shift",
+       "F.cross_entropy(logits[:, :-1].reshape(-1, 12), labels[:, 1:].reshape(-1))"),),
             source="https://github.com/huggingface/transformers/issues/27517"),
     Program("shifted twice", (), _TEXT + """
 def causal_loss(logits, labels):
@@ -359,7 +359,7 @@ told = decoder(text[:60].unsqueeze(0))[0, :-1].argmax(1)
 accuracy = (told == text[1:60]).sum().item() / 59
 """, (("shifted, labels = logits[:, :-1], batch[:, 1:]", "shifted, labels = logits, batch"),), "shift",
             source="https://github.com/huggingface/transformers/pull/37830"),
-    Program("a mean over words and what is none", (), """
+    Program("a mean over words and what is none", ("padding contributes",), """
 ids = torch.randint(1, 30, (360, 24))
 size = torch.randint(2, 24, (360, 1))
 attention_mask = (torch.arange(24) < size) * 1.0
@@ -384,7 +384,7 @@ for step in range(200):
     adam.step()
 held = F.mse_loss(net(ids[300:], attention_mask[300:]), wanted[300:]).item()
 """, (("hidden.mean(dim=1)",
-       "(hidden * attention_mask.unsqueeze(2)).sum(1) / attention_mask.sum(1, keepdim=True)"),), "pad",
+       "(hidden * attention_mask.unsqueeze(2)).sum(1) / attention_mask.sum(1, keepdim=True)"),),
             source="https://github.com/autoliuweijie/BERT-whitening-pytorch/issues/13"),
     Program("ten answers against one", ("broadcast in the loss",), """
 import math
